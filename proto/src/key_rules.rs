@@ -102,6 +102,11 @@ impl KeyRules {
         Ok(Self { namespace: namespace.to_vec(), rule })
     }
 
+    /// How keys that memcached does not accept are made to fit.
+    pub fn rule(&self) -> KeyRule {
+        self.rule
+    }
+
     pub fn namespace(&self) -> &[u8] {
         &self.namespace
     }

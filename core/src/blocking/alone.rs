@@ -25,7 +25,7 @@ pub(super) fn alone<H: Host>(
         Ok(()) => {
             fleet.succeeded(ask.choice);
             if fleet.measures() {
-                fleet.took(ask.choice.server, operation.name(), now.elapsed());
+                fleet.took(ask.choice.server, operation.name_of(ask.part), now.elapsed());
             }
             Ok(operation.over(ask.part, End::Answered))
         }
@@ -49,14 +49,14 @@ fn exchange<H: Host>(
     let name = &fleet.servers()[server].name;
     let mut loan = match open(fleet, host, ask.choice, now, timer) {
         Err(Failure::Error(error)) => {
-            fleet.unsubmitted(&error, operation.name());
-            return Err(error.of(operation.name(), Sent::No).into());
+            fleet.unsubmitted(&error, operation.name_of(ask.part));
+            return Err(error.of(operation.name_of(ask.part), Sent::No).into());
         }
         loan => loan?,
     };
     let Some(session) = loan.session() else { unreachable!("an open loan has a session") };
     let sending = Sending { is_shared: false, longest_ttl: fleet.longest_ttl(server), deadline: timer.deadline };
-    operation.submit(ask.part, session, sending).map_err(|why| why.into_error(name, operation.name()))?;
+    operation.submit(ask.part, session, sending).map_err(|why| why.into_error(name, operation.name_of(ask.part)))?;
     loop {
         match host.unlocked(|| wait(session, timer)).map_err(Failure::Interrupted)? {
             Wake::Ready => {}

@@ -166,7 +166,7 @@ impl Part {
                 Ok(ticket) => self.flight.push_back((ticket, part)),
                 Err(Refused::Full) => return,
                 Err(why) => {
-                    let error = why.into_error(&fleet.servers()[server].name, running.operation.name());
+                    let error = why.into_error(&fleet.servers()[server].name, running.operation.name_of(part));
                     running.failed.push((part, error));
                 }
             }

@@ -18,6 +18,7 @@ mod fetch;
 mod keys;
 mod quiet;
 mod request;
+mod several;
 mod single;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ pub use fetch::{Fetch, Fetched, FoundKey, Unreadable};
 pub use keys::Keys;
 pub use quiet::Quiet;
 pub use request::{remaining, Answer, Compared, Found, Initial, Request};
+pub use several::Several;
 pub use single::{Answered, Failed, Single};
 pub use values::{AsBytes, BorrowedKey, Bytes, OwnedData, OwnedKey, SentData, SentKey, Values};
 

@@ -1,0 +1,662 @@
+/* pinyon.h - one client for shared caches (memcached) and for locks (Redis, Valkey). This header is the manual.
+ *
+ * Bytes      are a pointer and a size, and never end with a NUL. What you pass in is used during the call only, and
+ *            copied if it is needed longer. Where this is not so, the function says so.
+ * Failures   are a status below 0. Then a `pinyon_error *` says why: in the reply, or where the parameter `error`
+ *            points. Pass NULL there if you do not want to know. A miss is not a failure.
+ * Handles    are opaque. Every *_free takes NULL. Threads may use a client, a client of locks and a lock at the same
+ *            time; a batch, a loop, a reader, a writer, a reply, or a `pinyon_making` is used by one thread at a time.
+ * Structs    that you fill begin with their size. Set it, and zero the rest: 0 is the usual choice everywhere. Later
+ *            versions add fields at the end only.
+ * Texts      that are `const char *` are UTF-8, end with a NUL, and live as long as what they come from.
+ * Times      are in seconds.
+ * Callbacks  must return: no longjmp and no exception may leave them. `interrupted` may use this library, the others
+ *            may not.
+ * Signals    are left alone. The library's own threads (they resolve names and renew locks) block all of them.
+ * Forks      need nothing. A child makes connections of its own. A batch or a loop stays its parent's: free it in the
+ *            child.
+ * Panics     do not leave the library: what was called fails with PINYON_E_INTERNAL, and so does every later call with
+ *            the same handle.
+ *
+ * A program in ten lines:
+ *
+ *     pinyon_option options[] = {PINYON_OPTION("servers", "cache1:11211,cache2:11211")};
+ *     pinyon_client *client = pinyon_client_new(options, 1, NULL);
+ *     pinyon_request set = {sizeof set, PINYON_SET};
+ *     pinyon_reply reply = {sizeof reply};
+ *     set.key = pinyon_text("user:1");
+ *     set.value = pinyon_text("Ada");
+ *     if (pinyon_run(client, &set, &reply, NULL) < 0) puts(pinyon_error_message(reply.error));
+ *     pinyon_reply_clear(&reply);
+ *     pinyon_client_free(client);
+ */
+#ifndef PINYON_H
+#define PINYON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Versions ---------------------------------------------------------------------------------------------------- */
+
+/* The number of this interface. It grows without changing this number; what would break a program changes it, and the
+ * soname (libpinyon.so.1). */
+#define PINYON_ABI 1
+uint32_t    pinyon_abi(void);     /* that of the library: compare it with PINYON_ABI where the library is shared */
+const char *pinyon_version(void); /* for people, such as "0.1.0" */
+
+/* ---- Bytes ------------------------------------------------------------------------------------------------------- */
+
+typedef struct pinyon_bytes {
+    const char *start;
+    size_t      size;
+} pinyon_bytes;
+
+/* The bytes of a C string. */
+static inline pinyon_bytes pinyon_text(const char *text)
+{
+    pinyon_bytes bytes;
+    bytes.start = text;
+    bytes.size  = text ? strlen(text) : 0;
+    return bytes;
+}
+
+/* ---- Errors ------------------------------------------------------------------------------------------------------ */
+
+/* Kinds of errors. They are the classes of the other languages, and form a tree: pinyon_kind_is_a. */
+typedef enum pinyon_kind {
+    PINYON_E_ERROR             = 1,  /* the root; nothing fails with it */
+    PINYON_E_TIMEOUT           = 2,  /* not finished within the client's timeout */
+    PINYON_E_LEASE_TIMEOUT     = 3,  /* another caller was still making the value */
+    PINYON_E_CONNECT           = 4,  /* no connection could be made */
+    PINYON_E_CONNECTION_LOST   = 5,  /* the connection broke while the command was in flight */
+    PINYON_E_SERVER_DOWN       = 6,  /* the server is marked down, and is not tried now */
+    PINYON_E_PROTOCOL          = 7,  /* the server sent what the protocol does not allow */
+    PINYON_E_SERVER            = 8,  /* the server answered with an error of its own */
+    PINYON_E_UNSUPPORTED       = 9,  /* the server's version cannot do it */
+    PINYON_E_USAGE             = 10, /* an argument, or the way something was used, makes no sense */
+    PINYON_E_INVALID_KEY       = 11, /* a key that cannot be sent */
+    PINYON_E_INVALID_SERVERS   = 12, /* a list of servers that cannot be understood */
+    PINYON_E_INVALID_NAME      = 13, /* a name that no lock can have */
+    PINYON_E_VALUE_TOO_LARGE   = 14, /* larger than the client's limit, or than the server stores */
+    PINYON_E_UNSUPPORTED_TYPE  = 15, /* a value that the client or the dialect does not take */
+    PINYON_E_UNPICKLABLE       = 16, /* a value that the host's own serializer cannot write */
+    PINYON_E_UNDECODABLE_VALUE = 17, /* a stored value that is not what its flags say */
+    PINYON_E_UNKNOWN_FLAGS     = 18, /* a stored value whose flags nobody here knows */
+    PINYON_E_CLOSED            = 19, /* the client was closed */
+    PINYON_E_BATCH             = 20, /* commands of a batch failed; for hosts that raise them as one error */
+    PINYON_E_LOCK              = 21, /* what can go wrong with a lock; nothing fails with it */
+    PINYON_E_LOCK_TIMEOUT      = 22, /* others held the lock for too long */
+    PINYON_E_LOCK_LOST         = 23, /* the lock is no longer held */
+    PINYON_E_ALREADY_HELD      = 24, /* the owner holds one of the names already, and would wait for itself */
+    PINYON_E_DEADLOCK          = 25, /* the holders wait, in turn, for what this owner holds */
+    PINYON_E_MAKER             = 26, /* of this interface: the value could not be made (pinyon_making_failed) */
+    PINYON_E_INTERNAL          = 27  /* of this interface: a panic in the library, a fault of it */
+} pinyon_kind;
+
+/* Whether the server may have carried out the command. If not, repeating it is safe. */
+typedef enum pinyon_sent {
+    PINYON_SENT_NO    = 0, /* nothing of it was sent */
+    PINYON_SENT_MAYBE = 1, /* it was sent, at least in part, and no answer came */
+    PINYON_SENT_YES   = 2  /* the server answered */
+} pinyon_sent;
+
+typedef struct pinyon_error pinyon_error;
+
+pinyon_kind pinyon_error_kind(const pinyon_error *error);
+pinyon_sent pinyon_error_sent(const pinyon_error *error);
+const char *pinyon_error_message(const pinyon_error *error); /* for people; names server and command */
+const char *pinyon_error_server(const pinyon_error *error);  /* as the option named it; "" if there was none */
+const char *pinyon_error_command(const pinyon_error *error); /* the protocol's name; "" if there was none */
+/* Whether a server failed, rather than refused the request. The option on_failure=miss turns these into misses. */
+bool pinyon_error_is_outage(const pinyon_error *error);
+/* The holders in the cycle of a PINYON_E_DEADLOCK, in order; NULL from `index` = their number on. */
+const char   *pinyon_error_holder(const pinyon_error *error, size_t index);
+pinyon_error *pinyon_error_clone(const pinyon_error *error);
+void          pinyon_error_free(pinyon_error *error);
+
+/* The name of a kind in the other languages ("LockTimeout"); NULL if there is no such kind. */
+const char *pinyon_kind_name(pinyon_kind kind);
+/* Whether `kind` is `above`, or below it in the tree: PINYON_E_LOCK_TIMEOUT is a PINYON_E_TIMEOUT. */
+bool pinyon_kind_is_a(pinyon_kind kind, pinyon_kind above);
+/* The direct parents of a kind, most specific first; 0 from `index` = their number on. */
+pinyon_kind pinyon_kind_parent(pinyon_kind kind, size_t index);
+
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
+
+/* Settings are named texts: {"timeout", "0.5"}. Names, defaults and checks are those of every language; pinyon_settings
+ * lists them. Booleans are 1, true, yes, on or 0, false, no, off. A list is one text with commas, or the same name
+ * again. A value whose start is NULL leaves the setting as it is. Further settings of `tls` and `compression` have names
+ * of two words: "tls.ca", "compression.threshold", "compression.dictionaries". Besides, a client of caches has:
+ *   events      whether the host takes events (pinyon_next_event); off, nothing is kept for it
+ *   serializer  how a pinyon_writer writes lists and maps in Pinyon's own dialect: portable (MessagePack), json */
+typedef struct pinyon_option {
+    const char  *name;
+    pinyon_bytes value;
+} pinyon_option;
+
+#define PINYON_OPTION(name, text) {name, {text, sizeof(text) - 1}} /* for string literals */
+
+/* All settings as JSON, with "defaults", "texts" (what each is for) and "choices" (of settings with a fixed choice). Each
+ * has the tables "Client", "View", "Locks"; "defaults" has "Tls" and "Compression", too. */
+const char *pinyon_settings(void);
+
+/* ---- Requests: the same for threads and for event loops ---------------------------------------------------------- */
+
+typedef enum pinyon_verb {
+    PINYON_GET       = 0,
+    PINYON_GAT       = 1, /* get, and set the ttl */
+    PINYON_SET       = 2,
+    PINYON_ADD       = 3,
+    PINYON_REPLACE   = 4,
+    PINYON_APPEND    = 5,
+    PINYON_PREPEND   = 6,
+    PINYON_DELETE    = 7,
+    PINYON_TOUCH     = 8,
+    PINYON_INCR      = 9,
+    PINYON_DECR      = 10,
+    PINYON_METADATA  = 11, /* what the server knows about the item, without its value and without touching it */
+    PINYON_MARK_STALE = 12, /* keep the value as stale; the next PINYON_LEASE wins it. ttl: its life from now */
+    PINYON_LEASE     = 13, /* get, or win the right to make the value: see "Leases" */
+    PINYON_GIVE_BACK = 14, /* give a lease back; `cas` is its token */
+    /* These go to every server, and have no key. The reply's `answers` say what each answered. */
+    PINYON_VERSIONS  = 15,
+    PINYON_STATS     = 16, /* `value`: the kind of statistics as memcached names it, or nothing */
+    PINYON_FLUSH_ALL = 17  /* `ttl`: the delay */
+} pinyon_verb;
+
+/* For `with`. */
+#define PINYON_WITH_CAS 0x1u      /* reading: return the token. Storing, DELETE, MARK_STALE: only if it is `cas` still */
+#define PINYON_WITH_TTL 0x2u      /* GET: return the seconds that are left. MARK_STALE: set `ttl` */
+#define PINYON_WITH_METADATA 0x4u /* GET: return the value with all that PINYON_METADATA returns */
+#define PINYON_WITHOUT_BUMP 0x8u  /* with the former: this does not count as an access */
+#define PINYON_WITH_NEW_CAS 0x10u /* storing: return the token of what was stored, if the server tells it */
+#define PINYON_WITH_INITIAL 0x20u /* INCR, DECR: make a missing counter from `initial` and `ttl` */
+#define PINYON_KEEP 0x40u         /* GIVE_BACK: the reply to LEASE had PINYON_HAS_STALE; its value stays */
+#define PINYON_NO_FAILOVER 0x80u  /* fail if the key's server is down, whatever the client's option says */
+#define PINYON_RAW 0x100u         /* store the value, or return it, as it is: never compressed, never decompressed */
+#define PINYON_TTL_AS_SENT 0x200u /* `ttl` is memcached's own number: over 30 days a Unix time, 0 without end */
+
+/* For `ttl`: an item without end, if the option default_ttl says otherwise. */
+#define PINYON_FOREVER INT64_MAX
+
+typedef struct pinyon_request {
+    size_t       size; /* sizeof(pinyon_request) */
+    pinyon_verb  verb;
+    uint32_t     with;
+    pinyon_bytes key;
+    pinyon_bytes value;
+    pinyon_bytes route;        /* what the ring is asked about, if that is not the key; start NULL otherwise */
+    uint32_t     client_flags; /* of the value; of a counter that is made: those of an integer in the dialect */
+    uint32_t     lease;        /* LEASE: seconds until another caller may win a missing key; 0 for 10 */
+    int64_t      ttl;          /* seconds; 0: the option default_ttl (GAT, TOUCH: without end); below 0: at once */
+    uint64_t     cas;
+    uint64_t     delta;   /* INCR, DECR */
+    uint64_t     initial; /* INCR, DECR with PINYON_WITH_INITIAL */
+    int64_t      recache; /* LEASE: win an item that has fewer seconds left than this; 0: never */
+    void        *context; /* yours: comes back with the reply, and is what `place` is told */
+} pinyon_request;
+
+typedef enum pinyon_status {
+    PINYON_DONE        = 0, /* found, stored, deleted, counted, marked; of locks: acquired, released, extended, … */
+    PINYON_MISS        = 1, /* no such item. DELETE and MARK_STALE with a token: no such item with this token */
+    PINYON_NOT_STORED  = 2, /* ADD found an item; REPLACE, APPEND, PREPEND found none */
+    PINYON_CHANGED     = 3, /* storing with a token: the item has another by now */
+    PINYON_WON         = 4, /* LEASE: make the value, and store it with the token in `cas`, or give it back */
+    PINYON_STALE       = 5, /* LEASE: a value that is stale, or will be soon; another caller makes a new one */
+    PINYON_FILLING     = 6, /* LEASE: no value yet; another caller makes it */
+    PINYON_MAKE        = 7, /* pinyon_making_run: make the value now */
+    PINYON_TAKEN       = 8, /* PINYON_LOCK with PINYON_AT_ONCE: others hold it */
+    PINYON_NOT_HELD    = 9, /* RELEASE, EXTEND: the lock was lost before */
+    PINYON_END         = 10, /* pinyon_read: the value is complete */
+    PINYON_FAILED      = -1,
+    PINYON_INTERRUPTED = -2 /* `interrupted` said so. Of what was sent nothing is known */
+} pinyon_status;
+
+/* For `marks`. */
+#define PINYON_HAS_VALUE 0x1u   /* `value`, or what `place` gave, is filled; it may be empty */
+#define PINYON_HAS_CAS 0x2u     /* `cas` is known. A lease that was won without it cannot be stored */
+#define PINYON_HAS_STALE 0x4u   /* WON: there is a value still, which is stale: see PINYON_KEEP */
+#define PINYON_HAS_TTL 0x8u     /* `ttl` is known */
+#define PINYON_HAS_IDLE 0x10u   /* `idle` and PINYON_HIT_BEFORE are known */
+#define PINYON_HIT_BEFORE 0x20u /* the item was read before */
+#define PINYON_IS_STALE 0x40u   /* with METADATA: the item was marked stale */
+#define PINYON_IS_WON 0x80u     /* with METADATA: this caller should make a new value */
+#define PINYON_IS_FILLING 0x100u /* with METADATA: another caller makes a new value already */
+#define PINYON_WAS_NOTIFIED 0x200u /* PARK: it was notified, rather than that its time was up */
+
+typedef struct pinyon_answers pinyon_answers;
+typedef struct pinyon_lock    pinyon_lock;
+
+typedef struct pinyon_reply {
+    size_t        size; /* sizeof(pinyon_reply): the only field that you set */
+    pinyon_status status;
+    uint32_t      marks;
+    uint32_t      client_flags; /* of the value, once it is decompressed */
+    uint32_t      reserved;
+    pinyon_bytes  value;        /* the library's; start is NULL if `place` took it, whose memory is filled then */
+    uint64_t      cas;
+    uint64_t      number;    /* INCR, DECR: the count. Locks: the token, or how many were notified or released */
+    int64_t       ttl;       /* seconds left; -1: without end */
+    uint64_t      idle;      /* seconds since the last access before this one */
+    uint64_t      item_size; /* METADATA: of the stored value, in bytes */
+    void         *context;   /* of the request */
+    uint64_t      ticket;    /* of an event loop */
+    pinyon_error *error;     /* if the status is PINYON_FAILED */
+    pinyon_answers *answers; /* of every server, of each name, … */
+    pinyon_lock  *lock;      /* PINYON_LOCK: take it over by setting this to NULL, and free it in the end */
+    void         *memory;    /* the library's */
+} pinyon_reply;
+
+/* Frees what a reply has. It may be used again. A reply that is passed to another call without this is cleared by it, and
+ * the memory of its value is used again, which saves an allocation for each call. */
+void pinyon_reply_clear(pinyon_reply *reply);
+
+/* What many servers answered, or what is known about several names. */
+typedef struct pinyon_answer {
+    size_t              size;   /* sizeof(pinyon_answer), set by you */
+    const char         *server; /* the server that answers; "" with locks */
+    pinyon_bytes        name;   /* STATS: the statistic's name. INSPECT: the lock's name */
+    pinyon_bytes        value;  /* VERSIONS, STATS: the value. INSPECT: who holds the name, or who waits for it */
+    const pinyon_error *error;  /* why this server has no answer; NULL otherwise */
+    uint64_t            token;  /* INSPECT: the holder's, if it is known; 0 otherwise */
+    double              left;   /* INSPECT: seconds until the name is free unless renewed; below 0: unknown */
+    double              age;    /* INSPECT: seconds since it was acquired; below 0: unknown */
+    bool                waits;  /* INSPECT: `value` is one that waits for the name in the answer before */
+} pinyon_answer;
+
+/* The next answer; false after the last. What it points to lives as long as the answers. */
+bool pinyon_next_answer(pinyon_answers *answers, pinyon_answer *answer);
+void pinyon_answers_free(pinyon_answers *answers);
+
+/* ---- What a host does during a call ------------------------------------------------------------------------------ */
+
+/* Where to put a value of so many bytes; NULL to have it in the reply. It is written to until the reply is there, even
+ * for a request that fails in the end. A request that is repeated may ask again; the last memory counts. It must not
+ * wait, and not use the library. */
+typedef void *(*pinyon_place)(void *context, size_t size, uint32_t client_flags);
+/* Asked after every wait, at least ten times a second. Anything but 0 ends the call with PINYON_INTERRUPTED. */
+typedef int (*pinyon_interrupted)(void *host);
+/* Called before and after every wait, by the thread that waits: let others run meanwhile. */
+typedef void (*pinyon_waits)(void *host);
+
+typedef struct pinyon_host {
+    size_t             size; /* sizeof(pinyon_host) */
+    pinyon_place       place;
+    pinyon_interrupted interrupted;
+    pinyon_waits       before_wait;
+    pinyon_waits       after_wait;
+    void              *host; /* yours */
+} pinyon_host;
+
+/* ---- Caches ------------------------------------------------------------------------------------------------------ */
+
+typedef struct pinyon_client pinyon_client;
+
+/* Makes a client. It does not connect yet. NULL: an option is wrong. */
+pinyon_client *pinyon_client_new(const pinyon_option *options, size_t count, pinyon_error **error);
+/* Another handle to the same client. */
+pinyon_client *pinyon_client_clone(const pinyon_client *client);
+/* A view of the client with another policy for failures (options failover, on_failure) or another namespace. It shares
+ * connections, metrics and events with the client. */
+pinyon_client *pinyon_client_using(const pinyon_client *client, const pinyon_option *options, size_t count,
+                                   pinyon_error **error);
+/* Closes the connections of the client and its views. Calls that wait end, and later ones fail (PINYON_E_CLOSED). */
+void pinyon_client_close(const pinyon_client *client);
+void pinyon_client_free(pinyon_client *client);
+
+/* Carries out a request, and waits for its reply. Returns the reply's status. `host` may be NULL. */
+pinyon_status pinyon_run(const pinyon_client *client, const pinyon_request *request, pinyon_reply *reply,
+                         const pinyon_host *host);
+/* Carries out many requests about keys at the same time, on all servers. Each has a reply at the same index, which says
+ * how it went. Returns PINYON_FAILED if any of them failed, PINYON_INTERRUPTED, or PINYON_DONE. Requests for the same
+ * key are carried out in order. */
+pinyon_status pinyon_run_many(const pinyon_client *client, const pinyon_request *requests, pinyon_reply *replies,
+                              size_t count, const pinyon_host *host);
+
+/* The servers that may have the key, in the order in which they are asked; all servers if key.start is NULL. An answer
+ * for each, with the server's name only. NULL: they are not known yet. */
+pinyon_answers *pinyon_servers_of(const pinyon_client *client, pinyon_bytes key, const pinyon_host *host,
+                                  pinyon_error **error);
+/* The prefix of all keys. It lives as long as the handle. */
+pinyon_bytes pinyon_namespace(const pinyon_client *client);
+/* The metrics of all servers, as JSON: a list with an object for each server. Free it with pinyon_text_free. */
+char *pinyon_metrics(const pinyon_client *client);
+void  pinyon_text_free(char *text);
+
+/* What happened: a server went down or came back, a command was slow or repeated, … Events are kept where the option
+ * `events` is set. Take them now and then, for instance after a call, from any thread. */
+typedef struct pinyon_event {
+    size_t              size;    /* that of the library's struct */
+    const char         *kind;    /* down, up, retry, slow, servers, discovery, classic */
+    const char         *level;   /* debug, info, warning */
+    const char         *server;  /* "" if there is none */
+    const char         *command; /* "" if there is none */
+    const char         *message; /* a line for people */
+    double              seconds; /* how long it took, or how long the server was down; below 0: unknown */
+    const pinyon_error *error;   /* NULL if there is none */
+} pinyon_event;
+
+pinyon_event *pinyon_next_event(const pinyon_client *client); /* NULL: none */
+void          pinyon_event_free(pinyon_event *event);
+
+/* ---- Batches: many commands whose replies are not awaited one by one --------------------------------------------- */
+
+/* A batch keeps a connection to each server that it uses, until it is finished or freed. */
+typedef struct pinyon_batch pinyon_batch;
+
+pinyon_batch *pinyon_batch_new(const pinyon_client *client, pinyon_error **error);
+/* Submits a command that changes something. Waits only to connect, and for room. Commands to the same server are carried
+ * out in order. Fails for what cannot be sent at all; whether the others succeed, pinyon_batch_finish says. */
+pinyon_status pinyon_batch_add(pinyon_batch *batch, const pinyon_request *request, const pinyon_host *host,
+                               pinyon_error **error);
+/* Sends what the connections take, without waiting. Otherwise commands leave when enough has gathered. */
+pinyon_status pinyon_batch_send(pinyon_batch *batch, pinyon_error **error);
+/* Waits for the outcome of every command. PINYON_FAILED without *error: some failed, see the next function. The batch is
+ * empty then, and may be used again. */
+pinyon_status pinyon_batch_finish(pinyon_batch *batch, const pinyon_host *host, pinyon_error **error);
+/* A command that was not carried out: its status, error, context, and `number`, counted from 0 since the batch was made.
+ * False after the last. */
+bool pinyon_batch_next_failure(pinyon_batch *batch, pinyon_reply *reply);
+void pinyon_batch_free(pinyon_batch *batch);
+
+/* ---- Leases: one caller makes a value, the others wait for it ----------------------------------------------------- */
+
+/* One caller's way to a value, as `get_or_set` of the other languages goes: it asks for a lease; makes the value if it
+ * was won; waits, or takes the stale value, if another caller makes it. Callers of one process that are under way to the
+ * same value share one lookup.
+ *
+ * In a thread, call pinyon_making_run until it says something other than PINYON_MAKE:
+ *
+ *     making = pinyon_making_new(client, &terms, &error);
+ *     while ((status = pinyon_making_run(making, &reply, NULL)) == PINYON_MAKE)
+ *         pinyon_making_made(making, value, client_flags);       (or pinyon_making_failed)
+ *     pinyon_making_free(making);
+ *
+ * In a coroutine or an event loop, carry out the steps yourself: pinyon_making_step. */
+typedef struct pinyon_making pinyon_making;
+
+typedef struct pinyon_terms {
+    size_t       size; /* sizeof(pinyon_terms) */
+    pinyon_bytes key;
+    pinyon_bytes route;    /* as in a request */
+    double       ttl;      /* how long a value is fresh; 0: for ever */
+    double       stale;    /* for how much longer callers get the old value while one of them makes a new one */
+    double       early;    /* from how long before its end on one caller makes a new one */
+    double       lease;    /* how long one caller has to make a missing value; 0: 10 seconds */
+    double       wait;     /* how long to wait for another caller's value; 0: twice the lease, and 2; below 0: not at all */
+    uint64_t     scope;    /* callers that can wake each other: 0 for threads; a number for each event loop */
+    uint64_t     caller;   /* who must not wait for itself: 0 for the calling thread; a number for each coroutine */
+    void        *context;  /* yours: comes back with the replies, and from pinyon_next_woken */
+} pinyon_terms;
+
+pinyon_making *pinyon_making_new(const pinyon_client *client, const pinyon_terms *terms, pinyon_error **error);
+/* Goes on until the value is there (PINYON_DONE, in the reply), must be made (PINYON_MAKE), or cannot be had
+ * (PINYON_FAILED, PINYON_INTERRUPTED). Waits meanwhile. */
+pinyon_status pinyon_making_run(pinyon_making *making, pinyon_reply *reply, const pinyon_host *host);
+/* After PINYON_MAKE: the value, as it is stored. It is compressed as any other. */
+void pinyon_making_made(pinyon_making *making, pinyon_bytes value, uint32_t client_flags);
+/* After PINYON_MAKE: the value cannot be made. The lease is given back. This caller and those that wait for it fail with
+ * PINYON_E_MAKER and this message. */
+void pinyon_making_failed(pinyon_making *making, pinyon_bytes message);
+
+typedef enum pinyon_step_kind {
+    PINYON_STEP_ASK    = 0, /* carry out `request`, whose context you may set; have no `place` for its value, and pass
+                               its reply to pinyon_making_replied */
+    PINYON_STEP_PAUSE  = 1, /* wait for `seconds` */
+    PINYON_STEP_FOLLOW = 2, /* wait until pinyon_next_woken returns this caller's context, for `seconds` at most */
+    PINYON_STEP_MAKE   = 3, /* make the value: pinyon_making_made, or pinyon_making_failed */
+    PINYON_STEP_OVER   = 4  /* it is over: the reply is filled, with PINYON_DONE or PINYON_FAILED */
+} pinyon_step_kind;
+
+typedef struct pinyon_step {
+    size_t           size; /* sizeof(pinyon_step), set by you */
+    pinyon_step_kind kind;
+    double           seconds;
+    pinyon_request   request; /* what it points to lives until the next step */
+} pinyon_step;
+
+/* The next step. Call it again when the step was carried out; a step that was not counts as timed out. `reply` is filled
+ * at the end, and may have been used for anything before. Returns PINYON_DONE, or PINYON_FAILED if it is used wrongly.
+ */
+pinyon_status pinyon_making_step(pinyon_making *making, pinyon_step *step, pinyon_reply *reply);
+/* The reply to the request of the last step. It is yours to clear. */
+void pinyon_making_replied(pinyon_making *making, const pinyon_reply *reply);
+/* A caller of this scope that waits in PINYON_STEP_FOLLOW and must go on: its context. False: none. Ask after each step
+ * that a caller of the scope made, and after pinyon_making_free. */
+bool pinyon_next_woken(const pinyon_client *client, uint64_t scope, void **context);
+/* Ends a caller that was cancelled, wherever it is: its followers go on by themselves. True: it had a lease. Carry out
+ * `give_back`, so that another caller can win the lease at once; what it points to lives until pinyon_making_free. */
+bool pinyon_making_leave(pinyon_making *making, pinyon_request *give_back);
+void pinyon_making_free(pinyon_making *making);
+
+/* ---- Values: plain data that every language reads, part by part -------------------------------------------------- */
+
+typedef enum pinyon_part_kind {
+    PINYON_NULL      = 0,
+    PINYON_BOOL      = 1,  /* truth */
+    PINYON_INTEGER   = 2,  /* integer */
+    PINYON_UNSIGNED  = 3,  /* number: an integer too large for the former */
+    PINYON_BIG       = 4,  /* bytes: the absolute value of a larger one, lowest byte first; truth: it is negative */
+    PINYON_FLOAT     = 5,  /* real */
+    PINYON_BYTES     = 6,  /* bytes */
+    PINYON_TEXT      = 7,  /* bytes: in UTF-8, which the reader may not have checked */
+    PINYON_ENCODED   = 8,  /* bytes: text in the encoding that `encoding` names. Read only */
+    PINYON_DATE_TIME = 9,  /* year to nanosecond: without a time zone */
+    PINYON_INSTANT   = 10, /* integer: seconds since 1970; nanosecond */
+    PINYON_LIST      = 11, /* number: how many items follow. Some readers say 0; PINYON_CLOSE ends it */
+    PINYON_TUPLE     = 12, /* the same, immutable in languages that have it */
+    PINYON_MAP       = 13, /* number: how many pairs of a key and a value follow */
+    PINYON_CLOSE     = 14, /* the end of the innermost list, tuple or map */
+    PINYON_FAULT     = 15  /* bytes: an error inside the answer to a PINYON_COMMAND. Read only */
+} pinyon_part_kind;
+
+typedef struct pinyon_part {
+    size_t           size; /* sizeof(pinyon_part), set by you */
+    pinyon_part_kind kind;
+    bool             truth;
+    pinyon_bytes     bytes; /* from a reader: valid until its next call */
+    pinyon_bytes     encoding;
+    int64_t          integer;
+    uint64_t         number;
+    double           real;
+    uint16_t         year;
+    uint8_t          month, day, hour, minute, second;
+    uint32_t         nanosecond;
+} pinyon_part;
+
+/* Writes values in the client's dialect. The first part, if it is no list or map, decides how the value is stored. A
+ * writer may be used for many values, one after the other. */
+typedef struct pinyon_writer pinyon_writer;
+
+pinyon_writer *pinyon_writer_new(const pinyon_client *client);
+/* Fails if the dialect does not take such a value; the writer then begins anew. */
+pinyon_status pinyon_write(pinyon_writer *writer, const pinyon_part *part, pinyon_error **error);
+/* The value and its flags, for a request. They are the writer's until its next use. */
+pinyon_status pinyon_written(pinyon_writer *writer, pinyon_bytes *value, uint32_t *client_flags, pinyon_error **error);
+void          pinyon_writer_free(pinyon_writer *writer);
+
+/* Reads values in the client's dialect. A reader may be used for many values, one after the other. */
+typedef struct pinyon_reader pinyon_reader;
+
+/* `client` may be NULL for a reader of answers only. */
+pinyon_reader *pinyon_reader_new(const pinyon_client *client);
+/* Begins to read a value with these flags, as a reply has them. The bytes must stay as they are while it is read. */
+pinyon_status pinyon_read_value(pinyon_reader *reader, pinyon_bytes value, uint32_t client_flags, pinyon_error **error);
+/* Begins to read the answer to a PINYON_COMMAND of locks. The answers must stay while it is read. */
+pinyon_status pinyon_read_answers(pinyon_reader *reader, const pinyon_answers *answers, pinyon_error **error);
+/* PINYON_DONE: the next part. PINYON_END: there is none, and nothing follows the value. */
+pinyon_status pinyon_read(pinyon_reader *reader, pinyon_part *part, pinyon_error **error);
+void          pinyon_reader_free(pinyon_reader *reader);
+
+/* The flags that mark a value of this kind in the client's dialect (PINYON_BYTES, _TEXT, _INTEGER, _FLOAT, _BOOL, or _MAP
+ * for all lists and maps). False: the dialect does not take it. */
+bool pinyon_flags_of(const pinyon_client *client, pinyon_part_kind kind, uint32_t *client_flags);
+/* How a value with these flags is to be read: as one of the kinds above, where PINYON_MAP stands for lists, maps and all
+ * else that needs a reader. False: the dialect does not know them. Bytes and text need no reader then. */
+bool pinyon_kind_of(const pinyon_client *client, uint32_t client_flags, pinyon_part_kind *kind);
+
+/* ---- Locks ------------------------------------------------------------------------------------------------------- */
+
+typedef struct pinyon_locks pinyon_locks;
+
+/* Makes a client of locks: options url, namespace, ttl, timeout, … It does not connect yet. */
+pinyon_locks *pinyon_locks_new(const pinyon_option *options, size_t count, pinyon_error **error);
+pinyon_locks *pinyon_locks_clone(const pinyon_locks *locks);
+/* Fails all waits and closes the connections. Held locks are lost here; on the server they end with their ttl. */
+void        pinyon_locks_close(const pinyon_locks *locks);
+void        pinyon_locks_free(pinyon_locks *locks);
+const char *pinyon_locks_server(const pinyon_locks *locks);
+/* What stands before the names of locks in the server's keys. It lives as long as the handle. */
+pinyon_bytes pinyon_locks_prefix(const pinyon_locks *locks);
+
+typedef enum pinyon_wish_kind {
+    PINYON_LOCK          = 0, /* acquire all names or none: DONE with `lock`, or TAKEN with PINYON_AT_ONCE */
+    PINYON_RELEASE       = 1, /* DONE, or NOT_HELD if it was lost before */
+    PINYON_EXTEND        = 2, /* to `ttl` from now: DONE, or NOT_HELD */
+    PINYON_PARK          = 3, /* release the names until notified, for `wait` at most; then acquire them again */
+    PINYON_NOTIFY        = 4, /* notify `most` of those that are parked on the same names; 0: all of them */
+    PINYON_INSPECT       = 5, /* who holds the names, and who waits for them: `answers` */
+    PINYON_FORCE_RELEASE = 6, /* take the names away from their holders */
+    PINYON_COMMAND       = 7  /* send `names` as a command of the server: pinyon_read_answers */
+} pinyon_wish_kind;
+
+/* For `with` of wishes. */
+#define PINYON_AT_ONCE 0x1u       /* LOCK: do not wait: if others hold it, PINYON_TAKEN */
+#define PINYON_NO_RENEWAL 0x2u    /* LOCK: it ends after its ttl */
+#define PINYON_REENTRANT 0x4u     /* LOCK: the owner may hold the names already */
+#define PINYON_NOT_REENTRANT 0x8u /* LOCK: it must not, whatever the client's option says */
+#define PINYON_WITH_TOKEN 0x10u   /* FORCE_RELEASE: only from the holder of `token` */
+
+typedef struct pinyon_wish {
+    size_t              size; /* sizeof(pinyon_wish) */
+    pinyon_wish_kind    kind;
+    uint32_t            with;
+    const pinyon_bytes *names; /* LOCK, INSPECT, FORCE_RELEASE, COMMAND */
+    size_t              count; /* of names */
+    pinyon_lock        *lock;  /* RELEASE, EXTEND, PARK, NOTIFY */
+    uint64_t            owner; /* LOCK: who must not wait for itself; 0: the calling thread. See pinyon_new_owner */
+    double              ttl;   /* LOCK: 0 for the client's option. EXTEND */
+    double              wait;  /* LOCK: 0 for the client's option `timeout`. PARK: 0 for no end. INFINITY: no end */
+    double              max_hold; /* LOCK: renew it for so long at most; 0: until it is released */
+    uint64_t            token;    /* FORCE_RELEASE */
+    uint32_t            most;     /* NOTIFY */
+    pinyon_bytes        tag;      /* COMMAND: with the option hash_tags=names, the names' tag; otherwise nothing */
+    void               *context;  /* of the reply. LOCK: also of the note of a loss */
+} pinyon_wish;
+
+/* Carries out a wish, and waits for its reply. An interrupted LOCK is given up. */
+pinyon_status pinyon_lock_run(const pinyon_locks *locks, const pinyon_wish *wish, pinyon_reply *reply,
+                              const pinyon_host *host);
+
+/* The fencing token: it grows with every acquisition of any of the names. */
+uint64_t pinyon_lock_token(const pinyon_lock *lock);
+/* How long it is held without renewal; 0: it is not held. */
+double pinyon_lock_remaining(const pinyon_lock *lock);
+/* PINYON_DONE, or PINYON_FAILED with PINYON_E_LOCK_LOST and the reason. Asks no server. */
+pinyon_status pinyon_lock_check(const pinyon_lock *lock, pinyon_error **error);
+/* The error for a block of code that ends, and whose lock was lost inside. */
+pinyon_error *pinyon_lock_lost_early(const pinyon_lock *lock);
+
+typedef enum pinyon_loss {
+    PINYON_NOT_LOST     = 0,
+    PINYON_LOSS_EXPIRED = 1, /* its ttl passed before a renewal was confirmed */
+    PINYON_LOSS_GONE    = 2, /* it is gone from the server */
+    PINYON_LOSS_FORCED  = 3, /* it was released by force */
+    PINYON_LOSS_CLOSED  = 4, /* its client was closed */
+    PINYON_LOSS_FORKED  = 5  /* it belongs to the process that this one was forked from */
+} pinyon_loss;
+
+pinyon_loss pinyon_lock_loss(const pinyon_lock *lock);
+const char *pinyon_loss_text(pinyon_loss loss); /* a phrase that follows a colon */
+/* Has a later loss noted with this context, beside the one of the wish. False: it was lost already. */
+bool pinyon_lock_listen(const pinyon_lock *lock, void *context);
+/* Frees the handle. A lock that is held still is given up: it is not renewed, and ends with its ttl. */
+void pinyon_lock_free(pinyon_lock *lock);
+
+/* What happened by itself: a lock that was lost (context), or a warning for operators (text). */
+typedef struct pinyon_note {
+    size_t      size;    /* that of the library's struct */
+    const char *warning; /* NULL: a loss */
+    void       *context;
+    pinyon_loss loss;
+} pinyon_note;
+
+pinyon_note *pinyon_next_note(const pinyon_locks *locks); /* NULL: none */
+/* Waits for a note, for so many seconds at most. For a thread that does nothing else. */
+pinyon_note *pinyon_wait_note(const pinyon_locks *locks, double seconds, const pinyon_host *host);
+void         pinyon_note_free(pinyon_note *note);
+
+uint64_t pinyon_new_owner(void);   /* a number for a coroutine, which no other has in this process */
+uint64_t pinyon_this_thread(void); /* the number of the calling thread */
+/* The hash tag that all names have; start NULL: they have none. Fails if they have several. */
+pinyon_status pinyon_common_tag(const pinyon_bytes *names, size_t count, pinyon_bytes *tag, pinyon_error **error);
+
+/* ---- Event loops: of a client or of locks, driven alike ---------------------------------------------------------- */
+
+/* Nothing here waits. After every call, take all actions and carry them out, then take all replies. A loop calls nothing
+ * of yours but `place`. Names are resolved inside.
+ *
+ *     pinyon_begin(loop, &request, &ticket, &error);
+ *     carry out:  while (pinyon_next_action(loop, &action)) …
+ *     hand out:   while (pinyon_next_reply(loop, &reply)) …        replies to what was begun come only after a
+ *                                                                  pinyon_turn, _ready or _expire
+ * With poll(2): a set of descriptors; before each poll, pinyon_turn if PINYON_END_TURN came; as the timeout,
+ * pinyon_due_in. All that was begun in one turn leaves in one system call for each server. */
+typedef struct pinyon_loop pinyon_loop;
+
+/* `place`: as in pinyon_host, or NULL. The loop keeps the client alive. */
+pinyon_loop *pinyon_loop_of_client(const pinyon_client *client, pinyon_place place, pinyon_error **error);
+pinyon_loop *pinyon_loop_of_locks(const pinyon_locks *locks, pinyon_error **error);
+/* Fails everything under way (PINYON_E_CLOSED), and closes the connections. Then come actions and replies as ever. */
+void pinyon_loop_close(pinyon_loop *loop);
+/* Closes the connections at once. Callers that wait still have no reply. Stop watching its descriptors before. */
+void pinyon_loop_free(pinyon_loop *loop);
+
+/* Begins a request. Key and value are copied. `ticket` may be NULL; it comes back with the reply, as does the context. */
+pinyon_status pinyon_begin(pinyon_loop *loop, const pinyon_request *request, uint64_t *ticket, pinyon_error **error);
+/* The same for a view of the loop's client (pinyon_client_using). */
+pinyon_status pinyon_begin_using(pinyon_loop *loop, const pinyon_client *view, const pinyon_request *request,
+                                 uint64_t *ticket, pinyon_error **error);
+pinyon_status pinyon_lock_begin(pinyon_loop *loop, const pinyon_wish *wish, uint64_t *ticket, pinyon_error **error);
+/* Nobody waits any more: no reply comes, and `place` is not called. A lease or a lock that is won all the same is given
+ * back. */
+void pinyon_abandon(pinyon_loop *loop, uint64_t ticket);
+
+typedef enum pinyon_action_kind {
+    PINYON_WATCH    = 0, /* call pinyon_ready when `fd` is readable, and also when it is writable if `write`. This
+                            replaces what was asked for this lane before */
+    PINYON_FORGET   = 1, /* stop watching `fd`. The next call to the library closes it */
+    PINYON_END_TURN = 2, /* call pinyon_turn before the loop waits again */
+    PINYON_ALARM    = 3  /* call pinyon_expire after `seconds`. This replaces the alarm before. A host that asks
+                            pinyon_due_in before each wait ignores it */
+} pinyon_action_kind;
+
+typedef struct pinyon_action {
+    size_t             size; /* sizeof(pinyon_action), set by you */
+    pinyon_action_kind kind;
+    int                fd;
+    size_t             lane; /* a number for each descriptor, counted from 0 and used again */
+    bool               write;
+    double             seconds;
+} pinyon_action;
+
+bool pinyon_next_action(pinyon_loop *loop, pinyon_action *action);
+bool pinyon_next_reply(pinyon_loop *loop, pinyon_reply *reply);
+void pinyon_ready(pinyon_loop *loop, size_t lane);
+void pinyon_turn(pinyon_loop *loop);
+void pinyon_expire(pinyon_loop *loop);
+/* Seconds until pinyon_expire is due; below 0: never. */
+double pinyon_due_in(const pinyon_loop *loop);
+/* Whether nothing is under way. Held locks may need pinyon_expire all the same. */
+bool pinyon_loop_is_idle(const pinyon_loop *loop);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

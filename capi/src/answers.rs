@@ -1,0 +1,124 @@
+//! Answers of many servers, or about several names: one row after the other.
+
+use std::ffi::CString;
+
+use pinyon_core::locks::{Inspected, RedisValue};
+use pinyon_core::operations::{statistics, version, ServerCommand, ServerLines};
+use pinyon_core::Error as CoreError;
+
+use crate::errors::{c_string, Error};
+use crate::guard::free;
+use crate::structs::{to_fill, Answer, Bytes};
+
+/// Rows that a caller takes one by one. They stay until it frees them.
+#[derive(Debug, Default)]
+pub struct Answers {
+    rows: Vec<Row>,
+    next: usize,
+    /// The answer to a command of the server that keeps locks.
+    pub value: Option<RedisValue>,
+}
+
+#[derive(Debug, Default)]
+pub struct Row {
+    pub server: CString,
+    pub name: Vec<u8>,
+    pub value: Vec<u8>,
+    pub error: Option<Error>,
+    pub token: u64,
+    pub left: Option<f64>,
+    pub age: Option<f64>,
+    pub waits: bool,
+}
+
+impl Row {
+    pub fn of_server(name: &str) -> Self {
+        Self { server: c_string(name), ..Self::default() }
+    }
+}
+
+impl Answers {
+    pub fn of(rows: Vec<Row>) -> Self {
+        Self { rows, ..Self::default() }
+    }
+
+    pub fn of_value(value: RedisValue) -> Self {
+        Self { value: Some(value), ..Self::default() }
+    }
+
+    /// What servers answered, and the failures of the others.
+    pub fn of_servers(command: &ServerCommand, lines: &ServerLines, failures: &[CoreError]) -> Self {
+        let mut rows = Vec::new();
+        for (server, lines) in lines {
+            let row = || Row::of_server(server);
+            match command {
+                ServerCommand::Version => rows.push(Row { value: version(lines).into(), ..row() }),
+                ServerCommand::FlushAll { .. } => rows.push(row()),
+                ServerCommand::Stats(_) => {
+                    rows.extend(statistics(lines).map(|(name, value)| Row {
+                        name: name.into(),
+                        value: value.into(),
+                        ..row()
+                    }));
+                }
+            }
+        }
+        let failed = failures.iter().map(|error| Row { error: Some(error.into()), ..Row::of_server(&error.server) });
+        rows.extend(failed);
+        Self::of(rows)
+    }
+
+    /// The state of names of locks: a row for the holder, or for nobody, and one for each that waits.
+    pub fn of_names<'n>(names: impl Iterator<Item = (&'n [u8], Inspected)>) -> Self {
+        let mut rows = Vec::new();
+        for (name, inspected) in names {
+            let row = || Row { name: name.to_vec(), ..Row::default() };
+            let holder = inspected.holder.as_ref();
+            rows.push(Row {
+                value: holder.map_or_else(Vec::new, |holder| holder.attempt.to_string().into_bytes()),
+                token: holder.and_then(|holder| holder.token).unwrap_or_default(),
+                left: inspected.pttl.map(|left| left.as_secs_f64()),
+                age: inspected.age.map(|age| age.as_secs_f64()),
+                ..row()
+            });
+            let waiting = inspected.waiting.iter();
+            rows.extend(waiting.map(|one| Row { value: one.to_string().into_bytes(), waits: true, ..row() }));
+        }
+        Self::of(rows)
+    }
+
+    fn next(&mut self) -> Option<&Row> {
+        let row = self.rows.get(self.next)?;
+        self.next += 1;
+        Some(row)
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_next_answer(answers: *mut Answers, answer: *mut Answer) -> bool {
+    // SAFETY: the header says so.
+    let (Some(answers), Ok(answer)) = (unsafe { (answers.as_mut(), to_fill(answer)) }) else { return false };
+    let Some(row) = answers.next() else { return false };
+    *answer = Answer {
+        size: answer.size,
+        server: row.server.as_ptr(),
+        name: Bytes::of(&row.name),
+        value: Bytes::of(&row.value),
+        error: row.error.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
+        token: row.token,
+        left: row.left.unwrap_or(-1.0),
+        age: row.age.unwrap_or(-1.0),
+        waits: row.waits.into(),
+    };
+    true
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_answers_free(answers: *mut Answers) {
+    // SAFETY: the header says so.
+    unsafe { free(answers) }
+}

@@ -1,0 +1,98 @@
+//! What stands between a call from C and the code that carries it out: panics end the call and poison the handle.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::errors::{Error, Failure};
+use crate::structs::missing;
+
+/// Whether a panic has ended a call with this handle.
+#[derive(Debug, Default)]
+pub struct Poison(AtomicBool);
+
+/// Something that a caller has a pointer to.
+pub trait Handle {
+    const NAME: &'static str;
+
+    fn poison(&self) -> &Poison;
+}
+
+/// Calls a function with a handle.
+///
+/// # Safety
+/// The pointer is null, or a handle that lives and that nobody changes meanwhile.
+#[inline]
+pub unsafe fn with<H: Handle, T>(handle: *const H, call: impl FnOnce(&H) -> Result<T, Error>) -> Result<T, Error> {
+    // SAFETY: the caller says so.
+    let Some(handle) = (unsafe { handle.as_ref() }) else { return Err(missing(H::NAME)) };
+    contained(handle.poison(), || call(handle))
+}
+
+/// Calls a function with a handle that one thread at a time uses.
+///
+/// # Safety
+/// The pointer is null, or a handle that lives and that nobody else uses meanwhile.
+pub unsafe fn with_mut<H: Handle, T>(
+    handle: *mut H,
+    call: impl FnOnce(&mut H) -> Result<T, Error>,
+) -> Result<T, Error> {
+    // SAFETY: the caller says so.
+    let Some(handle) = (unsafe { handle.as_mut() }) else { return Err(missing(H::NAME)) };
+    if handle.poison().0.load(Ordering::Relaxed) {
+        return Err(Failure::internal());
+    }
+    match catch_unwind(AssertUnwindSafe(|| call(handle))) {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            handle.poison().0.store(true, Ordering::Relaxed);
+            Err(Failure::internal())
+        }
+    }
+}
+
+#[inline]
+fn contained<T>(poison: &Poison, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    if poison.0.load(Ordering::Relaxed) {
+        return Err(Failure::internal());
+    }
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            poison.0.store(true, Ordering::Relaxed);
+            Err(Failure::internal())
+        }
+    }
+}
+
+/// The same without a handle.
+pub fn alone<T>(call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    contained(&Poison::default(), call)
+}
+
+/// Frees a handle.
+///
+/// # Safety
+/// The pointer is null, or came from `Box::into_raw` and is not used afterwards.
+pub unsafe fn free<T>(handle: *mut T) {
+    if !handle.is_null() {
+        // SAFETY: the caller says so.
+        let handle = unsafe { Box::from_raw(handle) };
+        // There is nobody to tell about a panic.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(handle)));
+    }
+}
+
+/// A new handle for the caller; null and an error if there is none.
+///
+/// # Safety
+/// `error` is null, or can be written to.
+pub unsafe fn made<T>(made: Result<T, Error>, error: *mut *mut Error) -> *mut T {
+    match made {
+        Ok(made) => Box::into_raw(Box::new(made)),
+        Err(why) => {
+            // SAFETY: the caller says so.
+            unsafe { why.leave(error) };
+            std::ptr::null_mut()
+        }
+    }
+}

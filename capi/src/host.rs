@@ -1,0 +1,65 @@
+//! What waiting needs of a host in C: whether to go on, and what to call around a wait.
+
+use pinyon_core::blocking;
+
+use crate::errors::Error;
+use crate::structs::{self, Place};
+
+/// A host, or none.
+#[derive(Clone, Copy, Debug)]
+pub struct Host(Option<structs::Host>);
+
+/// The host ended a wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Interrupted;
+
+impl Host {
+    /// # Safety
+    /// The pointer is null, or to a host whose functions do as the header says.
+    #[inline]
+    pub unsafe fn new(host: *const structs::Host) -> Result<Self, Error> {
+        match host.is_null() {
+            true => Ok(Self(None)),
+            // SAFETY: the caller says so.
+            false => unsafe { structs::given(host) }.map(|host| Self(Some(host))),
+        }
+    }
+
+    /// The same host, which leaves values in replies.
+    pub fn without_place(mut self) -> Self {
+        if let Some(host) = &mut self.0 {
+            host.place = None;
+        }
+        self
+    }
+
+    pub fn place(&self) -> Option<Place> {
+        self.0.and_then(|host| host.place)
+    }
+}
+
+impl blocking::Host for Host {
+    type Interrupt = Interrupted;
+
+    #[inline]
+    fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> Result<T, Interrupted> {
+        let Some(host) = &self.0 else { return Ok(wait()) };
+        // SAFETY: whoever made it says that these functions may be called with its pointer.
+        unsafe {
+            host.before_wait.inspect(|before| before(host.host));
+            let outcome = wait();
+            host.after_wait.inspect(|after| after(host.host));
+            Ok(outcome)
+        }
+    }
+
+    #[inline]
+    fn interrupted(&self) -> Result<(), Interrupted> {
+        let Some(structs::Host { interrupted: Some(interrupted), host, .. }) = self.0 else { return Ok(()) };
+        // SAFETY: as above.
+        match unsafe { interrupted(host) } {
+            0 => Ok(()),
+            _ => Err(Interrupted),
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Callers that make a value once for all: the core decides on the steps, and a thread or an event loop carries them out.
+
+mod run;
+mod step;
+
+use std::ffi::c_void;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pinyon_core::lease::{GetOrSet, LeaseTypes, Place, Refusal, Signal, Step, StepOutcome};
+use pinyon_core::operations::{self, Finding, Found, Win};
+use pinyon_core::{lease, locks, ttl};
+
+use crate::client::{Client, Woken};
+use crate::errors::{Error, Failure, Kind};
+use crate::guard::{free, made, with, with_mut, Handle, Poison};
+use crate::replies::{is_outage, marks, Status};
+use crate::requests::{with as flags, Verb, FOREVER};
+use crate::structs::{empty, given, Bytes, Reply, Request, Terms};
+
+/// A value as it is stored, but for its compression.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    bytes: Vec<u8>,
+    client_flags: u32,
+}
+
+/// Values are bytes, so what callers share needs no conversion.
+#[derive(Debug)]
+pub struct Types;
+
+impl LeaseTypes for Types {
+    type Value = Arc<Made>;
+    type Shared = Arc<Made>;
+    type Error = Error;
+    type Signal = Wake;
+}
+
+/// Wakes a caller that follows another.
+#[derive(Clone, Debug)]
+pub enum Wake {
+    Thread(Arc<(Mutex<bool>, Condvar)>),
+    /// It finds its context among those to wake.
+    Scope {
+        woken: Woken,
+        scope: u64,
+        context: usize,
+    },
+}
+
+impl Signal for Wake {
+    fn wake(self) {
+        match self {
+            Wake::Thread(bell) => {
+                *bell.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+                bell.1.notify_all();
+            }
+            Wake::Scope { woken, scope, context } => woken.add(scope, context),
+        }
+    }
+}
+
+/// One caller's way to a value.
+pub struct Making {
+    client: Client,
+    key: Vec<u8>,
+    route: Option<Vec<u8>>,
+    context: *mut c_void,
+    scope: u64,
+    machine: GetOrSet<Types>,
+    at: At,
+    /// What came of the step under way.
+    outcome: Option<StepOutcome<Types>>,
+    poison: Poison,
+}
+
+/// What the caller must do.
+enum At {
+    /// Nothing was asked yet.
+    Beginning,
+    /// A request, and the verb it has in C.
+    Asking(Asked),
+    Pausing(Duration),
+    Following(Duration),
+    Making,
+    Over(Result<Arc<Made>, Error>),
+}
+
+#[derive(Clone, Copy)]
+enum Asked {
+    Lease { lease: i32, recache: i32 },
+    Store { cas: u64, ttl: i64 },
+    GiveBack(Win),
+}
+
+impl Handle for Making {
+    const NAME: &'static str = "pinyon_making";
+
+    fn poison(&self) -> &Poison {
+        &self.poison
+    }
+}
+
+impl Making {
+    fn new(client: &Client, asked: &Terms) -> Result<Self, Error> {
+        client.check_open()?;
+        let whole = ttl::whole_seconds;
+        let lease = if asked.lease == 0.0 { 10.0 } else { asked.lease };
+        let wait = match asked.wait {
+            0.0 => None,
+            wait => Some(wait.max(0.0)),
+        };
+        let terms =
+            lease::Terms::new(whole(asked.ttl)?, whole(asked.stale)?, whole(asked.early)?, whole(lease)?, wait)?;
+        // SAFETY: the caller's bytes stay as they are during the call.
+        let (key, route) = unsafe { (asked.key.slice(), asked.route.is_given().then(|| asked.route.slice().to_vec())) };
+        let place = Place {
+            scope: asked.scope as usize,
+            key: [client.keys.namespace(), key].concat().into(),
+            policy: client.policy,
+        };
+        let caller = if asked.caller == 0 { locks::owners::this_thread() } else { asked.caller };
+        let (flights, chance) = (client.shared.flights.clone(), RandomState::new().hash_one(()));
+        Ok(Self {
+            client: client.clone(),
+            key: key.to_vec(),
+            route,
+            context: asked.context,
+            scope: asked.scope,
+            machine: GetOrSet::new(flights, place, caller as usize, terms, chance, Instant::now()),
+            at: At::Beginning,
+            outcome: None,
+            poison: Poison::default(),
+        })
+    }
+
+    /// Goes on to the next step that the caller must carry out.
+    fn advance(&mut self) -> Result<(), Error> {
+        let mut step = match (&self.at, self.outcome.take()) {
+            (At::Beginning, _) => self.machine.begin(Instant::now()),
+            (At::Over(_), _) => return Err(Failure::usage("the value is there already, or cannot be had: it is over")),
+            (At::Pausing(_) | At::Following(_), _) => self.machine.next(StepOutcome::Done, Instant::now()),
+            (_, Some(outcome)) => self.machine.next(outcome, Instant::now()),
+            (At::Asking(_), None) => {
+                return Err(Failure::usage("the request of the last step has no reply: pinyon_making_replied"))
+            }
+            (At::Making, None) => {
+                let missing = "say what came of the value: pinyon_making_made, or pinyon_making_failed";
+                return Err(Failure::usage(missing));
+            }
+        };
+        loop {
+            self.at = match step {
+                Step::Share => {
+                    let value = self.machine.value().cloned().unwrap_or_default();
+                    step = self.machine.next(StepOutcome::Shared(value), Instant::now());
+                    continue;
+                }
+                Step::Copy(shared) => {
+                    step = self.machine.next(StepOutcome::Value(shared), Instant::now());
+                    continue;
+                }
+                Step::Ask(operations::Request::Lease { lease, recache }) => At::Asking(Asked::Lease { lease, recache }),
+                Step::Store { cas, ttl } => At::Asking(Asked::Store { cas, ttl }),
+                Step::GiveBack(operations::Request::GiveBack(win)) => At::Asking(Asked::GiveBack(win)),
+                Step::Ask(_) | Step::GiveBack(_) => unreachable!("these steps ask for nothing else"),
+                Step::Pause(time) => At::Pausing(time),
+                Step::Follow(time) => At::Following(time),
+                Step::Make => At::Making,
+                Step::Return(value) => At::Over(Ok(value)),
+                Step::Raise(error) => At::Over(Err(error)),
+                Step::Refuse(refusal) => At::Over(Err(self.refused(refusal))),
+            };
+            return Ok(());
+        }
+    }
+
+    fn refused(&self, refusal: Refusal) -> Error {
+        let message = refusal.message(&format!("{:?}", String::from_utf8_lossy(&self.key)));
+        Failure::new(Kind::Core(refusal.kind()), &message)
+    }
+
+    /// The request of a step. It points to what this caller has.
+    fn request(&self, asked: Asked) -> Request {
+        let mut request = Request {
+            key: Bytes::of(&self.key),
+            route: self.route.as_deref().map_or(Bytes::NONE, Bytes::of),
+            ..empty()
+        };
+        match asked {
+            Asked::Lease { lease, recache } => {
+                request.verb = Verb::Lease as u32;
+                request.lease = lease as u32;
+                request.recache = recache.into();
+            }
+            Asked::Store { cas, ttl } => {
+                request.verb = Verb::Set as u32;
+                request.with = flags::CAS;
+                request.cas = cas;
+                request.ttl = if ttl == 0 { FOREVER } else { ttl };
+                if let Some(value) = self.machine.value() {
+                    request.value = Bytes::of(&value.bytes);
+                    request.client_flags = value.client_flags;
+                }
+            }
+            Asked::GiveBack(Win { cas, keep }) => {
+                request.verb = Verb::GiveBack as u32;
+                request.with = if keep { flags::KEEP } else { 0 };
+                request.cas = cas;
+            }
+        }
+        request
+    }
+
+    /// Takes the reply to the request of a step.
+    fn replied(&mut self, reply: &Reply) {
+        let At::Asking(asked) = self.at else { return };
+        // SAFETY: a reply has its error until it is cleared.
+        let error = unsafe { reply.error.as_ref() };
+        self.outcome = Some(match (error, asked) {
+            (Some(error), _) => StepOutcome::Failed { error: error.clone(), is_outage: is_outage(error) },
+            (None, Asked::Lease { .. }) => StepOutcome::Found(found(reply)),
+            (None, _) => StepOutcome::Done,
+        });
+    }
+
+    fn made(&mut self, bytes: &[u8], client_flags: u32) {
+        if let At::Making = self.at {
+            self.outcome = Some(StepOutcome::Value(Arc::new(Made { bytes: bytes.to_vec(), client_flags })));
+        }
+    }
+
+    fn failed(&mut self, message: &str) {
+        if let At::Making = self.at {
+            let error = Failure::new(Kind::Maker, message);
+            self.outcome = Some(StepOutcome::Failed { error, is_outage: false });
+        }
+    }
+
+    /// The request that gives back the lease of a caller that was cancelled.
+    fn leave(&mut self) -> Option<Request> {
+        let win = self.machine.leave()?;
+        Some(self.request(Asked::GiveBack(win)))
+    }
+}
+
+/// What a reply to a request for a lease says.
+fn found(reply: &Reply) -> Found<Arc<Made>> {
+    let value = (reply.marks & marks::HAS_VALUE != 0).then(|| {
+        // SAFETY: a reply has its value until it is cleared.
+        let bytes = unsafe { reply.value.slice() }.to_vec();
+        Arc::new(Made { bytes, client_flags: reply.client_flags })
+    });
+    let finding = match reply.status {
+        status if status == Status::Done as i32 => Finding::Hit,
+        status if status == Status::Stale as i32 => Finding::Stale,
+        status if status == Status::Won as i32 => {
+            let win = Win { cas: reply.cas, keep: reply.marks & marks::HAS_STALE != 0 };
+            Finding::Won((reply.marks & marks::HAS_CAS != 0).then_some(win))
+        }
+        _ => Finding::Filling,
+    };
+    Found { finding, value }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_making_new(
+    client: *const Client,
+    terms: *const Terms,
+    error: *mut *mut Error,
+) -> *mut Making {
+    // SAFETY: the header says so.
+    unsafe { made(with(client, |client| Making::new(client, &given(terms)?)), error) }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_making_made(making: *mut Making, value: Bytes, client_flags: u32) {
+    // SAFETY: the header says so.
+    let _ = unsafe {
+        with_mut(making, |making| {
+            making.made(value.slice(), client_flags);
+            Ok(())
+        })
+    };
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_making_failed(making: *mut Making, message: Bytes) {
+    // SAFETY: the header says so.
+    let _ = unsafe {
+        with_mut(making, |making| {
+            making.failed(&String::from_utf8_lossy(message.slice()));
+            Ok(())
+        })
+    };
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_making_leave(making: *mut Making, give_back: *mut Request) -> bool {
+    // SAFETY: the header says so.
+    let Ok(Some(request)) = (unsafe { with_mut(making, |making| Ok(making.leave())) }) else { return false };
+    // SAFETY: the header says so.
+    if let Ok(give_back) = unsafe { crate::structs::to_fill(give_back) } {
+        *give_back = Request { size: give_back.size, ..request };
+    }
+    true
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_making_free(making: *mut Making) {
+    // SAFETY: the header says so.
+    unsafe { free(making) }
+}

@@ -1,0 +1,78 @@
+//! A coroutine on its way to a value: its host carries out the steps.
+
+use super::run::fill;
+use super::{At, Making, Wake};
+use crate::errors::Error;
+use crate::guard::with_mut;
+use crate::replies::{status, Status};
+use crate::structs::{empty, to_fill, Reply, Step};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum StepKind {
+    Ask = 0,
+    Pause = 1,
+    Follow = 2,
+    Make = 3,
+    Over = 4,
+}
+
+impl Making {
+    fn step(&mut self, step: &mut Step, reply: &mut Reply) -> Result<(), Error> {
+        loop {
+            self.advance()?;
+            let (kind, seconds, request) = match &self.at {
+                At::Asking(asked) => (StepKind::Ask, 0.0, self.request(*asked)),
+                At::Pausing(time) => (StepKind::Pause, time.as_secs_f64(), empty()),
+                At::Following(time) => {
+                    let woken = self.client.shared.woken().clone();
+                    let signal = Wake::Scope { woken, scope: self.scope, context: self.context as usize };
+                    if !self.machine.follow(signal) {
+                        continue;
+                    }
+                    (StepKind::Follow, time.as_secs_f64(), empty())
+                }
+                At::Making => (StepKind::Make, 0.0, empty()),
+                At::Over(outcome) => {
+                    let room = reply.begin(self.context);
+                    reply.keep(room);
+                    fill(reply, outcome, None);
+                    (StepKind::Over, 0.0, empty())
+                }
+                At::Beginning => unreachable!("it has advanced"),
+            };
+            *step = Step { size: step.size, kind: kind as u32, seconds, request };
+            return Ok(());
+        }
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_making_step(making: *mut Making, step: *mut Step, reply: *mut Reply) -> i32 {
+    // SAFETY: the header says so.
+    let stepped = unsafe {
+        with_mut(making, |making| {
+            let reply = to_fill(reply)?;
+            match making.step(to_fill(step)?, reply) {
+                Ok(()) => Ok(Status::Done),
+                Err(error) => Ok(reply.fail(error)),
+            }
+        })
+    };
+    status(stepped, std::ptr::null_mut())
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_making_replied(making: *mut Making, reply: *const Reply) {
+    // SAFETY: the header says so.
+    let _ = unsafe {
+        with_mut(making, |making| {
+            making.replied(&crate::structs::given(reply)?);
+            Ok(())
+        })
+    };
+}

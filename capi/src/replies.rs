@@ -1,0 +1,270 @@
+//! The core's answers as replies for C: the same for threads and event loops.
+
+use pinyon_core::dialect::ValueError;
+use pinyon_core::error::kinds::ErrorKind;
+use pinyon_core::invalid::InvalidArgument;
+use pinyon_core::operations::{Answer, Answered, Compared, Failed, Finding, Found, Item, Values};
+
+use crate::answers::Answers;
+use crate::errors::{Error, Kind};
+use crate::guard::free;
+use crate::placing::Placed;
+use crate::requests::Verb;
+use crate::structs::{Bytes, Reply};
+
+/// How a call went. The numbers are those of the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Status {
+    Done = 0,
+    Miss = 1,
+    NotStored = 2,
+    Changed = 3,
+    Won = 4,
+    Stale = 5,
+    Filling = 6,
+    Make = 7,
+    Taken = 8,
+    NotHeld = 9,
+    End = 10,
+    Failed = -1,
+    Interrupted = -2,
+}
+
+pub mod marks {
+    pub const HAS_VALUE: u32 = 0x1;
+    pub const HAS_CAS: u32 = 0x2;
+    pub const HAS_STALE: u32 = 0x4;
+    pub const HAS_TTL: u32 = 0x8;
+    pub const HAS_IDLE: u32 = 0x10;
+    pub const HIT_BEFORE: u32 = 0x20;
+    pub const IS_STALE: u32 = 0x40;
+    pub const IS_WON: u32 = 0x80;
+    pub const IS_FILLING: u32 = 0x100;
+    pub const WAS_NOTIFIED: u32 = 0x200;
+}
+
+impl Reply {
+    /// Empties it, but for the memory that its value may use again, which is returned.
+    #[inline]
+    pub fn begin(&mut self, context: *mut std::ffi::c_void) -> Vec<u8> {
+        let room = self.take_memory();
+        self.drop_rest();
+        let size = self.size;
+        *self = Reply { size, context, ..crate::structs::empty() };
+        room
+    }
+
+    /// Keeps memory for the next use.
+    #[inline]
+    pub fn keep(&mut self, room: Vec<u8>) {
+        if room.capacity() > 0 && self.memory.is_null() {
+            self.memory = Box::into_raw(Box::new(room)).cast();
+        }
+    }
+
+    /// Copies a value into the memory that it has.
+    pub fn keep_value(&mut self, bytes: &[u8]) {
+        let mut room = self.take_memory();
+        room.clear();
+        room.extend_from_slice(bytes);
+        self.value = Bytes::of(&room);
+        self.memory = Box::into_raw(Box::new(room)).cast();
+    }
+
+    /// Frees all that it has.
+    pub fn clear(&mut self) {
+        drop(self.take_memory());
+        self.drop_rest();
+        let size = self.size;
+        *self = Reply { size, ..crate::structs::empty() };
+    }
+
+    #[inline]
+    fn take_memory(&mut self) -> Vec<u8> {
+        let memory: *mut Vec<u8> = std::mem::replace(&mut self.memory, std::ptr::null_mut()).cast();
+        match memory.is_null() {
+            true => Vec::new(),
+            // SAFETY: only `keep` sets it.
+            false => *unsafe { Box::from_raw(memory) },
+        }
+    }
+
+    #[inline]
+    fn drop_rest(&mut self) {
+        if !self.error.is_null() || !self.answers.is_null() || !self.lock.is_null() {
+            self.drop_rare();
+        }
+    }
+
+    #[cold]
+    fn drop_rare(&mut self) {
+        // SAFETY: only this library sets them, and they are not used afterwards.
+        unsafe {
+            free(std::mem::replace(&mut self.error, std::ptr::null_mut()));
+            free(std::mem::replace(&mut self.answers, std::ptr::null_mut()));
+        }
+        crate::drop_lock(std::mem::replace(&mut self.lock, std::ptr::null_mut()));
+    }
+
+    #[inline]
+    pub fn finish(&mut self, status: Status) -> Status {
+        self.status = status as i32;
+        status
+    }
+
+    #[cold]
+    pub fn fail(&mut self, error: Error) -> Status {
+        self.error = error.into_raw();
+        self.finish(Status::Failed)
+    }
+
+    pub fn answer_all(&mut self, answers: Answers) {
+        self.answers = Box::into_raw(Box::new(answers));
+    }
+
+    /// Fills it with the outcome of a request about one key.
+    #[inline]
+    pub fn fill<V: Values<Value = Placed, Error = ValueError>>(&mut self, verb: Verb, answered: Answered<V>) -> Status {
+        match answered {
+            Ok(answer) => self.fill_with(verb, answer),
+            Err(Failed::Error(error)) => self.fail((&*error).into()),
+            Err(Failed::Unreadable { error, .. }) => self.fail(InvalidArgument::from(error).into()),
+        }
+    }
+
+    #[inline]
+    fn fill_with(&mut self, verb: Verb, answer: Answer<Placed>) -> Status {
+        let status = match answer {
+            Answer::Value(value) => self.value(value),
+            Answer::Done(true) => Status::Done,
+            Answer::Missing => Status::Miss,
+            Answer::Done(false) => not_done(verb),
+            Answer::ValueAndCas(value, cas) => {
+                self.cas(Some(cas));
+                self.value(value)
+            }
+            Answer::ValueAndTtl(value, ttl) => {
+                self.ttl(ttl.map_or(-1, i64::from));
+                self.value(value)
+            }
+            Answer::Compared(Compared::Stored) => Status::Done,
+            Answer::Compared(Compared::Changed) => Status::Changed,
+            Answer::Compared(Compared::Gone) => Status::Miss,
+            Answer::Number(number) if matches!(verb, Verb::Incr | Verb::Decr) => {
+                self.number = number;
+                Status::Done
+            }
+            Answer::Number(cas) => {
+                self.cas(Some(cas));
+                Status::Done
+            }
+            Answer::Metadata(item) => {
+                self.client_flags = item.client_flags;
+                self.item(&item)
+            }
+            Answer::ValueAndMetadata(both) => {
+                let (value, item) = *both;
+                self.item(&item);
+                self.value(value)
+            }
+            Answer::Lease(found) => self.found(*found),
+        };
+        self.finish(status)
+    }
+
+    #[inline]
+    fn value(&mut self, Placed { client_flags, kept }: Placed) -> Status {
+        self.client_flags = client_flags;
+        self.marks |= marks::HAS_VALUE;
+        if let Some(bytes) = kept {
+            self.value = Bytes::of(&bytes);
+            self.memory = Box::into_raw(Box::new(bytes)).cast();
+        }
+        Status::Done
+    }
+
+    fn cas(&mut self, cas: Option<u64>) {
+        if let Some(cas) = cas {
+            (self.cas, self.marks) = (cas, self.marks | marks::HAS_CAS);
+        }
+    }
+
+    fn ttl(&mut self, ttl: i64) {
+        (self.ttl, self.marks) = (ttl, self.marks | marks::HAS_TTL);
+    }
+
+    #[cold]
+    fn item(&mut self, item: &Item) -> Status {
+        self.cas(item.cas);
+        if let Some(ttl) = item.ttl {
+            self.ttl(ttl);
+        }
+        if let Some(idle) = item.last_access {
+            (self.idle, self.marks) = (idle, self.marks | marks::HAS_IDLE);
+        }
+        self.item_size = item.size.unwrap_or_default();
+        for (is_so, mark) in [
+            (item.hit_before == Some(true), marks::HIT_BEFORE),
+            (item.stale, marks::IS_STALE),
+            (item.won, marks::IS_WON),
+            (item.already_won, marks::IS_FILLING),
+        ] {
+            self.marks |= if is_so { mark } else { 0 };
+        }
+        Status::Done
+    }
+
+    #[cold]
+    fn found(&mut self, Found { finding, value }: Found<Placed>) -> Status {
+        if let Some(value) = value {
+            self.value(value);
+        }
+        match finding {
+            Finding::Hit => Status::Done,
+            Finding::Stale => Status::Stale,
+            Finding::Filling => Status::Filling,
+            Finding::Won(win) => {
+                self.cas(win.map(|win| win.cas));
+                if win.is_some_and(|win| win.keep) {
+                    self.marks |= marks::HAS_STALE;
+                }
+                Status::Won
+            }
+        }
+    }
+}
+
+fn not_done(verb: Verb) -> Status {
+    match verb {
+        Verb::Set | Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend => Status::NotStored,
+        _ => Status::Miss,
+    }
+}
+
+/// The status for an error that has no reply to be in.
+pub fn status(outcome: Result<Status, Error>, place: *mut *mut Error) -> i32 {
+    match outcome {
+        Ok(status) => status as i32,
+        Err(error) => {
+            // SAFETY: the header says that it is null, or can be written to.
+            unsafe { error.leave(place) };
+            Status::Failed as i32
+        }
+    }
+}
+
+/// Whether the kind of an error is an outage.
+pub fn is_outage(error: &Error) -> bool {
+    matches!(error.kind, Kind::Core(kind) if ErrorKind::is_outage(kind)) && error.is_outage
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_reply_clear(reply: *mut Reply) {
+    // SAFETY: the header says so.
+    if let Ok(reply) = unsafe { crate::structs::to_fill(reply) } {
+        reply.clear();
+    }
+}

@@ -1,0 +1,251 @@
+//! Requests from C as the core's: the same for threads, batches and event loops.
+
+use std::borrow::Cow;
+
+use pinyon_core::dialect::HostType;
+use pinyon_core::invalid::InvalidArgument;
+use pinyon_core::operations::{self, BorrowedKey, Direction, Initial, Mode, Policy, ServerCommand, Win};
+use pinyon_core::ttl::{self, Ttl};
+
+use crate::client::View;
+use crate::errors::{Error, Failure};
+use crate::structs::Request;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Verb {
+    Get = 0,
+    Gat = 1,
+    Set = 2,
+    Add = 3,
+    Replace = 4,
+    Append = 5,
+    Prepend = 6,
+    Delete = 7,
+    Touch = 8,
+    Incr = 9,
+    Decr = 10,
+    Metadata = 11,
+    MarkStale = 12,
+    Lease = 13,
+    GiveBack = 14,
+    Versions = 15,
+    Stats = 16,
+    FlushAll = 17,
+}
+
+impl Verb {
+    pub const ALL: [Self; 18] = [
+        Self::Get,
+        Self::Gat,
+        Self::Set,
+        Self::Add,
+        Self::Replace,
+        Self::Append,
+        Self::Prepend,
+        Self::Delete,
+        Self::Touch,
+        Self::Incr,
+        Self::Decr,
+        Self::Metadata,
+        Self::MarkStale,
+        Self::Lease,
+        Self::GiveBack,
+        Self::Versions,
+        Self::Stats,
+        Self::FlushAll,
+    ];
+
+    pub fn of(request: &Request) -> Result<Self, Error> {
+        Self::ALL.get(request.verb as usize).copied().ok_or_else(|| no_verb(request.verb))
+    }
+
+    /// How a value is stored.
+    fn mode(self) -> Option<Mode> {
+        match self {
+            Verb::Set => Some(Mode::Set),
+            Verb::Add => Some(Mode::Add),
+            Verb::Replace => Some(Mode::Replace),
+            Verb::Append => Some(Mode::Append),
+            Verb::Prepend => Some(Mode::Prepend),
+            _ => None,
+        }
+    }
+}
+
+#[cold]
+fn no_verb(verb: u32) -> Error {
+    Failure::usage(format!("there is no verb {verb}"))
+}
+
+pub mod with {
+    pub const CAS: u32 = 0x1;
+    pub const TTL: u32 = 0x2;
+    pub const METADATA: u32 = 0x4;
+    pub const WITHOUT_BUMP: u32 = 0x8;
+    pub const NEW_CAS: u32 = 0x10;
+    pub const INITIAL: u32 = 0x20;
+    pub const KEEP: u32 = 0x40;
+    pub const NO_FAILOVER: u32 = 0x80;
+    pub const RAW: u32 = 0x100;
+    pub const TTL_AS_SENT: u32 = 0x200;
+}
+
+/// An item without end, whatever the default ttl.
+pub const FOREVER: i64 = i64::MAX;
+/// How long a caller has to make a missing value, in seconds, if it does not say.
+pub const LEASE: i64 = 10;
+
+impl Request {
+    #[inline]
+    pub fn has(&self, with: u32) -> bool {
+        self.with & with != 0
+    }
+
+    fn cas(&self) -> Option<u64> {
+        self.has(with::CAS).then_some(self.cas)
+    }
+
+    #[inline]
+    pub fn policy(&self, view: &View) -> Policy {
+        Policy { failover: view.policy.failover && !self.has(with::NO_FAILOVER), ..view.policy }
+    }
+
+    /// The key by the client's rules. A key that needs rewriting is written to `scratch`.
+    ///
+    /// # Safety
+    /// The request's bytes stay as they are for the lifetime.
+    #[inline]
+    pub unsafe fn key<'k>(&self, view: &'k View, scratch: &'k mut Vec<u8>) -> Result<BorrowedKey<'k>, Error> {
+        // SAFETY: the caller says so.
+        let (given, route) = unsafe { (self.key.slice::<'k>(), self.route.slice::<'k>()) };
+        match BorrowedKey::new(&view.keys, given, scratch) {
+            Ok(key) => Ok(key.asked_about(self.route.is_given().then_some(route))),
+            Err(why) => Err(InvalidArgument::key(&why, given).into()),
+        }
+    }
+}
+
+/// A request about one key, and the data block to send.
+pub struct Keyed<'d> {
+    pub request: operations::Request,
+    pub data: Option<Cow<'d, [u8]>>,
+}
+
+impl<'d> Keyed<'d> {
+    /// # Safety
+    /// The request's bytes stay as they are for the lifetime.
+    #[inline]
+    pub unsafe fn of(view: &View, verb: Verb, asked: &Request) -> Result<Self, Error> {
+        if let Verb::Get = verb {
+            if asked.with & (with::CAS | with::TTL | with::METADATA) == 0 {
+                return Ok(Self { request: operations::Request::Get { cas: false }, data: None });
+            }
+        }
+        if let Some(mode) = verb.mode() {
+            // SAFETY: the caller says so.
+            return store(view, mode, asked, unsafe { asked.value.slice() });
+        }
+        without_data(view, verb, asked).map(|request| Self { request, data: None })
+    }
+}
+
+#[inline]
+fn store<'d>(view: &View, mode: Mode, asked: &Request, value: &'d [u8]) -> Result<Keyed<'d>, Error> {
+    let (mut data, mut client_flags) = (Cow::Borrowed(value), asked.client_flags);
+    let packing = &view.shared.packing;
+    if packing.compresses() && !asked.has(with::RAW) {
+        if let Mode::Append | Mode::Prepend = mode {
+            packing.check_append().map_err(InvalidArgument::from)?;
+        }
+        if let Some((packed, marked)) = packing.pack(value, client_flags).map_err(InvalidArgument::from)? {
+            (data, client_flags) = (packed.into(), marked);
+        }
+    }
+    let (cas, returns_cas) = (asked.cas(), asked.has(with::NEW_CAS));
+    let ttl = stored_ttl(view, asked)?;
+    let request = operations::Request::Store { mode, size: data.len(), client_flags, ttl, cas, returns_cas };
+    Ok(Keyed { request, data: Some(data) })
+}
+
+fn without_data(view: &View, verb: Verb, asked: &Request) -> Result<operations::Request, Error> {
+    use operations::Request as Core;
+    let cas = asked.has(with::CAS);
+    Ok(match verb {
+        Verb::Get if asked.has(with::METADATA) => Core::GetWithMetadata { bumps: !asked.has(with::WITHOUT_BUMP) },
+        Verb::Get if asked.has(with::TTL) && cas => Core::GetWithMetadata { bumps: true },
+        Verb::Get if asked.has(with::TTL) => Core::GetWithTtl,
+        Verb::Get => Core::Get { cas },
+        Verb::Gat => Core::GetAndTouch { ttl: sent_ttl(asked)?, cas },
+        Verb::Touch => Core::Touch { ttl: sent_ttl(asked)? },
+        // Giving back a lease deletes the item, if it still has this token.
+        Verb::Delete if cas => Core::GiveBack(Win { cas: asked.cas, keep: false }),
+        Verb::Delete => Core::Delete,
+        Verb::Incr => calculate(view, Direction::Increment, asked)?,
+        Verb::Decr => calculate(view, Direction::Decrement, asked)?,
+        Verb::Metadata => Core::Metadata,
+        Verb::MarkStale => {
+            let ttl = asked.has(with::TTL).then(|| ttl::limited("ttl", asked.ttl)).transpose()?;
+            Core::MarkStale { ttl, cas: asked.cas() }
+        }
+        Verb::Lease => {
+            let lease = if asked.lease == 0 { LEASE } else { asked.lease.into() };
+            let recache = ttl::limited_or_none("recache", asked.recache)?;
+            Core::Lease { lease: ttl::limited("lease", lease)?, recache }
+        }
+        Verb::GiveBack => Core::GiveBack(Win { cas: asked.cas, keep: asked.has(with::KEEP) }),
+        Verb::Set | Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend => unreachable!("it has data"),
+        Verb::Versions | Verb::Stats | Verb::FlushAll => {
+            return Err(Failure::usage("this verb goes to every server, and is not among requests about keys"))
+        }
+    })
+}
+
+fn calculate(view: &View, direction: Direction, asked: &Request) -> Result<operations::Request, Error> {
+    let initial = match asked.has(with::INITIAL) {
+        false => None,
+        true => {
+            let usual = view.shared.packing.dialect().write(HostType::Integer).map_or(0, |(_, flags)| flags);
+            let client_flags = if asked.client_flags == 0 { usual } else { asked.client_flags };
+            Some(Initial { number: asked.initial, ttl: stored_ttl(view, asked)?, client_flags })
+        }
+    };
+    Ok(operations::Request::Arithmetic { direction, delta: asked.delta, initial })
+}
+
+/// The command for every server, if it is one.
+pub fn for_all(verb: Verb, asked: &Request) -> Option<Result<ServerCommand, Error>> {
+    match verb {
+        Verb::Versions => Some(Ok(ServerCommand::Version)),
+        Verb::Stats => {
+            // SAFETY: the request's bytes stay as they are during the call.
+            let kind = std::str::from_utf8(unsafe { asked.value.slice() });
+            let kind = kind.map_err(|_| Failure::usage("the kind of statistics is not text"));
+            Some(kind.and_then(|kind| Ok(ServerCommand::stats(kind)?)))
+        }
+        Verb::FlushAll => Some(ServerCommand::flush_all(asked.ttl).map_err(Error::from)),
+        _ => None,
+    }
+}
+
+#[inline]
+fn stored_ttl(view: &View, asked: &Request) -> Result<i32, Error> {
+    match asked.ttl {
+        0 if !asked.has(with::TTL_AS_SENT) => {
+            let usual = view.shared.default_ttl;
+            Ok(usual.relative().map_or_else(|| usual.now(), Ok)?.0)
+        }
+        _ => sent_ttl(asked),
+    }
+}
+
+fn sent_ttl(asked: &Request) -> Result<i32, Error> {
+    if asked.has(with::TTL_AS_SENT) {
+        return asked.ttl.try_into().map_err(|_| ttl::too_long().into());
+    }
+    match asked.ttl {
+        FOREVER => Ok(0),
+        seconds => Ok(Ttl::from_seconds(seconds)?.0),
+    }
+}
