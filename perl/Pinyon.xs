@@ -1,0 +1,737 @@
+#define PERL_NO_GET_CONTEXT
+#include "EXTERN.h"
+#include "perl.h"
+#include "XSUB.h"
+
+#include "pinyon.h"
+
+#ifndef G_LIST
+#define G_LIST G_ARRAY
+#endif
+#ifndef is_utf8_invariant_string
+#define is_utf8_invariant_string is_ascii_string
+#endif
+#ifndef newSVsv_nomg
+#define newSVsv_nomg newSVsv
+#endif
+#ifndef dTHXa
+#define dTHXa(context) dNOOP
+#endif
+
+#include "errors.h"
+#include "handle.h"
+#include "values.h"
+#include "call.h"
+#include "waiting.h"
+#include "many.h"
+#include "batches.h"
+#include "settings.h"
+#include "making.h"
+#include "servers.h"
+#include "locks.h"
+
+/* What a client in Perl needs of its own object: one that stays when a handler of signals changes the caller's variable. */
+#define SELF_THAT_STAYS(cache) \
+    ((cache)->tells || (cache)->serialization > SERIALIZE_RAW ? sv_2mortal(newRV_inc(SvRV(ST(0)))) : ST(0))
+
+#define ROOM 1024
+
+/* The arguments from the second on, copied off Perl's stack, which may move. */
+#define GIVEN(given, count)                                                                                            \
+    SV     *given[MOST_ARGUMENTS];                                                                                     \
+    SSize_t count = items - 1;                                                                                         \
+    {                                                                                                                  \
+        SSize_t index;                                                                                                 \
+        for (index = 0; index < count && index < MOST_ARGUMENTS; index++)                                              \
+            given[index] = ST(index + 1);                                                                              \
+    }
+
+MODULE = Pinyon    PACKAGE = Pinyon::Cache
+
+PROTOTYPES: DISABLE
+
+void
+get(self, ...)
+    SV *self
+  ALIAS:
+    gets         = METHOD_GETS
+    gat          = METHOD_GAT
+    gats         = METHOD_GATS
+    get_with_ttl = METHOD_GET_WITH_TTL
+    set          = METHOD_SET
+    add          = METHOD_ADD
+    replace      = METHOD_REPLACE
+    append       = METHOD_APPEND
+    prepend      = METHOD_PREPEND
+    cas          = METHOD_CAS
+    delete       = METHOD_DELETE
+    touch        = METHOD_TOUCH
+    incr         = METHOD_INCR
+    decr         = METHOD_DECR
+    meta         = METHOD_META
+    _lease       = METHOD_LEASE
+  PPCODE:
+    {
+        cache_handle  *cache = cache_of(aTHX_ self);
+        call           one;
+        pinyon_request request;
+        char           room[ROOM];
+        SV            *result;
+        GIVEN(given, count)
+
+        one.request = &request;
+        one.room    = room;
+        one.left    = sizeof room;
+        self        = SELF_THAT_STAYS(cache);
+        prepare(aTHX_ cache, self, &one, (unsigned)ix, given, count);
+        result = run_call(aTHX_ cache, self, &one);
+        if (result) {
+            ST(0) = sv_2mortal(result);
+            XSRETURN(1);
+        }
+        if (GIMME_V == G_LIST)
+            XSRETURN(0);
+        XSRETURN_UNDEF;
+    }
+
+
+void
+get_multi(self, ...)
+    SV *self
+  ALIAS:
+    gets_multi = METHOD_GETS
+  PPCODE:
+    {
+        cache_handle *cache  = cache_of(aTHX_ self);
+        HV           *failed = NULL;
+        SV          **items_given = &ST(1);
+        SSize_t       count  = items - 1;
+        HV           *results;
+
+        self = SELF_THAT_STAYS(cache);
+        if (count && SvROK(ST(1)) && SvTYPE(SvRV(ST(1))) == SVt_PVAV) {
+            if (count == 3 && strEQ(SvPV_nolen(ST(2)), "failed") && SvROK(ST(3)) && SvTYPE(SvRV(ST(3))) == SVt_PVHV)
+                failed = (HV *)SvRV(ST(3));
+            else if (count != 1)
+                throw_usage(aTHX_ newSVpvf("%s_multi takes keys, or a reference to an array of them and failed => "
+                                           "\\%%errors", methods[ix].name));
+            items_given = AvARRAY((AV *)SvRV(ST(1)));
+            count       = av_len((AV *)SvRV(ST(1))) + 1;
+        }
+        ENTER;
+        results = run_many(aTHX_ self, (unsigned)ix, many_new(aTHX_ cache, items_given, (size_t)count), NULL, failed, NULL);
+        SvREFCNT_inc_simple_void_NN(results);
+        LEAVE;
+        ST(0) = sv_2mortal(newRV_noinc((SV *)results));
+        XSRETURN(1);
+    }
+
+void
+gat_multi(self, ttl, ...)
+    SV *self
+    SV *ttl
+  ALIAS:
+    gat_multi  = METHOD_GAT
+    gats_multi = METHOD_GATS
+  PPCODE:
+    {
+        cache_handle *cache = cache_of(aTHX_ self);
+        HV           *results;
+        self = SELF_THAT_STAYS(cache);
+        ttl  = sv_2mortal(newSVsv(ttl));
+        ENTER;
+        results = run_many(aTHX_ self, (unsigned)ix, many_new(aTHX_ cache, &ST(2), (size_t)(items - 2)), ttl, NULL, NULL);
+        SvREFCNT_inc_simple_void_NN(results);
+        LEAVE;
+        ST(0) = sv_2mortal(newRV_noinc((SV *)results));
+        XSRETURN(1);
+    }
+
+void
+set_multi(self, ...)
+    SV *self
+  ALIAS:
+    set_multi     = METHOD_SET
+    add_multi     = METHOD_ADD
+    replace_multi = METHOD_REPLACE
+    append_multi  = METHOD_APPEND
+    prepend_multi = METHOD_PREPEND
+    cas_multi     = METHOD_CAS
+    delete_multi  = METHOD_DELETE
+    touch_multi   = METHOD_TOUCH
+    incr_multi    = METHOD_INCR
+    decr_multi    = METHOD_DECR
+  PPCODE:
+    {
+        cache_handle *cache    = cache_of(aTHX_ self);
+        const bool    is_list  = GIMME_V == G_LIST;
+        AV           *order    = is_list ? (AV *)sv_2mortal((SV *)newAV()) : NULL;
+        HV           *results;
+        SSize_t       index, count;
+
+        self = SELF_THAT_STAYS(cache);
+        ENTER;
+        results = run_many(aTHX_ self, (unsigned)ix, many_new(aTHX_ cache, &ST(1), (size_t)(items - 1)), NULL, NULL, order);
+        SvREFCNT_inc_simple_void_NN(results);
+        LEAVE;
+        sv_2mortal((SV *)results);
+        if (!is_list) {
+            ST(0) = sv_2mortal(newRV_inc((SV *)results));
+            XSRETURN(1);
+        }
+        SPAGAIN;
+        SP    = PL_stack_base + ax - 1;
+        count = av_len(order) + 1;
+        EXTEND(SP, count);
+        for (index = 0; index < count; index++)
+            PUSHs(sv_2mortal(SvREFCNT_inc_NN(AvARRAY(order)[index])));
+        PUTBACK;
+        return;
+    }
+
+void
+_attach(self, names, values, form, tells)
+    SV *self
+    SV *names
+    SV *values
+    unsigned form
+    bool tells
+  PPCODE:
+    {
+        pinyon_error  *error = NULL;
+        size_t         count;
+        pinyon_option *options = options_of(aTHX_ array_of(aTHX_ names), array_of(aTHX_ values), &count);
+        pinyon_client *client  = pinyon_client_new(options, count, &error);
+        if (!client)
+            throw_error(aTHX_ error);
+        cache_attach(aTHX_ self, client, form, tells);
+        XSRETURN(0);
+    }
+
+void
+_attach_view(self, of, names, values)
+    SV *self
+    SV *of
+    SV *names
+    SV *values
+  PPCODE:
+    {
+        cache_handle  *cache = cache_of(aTHX_ of);
+        pinyon_error  *error = NULL;
+        size_t         count;
+        pinyon_option *options = options_of(aTHX_ array_of(aTHX_ names), array_of(aTHX_ values), &count);
+        pinyon_client *client  = pinyon_client_using(cache->client, options, count, &error);
+        if (!client)
+            throw_error(aTHX_ error);
+        cache_attach(aTHX_ self, client, (unsigned)cache->serialization, cache->tells);
+        XSRETURN(0);
+    }
+
+SV *
+_storable_flags(self)
+    SV *self
+  CODE:
+    RETVAL = newSVuv(cache_of(aTHX_ self)->storable_flags);
+  OUTPUT:
+    RETVAL
+
+void
+_give_back(self, key, token, stays)
+    SV *self
+    SV *key
+    SV *token
+    bool stays
+  PPCODE:
+    {
+        cache_handle  *cache = cache_of(aTHX_ self);
+        call           one;
+        pinyon_request request;
+        char           room[ROOM];
+        SV            *given[1];
+        SV            *result;
+
+        given[0]    = key;
+        one.request = &request;
+        one.room    = room;
+        one.left    = sizeof room;
+        self        = SELF_THAT_STAYS(cache);
+        prepare(aTHX_ cache, self, &one, METHOD_DELETE, given, 1);
+        request.verb = PINYON_GIVE_BACK;
+        request.cas  = (uint64_t)SvUV(token);
+        request.with = stays ? PINYON_KEEP : 0;
+        result       = run_call(aTHX_ cache, self, &one);
+        ST(0)        = result;
+        XSRETURN(1);
+    }
+
+SV *
+_ask_servers(self, verb, value, delay)
+    SV *self
+    int verb
+    SV *value
+    SV *delay
+  CODE:
+    {
+        cache_handle  *cache = cache_of(aTHX_ self);
+        pinyon_request request;
+        STRLEN         size;
+        Zero(&request, 1, pinyon_request);
+        request.size = sizeof request;
+        request.verb = verb == 0 ? PINYON_VERSIONS : verb == 1 ? PINYON_STATS : PINYON_FLUSH_ALL;
+        request.ttl  = ttl_of(aTHX_ delay, 0, "delay");
+        if (SvOK(value)) {
+            request.value.start = SvPV(sv_2mortal(newSVsv(value)), size);
+            request.value.size  = size;
+        }
+        self   = SELF_THAT_STAYS(cache);
+        RETVAL = ask_servers(aTHX_ cache, self, &request);
+    }
+  OUTPUT:
+    RETVAL
+
+SV *
+_next_event(self)
+    SV *self
+  CODE:
+    RETVAL = next_event(aTHX_ cache_of(aTHX_ self));
+    if (!RETVAL)
+        XSRETURN_UNDEF;
+  OUTPUT:
+    RETVAL
+
+SV *
+_metrics(self)
+    SV *self
+  CODE:
+    {
+        char *text = pinyon_metrics(cache_of(aTHX_ self)->client);
+        RETVAL     = newSVpv(text, 0);
+        pinyon_text_free(text);
+    }
+  OUTPUT:
+    RETVAL
+
+void
+_servers_of(self, key)
+    SV *self
+    SV *key
+  PPCODE:
+    {
+        cache_handle   *cache = cache_of(aTHX_ self);
+        pinyon_error   *error = NULL;
+        pinyon_bytes    bytes = {NULL, 0};
+        pinyon_answers *answers;
+        pinyon_answer   given;
+        waiting         wait;
+
+        if (SvOK(key)) {
+            STRLEN size;
+            bytes.start = SvPV(sv_2mortal(newSVsv(key)), size);
+            bytes.size  = size;
+        }
+        begin_wait(aTHX_ & wait);
+        cache_enter(cache);
+        answers = pinyon_servers_of(cache->client, bytes, &wait.host, &error);
+        cache_leave(cache);
+        SPAGAIN;
+        SP = PL_stack_base + ax - 1;
+        if (!answers) {
+            if (wait.died || wait.exits) {
+                pinyon_error_free(error);
+                end_interrupted(aTHX_ & wait);
+            }
+            throw_error(aTHX_ error);
+        }
+        Zero(&given, 1, pinyon_answer);
+        given.size = sizeof given;
+        while (pinyon_next_answer(answers, &given))
+            XPUSHs(sv_2mortal(text_sv(aTHX_ given.server)));
+        pinyon_answers_free(answers);
+        PUTBACK;
+        return;
+    }
+
+SV *
+namespace(self)
+    SV *self
+  CODE:
+    {
+        pinyon_bytes bytes = pinyon_namespace(cache_of(aTHX_ self)->client);
+        RETVAL             = newSVpvn(bytes.start ? bytes.start : "", bytes.size);
+    }
+  OUTPUT:
+    RETVAL
+
+void
+close(self)
+    SV *self
+  PPCODE:
+    pinyon_client_close(cache_of(aTHX_ self)->client);
+    XSRETURN(0);
+
+MODULE = Pinyon    PACKAGE = Pinyon::Batch
+
+void
+_begin(self, client)
+    SV *self
+    SV *client
+  PPCODE:
+    {
+        pinyon_error *error = NULL;
+        pinyon_batch *batch = pinyon_batch_new(cache_of(aTHX_ client)->client, &error);
+        if (!batch)
+            throw_error(aTHX_ error);
+        attach(aTHX_ self, &batch_table, batch);
+        XSRETURN(0);
+    }
+
+void
+_add(self, client, number, ...)
+    SV *self
+    SV *client
+    unsigned number
+  PPCODE:
+    {
+        cache_handle  *cache = cache_of(aTHX_ client);
+        pinyon_batch  *batch = batch_of(aTHX_ self);
+        call           one;
+        pinyon_request request;
+        char           room[ROOM];
+        SV            *given[MOST_ARGUMENTS];
+        SSize_t        index;
+
+        for (index = 0; index < items - 3 && index < MOST_ARGUMENTS; index++)
+            given[index] = ST(index + 3);
+        one.request = &request;
+        one.room    = room;
+        one.left    = sizeof room;
+        prepare(aTHX_ cache, client, &one, number, given, items - 3);
+        batch_add(aTHX_ batch, &one);
+        XSRETURN(0);
+    }
+
+void
+_send(self)
+    SV *self
+  PPCODE:
+    {
+        pinyon_error *error = NULL;
+        if (pinyon_batch_send(batch_of(aTHX_ self), &error) < 0)
+            throw_error(aTHX_ error);
+        XSRETURN(0);
+    }
+
+SV *
+_finish(self)
+    SV *self
+  CODE:
+    RETVAL = batch_finish(aTHX_ batch_of(aTHX_ self));
+  OUTPUT:
+    RETVAL
+
+MODULE = Pinyon    PACKAGE = Pinyon::Making
+
+void
+_begin(self, client, key, ttl, stale, early, lease, wait)
+    SV *self
+    SV *client
+    SV *key
+    SV *ttl
+    SV *stale
+    SV *early
+    SV *lease
+    SV *wait
+  PPCODE:
+    {
+        cache_handle  *cache = cache_of(aTHX_ client);
+        pinyon_error  *error = NULL;
+        pinyon_making *making;
+        pinyon_terms   terms;
+        STRLEN         size;
+
+        Zero(&terms, 1, pinyon_terms);
+        terms.size      = sizeof terms;
+        if (!SvOK(key))
+            throw_kind(aTHX_ PINYON_E_UNSUPPORTED_TYPE, newSVpvs("a key is a string, not undef"));
+        terms.key.start = SvPV(key, size);
+        terms.key.size  = size;
+        terms.ttl       = seconds_of(aTHX_ ttl, 0, "ttl");
+        terms.stale     = seconds_of(aTHX_ stale, 0, "stale");
+        terms.early     = seconds_of(aTHX_ early, 0, "early");
+        terms.lease     = seconds_of(aTHX_ lease, 0, "lease");
+        terms.wait      = seconds_of(aTHX_ wait, 0, "wait");
+        if (SvOK(wait) && terms.wait == 0)
+            terms.wait = -1;
+        making = pinyon_making_new(cache->client, &terms, &error);
+        if (!making)
+            throw_error(aTHX_ error);
+        attach(aTHX_ self, &making_table, making);
+        XSRETURN(0);
+    }
+
+void
+_run(self, client)
+    SV *self
+    SV *client
+  PPCODE:
+    {
+        cache_handle *cache = cache_of(aTHX_ client);
+        SV           *value = making_run(aTHX_ cache, client, making_of(aTHX_ self));
+        if (!value)
+            XSRETURN(0);
+        ST(0) = sv_2mortal(value);
+        XSRETURN(1);
+    }
+
+void
+_made(self, client, value)
+    SV *self
+    SV *client
+    SV *value
+  PPCODE:
+    {
+        cache_handle  *cache = cache_of(aTHX_ client);
+        pinyon_making *making = making_of(aTHX_ self);
+        call           one;
+        pinyon_request request;
+        char           room[ROOM];
+
+        Zero(&request, 1, pinyon_request);
+        Zero(&one, 1, call);
+        one.request = &request;
+        one.method  = &methods[METHOD_SET];
+        one.room    = room;
+        one.left    = sizeof room;
+        value_to_store(aTHX_ cache, client, &one, value);
+        pinyon_making_made(making, request.value, request.client_flags);
+        XSRETURN(0);
+    }
+
+void
+_failed(self, message)
+    SV *self
+    SV *message
+  PPCODE:
+    {
+        STRLEN       size;
+        pinyon_bytes bytes;
+        bytes.start = SvPVutf8(message, size);
+        bytes.size  = size;
+        pinyon_making_failed(making_of(aTHX_ self), bytes);
+        XSRETURN(0);
+    }
+
+void
+_leave(self, client)
+    SV *self
+    SV *client
+  PPCODE:
+    {
+        pinyon_making *making = (pinyon_making *)attached(self, &making_table);
+        cache_handle  *cache  = (cache_handle *)attached(client, &cache_table);
+        if (making && cache)
+            making_leave(aTHX_ cache, making);
+        XSRETURN(0);
+    }
+
+MODULE = Pinyon    PACKAGE = Pinyon::Locks
+
+void
+_attach(self, names, values)
+    SV *self
+    SV *names
+    SV *values
+  PPCODE:
+    {
+        pinyon_error  *error = NULL;
+        size_t         count;
+        pinyon_option *options = options_of(aTHX_ array_of(aTHX_ names), array_of(aTHX_ values), &count);
+        pinyon_locks  *client  = pinyon_locks_new(options, count, &error);
+        locks_handle  *locks;
+        if (!client)
+            throw_error(aTHX_ error);
+        Newxz(locks, 1, locks_handle);
+        locks->locks = client;
+        attach(aTHX_ self, &locks_table, locks);
+        XSRETURN(0);
+    }
+
+bool
+_acquire(self, object, names, options, at_once)
+    SV *self
+    SV *object
+    SV *names
+    SV *options
+    bool at_once
+  CODE:
+    RETVAL = acquire(aTHX_ locks_of(aTHX_ self), object, names, (HV *)SvRV(options), at_once);
+  OUTPUT:
+    RETVAL
+
+SV *
+_inspect(self, names)
+    SV *self
+    SV *names
+  CODE:
+    RETVAL = inspect(aTHX_ locks_of(aTHX_ self), names);
+  OUTPUT:
+    RETVAL
+
+SV *
+_execute(self, parts)
+    SV *self
+    SV *parts
+  CODE:
+    RETVAL = execute(aTHX_ locks_of(aTHX_ self), parts);
+  OUTPUT:
+    RETVAL
+
+SV *
+_force_release(self, names, token)
+    SV *self
+    SV *names
+    SV *token
+  CODE:
+    {
+        pinyon_wish wish;
+        uint64_t    number;
+        begin_wish(&wish, PINYON_FORCE_RELEASE);
+        wish_names(aTHX_ & wish, names);
+        if (SvOK(token)) {
+            wish.with |= PINYON_WITH_TOKEN;
+            wish.token = count_of(aTHX_ token, "token");
+        }
+        run_plain_wish(aTHX_ locks_of(aTHX_ self), &wish, &number);
+        RETVAL = newSVuv((UV)number);
+    }
+  OUTPUT:
+    RETVAL
+
+SV *
+_next_note(self)
+    SV *self
+  CODE:
+    RETVAL = next_note(aTHX_ locks_of(aTHX_ self));
+    if (!RETVAL)
+        XSRETURN_UNDEF;
+  OUTPUT:
+    RETVAL
+
+SV *
+server(self)
+    SV *self
+  CODE:
+    RETVAL = text_sv(aTHX_ pinyon_locks_server(locks_of(aTHX_ self)->locks));
+  OUTPUT:
+    RETVAL
+
+void
+close(self)
+    SV *self
+  PPCODE:
+    pinyon_locks_close(locks_of(aTHX_ self)->locks);
+    XSRETURN(0);
+
+MODULE = Pinyon    PACKAGE = Pinyon::Lock
+
+SV *
+token(self)
+    SV *self
+  CODE:
+    RETVAL = newSVuv((UV)pinyon_lock_token(lock_of(aTHX_ self)));
+  OUTPUT:
+    RETVAL
+
+double
+_remaining(self)
+    SV *self
+  CODE:
+    RETVAL = pinyon_lock_remaining(lock_of(aTHX_ self));
+  OUTPUT:
+    RETVAL
+
+void
+_check(self)
+    SV *self
+  PPCODE:
+    {
+        pinyon_error *error = NULL;
+        if (pinyon_lock_check(lock_of(aTHX_ self), &error) < 0)
+            throw_error(aTHX_ error);
+        XSRETURN(0);
+    }
+
+void
+_die_of_loss(self)
+    SV *self
+  PPCODE:
+    throw_error(aTHX_ pinyon_lock_lost_early(lock_of(aTHX_ self)));
+
+unsigned
+_loss(self)
+    SV *self
+  CODE:
+    RETVAL = (unsigned)pinyon_lock_loss(lock_of(aTHX_ self));
+  OUTPUT:
+    RETVAL
+
+SV *
+_wish(self, locks, kind, number)
+    SV *self
+    SV *locks
+    int kind
+    SV *number
+  CODE:
+    {
+        pinyon_wish   wish;
+        pinyon_status status;
+        uint64_t      count = 0;
+        begin_wish(&wish, (pinyon_wish_kind)kind);
+        wish.lock = lock_of(aTHX_ self);
+        if (kind == PINYON_EXTEND)
+            wish.ttl = seconds_of(aTHX_ number, 0, "ttl");
+        else if (kind == PINYON_PARK)
+            wish.wait = seconds_of(aTHX_ number, 0, "timeout");
+        else if (kind == PINYON_NOTIFY)
+            wish.most = (uint32_t)SvUV(number);
+        status = run_plain_wish(aTHX_ locks_of(aTHX_ locks), &wish, &count);
+        RETVAL = newSViv(kind == PINYON_NOTIFY ? (IV)count : status == PINYON_DONE);
+    }
+  OUTPUT:
+    RETVAL
+
+MODULE = Pinyon    PACKAGE = Pinyon
+
+const char *
+_settings()
+  CODE:
+    RETVAL = pinyon_settings();
+  OUTPUT:
+    RETVAL
+
+SV *
+_new_owner()
+  CODE:
+    RETVAL = newSVuv((UV)pinyon_new_owner());
+  OUTPUT:
+    RETVAL
+
+void
+_kinds()
+  PPCODE:
+    {
+        /* [name, parents …] of every kind of error. */
+        int kind;
+        for (kind = 1; pinyon_kind_name((pinyon_kind)kind); kind++) {
+            AV         *fields = newAV();
+            pinyon_kind parent;
+            size_t      index;
+            av_push(fields, class_of_kind(aTHX_ (pinyon_kind)kind));
+            for (index = 0; (parent = pinyon_kind_parent((pinyon_kind)kind, index)); index++)
+                av_push(fields, class_of_kind(aTHX_ parent));
+            XPUSHs(sv_2mortal(newRV_noinc((SV *)fields)));
+        }
+    }
+
+BOOT:
+    newXS("Pinyon::_deliver_signals", deliver_signals, __FILE__);

@@ -1,0 +1,178 @@
+/* What a Perl object holds of the library: a struct behind `ext` magic, which threads clone and which dies with the
+ * object. */
+
+/* How values that are no plain scalars are stored. */
+typedef enum { SERIALIZE_PLAIN, SERIALIZE_RAW, SERIALIZE_STORABLE, SERIALIZE_OBJECT } serialization;
+
+typedef struct {
+    pinyon_client *client;
+    pinyon_writer *writer; /* kept for the next value; NULL while one is written */
+    pinyon_reader *reader;
+    serialization  serialization;
+    uint32_t       storable_flags;
+    unsigned       users;    /* calls that wait */
+    bool           is_gone;  /* the object died during a call */
+    bool           tells;    /* of events */
+} cache_handle;
+
+static void cache_drop(cache_handle *cache)
+{
+    if (cache->users) {
+        cache->is_gone = true;
+        return;
+    }
+    pinyon_writer_free(cache->writer);
+    pinyon_reader_free(cache->reader);
+    pinyon_client_free(cache->client);
+    Safefree(cache);
+}
+
+/* A handler of signals may end the object whose call it interrupts. */
+static void cache_enter(cache_handle *cache) { cache->users++; }
+
+static void cache_leave(cache_handle *cache)
+{
+    if (!--cache->users && cache->is_gone)
+        cache_drop(cache);
+}
+
+static int cache_free(pTHX_ SV *sv, MAGIC *magic)
+{
+    PERL_UNUSED_VAR(sv);
+    if (magic->mg_ptr)
+        cache_drop((cache_handle *)magic->mg_ptr);
+    magic->mg_ptr = NULL;
+    return 0;
+}
+
+/* A new thread of Perl's has an object of its own, with the same client. */
+static int cache_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
+{
+    cache_handle *cache = (cache_handle *)magic->mg_ptr;
+    cache_handle *copy;
+    PERL_UNUSED_VAR(parameters);
+    if (!cache)
+        return 0;
+    Newxz(copy, 1, cache_handle);
+    copy->client         = pinyon_client_clone(cache->client);
+    copy->serialization  = cache->serialization;
+    copy->storable_flags = cache->storable_flags;
+    copy->tells          = cache->tells;
+    magic->mg_ptr        = (char *)copy;
+    return 0;
+}
+
+typedef struct {
+    pinyon_locks *locks;
+    unsigned      users;
+    bool          is_gone;
+} locks_handle;
+
+static void locks_drop(locks_handle *locks)
+{
+    if (locks->users) {
+        locks->is_gone = true;
+        return;
+    }
+    pinyon_locks_free(locks->locks);
+    Safefree(locks);
+}
+
+static void locks_enter(locks_handle *locks) { locks->users++; }
+
+static void locks_leave(locks_handle *locks)
+{
+    if (!--locks->users && locks->is_gone)
+        locks_drop(locks);
+}
+
+static int locks_free(pTHX_ SV *sv, MAGIC *magic)
+{
+    PERL_UNUSED_VAR(sv);
+    if (magic->mg_ptr)
+        locks_drop((locks_handle *)magic->mg_ptr);
+    magic->mg_ptr = NULL;
+    return 0;
+}
+
+static int locks_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
+{
+    locks_handle *locks = (locks_handle *)magic->mg_ptr;
+    locks_handle *copy;
+    PERL_UNUSED_VAR(parameters);
+    if (!locks)
+        return 0;
+    Newxz(copy, 1, locks_handle);
+    copy->locks   = pinyon_locks_clone(locks->locks);
+    magic->mg_ptr = (char *)copy;
+    return 0;
+}
+
+static int batch_free(pTHX_ SV *sv, MAGIC *magic)
+{
+    PERL_UNUSED_VAR(sv);
+    pinyon_batch_free((pinyon_batch *)magic->mg_ptr);
+    magic->mg_ptr = NULL;
+    return 0;
+}
+
+static int making_free(pTHX_ SV *sv, MAGIC *magic)
+{
+    PERL_UNUSED_VAR(sv);
+    pinyon_making_free((pinyon_making *)magic->mg_ptr);
+    magic->mg_ptr = NULL;
+    return 0;
+}
+
+static int lock_free(pTHX_ SV *sv, MAGIC *magic)
+{
+    PERL_UNUSED_VAR(sv);
+    pinyon_lock_free((pinyon_lock *)magic->mg_ptr);
+    magic->mg_ptr = NULL;
+    return 0;
+}
+
+/* What only one thread of Perl's may use stays with that thread. */
+static int not_cloned(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
+{
+    PERL_UNUSED_VAR(parameters);
+    magic->mg_ptr = NULL;
+    return 0;
+}
+
+static const MGVTBL cache_table  = {NULL, NULL, NULL, NULL, cache_free, NULL, cache_dup, NULL};
+static const MGVTBL locks_table  = {NULL, NULL, NULL, NULL, locks_free, NULL, locks_dup, NULL};
+static const MGVTBL batch_table  = {NULL, NULL, NULL, NULL, batch_free, NULL, not_cloned, NULL};
+static const MGVTBL making_table = {NULL, NULL, NULL, NULL, making_free, NULL, not_cloned, NULL};
+static const MGVTBL lock_table   = {NULL, NULL, NULL, NULL, lock_free, NULL, not_cloned, NULL};
+
+static void attach(pTHX_ SV *object, const MGVTBL *table, void *handle)
+{
+    MAGIC *magic = sv_magicext(SvRV(object), NULL, PERL_MAGIC_ext, table, (const char *)handle, 0);
+    magic->mg_flags |= MGf_DUP;
+}
+
+/* The handle of an object; NULL if it has none (any more). */
+static void *attached(SV *object, const MGVTBL *table)
+{
+    MAGIC *magic = SvROK(object) ? mg_findext(SvRV(object), PERL_MAGIC_ext, table) : NULL;
+    return magic ? magic->mg_ptr : NULL;
+}
+
+static void *handle_of(pTHX_ SV *object, const MGVTBL *table, const char *what)
+{
+    void *handle = attached(object, table);
+    if (!handle)
+        throw_usage(aTHX_ newSVpvf("this is not %s, or one that belongs to another thread", what));
+    return handle;
+}
+
+static cache_handle *cache_of(pTHX_ SV *object)
+{
+    return (cache_handle *)handle_of(aTHX_ object, &cache_table, "a Pinyon::Cache that was made by new");
+}
+
+static locks_handle *locks_of(pTHX_ SV *object)
+{
+    return (locks_handle *)handle_of(aTHX_ object, &locks_table, "a Pinyon::Locks that was made by new");
+}

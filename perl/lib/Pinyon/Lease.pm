@@ -1,0 +1,61 @@
+package Pinyon::Lease;
+
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.001000';
+
+sub new {
+    my ( $class, $client, $key, $found ) = @_;
+    my ( $state, $token, $stays, @value ) = @{$found};
+    return bless {
+        client => $client, key => $key, state => $state, token => $token, stays => $stays, has_value => scalar @value,
+        value  => $value[0], is_open => $state eq 'won' && defined $token, process => $$,
+    }, $class;
+}
+
+sub key        { return $_[0]{key} }
+sub state      { return $_[0]{state} }    ## no critic (ProhibitBuiltinHomonyms)
+sub value      { return $_[0]{value} }
+sub has_value  { return $_[0]{has_value} ? 1 : q{} }
+sub is_hit     { return $_[0]{state} eq 'hit' }
+sub is_stale   { return $_[0]{state} eq 'stale' }
+sub is_won     { return $_[0]{state} eq 'won' }
+sub is_filling { return $_[0]{state} eq 'filling' }
+sub is_open    { return $_[0]{is_open} ? 1 : q{} }
+
+sub fulfil {
+    my ( $self, $value, $ttl ) = @_;
+    $self->_must_be_won;
+    return q{} if !$self->{is_open};
+    my $stored = $self->{client}->cas( $self->{key}, $value, $self->{token}, $ttl );
+    $self->{is_open} = 0;
+    return $stored ? 1 : q{};
+}
+
+sub give_back {
+    my ($self) = @_;
+    $self->_must_be_won;
+    return q{} if !$self->{is_open};
+    $self->{is_open} = 0;
+    return $self->{client}->_give_back( $self->{key}, $self->{token}, $self->{stays} );
+}
+
+sub _must_be_won {
+    my ($self) = @_;
+    return if $self->is_won;
+    Pinyon::Error::Usage->throw("fulfil and give_back need a lease that was won; this one is $self->{state}");
+    return;
+}
+
+# A win that nobody used: the next caller makes the value at once.
+sub DESTROY {
+    my ($self) = @_;
+    return if !$self->{is_open} || $self->{process} != $$ || ${^GLOBAL_PHASE} eq 'DESTRUCT';
+    local ( $@, $!, $? );
+    eval { $self->give_back; 1 } or 1;    # a server that fails ends the lease itself
+    return;
+}
+
+1;

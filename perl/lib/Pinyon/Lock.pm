@@ -1,0 +1,132 @@
+package Pinyon::Lock;
+
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.001000';
+
+use Scalar::Util qw(refaddr reftype);
+
+sub CLONE_SKIP { return 1 }
+
+# As in pinyon.h.
+use constant { RELEASE => 1, EXTEND => 2, PARK => 3, NOTIFY => 4, IS_FORKED => 5 };
+
+sub _new {
+    my ( $class, $locks, $names ) = @_;
+    return bless {
+        locks => $locks, names => [ ref $names eq 'ARRAY' ? @{$names} : $names ], is_held => 0, is_released => 0,
+        process => $$, callbacks => [],
+    }, $class;
+}
+
+sub names       { return @{ $_[0]{names} } }
+sub is_released { return $_[0]{is_released} ? 1 : q{} }
+
+sub remaining {
+    my ($self) = @_;
+    $self->{locks}->_take_notes;
+    return $self->_remaining;
+}
+
+sub is_held {
+    my ($self) = @_;
+    return $self->remaining > 0 ? 1 : q{};
+}
+
+sub is_lost {
+    my ($self) = @_;
+    return !$self->{is_released} && !$self->is_held ? 1 : q{};
+}
+
+sub check {
+    my ($self) = @_;
+    $self->{locks}->_take_notes;
+    $self->_check;
+    return $self;
+}
+
+sub release {
+    my ($self) = @_;
+    return q{} if $self->{is_released} && !$self->{is_held};
+    my $locks = $self->{locks};
+    $locks->_take_notes;
+    my $was_held = $self->_wish( $locks, RELEASE, undef );
+    $self->{is_released} = $was_held ? 1 : $self->{is_released};
+    $self->{is_held} = 0;
+    return $was_held ? 1 : q{};
+}
+
+sub extend {
+    my ( $self, $ttl ) = @_;
+    $self->{locks}->_take_notes;
+    return $self->_wish( $self->{locks}, EXTEND, $ttl ) ? 1 : q{};
+}
+
+sub wait {    ## no critic (ProhibitBuiltinHomonyms)
+    my ( $self, $timeout ) = @_;
+    $self->{locks}->_take_notes;
+    return $self->_wish( $self->{locks}, PARK, $timeout ) ? 1 : q{};
+}
+
+sub wait_for {
+    my ( $self, $predicate, $timeout ) = @_;
+    require Time::HiRes;
+    my $until = defined $timeout ? Time::HiRes::time() + $timeout : undef;
+    while (1) {
+        my $found = $predicate->();
+        return $found if $found;
+        my $left = defined $until ? $until - Time::HiRes::time() : undef;
+        return $found if defined $left && $left <= 0;
+        $self->wait($left);
+    }
+    return;
+}
+
+sub notify {
+    my ( $self, $count ) = @_;
+    $count //= 1;
+    if ( $count !~ /\A[1-9]\d*\z/ ) {
+        Pinyon::Error::Usage->throw("notify wakes 1 or more, not $count; notify_all wakes all");
+    }
+    return $self->_wish( $self->{locks}, NOTIFY, $count );
+}
+
+sub notify_all {
+    my ($self) = @_;
+    return $self->_wish( $self->{locks}, NOTIFY, 0 );
+}
+
+sub on_lost {
+    my ( $self, $callback ) = @_;
+    if ( ( reftype( $callback // q{} ) // q{} ) ne 'CODE' ) {
+        Pinyon::Error::Usage->throw('on_lost takes a reference to a sub');
+    }
+    push @{ $self->{callbacks} }, $callback;
+    $self->_lost if $self->is_lost;
+    return $self;
+}
+
+sub _lost {
+    my ($self) = @_;
+    my @callbacks = splice @{ $self->{callbacks} };
+    for my $callback (@callbacks) {
+        next if eval { $callback->($self); 1 };
+        warn "pinyon: a callback of on_lost failed: $@";
+    }
+    return;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    delete $self->{locks}{listeners}{ refaddr $self } if $self->{locks};
+    return if !$self->{is_held} || $self->{process} != $$ || ${^GLOBAL_PHASE} eq 'DESTRUCT';
+    local ( $@, $!, $? );
+    return if eval { $self->release; 1 };
+    my $why = "$@" =~ s/ at \S+ line \d+\.\n\z//r;
+    warn "pinyon: the lock on @{ $self->{names} } was not released, and ends with its ttl: $why\n";
+    return;
+}
+
+1;

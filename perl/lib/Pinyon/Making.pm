@@ -1,0 +1,56 @@
+package Pinyon::Making;
+
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.001000';
+
+sub CLONE_SKIP { return 1 }
+
+my %IS_OPTION = map { $_ => 1 } qw(ttl stale early lease wait);
+
+# One caller of get_or_set.
+sub new {
+    my ( $class, $client, $key, %options ) = @_;
+    for my $name ( sort keys %options ) {
+        Pinyon::Error::Usage->throw(qq{get_or_set has no option "$name"}) if !$IS_OPTION{$name};
+    }
+    my $self = bless { client => $client }, $class;
+    $self->_begin( $client, $key, @options{qw(ttl stale early lease wait)} );
+    return $self;
+}
+
+sub value {
+    my ( $self, $make ) = @_;
+    my $client = $self->{client};
+    while (1) {
+        my @found = $self->_run($client);
+        return $found[0] if @found;
+        my $value;
+        my $is_made = do {
+            local $@ = undef;
+            eval {
+                $value = $make->();
+                $self->_made( $client, $value );
+                1;
+            } or do { $self->{failure} = $@; 0 };
+        };
+        next if $is_made;
+        my $failure = $self->{failure};
+        $self->_failed( ref $failure ? "$failure" : $failure =~ s/\s+\z//r );
+        eval { $self->_run($client); 1 } or 1;
+        die $failure;
+    }
+    return;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
+    local ( $@, $!, $? );
+    $self->_leave( $self->{client} );
+    return;
+}
+
+1;

@@ -1,0 +1,56 @@
+package Pinyon::Settings;
+
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.001000';
+
+# The arguments of a constructor as a hash: it takes a list, or one hash.
+sub given {
+    my ( $class, @arguments ) = @_;
+    return %{ $arguments[0] } if @arguments == 1 && ref $arguments[0] eq 'HASH';
+    Pinyon::Error::Usage->throw("$class takes names and values of settings, such as timeout => 0.5") if @arguments % 2;
+    return @arguments;
+}
+
+# Names and values as the library takes them: all are texts, and a list is the same name again.
+sub flat {
+    my (%settings) = @_;
+    my ( @names, @values );
+    for my $name ( sort keys %settings ) {
+        my $value = $settings{$name};
+        if ( ref $value eq 'HASH' ) {
+            push @names, $name;
+            push @values, 1;
+            my ( $inner_names, $inner_values ) = flat( %{$value} );
+            push @names, map {"$name.$_"} @{$inner_names};
+            push @values, @{$inner_values};
+        }
+        elsif ( ref $value eq 'ARRAY' ) {
+            push @names, ($name) x @{$value};
+            push @values, @{$value};
+        }
+        elsif ( ref $value && !_is_text($value) ) {
+            Pinyon::Error::Usage->throw("$name is a text or a number, not a reference to " . ref $value );
+        }
+        else {
+            push @names,  $name;
+            push @values, _is_false($value) ? 0 : $value;
+        }
+    }
+    return ( \@names, \@values );
+}
+
+sub _is_text {
+    my ($value) = @_;
+    return overload::Method( $value, q{""} ) || overload::Method( $value, 'bool' );
+}
+
+# Perl's own false is both an empty text and 0.
+sub _is_false {
+    my ($value) = @_;
+    return defined $value && !ref $value && $value eq q{} && ( $value ^ $value ) eq '0';
+}
+
+1;

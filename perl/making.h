@@ -1,0 +1,66 @@
+/* One caller's way to a value that may have to be made: get_or_set. Perl code makes it between two runs. */
+
+static pinyon_making *making_of(pTHX_ SV *object)
+{
+    return (pinyon_making *)handle_of(aTHX_ object, &making_table, "a Pinyon::Making that is under way");
+}
+
+static double seconds_of(pTHX_ SV *given, double none, const char *name)
+{
+    SvGETMAGIC(given);
+    if (!SvOK(given))
+        return none;
+    if (SvROK(given) ? !SvAMAGIC(given) : !looks_like_number(given))
+        throw_usage(aTHX_ newSVpvf("%s is a number of seconds, not %" SVf, name, SVfARG(given)));
+    return SvNV_nomg(given);
+}
+
+/* Goes on to the value, or until it must be made, which is NULL. */
+static SV *making_run(pTHX_ cache_handle *cache, SV *self, pinyon_making *making)
+{
+    waiting       wait;
+    pinyon_reply  reply, plain;
+    call          one;
+    pinyon_error *error;
+
+    Zero(&one, 1, call);
+    Zero(&reply, 1, pinyon_reply);
+    reply.size = sizeof reply;
+    one.method = &methods[METHOD_GET];
+    begin_wait(aTHX_ & wait);
+    wait.host.place = NULL;
+    cache_enter(cache);
+    reply.status = pinyon_making_run(making, &reply, &wait.host);
+    error        = reply.error;
+    plain        = settled(aTHX_ & one, &reply);
+    cache_leave(cache);
+    if (plain.status == PINYON_INTERRUPTED) {
+        pinyon_error_free(error);
+        end_interrupted(aTHX_ & wait);
+    }
+    if (plain.status < 0)
+        fail(aTHX_ cache, self, error);
+    if (plain.status == PINYON_MAKE) {
+        SvREFCNT_dec(one.value);
+        return NULL;
+    }
+    return taken_value(aTHX_ cache, self, &one, &plain);
+}
+
+/* Ends a caller wherever it is, and gives back a lease that it has. */
+static void making_leave(pTHX_ cache_handle *cache, pinyon_making *making)
+{
+    pinyon_request request;
+    pinyon_reply   reply;
+    Zero(&request, 1, pinyon_request);
+    request.size = sizeof request;
+    if (!pinyon_making_leave(making, &request))
+        return;
+    Zero(&reply, 1, pinyon_reply);
+    reply.size = sizeof reply;
+    /* A server that fails ends the lease itself. */
+    cache_enter(cache);
+    pinyon_run(cache->client, &request, &reply, NULL);
+    cache_leave(cache);
+    pinyon_reply_clear(&reply);
+}

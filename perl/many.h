@@ -1,0 +1,210 @@
+/* Calls about many keys at once, on all servers. */
+
+typedef struct {
+    cache_handle   *cache;
+    size_t          count;
+    SV            **items; /* a key each, or an array of arguments */
+    call           *calls;
+    pinyon_request *requests;
+    pinyon_reply   *replies;
+    char           *room;
+} many_calls;
+
+static void many_over(pTHX_ void *pointer)
+{
+    many_calls *many = (many_calls *)pointer;
+    size_t      index;
+    for (index = 0; index < many->count; index++) {
+        SvREFCNT_dec(many->items[index]);
+        SvREFCNT_dec(many->calls[index].value);
+        if (many->replies[index].memory || many->replies[index].error || many->replies[index].answers)
+            pinyon_reply_clear(&many->replies[index]);
+    }
+    Safefree(many->items);
+    Safefree(many->calls);
+    Safefree(many->requests);
+    Safefree(many->replies);
+    Safefree(many->room);
+    cache_leave(many->cache);
+    Safefree(many);
+}
+
+static STRLEN room_for(SV *sv)
+{
+    return sv && SvPOK(sv) && SvCUR(sv) < 1024 ? SvCUR(sv) : 0;
+}
+
+/* The arguments of one of the calls: an array of them, or a key alone. */
+static SSize_t unpacked(pTHX_ const call_method_of *method, SV *item, SV **given, bool is_complete)
+{
+    AV     *list;
+    SSize_t count, index;
+    SvGETMAGIC(item);
+    if (!SvROK(item) || SvTYPE(SvRV(item)) != SVt_PVAV || SvOBJECT(SvRV(item))) {
+        if (!is_complete && method->takes != TAKES_KEY && method->takes != TAKES_STALE && method->takes != TAKES_DELTA)
+            throw_usage(aTHX_ newSVpvf("%s_multi takes array references with %s each", method->name,
+                                       shown_arguments[method->takes]));
+        given[0] = item;
+        return 1;
+    }
+    list  = (AV *)SvRV(item);
+    count = av_len(list) + 1;
+    if (count > MOST_ARGUMENTS || count < 1)
+        refuse_arguments(aTHX_ method);
+    for (index = 0; index < count; index++) {
+        SV **at      = av_fetch(list, index, 0);
+        given[index] = at ? *at : &PL_sv_undef;
+    }
+    return count;
+}
+
+/* Holds the items, which a handler of signals might let go. */
+static many_calls *many_new(pTHX_ cache_handle *cache, SV **items, size_t count)
+{
+    many_calls *many;
+    size_t      index;
+    Newxz(many, 1, many_calls);
+    many->cache = cache;
+    cache_enter(cache);
+    SAVEDESTRUCTOR_X(many_over, many);
+    Newx(many->items, count + 1, SV *);
+    Newxz(many->calls, count + 1, call);
+    Newxz(many->requests, count + 1, pinyon_request);
+    Newxz(many->replies, count + 1, pinyon_reply);
+    many->count = count;
+    for (index = 0; index < count; index++) {
+        many->items[index]         = SvREFCNT_inc_simple_NN(items[index]);
+        many->calls[index].request = &many->requests[index];
+        many->replies[index].size  = sizeof(pinyon_reply);
+    }
+    return many;
+}
+
+/* Prepares the calls. `common` is a last argument for all of them, or NULL. */
+static void many_prepare(pTHX_ many_calls *many, SV *self, unsigned number, SV *common)
+{
+    SV        **item  = many->items;
+    size_t      count = many->count;
+    STRLEN      room  = 0;
+    char       *at;
+    SV         *given[MOST_ARGUMENTS + 1];
+    size_t      index;
+
+    for (index = 0; index < count; index++) {
+        if (!SvROK(item[index])) {
+            room += room_for(item[index]);
+        } else if (SvTYPE(SvRV(item[index])) == SVt_PVAV && !SvRMAGICAL(SvRV(item[index]))) {
+            AV *list = (AV *)SvRV(item[index]);
+            if (av_len(list) >= 0)
+                room += room_for(AvARRAY(list)[0]);
+            if (av_len(list) >= 1)
+                room += room_for(AvARRAY(list)[1]);
+        }
+    }
+    Newx(many->room, room + 1, char);
+    at = many->room;
+    for (index = 0; index < count; index++) {
+        call   *one     = &many->calls[index];
+        SSize_t present = 1;
+        given[0]        = item[index];
+        if (SvROK(item[index]) || methods[number].takes != TAKES_KEY)
+            present = unpacked(aTHX_ & methods[number], item[index], given, common != NULL);
+        if (common)
+            given[present++] = common;
+        one->room = at;
+        one->left = room - (STRLEN)(at - many->room);
+        prepare(aTHX_ many->cache, self, one, number, given, present);
+        at = one->room;
+    }
+}
+
+static SV *key_of_item(pTHX_ SV *item)
+{
+    SV **first;
+    if (!SvROK(item) || SvTYPE(SvRV(item)) != SVt_PVAV || SvOBJECT(SvRV(item)))
+        return item;
+    first = av_fetch((AV *)SvRV(item), 0, 0);
+    return first ? *first : &PL_sv_undef;
+}
+
+static void many_run(pTHX_ cache_handle *cache, SV *self, many_calls *many)
+{
+    waiting       wait;
+    pinyon_status status;
+    begin_wait(aTHX_ & wait);
+    status = pinyon_run_many(cache->client, many->requests, many->replies, many->count, &wait.host);
+    if (status == PINYON_INTERRUPTED)
+        end_interrupted(aTHX_ & wait);
+    if (cache->is_gone)
+        throw_kind(aTHX_ PINYON_E_CLOSED, newSVpvs("the client was destroyed during the call"));
+    if (cache->tells)
+        tell(aTHX_ self);
+}
+
+/* The result of one of many; a new reference, or NULL for a miss. */
+static SV *many_answer(pTHX_ cache_handle *cache, SV *self, many_calls *many, size_t index)
+{
+    call         *one   = &many->calls[index];
+    pinyon_reply *reply = &many->replies[index];
+    pinyon_reply  plain = *reply;
+    if (reply->value.start || reply->memory)
+        plain = settled(aTHX_ one, reply);
+    return answer(aTHX_ cache, self, one, &plain);
+}
+
+/* The first failure, with what did work; or, with `failed`, an error for each server in there. */
+static void many_failed(pTHX_ many_calls *many, HV *results, HV *failed)
+{
+    SV    *thrown = NULL;
+    size_t index;
+    for (index = 0; index < many->count; index++) {
+        pinyon_error *error = many->replies[index].error;
+        const char   *server;
+        if (!error)
+            continue;
+        server = pinyon_error_server(error);
+        if (failed && *server) {
+            if (!hv_exists(failed, server, (I32)strlen(server)))
+                (void)hv_store(failed, server, (I32)strlen(server), error_object(aTHX_ error), 0);
+        } else if (!thrown) {
+            thrown = sv_2mortal(error_object(aTHX_ error));
+            hv_stores((HV *)SvRV(thrown), "partial", newRV_inc((SV *)results));
+        }
+    }
+    if (thrown)
+        croak_sv(thrown);
+}
+
+/* Carries out a method for many keys: the hash of results by key, a mortal. `order`, if any, receives them in order. */
+static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *common, HV *failed, AV *order)
+{
+    HV           *results = (HV *)sv_2mortal((SV *)newHV());
+    cache_handle *cache   = many->cache;
+    const bool    reads   = methods[number].gives != GIVES_TRUTH && methods[number].gives != GIVES_CHANGED
+                            && methods[number].gives != GIVES_NUMBER;
+    bool          fails   = false;
+    size_t        index;
+
+    many_prepare(aTHX_ many, self, number, common);
+    many_run(aTHX_ cache, self, many);
+    for (index = 0; index < many->count; index++) {
+        SV *value;
+        if (many->replies[index].status < 0) {
+            fails = true;
+            if (order)
+                av_push(order, newSV(0));
+            continue;
+        }
+        value = many_answer(aTHX_ cache, self, many, index);
+        if (!value && reads)
+            continue;
+        if (order)
+            av_push(order, value ? newSVsv(value) : newSV(0));
+        value = value ? (SvIMMORTAL(value) ? newSVsv(value) : value) : newSV(0);
+        if (!hv_store_ent(results, key_of_item(aTHX_ many->items[index]), value, 0))
+            SvREFCNT_dec(value);
+    }
+    if (fails)
+        many_failed(aTHX_ many, results, failed);
+    return results;
+}

@@ -1,0 +1,77 @@
+/* Questions to every server, events and metrics. */
+
+/* What each server answered: { server => value }, or { server => { name => value } } where answers have names. */
+static SV *ask_servers(pTHX_ cache_handle *cache, SV *self, const pinyon_request *request)
+{
+    waiting       wait;
+    pinyon_reply  reply;
+    pinyon_answer given;
+    pinyon_error *error;
+    HV           *results = newHV();
+    SV           *result  = sv_2mortal(newRV_noinc((SV *)results));
+    pinyon_status status;
+
+    Zero(&reply, 1, pinyon_reply);
+    reply.size = sizeof reply;
+    begin_wait(aTHX_ & wait);
+    wait.host.place = NULL;
+    cache_enter(cache);
+    status = pinyon_run(cache->client, request, &reply, &wait.host);
+    cache_leave(cache);
+    error       = reply.error;
+    reply.error = NULL;
+    Zero(&given, 1, pinyon_answer);
+    given.size = sizeof given;
+    while (reply.answers && pinyon_next_answer(reply.answers, &given)) {
+        const I32 size = (I32)strlen(given.server);
+        SV       *value;
+        if (given.error)
+            continue;
+        value = newSVpvn(given.value.start ? given.value.start : "", given.value.size);
+        if (request->verb == PINYON_STATS) {
+            SV **of = hv_fetch(results, given.server, size, 1);
+            if (!SvROK(*of))
+                sv_setsv(*of, sv_2mortal(newRV_noinc((SV *)newHV())));
+            if (given.name.start)
+                (void)hv_store((HV *)SvRV(*of), given.name.start, (I32)given.name.size, value, 0);
+            else
+                SvREFCNT_dec(value);
+        } else {
+            (void)hv_store(results, given.server, size, value, 0);
+        }
+    }
+    pinyon_reply_clear(&reply);
+    if (status == PINYON_INTERRUPTED) {
+        pinyon_error_free(error);
+        end_interrupted(aTHX_ & wait);
+    }
+    if (status < 0) {
+        SV *object = sv_2mortal(error_object_taken(aTHX_ error));
+        hv_stores((HV *)SvRV(object), "partial", newRV_inc((SV *)results));
+        if (cache->tells)
+            tell(aTHX_ self);
+        croak_sv(object);
+    }
+    if (cache->tells)
+        tell(aTHX_ self);
+    return SvREFCNT_inc_NN(result);
+}
+
+/* An event as a hash; NULL: there is none. */
+static SV *next_event(pTHX_ cache_handle *cache)
+{
+    pinyon_event *event = pinyon_next_event(cache->client);
+    HV           *fields;
+    if (!event)
+        return NULL;
+    fields = newHV();
+    hv_stores(fields, "kind", newSVpv(event->kind, 0));
+    hv_stores(fields, "level", newSVpv(event->level, 0));
+    hv_stores(fields, "message", text_sv(aTHX_ event->message));
+    hv_stores(fields, "server", *event->server ? text_sv(aTHX_ event->server) : newSV(0));
+    hv_stores(fields, "command", *event->command ? newSVpv(event->command, 0) : newSV(0));
+    hv_stores(fields, "seconds", event->seconds < 0 ? newSV(0) : newSVnv(event->seconds));
+    hv_stores(fields, "error", event->error ? error_object(aTHX_ event->error) : newSV(0));
+    pinyon_event_free(event);
+    return newRV_noinc((SV *)fields);
+}

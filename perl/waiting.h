@@ -1,0 +1,155 @@
+/* Calls that wait. Signals are let in during a wait; a handler that dies, or ends the program, never jumps over the
+ * library's frames: what it wanted is kept, the library returns, and then it happens. */
+
+typedef struct {
+    pinyon_host host;
+    SV         *died;  /* what a handler died of */
+    bool        exits; /* a handler ended the program */
+#ifdef MULTIPLICITY
+    PerlInterpreter *my_perl;
+#endif
+} waiting;
+
+static XSPROTO(deliver_signals)
+{
+    dXSARGS;
+    PERL_UNUSED_VAR(items);
+    PERL_ASYNC_CHECK();
+    XSRETURN_EMPTY;
+}
+
+static void call_handlers(pTHX_ waiting *wait)
+{
+    dSP;
+    SV *said = sv_2mortal(newSVsv(ERRSV));
+    ENTER;
+    PUSHMARK(SP);
+    call_pv("Pinyon::_deliver_signals", G_VOID | G_DISCARD | G_NOARGS | G_EVAL);
+    if (SvTRUE(ERRSV))
+        wait->died = newSVsv(ERRSV);
+    sv_setsv(ERRSV, said);
+    LEAVE;
+}
+
+static int handlers_interrupt(pTHX_ waiting *wait)
+{
+    int ended;
+    dJMPENV;
+    JMPENV_PUSH(ended);
+    if (ended == 0)
+        call_handlers(aTHX_ wait);
+    JMPENV_POP;
+    wait->exits = ended != 0;
+    return wait->exits || wait->died;
+}
+
+static int interrupted(void *host)
+{
+    waiting *wait = (waiting *)host;
+    dTHXa(wait->my_perl);
+    if (!PL_sig_pending)
+        return 0;
+    return handlers_interrupt(aTHX_ wait);
+}
+
+static void begin_wait(pTHX_ waiting *wait)
+{
+    Zero(wait, 1, waiting);
+    wait->host.size        = sizeof wait->host;
+    wait->host.place       = place;
+    wait->host.interrupted = interrupted;
+    wait->host.host        = wait;
+#ifdef MULTIPLICITY
+    wait->my_perl = my_perl;
+#endif
+}
+
+/* After PINYON_INTERRUPTED: does what the handler wanted. Does not return. */
+static void end_interrupted(pTHX_ waiting *wait)
+{
+    if (wait->exits)
+        JMPENV_JUMP(2);
+    if (wait->died)
+        croak_sv(sv_2mortal(wait->died));
+    croak("interrupted");
+}
+
+/* Reports events to the client's on_event, where it has one. */
+static void tell(pTHX_ SV *self)
+{
+    dSP;
+    ENTER;
+    SAVETMPS;
+    PUSHMARK(SP);
+    XPUSHs(self);
+    PUTBACK;
+    call_method("_tell", G_VOID | G_DISCARD);
+    FREETMPS;
+    LEAVE;
+}
+
+/* What is needed of a reply, so that nothing of it leaks if Perl dies: its value becomes a string of Perl's. */
+static pinyon_reply settled(pTHX_ call *one, pinyon_reply *reply)
+{
+    pinyon_reply plain = *reply;
+    if (reply->value.start) {
+        SvREFCNT_dec(one->value);
+        one->value = newSVpvn(reply->value.start, reply->value.size);
+    }
+    plain.value.start = NULL;
+    plain.error       = NULL;
+    reply->error      = NULL;
+    if (reply->memory || reply->answers)
+        pinyon_reply_clear(reply);
+    return plain;
+}
+
+static void fail(pTHX_ cache_handle *cache, SV *self, pinyon_error *error)
+{
+    SV *object = sv_2mortal(error_object_taken(aTHX_ error));
+    if (cache->tells)
+        tell(aTHX_ self);
+    croak_sv(object);
+}
+
+/* Carries out a prepared call: returns a new reference, or NULL for a miss; dies of a failure. */
+static SV *run_call(pTHX_ cache_handle *cache, SV *self, call *one)
+{
+    waiting       wait;
+    pinyon_reply  reply, plain;
+    pinyon_error *error;
+    SV           *result;
+    bool          is_gone;
+
+    Zero(&reply, 1, pinyon_reply);
+    reply.size = sizeof reply;
+    begin_wait(aTHX_ & wait);
+    cache_enter(cache);
+    reply.status = pinyon_run(cache->client, one->request, &reply, &wait.host);
+    error        = reply.error;
+    plain        = settled(aTHX_ one, &reply);
+    is_gone      = cache->is_gone;
+    cache_leave(cache);
+    if (plain.status == PINYON_INTERRUPTED) {
+        SvREFCNT_dec(one->value);
+        pinyon_error_free(error);
+        end_interrupted(aTHX_ & wait);
+    }
+    if (is_gone) {
+        SvREFCNT_dec(one->value);
+        pinyon_error_free(error);
+        throw_kind(aTHX_ PINYON_E_CLOSED, newSVpvs("the client was destroyed during the call"));
+    }
+    if (plain.status < 0) {
+        SvREFCNT_dec(one->value);
+        fail(aTHX_ cache, self, error);
+    }
+    result = answer(aTHX_ cache, self, one, &plain);
+    if (cache->tells) {
+        if (result)
+            sv_2mortal(SvREFCNT_inc_simple_NN(result));
+        tell(aTHX_ self);
+    }
+    SvREFCNT_dec(one->value);
+    return result;
+}
