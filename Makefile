@@ -13,6 +13,7 @@ version = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1
 # What Pinyon and the floor are built from.
 core_sources := $(shell find proto core -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
 rust_sources := $(core_sources) $(shell find python/native bench/floor -name '*.rs' -o -name 'Cargo.toml')
+capi_sources := $(core_sources) $(shell find capi -name '*.rs' -o -name '*.h' -o -name 'Cargo.toml')
 ruby_sources := $(core_sources) $(shell find ruby/native -name '*.rs' -o -name 'Cargo.toml')
 
 distributed := $(rust_sources) $(ruby_sources) $(shell find ruby/lib ruby/sig ruby/ext -type f -not -name native.so) \
@@ -123,7 +124,7 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
 .PHONY: setup
-setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so target/release/.bench-c ## Packages, .venv with Pinyon and the benchmark's peers, the gem
+setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so target/release/.bench-c perl/blib/.ready ## Packages, .venv with Pinyon and the benchmark's peers, the gem
 
 .venv/.ready: tools/setup $(wildcard tools/*.txt) python/requirements-test.txt bench/requirements.txt
 	tools/setup
@@ -140,8 +141,11 @@ ruby/lib/pinyon/native.so: .venv/.ready $(ruby_sources)
 	cargo build --release --locked -q -p pinyon-ruby
 	cp target/release/libpinyon_ruby.so $@
 
-target/release/.bench-c: .venv/.ready $(core_sources) $(shell find capi -name '*.rs' -o -name '*.h' -o -name 'Cargo.toml') \
-		$(wildcard bench/c/*)
+perl/blib/.ready: .venv/.ready $(capi_sources) $(shell find perl/lib -name '*.pm') $(wildcard perl/*.h perl/*.xs perl/Makefile.PL)
+	cd perl && perl Makefile.PL >/dev/null && $(MAKE) -s
+	touch $@
+
+target/release/.bench-c: .venv/.ready $(capi_sources) $(wildcard bench/c/*)
 	cargo build --release --locked -q -p pinyon-capi
 	$(C) -shared -o target/release/libpinyon-bench-pinyon.so bench/c/pinyon.c bench/c/loop.c $(C_PINYON)
 	$(C) -shared -o target/release/libpinyon-bench-libmemcached.so bench/c/libmemcached.c bench/c/loop.c -lmemcached
