@@ -47,7 +47,7 @@ RUN_STEPS = {
 #: And those of seed 003, by shape and link: the size of their values, and their numbers of coroutines.
 RUN_PAIRS: dict[tuple[str, str], tuple[str, tuple[int, ...]]] = {
     (LOOPS, LOCAL): ("64B", RUN_CONCURRENCIES),
-    (LOOPS, SLOW): ("64B", (1, 100)),
+    (LOOPS, SLOW): ("64B", RUN_CONCURRENCIES),
     (SEMAPHORE, LOCAL): ("64B", (100,)),
     (SEMAPHORE, SLOW): ("64B", ()),
 }

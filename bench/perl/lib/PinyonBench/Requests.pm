@@ -14,25 +14,32 @@ my $JSON = Cpanel::JSON::XS->new->utf8->canonical->allow_blessed;
 # Answers requests until the input ends; only the first one, with the reason, where a module cannot be loaded. Returns the
 # status of the program.
 sub answer_all ( $client, $model ) {
-    my ( $loaded_model, $loaded_client ) = eval {
-        map { _loaded(@$_) } [ Model => $model ], [ Client => $client ];
-    };
-    if ( !$loaded_client ) {
-        my $reason = $@ =~ s/ [(]\@INC contains.*//sr;
+    my ( $made, %harnesses );
+    if ( !eval { ( $made, %harnesses ) = _made( $client, $model ); 1 } ) {
+        my $reason = _said($@) =~ s/ [(](?:you may need to install|\@INC contains).*//sr;
         readline STDIN;
         _reply( {ok => Cpanel::JSON::XS::false, reason => "cannot be loaded: $reason"} );
         return 1;
     }
-    my $made      = $loaded_client->new($loaded_model);
-    my %harnesses = (
-        pairs    => PinyonBench::Pairs->new( $made, $loaded_model ),
-        workload => PinyonBench::Locks->new( $made, $loaded_model ),
-        phases   => PinyonBench::Steps->new($made),
-    );
     while ( defined( my $line = readline STDIN ) ) {
         _reply( _answer( $made, \%harnesses, $JSON->decode($line) ) );
     }
     return 0;
+}
+
+# Returns the client, and what does its work, by the field that tells the kind of a row.
+sub _made ( $client, $model ) {
+    my $loaded = _loaded( Model  => $model );
+    my $made   = _loaded( Client => $client )->new($loaded);
+    return $made,
+        pairs    => PinyonBench::Pairs->new( $made, $loaded ),
+        workload => PinyonBench::Locks->new( $made, $loaded ),
+        phases   => PinyonBench::Steps->new($made);
+}
+
+# Returns an error's text without the place in a program.
+sub _said ($error) {
+    return "$error" =~ s/ at \S+ line \d+.*//sr =~ s/\s+\z//r;
 }
 
 sub _loaded ( $kind, $name ) {
@@ -46,7 +53,7 @@ sub _answer ( $client, $harnesses, $request ) {
     return {ok => Cpanel::JSON::XS::true, %$reply} if $reply;
     my $error  = $@;
     my $cannot = ref $error && eval { $error->isa('PinyonBench::CannotDo') };
-    return {ok => Cpanel::JSON::XS::false, reason => "$error", $cannot ? ( cannot => Cpanel::JSON::XS::true ) : ()};
+    return {ok => Cpanel::JSON::XS::false, reason => _said($error), $cannot ? ( cannot => Cpanel::JSON::XS::true ) : ()};
 }
 
 sub _done ( $client, $harnesses, $request ) {
