@@ -8,13 +8,14 @@
 
 typedef struct {
     pinyon_writer *writer;
-    cache_handle  *cache; /* gets the writer back */
+    cache_handle  *cache; /* gets the writer back, unless Perl died in the middle */
+    bool           is_done;
 } writing;
 
 static void writing_over(pTHX_ void *pointer)
 {
     writing *state = (writing *)pointer;
-    if (state->cache->writer)
+    if (!state->is_done || state->cache->writer)
         pinyon_writer_free(state->writer);
     else
         state->cache->writer = state->writer;
@@ -229,7 +230,7 @@ static SV *written(pTHX_ cache_handle *cache, SV *value, uint32_t *flags)
     SV           *result;
 
     ENTER;
-    Newx(state, 1, writing);
+    Newxz(state, 1, writing);
     state->cache  = cache;
     state->writer = cache->writer ? cache->writer : pinyon_writer_new(cache->client);
     cache->writer = NULL;
@@ -238,7 +239,8 @@ static SV *written(pTHX_ cache_handle *cache, SV *value, uint32_t *flags)
     write_value(aTHX_ state->writer, value, 0);
     if (pinyon_written(state->writer, &bytes, flags, &error) < 0)
         throw_error(aTHX_ error);
-    result = newSVpvn(bytes.start ? bytes.start : "", bytes.size);
+    result         = newSVpvn(bytes.start ? bytes.start : "", bytes.size);
+    state->is_done = true;
     LEAVE;
     return sv_2mortal(result);
 }

@@ -250,7 +250,8 @@ typedef struct pinyon_reply {
     pinyon_error *error;     /* if the status is PINYON_FAILED */
     pinyon_answers *answers; /* of every server, of each name, … */
     pinyon_lock  *lock;      /* PINYON_LOCK: take it over by setting this to NULL, and free it in the end */
-    void         *memory;    /* the library's */
+    void         *memory;      /* the library's */
+    size_t        memory_size; /* the library's */
 } pinyon_reply;
 
 /* Frees what a reply has. It may be used again. A reply that is passed to another call without this is cleared by it, and

@@ -10,6 +10,8 @@ pub mod errors;
 pub mod events;
 pub mod guard;
 pub mod host;
+pub mod locks;
+pub mod loops;
 pub mod making;
 mod metrics;
 pub mod options;
@@ -20,7 +22,7 @@ pub mod run;
 pub mod structs;
 pub mod values;
 
-use std::ffi::{c_char, c_void, CStr};
+use std::ffi::{c_char, CStr};
 
 /// The number of this interface.
 pub const ABI: u32 = 1;
@@ -38,6 +40,3 @@ pub extern "C" fn pinyon_version() -> *const c_char {
     };
     VERSION.as_ptr()
 }
-
-/// Frees a lock that nobody has taken out of a reply.
-fn drop_lock(_lock: *mut c_void) {}

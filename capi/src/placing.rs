@@ -64,12 +64,10 @@ impl<P: Deref<Target = Packing>> Values for Placing<P> {
     }
 
     fn destination(&self, head: &Head) -> Box<dyn Destination> {
-        let size = head.size.unwrap_or_default();
-        if !self.is_compressed(head.item.client_flags) {
-            if let Some(place) = self.ask_for(size, head.item.client_flags) {
-                return Box::new(HostMemory { start: place, size });
-            }
+        if let Some(memory) = self.host_memory(head) {
+            return memory;
         }
+        let size = head.size.unwrap_or_default();
         let mut room = self.room.take();
         room.clear();
         room.resize(size, 0);
@@ -80,6 +78,16 @@ impl<P: Deref<Target = Packing>> Values for Placing<P> {
 impl<P: Deref<Target = Packing>> Placing<P> {
     fn is_compressed(&self, client_flags: u32) -> bool {
         !self.is_raw && self.packing.dialect().is_compressed(client_flags)
+    }
+
+    /// The host's memory for a large value, if the host has a place for it.
+    pub fn host_memory(&self, head: &Head) -> Option<Box<dyn Destination>> {
+        let (size, client_flags) = (head.size.unwrap_or_default(), head.item.client_flags);
+        if self.is_compressed(client_flags) {
+            return None;
+        }
+        let start = self.ask_for(size, client_flags)?;
+        Some(Box::new(HostMemory { start, size }))
     }
 
     /// Copies a value to the host's memory, if the host has a place for it.

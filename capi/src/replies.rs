@@ -1,5 +1,7 @@
 //! The core's answers as replies for C: the same for threads and event loops.
 
+use std::mem::ManuallyDrop;
+
 use pinyon_core::dialect::ValueError;
 use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::invalid::InvalidArgument;
@@ -55,11 +57,12 @@ impl Reply {
         room
     }
 
-    /// Keeps memory for the next use.
+    /// Keeps memory: that of the value, or for the next use.
     #[inline]
-    pub fn keep(&mut self, room: Vec<u8>) {
-        if room.capacity() > 0 && self.memory.is_null() {
-            self.memory = Box::into_raw(Box::new(room)).cast();
+    pub fn keep(&mut self, memory: Vec<u8>) {
+        if memory.capacity() > 0 && self.memory.is_null() {
+            let mut memory = ManuallyDrop::new(memory);
+            (self.memory, self.memory_size) = (memory.as_mut_ptr().cast(), memory.capacity());
         }
     }
 
@@ -69,7 +72,7 @@ impl Reply {
         room.clear();
         room.extend_from_slice(bytes);
         self.value = Bytes::of(&room);
-        self.memory = Box::into_raw(Box::new(room)).cast();
+        self.keep(room);
     }
 
     /// Frees all that it has.
@@ -82,11 +85,11 @@ impl Reply {
 
     #[inline]
     fn take_memory(&mut self) -> Vec<u8> {
-        let memory: *mut Vec<u8> = std::mem::replace(&mut self.memory, std::ptr::null_mut()).cast();
+        let memory: *mut u8 = std::mem::replace(&mut self.memory, std::ptr::null_mut()).cast();
         match memory.is_null() {
             true => Vec::new(),
-            // SAFETY: only `keep` sets it.
-            false => *unsafe { Box::from_raw(memory) },
+            // SAFETY: only `keep` sets it, from a vector of this capacity.
+            false => unsafe { Vec::from_raw_parts(memory, 0, self.memory_size) },
         }
     }
 
@@ -104,7 +107,7 @@ impl Reply {
             free(std::mem::replace(&mut self.error, std::ptr::null_mut()));
             free(std::mem::replace(&mut self.answers, std::ptr::null_mut()));
         }
-        crate::drop_lock(std::mem::replace(&mut self.lock, std::ptr::null_mut()));
+        crate::locks::drop_lock(std::mem::replace(&mut self.lock, std::ptr::null_mut()));
     }
 
     #[inline]
@@ -179,7 +182,7 @@ impl Reply {
         self.marks |= marks::HAS_VALUE;
         if let Some(bytes) = kept {
             self.value = Bytes::of(&bytes);
-            self.memory = Box::into_raw(Box::new(bytes)).cast();
+            self.keep(bytes);
         }
         Status::Done
     }

@@ -4,6 +4,8 @@ use std::ffi::{c_char, c_int, c_void};
 
 use crate::answers::Answers;
 use crate::errors::{Error, Failure};
+use crate::locks::structs::{Note, Wish};
+use crate::loops::structs::Action;
 
 /// A struct that begins with its size. Any bytes are a valid value of it, all zero included.
 ///
@@ -13,22 +15,176 @@ pub unsafe trait CStruct: Copy {
     const NAME: &'static str;
 }
 
-macro_rules! sized {
-    ($($name:ident as $c:literal),* $(,)?) => {
+/// A struct as both languages must have it: its name in the header, its size, and each field's name, offset and size.
+pub struct Layout {
+    pub name: &'static str,
+    pub size: usize,
+    pub fields: &'static [(&'static str, usize, usize)],
+}
+
+/// Defines structs of the header.
+macro_rules! c_structs {
+    ($(
+        $(#[doc = $doc:literal])*
+        $c:literal $name:ident { $($field:ident: $kind:ty,)* }
+    )*) => {
         $(
-            // SAFETY: all fields are numbers, pointers, or functions that may be null.
-            unsafe impl CStruct for $name {
-                const NAME: &'static str = $c;
+            $(#[doc = $doc])*
+            #[repr(C)]
+            #[derive(Clone, Copy, Debug)]
+            pub struct $name { $(pub $field: $kind,)* }
+
+            impl $name {
+                pub const LAYOUT: $crate::structs::Layout = $crate::structs::Layout {
+                    name: $c,
+                    size: size_of::<$name>(),
+                    fields: &[$((
+                        stringify!($field),
+                        std::mem::offset_of!($name, $field),
+                        size_of::<$kind>(),
+                    ),)*],
+                };
             }
         )*
     };
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Bytes {
-    pub start: *const c_char,
-    pub size: usize,
+/// Says of structs that they begin with their size.
+macro_rules! sized {
+    ($($name:ident),* $(,)?) => {
+        $(
+            // SAFETY: all fields are numbers, pointers, or functions that may be null.
+            unsafe impl $crate::structs::CStruct for $name {
+                const NAME: &'static str = $name::LAYOUT.name;
+            }
+        )*
+    };
+}
+
+#[allow(unused_imports)] // those of locks and loops are defined in files of their own
+pub(crate) use {c_structs, sized};
+
+pub type Place = unsafe extern "C" fn(*mut c_void, usize, u32) -> *mut c_void;
+
+c_structs! {
+    "pinyon_bytes" Bytes {
+        start: *const c_char,
+        size: usize,
+    }
+
+    "pinyon_option" NamedText {
+        name: *const c_char,
+        value: Bytes,
+    }
+
+    "pinyon_request" Request {
+        size: usize,
+        verb: u32,
+        with: u32,
+        key: Bytes,
+        value: Bytes,
+        route: Bytes,
+        client_flags: u32,
+        lease: u32,
+        ttl: i64,
+        cas: u64,
+        delta: u64,
+        initial: u64,
+        recache: i64,
+        context: *mut c_void,
+    }
+
+    "pinyon_reply" Reply {
+        size: usize,
+        status: i32,
+        marks: u32,
+        client_flags: u32,
+        reserved: u32,
+        value: Bytes,
+        cas: u64,
+        number: u64,
+        ttl: i64,
+        idle: u64,
+        item_size: u64,
+        context: *mut c_void,
+        ticket: u64,
+        error: *mut Error,
+        answers: *mut Answers,
+        lock: *mut c_void,
+        memory: *mut c_void,
+        memory_size: usize,
+    }
+
+    "pinyon_answer" Answer {
+        size: usize,
+        server: *const c_char,
+        name: Bytes,
+        value: Bytes,
+        error: *const Error,
+        token: u64,
+        left: f64,
+        age: f64,
+        waits: u8,
+    }
+
+    "pinyon_host" Host {
+        size: usize,
+        place: Option<Place>,
+        interrupted: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+        before_wait: Option<unsafe extern "C" fn(*mut c_void)>,
+        after_wait: Option<unsafe extern "C" fn(*mut c_void)>,
+        host: *mut c_void,
+    }
+
+    "pinyon_event" Event {
+        size: usize,
+        kind: *const c_char,
+        level: *const c_char,
+        server: *const c_char,
+        command: *const c_char,
+        message: *const c_char,
+        seconds: f64,
+        error: *const Error,
+    }
+
+    "pinyon_terms" Terms {
+        size: usize,
+        key: Bytes,
+        route: Bytes,
+        ttl: f64,
+        stale: f64,
+        early: f64,
+        lease: f64,
+        wait: f64,
+        scope: u64,
+        caller: u64,
+        context: *mut c_void,
+    }
+
+    "pinyon_step" Step {
+        size: usize,
+        kind: u32,
+        seconds: f64,
+        request: Request,
+    }
+
+    "pinyon_part" Part {
+        size: usize,
+        kind: u32,
+        truth: u8,
+        bytes: Bytes,
+        encoding: Bytes,
+        integer: i64,
+        number: u64,
+        real: f64,
+        year: u16,
+        month: u8,
+        day: u8,
+        hour: u8,
+        minute: u8,
+        second: u8,
+        nanosecond: u32,
+    }
 }
 
 impl Bytes {
@@ -53,143 +209,24 @@ impl Bytes {
     }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct NamedText {
-    pub name: *const c_char,
-    pub value: Bytes,
-}
+sized! { Request, Reply, Answer, Host, Terms, Step, Part }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Request {
-    pub size: usize,
-    pub verb: u32,
-    pub with: u32,
-    pub key: Bytes,
-    pub value: Bytes,
-    pub route: Bytes,
-    pub client_flags: u32,
-    pub lease: u32,
-    pub ttl: i64,
-    pub cas: u64,
-    pub delta: u64,
-    pub initial: u64,
-    pub recache: i64,
-    pub context: *mut c_void,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Reply {
-    pub size: usize,
-    pub status: i32,
-    pub marks: u32,
-    pub client_flags: u32,
-    pub reserved: u32,
-    pub value: Bytes,
-    pub cas: u64,
-    pub number: u64,
-    pub ttl: i64,
-    pub idle: u64,
-    pub item_size: u64,
-    pub context: *mut c_void,
-    pub ticket: u64,
-    pub error: *mut Error,
-    pub answers: *mut Answers,
-    pub lock: *mut c_void,
-    pub memory: *mut c_void,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Answer {
-    pub size: usize,
-    pub server: *const c_char,
-    pub name: Bytes,
-    pub value: Bytes,
-    pub error: *const Error,
-    pub token: u64,
-    pub left: f64,
-    pub age: f64,
-    pub waits: u8,
-}
-
-pub type Place = unsafe extern "C" fn(*mut c_void, usize, u32) -> *mut c_void;
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Host {
-    pub size: usize,
-    pub place: Option<Place>,
-    pub interrupted: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
-    pub before_wait: Option<unsafe extern "C" fn(*mut c_void)>,
-    pub after_wait: Option<unsafe extern "C" fn(*mut c_void)>,
-    pub host: *mut c_void,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Event {
-    pub size: usize,
-    pub kind: *const c_char,
-    pub level: *const c_char,
-    pub server: *const c_char,
-    pub command: *const c_char,
-    pub message: *const c_char,
-    pub seconds: f64,
-    pub error: *const Error,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Terms {
-    pub size: usize,
-    pub key: Bytes,
-    pub route: Bytes,
-    pub ttl: f64,
-    pub stale: f64,
-    pub early: f64,
-    pub lease: f64,
-    pub wait: f64,
-    pub scope: u64,
-    pub caller: u64,
-    pub context: *mut c_void,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Step {
-    pub size: usize,
-    pub kind: u32,
-    pub seconds: f64,
-    pub request: Request,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Part {
-    pub size: usize,
-    pub kind: u32,
-    pub truth: u8,
-    pub bytes: Bytes,
-    pub encoding: Bytes,
-    pub integer: i64,
-    pub number: u64,
-    pub real: f64,
-    pub year: u16,
-    pub month: u8,
-    pub day: u8,
-    pub hour: u8,
-    pub minute: u8,
-    pub second: u8,
-    pub nanosecond: u32,
-}
-
-sized! {
-    Request as "pinyon_request", Reply as "pinyon_reply", Answer as "pinyon_answer", Host as "pinyon_host",
-    Terms as "pinyon_terms", Step as "pinyon_step", Part as "pinyon_part",
-}
+/// The layouts of all structs here.
+pub const LAYOUTS: [Layout; 13] = [
+    Bytes::LAYOUT,
+    NamedText::LAYOUT,
+    Request::LAYOUT,
+    Reply::LAYOUT,
+    Answer::LAYOUT,
+    Host::LAYOUT,
+    Event::LAYOUT,
+    Terms::LAYOUT,
+    Step::LAYOUT,
+    Part::LAYOUT,
+    Wish::LAYOUT,
+    Note::LAYOUT,
+    Action::LAYOUT,
+];
 
 /// All zero, but for its size.
 pub fn empty<T: CStruct>() -> T {

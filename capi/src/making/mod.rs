@@ -3,6 +3,8 @@
 mod run;
 mod step;
 
+pub use step::StepKind;
+
 use std::ffi::c_void;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -1,11 +1,13 @@
 //! Machines for event loops, whatever their connections are for, and the drivers that run them.
 //!
 //! A machine never waits and never calls its host. After each call, the driver carries out the [`Action`]s and resumes
-//! the waiters of what has finished. Each machine has its own way to begin something. There are two drivers:
+//! the waiters of what has finished. Each machine has its own way to begin something. There are three drivers:
 //!
 //! - [`LoopMachine`] calls the host's event loop, which watches many descriptors, ends turns and keeps time
 //!   ([`LoopHost`]). [`Drivers`] finds the driver of a loop. Coroutines that switch to others while they wait find
 //!   their outcome in a [`Slot`].
+//! - [`Stepwise`] calls no one. Its host watches many descriptors, ends turns and keeps time, too, but asks for each
+//!   [`Order`]. Names are resolved inside.
 //! - [`Polled`] never calls its host. It is for hosts that can wait for one descriptor only, have no end of a turn, or
 //!   cannot resolve names. It watches its connections by a [`Poller`], and its host asks for outcomes. A
 //!   [`Keeper`] does what is due when the host does not.
@@ -16,6 +18,7 @@ mod keeper;
 mod polled;
 mod poller;
 mod slot;
+mod stepwise;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -26,6 +29,7 @@ pub use keeper::Keeper;
 pub use polled::Polled;
 pub use poller::Poller;
 pub use slot::Slot;
+pub use stepwise::{Order, Stepwise};
 pub use turns::Answered;
 
 pub use crate::doorbell::{Doorbell, Wake};

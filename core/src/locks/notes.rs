@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::loss::Loss;
 use crate::fork::PerProcess;
@@ -65,6 +66,20 @@ impl<L> Notes<L> {
         None
     }
 
+    /// The next note, if it comes before `deadline`.
+    pub fn wait_until(&self, deadline: Instant) -> Option<Note<L>> {
+        let left = self.of_process();
+        let mut waiting = left.lock();
+        loop {
+            let time = deadline.saturating_duration_since(Instant::now());
+            match waiting.notes.pop_front() {
+                None if !waiting.closed && !time.is_zero() => {}
+                note => return note,
+            }
+            waiting = left.some.wait_timeout(waiting, time).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
     /// Lets all who wait look whether they were interrupted.
     pub fn interrupt(&self) {
         let left = self.of_process();
@@ -83,6 +98,10 @@ impl<L> Notes<L> {
         let left = self.of_process();
         left.lock().closed = true;
         left.some.notify_all();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.of_process().lock().closed
     }
 
     pub(super) fn leave(&self, note: Note<L>) {
@@ -110,6 +129,8 @@ impl<L> Left<L> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -129,10 +150,24 @@ mod tests {
     #[test]
     fn closing_ends_the_wait() {
         let notes = Notes::<()>::default();
+        let late = Instant::now() + Duration::from_secs(60);
         std::thread::scope(|scope| {
-            let taking = scope.spawn(|| notes.wait());
+            let taking = [scope.spawn(|| notes.wait()), scope.spawn(|| notes.wait_until(late))];
             notes.close();
-            assert_eq!(taking.join().unwrap(), None);
+            assert_eq!(taking.map(|taking| taking.join().unwrap()), [None, None]);
+        });
+        assert!(Instant::now() < late);
+    }
+
+    #[test]
+    fn a_wait_with_a_deadline_ends_with_a_note_or_without() {
+        let notes = Notes::<()>::default();
+        assert_eq!(notes.wait_until(Instant::now() + Duration::from_millis(1)), None);
+        let warning = Note::Warning("w".into());
+        std::thread::scope(|scope| {
+            let taking = scope.spawn(|| notes.wait_until(Instant::now() + Duration::from_secs(60)));
+            notes.leave(Note::Warning("w".into()));
+            assert_eq!(taking.join().unwrap(), Some(warning));
         });
     }
 

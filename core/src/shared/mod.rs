@@ -108,12 +108,26 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         self.begin(id, now);
     }
 
+    /// Takes back an operation that was handed out and that no coroutine wants any more. A lease that it has won is given
+    /// back.
+    pub fn take_back(&mut self, Finished { mut operation, .. }: Finished<O, W>, now: Instant) {
+        if operation.may_win() && operation.give_back() == Next::Again {
+            let id = self.insert_for(operation, None, now);
+            self.begin(id, now);
+        }
+    }
+
     #[inline(always)]
     fn insert(&mut self, operation: O, waiter: W, now: Instant) -> usize {
+        self.insert_for(operation, Some(waiter), now)
+    }
+
+    #[inline(always)]
+    fn insert_for(&mut self, operation: O, waiter: Option<W>, now: Instant) -> usize {
         let deadline = now + self.fleet.options().timeout;
         self.started += 1;
         let serial = self.started;
-        self.running.insert(Running { operation, waiter: Some(waiter), deadline, open: 0, begins_again: false, serial })
+        self.running.insert(Running { operation, waiter, deadline, open: 0, begins_again: false, serial })
     }
 }
 

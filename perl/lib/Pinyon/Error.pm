@@ -37,7 +37,7 @@ my %above = (
     LockLost         => ['Lock'],
     AlreadyHeld      => ['Lock'],
     Deadlock         => ['Lock'],
-    Maker            => [q{}],
+    MakerFailed      => [q{}],
     Internal         => [q{}],
 );
 

@@ -9,6 +9,7 @@ use warnings;
 use Cwd qw(abs_path);
 use Exporter qw(import);
 use File::Basename qw(dirname);
+use File::Path ();
 use File::Temp ();
 use IO::Socket::INET ();
 use IO::Socket::UNIX ();
@@ -64,7 +65,7 @@ sub redis     { return $started{redis}     ||= server( qw(redis-server --port 0 
 # A server as a process. SOCKET or PORT is where it listens, FOLDER a directory of its own.
 sub server {
     my @command = @_;
-    my $folder  = File::Temp->newdir( 'pinyonXXXXXX', TMPDIR => 1 );
+    my $folder  = File::Temp::tempdir( 'pinyonXXXXXX', TMPDIR => 1 );
     my $port    = ( grep { $_ eq 'PORT' } @command ) ? _free_port() : undef;
     my $address = $port ? "127.0.0.1:$port" : "$folder/socket";
     for (@command) {
@@ -112,7 +113,7 @@ sub in_child(&) {    ## no critic (ProhibitSubroutinePrototypes)
     return $said;
 }
 
-# Accepts connections, answers the greeting, and no command after it.
+# Accepts connections, answers their greeting, and nothing after it.
 sub silent_server {
     my $listener = IO::Socket::INET->new( Listen => 16, LocalAddr => '127.0.0.1' ) or die "no port: $!";
     my $child    = fork // die "fork: $!";
@@ -121,9 +122,9 @@ sub silent_server {
         while ( my $connection = $listener->accept ) {
             next if fork;
             $connection->autoflush(1);
+            my %answer = ( version => "VERSION 1.6.18\r\n", mn => "MN\r\n" );
             while ( my $line = <$connection> ) {
-                print {$connection} "VERSION 1.6.18\r\n" if $line =~ /^version/;
-                print {$connection} "MN\r\n"             if $line =~ /^mn/;
+                print {$connection} delete $answer{ $line =~ s/\s+\z//r } // q{};
             }
             POSIX::_exit(0);
         }
@@ -187,7 +188,7 @@ sub stop {
     my $pid = delete $self->{pid} or return;
     kill 'KILL', $pid;
     waitpid $pid, 0;
-    unlink $self->{address} if $self->{folder};
+    File::Path::remove_tree( $self->{folder} ) if $self->{folder};
     return;
 }
 

@@ -5,6 +5,7 @@ mod everywhere;
 mod fetch;
 mod meaning;
 mod quiet;
+mod several;
 mod single;
 mod stage;
 mod trying;

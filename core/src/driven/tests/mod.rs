@@ -1,5 +1,7 @@
 //! The bookkeeping of an event loop, in memory: the test scripts both the machine and the host.
 
+mod stepwise;
+
 use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex};

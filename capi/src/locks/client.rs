@@ -1,0 +1,95 @@
+//! Clients of locks.
+
+use std::ffi::{CStr, CString};
+use std::sync::Arc;
+
+use pinyon_core::locks::{Branches, Notes, Setup, ThreadLocks, UsualLock};
+use pinyon_core::settings::{LockParts, LockSettings};
+
+use super::{are_same, Listener};
+use crate::errors::{c_string, Error};
+use crate::guard::{Handle, Poison};
+use crate::options::Options;
+
+/// The threads' client of a server, or of one hash tag there.
+pub type Keeping = ThreadLocks<Listener>;
+
+/// A client of locks.
+#[derive(Clone)]
+pub struct Locks(Arc<Shared>);
+
+struct Shared {
+    keeping: Arc<Keeping>,
+    /// The clients of hash tags, if names have their own.
+    branches: Option<Branches<Keeping>>,
+    usual: UsualLock,
+    notes: Arc<Notes<Listener>>,
+    server: CString,
+    poison: Poison,
+}
+
+impl Handle for Locks {
+    const NAME: &'static str = "pinyon_locks";
+
+    fn poison(&self) -> &Poison {
+        &self.0.poison
+    }
+}
+
+impl Locks {
+    pub fn new(options: Options<'_>) -> Result<Self, Error> {
+        let mut settings = LockSettings::default();
+        options.fill(&mut settings)?;
+        let LockParts { setup, usual, names_have_tags } = settings.build()?;
+        let notes = Arc::<Notes<Listener>>::default();
+        let server = c_string(&setup.server);
+        let keeping = Arc::new(Keeping::new(setup, notes.clone()));
+        let branches = names_have_tags.then(Branches::default);
+        Ok(Self(Arc::new(Shared { keeping, branches, usual, notes, server, poison: Poison::default() })))
+    }
+
+    pub fn setup(&self) -> &Setup {
+        self.0.keeping.settings()
+    }
+
+    pub fn usual(&self) -> &UsualLock {
+        &self.0.usual
+    }
+
+    pub fn notes(&self) -> &Arc<Notes<Listener>> {
+        &self.0.notes
+    }
+
+    pub fn server(&self) -> &CStr {
+        &self.0.server
+    }
+
+    pub fn check_open(&self) -> Result<(), Error> {
+        Ok(self.0.keeping.check_open()?)
+    }
+
+    /// Whether names of locks carry hash tags of their own.
+    pub fn has_tags(&self) -> bool {
+        self.0.branches.is_some()
+    }
+
+    /// The threads' client of a hash tag, or of names without one.
+    pub fn of_tag(&self, tag: Option<&[u8]>) -> Result<Arc<Keeping>, Error> {
+        self.check_open()?;
+        let make = |tag: &[u8]| Keeping::new(self.setup().tagged(tag), self.notes().clone());
+        match (&self.0.branches, tag) {
+            (Some(branches), Some(tag)) => branches.of(tag, || Ok(make(tag))),
+            _ => Ok(self.0.keeping.clone()),
+        }
+    }
+
+    pub fn is(&self, other: &Self) -> bool {
+        are_same(&self.0, &other.0)
+    }
+
+    pub fn close(&self) {
+        self.0.keeping.close();
+        self.0.branches.iter().flat_map(Branches::all).for_each(|branch| branch.close());
+        self.notes().close();
+    }
+}

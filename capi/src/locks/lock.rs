@@ -1,0 +1,163 @@
+//! A lock that was acquired.
+
+use std::ffi::{c_char, c_void};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use pinyon_core::locks::{Loss, Station};
+
+use super::{Grant, Keeping, Listener, Locks};
+use crate::errors::{static_text, Error, Failure};
+use crate::guard::{free, with, Handle, Poison};
+use crate::loops::LockMachine;
+use crate::replies::{status, Status};
+
+/// A lock that was acquired. It keeps its client alive, which renews it.
+pub struct Lock {
+    pub grant: Arc<Grant>,
+    /// How long it tries to take its names again after it was parked.
+    pub relock: Duration,
+    locks: Locks,
+    place: Place,
+    poison: Poison,
+}
+
+/// Where a lock is kept.
+pub enum Place {
+    Threads { keeping: Arc<Keeping>, station: Arc<Station<Listener>> },
+    Loop(Arc<LockMachine>),
+}
+
+impl Handle for Lock {
+    const NAME: &'static str = "pinyon_lock";
+
+    fn poison(&self) -> &Poison {
+        &self.poison
+    }
+}
+
+impl Lock {
+    pub fn new(grant: Arc<Grant>, relock: Duration, locks: Locks, place: Place) -> Self {
+        Self { grant, relock, locks, place, poison: Poison::default() }
+    }
+
+    /// Where it is kept, if it is this client's.
+    pub fn place(&self, locks: &Locks) -> Result<&Place, Error> {
+        match self.locks.is(locks) {
+            true => Ok(&self.place),
+            false => Err(Failure::usage("this lock was acquired by another client of locks")),
+        }
+    }
+
+    fn remaining(&self) -> Option<Duration> {
+        match &self.place {
+            Place::Threads { station, .. } => station.remaining(&self.grant),
+            // A thread that is gone in a forked child may have the machine.
+            Place::Loop(_) if self.grant.is_inherited() => None,
+            Place::Loop(machine) => {
+                machine.lock().unwrap_or_else(PoisonError::into_inner).machine().remaining(&self.grant)
+            }
+        }
+    }
+
+    fn check(&self) -> Result<Status, Error> {
+        match self.remaining() {
+            Some(_) => Ok(Status::Done),
+            None => Err(self.grant.not_held().into()),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if !self.grant.forsake() {
+            return;
+        }
+        match &self.place {
+            Place::Threads { station, .. } => station.forsake(&self.grant),
+            Place::Loop(machine) => {
+                let mut machine = machine.lock().unwrap_or_else(PoisonError::into_inner);
+                // It is refused in a forked child, which does not hold the lock.
+                let _ = machine.begin(|front, _| front.forsake(&self.grant));
+            }
+        }
+    }
+}
+
+/// The number of a loss in the header.
+pub fn number(loss: Option<Loss>) -> u32 {
+    match loss {
+        None => 0,
+        Some(Loss::Expired) => 1,
+        Some(Loss::Gone) => 2,
+        Some(Loss::Forced) => 3,
+        Some(Loss::Closed) => 4,
+        Some(Loss::Forked) => 5,
+    }
+}
+
+pub const LOSSES: [Loss; 5] = [Loss::Expired, Loss::Gone, Loss::Forced, Loss::Closed, Loss::Forked];
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_lock_token(lock: *const Lock) -> u64 {
+    // SAFETY: the header says so.
+    unsafe { with(lock, |lock| Ok(lock.grant.token())) }.unwrap_or_default()
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_lock_remaining(lock: *const Lock) -> f64 {
+    // SAFETY: the header says so.
+    let remaining = unsafe { with(lock, |lock| Ok(lock.remaining())) };
+    remaining.ok().flatten().unwrap_or_default().as_secs_f64()
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_lock_check(lock: *const Lock, error: *mut *mut Error) -> i32 {
+    // SAFETY: the header says so.
+    unsafe { status(with(lock, Lock::check), error) }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_lock_lost_early(lock: *const Lock) -> *mut Error {
+    // SAFETY: the header says so.
+    let error = unsafe { with(lock, |lock| Ok(lock.grant.lost_early().into())) };
+    error.unwrap_or_else(|error: Error| error).into_raw()
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_lock_loss(lock: *const Lock) -> u32 {
+    // SAFETY: the header says so.
+    unsafe { with(lock, |lock| Ok(number(lock.grant.loss()))) }.unwrap_or_default()
+}
+
+#[no_mangle]
+pub extern "C" fn pinyon_loss_text(loss: u32) -> *const c_char {
+    let known = LOSSES.into_iter().find(|known| number(Some(*known)) == loss);
+    known.map_or(c"".as_ptr(), |loss| static_text(loss.as_str()).as_ptr())
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_lock_listen(lock: *const Lock, context: *mut c_void) -> bool {
+    // SAFETY: the header says so.
+    unsafe { with(lock, |lock| Ok(lock.grant.listen(Listener::of(context)).is_ok())) }.unwrap_or(false)
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_lock_free(lock: *mut Lock) {
+    // SAFETY: the header says so.
+    unsafe { free(lock) }
+}

@@ -1,0 +1,89 @@
+//! Notes of what happened by itself: losses, and warnings for the operators of the program.
+
+use std::ffi::{c_void, CString};
+use std::time::{Duration, Instant};
+
+use pinyon_core::blocking::Host as _;
+use pinyon_core::locks::{self, Notes};
+use pinyon_core::settings::waiting_time;
+
+use super::lock::number;
+use super::structs::Note;
+use super::Locks;
+use crate::errors::{c_string, Error};
+use crate::guard::{free, with};
+use crate::host::Host;
+use crate::structs as c;
+
+/// The host is asked so often whether to go on.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// What the host gave for the notes of a lock. It is only handed back.
+#[derive(Clone, Copy, Debug)]
+pub struct Listener(usize);
+
+impl Listener {
+    pub fn of(context: *mut c_void) -> Self {
+        Self(context as usize)
+    }
+}
+
+/// A note for C, and what it points to.
+#[repr(C)]
+struct Told {
+    note: Note,
+    warning: Option<CString>,
+}
+
+fn told(note: locks::Note<Listener>) -> *mut Note {
+    let empty = Note { size: size_of::<Note>(), warning: std::ptr::null(), context: std::ptr::null_mut(), loss: 0 };
+    let mut told = Box::new(match note {
+        locks::Note::Lost { listener, loss } => {
+            let note = Note { context: listener.0 as *mut c_void, loss: number(Some(loss)), ..empty };
+            Told { note, warning: None }
+        }
+        locks::Note::Warning(text) => Told { note: empty, warning: Some(c_string(&text)) },
+    });
+    told.note.warning = told.warning.as_ref().map_or(std::ptr::null(), |warning| warning.as_ptr());
+    // The note is its first field.
+    Box::into_raw(told).cast()
+}
+
+fn wait(notes: &Notes<Listener>, seconds: f64, host: &Host) -> Result<*mut Note, Error> {
+    let until = Instant::now() + waiting_time("seconds", seconds)?;
+    loop {
+        let now = Instant::now();
+        let note = host.unlocked(|| notes.wait_until(until.min(now + LONGEST_SLEEP)));
+        match note {
+            Ok(Some(note)) => return Ok(told(note)),
+            Ok(None) if now < until && !notes.is_closed() && host.interrupted().is_ok() => {}
+            Ok(None) | Err(_) => return Ok(std::ptr::null_mut()),
+        }
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_next_note(locks: *const Locks) -> *mut Note {
+    // SAFETY: the header says so.
+    let note = unsafe { with(locks, |locks| Ok(locks.notes().take().map(told))) };
+    note.ok().flatten().unwrap_or(std::ptr::null_mut())
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_wait_note(locks: *const Locks, seconds: f64, host: *const c::Host) -> *mut Note {
+    // SAFETY: the header says so.
+    let note = unsafe { with(locks, |locks| wait(locks.notes(), seconds, &Host::new(host)?)) };
+    note.unwrap_or(std::ptr::null_mut())
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_note_free(note: *mut Note) {
+    // SAFETY: it came from `told`, as the header says.
+    unsafe { free(note.cast::<Told>()) }
+}

@@ -1,0 +1,177 @@
+//! An event loop of a client: its requests share one connection to each server.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use pinyon_core::driven::Stepwise;
+use pinyon_core::operations::{AnyOperation, Everywhere, OwnedData, OwnedKey, Single};
+use pinyon_core::shared::{Finished, Shared};
+use pinyon_core::spare::{Reused, Spare, Vacant};
+use pinyon_core::LARGE;
+
+use super::callers::{Callers, Waiting};
+use super::values::LoopValues;
+use crate::client::{Client, View};
+use crate::errors::{Error, Failure};
+use crate::placing::Placing;
+use crate::replies::Status;
+use crate::requests::{for_all, with, Keyed, Verb};
+use crate::run::asked_servers;
+use crate::structs::{Place, Reply, Request};
+
+type OneKey = Single<OwnedKey, OwnedData, LoopValues>;
+type Operation = AnyOperation<OwnedKey, OwnedData, LoopValues>;
+
+/// Memory for values that is kept for later ones, in pieces and in bytes of each.
+const MOST_ROOMS: usize = 256;
+const LARGEST_ROOM: usize = 4096;
+
+/// The caller, and what it asked for.
+struct Asked {
+    waiting: Waiting,
+    verb: Verb,
+}
+
+impl pinyon_core::shared::Waiter for Asked {
+    fn is_gone(&self) -> bool {
+        self.waiting.is_gone()
+    }
+}
+
+pub struct ClientLoop {
+    client: Client,
+    place: Option<Place>,
+    machine: Stepwise<Shared<Operation, Asked>>,
+    callers: Callers,
+    spare: Spare<Vacant<OneKey>>,
+    rooms: Vec<Vec<u8>>,
+}
+
+impl ClientLoop {
+    pub fn new(client: Client, place: Option<Place>) -> Result<Self, Error> {
+        client.check_open()?;
+        let shared = Shared::new(client.shared.directory.clone(), client.shared.connections);
+        Ok(Self {
+            client,
+            place,
+            machine: Stepwise::new(shared),
+            callers: Callers::default(),
+            spare: Spare::default(),
+            rooms: Vec::new(),
+        })
+    }
+
+    pub fn machine(&mut self) -> &mut Stepwise<impl pinyon_core::driven::Driven> {
+        &mut self.machine
+    }
+
+    /// Begins a request. Returns its ticket.
+    ///
+    /// # Safety
+    /// The request's bytes stay as they are during the call, and its context may be passed to the loop's `place`.
+    pub unsafe fn begin(&mut self, view: Option<&Client>, asked: &Request) -> Result<u64, Error> {
+        // SAFETY: the caller says so.
+        unsafe {
+            match view {
+                None => self.begin_for(&self.client.clone(), asked),
+                Some(view) if Arc::ptr_eq(&view.shared, &self.client.shared) => self.begin_for(view, asked),
+                Some(_) => Err(Failure::usage("this is not a view of the loop's client, but another client")),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Self::begin`].
+    #[inline]
+    unsafe fn begin_for(&mut self, view: &View, asked: &Request) -> Result<u64, Error> {
+        view.check_open()?;
+        let verb = Verb::of(asked)?;
+        if let Some(command) = for_all(verb, asked) {
+            let asking = Everywhere::new(command?);
+            return self.start(asked, verb, |_, _| asking.into());
+        }
+        // SAFETY: the caller says so.
+        let (key, Keyed { request, data }) = unsafe {
+            let key = OwnedKey::from(asked.key(view, &mut Vec::new())?);
+            (key, Keyed::of(view, verb, asked)?)
+        };
+        let data = match data {
+            None => OwnedData::Nothing,
+            Some(bytes) if bytes.len() < LARGE => OwnedData::Copied(bytes.into_owned()),
+            Some(bytes) => OwnedData::Shared(Arc::new(bytes.into_owned())),
+        };
+        let (packing, policy, is_raw) = (view.shared.packing.clone(), asked.policy(view), asked.has(with::RAW));
+        self.start(asked, verb, |of, caller| {
+            let room = Cell::new(of.rooms.pop().unwrap_or_default());
+            let placing = Placing { packing, place: of.place, context: asked.context, is_raw, room };
+            let values = LoopValues { placing, caller: caller.0.clone(), is_placed: Cell::new(false) };
+            let single = Single::new(request, key, data, values, policy);
+            AnyOperation::Single(Reused::new(single, of.spare.take()))
+        })
+    }
+
+    #[inline]
+    fn start(
+        &mut self,
+        asked: &Request,
+        verb: Verb,
+        operation: impl FnOnce(&mut Self, &Waiting) -> Operation,
+    ) -> Result<u64, Error> {
+        let waiting = Waiting(self.callers.begin(asked.context));
+        let ticket = waiting.0.ticket;
+        let operation = operation(self, &waiting);
+        let begun = self.machine.begin(|machine, now| machine.start(operation, Asked { waiting, verb }, now));
+        match begun {
+            Ok(()) => Ok(ticket),
+            Err(error) => {
+                self.callers.end(ticket);
+                Err(Failure::usage(error.to_string()))
+            }
+        }
+    }
+
+    pub fn abandon(&mut self, ticket: u64) {
+        self.callers.abandon(ticket);
+    }
+
+    /// Whether no caller waits.
+    pub fn is_idle(&self) -> bool {
+        self.callers.is_empty()
+    }
+
+    /// Fills the next reply. False: there is none.
+    #[inline]
+    pub fn next_reply(&mut self, reply: &mut Reply) -> bool {
+        while let Some(finished) = self.machine.next_finished() {
+            if finished.waiter.waiting.0.is_gone() {
+                // It can only fail in a forked child, where a lease of the parent's is not given back.
+                let _ = self.machine.begin(|machine, now| machine.take_back(finished, now));
+                continue;
+            }
+            let Finished { operation, waiter: Asked { waiting: Waiting(caller), verb } } = finished;
+            let room = reply.begin(caller.context);
+            if room.capacity() > 0 && room.capacity() <= LARGEST_ROOM && self.rooms.len() < MOST_ROOMS {
+                self.rooms.push(room);
+            }
+            reply.ticket = caller.ticket;
+            self.callers.end(caller.ticket);
+            drop(caller);
+            self.fill(reply, verb, operation);
+            return true;
+        }
+        false
+    }
+
+    #[inline]
+    fn fill(&mut self, reply: &mut Reply, verb: Verb, operation: Operation) -> Status {
+        match operation {
+            AnyOperation::Single(mut single) => {
+                let status = reply.fill::<LoopValues>(verb, single.take_answer());
+                self.spare.give(single.vacate());
+                status
+            }
+            AnyOperation::Everywhere(asking) => asked_servers(*asking, reply),
+            _ => unreachable!("no other operations are begun"),
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! An event loop of locks. It has one connection, or one for each hash tag if names have their own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pinyon_core::driven::{Order, Stepwise};
+use pinyon_core::fork;
+use pinyon_core::locks::{Front, LockFinished};
+
+use super::callers::{Caller, Callers};
+use crate::errors::{Error, Failure};
+use crate::locks::lock::Place;
+use crate::locks::structs::Wish;
+use crate::locks::{About, Becomes, Grant, Listener, Locks, Wanted};
+use crate::structs::Reply;
+
+/// The machine of one connection. Locks that it holds refer to it, from any thread.
+pub type LockMachine = Mutex<Stepwise<Front<Waiting, Listener>>>;
+
+/// How many connections of hash tags are kept while no lock there is held or wanted.
+const KEPT: usize = 64;
+
+/// A caller, and what it waits for.
+pub struct Waiting {
+    caller: Arc<Caller>,
+    becomes: Becomes,
+}
+
+pub struct LocksLoop {
+    locks: Locks,
+    branches: Vec<Option<Branch>>,
+    /// The host's lanes: the branch, and the lane in its machine.
+    lanes: Vec<Option<(usize, usize)>>,
+    callers: Callers,
+    /// The branch and the lock for which the caller with this ticket waits.
+    awaited: HashMap<u64, (usize, Arc<Grant>)>,
+    /// When the host was told to expire.
+    alarm: Option<Instant>,
+    alarm_is_old: bool,
+    uses: u64,
+    generation: u64,
+}
+
+/// The connection of one hash tag, or of names without one.
+struct Branch {
+    tag: Option<Box<[u8]>>,
+    machine: Arc<LockMachine>,
+    /// When it was used last, in uses of the loop.
+    used: u64,
+    /// Whether it is dropped once the host has carried out its last orders.
+    is_closed: bool,
+}
+
+impl Branch {
+    fn machine(&self) -> MutexGuard<'_, Stepwise<Front<Waiting, Listener>>> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LocksLoop {
+    pub fn new(locks: Locks) -> Result<Self, Error> {
+        locks.check_open()?;
+        Ok(Self {
+            locks,
+            branches: Vec::new(),
+            lanes: Vec::new(),
+            callers: Callers::default(),
+            awaited: HashMap::new(),
+            alarm: None,
+            alarm_is_old: false,
+            uses: 0,
+            generation: fork::generation(),
+        })
+    }
+
+    /// Begins a wish. Returns its ticket.
+    ///
+    /// # Safety
+    /// What the wish points to stays as it is during the call.
+    pub unsafe fn begin(&mut self, wish: &Wish) -> Result<u64, Error> {
+        self.locks.check_open()?;
+        if !self.is_of_this_process() {
+            return Err(Failure::usage("this event loop is the parent process's: a forked child makes its own"));
+        }
+        // SAFETY: the caller says so.
+        let Wanted { operation, becomes, about } = unsafe { Wanted::of(&self.locks, wish) }?;
+        let branch = match about {
+            About::Names(tag) => self.branch_of(tag),
+            About::Lock(lock) => self.branch_with(lock.place(&self.locks)?)?,
+        };
+        let caller = self.callers.begin(wish.context);
+        let ticket = caller.ticket;
+        if let Some(grant) = operation.awaited() {
+            self.awaited.insert(ticket, (branch, grant.clone()));
+        }
+        self.change(branch, |front, now| front.begin(operation, Waiting { caller, becomes }, now));
+        Ok(ticket)
+    }
+
+    /// A lock that the caller waits for is given up, or given back if it is there already.
+    pub fn abandon(&mut self, ticket: u64) {
+        self.callers.abandon(ticket);
+        if let Some((branch, grant)) = self.awaited.remove(&ticket) {
+            self.change(branch, |front, now| front.cancel(&grant, now));
+        }
+    }
+
+    /// Fills the next reply. False: there is none.
+    pub fn next_reply(&mut self, reply: &mut Reply) -> bool {
+        for branch in self.branches.iter().flatten() {
+            while let Some(finished) = branch.machine().next_finished() {
+                // The machine leaves notes with the client of the locks.
+                let LockFinished::Done { waiter: Waiting { caller, becomes }, outcome, .. } = finished else {
+                    continue;
+                };
+                if caller.is_gone() {
+                    continue;
+                }
+                reply.begin(caller.context);
+                reply.ticket = caller.ticket;
+                self.awaited.remove(&caller.ticket);
+                self.callers.end(caller.ticket);
+                becomes.fill(reply, outcome, &self.locks, || Place::Loop(branch.machine.clone()));
+                return true;
+            }
+        }
+        false
+    }
+
+    pub fn next_order(&mut self) -> Option<Order> {
+        if !self.is_of_this_process() {
+            return None;
+        }
+        for index in 0..self.branches.len() {
+            while let Some(branch) = &self.branches[index] {
+                let order = branch.machine().next_order();
+                match order {
+                    Some(Order::Alarm(_)) => self.alarm_is_old = true,
+                    Some(order) => return Some(self.renumbered(index, order)),
+                    None if branch.is_closed => self.branches[index] = None,
+                    None => break,
+                }
+            }
+        }
+        self.next_alarm()
+    }
+
+    pub fn ready(&mut self, lane: usize) {
+        let Some((index, lane)) = self.lanes.get(lane).copied().flatten() else { return };
+        if let (true, Some(branch)) = (self.is_of_this_process(), &self.branches[index]) {
+            branch.machine().ready(lane);
+        }
+    }
+
+    pub fn turn(&mut self) {
+        self.each(|machine| machine.turn());
+    }
+
+    pub fn expire(&mut self) {
+        self.alarm = None;
+        self.alarm_is_old = true;
+        self.each(|machine| machine.expire());
+    }
+
+    pub fn close(&mut self) {
+        self.each(|machine| machine.close());
+    }
+
+    pub fn deadline(&mut self) -> Option<Instant> {
+        if !self.is_of_this_process() {
+            return None;
+        }
+        self.branches.iter().flatten().filter_map(|branch| branch.machine().deadline()).min()
+    }
+
+    /// Whether no caller waits. Held locks may have to be renewed all the same.
+    pub fn is_idle(&self) -> bool {
+        self.callers.is_empty()
+    }
+
+    fn is_of_this_process(&self) -> bool {
+        self.generation == fork::generation()
+    }
+
+    fn each(&mut self, call: impl Fn(&mut Stepwise<Front<Waiting, Listener>>)) {
+        // In a forked child, a thread that is gone may have one of them.
+        if self.is_of_this_process() {
+            self.branches.iter().flatten().for_each(|branch| call(&mut branch.machine()));
+        }
+    }
+
+    fn change(&self, branch: usize, change: impl FnOnce(&mut Front<Waiting, Listener>, Instant)) {
+        if let (true, Some(branch)) = (self.is_of_this_process(), &self.branches[branch]) {
+            // It is refused in a forked child only.
+            let _ = branch.machine().begin(change);
+        }
+    }
+
+    /// The branch of a hash tag. A new one is made if needed, and one that nobody needs any more is closed instead.
+    fn branch_of(&mut self, tag: Option<&[u8]>) -> usize {
+        self.uses += 1;
+        for (index, branch) in self.branches.iter_mut().enumerate() {
+            if let Some(branch) = branch.as_mut().filter(|branch| branch.tag.as_deref() == tag && !branch.is_closed) {
+                branch.used = self.uses;
+                return index;
+            }
+        }
+        self.close_one_too_many();
+        let setup = self.locks.setup();
+        let setup = tag.map_or_else(|| setup.clone(), |tag| setup.tagged(tag));
+        let machine = Stepwise::new(Front::with_notes(setup, self.locks.notes().clone()));
+        let machine = Arc::new(Mutex::new(machine));
+        let branch = Branch { tag: tag.map(Box::from), machine, used: self.uses, is_closed: false };
+        place(&mut self.branches, branch)
+    }
+
+    fn close_one_too_many(&mut self) {
+        let tagged = self.branches.iter_mut().flatten().filter(|branch| branch.tag.is_some() && !branch.is_closed);
+        let mut tagged: Vec<&mut Branch> = tagged.collect();
+        if tagged.len() < KEPT {
+            return;
+        }
+        tagged.sort_by_key(|branch| branch.used);
+        if let Some(branch) = tagged.into_iter().find(|branch| branch.machine().is_idle()) {
+            branch.is_closed = true;
+            branch.machine().close();
+        }
+    }
+
+    /// The branch that keeps a lock.
+    fn branch_with(&self, place: &Place) -> Result<usize, Error> {
+        let Place::Loop(machine) = place else {
+            return Err(Failure::usage("this lock is not of an event loop: carry out the wish by pinyon_lock_run"));
+        };
+        let is_it =
+            |branch: &Option<Branch>| branch.as_ref().is_some_and(|branch| Arc::ptr_eq(&branch.machine, machine));
+        let wrong = || Failure::usage("this lock was acquired in another event loop, or its connection is gone");
+        self.branches.iter().position(is_it).ok_or_else(wrong)
+    }
+
+    /// The order with the host's number for its lane.
+    fn renumbered(&mut self, branch: usize, order: Order) -> Order {
+        match order {
+            Order::Watch { lane, fd, write } => {
+                let known = self.lanes.iter().position(|known| *known == Some((branch, lane)));
+                let lane = known.unwrap_or_else(|| place(&mut self.lanes, (branch, lane)));
+                Order::Watch { lane, fd, write }
+            }
+            Order::Forget { lane, fd } => {
+                let known = self.lanes.iter().position(|known| *known == Some((branch, lane)));
+                let Some(lane) = known else { unreachable!("only what is watched is forgotten") };
+                self.lanes[lane] = None;
+                Order::Forget { lane, fd }
+            }
+            other => other,
+        }
+    }
+
+    fn next_alarm(&mut self) -> Option<Order> {
+        if !std::mem::take(&mut self.alarm_is_old) {
+            return None;
+        }
+        let due = self.deadline().filter(|due| self.alarm.is_none_or(|alarm| alarm > *due))?;
+        self.alarm = Some(due);
+        Some(Order::Alarm(due.checked_duration_since(Instant::now()).unwrap_or(Duration::ZERO)))
+    }
+}
+
+impl Drop for LocksLoop {
+    /// Tells its locks that they are lost here, and closes the connections although locks refer to their machines.
+    fn drop(&mut self) {
+        self.each(|machine| {
+            machine.close();
+            while machine.next_order().is_some() {}
+        });
+    }
+}
+
+/// Puts something where nothing is. Returns where.
+fn place<T>(all: &mut Vec<Option<T>>, one: T) -> usize {
+    match all.iter().position(Option::is_none) {
+        Some(vacant) => {
+            all[vacant] = Some(one);
+            vacant
+        }
+        None => {
+            all.push(Some(one));
+            all.len() - 1
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Where values go in an event loop, where a caller may leave while its value arrives.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::sync::Arc;
+
+use pinyon_core::dialect::{Packing, ValueError};
+use pinyon_core::operations::{Head, Values};
+use pinyon_core::{Destination, Value};
+
+use super::callers::Caller;
+use crate::placing::{Placed, Placing};
+
+/// Takes the values of one request of a loop. It asks for no place, and uses none, once its caller has left.
+pub struct LoopValues {
+    pub placing: Placing<Arc<Packing>>,
+    pub caller: Arc<Caller>,
+    /// Whether a large value is being received into the host's memory.
+    pub is_placed: Cell<bool>,
+}
+
+impl Values for LoopValues {
+    type Value = Placed;
+    type Error = ValueError;
+
+    #[inline]
+    fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Placed, ValueError> {
+        let client_flags = head.item.client_flags;
+        if self.caller.is_gone() {
+            return Ok(Placed { client_flags, kept: Some(Vec::new()) });
+        }
+        match value {
+            Value::Received(_) if self.is_placed.take() => Ok(Placed { client_flags, kept: None }),
+            value => self.placing.read(head, value, server),
+        }
+    }
+
+    fn destination(&self, head: &Head) -> Box<dyn Destination> {
+        let size = head.size.unwrap_or_default();
+        self.is_placed.set(false);
+        if self.caller.is_gone() {
+            return Box::new(vec![0; size]);
+        }
+        match self.placing.host_memory(head) {
+            Some(memory) => {
+                self.is_placed.set(true);
+                Box::new(WhileAwaited { memory, caller: self.caller.clone(), instead: Vec::new(), size })
+            }
+            None => self.placing.destination(head),
+        }
+    }
+}
+
+/// Memory of the host's, as long as the caller waits. What arrives later goes elsewhere: the host may have freed it.
+#[derive(Debug)]
+struct WhileAwaited {
+    memory: Box<dyn Destination>,
+    caller: Arc<Caller>,
+    instead: Vec<u8>,
+    size: usize,
+}
+
+impl Destination for WhileAwaited {
+    fn bytes(&self) -> &[u8] {
+        match self.caller.is_gone() {
+            false => self.memory.bytes(),
+            true => &self.instead,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        if !self.caller.is_gone() {
+            return self.memory.bytes_mut();
+        }
+        self.instead.resize(self.size, 0);
+        &mut self.instead
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

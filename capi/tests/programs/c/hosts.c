@@ -1,0 +1,93 @@
+/* What a host does during a call: values go where it says, and it may end a wait. */
+#include "check.h"
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int waits, asked;
+
+struct place { char memory[40000]; size_t size; uint32_t flags; };
+
+static void *place(void *context, size_t size, uint32_t flags)
+{
+    struct place *to = (struct place *)context;
+    if (!to || size > sizeof to->memory) return NULL;
+    to->size = size;
+    to->flags = flags;
+    return to->memory;
+}
+
+static void before(void *host) { *(int *)host += 1; }
+static void after(void *host) { *(int *)host += 100; }
+static int interrupted(void *host)
+{
+    (void)host;
+    return ++asked > 3;
+}
+
+/* A server that accepts and never answers. */
+static int silent(char *address)
+{
+    struct sockaddr_in at = {0};
+    socklen_t size = sizeof at;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(!bind(listener, (struct sockaddr *)&at, sizeof at) && !listen(listener, 5));
+    CHECK(!getsockname(listener, (struct sockaddr *)&at, &size));
+    sprintf(address, "127.0.0.1:%d", ntohs(at.sin_port));
+    return listener;
+}
+
+int main(int count, char **arguments)
+{
+    CHECK(count == 3);
+    pinyon_client *client = client_of(arguments[1], NULL, NULL);
+    pinyon_reply reply = {sizeof reply};
+    pinyon_host host = {sizeof host, place, NULL, before, after, &waits};
+    static struct place places[3];
+    static char large[30000], huge[50000];
+    memset(large, 'l', sizeof large);
+    pinyon_request sets[3] = {storing(PINYON_SET, "small", "small value"), about(PINYON_SET, "large"), about(PINYON_SET, "huge")};
+    pinyon_request gets[3] = {about(PINYON_GET, "small"), about(PINYON_GET, "large"), about(PINYON_GET, "huge")};
+    pinyon_reply replies[3] = {{sizeof reply}, {sizeof reply}, {sizeof reply}};
+    sets[1].value = (pinyon_bytes){large, sizeof large};
+    sets[2].value = (pinyon_bytes){huge, sizeof huge};
+    sets[0].client_flags = 5;
+    for (int number = 0; number < 3; number++) {
+        CHECK(pinyon_run(client, &sets[number], &reply, &host) == PINYON_DONE);
+        gets[number].context = &places[number];
+    }
+    CHECK(waits >= 3 * 101 && waits % 100 == waits / 100);
+    for (int many = 0; many < 2; many++) {
+        memset(places, 0, sizeof places);
+        if (many) CHECK(pinyon_run_many(client, gets, replies, 3, &host) == PINYON_DONE);
+        for (int number = 0; number < 3 && !many; number++) CHECK(pinyon_run(client, &gets[number], &replies[number], &host) == PINYON_DONE);
+        CHECK(!replies[0].value.start && places[0].size == 11 && places[0].flags == 5 && !memcmp(places[0].memory, "small value", 11));
+        CHECK(!replies[1].value.start && places[1].size == sizeof large && !memcmp(places[1].memory, large, sizeof large));
+        CHECK(replies[2].value.size == sizeof huge && !memcmp(replies[2].value.start, huge, sizeof huge));
+        for (int number = 0; number < 3; number++) CHECK(replies[number].marks & PINYON_HAS_VALUE && replies[number].context == &places[number]);
+    }
+    for (int number = 0; number < 3; number++) pinyon_reply_clear(&replies[number]);
+    pinyon_client_free(client);
+
+    char address[32];
+    int listener = silent(address);
+    pinyon_option options[] = {{"servers", pinyon_text(address)}, PINYON_OPTION("timeout", "600")};
+    client = pinyon_client_new(options, 2, NULL);
+    host.interrupted = interrupted;
+    CHECK(pinyon_run(client, &gets[0], &reply, &host) == PINYON_INTERRUPTED && asked == 4 && !reply.error);
+    CHECK(pinyon_run_many(client, gets, replies, 3, &host) == PINYON_INTERRUPTED && replies[2].status == PINYON_INTERRUPTED);
+    pinyon_terms terms = {sizeof terms};
+    terms.key = pinyon_text("made");
+    pinyon_making *making = pinyon_making_new(client, &terms, NULL);
+    CHECK(pinyon_making_run(making, &reply, &host) == PINYON_INTERRUPTED);
+    pinyon_making_free(making);
+    pinyon_batch *batch = pinyon_batch_new(client, NULL);
+    CHECK(pinyon_batch_add(batch, &sets[0], &host, NULL) == PINYON_INTERRUPTED);
+    pinyon_batch_free(batch);
+    pinyon_reply_clear(&reply);
+    pinyon_client_free(client);
+    close(listener);
+    return 0;
+}

@@ -1,0 +1,55 @@
+//! Programs that check what the header says, one for each of its chapters.
+
+use crate::build::{Linked, Program};
+use crate::redis::Redis;
+use crate::server::Memcached;
+
+fn check(source: &str) {
+    let servers = [Memcached::tcp(), Memcached::tcp()];
+    let addresses = servers.each_ref().map(|server| server.address().to_string());
+    let program =
+        Program::compile(&["gcc", "-std=gnu11", "-O1"], &format!("tests/programs/c/{source}.c"), Linked::Shared);
+    program.run(&[&addresses.join(","), &addresses[0]]);
+}
+
+#[test]
+fn requests_one_by_one() {
+    check("requests");
+}
+
+#[test]
+fn many_requests_at_once() {
+    check("many");
+}
+
+#[test]
+fn batches() {
+    check("batches");
+}
+
+#[test]
+fn leases_and_values_made_once() {
+    check("leases");
+}
+
+#[test]
+fn values_part_by_part() {
+    check("values");
+}
+
+#[test]
+fn options_errors_and_misuse() {
+    check("misuse");
+}
+
+#[test]
+fn hosts_interrupt_waits_and_place_values() {
+    check("hosts");
+}
+
+#[test]
+fn locks_in_threads() {
+    let server = Redis::start("");
+    let program = Program::compile(&["gcc", "-std=gnu11", "-O1"], "tests/programs/c/locks.c", Linked::Shared);
+    program.run(&[&format!("unix://{}", server.address())]);
+}
