@@ -98,7 +98,8 @@ class Client:
     def get_many(self, keys: Sequence[str]) -> dict[str, bytes | None]:
         """Returns the values of the keys that have one."""
         names = [key.encode() for key in keys]
-        if not self._library.client_get_many(self._client, _array(names), len(names)):
+        asked = _array(names)
+        if not self._library.client_get_many(self._client, asked, len(names)):
             raise OSError("the keys were not read")
         found, key, value = {}, Bytes(), Bytes()
         while self._library.client_next(self._client, byref(key), byref(value)):
