@@ -17,8 +17,12 @@ from pinyon_bench.coroutines.rows import PairsRow
 from pinyon_bench.declaration import Row
 from pinyon_bench.locks.rows import LocksRow
 from pinyon_bench.names import ANYEVENT, CORO, FLOOR, FUTURE, PERL, PERL_MODELS
+from pinyon_bench.performance.summary import summary_page
 from pinyon_bench.perl.entries import command
 from pinyon_bench.perl.rows import PERL_GROUPS, multiset_row, perl_rows
+from pinyon_bench.recorded.comparison import standing
+from pinyon_bench.recorded.medians import Figures
+from pinyon_bench.recorded.record import record_of
 from pinyon_bench.results import ContestantInfo, Document, Sample, Syscalls
 from pinyon_bench.step_rows import StepRow
 
@@ -253,3 +257,12 @@ def test_the_history_of_seed_003_has_a_table_for_each_link(made_up: Document) ->
     assert lines["Pinyon coro, 100, here"][0] == "1,000,000"
     assert lines["Cache::Memcached perl, here"][0] == "33,333"
     assert {line[0]: line[1] for line in far.rows}["Mcc 0.01, 100"] == "300"
+
+
+def test_the_summary_compares_perl_with_clients_not_with_a_bare_socket(made_up: Document) -> None:
+    socket = [Sample(number, "perl:get:64B", "bare socket perl", 1000, 0.001, 0.001, 0.0) for number in (1, 2, 3)]
+    samples = [each for each in made_up.samples if each.contestant != "bare socket perl"]
+    figures = Figures(record_of(replace(made_up, samples=[*samples, *socket])))
+    found = standing(figures, "perl:get:64B", "Pinyon perl")
+    assert found and found.other == "Cache::Memcached::Fast perl" and round(found.factor) == 3
+    assert "Perl: get, 64 bytes" in summary_page(record_of(made_up))
