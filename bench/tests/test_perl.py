@@ -119,6 +119,7 @@ def test_locks_are_locked_in_turn(ask: Ask, model: str) -> None:
         ("perl:loops:local:set:64B:100", CORO, "set", "did not store"),
         ("perl:loops:local:set:64B:100", ANYEVENT, "get", "answered 'wrong'"),
         ("perl:loops:local:set:64B:100", ANYEVENT, "set", "did not store"),
+        ("perl:loops:local:set:64B:100", ANYEVENT, "refused", "refused"),
         ("perl:loops:local:set:64B:100", FUTURE, "get", "answered 'wrong'"),
         ("perl:loops:local:set:64B:100", FUTURE, "set", "did not store"),
         ("perl:semaphore:local:set:64B:100", CORO, "get", "answered 'wrong'"),

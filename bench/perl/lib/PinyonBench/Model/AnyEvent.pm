@@ -46,27 +46,26 @@ sub _chain ( $calls, $operation, $items, $seconds, $done ) {
     my ( $client, $code ) = ( $calls->{client}, $calls->required($operation) );
     my $stores = $operation eq 'set';
     my ( $item, $start, $next );
+    my $ended   = sub ($failed) { undef $next; return $done->($failed) };
     my $replied = sub ( $reply = undef, $error = undef, @ ) {
         push @$seconds, now() - $start if $seconds;
         if ( $stores ? !$reply : !defined $reply || !defined $item->[1] || $reply ne $item->[1] ) {
             my $right = !$error && eval { compare( $operation, $item, $reply ) };
-            if ( !$right ) {
-                undef $next;
-                return $done->( $error ? "$operation $item->[0]: $error" : $@ );
-            }
+            return $ended->( $error ? "$operation $item->[0]: $error" : $@ ) if !$right;
         }
         return $next->();
     };
     $next = sub {
         $item = shift @$items;
-        if ( !$item ) {
-            undef $next;
-            return $done->(undef);
-        }
-        $start = now() if $seconds;
-        return $stores
-            ? $client->$code( $item->[0], $item->[1], cb => $replied )
-            : $client->$code( $item->[0], cb => $replied );
+        return $ended->(undef) if !$item;
+        $start = now()         if $seconds;
+
+        # The event loop would swallow an error of a callback, and the chain would not end.
+        my $begun = eval {
+            $client->$code( $item->[0], $stores ? $item->[1] : (), cb => $replied );
+            1;
+        };
+        return $begun || $ended->($@);
     };
     $next->();
     return;

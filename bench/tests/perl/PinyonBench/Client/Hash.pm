@@ -50,6 +50,7 @@ sub _later ( $self, $call ) {
         };
     }
     return sub {
+        die "refused\n" if $self->_is('refused');
         my $callback  = pop;
         my @arguments = @_[ 0 .. $#_ - 1 ];
         AnyEvent::postpone( sub { $callback->( $call->(@arguments) ) } );
