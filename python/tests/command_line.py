@@ -9,11 +9,21 @@ import subprocess
 import sys
 import time
 
+#: The verbs of locks that ask a server. A busy machine's server may need longer than a user would wait.
+ASKING = ("list", "show", "release")
+
+
+def patient(arguments: tuple[str, ...]) -> list[str]:
+    """The arguments, with a generous timeout for verbs that ask a server, unless they have one."""
+    if arguments[:1] and arguments[0] in ASKING and "--timeout" not in arguments:
+        return [arguments[0], "--timeout", "60", *arguments[1:]]
+    return [*arguments]
+
 
 def run(*arguments: str, url: str, program: str = "") -> subprocess.CompletedProcess[str]:
     """Runs a command line in a pipe, and ``program`` before it. Returns its output."""
     source = f"import sys, pinyon.cli\n{program}\nsys.exit(pinyon.cli.main())"
-    command = [sys.executable, "-c", source, "locks", *arguments]
+    command = [sys.executable, "-c", source, "locks", *patient(arguments)]
     environment = {**os.environ, "REDIS_URL": url}
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=150, check=False, stdin=subprocess.DEVNULL
@@ -29,7 +39,7 @@ class Terminal:
         environment.pop("NO_COLOR", None)
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            os.execve(sys.executable, [sys.executable, "-c", source, room, *arguments], environment)
+            os.execve(sys.executable, [sys.executable, "-c", source, room, *patient(arguments)], environment)
         self.shown = ""
 
     def wait_for(self, text: str, within: float = 60) -> None:

@@ -20,7 +20,7 @@ from pinyon.cli.stats import amount, size, table
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pinyon", "stats", *arguments]
+    command = [sys.executable, "-m", "pinyon", "stats", "--timeout", "30", *arguments]
     return subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=150, check=False
     )

@@ -141,7 +141,7 @@ def test_every_method_gives_what_the_blocking_client_gives(
     def given_by(each: Model) -> list[Any]:
         for server in four:
             server.flush()
-        return each.run(whole_api(each.client(servers, timeout=10, **settings)))
+        return each.run(whole_api(each.client(servers, **{"timeout": 60, "connect_timeout": 60, **settings})))
 
     blocking, given = given_by(BLOCKING), given_by(model)
     for position, (expected, got) in enumerate(zip(blocking, given)):

@@ -87,7 +87,7 @@ sys.path.insert(0, sys.argv[1])
 import pinyon
 from models import MODELS
 model = next(each for each in MODELS if each.name == sys.argv[2])
-cache = model.client(sys.argv[3], timeout=60)
+cache = model.client(sys.argv[3], timeout=60, connect_timeout=60)
 opened, used = threading.Event(), threading.Event()
 
 async def open_it():

@@ -115,7 +115,7 @@ async def test_values_are_stored_with_the_clients_ttl(model: Model, server: Memc
 
 
 def test_items_are_stored_with_the_clients_ttl(server: Memcached) -> None:
-    with pinyon.Client(server.address, default_ttl=40 * DAY, timeout=30) as cache:
+    with pinyon.Client(server.address, default_ttl=40 * DAY, timeout=30, connect_timeout=30) as cache:
         cache["key"] = 1
         found = cache.meta("key")
         assert found is not None

@@ -46,7 +46,7 @@ def write(path: Path, scenario: dict[str, Any]) -> str:
     file = {
         "protocol": "memcached",
         "answers": {"^version$": "VERSION 1.6.18\r\n"},
-        "client": {"timeout": 5},
+        "client": {"timeout": 60, "connect_timeout": 60},
         "scenarios": [{"name": "it", **scenario}],
     }
     path.write_text(json.dumps(file))

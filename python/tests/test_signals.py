@@ -90,7 +90,7 @@ WAITS: dict[str, Callable[[pinyon.Client], Any]] = {
 @pytest.mark.parametrize("count", [1, 2])
 def test_ctrl_c_ends_a_wait_for_a_reply_at_once(four: list[Memcached], count: int, wait: Callable[..., Any]) -> None:
     servers = four[:count]
-    with pinyon.Client([server.address for server in servers], timeout=LONG) as client:
+    with pinyon.Client([server.address for server in servers], timeout=LONG, connect_timeout=LONG) as client:
         client.set_many({key: f"value of {key}" for key in KEYS})
         stalled = next(server for server in servers if server.holds("key:0"))
         stalled.pause()
@@ -125,7 +125,7 @@ def test_ctrl_c_ends_connecting_to_a_full_queue_at_once(silent: str) -> None:
 
 
 def test_ctrl_c_ends_the_wait_for_a_connection_at_once(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=LONG, max_connections=1) as client:
+    with pinyon.Client(server.address, timeout=LONG, connect_timeout=LONG, max_connections=1) as client:
         with client.quiet() as batch:
             batch.set("key", "value")
             with interrupt_after(0.15):
@@ -136,7 +136,7 @@ def test_ctrl_c_ends_the_wait_for_a_connection_at_once(server: Memcached) -> Non
 
 def test_ctrl_c_in_the_middle_of_a_large_value(faulty: Callable[..., FaultyServer], server: Memcached) -> None:
     half = faulty(Step("VA 200000 f0 O{opaque}\r\n{x*100000}", then="stall"))
-    with pinyon.Client(half.address, timeout=LONG) as client:
+    with pinyon.Client(half.address, timeout=LONG, connect_timeout=LONG) as client:
         with interrupt_after(0.15):
             client.get("key")
         half.heal(server)
@@ -210,7 +210,10 @@ def test_an_interrupt_at_any_moment_never_costs_a_right_value(four: list[Memcach
         while not over.wait(0.002):
             os.kill(os.getpid(), signal.SIGUSR1)
 
-    with pinyon.Client([server.address for server in four], timeout=LONG) as client, handling(signal.SIGUSR1, handler):
+    with (
+        pinyon.Client([server.address for server in four], timeout=LONG, connect_timeout=LONG) as client,
+        handling(signal.SIGUSR1, handler),
+    ):
         client.set_many(values)
         disturbing = threading.Thread(target=disturb)
         disturbing.start()
@@ -243,7 +246,10 @@ def test_handlers_that_do_not_raise_disturb_nothing(four: list[Memcached]) -> No
         nonlocal signals
         signals += 1
 
-    with pinyon.Client([server.address for server in four], timeout=LONG) as client, handling(signal.SIGALRM, handler):
+    with (
+        pinyon.Client([server.address for server in four], timeout=LONG, connect_timeout=LONG) as client,
+        handling(signal.SIGALRM, handler),
+    ):
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
         try:
             give_up = time.monotonic() + 100
@@ -297,7 +303,7 @@ def test_a_reply_that_comes_during_signals_is_still_the_reply(faulty: Callable[.
 
 def test_a_handler_may_use_the_client(own_server: Memcached) -> None:
     found: list[Any] = []
-    with pinyon.Client(own_server.address, timeout=LONG) as client:
+    with pinyon.Client(own_server.address, timeout=LONG, connect_timeout=LONG) as client:
         client.set_many({"key": "value", "other": "other value"})
 
         def handler(*_: object) -> None:
@@ -339,7 +345,7 @@ sys.path.insert(0, sys.argv[1])
 from models import MODELS
 model = next(each for each in MODELS if each.name == sys.argv[2])
 run = {"asyncio": asyncio.run, "uvloop": uvloop.run}.get(model.name, model.run)
-cache = model.client(sys.argv[3], timeout=1000)
+cache = model.client(sys.argv[3], timeout=1000, connect_timeout=1000)
 
 def say(what):
     print(what, flush=True)

@@ -205,7 +205,7 @@ def test_a_stalled_server_holds_up_no_other(
     waiting = threading.Thread(target=expect_failure, args=(OPERATIONS["get"], stalled))
     waiting.start()
     assert asked.wait(PATIENCE)
-    with pinyon.Client(server.address, timeout=PATIENCE) as client:
+    with pinyon.Client(server.address, timeout=PATIENCE, connect_timeout=PATIENCE) as client:
         for number in range(100):
             assert client.set("key", number)
             assert client.get("key") == number
