@@ -57,6 +57,28 @@ dist: target/dist/tools/.ready ## What is uploaded, in dist: source distribution
 target/dist/.built: $(distributed)
 	$(MAKE) dist
 
+# Where the C interface is installed, below DESTDIR, and where its libraries were built.
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+C_BUILT ?= target/release
+
+.PHONY: install-c
+install-c: ## Install the C interface: pinyon.h, libraries and pinyon.pc, for C, C++ and others; takes DESTDIR, PREFIX, LIBDIR
+	cargo build --release --locked -q -p pinyon-capi
+	$(MAKE) --no-print-directory install-c-built
+
+# What was built before, without building it again.
+.PHONY: install-c-built
+install-c-built:
+	install -d "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(LIBDIR)/pkgconfig"
+	install -m 644 capi/include/pinyon.h "$(DESTDIR)$(PREFIX)/include/pinyon.h"
+	strip --strip-debug -o "$(DESTDIR)$(LIBDIR)/libpinyon.so.1" $(C_BUILT)/libpinyon.so
+	strip --strip-debug -o "$(DESTDIR)$(LIBDIR)/libpinyon.a" $(C_BUILT)/libpinyon.a
+	chmod 644 "$(DESTDIR)$(LIBDIR)/libpinyon.so.1" "$(DESTDIR)$(LIBDIR)/libpinyon.a"
+	ln -sf libpinyon.so.1 "$(DESTDIR)$(LIBDIR)/libpinyon.so"
+	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(version)|' capi/pinyon.pc.in \
+		> "$(DESTDIR)$(LIBDIR)/pkgconfig/pinyon.pc"
+
 .PHONY: test-dist
 test-dist: target/dist/.built ## Install and try what is in dist, in fresh environments and gem homes; package the crates
 	target/dist/tools/bin/python -m pytest -q tools/distribution

@@ -608,10 +608,10 @@ _force_release(self, names, token)
     RETVAL
 
 SV *
-_next_note(self)
+_next_warning(self)
     SV *self
   CODE:
-    RETVAL = next_note(aTHX_ locks_of(aTHX_ self));
+    RETVAL = next_warning(aTHX_ locks_of(aTHX_ self));
     if (!RETVAL)
         XSRETURN_UNDEF;
   OUTPUT:
@@ -695,7 +695,7 @@ _wish(self, locks, kind, number)
         else if (kind == PINYON_NOTIFY)
             wish.most = (uint32_t)SvUV(number);
         status = run_plain_wish(aTHX_ locks_of(aTHX_ locks), &wish, &count);
-        RETVAL = newSViv(kind == PINYON_NOTIFY ? (IV)count : status == PINYON_DONE);
+        RETVAL = newSViv(kind == PINYON_NOTIFY || kind == PINYON_PARK ? (IV)count : status == PINYON_DONE);
     }
   OUTPUT:
     RETVAL

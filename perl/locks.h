@@ -66,9 +66,9 @@ static void wish_options(pTHX_ pinyon_wish *wish, HV *options)
             wish->wait = seconds_of(aTHX_ value, 0, "timeout");
             if (SvOK(value) && !(wish->wait >= 0))
                 throw_usage(aTHX_ newSVpvf("timeout is a number of seconds from 0 on, not %" SVf, SVfARG(value)));
-            /* A moment, for here 0 means the client's own. */
+            /* For the library, 0 means the client's own; this is no time at all. */
             if (SvOK(value) && wish->wait == 0)
-                wish->wait = 1e-9;
+                wish->wait = 1e-300;
         } else if (strEQ(name, "owner")) {
             wish->owner = (uint64_t)SvUV(value);
         } else {
@@ -111,7 +111,7 @@ static void run_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, pinyon_
     throw_error(aTHX_ error);
 }
 
-/* A wish whose answer is a status. */
+/* A wish whose answer is a status and perhaps a number. That of PARK is whether it was notified. */
 static pinyon_status run_plain_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, uint64_t *number)
 {
     pinyon_reply  reply;
@@ -119,7 +119,7 @@ static pinyon_status run_plain_wish(pTHX_ locks_handle *locks, const pinyon_wish
     run_wish(aTHX_ locks, wish, &reply);
     status = reply.status;
     if (number)
-        *number = reply.number;
+        *number = wish->kind == PINYON_PARK ? (reply.marks & PINYON_WAS_NOTIFIED) != 0 : reply.number;
     pinyon_reply_clear(&reply);
     return status;
 }
@@ -136,7 +136,6 @@ static bool acquire(pTHX_ locks_handle *locks, SV *object, SV *names, HV *option
     wish_options(aTHX_ & wish, options);
     if (at_once)
         wish.with |= PINYON_AT_ONCE;
-    wish.context = SvRV(object);
     run_wish(aTHX_ locks, &wish, &reply);
     held = reply.status == PINYON_DONE;
     if (held) {
@@ -144,6 +143,8 @@ static bool acquire(pTHX_ locks_handle *locks, SV *object, SV *names, HV *option
         reply.lock = NULL;
     }
     pinyon_reply_clear(&reply);
+    if (!held && !at_once)
+        throw_kind(aTHX_ PINYON_E_LOCK_TIMEOUT, newSVpvs("others hold the lock, and timeout => 0 does not wait for it"));
     return held;
 }
 
@@ -224,17 +225,15 @@ static SV *execute(pTHX_ locks_handle *locks, SV *parts)
     return value;
 }
 
-/* A note of something that happened by itself, as [address of the lock's object, warning, phrase]; NULL: none. */
-static SV *next_note(pTHX_ locks_handle *locks)
+/* A warning for operators; NULL: none. Losses are seen by the locks themselves, in the thread that has them. */
+static SV *next_warning(pTHX_ locks_handle *locks)
 {
-    pinyon_note *note = pinyon_next_note(locks->locks);
-    AV          *fields;
-    if (!note)
-        return NULL;
-    fields = newAV();
-    av_push(fields, newSVuv(PTR2UV(note->context)));
-    av_push(fields, note->warning ? text_sv(aTHX_ note->warning) : newSV(0));
-    av_push(fields, note->warning ? newSV(0) : text_sv(aTHX_ pinyon_loss_text(note->loss)));
-    pinyon_note_free(note);
-    return newRV_noinc((SV *)fields);
+    pinyon_note *note;
+    while ((note = pinyon_next_note(locks->locks))) {
+        SV *warning = note->warning ? text_sv(aTHX_ note->warning) : NULL;
+        pinyon_note_free(note);
+        if (warning)
+            return warning;
+    }
+    return NULL;
 }

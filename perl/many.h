@@ -69,7 +69,7 @@ static many_calls *many_new(pTHX_ cache_handle *cache, SV **items, size_t count)
     SAVEDESTRUCTOR_X(many_over, many);
     Newx(many->items, count + 1, SV *);
     Newxz(many->calls, count + 1, call);
-    Newxz(many->requests, count + 1, pinyon_request);
+    Newx(many->requests, count + 1, pinyon_request);
     Newxz(many->replies, count + 1, pinyon_reply);
     many->count = count;
     for (index = 0; index < count; index++) {

@@ -145,7 +145,7 @@ static SV *run_call(pTHX_ cache_handle *cache, SV *self, call *one)
         fail(aTHX_ cache, self, error);
     }
     result = answer(aTHX_ cache, self, one, &plain);
-    if (cache->tells) {
+    if (UNLIKELY(cache->tells)) {
         if (result)
             sv_2mortal(SvREFCNT_inc_simple_NN(result));
         tell(aTHX_ self);

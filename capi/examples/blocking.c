@@ -28,7 +28,7 @@ static void print(const char *what, const pinyon_reply *reply)
 
 static void store_and_read(const pinyon_client *client, pinyon_reply *reply)
 {
-    pinyon_request set = {sizeof set, PINYON_SET}, get = {sizeof get, PINYON_GET};
+    pinyon_request set = {.size = sizeof set, .verb = PINYON_SET}, get = {.size = sizeof get, .verb = PINYON_GET};
     set.key = get.key = pinyon_text("user:1");
     set.value = pinyon_text("Ada");
     set.ttl = 60;
@@ -40,7 +40,7 @@ static void store_and_read(const pinyon_client *client, pinyon_reply *reply)
 
 static void count(const pinyon_client *client, pinyon_reply *reply)
 {
-    pinyon_request incr = {sizeof incr, PINYON_INCR};
+    pinyon_request incr = {.size = sizeof incr, .verb = PINYON_INCR};
     incr.with = PINYON_WITH_INITIAL;
     incr.key = pinyon_text("visits");
     incr.initial = 1;
@@ -70,7 +70,7 @@ static void read_many(const pinyon_client *client)
 
 static void make_once(const pinyon_client *client, pinyon_reply *reply)
 {
-    pinyon_terms terms = {sizeof terms};
+    pinyon_terms terms = {.size = sizeof terms};
     pinyon_error *error = NULL;
     pinyon_status status;
     terms.key = pinyon_text("page");
@@ -87,8 +87,13 @@ static void make_once(const pinyon_client *client, pinyon_reply *reply)
 
 int main(int count_of_arguments, char **arguments)
 {
-    pinyon_option options[] = {{"servers", {NULL, 0}}, PINYON_OPTION("timeout", "5"), PINYON_OPTION("namespace", "blocking:")};
-    pinyon_reply reply = {sizeof reply};
+    pinyon_option options[] = {
+        {"servers", {NULL, 0}}, /* NULL: the environment variable MEMCACHE_SERVERS, or this machine */
+        PINYON_OPTION("namespace", "blocking:"),
+        PINYON_OPTION("timeout", "30"), /* generous: this also runs on busy machines */
+        PINYON_OPTION("connect_timeout", "30"),
+    };
+    pinyon_reply reply = {.size = sizeof reply};
     pinyon_error *error = NULL;
     if (count_of_arguments > 1) options[0].value = pinyon_text(arguments[1]);
     pinyon_client *client = pinyon_client_new(options, sizeof options / sizeof *options, &error);

@@ -73,7 +73,7 @@ function Client:incr(key, delta, initial)
     return tonumber(reply.number)
 end
 
-local client = new_client({servers = arg[1] or "127.0.0.1:11211", namespace = "lua:", timeout = "5"})
+local client = new_client({servers = arg[1] or "127.0.0.1:11211", namespace = "lua:", timeout = "30", connect_timeout = "30"})
 client:set("user:1", "Ada", 60)
 print("user:1: " .. client:get("user:1"))
 print("user:2: " .. tostring(client:get("user:2")))

@@ -22,8 +22,8 @@
  *
  *     pinyon_option options[] = {PINYON_OPTION("servers", "cache1:11211,cache2:11211")};
  *     pinyon_client *client = pinyon_client_new(options, 1, NULL);
- *     pinyon_request set = {sizeof set, PINYON_SET};
- *     pinyon_reply reply = {sizeof reply};
+ *     pinyon_request set = {.size = sizeof set, .verb = PINYON_SET};
+ *     pinyon_reply reply = {.size = sizeof reply};
  *     set.key = pinyon_text("user:1");
  *     set.value = pinyon_text("Ada");
  *     if (pinyon_run(client, &set, &reply, NULL) < 0) puts(pinyon_error_message(reply.error));

@@ -9,6 +9,7 @@ use pinyon_core::blocking;
 use pinyon_core::dialect::{Packing, PlainSerializer};
 use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
+use pinyon_core::fork::PerProcess;
 use pinyon_core::lease::Flights;
 use pinyon_core::operations::{KeyRules, Policy};
 use pinyon_core::settings::{CacheParts, CacheSettings, ViewSettings};
@@ -44,7 +45,8 @@ pub struct Shared {
     pub connections: usize,
     pub flights: Arc<Flights<Types>>,
     woken: Woken,
-    events: Mutex<VecDeque<Event>>,
+    /// Taken from the fleet, but not by the host. A forked child has its own, as another thread may have held the lock.
+    events: PerProcess<Mutex<VecDeque<Event>>>,
     closed: AtomicBool,
 }
 
@@ -65,8 +67,16 @@ impl Handle for Client {
 }
 
 /// The callers to wake, by scope. Each is the context of one.
-#[derive(Clone, Debug, Default)]
-pub struct Woken(Arc<Mutex<HashMap<u64, VecDeque<usize>>>>);
+#[derive(Clone, Debug)]
+pub struct Woken(Arc<PerProcess<Mutex<ByScope>>>);
+
+type ByScope = HashMap<u64, VecDeque<usize>>;
+
+impl Default for Woken {
+    fn default() -> Self {
+        Self(Arc::new(PerProcess::new(Mutex::default())))
+    }
+}
 
 impl Woken {
     pub fn add(&self, scope: u64, context: usize) {
@@ -83,8 +93,8 @@ impl Woken {
         next
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, VecDeque<usize>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ByScope> {
+        self.0.get(|_| Mutex::default()).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -103,7 +113,7 @@ impl Client {
             connections,
             flights: Arc::default(),
             woken: Woken::default(),
-            events: Mutex::default(),
+            events: PerProcess::new(Mutex::default()),
             closed: AtomicBool::new(false),
         };
         Ok(Self::of(shared.into(), policy, keys))
@@ -159,7 +169,8 @@ impl Shared {
 
     /// The next event that nobody has taken.
     pub fn next_event(&self) -> Option<Event> {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = self.events.get(|_| Mutex::default());
+        let mut events = events.lock().unwrap_or_else(PoisonError::into_inner);
         if events.is_empty() && self.directory.has_events() {
             events.extend(self.directory.take_events());
         }

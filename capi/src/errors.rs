@@ -1,6 +1,6 @@
 //! Errors as C sees them. The kinds are the core's, each with a number of its own.
 
-use std::ffi::{c_char, CStr, CString};
+use std::ffi::{c_char, CString};
 
 use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::invalid::InvalidArgument;
@@ -301,13 +301,4 @@ pub extern "C" fn pinyon_kind_is_a(kind: u32, above: u32) -> bool {
 pub extern "C" fn pinyon_kind_parent(kind: u32, index: usize) -> u32 {
     let parent = Kind::numbered(kind).and_then(|kind| kind.parents().get(index));
     parent.map_or(0, |parent| Kind::Core(*parent).number())
-}
-
-/// A text that lives as long as the library.
-pub fn static_text(text: &'static str) -> &'static CStr {
-    use std::collections::HashMap;
-    use std::sync::{Mutex, PoisonError};
-    static KNOWN: Mutex<Option<HashMap<&'static str, &'static CStr>>> = Mutex::new(None);
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    known.get_or_insert_default().entry(text).or_insert_with(|| Box::leak(c_string(text).into_boxed_c_str()))
 }

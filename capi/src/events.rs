@@ -1,11 +1,11 @@
 //! Events of a client's servers, taken one by one.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
-use pinyon_core::events;
+use pinyon_core::events::{self, EventKind, Level};
 
 use crate::client::Client;
-use crate::errors::{c_string, static_text, Error};
+use crate::errors::{c_string, Error};
 use crate::guard::with;
 use crate::structs::Event;
 
@@ -14,6 +14,7 @@ use crate::structs::Event;
 struct Told {
     event: Event,
     server: CString,
+    command: CString,
     message: CString,
     error: Option<Error>,
 }
@@ -22,23 +23,45 @@ fn told(event: events::Event) -> *mut Event {
     let mut told = Box::new(Told {
         event: Event {
             size: size_of::<Event>(),
-            kind: static_text(event.kind.as_str()).as_ptr(),
-            level: static_text(event.kind.level().as_str()).as_ptr(),
+            kind: kind(event.kind).as_ptr(),
+            level: level(event.kind.level()).as_ptr(),
             server: std::ptr::null(),
-            command: static_text(event.command).as_ptr(),
+            command: std::ptr::null(),
             message: std::ptr::null(),
             seconds: event.duration.map_or(-1.0, |duration| duration.as_secs_f64()),
             error: std::ptr::null(),
         },
         server: c_string(&event.server),
+        command: c_string(event.command),
         message: c_string(&event.to_string()),
         error: event.error.as_ref().map(Error::from),
     });
     told.event.server = told.server.as_ptr();
+    told.event.command = told.command.as_ptr();
     told.event.message = told.message.as_ptr();
     told.event.error = told.error.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // The event is its first field.
     Box::into_raw(told).cast()
+}
+
+fn kind(kind: EventKind) -> &'static CStr {
+    match kind {
+        EventKind::Down => c"down",
+        EventKind::Up => c"up",
+        EventKind::Retry => c"retry",
+        EventKind::Slow => c"slow",
+        EventKind::Servers => c"servers",
+        EventKind::Discovery => c"discovery",
+        EventKind::Classic => c"classic",
+    }
+}
+
+fn level(level: Level) -> &'static CStr {
+    match level {
+        Level::Debug => c"debug",
+        Level::Info => c"info",
+        Level::Warning => c"warning",
+    }
 }
 
 /// # Safety

@@ -15,7 +15,7 @@ plan skip_all => 'the vectors are in the checkout' if !root();
 my $vectors = vectors('rings')->{by_name};
 for my $ring ( @{ $vectors->{rings} } ) {
     next if @{ $ring->{down} || [] };
-    my $cache = Pinyon::Cache->new( servers => $ring->{servers}, ring => $ring->{ring}, namespace => $vectors->{namespace} );
+    my $cache = Pinyon::Cache->new( servers => $ring->{servers}, ring => $ring->{ring}, namespace => $ring->{namespace} );
     my %index;
     @index{ $cache->servers } = 0 .. $#{ $ring->{servers} };
     my @places = map { $index{ ( $cache->servers_of($_) )[0] } } @{ $vectors->{keys} };

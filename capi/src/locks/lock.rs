@@ -1,13 +1,13 @@
 //! A lock that was acquired.
 
-use std::ffi::{c_char, c_void};
-use std::sync::{Arc, PoisonError};
+use std::ffi::{c_char, c_void, CString};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pinyon_core::locks::{Loss, Station};
 
 use super::{Grant, Keeping, Listener, Locks};
-use crate::errors::{static_text, Error, Failure};
+use crate::errors::{c_string, Error, Failure};
 use crate::guard::{free, with, Handle, Poison};
 use crate::loops::LockMachine;
 use crate::replies::{status, Status};
@@ -142,8 +142,11 @@ pub unsafe extern "C" fn pinyon_lock_loss(lock: *const Lock) -> u32 {
 
 #[no_mangle]
 pub extern "C" fn pinyon_loss_text(loss: u32) -> *const c_char {
-    let known = LOSSES.into_iter().find(|known| number(Some(*known)) == loss);
-    known.map_or(c"".as_ptr(), |loss| static_text(loss.as_str()).as_ptr())
+    // Made once, so that they live as long as the library.
+    static TEXTS: OnceLock<Vec<CString>> = OnceLock::new();
+    let texts = TEXTS.get_or_init(|| LOSSES.iter().map(|loss| c_string(loss.as_str())).collect());
+    let known = LOSSES.iter().position(|known| number(Some(*known)) == loss);
+    known.map_or(c"".as_ptr(), |place| texts[place].as_ptr())
 }
 
 /// # Safety

@@ -10,6 +10,8 @@ use crate::client::Client;
 use crate::guard::with;
 
 pub use parts::PartKind;
+pub use reader::{pinyon_read, pinyon_read_answers, pinyon_read_value, pinyon_reader_free, pinyon_reader_new, Reader};
+pub use writer::{pinyon_write, pinyon_writer_free, pinyon_writer_new, pinyon_written, Writer};
 
 /// # Safety
 /// As the header says.

@@ -61,7 +61,7 @@ impl Part {
     }
 
     /// A part for C. It points to the same bytes.
-    pub(super) fn of(part: &Core<'_>) -> Self {
+    pub fn of(part: &Core<'_>) -> Self {
         match *part {
             Core::Null => Self::of_kind(PartKind::Null),
             Core::Bool(truth) => Self { truth: truth.into(), ..Self::of_kind(PartKind::Bool) },
@@ -94,7 +94,7 @@ impl Part {
     ///
     /// # Safety
     /// Its bytes stay as they are for the lifetime.
-    pub(super) unsafe fn core<'p>(&self) -> Result<Core<'p>, Error> {
+    pub unsafe fn core<'p>(&self) -> Result<Core<'p>, Error> {
         // SAFETY: the caller says so.
         let bytes: &'p [u8] = unsafe { self.bytes.slice() };
         Ok(match PartKind::ALL.get(self.kind as usize) {

@@ -12,3 +12,4 @@ mod redis;
 mod build;
 mod cases;
 mod examples;
+mod installed;

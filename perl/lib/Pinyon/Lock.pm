@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.001000';
 
-use Scalar::Util qw(refaddr reftype);
+use Scalar::Util qw(refaddr reftype weaken);
 
 sub CLONE_SKIP { return 1 }
 
@@ -26,8 +26,9 @@ sub is_released { return $_[0]{is_released} ? 1 : q{} }
 
 sub remaining {
     my ($self) = @_;
+    my $left = $self->_remaining;
     $self->{locks}->_take_notes;
-    return $self->_remaining;
+    return $left;
 }
 
 sub is_held {
@@ -104,12 +105,14 @@ sub on_lost {
         Pinyon::Error::Usage->throw('on_lost takes a reference to a sub');
     }
     push @{ $self->{callbacks} }, $callback;
-    $self->_lost if $self->is_lost;
+    weaken( $self->{locks}{listeners}{ refaddr $self } = $self );
+    $self->_lost if $self->_loss;
     return $self;
 }
 
 sub _lost {
     my ($self) = @_;
+    delete $self->{locks}{listeners}{ refaddr $self };
     my @callbacks = splice @{ $self->{callbacks} };
     for my $callback (@callbacks) {
         next if eval { $callback->($self); 1 };

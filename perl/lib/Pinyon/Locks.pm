@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.001000';
 
-use Scalar::Util qw(refaddr reftype weaken);
+use Scalar::Util qw(reftype);
 
 use Pinyon ();
 use Pinyon::Lock ();
@@ -53,7 +53,6 @@ sub _acquired {
     my $lock    = Pinyon::Lock->_new( $self, $names );
     $self->_acquire( $lock, $names, $options, $at_once ) or return;
     $lock->{is_held} = 1;
-    $self->_listen($lock);
     $lock->on_lost($on_lost) if $on_lost;
     return $lock;
 }
@@ -77,9 +76,8 @@ sub owner {
 
 sub waiting {
     my ( $self, $names ) = @_;
-    my $count = 0;
-    $count += @{ $_->{waiting} } for @{ $self->_inspect($names) };
-    return $count;
+    my %waits = map { $_ => 1 } map { @{ $_->{waiting} } } @{ $self->_inspect($names) };
+    return scalar keys %waits;
 }
 
 sub force_release {
@@ -94,24 +92,14 @@ sub execute {
     return $answer;
 }
 
-# Locks by their address, which is the context of notes about their loss.
-sub _listen {
-    my ( $self, $lock ) = @_;
-    weaken( $self->{listeners}{ refaddr $lock } = $lock );
-    return;
-}
-
-# Takes notes of what happened by itself: tells the listeners, and warns.
+# Takes notes of what happened by itself: warns, and tells the listeners of this thread, whoever took the note.
 sub _take_notes {
     my ($self) = @_;
-    while ( my $note = $self->_next_note ) {
-        my ( $address, $warning ) = @{$note};
-        if ( defined $warning ) {
-            warn "pinyon: $warning\n";
-            next;
-        }
-        my $lock = $self->{listeners}{$address} or next;
-        $lock->_lost;
+    while ( defined( my $warning = $self->_next_warning ) ) {
+        warn "pinyon: $warning\n";
+    }
+    for my $lock ( values %{ $self->{listeners} } ) {
+        $lock->_lost if $lock && $lock->_loss;
     }
     return;
 }

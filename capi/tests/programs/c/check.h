@@ -35,9 +35,10 @@ static inline bool is(pinyon_bytes bytes, const char *text)
 /* A client of these servers, with one further option. */
 static inline pinyon_client *client_of(const char *servers, const char *name, const char *value)
 {
-    pinyon_option options[] = {{"servers", pinyon_text(servers)}, PINYON_OPTION("timeout", "30"), {name, pinyon_text(value)}};
+    pinyon_option options[] = {{"servers", pinyon_text(servers)}, PINYON_OPTION("timeout", "30"),
+                               PINYON_OPTION("connect_timeout", "30"), {name, pinyon_text(value)}};
     pinyon_error *error = NULL;
-    pinyon_client *client = pinyon_client_new(options, name ? 3 : 2, &error);
+    pinyon_client *client = pinyon_client_new(options, name ? 4 : 3, &error);
     if (error) fprintf(stderr, "%s\n", pinyon_error_message(error));
     CHECK(client && !error);
     return client;

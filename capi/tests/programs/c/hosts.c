@@ -73,8 +73,8 @@ int main(int count, char **arguments)
 
     char address[32];
     int listener = silent(address);
-    pinyon_option options[] = {{"servers", pinyon_text(address)}, PINYON_OPTION("timeout", "600")};
-    client = pinyon_client_new(options, 2, NULL);
+    pinyon_option options[] = {{"servers", pinyon_text(address)}, PINYON_OPTION("timeout", "600"), PINYON_OPTION("connect_timeout", "600")};
+    client = pinyon_client_new(options, 3, NULL);
     host.interrupted = interrupted;
     CHECK(pinyon_run(client, &gets[0], &reply, &host) == PINYON_INTERRUPTED && asked == 4 && !reply.error);
     CHECK(pinyon_run_many(client, gets, replies, 3, &host) == PINYON_INTERRUPTED && replies[2].status == PINYON_INTERRUPTED);

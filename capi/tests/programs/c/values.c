@@ -122,9 +122,9 @@ static void single_parts(const char *servers)
 /* Large values are compressed and come back as they were, also for other clients that know the dialect. */
 static void compressed(const char *servers)
 {
-    pinyon_option options[] = {{"servers", pinyon_text(servers)}, PINYON_OPTION("timeout", "30"), PINYON_OPTION("compression", "zstd"),
+    pinyon_option options[] = {{"servers", pinyon_text(servers)}, PINYON_OPTION("timeout", "30"), PINYON_OPTION("connect_timeout", "30"), PINYON_OPTION("compression", "zstd"),
                                PINYON_OPTION("compression.threshold", "100"), PINYON_OPTION("tls", "off"), PINYON_OPTION("tls.ca", "/none")};
-    pinyon_client *packing = pinyon_client_new(options, 6, &error), *plain = client_of(servers, NULL, NULL);
+    pinyon_client *packing = pinyon_client_new(options, 7, &error), *plain = client_of(servers, NULL, NULL);
     CHECK(packing);
     static char large[50000];
     pinyon_request set = about(PINYON_SET, "large"), get = about(PINYON_GET, "large"), append = storing(PINYON_APPEND, "large", "x");

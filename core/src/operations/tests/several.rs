@@ -9,8 +9,6 @@ use crate::operations::{Answer, Failed, Operation, Policy, Request, Several};
 
 type Ops = Several<crate::operations::OwnedKey, Option<Vec<u8>>, crate::operations::AsBytes>;
 
-const NO_FAILOVER: Policy = Policy { failover: false, miss: false };
-
 fn on_one_server(singles: Vec<Op>) -> Stage<Ops> {
     Stage::new("a", META, Several::new(singles))
 }
@@ -44,14 +42,14 @@ fn what_fails_is_repeated_if_it_may_be_and_the_others_are_not_touched() {
     let fleet = fleet("a,b", &[]);
     let keys = ["a", "b"].map(|server| key_of(&fleet, server, 0));
     let requests = [(&keys[0], Request::Delete), (&keys[1], GET), (&keys[1], Request::Delete)];
-    let singles = requests.map(|(key, request)| with(key, request, NO_FAILOVER)).into();
+    let singles = requests.map(|(key, request)| with(key, request, Policy::default())).into();
     let mut stage = Stage::with(fleet, META, Several::new(singles));
     assert_eq!(stage.begin().len(), 2);
     assert!(stage.answer("a", "HD O*").is_empty());
     let again = stage.close("b");
     assert_eq!(again.len(), 1, "{again:?}");
-    assert!(again[0].starts_with("b: ") && !again[0].contains("md "), "a delete may have been carried out: {again:?}");
-    assert!(stage.answer("b", "VA 5 f7 O*|value").is_empty());
+    assert!(again[0].starts_with("a: ") && !again[0].contains("md "), "a delete may have been carried out: {again:?}");
+    assert!(stage.answer("a", "VA 5 f7 O*|value").is_empty());
     let [deleted, found, in_doubt] = &answers(stage)[..] else { unreachable!("three were asked") };
     assert!(matches!(deleted, Ok(Answer::Done(true))) && matches!(found, Ok(Answer::Value(_))));
     assert!(matches!(in_doubt, Err(error) if error.sent == Sent::Maybe && error.command == "delete"), "{in_doubt:?}");
