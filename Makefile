@@ -146,7 +146,7 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
 .PHONY: setup
-setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so target/release/.bench-c perl/blib/.ready ## Packages, .venv with Pinyon and the benchmark's peers, the gem
+setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so target/release/.bench-c perl/blib/.ready ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's modules
 
 .venv/.ready: tools/setup $(wildcard tools/*.txt) python/requirements-test.txt bench/requirements.txt
 	tools/setup
@@ -181,3 +181,4 @@ target/release/.bench-c: .venv/.ready $(capi_sources) $(wildcard bench/c/*)
 .PHONY: clean
 clean: ## Remove everything that was built
 	rm -rf target dist .venv fuzz/target docs/_build ruby/lib/pinyon/native.so
+	rm -rf perl/blib perl/Makefile perl/Makefile.old perl/MYMETA.* perl/Pinyon.[cob]* perl/pm_to_blib
