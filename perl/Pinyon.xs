@@ -3,6 +3,8 @@
 #include "perl.h"
 #include "XSUB.h"
 
+#include <pthread.h>
+
 #include "pinyon.h"
 
 #ifndef G_LIST
@@ -29,6 +31,8 @@
 #include "making.h"
 #include "servers.h"
 #include "locks.h"
+#include "loop.h"
+#include "coro.h"
 
 /* What a client in Perl needs of its own object: one that stays when a handler of signals changes the caller's variable. */
 #define SELF_THAT_STAYS(cache) \
@@ -274,15 +278,7 @@ _ask_servers(self, verb, value, delay)
     {
         cache_handle  *cache = cache_of(aTHX_ self);
         pinyon_request request;
-        STRLEN         size;
-        Zero(&request, 1, pinyon_request);
-        request.size = sizeof request;
-        request.verb = verb == 0 ? PINYON_VERSIONS : verb == 1 ? PINYON_STATS : PINYON_FLUSH_ALL;
-        request.ttl  = ttl_of(aTHX_ delay, 0, "delay");
-        if (SvOK(value)) {
-            request.value.start = SvPV(sv_2mortal(newSVsv(value)), size);
-            request.value.size  = size;
-        }
+        server_question(aTHX_ & request, verb, value, delay);
         self   = SELF_THAT_STAYS(cache);
         RETVAL = ask_servers(aTHX_ cache, self, &request);
     }
@@ -432,7 +428,7 @@ _finish(self)
 MODULE = Pinyon    PACKAGE = Pinyon::Making
 
 void
-_begin(self, client, key, ttl, stale, early, lease, wait)
+_begin(self, client, key, ttl, stale, early, lease, wait, scope = 0, caller = 0)
     SV *self
     SV *client
     SV *key
@@ -441,6 +437,8 @@ _begin(self, client, key, ttl, stale, early, lease, wait)
     SV *early
     SV *lease
     SV *wait
+    UV scope
+    UV caller
   PPCODE:
     {
         cache_handle  *cache = cache_of(aTHX_ client);
@@ -462,6 +460,9 @@ _begin(self, client, key, ttl, stale, early, lease, wait)
         terms.wait      = seconds_of(aTHX_ wait, 0, "wait");
         if (SvOK(wait) && terms.wait == 0)
             terms.wait = -1;
+        terms.scope   = (uint64_t)scope;
+        terms.caller  = (uint64_t)caller;
+        terms.context = SvRV(self);
         making = pinyon_making_new(cache->client, &terms, &error);
         if (!making)
             throw_error(aTHX_ error);
@@ -689,7 +690,7 @@ _wish(self, locks, kind, number)
         begin_wish(&wish, (pinyon_wish_kind)kind);
         wish.lock = lock_of(aTHX_ self);
         if (kind == PINYON_EXTEND)
-            wish.ttl = seconds_of(aTHX_ number, 0, "ttl");
+            wish.ttl = above_zero(aTHX_ number, "ttl");
         else if (kind == PINYON_PARK)
             wish.wait = seconds_of(aTHX_ number, 0, "timeout");
         else if (kind == PINYON_NOTIFY)
@@ -733,5 +734,9 @@ _kinds()
         }
     }
 
+INCLUDE: loop.xs
+
 BOOT:
+    pthread_atfork(NULL, NULL, count_fork);
+    newXS("Pinyon::Loop::_read", read_operation, __FILE__);
     newXS("Pinyon::_deliver_signals", deliver_signals, __FILE__);

@@ -1,6 +1,8 @@
 /* What a Perl object holds of the library: a struct behind `ext` magic, which threads clone and which dies with the
  * object. */
 
+typedef struct loop_handle loop_handle;
+
 /* How values that are no plain scalars are stored. */
 typedef enum { SERIALIZE_PLAIN, SERIALIZE_RAW, SERIALIZE_STORABLE, SERIALIZE_OBJECT } serialization;
 
@@ -8,6 +10,7 @@ typedef struct {
     pinyon_client *client;
     pinyon_writer *writer; /* kept for the next value; NULL while one is written */
     pinyon_reader *reader;
+    loop_handle   *loop; /* of a client in an event loop; its object has the loop */
     serialization  serialization;
     uint32_t       storable_flags;
     unsigned       users;    /* calls that wait */
@@ -64,6 +67,7 @@ static int cache_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
 
 typedef struct {
     pinyon_locks *locks;
+    loop_handle  *loop; /* as above */
     unsigned      users;
     bool          is_gone;
 } locks_handle;

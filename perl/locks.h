@@ -39,6 +39,15 @@ static void wish_names(pTHX_ pinyon_wish *wish, SV *names)
     wish->count = count;
 }
 
+static double above_zero(pTHX_ SV *given, const char *name)
+{
+    const double seconds = seconds_of(aTHX_ given, 0, name);
+    if (!(seconds > 0))
+        throw_usage(aTHX_ newSVpvf("%s is a number of seconds above 0, not %" SVf, name,
+                                   SVfARG(SvOK(given) ? given : sv_2mortal(newSVpvs("undef")))));
+    return seconds;
+}
+
 /* Options of lock and try_lock. The names are checked, and on_lost is taken, in Perl. */
 static void wish_options(pTHX_ pinyon_wish *wish, HV *options)
 {
@@ -55,13 +64,9 @@ static void wish_options(pTHX_ pinyon_wish *wish, HV *options)
             if (SvOK(value))
                 wish->with |= SvTRUE(value) ? PINYON_REENTRANT : PINYON_NOT_REENTRANT;
         } else if (strEQ(name, "ttl")) {
-            wish->ttl = seconds_of(aTHX_ value, 0, "ttl");
-            if (SvOK(value) && !(wish->ttl > 0))
-                throw_usage(aTHX_ newSVpvf("ttl is a number of seconds above 0, not %" SVf, SVfARG(value)));
+            wish->ttl = SvOK(value) ? above_zero(aTHX_ value, "ttl") : 0;
         } else if (strEQ(name, "max_hold")) {
-            wish->max_hold = seconds_of(aTHX_ value, 0, "max_hold");
-            if (SvOK(value) && !(wish->max_hold > 0))
-                throw_usage(aTHX_ newSVpvf("max_hold is a number of seconds above 0, not %" SVf, SVfARG(value)));
+            wish->max_hold = SvOK(value) ? above_zero(aTHX_ value, "max_hold") : 0;
         } else if (strEQ(name, "timeout")) {
             wish->wait = seconds_of(aTHX_ value, 0, "timeout");
             if (SvOK(value) && !(wish->wait >= 0))

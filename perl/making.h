@@ -47,6 +47,20 @@ static SV *making_run(pTHX_ cache_handle *cache, SV *self, pinyon_making *making
     return taken_value(aTHX_ cache, self, &one, &plain);
 }
 
+/* The value at the end of the steps. Dies if it cannot be had. */
+static SV *making_over(pTHX_ cache_handle *cache, SV *self, pinyon_reply *reply)
+{
+    call          one;
+    pinyon_error *error = reply->error;
+    pinyon_reply  plain;
+    Zero(&one, 1, call);
+    one.method = &methods[METHOD_GET];
+    plain      = settled(aTHX_ & one, reply);
+    if (plain.status < 0)
+        fail(aTHX_ cache, self, error);
+    return taken_value(aTHX_ cache, self, &one, &plain);
+}
+
 /* Ends a caller wherever it is, and gives back a lease that it has. */
 static void making_leave(pTHX_ cache_handle *cache, pinyon_making *making)
 {

@@ -1,34 +1,31 @@
 /* Questions to every server, events and metrics. */
 
-/* What each server answered: { server => value }, or { server => { name => value } } where answers have names. */
-static SV *ask_servers(pTHX_ cache_handle *cache, SV *self, const pinyon_request *request)
+/* A question to all servers: versions, statistics, or to forget everything. */
+static void server_question(pTHX_ pinyon_request *request, int number, SV *value, SV *delay)
 {
-    waiting       wait;
-    pinyon_reply  reply;
-    pinyon_answer given;
-    pinyon_error *error;
-    HV           *results = newHV();
-    SV           *result  = sv_2mortal(newRV_noinc((SV *)results));
-    pinyon_status status;
+    Zero(request, 1, pinyon_request);
+    request->size = sizeof *request;
+    request->verb = number == 0 ? PINYON_VERSIONS : number == 1 ? PINYON_STATS : PINYON_FLUSH_ALL;
+    request->ttl  = ttl_of(aTHX_ delay, 0, "delay");
+    if (SvOK(value))
+        request->value.start = SvPV(sv_2mortal(newSVsv(value)), request->value.size);
+}
 
-    Zero(&reply, 1, pinyon_reply);
-    reply.size = sizeof reply;
-    begin_wait(aTHX_ & wait);
-    wait.host.place = NULL;
-    cache_enter(cache);
-    status = pinyon_run(cache->client, request, &reply, &wait.host);
-    cache_leave(cache);
-    error       = reply.error;
-    reply.error = NULL;
+/* What each server answered: { server => value }, or { server => { name => value } } where answers have names. */
+static SV *server_answers(pTHX_ pinyon_reply *reply, pinyon_verb verb)
+{
+    pinyon_answer given;
+    HV           *results = newHV();
+
     Zero(&given, 1, pinyon_answer);
     given.size = sizeof given;
-    while (reply.answers && pinyon_next_answer(reply.answers, &given)) {
+    while (reply->answers && pinyon_next_answer(reply->answers, &given)) {
         const I32 size = (I32)strlen(given.server);
         SV       *value;
         if (given.error)
             continue;
         value = newSVpvn(given.value.start ? given.value.start : "", given.value.size);
-        if (request->verb == PINYON_STATS) {
+        if (verb == PINYON_STATS) {
             SV **of = hv_fetch(results, given.server, size, 1);
             if (!SvROK(*of))
                 sv_setsv(*of, sv_2mortal(newRV_noinc((SV *)newHV())));
@@ -40,21 +37,47 @@ static SV *ask_servers(pTHX_ cache_handle *cache, SV *self, const pinyon_request
             (void)hv_store(results, given.server, size, value, 0);
         }
     }
+    return newRV_noinc((SV *)results);
+}
+
+/* The error of a question that some servers did not answer, with what the others answered. Takes over both. */
+static SV *partial_error(pTHX_ pinyon_error *error, SV *results)
+{
+    SV *object = error_object_taken(aTHX_ error);
+    hv_stores((HV *)SvRV(object), "partial", results);
+    return object;
+}
+
+static SV *ask_servers(pTHX_ cache_handle *cache, SV *self, const pinyon_request *request)
+{
+    waiting       wait;
+    pinyon_reply  reply;
+    pinyon_error *error;
+    SV           *results;
+    pinyon_status status;
+
+    Zero(&reply, 1, pinyon_reply);
+    reply.size = sizeof reply;
+    begin_wait(aTHX_ & wait);
+    wait.host.place = NULL;
+    cache_enter(cache);
+    status = pinyon_run(cache->client, request, &reply, &wait.host);
+    cache_leave(cache);
+    error       = reply.error;
+    reply.error = NULL;
+    results     = sv_2mortal(server_answers(aTHX_ & reply, request->verb));
     pinyon_reply_clear(&reply);
     if (status == PINYON_INTERRUPTED) {
         pinyon_error_free(error);
         end_interrupted(aTHX_ & wait);
     }
-    if (status < 0) {
-        SV *object = sv_2mortal(error_object_taken(aTHX_ error));
-        hv_stores((HV *)SvRV(object), "partial", newRV_inc((SV *)results));
-        if (cache->tells)
-            tell(aTHX_ self);
-        croak_sv(object);
-    }
+    if (status < 0)
+        results = sv_2mortal(partial_error(aTHX_ error, SvREFCNT_inc_NN(results)));
     if (cache->tells)
         tell(aTHX_ self);
-    return SvREFCNT_inc_NN(result);
+    if (status < 0)
+        croak_sv(results);
+    return SvREFCNT_inc_NN(results);
 }
 
 /* An event as a hash; NULL: there is none. */

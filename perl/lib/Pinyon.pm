@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 require XSLoader;
 XSLoader::load( 'Pinyon', $VERSION );
@@ -15,3 +15,40 @@ require Pinyon::Cache;
 require Pinyon::Locks;
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon - one client for shared caches (memcached) and shared locks (Redis, Valkey)
+
+=head1 SYNOPSIS
+
+    use Pinyon;
+
+    my $cache = Pinyon::Cache->new(servers => ['127.0.0.1:11211'], timeout => 0.5);
+    $cache->set('user:1' => { name => 'Ada' }, 300);
+    say $cache->get('user:1')->{name};    # Ada
+
+    my $locks = Pinyon::Locks->new('redis://127.0.0.1:6379/0');
+    my $lock  = $locks->lock('report');
+
+=head1 DESCRIPTION
+
+This loads L<Pinyon::Cache>, L<Pinyon::Locks> and L<Pinyon::Error>. All of them stand on one core, which Pinyon has for other
+languages, too: caches, values, leases and locks are shared with programs in Python, Ruby and C.
+
+Forks need nothing: a child makes connections of its own. Perl's threads share the connections. Signals are handled during a
+wait; a handler that dies ends it.
+
+=head1 SEE ALSO
+
+L<Pinyon::Cache>, L<Pinyon::Locks>, L<Pinyon::Error>
+
+=head1 LICENSE
+
+MIT or Apache-2.0, as you like.
+
+=cut

@@ -44,9 +44,9 @@ def those_in(language: str) -> list[Block]:
 
 
 def test_every_block_says_what_it_is() -> None:
-    """A block of text is output or a drawing. The tests of locks check SQL, Ruby's tests run Ruby, those of the C
-    interface compile C, and the tests below check all other blocks."""
-    known = {"python", "ruby", "c", "sh", "diff", "json", "sql", "text"}
+    """A block of text is output or a drawing. The tests of locks check SQL, Ruby's and Perl's tests run those, the tests of
+    the C interface compile C, and the tests below check all other blocks."""
+    known = {"python", "ruby", "perl", "c", "sh", "diff", "json", "sql", "text"}
     assert {block.name for block in BLOCKS if block.language not in known and block.page in GUIDES} == set()
     assert all(those_in(language) for language in known)
 
@@ -245,6 +245,7 @@ CHECKS = {
     "redis-cli": is_run_elsewhere,
     "redis-server": check_options,
     "ruby": is_run_elsewhere,
+    "perl": is_run_elsewhere,
     "sudo": check_packages,
     "zstd": is_run_elsewhere,
 }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from commands import DIST, REPOSITORY, TARGET, WORK, own_version, run, separate_debug_information
+from workspaces import stage_workspace
 
 RUBY = REPOSITORY / "ruby"
 #: The crates in the source gem: their folders there, and here.
@@ -21,7 +21,7 @@ def build_gems(rubies: Mapping[str, Path], scratch: Path, environment: Mapping[s
     """Builds both gems into dist, the precompiled one for these versions of Ruby."""
     source = stage_library(scratch / "source")
     shutil.copytree(RUBY / "ext", source / "ext")
-    stage_workspace(source / "ext" / "pinyon", environment)
+    stage_workspace(source / "ext" / "pinyon", CRATES, environment)
     build_gem(source, environment)
     precompiled = stage_library(scratch / "precompiled")
     for version, ruby in rubies.items():
@@ -41,28 +41,6 @@ def stage_library(stage: Path) -> Path:
     for licence in REPOSITORY.glob("LICENSE-*"):
         shutil.copy(licence, stage)
     return stage
-
-
-def stage_workspace(folder: Path, environment: Mapping[str, str]) -> None:
-    """Copies the crates of the gem, as a workspace with a lock file of what they need."""
-    for inside, here in CRATES.items():
-        for file in packaged(REPOSITORY / here, environment):
-            (folder / inside / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(REPOSITORY / here / file, folder / inside / file)
-    members = ", ".join(f'"{name}"' for name in CRATES)
-    manifest = (REPOSITORY / "Cargo.toml").read_text()
-    manifest = re.sub(r"^members = .*$", f"members = [{members}]", manifest, flags=re.MULTILINE)
-    manifest = re.sub(r"^(default-members|exclude) = .*\n", "", manifest, flags=re.MULTILINE)
-    (folder / "Cargo.toml").write_text(manifest)
-    shutil.copy(REPOSITORY / "Cargo.lock", folder)
-    # It drops what no member needs from the lock file, as a build with --locked demands.
-    run("cargo", "metadata", "--offline", "--format-version=1", environment=environment, folder=folder)
-
-
-def packaged(crate: Path, environment: Mapping[str, str]) -> list[str]:
-    """Returns the files that cargo packs of a crate, without those that it makes itself."""
-    listed = run("cargo", "package", "--list", "--allow-dirty", "--quiet", environment=environment, folder=crate)
-    return [file for file in listed.splitlines() if file != "Cargo.lock" and (crate / file).is_file()]
 
 
 def build_native(ruby: Path, environment: Mapping[str, str]) -> Path:

@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 sub CLONE_SKIP { return 1 }
 
@@ -59,3 +59,42 @@ sub finish {
 }
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Batch - commands that are sent without waiting for each reply
+
+=head1 SYNOPSIS
+
+    use Pinyon;
+
+    my $cache = Pinyon::Cache->new(servers => '127.0.0.1:11211');
+    $cache->quiet(sub {
+        my ($batch) = @_;
+        $batch->set("number:$_" => $_, 60) for 1 .. 1000;
+    });
+
+=head1 METHODS
+
+=head2 new($cache)
+
+What C<quiet> of L<Pinyon::Cache> calls.
+
+=head2 set, add, replace, append, prepend, delete, remove, touch, incr, decr
+
+As those of L<Pinyon::Cache>, without a result. That a command does not apply, as C<add> where there is a value, is a failure.
+
+=head2 send
+
+Sends what is waiting, without waiting for room or replies.
+
+=head2 finish
+
+Waits for the outcome of every command. Dies with a C<Pinyon::Error::Batch>, whose C<failures> lists the commands that were not
+carried out, or returns true. The batch is empty then and may be used again. C<quiet> with a sub calls it.
+
+=cut

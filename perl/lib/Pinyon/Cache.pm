@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 use Scalar::Util qw(blessed reftype);
 
@@ -161,3 +161,196 @@ sub _tell {
 }
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Cache - a client of one or more memcached servers
+
+=head1 SYNOPSIS
+
+    use Pinyon;
+
+    my $cache = Pinyon::Cache->new(servers => ['127.0.0.1:11211'], namespace => 'app:');
+    $cache->set(key => 'value', 60);
+    say $cache->get('key');               # value
+    my $found = $cache->get_multi(qw(key other));
+    my $page  = $cache->get_or_set(page => sub { 'made' }, ttl => 60, stale => 30);
+
+=head1 DESCRIPTION
+
+All methods die with a L<Pinyon::Error> if something fails. A miss is no failure: it is C<undef>, and the empty list in list
+context. With C<< on_failure => 'miss' >> a server that fails is a miss, too.
+
+A I<key> is a string. One with Perl's UTF-8 mark is sent as its UTF-8. A I<ttl> is a number of seconds; 0 is without end, a
+negative one ends at once, and without one the setting C<default_ttl> counts.
+
+A I<value> with Perl's UTF-8 mark is text, any other string is bytes, an integer is an integer. References to arrays and hashes,
+C<undef>, numbers with a fraction, booleans (C<\1>, C<\0>, JSON::PP's), Math::BigInt, L<Pinyon::Instant|Pinyon::Time>,
+L<Pinyon::DateTime|Pinyon::Time>, Time::Piece and DateTime are stored as MessagePack. Every language of Pinyon's reads all of
+these. Other objects, and code, are refused.
+
+=head1 CONSTRUCTOR
+
+=head2 new(%settings)
+
+Takes names and values, or a reference to a hash of them. It does not connect yet. The settings are those of every language, as
+C<servers>, C<namespace>, C<timeout>, C<connect_timeout>, C<default_ttl>, C<ring>, C<failover>, C<on_failure>, C<gutter>,
+C<dialect>, C<compression>, C<tls>, C<username>, C<password>, C<discovery>, C<encode_keys>. A list is a reference to an array.
+Settings of C<tls> and C<compression> are a reference to a hash: C<< tls => { ca => 'ca.pem' } >>. Besides there are
+
+=over
+
+=item serializer
+
+C<portable> (MessagePack, the default), C<json>, C<raw> (values are strings, and come back as bytes), C<storable> (data that is
+no plain scalar goes through L<Storable>; reading it may run code, so use it only where nobody else can write to the cache), or
+an object. Its method C<dump($value)> returns bytes and flags, its method C<load($bytes, $flags)> the value.
+
+=item on_event
+
+A sub that is called with an event when a server is marked down, is up again, and so on, after the call during which it
+happened. An event is a hash with C<kind> (C<down>, C<up>, C<retry>, C<slow>, C<servers>, C<discovery>, C<classic>), C<level>,
+C<message>, C<server>, C<command>, C<seconds> and C<error>.
+
+=back
+
+=head1 METHODS FOR ONE KEY
+
+=head2 get($key)
+
+The value.
+
+=head2 gets($key)
+
+C<[$value, $cas]>: the value and its CAS token.
+
+=head2 gat($key, $ttl), gats($key, $ttl)
+
+The same, and set the ttl.
+
+=head2 get_with_ttl($key)
+
+C<[$value, $seconds]>: the value and how long it stays; C<undef> seconds are without end.
+
+=head2 set($key, $value, $ttl)
+
+Stores a value. True, or false if no server could store it and C<on_failure> is C<miss>.
+
+=head2 add($key, $value, $ttl), replace($key, $value, $ttl)
+
+The same if there is no value yet, or if there is one. Whether it was stored.
+
+=head2 append($key, $string), prepend($key, $string)
+
+Adds bytes to the end, or beginning, of a stored string. Whether there was one.
+
+=head2 cas($key, $value, $cas, $ttl)
+
+Stores a value if the item has this CAS token still. True; false if it has changed; C<undef> if there is none.
+
+=head2 delete($key, stale => $seconds), remove($key)
+
+Deletes an item. Whether there was one. With C<stale>, it stays as stale for so long: the next caller of C<get_or_set> makes a
+new value, and others get the stale one meanwhile.
+
+=head2 touch($key, $ttl)
+
+Sets the ttl. Whether there is such an item.
+
+=head2 incr($key, $number, initial => $number, ttl => $ttl), decr(...)
+
+Adds to a stored integer, or subtracts from it, which stops at 0. The number is 1 where it is left out. Returns the new value.
+A counter that is missing is made from C<initial>; without it, nothing is made.
+
+=head2 meta($key)
+
+What the server knows about an item, without reading it, as a hash: C<size>, C<flags>, C<cas>, C<ttl>, C<last_access>,
+C<fetched>.
+
+=head2 exists($key)
+
+Whether there is such an item.
+
+=head1 METHODS FOR MANY KEYS
+
+All servers are asked at the same time. If some fail, the error has in C<partial> what did work.
+
+=head2 get_multi(@keys), gets_multi(@keys)
+
+A reference to a hash of the values that were found, or of pairs of value and CAS token.
+
+C<< get_multi(\@keys, failed => \my %errors) >> takes what there is: the hash receives the error of each server that failed.
+
+=head2 gat_multi($ttl, @keys), gats_multi($ttl, @keys)
+
+The same, and set the ttl.
+
+=head2 set_multi([$key, $value, $ttl] ...)
+
+Stores many values. Results in order in list context, or a reference to a hash of results by key. So do
+
+=head2 add_multi, replace_multi, append_multi, prepend_multi, cas_multi, touch_multi
+
+with the arguments of the method for one key in each array, and
+
+=head2 delete_multi(@keys), remove_multi(@keys), incr_multi(@keys), decr_multi(@keys)
+
+with keys or with arrays of arguments.
+
+=head2 quiet($sub)
+
+Calls the sub with a L<Pinyon::Batch>, which sends commands without waiting for each reply. Dies with a
+L<Pinyon::Error|Pinyon::Error>::Batch if commands failed. Without a sub it returns the batch.
+
+=head1 MAKING VALUES
+
+=head2 get_or_set($key, $sub, ttl => $seconds, stale => $seconds, early => $seconds, lease => $seconds, wait => $seconds)
+
+The value. If there is none, one caller makes it by its sub, and all others wait for it, in all processes, on all machines, and
+in all languages. C<ttl>: how long it is fresh. C<stale>: for how much longer callers get the old value while one makes a new
+one. C<early>: from how long before its end one caller makes a new one. C<lease>: how long one caller may take; 10 where left
+out. C<wait>: how long to wait for another caller's value; 0 does not wait. What the sub dies of, C<get_or_set> dies of.
+
+=head2 lease($key, lease => $seconds, recache => $seconds)
+
+A L<Pinyon::Lease>: the parts of C<get_or_set>, for use by hand.
+
+=head1 SERVERS
+
+=head2 version, stats($kind)
+
+References to hashes by the servers' names.
+
+=head2 flush_all($delay)
+
+Forgets all items of all servers, also those of other programs.
+
+=head2 servers, servers_of($key)
+
+Lists of names: of all servers, and of those that may hold a key, in the order in which they are asked.
+
+=head2 metrics
+
+What happened on the connections to each server, in this process: a reference to a hash by the servers' names.
+
+=head2 namespace
+
+The bytes before every key.
+
+=head2 using(%settings)
+
+A view of the client with other rules for failures: C<failover>, C<on_failure>, and C<namespace>. It shares everything else.
+
+=head2 close
+
+Closes all connections. Further calls die.
+
+=head1 SEE ALSO
+
+L<Pinyon>, L<Pinyon::Locks>, L<Pinyon::Error>
+
+=cut

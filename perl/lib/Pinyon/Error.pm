@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 use overload
     q{""}    => sub { $_[0]->message . ' at ' . $_[0]->file . ' line ' . $_[0]->line . ".\n" },
@@ -84,3 +84,74 @@ sub failures  { return @{ $_[0]{failures} || [] } }
 sub cycle     { return @{ $_[0]{cycle} || [] } }
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Error - what Pinyon dies of
+
+=head1 SYNOPSIS
+
+    use Pinyon;
+
+    my $cache = Pinyon::Cache->new(servers => '127.0.0.1:1');
+    if (!eval { $cache->get('key'); 1 }) {
+        my $error = $@;
+        say 'down' if ref $error && $error->isa('Pinyon::Error::Connect');    # down
+    }
+
+=head1 DESCRIPTION
+
+As a text, an error is its message with the caller's file and line. The classes below C<Pinyon::Error::> are C<Timeout>
+(below it C<LeaseTimeout> and C<LockTimeout>), C<Connect>, C<ConnectionLost>, C<ServerDown>, C<Protocol>, C<Server>,
+C<Unsupported>, C<Usage> (below it C<InvalidKey>, C<InvalidServers>, C<InvalidName>), C<ValueTooLarge>, C<UnsupportedType>
+(below it C<Unpicklable>), C<UndecodableValue> (below it C<UnknownFlags>), C<Closed>, C<Batch>, C<MakerFailed>, C<Internal>, and
+C<Lock> (below it C<LockTimeout>, C<LockLost>, C<AlreadyHeld>, C<Deadlock>).
+
+=head1 METHODS
+
+=head2 message
+
+What happened, to what, and what to do.
+
+=head2 kind
+
+The name that the error has in every language, such as C<ConnectError>.
+
+=head2 sent
+
+Whether the server may have carried out the command: C<no> (nothing of it was sent), C<maybe> (it was sent, and no answer came)
+or C<yes> (the server answered).
+
+=head2 server, command
+
+The server's name, and the protocol's name of the command; C<undef> if there was none.
+
+=head2 file, line
+
+Where Pinyon was called.
+
+=head2 is_outage
+
+Whether a server failed, rather than refused.
+
+=head2 partial
+
+What did work, of a method for many keys or all servers.
+
+=head2 failures
+
+Of C<Batch>: hashes of C<command>, C<key>, C<reason> and C<error>.
+
+=head2 cycle
+
+Of C<Deadlock>: the attempts that wait for each other.
+
+=head2 new(%fields), throw($message, %fields)
+
+For Pinyon's own modules.
+
+=cut

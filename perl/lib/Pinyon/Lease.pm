@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 sub new {
     my ( $class, $client, $key, $found ) = @_;
@@ -59,3 +59,52 @@ sub DESTROY {
 }
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Lease - a value, or the right to make it
+
+=head1 SYNOPSIS
+
+    use Pinyon;
+
+    my $cache = Pinyon::Cache->new(servers => '127.0.0.1:11211');
+    my $lease = $cache->lease('report');
+    $lease->fulfil('the report', 60) if $lease->is_won;
+
+=head1 DESCRIPTION
+
+What C<lease> of L<Pinyon::Cache> returns. A lease that was won is given back at the end of its scope, unless it was fulfilled.
+
+=head1 METHODS
+
+=head2 new
+
+Of L<Pinyon::Cache> alone.
+
+=head2 key, state, value, has_value
+
+The state is C<hit> (the value is fresh), C<stale> (another caller makes a new one), C<won> (this caller must make it) or
+C<filling> (there is none yet; another caller makes it).
+
+=head2 is_hit, is_stale, is_won, is_filling
+
+Whether it is in that state.
+
+=head2 is_open
+
+Whether there is something to fulfil, or to give back.
+
+=head2 fulfil($value, $ttl)
+
+Stores the value. Whether it was stored: not if the lease has ended, or the item was changed meanwhile.
+
+=head2 give_back
+
+Lets the next caller win.
+
+=cut

@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 use Scalar::Util qw(refaddr reftype weaken);
 
@@ -133,3 +133,74 @@ sub DESTROY {
 }
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Lock - a lock that is held until the end of a scope
+
+=head1 SYNOPSIS
+
+    use Pinyon;
+
+    my $locks = Pinyon::Locks->new('redis://127.0.0.1:6379/0');
+    my $lock  = $locks->lock('report');
+    $lock->check;
+    say $lock->release;    # 1
+
+=head1 DESCRIPTION
+
+L<Pinyon::Locks> makes these. The end of the last reference releases the lock; it warns if that fails, and leaves C<$@>, C<$!>
+and C<$?> as they are. In a forked child it does nothing, as the child does not hold the lock.
+
+=head1 METHODS
+
+=head2 names
+
+The names, as they were asked for.
+
+=head2 token
+
+The fencing token: a number that is higher than that of any earlier lock on any of the names. Storage that is written under the
+lock should refuse writers with a lower one.
+
+=head2 remaining
+
+Seconds for which it remains held if nothing renews it; 0 if it is not held.
+
+=head2 is_held, is_lost, is_released
+
+Whether it is held, has ended by itself, or was released.
+
+=head2 check
+
+Returns the lock, or dies with C<Pinyon::Error::LockLost>.
+
+=head2 release
+
+Whether it was held until then. Once more does nothing.
+
+=head2 extend($ttl)
+
+Extends it to so many seconds from now. Whether it is held still.
+
+=head2 wait($timeout)
+
+Releases the names until another holder notifies, then takes them again. Whether it was notified.
+
+=head2 wait_for($sub, $timeout)
+
+Waits until the sub returns something true, and returns that.
+
+=head2 notify($count), notify_all
+
+Wakes holders that wait on the same names, the longest first. How many there were.
+
+=head2 on_lost($sub)
+
+Calls the sub with the lock when it is lost: at the next call of Pinyon's after that, or at once if it is lost already.
+
+=cut

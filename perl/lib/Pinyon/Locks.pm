@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 use Scalar::Util qw(reftype);
 
@@ -105,3 +105,114 @@ sub _take_notes {
 }
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Locks - locks that programs share on a Redis or Valkey server
+
+=head1 SYNOPSIS
+
+    use Pinyon;
+
+    my $locks = Pinyon::Locks->new('redis://127.0.0.1:6379/0', namespace => 'app');
+    {
+        my $lock = $locks->lock([qw(account:1 account:2)], timeout => 5);
+        # … until the end of the scope
+    }
+    say $locks->synchronized(report => sub { 'written' });    # written
+
+=head1 DESCRIPTION
+
+A lock has one name, or several in an array; several are acquired together or not at all. Whoever waits longest gets it next.
+All methods die with a L<Pinyon::Error> if something fails.
+
+In a program that waits, a lock is renewed by a thread of Pinyon's own. That a lock was lost is told at the next call of
+Pinyon's.
+
+=head1 METHODS
+
+=head2 new($url, %settings)
+
+The URL is C<redis://user:password@host:port/database>, C<rediss://...> with TLS, or C<unix:///path?db=database>. The settings
+are those of every language, as C<namespace>, C<ttl>, C<timeout>, C<reentrant>, C<handler>, C<fairness>, C<command_timeout>,
+C<connect_timeout>, C<tls>.
+
+=head2 lock($names, %options)
+
+Acquires a lock, and returns a L<Pinyon::Lock>, which releases it at the end of its scope. The options:
+
+=over
+
+=item timeout
+
+Seconds to wait for it; 0 does not wait.
+
+=item ttl
+
+Seconds for which it outlives a holder that has died.
+
+=item renew
+
+Whether to renew it; true where left out.
+
+=item max_hold
+
+Seconds after which it is not renewed any more.
+
+=item reentrant
+
+Whether the caller may acquire what it holds already.
+
+=item on_lost
+
+A sub that is called with the lock if it is lost.
+
+=back
+
+=head2 try_lock($names, %options)
+
+The same if it is free now; C<undef> otherwise.
+
+=head2 synchronized($names, $sub, %options)
+
+Holds a lock while the sub runs, which gets it as its argument, and returns what the sub returns. Dies with
+C<Pinyon::Error::LockLost> if the lock was lost meanwhile.
+
+=head2 status($names)
+
+What the server knows of each name, a list of hashes: C<name>, C<holder>, C<token>, C<left> and C<age> in seconds, C<waiting>.
+The first in scalar context.
+
+=head2 is_locked($names)
+
+Whether any of the names is locked.
+
+=head2 owner($names)
+
+Who holds the first of them that is held.
+
+=head2 waiting($names)
+
+How many wait for any of them.
+
+=head2 force_release($names, token => $token)
+
+Takes names away from their holders; with C<token>, only from that one. How many were held.
+
+=head2 execute(@command)
+
+Sends a command on the connection of the locks, and returns the server's answer.
+
+=head2 server
+
+The server, for people.
+
+=head2 close
+
+Closes the connections. Held locks are lost, and end on the server with their ttl.
+
+=cut

@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 sub CLONE_SKIP { return 1 }
 
@@ -54,3 +54,19 @@ sub DESTROY {
 }
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Making - one caller of get_or_set: for Pinyon's own modules
+
+=head1 FUNCTIONS
+
+=for Pod::Coverage .*
+
+None that programs should use; see L<Pinyon::Cache>.
+
+=cut

@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 package Pinyon::Instant;
 
@@ -62,3 +62,33 @@ sub fraction {
 }
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Time - Pinyon::Instant and Pinyon::DateTime, the times in stored values
+
+=head1 SYNOPSIS
+
+    use Pinyon;
+
+    my $cache = Pinyon::Cache->new(servers => '127.0.0.1:11211');
+    $cache->set(seen => Pinyon::Instant->new(1_709_210_096));
+    say $cache->get('seen');    # 2024-02-29T12:34:56Z
+
+=head1 DESCRIPTION
+
+C<< Pinyon::Instant->new($epoch, $nanosecond) >> is a point in time. It has the methods C<epoch> and C<nanosecond>, and is a
+number of seconds where one is needed. C<< Pinyon::DateTime->new($year, $month, $day, $hour, $minute, $second, $nanosecond) >> is
+a date and a time without a zone, with methods of these names. As a text both are C<iso8601>.
+
+=head1 FUNCTIONS
+
+=head2 fraction($nanosecond)
+
+For these classes.
+
+=cut

@@ -167,7 +167,7 @@ sub _used {
     }
     return $held->notify_all if $name eq 'notify' && $others[0] == 0;
     my $done = $held->$name(@others);
-    $caller->{tokens}{$which} = $held->token;    # another one after a wait
+    $caller->{tokens}{$_} = $caller->{held}{$_}->token for keys %{ $caller->{held} };    # others after a wait
     return $done;
 }
 

@@ -1,0 +1,203 @@
+/* Coroutines of Coro's: the same methods as those that wait, but only the coroutine waits, by Coro's own C interface
+ * for functions that schedule. Coro is not needed to build this: what is used of its interface is declared here, and its
+ * version is compared before it is used. */
+
+#define CORO_VERSION 7
+#define CORO_REVISION 2 /* or later */
+
+struct coro_transfer;
+
+/* The state of a call that schedules. `check` is called each time the coroutine runs again, until it returns 0. */
+typedef struct coro_frame {
+    void (*prepare)(pTHX_ struct coro_transfer *);
+    int (*check)(pTHX_ struct coro_frame *);
+    void *data;
+    void (*destroy)(pTHX_ struct coro_frame *);
+} coro_frame;
+
+typedef void (*coro_init)(pTHX_ coro_frame *, CV *, SV **, int);
+
+/* Coro's table, up to what is used here. */
+typedef struct {
+    I32 version, revision;
+    int ready_count;
+    SV *current;
+    SV *thrown;
+    void (*ready_hook)(void);
+    void (*schedule)(pTHX);
+    void (*schedule_to)(pTHX_ SV *);
+    int (*cede)(pTHX);
+    int (*cede_notself)(pTHX);
+    int (*ready)(pTHX_ SV *);
+    int (*is_ready)(pTHX_ SV *);
+    void (*transfer)(pTHX_ SV *, SV *);
+    void *(*state_of)(pTHX_ SV *);
+    void (*execute)(pTHX_ CV *, coro_init, I32);
+    void (*prepare_nothing)(pTHX_ struct coro_transfer *);
+    void (*prepare_schedule)(pTHX_ struct coro_transfer *);
+} coro_interface;
+
+static coro_interface *coro;
+
+static void coro_load(pTHX)
+{
+    SV             *pointer = get_sv("Coro::API", 0);
+    coro_interface *found;
+    if (!pointer || !SvIOK(pointer))
+        croak("Pinyon::Coro needs Coro, which has no C interface here");
+    found = INT2PTR(coro_interface *, SvIV(pointer));
+    if (found->version != CORO_VERSION || found->revision < CORO_REVISION)
+        croak("Pinyon::Coro knows version %d.%d of Coro's C interface, and this Coro has %d.%d: install Coro 6.5 or a "
+              "newer Pinyon",
+              CORO_VERSION, CORO_REVISION, (int)found->version, (int)found->revision);
+    coro = found;
+}
+
+/* Lets the coroutine go on, and all others that are ready, before the next reply is handed out. Coro::Semaphore searches
+ * its list of waiters for each holder that is made ready before the one before has run. */
+static void wake(pTHX_ loop_handle *loop, operation *begun)
+{
+    if (!begun->coroutine || begun->coroutine == SvRV(coro->current))
+        return;
+    coro->ready(aTHX_ begun->coroutine);
+    if (!loop->is_calm)
+        coro->cede(aTHX);
+}
+
+/* ---- A call ------------------------------------------------------------------------------------------------------ */
+
+static void call_over(coro_frame *frame)
+{
+    /* Coro would call it in the next call of this coroutine that schedules. */
+    frame->destroy = NULL;
+    frame->data    = NULL;
+}
+
+static int call_check(pTHX_ coro_frame *frame)
+{
+    operation *begun = (operation *)frame->data;
+    if (coro->thrown) {
+        call_over(frame);
+        operation_abandon(aTHX_ begun);
+        operation_release(aTHX_ begun);
+        return 0;
+    }
+    if (!begun->is_over)
+        return 1;
+    call_over(frame);
+    if (begun->failure) {
+        const COP *place = users_place(aTHX);
+        place_error(aTHX_ begun->failure, CopFILE(place) ? CopFILE(place) : "-", CopLINE(place));
+        coro->thrown   = begun->failure;
+        begun->failure = NULL;
+    } else if (begun->value || GIMME_V != G_LIST || !begun->is_miss_empty) {
+        dSP;
+        SV *value    = begun->value ? begun->value : &PL_sv_undef;
+        begun->value = NULL;
+        XPUSHs(sv_2mortal(value));
+        PUTBACK;
+    }
+    operation_release(aTHX_ begun);
+    return 0;
+}
+
+/* The coroutine was cancelled. */
+static void call_destroy(pTHX_ coro_frame *frame)
+{
+    operation *begun = (operation *)frame->data;
+    frame->data      = NULL;
+    if (!begun)
+        return;
+    operation_abandon(aTHX_ begun);
+    operation_release(aTHX_ begun);
+}
+
+/* Before the coroutine waits. When nobody else can run there is nothing more to gather: what was begun is sent. Replies
+ * that are there at once are failures; no other coroutine runs in the middle of this one's call. */
+static void send_before_waiting(pTHX_ loop_handle *loop)
+{
+    carry_out(aTHX_ loop);
+    if (!loop->turn_is_due || loop->depth)
+        return;
+    if (coro->ready_count == 0) {
+        loop->turn_is_due = false;
+        pinyon_turn(loop->loop);
+        carry_out(aTHX_ loop);
+        loop->is_calm = true;
+        hand_out_replies(aTHX_ loop);
+        loop->is_calm = false;
+    }
+    if (loop->turn_is_due)
+        announce_turn(aTHX_ loop);
+}
+
+/* The frame of a coroutine that waits for an operation. It holds the operation until the call is over. */
+static void wait_for_operation(pTHX_ coro_frame *frame, operation *begun)
+{
+    begun->holders++;
+    begun->coroutine = SvREFCNT_inc_NN(SvRV(coro->current));
+    if (begun->loop)
+        send_before_waiting(aTHX_ begun->loop);
+    frame->data    = begun;
+    frame->check   = call_check;
+    frame->destroy = call_destroy;
+    frame->prepare = begun->is_over ? coro->prepare_nothing : coro->prepare_schedule;
+}
+
+static void call_begin(pTHX_ coro_frame *frame, unsigned number, SV **arguments, int items)
+{
+    SV        *given[MOST_ARGUMENTS];
+    SSize_t    index;
+    operation *begun;
+    if (items < 1)
+        throw_usage(aTHX_ newSVpvf("%s is a method of Pinyon::Coro::Cache", methods[number].name));
+    for (index = 0; index + 1 < items && index < MOST_ARGUMENTS; index++)
+        given[index] = arguments[index + 1];
+    begun                = begin_call(aTHX_ arguments[0], number, given, items - 1, NULL);
+    begun->is_miss_empty = true;
+    wait_for_operation(aTHX_ frame, begun);
+}
+
+/* One pair of functions for each method: Coro takes the place of an ALIAS's number. */
+#define CORO_METHOD(name, number)                                                                                      \
+    static void name##_init(pTHX_ coro_frame *frame, CV *cv, SV **arguments, int items)                                \
+    {                                                                                                                  \
+        PERL_UNUSED_VAR(cv);                                                                                           \
+        call_begin(aTHX_ frame, number, arguments, items);                                                             \
+    }                                                                                                                  \
+    static XSPROTO(name##_in_coroutine)                                                                                \
+    {                                                                                                                  \
+        dXSARGS;                                                                                                       \
+        PERL_UNUSED_VAR(items);                                                                                        \
+        coro->execute(aTHX_ cv, name##_init, ax);                                                                      \
+    }
+
+#define CORO_METHODS(M)                                                                                                \
+    M(get, METHOD_GET) M(gets, METHOD_GETS) M(gat, METHOD_GAT) M(gats, METHOD_GATS) M(get_with_ttl, METHOD_GET_WITH_TTL) \
+    M(set, METHOD_SET) M(add, METHOD_ADD) M(replace, METHOD_REPLACE) M(append, METHOD_APPEND)                            \
+    M(prepend, METHOD_PREPEND) M(cas, METHOD_CAS) M(delete, METHOD_DELETE) M(remove, METHOD_DELETE)                      \
+    M(touch, METHOD_TOUCH) M(incr, METHOD_INCR) M(decr, METHOD_DECR) M(meta, METHOD_META) M(_lease, METHOD_LEASE)
+
+CORO_METHODS(CORO_METHOD)
+
+#define CORO_INSTALL(name, number) newXS("Pinyon::Coro::Cache::" #name, name##_in_coroutine, __FILE__);
+
+/* Waits for an operation that has no callback. */
+static void wait_init(pTHX_ coro_frame *frame, CV *cv, SV **arguments, int items)
+{
+    operation *begun;
+    PERL_UNUSED_VAR(cv);
+    if (items != 1)
+        croak("an operation is needed");
+    begun = operation_of(aTHX_ arguments[0]);
+    if (begun->coroutine)
+        croak("one coroutine can wait for an operation");
+    wait_for_operation(aTHX_ frame, begun);
+}
+
+static XSPROTO(wait_in_coroutine)
+{
+    dXSARGS;
+    PERL_UNUSED_VAR(items);
+    coro->execute(aTHX_ cv, wait_init, ax);
+}

@@ -1,0 +1,110 @@
+package Pinyon::Loop;
+
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.001000';
+
+use Scalar::Util qw(weaken);
+
+use Pinyon ();
+
+sub CLONE_SKIP { return 1 }
+
+# A client's part in an event loop. `model` says how the loop watches a descriptor, forgets it, calls before it waits
+# again, and calls after some seconds: it makes these four closures, from three to call back.
+sub new {
+    my ( $class, $client, $model ) = @_;
+    my $self = bless { later => [] }, $class;
+    weaken( my $loop = $self );
+    my @closures = $model->_closures(
+        sub { $loop->_ready( $_[0] ) if $loop },
+        sub { $loop->_take_turn      if $loop },
+        sub { $loop->_expire         if $loop },
+    );
+    $self->_attach( $client, @closures, $model->_has_coroutines );
+    return $self;
+}
+
+# Runs the code in the loop's next turn.
+sub later {
+    my ( $self, $code ) = @_;
+    push @{ $self->{later} }, $code;
+    $self->_announce;
+    return;
+}
+
+sub _take_turn {
+    my ($self) = @_;
+    my @later = splice @{ $self->{later} };
+    my $is_well = eval { $self->_turn; 1 };
+    my $died = $@;
+    for my $code (@later) {
+        next if eval { $code->(); 1 };
+        warn $died if !$is_well;
+        ( $is_well, $died ) = ( 0, $@ );
+    }
+    die $died if !$is_well;
+    return;
+}
+
+# Callers of get_or_set in the same scope wake each other.
+sub scope {
+    my ($self) = @_;
+    return $self->{scope} ||= Pinyon::_new_owner();
+}
+
+# Loads what a model needs, or says what is missing.
+sub needs {
+    my ( $model, @modules ) = @_;
+    for my $module (@modules) {
+        ( my $file = "$module.pm" ) =~ s{::}{/}g;
+        next if eval { require $file; 1 };
+        my $why = $@ =~ /\ACan't locate \Q$file\E/ ? 'which is not installed' : "which does not load: $@";
+        Pinyon::Error::Unsupported->throw("$model needs $module, $why");
+    }
+    return;
+}
+
+# Takes cb => sub off the end of the arguments.
+sub callback_of {
+    my ($arguments) = @_;
+    return undef    ## no critic (ProhibitExplicitReturnUndef)
+        if @{$arguments} < 2 || ref $arguments->[-1] ne 'CODE' || ref $arguments->[-2] || $arguments->[-2] ne 'cb';
+    my ( undef, $callback ) = splice @{$arguments}, -2;
+    return $callback;
+}
+
+package Pinyon::Loop::Asking;
+
+# What clients of caches and of locks have in common in an event loop. A model has _promise, which returns what its
+# methods return, and a sub to call with value and error; and _on_cancel, if that can be cancelled.
+
+# Starts something that calls back. With a callback of the caller's returns the operation, otherwise a promise.
+sub _asked {
+    my ( $self, $callback, $start ) = @_;
+    return $start->($callback) if $callback;
+    my ( $promise, $told ) = $self->_promise;
+    my $operation = eval { $start->($told) };
+    if ( !$operation ) {
+        $told->( undef, $@ );
+        return $promise;
+    }
+    $self->_on_cancel( $promise, $operation );
+    return $promise;
+}
+
+# Who must not wait for itself. Callbacks are nobody's: each call is one of its own.
+sub _owner { return Pinyon::_new_owner() }
+
+sub _has_coroutines { return 0 }
+sub _on_cancel      { return }
+
+# Goes on with a value, or, if it is one of the model's promises, when that has its value.
+sub _when {
+    my ( $self, $value, $callback ) = @_;
+    return $callback->( $value, undef );
+}
+
+1;

@@ -1,0 +1,134 @@
+package Pinyon::Loop::Cache;
+
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.001000';
+
+use Scalar::Util qw(reftype);
+
+use Pinyon::Loop ();
+use Pinyon::Loop::Batch ();
+use Pinyon::Loop::Lease ();
+use Pinyon::Loop::Making ();
+use Pinyon::Loop::Many ();
+
+our @ISA = qw(Pinyon::Loop::Asking Pinyon::Cache);    ## no critic (ProhibitExplicitISA)
+
+# The number of `lease` in call.h.
+use constant LEASE => 16;
+
+sub new {
+    my ( $class, @arguments ) = @_;
+    my $self = Pinyon::Cache::new( $class, @arguments );
+    $self->{loop} = Pinyon::Loop->new( $self, $self );
+    return $self;
+}
+
+sub using {
+    my ( $self, %settings ) = @_;
+    my $view = Pinyon::Cache::using( $self, %settings );
+    $self->{loop}->_share($view);
+    return $view;
+}
+
+sub close {    ## no critic (ProhibitBuiltinHomonyms)
+    my ($self) = @_;
+    $self->{loop}->_close;
+    return Pinyon::Cache::close($self);
+}
+
+sub _promise_call {
+    my ( $self, $number, @arguments ) = @_;
+    return $self->_asked( undef, sub { $self->_begin( $number, $_[0], @arguments ) } );
+}
+
+for my $method ( Pinyon::Loop::Many::methods() ) {
+    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    *{$method} = sub {
+        my ( $self, @arguments ) = @_;
+        my $callback = Pinyon::Loop::callback_of( \@arguments );
+        return $self->_asked( $callback, sub { Pinyon::Loop::Many->begin( $self, $method, \@arguments, $_[0] ) } );
+    };
+}
+
+sub exists {    ## no critic (ProhibitBuiltinHomonyms)
+    my ( $self, $key, @arguments ) = @_;
+    return $self->_asked(
+        Pinyon::Loop::callback_of( \@arguments ),
+        sub {
+            my ($told) = @_;
+            return $self->meta( $key, cb => sub { $told->( defined $_[1] ? undef : defined $_[0], $_[1] ) } );
+        }
+    );
+}
+
+sub lease {
+    my ( $self, $key, @arguments ) = @_;
+    return $self->_asked(
+        Pinyon::Loop::callback_of( \@arguments ),
+        sub {
+            my ($told) = @_;
+            my $made = sub {
+                my ( $found, $error ) = @_;
+                $told->( defined $error ? undef : Pinyon::Loop::Lease->new( $self, $key, $found ), $error );
+            };
+            return $self->_begin( LEASE, $made, $key, @arguments );
+        }
+    );
+}
+
+sub get_or_set {
+    my ( $self, $key, $make, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            if ( ( reftype( $make // q{} ) // q{} ) ne 'CODE' ) {
+                Pinyon::Error::Usage->throw('get_or_set takes a key and a reference to a sub that makes the value');
+            }
+            return Pinyon::Loop::Making->new( $self, $key, @arguments )->begin( $make, $told );
+        }
+    );
+}
+
+sub quiet {
+    my ( $self, $fill, @arguments ) = @_;
+    my $batch = Pinyon::Loop::Batch->new($self);
+    return $batch if !$fill;
+    $fill->($batch);
+    return $batch->finish(@arguments);
+}
+
+sub version {
+    my ( $self, @arguments ) = @_;
+    return $self->_question( 0, undef, undef, \@arguments );
+}
+
+sub stats {
+    my ( $self, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_question( 1, $arguments[0], undef, [ $callback ? ( cb => $callback ) : () ] );
+}
+
+sub flush_all {
+    my ( $self, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            return $self->_begin_question( sub { $told->( defined $_[1] ? undef : 1, $_[1] ) }, 2, undef, $arguments[0] );
+        }
+    );
+}
+
+sub _question {
+    my ( $self, $number, $value, $delay, $arguments ) = @_;
+    return $self->_asked( Pinyon::Loop::callback_of($arguments),
+        sub { $self->_begin_question( $_[0], $number, $value, $delay ) } );
+}
+
+1;

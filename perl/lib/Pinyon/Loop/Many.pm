@@ -1,0 +1,134 @@
+package Pinyon::Loop::Many;
+
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.001000';
+
+use Scalar::Util qw(blessed);
+
+# The numbers of the methods in call.h.
+my %NUMBER = (
+    get => 0, gets => 1, gat  => 2, gats   => 3, set   => 5, add  => 6, replace => 7, append => 8, prepend => 9,
+    cas => 10, delete => 11, remove => 11, touch => 12, incr => 13, decr => 14,
+);
+my %READS = map { $_ => 1 } qw(get gets gat gats);
+my %BY_KEY = map { $_ => 1 } qw(get gets delete remove incr decr);
+
+sub methods {
+    return map {"${_}_multi"} sort keys %NUMBER;
+}
+
+# One operation for each of the calls.
+sub new {
+    my ( $class, $method, $arguments ) = @_;
+    my ($name) = $method =~ /\A(\w+)_multi\z/;
+    my $self = bless { name => $name, number => $NUMBER{$name}, results => {}, errors => [] }, $class;
+    $self->{calls} = $self->_calls( @{$arguments} );
+    $self->{values} = [ (undef) x @{ $self->{calls} } ];
+    return $self;
+}
+
+sub _calls {
+    my ( $self, @arguments ) = @_;
+    my $name = $self->{name};
+    if ( $name eq 'gat' || $name eq 'gats' ) {
+        my $ttl = shift @arguments;
+        return [ map { [ $_, $ttl ] } @arguments ];
+    }
+    if ( $READS{$name} && ref $arguments[0] eq 'ARRAY' ) {
+        my ( $keys, %options ) = @arguments;
+        $self->{failed} = delete $options{failed};
+        if ( %options || defined $self->{failed} && ref $self->{failed} ne 'HASH' ) {
+            Pinyon::Error::Usage->throw(
+                "${name}_multi takes keys, or a reference to an array of them and failed => \\%errors");
+        }
+        return [ map { [$_] } @{$keys} ];
+    }
+    for my $argument (@arguments) {
+        next if ref $argument eq 'ARRAY' || $BY_KEY{$name};
+        Pinyon::Error::Usage->throw("${name}_multi takes references to arrays with the arguments of $name each");
+    }
+    return [ map { ref $_ eq 'ARRAY' ? $_ : [$_] } @arguments ];
+}
+
+# Begins all of them, and calls back when all are over.
+sub begin {
+    my ( $class, $client, $method, $arguments, $callback ) = @_;
+    my $self = $class->new( $method, $arguments );
+    my $left = @{ $self->{calls} };
+    my $over = sub {
+        my ( $result, $error ) = $self->outcome;
+        $callback->( $result, $error );
+    };
+    if ( !$left ) {
+        $client->{loop}->later($over);
+        return Pinyon::Loop::Operations->new;
+    }
+    my $operations = Pinyon::Loop::Operations->new;
+    for my $index ( 0 .. $left - 1 ) {
+        my $each = sub {
+            $self->take( $index, @_ );
+            $over->() if !--$left;
+        };
+        my $operation = eval { $client->_begin( $self->{number}, $each, @{ $self->{calls}[$index] } ) };
+        if ( !$operation ) {
+            my $error = $@;
+            $operations->cancel;
+            die $error;
+        }
+        $operations->add($operation);
+    }
+    return $operations;
+}
+
+sub take {
+    my ( $self, $index, $value, $error ) = @_;
+    if ( defined $error ) {
+        push @{ $self->{errors} }, $error;
+        return;
+    }
+    return if !defined $value && $READS{ $self->{name} };
+    $self->{values}[$index] = $value;
+    $self->{results}{ $self->{calls}[$index][0] } = $value;
+    return;
+}
+
+# The results by key, and the error, if there was one.
+sub outcome {
+    my ($self) = @_;
+    my ( $results, $failed ) = @{$self}{qw(results failed)};
+    my $thrown;
+    for my $error ( @{ $self->{errors} } ) {
+        my $server = blessed $error && $error->can('server') ? $error->server : undef;
+        if ( $failed && defined $server ) {
+            $failed->{$server} //= $error;
+            next;
+        }
+        $thrown //= $error;
+    }
+    $thrown->{partial} = $results if blessed $thrown && $thrown->isa('Pinyon::Error');
+    return ( defined $thrown ? undef : $results, $thrown );
+}
+
+sub values_in_order { return @{ $_[0]{values} } }
+
+package Pinyon::Loop::Operations;
+
+# Several operations that are cancelled together.
+sub new { return bless [], shift }
+
+sub add {
+    my ( $self, $operation ) = @_;
+    push @{$self}, $operation;
+    return;
+}
+
+sub cancel {
+    my ($self) = @_;
+    $_->cancel for splice @{$self};
+    return;
+}
+
+1;

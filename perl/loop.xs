@@ -1,0 +1,260 @@
+MODULE = Pinyon    PACKAGE = Pinyon::Loop
+
+void
+_attach(self, client, watch, forget, turn, alarm, has_coroutines)
+    SV *self
+    SV *client
+    SV *watch
+    SV *forget
+    SV *turn
+    SV *alarm
+    bool has_coroutines
+  PPCODE:
+    loop_attach(aTHX_ self, client, watch, forget, turn, alarm, has_coroutines);
+    XSRETURN(0);
+
+void
+_share(self, client)
+    SV *self
+    SV *client
+  PPCODE:
+    cache_of(aTHX_ client)->loop = loop_of(aTHX_ self);
+    XSRETURN(0);
+
+void
+_announce(self)
+    SV *self
+  PPCODE:
+    announce_turn(aTHX_ loop_of(aTHX_ self));
+    XSRETURN(0);
+
+void
+_ready(self, lane)
+    SV *self
+    UV lane
+  PPCODE:
+    {
+        loop_handle *loop = loop_of(aTHX_ self);
+        if (loop->loop)
+            pinyon_ready(loop->loop, (size_t)lane);
+        hand_out(aTHX_ loop);
+        XSRETURN(0);
+    }
+
+void
+_turn(self)
+    SV *self
+  PPCODE:
+    {
+        loop_handle *loop       = loop_of(aTHX_ self);
+        loop->turn_is_announced = false;
+        if (loop->turn_is_due && loop->loop) {
+            loop->turn_is_due = false;
+            pinyon_turn(loop->loop);
+        }
+        hand_out(aTHX_ loop);
+        XSRETURN(0);
+    }
+
+void
+_expire(self)
+    SV *self
+  PPCODE:
+    {
+        loop_handle *loop = loop_of(aTHX_ self);
+        if (loop->loop)
+            pinyon_expire(loop->loop);
+        hand_out(aTHX_ loop);
+        XSRETURN(0);
+    }
+
+void
+_close(self)
+    SV *self
+  PPCODE:
+    {
+        loop_handle *loop = loop_of(aTHX_ self);
+        if (loop->loop)
+            pinyon_loop_close(loop->loop);
+        hand_out(aTHX_ loop);
+        XSRETURN(0);
+    }
+
+MODULE = Pinyon    PACKAGE = Pinyon::Loop::Cache
+
+void
+get(self, ...)
+    SV *self
+  ALIAS:
+    gets         = METHOD_GETS
+    gat          = METHOD_GAT
+    gats         = METHOD_GATS
+    get_with_ttl = METHOD_GET_WITH_TTL
+    set          = METHOD_SET
+    add          = METHOD_ADD
+    replace      = METHOD_REPLACE
+    append       = METHOD_APPEND
+    prepend      = METHOD_PREPEND
+    cas          = METHOD_CAS
+    delete       = METHOD_DELETE
+    remove       = METHOD_DELETE
+    touch        = METHOD_TOUCH
+    incr         = METHOD_INCR
+    decr         = METHOD_DECR
+    meta         = METHOD_META
+  PPCODE:
+    {
+        operation *begun;
+        GIVEN(given, count)
+
+        if (!ends_with_callback(aTHX_ given, count)) {
+            promise_call(aTHX_ ax, items, (unsigned)ix);
+            return;
+        }
+        begun = begin_call(aTHX_ self, (unsigned)ix, given, count - 2, given[count - 1]);
+        ST(0) = GIMME_V == G_VOID ? &PL_sv_undef : sv_2mortal(operation_object(aTHX_ begun));
+        carry_out_begun(aTHX_ begun->loop);
+        XSRETURN(GIMME_V == G_VOID ? 0 : 1);
+    }
+
+SV *
+_begin(self, number, callback, ...)
+    SV *self
+    unsigned number
+    SV *callback
+  CODE:
+    {
+        SV        *given[MOST_ARGUMENTS];
+        SSize_t    index;
+        operation *begun;
+        for (index = 0; index < items - 3 && index < MOST_ARGUMENTS; index++)
+            given[index] = ST(index + 3);
+        begun  = begin_call(aTHX_ self, number, given, items - 3, callback);
+        RETVAL = operation_object(aTHX_ begun);
+        carry_out_begun(aTHX_ begun->loop);
+    }
+  OUTPUT:
+    RETVAL
+
+SV *
+_begin_give_back(self, callback, key, token, stays)
+    SV *self
+    SV *callback
+    SV *key
+    SV *token
+    bool stays
+  CODE:
+    {
+        operation *begun = begin_give_back(aTHX_ self, key, token, stays, callback);
+        RETVAL           = operation_object(aTHX_ begun);
+        carry_out_begun(aTHX_ begun->loop);
+    }
+  OUTPUT:
+    RETVAL
+
+SV *
+_begin_question(self, callback, number, value, delay)
+    SV *self
+    SV *callback
+    int number
+    SV *value
+    SV *delay
+  CODE:
+    {
+        operation *begun = begin_question(aTHX_ self, number, value, delay, callback);
+        RETVAL           = operation_object(aTHX_ begun);
+        carry_out_begun(aTHX_ begun->loop);
+    }
+  OUTPUT:
+    RETVAL
+
+MODULE = Pinyon    PACKAGE = Pinyon::Loop::Making
+
+void
+_step(self, client, callback)
+    SV *self
+    SV *client
+    SV *callback
+  PPCODE:
+    {
+        cache_handle  *cache  = cache_of(aTHX_ client);
+        pinyon_making *making = making_of(aTHX_ self);
+        pinyon_step    step;
+        pinyon_reply   reply;
+        SV            *what = NULL;
+
+        Zero(&step, 1, pinyon_step);
+        Zero(&reply, 1, pinyon_reply);
+        step.size  = sizeof step;
+        reply.size = sizeof reply;
+        if (pinyon_making_step(making, &step, &reply) < 0 && step.kind != PINYON_STEP_OVER)
+            throw_error(aTHX_ reply.error);
+        if (step.kind == PINYON_STEP_OVER) {
+            what = making_over(aTHX_ cache, client, &reply);
+        } else if (step.kind == PINYON_STEP_ASK) {
+            operation *begun = begin_step(aTHX_ client, self, &step.request, callback);
+            what             = operation_object(aTHX_ begun);
+            carry_out_begun(aTHX_ begun->loop);
+        } else {
+            what = newSVnv(step.seconds);
+        }
+        SPAGAIN;
+        SP = PL_stack_base + ax - 1;
+        EXTEND(SP, 2);
+        mPUSHi(step.kind);
+        mPUSHs(what);
+        PUTBACK;
+        return;
+    }
+
+void
+_woken(client, scope)
+    SV *client
+    UV scope
+  PPCODE:
+    {
+        cache_handle *cache = cache_of(aTHX_ client);
+        void         *woken;
+        while (pinyon_next_woken(cache->client, (uint64_t)scope, &woken))
+            XPUSHs(sv_2mortal(newRV_inc((SV *)woken)));
+    }
+
+void
+_leave(self, client)
+    SV *self
+    SV *client
+  PPCODE:
+    {
+        pinyon_making *making = (pinyon_making *)attached(self, &making_table);
+        pinyon_request request;
+        if (!making)
+            XSRETURN(0);
+        Zero(&request, 1, pinyon_request);
+        request.size = sizeof request;
+        if (pinyon_making_leave(making, &request) && cache_of(aTHX_ client)->loop)
+            carry_out_begun(aTHX_ begin_unawaited(aTHX_ client, &request)->loop);
+        XSRETURN(0);
+    }
+
+MODULE = Pinyon    PACKAGE = Pinyon::Operation
+
+void
+cancel(self)
+    SV *self
+  PPCODE:
+    {
+        operation *begun = (operation *)attached(self, &operation_table);
+        if (begun)
+            operation_abandon(aTHX_ begun);
+        XSRETURN(0);
+    }
+
+MODULE = Pinyon    PACKAGE = Pinyon::Coro
+
+void
+_load()
+  PPCODE:
+    coro_load(aTHX);
+    CORO_METHODS(CORO_INSTALL)
+    newXS("Pinyon::Coro::_wait", wait_in_coroutine, __FILE__);
+    XSRETURN(0);
