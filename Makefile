@@ -15,8 +15,11 @@ core_sources := $(shell find proto core -name '*.rs' -o -name '*.lua' -o -name '
 rust_sources := $(core_sources) $(shell find python/native bench/floor -name '*.rs' -o -name 'Cargo.toml')
 capi_sources := $(core_sources) $(shell find capi -name '*.rs' -o -name '*.h' -o -name 'Cargo.toml')
 ruby_sources := $(core_sources) $(shell find ruby/native -name '*.rs' -o -name 'Cargo.toml')
+perl_sources := $(core_sources) $(shell find capi -name '*.rs' -o -name '*.h' -o -name 'Cargo.toml') \
+	$(shell find perl -name '*.pm' -not -path '*/blib/*' -not -path '*/t/*') $(wildcard perl/*.xs perl/*.h) perl/Makefile.PL
+perl_built := perl/blib/arch/auto/Pinyon/Pinyon.so
 
-distributed := $(rust_sources) $(ruby_sources) $(shell find ruby/lib ruby/sig ruby/ext -type f -not -name native.so) \
+distributed := $(rust_sources) $(ruby_sources) $(perl_sources) $(shell find ruby/lib ruby/sig ruby/ext -type f -not -name native.so) \
 	ruby/pinyon.gemspec ruby/README.md CHANGELOG.md $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
 	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT $(wildcard tools/distribution/*.py)
 
@@ -47,10 +50,11 @@ test: setup ## Every test, on servers it starts itself
 	cd bench && ../.venv/bin/python -m pytest -q
 	cd verify && ../.venv/bin/python -m pytest -q
 	cd ruby && rake -q test
+	cd perl && prove -b -j $(TEST_PROCESSES) t
 	.venv/bin/python -m pinyon_bench instructions --check
 
 .PHONY: dist
-dist: target/dist/tools/.ready ## What is uploaded, in dist: source distribution, wheels and gems
+dist: target/dist/tools/.ready ## What is uploaded, in dist: source distribution, wheels, gems, Perl distributions
 	target/dist/tools/bin/python tools/distribution/build.py
 	touch target/dist/.built
 
@@ -125,6 +129,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cd bench/ruby && rubocop
 	perlcritic --quiet --profile bench/perl/.perlcriticrc bench/perl bench/tests/perl
 	find bench/perl bench/tests/perl -name '*.p[lm]' | xargs perltidy -pro=bench/perl/.perltidyrc --assert-tidy
+	cd perl && prove -b xt
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
@@ -146,7 +151,7 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
 .PHONY: setup
-setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so target/release/.bench-c perl/blib/.ready ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's modules
+setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so $(perl_built) target/release/.bench-c ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's library
 
 .venv/.ready: tools/setup $(wildcard tools/*.txt) python/requirements-test.txt bench/requirements.txt
 	tools/setup
@@ -163,8 +168,8 @@ ruby/lib/pinyon/native.so: .venv/.ready $(ruby_sources)
 	cargo build --release --locked -q -p pinyon-ruby
 	cp target/release/libpinyon_ruby.so $@
 
-perl/blib/.ready: .venv/.ready $(capi_sources) $(shell find perl/lib -name '*.pm') $(wildcard perl/*.h perl/*.xs perl/Makefile.PL)
-	cd perl && perl Makefile.PL >/dev/null && $(MAKE) -s
+$(perl_built): .venv/.ready $(perl_sources)
+	cd perl && perl Makefile.PL >/dev/null && $(MAKE) -s >/dev/null
 	touch $@
 
 target/release/.bench-c: .venv/.ready $(capi_sources) $(wildcard bench/c/*)
@@ -181,4 +186,4 @@ target/release/.bench-c: .venv/.ready $(capi_sources) $(wildcard bench/c/*)
 .PHONY: clean
 clean: ## Remove everything that was built
 	rm -rf target dist .venv fuzz/target docs/_build ruby/lib/pinyon/native.so
-	rm -rf perl/blib perl/Makefile perl/Makefile.old perl/MYMETA.* perl/Pinyon.[cob]* perl/pm_to_blib
+	rm -rf perl/blib perl/Makefile perl/MYMETA.* perl/Pinyon.c perl/Pinyon.o perl/Pinyon.bs perl/pm_to_blib

@@ -14,26 +14,26 @@ plan skip_all => 'memcached is not installed' if !have_server('memcached');
 my $cache = cache( namespace => 'caches:' );
 
 subtest 'a value is stored, read and deleted' => sub {
-    is $cache->set( user => 'Ada', 60 ), 1, 'set returns true';
-    is $cache->get('user'), 'Ada', 'get';
-    is $cache->delete('user'), 1,   'delete returns true where there was something';
-    is $cache->delete('user'), q{}, 'and false where there was not';
-    is $cache->remove('user'), q{}, 'remove is another name of it';
-    is scalar $cache->get('user'), undef, 'a miss is undef';
+    is $cache->set( user => 'Ada', 60 ), 1,     'set returns true';
+    is $cache->get('user'),              'Ada', 'get';
+    is $cache->delete('user'),           1,     'delete returns true where there was something';
+    is $cache->delete('user'),           q{},   'and false where there was not';
+    is $cache->remove('user'),           q{},   'remove is another name of it';
+    is scalar $cache->get('user'),       undef, 'a miss is undef';
     is_deeply [ $cache->get('user') ], [], 'and the empty list';
 };
 
 subtest 'storing on a condition' => sub {
-    is $cache->add( once => 1 ), 1,   'add stores what is missing';
-    is $cache->add( once => 2 ), q{}, 'and nothing else';
-    is $cache->replace( once    => 3 ), 1,   'replace stores what is there';
-    is $cache->replace( nothing => 3 ), q{}, 'and nothing else';
-    is $cache->get('once'), 3, 'the last one is there';
-    is $cache->set( word => 'b' ),    1;
-    is $cache->append( word => 'c' ), 1;
-    is $cache->prepend( word => 'a' ), 1;
-    is $cache->get('word'), 'abc', 'append and prepend';
-    is $cache->append( nothing => 'c' ), q{}, 'append to nothing';
+    is $cache->add( once => 1 ),         1,   'add stores what is missing';
+    is $cache->add( once => 2 ),         q{}, 'and nothing else';
+    is $cache->replace( once => 3 ),     1,   'replace stores what is there';
+    is $cache->replace( nothing => 3 ),  q{}, 'and nothing else';
+    is $cache->get('once'),              3,   'the last one is there';
+    is $cache->set( word => 'b' ),       1;
+    is $cache->append( word => 'c' ),    1;
+    is $cache->prepend( word => 'a' ),   1;
+    is $cache->get('word'),              'abc', 'append and prepend';
+    is $cache->append( nothing => 'c' ), q{},   'append to nothing';
 };
 
 subtest 'CAS tokens' => sub {
@@ -50,7 +50,7 @@ subtest 'CAS tokens' => sub {
 subtest 'ttls' => sub {
     $cache->set( fading => 'x', 1000 );
     is $cache->get_with_ttl('fading')->[1], 1000, 'seconds that are left';
-    is $cache->touch( fading => 0 ), 1, 'touch';
+    is $cache->touch( fading => 0 ),        1,    'touch';
     is_deeply $cache->get_with_ttl('fading'), [ 'x', undef ], 'without end';
     is $cache->gat( fading => 500 ), 'x', 'gat';
     cmp_ok $cache->get_with_ttl('fading')->[1], '>', 400;
@@ -72,14 +72,14 @@ subtest 'counters' => sub {
 
 subtest 'many at once' => sub {
     is_deeply [ $cache->set_multi( [ a => 1 ], [ b => 'two', 60 ], [ c => [3] ] ) ], [ 1, 1, 1 ], 'a list in order';
-    is_deeply scalar $cache->add_multi( [ a => 2 ], [ d => 4 ] ), { a => q{}, d => 1 }, 'or a hash by key';
-    is_deeply $cache->get_multi(qw(a b c d missing)), { a => 1, b => 'two', c => [3], d => 4 }, 'hits only';
-    is_deeply $cache->get_multi( [qw(a missing)] ), { a => 1 }, 'an array of keys';
-    is_deeply $cache->get_multi, {}, 'no keys';
+    is_deeply scalar $cache->add_multi( [ a => 2 ], [ d => 4 ] ), { a => q{}, d => 1 },                     'or a hash by key';
+    is_deeply $cache->get_multi(qw(a b c d missing)),             { a => 1, b => 'two', c => [3], d => 4 }, 'hits only';
+    is_deeply $cache->get_multi( [qw(a missing)] ),               { a => 1 },                               'an array of keys';
+    is_deeply $cache->get_multi,                                  {},                                       'no keys';
     my $found = $cache->gets_multi('a');
     is_deeply scalar $cache->cas_multi( [ a => 'cas', $found->{a}[1] ], [ b => 'cas', 1 ] ), { a => 1, b => q{} }, 'cas';
-    is_deeply $cache->gat_multi( 100, qw(a missing) ), { a => 'cas' }, 'gat';
-    is_deeply scalar $cache->touch_multi( [ a => 100 ], [ missing => 5 ] ), { a => 1, missing => q{} }, 'touch';
+    is_deeply $cache->gat_multi( 100, qw(a missing) ),                                       { a => 'cas' },       'gat';
+    is_deeply scalar $cache->touch_multi( [ a => 100 ], [ missing => 5 ] ), { a => 1, missing => q{} },            'touch';
     is_deeply [ $cache->incr_multi( 'd', [ d => 5 ], 'missing' ) ], [ 5, 10, undef ], 'incr';
     is_deeply scalar $cache->delete_multi(qw(a missing)), { a => 1, missing => q{} }, 'delete';
     my %many = map { ( "many$_" => "value $_" ) } 1 .. 1000;
@@ -90,7 +90,10 @@ subtest 'many at once' => sub {
 subtest 'a quiet batch' => sub {
     is $cache->quiet( sub { my ($batch) = @_; $batch->set( "quiet$_" => $_ ) for 1 .. 100; } ), 1, 'all went well';
     is $cache->get('quiet77'), 77;
-    my $error = eval { $cache->quiet( sub { $_[0]->add( quiet1 => 'x' ); $_[0]->delete('missing'); } ); 1 } ? undef : $@;
+    my $error = eval {
+        $cache->quiet( sub { $_[0]->add( quiet1 => 'x' ); $_[0]->delete('missing'); } );
+        1;
+    } ? undef : $@;
     isa_ok $error, 'Pinyon::Error::Batch';
     is_deeply [ map { [ @{$_}{qw(command key)} ] } $error->failures ], [ [ add => 'quiet1' ], [ delete => 'missing' ] ];
     my $batch = $cache->quiet;
@@ -103,12 +106,12 @@ subtest 'a quiet batch' => sub {
 subtest 'metadata, servers and statistics' => sub {
     $cache->set( known => 'value', 100 );
     my $meta = $cache->meta('known');
-    is $meta->{size}, 5;
+    is $meta->{size},           5;
     is $cache->meta('missing'), undef;
     ok $cache->exists('known');
     ok !$cache->exists('missing');
     my $address = memcached()->{address};
-    is_deeply [ $cache->servers ], [$address];
+    is_deeply [ $cache->servers ],             [$address];
     is_deeply [ $cache->servers_of('known') ], [$address];
     like $cache->version->{$address}, qr/^\d+\.\d+/;
     is $cache->stats->{$address}{threads}, 2;
@@ -125,7 +128,7 @@ subtest 'views' => sub {
 
 subtest 'flushing, and the end' => sub {
     my $other = cache( namespace => 'caches:' );
-    is $other->flush_all, 1;
+    is $other->flush_all,    1;
     is $other->get('known'), undef;
     $other->close;
     ok !eval { $other->get('known'); 1 };

@@ -14,7 +14,7 @@ plan skip_all => "$_ is not installed" for grep { !have_server($_) } qw(memcache
 # Every block of Perl on the pages, and every synopsis in POD, runs by itself, and twice, on servers of its own. What a
 # comment says at the end of a line with `say` is printed.
 sub check_runs {
-    my ( $block, $name ) = @_;
+    my ( $block,     $name )  = @_;
     my ( $memcached, $redis ) = ( memcached()->{address}, redis()->{address} );
     my $program = "use 5.016; use strict; use warnings; BEGIN { \$SIG{__WARN__} = sub { die \@_ } }\n$block";
     $program =~ s/127[.]0[.]0[.]1:11211/$memcached/g;
@@ -22,7 +22,8 @@ sub check_runs {
     my $file = File::Temp->new;
     print {$file} $program;
     close $file;
-    my $include = join q{ }, map {"-I$_"} grep { !ref } @INC;
+    my $include = join q{ }, map { "-I$_" } grep { !ref } @INC;
+
     for my $time (qw(once twice)) {
         my $said = `$^X $include @{[ $file->filename ]} 2>&1`;
         is $?, 0, "$name runs $time" or diag $said;

@@ -40,7 +40,9 @@ subtest 'an error says what, where and whether it was sent' => sub {
     is $error->file, __FILE__;
     is $error->line, $line;
     like $error, qr/\A127\.0\.0\.1:1: get: cannot connect: .* at \Q@{[__FILE__]}\E line $line\.\n\z/, 'as a text';
-    my $inside = died_of { $dead->quiet( sub { $_[0]->set( a => 1 ) } ) };
+    my $inside = died_of {
+        $dead->quiet( sub { $_[0]->set( a => 1 ) } )
+    };
     is $inside->file, __FILE__, 'the place is outside of Pinyon';
     my $silent = cache( servers => [ silent_server()->{address} ], timeout => 0.2 );
     $error = died_of { $silent->set( key => 'value' ) };
@@ -51,29 +53,41 @@ subtest 'an error says what, where and whether it was sent' => sub {
 subtest 'a mistake dies before anything is sent' => sub {
     my $cache = cache( namespace => 'shop:' );
     for (
-        [ sub { $cache->get('two words') },  'InvalidKey',      qr/"two words" has a space at position 3/ ],
-        [ sub { $cache->get(q{}) },          'InvalidKey',      qr/is empty/ ],
-        [ sub { $cache->get( 'k' x 300 ) },  'InvalidKey',      qr/250/ ],
-        [ sub { $cache->get(undef) },        'UnsupportedType', qr/a key is a string, not undef/ ],
-        [ sub { $cache->get( [] ) },         'UnsupportedType', qr/a key is a string, not a reference to ARRAY/ ],
-        [ sub { $cache->get },               'Usage',           qr/get takes a key/ ],
-        [ sub { $cache->set('key') },        'Usage',           qr/set takes a key, a value and perhaps a ttl/ ],
-        [ sub { $cache->set( k => 1, ttl => 5 ) }, 'Usage',     qr/set takes a key, a value and perhaps a ttl/ ],
-        [ sub { $cache->set( k => 1, 'soon' ) }, 'Usage',       qr/ttl is a number of seconds, not soon/ ],
-        [ sub { $cache->incr( k => -1 ) },   'Usage',           qr/incr is a whole number/ ],
-        [ sub { $cache->incr( k => 1, start => 1 ) }, 'Usage',  qr/incr has no option "start"/ ],
-        [ sub { $cache->cas( k => 1, 'token' ) }, 'Usage',      qr/a CAS token is a whole number/ ],
-        [ sub { $cache->set_multi( a => 1 ) }, 'Usage',         qr/set_multi takes array references/ ],
-        [ sub { $cache->get_multi( ['a'], 'b' ) }, 'Usage',     qr/get_multi takes keys, or a reference/ ],
-        [ sub { $cache->append( k => [] ) }, 'UnsupportedType', qr/append takes a string/ ],
-        [ sub { $cache->get_or_set('k') },   'Usage',           qr/a reference to a sub/ ],
-        [ sub { $cache->get_or_set( k => sub { }, til => 1 ) }, 'Usage', qr/get_or_set has no option "til"/ ],
-        [ sub { Pinyon::Cache->new( time_out => 1 ) }, 'Usage', qr/no setting "time_out"; did you mean "timeout"/ ],
-        [ sub { Pinyon::Cache->new('localhost') }, 'Usage',     qr/takes names and values/ ],
+        [ sub { $cache->get('two words') },           'InvalidKey',      qr/"two words" has a space at position 3/ ],
+        [ sub { $cache->get(q{}) },                   'InvalidKey',      qr/is empty/ ],
+        [ sub { $cache->get( 'k' x 300 ) },           'InvalidKey',      qr/250/ ],
+        [ sub { $cache->get(undef) },                 'UnsupportedType', qr/a key is a string, not undef/ ],
+        [ sub { $cache->get( [] ) },                  'UnsupportedType', qr/a key is a string, not a reference to ARRAY/ ],
+        [ sub { $cache->get },                        'Usage',           qr/get takes a key/ ],
+        [ sub { $cache->set('key') },                 'Usage',           qr/set takes a key, a value and perhaps a ttl/ ],
+        [ sub { $cache->set( k => 1, ttl => 5 ) },    'Usage',           qr/set takes a key, a value and perhaps a ttl/ ],
+        [ sub { $cache->set( k => 1, 'soon' ) },      'Usage',           qr/ttl is a number of seconds, not soon/ ],
+        [ sub { $cache->incr( k => -1 ) },            'Usage',           qr/incr is a whole number/ ],
+        [ sub { $cache->incr( k => 1, start => 1 ) }, 'Usage',           qr/incr has no option "start"/ ],
+        [ sub { $cache->cas( k => 1, 'token' ) },     'Usage',           qr/a CAS token is a whole number/ ],
+        [ sub { $cache->set_multi( a => 1 ) },        'Usage',           qr/set_multi takes array references/ ],
+        [ sub { $cache->get_multi( ['a'], 'b' ) },    'Usage',           qr/get_multi takes keys, or a reference/ ],
+        [ sub { $cache->append( k => [] ) },          'UnsupportedType', qr/append takes a string/ ],
+        [ sub { $cache->get_or_set('k') },            'Usage',           qr/a reference to a sub/ ],
+        [
+            sub {
+                $cache->get_or_set( k => sub { }, til => 1 );
+            },
+            'Usage',
+            qr/get_or_set has no option "til"/
+        ],
+        [ sub { Pinyon::Cache->new( time_out => 1 ) },        'Usage', qr/no setting "time_out"; did you mean "timeout"/ ],
+        [ sub { Pinyon::Cache->new('localhost') },            'Usage', qr/takes names and values/ ],
         [ sub { Pinyon::Cache->new( servers => 'a:b:c:d' ) }, 'InvalidServers', qr/./ ],
-        [ sub { Pinyon::Cache->new( timeout => sub { } ) }, 'Usage', qr/timeout is a text or a number/ ],
+        [
+            sub {
+                Pinyon::Cache->new( timeout => sub { } );
+            },
+            'Usage',
+            qr/timeout is a text or a number/
+        ],
         [ sub { Pinyon::Cache->new( on_event => 1 ) }, 'Usage', qr/on_event is a reference to a sub/ ],
-        [ sub { Pinyon::Cache->get('key') }, 'Usage',           qr/this is not a Pinyon::Cache/ ],
+        [ sub { Pinyon::Cache->get('key') },           'Usage', qr/this is not a Pinyon::Cache/ ],
         )
     {
         my ( $code, $kind, $says ) = @{$_};
@@ -86,7 +100,7 @@ subtest 'a mistake dies before anything is sent' => sub {
 
 subtest 'many keys, and a server that is dead' => sub {
     my $cache = cache( servers => [ memcached()->{address}, '127.0.0.1:1' ], failover => 0 );
-    my @keys  = map {"key$_"} 1 .. 50;
+    my @keys  = map { "key$_" } 1 .. 50;
     my ( %failed, $first );
     for my $key (@keys) {
         $first //= $key if ( $cache->servers_of($key) )[0] ne '127.0.0.1:1';
@@ -94,7 +108,7 @@ subtest 'many keys, and a server that is dead' => sub {
     $cache->set( $first => 'there' );
     my $error = died_of { $cache->get_multi(@keys) };
     isa_ok $error, 'Pinyon::Error';
-    is $error->partial->{$first}, 'there', 'the error has what did arrive';
+    is $error->partial->{$first},                                 'there', 'the error has what did arrive';
     is $cache->get_multi( \@keys, failed => \%failed )->{$first}, 'there', 'or the caller takes what there is';
     is_deeply [ keys %failed ], ['127.0.0.1:1'];
     isa_ok $failed{'127.0.0.1:1'}, 'Pinyon::Error';

@@ -9,44 +9,75 @@ use Test::More;
 use Pinyon;
 use Servers qw(cache have_server silent_server);
 
-plan skip_all => 'memcached is not installed'      if !have_server('memcached');
+plan skip_all => 'memcached is not installed'       if !have_server('memcached');
 plan skip_all => 'Test::LeakTrace is not installed' if !eval { require Test::LeakTrace; Test::LeakTrace->import; 1 };
 
 my $cache   = cache();
 my $dead    = cache( servers => ['127.0.0.1:1'], connect_timeout => 1 );
 my $counted = 0;
 my $heard   = cache( servers => ['127.0.0.1:1'], on_event => sub { $counted++ } );
-$cache->set( there    => 'value' );
-$cache->set( deep     => { list => [ 1, 2.5, undef, \1, 'größer' ], map => {} } );
-$cache->set( number   => 5 );
-$cache->set( broken   => [1] );
+$cache->set( there  => 'value' );
+$cache->set( deep   => { list => [ 1, 2.5, undef, \1, 'größer' ], map => {} } );
+$cache->set( number => 5 );
+$cache->set( broken => [1] );
 $cache->append( broken => 'x' );
 my $storable = cache( serializer => 'storable' );
 
 my %use = (
-    'get'              => sub { my $value = $cache->get('there') },
-    'a miss'           => sub { my $value = $cache->get('missing'); my @none = $cache->get('missing') },
-    'set'              => sub { $cache->set( there => 'value', 60 ) },
-    'a long value'     => sub { $cache->set( long => 'x' x 100_000 ); my $value = $cache->get('long') },
-    'data'             => sub { my $value = $cache->get('deep'); $cache->set( deep => $value ) },
-    'pairs'            => sub { my $pair = $cache->gets('there'); $pair = $cache->get_with_ttl('there'); $cache->meta('there') },
-    'counters'         => sub { $cache->incr('number'); $cache->incr('missing') },
-    'many'             => sub { my $found = $cache->get_multi(qw(there deep missing)); $cache->gets_multi('there') },
-    'storing many'     => sub { my @done = $cache->set_multi( [ there => 'value' ], [ deep => [1] ] ); $cache->delete_multi('x') },
-    'a batch'          => sub { $cache->quiet( sub { $_[0]->set( there => 'value' ) } ) },
-    'a batch that fails' => sub { eval { $cache->quiet( sub { $_[0]->add( there => 'value' ) } ) } },
-    'a value is made'  => sub { $cache->get_or_set( made => sub {'made'}, ttl => 60 ); $cache->delete('made') },
-    'making dies'      => sub { eval { $cache->get_or_set( never => sub { die "no\n" } ) } },
-    'a lease'          => sub { my $lease = $cache->lease('leased'); $lease->give_back },
-    'servers'          => sub { $cache->version; $cache->stats; $cache->metrics; my @servers = $cache->servers },
-    'a refused key'    => sub { eval { $cache->get('two words') }; eval { $cache->get(undef) } },
-    'a refused value'  => sub { eval { $cache->set( x => [ sub { } ] ) } },
-    'a broken value'   => sub { eval { $cache->get('broken') }; eval { $cache->get_multi(qw(there broken)) } },
-    'a dead server'    => sub { eval { $dead->get('x') }; eval { $dead->get_multi(qw(x y)) }; eval { $dead->version } },
-    'events'           => sub { eval { $heard->get('x') } },
-    'storable'         => sub { $storable->set( s => [ 1, 2 ] ); my $value = $storable->get('s') },
-    'a client'         => sub { cache( namespace => 'other' )->get('x') },
-    'a refused setting' => sub { eval { cache( time_out => 1 ) } },
+    'get'          => sub { my $value = $cache->get('there') },
+    'a miss'       => sub { my $value = $cache->get('missing'); my @none = $cache->get('missing') },
+    'set'          => sub { $cache->set( there => 'value', 60 ) },
+    'a long value' => sub { $cache->set( long => 'x' x 100_000 ); my $value = $cache->get('long') },
+    'data'         => sub { my $value = $cache->get('deep'); $cache->set( deep => $value ) },
+    'pairs'        => sub { my $pair = $cache->gets('there'); $pair = $cache->get_with_ttl('there'); $cache->meta('there') },
+    'counters'     => sub { $cache->incr('number'); $cache->incr('missing') },
+    'many'         => sub { my $found = $cache->get_multi(qw(there deep missing)); $cache->gets_multi('there') },
+    'storing many' => sub { my @done  = $cache->set_multi( [ there => 'value' ], [ deep => [1] ] ); $cache->delete_multi('x') },
+    'a batch'      => sub {
+        $cache->quiet( sub { $_[0]->set( there => 'value' ) } );
+    },
+    'a batch that fails' => sub {
+        eval {
+            $cache->quiet( sub { $_[0]->add( there => 'value' ) } );
+        }
+    },
+    'a value is made' => sub {
+        $cache->get_or_set( made => sub { 'made' }, ttl => 60 );
+        $cache->delete('made');
+    },
+    'making dies' => sub {
+        eval {
+            $cache->get_or_set( never => sub { die "no\n" } );
+        }
+    },
+    'a lease'       => sub { my $lease = $cache->lease('leased'); $lease->give_back },
+    'servers'       => sub { $cache->version; $cache->stats; $cache->metrics; my @servers = $cache->servers },
+    'a refused key' => sub {
+        eval { $cache->get('two words') };
+        eval { $cache->get(undef) }
+    },
+    'a refused value' => sub {
+        eval {
+            $cache->set( x => [ sub { } ] );
+        }
+    },
+    'a broken value' => sub {
+        eval { $cache->get('broken') };
+        eval { $cache->get_multi(qw(there broken)) }
+    },
+    'a dead server' => sub {
+        eval { $dead->get('x') };
+        eval { $dead->get_multi(qw(x y)) };
+        eval { $dead->version }
+    },
+    'events' => sub {
+        eval { $heard->get('x') }
+    },
+    'storable'          => sub { $storable->set( s => [ 1, 2 ] ); my $value = $storable->get('s') },
+    'a client'          => sub { cache( namespace => 'other' )->get('x') },
+    'a refused setting' => sub {
+        eval { cache( time_out => 1 ) }
+    },
     'a handler that dies' => sub {
         local $SIG{ALRM} = sub { die "enough\n" };
         Time::HiRes::ualarm(500);

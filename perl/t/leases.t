@@ -17,7 +17,7 @@ my $cache = cache( namespace => 'leases:' );
 subtest 'a missing value is made once' => sub {
     my $made = 0;
     is_deeply $cache->get_or_set( page => sub { $made++; return { title => 'front' } }, ttl => 60 ), { title => 'front' };
-    is_deeply $cache->get_or_set( page => sub { $made++; return 'another' }, ttl => 60 ), { title => 'front' };
+    is_deeply $cache->get_or_set( page => sub { $made++; return 'another' },            ttl => 60 ), { title => 'front' };
     is $made, 1;
 };
 
@@ -29,21 +29,34 @@ subtest 'other processes wait for it' => sub {
         POSIX::_exit(0);
     }
     sysread $reader, my $begun, 1;
-    is $cache->get_or_set( slow => sub {'from the parent'}, ttl => 60 ), 'from the child';
+    is $cache->get_or_set( slow => sub { 'from the parent' }, ttl => 60 ), 'from the child';
     waitpid $child, 0;
 };
 
 subtest 'what the sub dies of is what the caller gets' => sub {
     my $object = { an => 'object' };
-    ok !eval { $cache->get_or_set( never => sub { die $object } ); 1 };
+    ok !eval {
+        $cache->get_or_set( never => sub { die $object } );
+        1;
+    };
     is $@, $object;
-    is $cache->get_or_set( never => sub {'now'}, wait => 0 ), 'now', 'and the next caller makes it at once';
+    is $cache->get_or_set( never => sub { 'now' }, wait => 0 ), 'now', 'and the next caller makes it at once';
     local $SIG{ALRM} = sub { die "enough\n" };
     ualarm 100_000;
-    ok !eval { $cache->get_or_set( stopped => sub { sleep 60 } ); 1 };
+    ok !eval {
+        $cache->get_or_set( stopped => sub { sleep 60 } );
+        1;
+    };
     is $@, "enough\n";
-    is $cache->get_or_set( stopped => sub {'now'}, wait => 0 ), 'now', 'also where a signal ends it';
-    ok !eval { $cache->get_or_set( code => sub { return sub { } } ); 1 };
+    is $cache->get_or_set( stopped => sub { 'now' }, wait => 0 ), 'now', 'also where a signal ends it';
+    ok !eval {
+        $cache->get_or_set(
+            code => sub {
+                return sub { }
+            }
+        );
+        1;
+    };
     isa_ok $@, 'Pinyon::Error::UnsupportedType';
 };
 
@@ -81,7 +94,10 @@ subtest 'a lease that goes out of scope is given back' => sub {
 
 subtest 'another caller takes too long' => sub {
     my $lease = $cache->lease('held');
-    ok !eval { $cache->get_or_set( held => sub {1}, wait => 0.1 ); 1 };
+    ok !eval {
+        $cache->get_or_set( held => sub { 1 }, wait => 0.1 );
+        1;
+    };
     isa_ok $@, 'Pinyon::Error::LeaseTimeout';
 };
 

@@ -49,7 +49,7 @@ for (@players) {
     my ( $child, $reader ) = @{$_};
     my @wrong = <$reader>;
     waitpid $child, 0;
-    is $?, 0, 'a player ends well';
+    is $?,            0, 'a player ends well';
     is scalar @wrong, 0, 'nothing is wrong' or diag @wrong;
 }
 cmp_ok scalar @scenarios, '>', 20, scalar(@scenarios) . ' scenarios';

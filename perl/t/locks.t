@@ -29,7 +29,7 @@ subtest 'a guard holds a lock until it goes out of scope' => sub {
         ok $lock->is_held;
         cmp_ok $lock->token,     '>', 0;
         cmp_ok $lock->remaining, '>', 0;
-        is $lock->check, $lock, 'check returns the lock';
+        is $lock->check,                  $lock, 'check returns the lock';
         is $other->try_lock('account:1'), undef, 'others do not get it';
         ok $other->is_locked('account:1');
         is_deeply [ $lock->names ], ['account:1'];
@@ -93,10 +93,10 @@ subtest 'waiting for a lock' => sub {
     }
     ok eventually { $other->waiting('busy') == 1 }, 'one waits';
     my ($status) = $other->status('busy');
-    is $status->{name},  'busy';
-    is $status->{token}, $lock->token;
+    is $status->{name},                'busy';
+    is $status->{token},               $lock->token;
     is scalar @{ $status->{waiting} }, 1;
-    is $other->owner('busy'), $status->{holder};
+    is $other->owner('busy'),          $status->{holder};
     $lock->release;
     waitpid $child, 0;
     is $?, 0, 'and gets it';
@@ -203,15 +203,15 @@ SKIP: {
 
 subtest 'mistakes' => sub {
     for (
-        [ sub { $locks->lock(q{}) },     'InvalidName',     qr/./ ],
-        [ sub { $locks->lock(undef) },   'UnsupportedType', qr/the name of a lock is a string, not undef/ ],
-        [ sub { $locks->lock( [] ) },    'Usage',           qr/./ ],
-        [ sub { $locks->lock( 'a', ttl => 0 ) }, 'Usage',   qr/ttl is a number of seconds above 0/ ],
-        [ sub { $locks->lock( 'a', time => 5 ) }, 'Usage',  qr/lock has no option "time"/ ],
-        [ sub { $locks->try_lock( 'a', timeout => 5 ) }, 'Usage', qr/try_lock does not wait/ ],
-        [ sub { $locks->synchronized('a') }, 'Usage',       qr/a reference to a sub/ ],
+        [ sub { $locks->lock(q{}) },                     'InvalidName',     qr/./ ],
+        [ sub { $locks->lock(undef) },                   'UnsupportedType', qr/the name of a lock is a string, not undef/ ],
+        [ sub { $locks->lock( [] ) },                    'Usage',           qr/./ ],
+        [ sub { $locks->lock( 'a', ttl => 0 ) },         'Usage',           qr/ttl is a number of seconds above 0/ ],
+        [ sub { $locks->lock( 'a', time => 5 ) },        'Usage',           qr/lock has no option "time"/ ],
+        [ sub { $locks->try_lock( 'a', timeout => 5 ) }, 'Usage',           qr/try_lock does not wait/ ],
+        [ sub { $locks->synchronized('a') },             'Usage',           qr/a reference to a sub/ ],
         [ sub { Pinyon::Locks->new( 'redis://localhost', time_out => 1 ) }, 'Usage', qr/did you mean "timeout"/ ],
-        [ sub { Pinyon::Locks->new('http://localhost') }, 'Usage', qr/./ ],
+        [ sub { Pinyon::Locks->new('http://localhost') },                   'Usage', qr/./ ],
         )
     {
         my ( $code, $kind, $says ) = @{$_};

@@ -41,7 +41,9 @@ subtest 'a fork needs nothing' => sub {
 subtest 'a batch belongs to its process' => sub {
     my $batch = $cache->quiet;
     $batch->set( key1 => 'changed' );
-    my $said = in_child { eval { $batch->finish; 1 } ? 'finished' : ref $@ };
+    my $said = in_child {
+        eval { $batch->finish; 1 } ? 'finished' : ref $@
+    };
     like $said, qr/^Pinyon::Error/, 'a child does not finish it';
     $batch->finish;
     is $cache->get('key1'), 'changed';
@@ -57,7 +59,11 @@ SKIP: {
         } 1 .. 4;
         is_deeply \@ended, [ 0, 0, 0, 0 ];
         is wrong_of($cache), 0;
-        my $said = threads->create( sub { eval { $batch->set( a => 1 ); 1 } ? 'set' : 'refused' } )->join;
+        my $said = threads->create(
+            sub {
+                eval { $batch->set( a => 1 ); 1 } ? 'set' : 'refused';
+            }
+        )->join;
         is $said, 'refused', 'a batch is not cloned';
         $batch->finish;
         my $made = threads->create( sub { cache()->get('missing'); return 'ended' } )->join;

@@ -19,7 +19,10 @@ subtest 'a handler that dies ends the wait' => sub {
     local $SIG{ALRM} = sub { die "enough\n" };
     local $@ = 'untouched';
     alarm 1;
-    my $died = do { local $@; eval { $cache->get('key'); 1 } ? undef : $@ };
+    my $died = do {
+        local $@;
+        eval { $cache->get('key'); 1 } ? undef : $@;
+    };
     is $died, "enough\n", 'with its own error';
     is $@, 'untouched';
     my $thrown = { an => 'object' };
@@ -28,8 +31,12 @@ subtest 'a handler that dies ends the wait' => sub {
         sub { $cache->get_multi(qw(a b)) },
         sub { $cache->set_multi( [ a => 1 ] ) },
         sub { $cache->version },
-        sub { $cache->get_or_set( page => sub {1} ) },
-        sub { $cache->quiet( sub { $_[0]->set( a => 1 ) } ) },
+        sub {
+            $cache->get_or_set( page => sub { 1 } );
+        },
+        sub {
+            $cache->quiet( sub { $_[0]->set( a => 1 ) } );
+        },
         )
     {
         ualarm 200_000;
@@ -51,7 +58,7 @@ subtest 'a handler that returns leaves the wait as it was' => sub {
 
 subtest 'a handler may use the same client' => sub {
     my $cache = cache();
-    my @keys  = map {"nested$_"} 1 .. 20;
+    my @keys  = map { "nested$_" } 1 .. 20;
     $cache->set_multi( map { [ $_ => "value of $_" ] } @keys );
     my ( $nested, $wrong ) = ( 0, 0 );
     local $SIG{ALRM} = sub {
@@ -64,7 +71,7 @@ subtest 'a handler may use the same client' => sub {
     for ( 1 .. 20_000 ) {
         my $key = $keys[ rand @keys ];
         $wrong++ if $cache->get($key) ne "value of $key";
-        last if $nested > 300;
+        last     if $nested > 300;
     }
     local $SIG{ALRM} = 'IGNORE';
     ualarm 0;
@@ -74,7 +81,7 @@ subtest 'a handler may use the same client' => sub {
 
 subtest 'random interruptions' => sub {
     my $cache = cache();
-    my @keys  = map {"random$_"} 1 .. 50;
+    my @keys  = map { "random$_" } 1 .. 50;
     $cache->set_multi( map { [ $_ => "value of $_" ] } @keys );
     my ( $interrupted, $wrong, $other ) = ( 0, 0, 0 );
     local $SIG{ALRM} = sub { die "interrupted\n" };

@@ -9,7 +9,7 @@ use Test::More;
 
 use Pinyon;
 use Servers qw(cache have_server root vectors);
-use Typed qw(from_typed);
+use Typed   qw(from_typed);
 
 plan skip_all => 'memcached is not installed' if !have_server('memcached');
 
@@ -57,10 +57,10 @@ subtest 'what has no counterpart is refused' => sub {
     my $cycle = [];
     push @{$cycle}, $cycle;
     for (
-        [ sub {1},                   qr/a reference to CODE cannot be stored/ ],
+        [ sub { 1 },                  qr/a reference to CODE cannot be stored/ ],
         [ bless( {}, 'Some::Class' ), qr/an object of the class Some::Class cannot be stored.*serializer => 'storable'/ ],
-        [ { deep => [ \*STDOUT ] },  qr/a reference to GLOB cannot be stored/ ],
-        [ $cycle,                    qr/nested more than 200 levels/ ],
+        [ { deep => [ \*STDOUT ] },   qr/a reference to GLOB cannot be stored/ ],
+        [ $cycle,                     qr/nested more than 200 levels/ ],
         )
     {
         my ( $value, $says ) = @{$_};
@@ -69,7 +69,10 @@ subtest 'what has no counterpart is refused' => sub {
         like $@, $says;
     }
     @{$cycle} = ();
-    ok !eval { $cache->set( refused => [ [ sub {1} ] ] ); 1 }, 'in the middle of a value';
+    ok !eval {
+        $cache->set( refused => [ [ sub { 1 } ] ] );
+        1;
+    }, 'in the middle of a value';
     is $cache->set( after => [1] ), 1, 'and the next value is stored';
 };
 
@@ -81,7 +84,10 @@ subtest 'serializers' => sub {
     like stored('object'), qr/^2048 /, 'has a flag of its own';
     ok !eval { cache()->get('object'); 1 }, 'which others do not read';
     isa_ok $@, 'Pinyon::Error::UnknownFlags';
-    ok !eval { $storable->set( code => [ sub {1} ] ); 1 };
+    ok !eval {
+        $storable->set( code => [ sub { 1 } ] );
+        1;
+    };
     isa_ok $@, 'Pinyon::Error::Unpicklable';
 
     my $json = cache( serializer => 'json' );

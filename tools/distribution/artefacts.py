@@ -11,7 +11,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 DIST = REPOSITORY / "dist"
 WHEELS = sorted(DIST.glob("*.whl"))
-SDISTS = sorted(DIST.glob("*.tar.gz"))
+SDISTS = sorted(DIST.glob("pinyon-*.tar.gz"))
 LICENCES = {name: (REPOSITORY / name).read_bytes() for name in ("LICENSE-APACHE", "LICENSE-MIT")}
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds what is uploaded to an index: a source distribution, a wheel for each CPython on PATH, and the gems.
+"""Builds what is uploaded to an index: a source distribution, a wheel for each CPython on PATH, the gems, and
+the Perl distributions.
 
     tools/distribution/build.py
 
@@ -17,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commands import DIST, REPOSITORY, TOOLS, build_environment, run, separate_debug_information
+from cpan import build_perl
 from gems import build_gems
 from interpreters import find_interpreters
 from rubies import find_rubies, make_folder
@@ -45,6 +47,7 @@ def main() -> None:
         for wheel in sorted(built.glob("*.whl")):
             pack_without_debug_information(wheel, Path(scratch), environment)
         build_gems(rubies, Path(scratch), environment)
+        build_perl(Path(scratch), environment)
     run(TOOLS / "maturin", "sdist", "--out", DIST, environment=environment, folder=PYTHON)
     for file in sorted(path for path in DIST.rglob("*") if path.is_file()):
         print(f"{file.stat().st_size:>12,} bytes  {os.path.relpath(file)}")

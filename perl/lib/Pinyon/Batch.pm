@@ -37,14 +37,14 @@ sub send {    ## no critic (ProhibitBuiltinHomonyms)
 }
 
 sub finish {
-    my ($self) = @_;
+    my ($self)   = @_;
     my $failed   = $self->_finish;
     my $commands = $self->{commands};
     my $first    = $self->{finished} // 0;
     $self->{finished} = $first + @{$commands};
     $self->{commands} = [];
     $self->{client}->_tell if $self->{client}{on_event};
-    return 1 if !@{$failed};
+    return 1               if !@{$failed};
 
     my @failures;
     for my $failure ( @{$failed} ) {

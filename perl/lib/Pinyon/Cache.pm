@@ -8,10 +8,10 @@ our $VERSION = '0.1.0';
 
 use Scalar::Util qw(blessed reftype);
 
-use Pinyon ();
-use Pinyon::Batch ();
-use Pinyon::Lease ();
-use Pinyon::Making ();
+use Pinyon           ();
+use Pinyon::Batch    ();
+use Pinyon::Lease    ();
+use Pinyon::Making   ();
 use Pinyon::Settings ();
 
 # As in handle.h.
@@ -52,7 +52,7 @@ sub _form {
         );
     }
     $settings->{serializer} = $serializer if $serializer eq 'json';
-    require Storable if $serializer eq 'storable';
+    require Storable                      if $serializer eq 'storable';
     return $FORM{$serializer};
 }
 

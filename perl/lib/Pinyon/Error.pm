@@ -8,7 +8,7 @@ our $VERSION = '0.1.0';
 
 use overload
     q{""}    => sub { $_[0]->message . ' at ' . $_[0]->file . ' line ' . $_[0]->line . ".\n" },
-    bool     => sub {1},
+    bool     => sub { 1 },
     fallback => 1;
 
 # Each class and those above it: the tree of errors that every language has.
@@ -49,10 +49,16 @@ for my $name ( keys %above ) {
 
 sub new {
     my ( $class, %fields ) = @_;
-    my ( $kind ) = $class =~ /^Pinyon::Error::(\w+)$/;
+    my ($kind) = $class =~ /^Pinyon::Error::(\w+)$/;
     my ( $file, $line ) = _users_place();
     return bless {
-        kind => $kind // 'Error', message => 'died', sent => 'no', server => undef, command => undef, file => $file, line => $line,
+        kind    => $kind // 'Error',
+        message => 'died',
+        sent    => 'no',
+        server  => undef,
+        command => undef,
+        file    => $file,
+        line    => $line,
         %fields,
     }, $class;
 }
@@ -81,7 +87,7 @@ sub line      { return $_[0]{line} }
 sub partial   { return $_[0]{partial} }
 sub is_outage { return $_[0]{is_outage} ? 1 : 0 }
 sub failures  { return @{ $_[0]{failures} || [] } }
-sub cycle     { return @{ $_[0]{cycle} || [] } }
+sub cycle     { return @{ $_[0]{cycle}    || [] } }
 
 1;
 

@@ -7,16 +7,23 @@ use warnings;
 our $VERSION = '0.1.0';
 
 sub new {
-    my ( $class, $client, $key, $found ) = @_;
-    my ( $state, $token, $stays, @value ) = @{$found};
+    my ( $class, $client, $key,   $found ) = @_;
+    my ( $state, $token,  $stays, @value ) = @{$found};
     return bless {
-        client => $client, key => $key, state => $state, token => $token, stays => $stays, has_value => scalar @value,
-        value  => $value[0], is_open => $state eq 'won' && defined $token, process => $$,
+        client    => $client,
+        key       => $key,
+        state     => $state,
+        token     => $token,
+        stays     => $stays,
+        has_value => scalar @value,
+        value     => $value[0],
+        is_open   => $state eq 'won' && defined $token,
+        process   => $$,
     }, $class;
 }
 
 sub key        { return $_[0]{key} }
-sub state      { return $_[0]{state} }    ## no critic (ProhibitBuiltinHomonyms)
+sub state      { return $_[0]{state} }                 ## no critic (ProhibitBuiltinHomonyms)
 sub value      { return $_[0]{value} }
 sub has_value  { return $_[0]{has_value} ? 1 : q{} }
 sub is_hit     { return $_[0]{state} eq 'hit' }

@@ -16,8 +16,12 @@ use constant { RELEASE => 1, EXTEND => 2, PARK => 3, NOTIFY => 4, IS_FORKED => 5
 sub _new {
     my ( $class, $locks, $names ) = @_;
     return bless {
-        locks => $locks, names => [ ref $names eq 'ARRAY' ? @{$names} : $names ], is_held => 0, is_released => 0,
-        process => $$, callbacks => [],
+        locks       => $locks,
+        names       => [ ref $names eq 'ARRAY' ? @{$names} : $names ],
+        is_held     => 0,
+        is_released => 0,
+        process     => $$,
+        callbacks   => [],
     }, $class;
 }
 
@@ -55,7 +59,7 @@ sub release {
     $locks->_take_notes;
     my $was_held = $self->_wish( $locks, RELEASE, undef );
     $self->{is_released} = $was_held ? 1 : $self->{is_released};
-    $self->{is_held} = 0;
+    $self->{is_held}     = 0;
     return $was_held ? 1 : q{};
 }
 

@@ -8,8 +8,8 @@ our $VERSION = '0.1.0';
 
 use Scalar::Util qw(reftype);
 
-use Pinyon ();
-use Pinyon::Lock ();
+use Pinyon           ();
+use Pinyon::Lock     ();
 use Pinyon::Settings ();
 
 sub new {

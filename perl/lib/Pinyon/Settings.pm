@@ -21,10 +21,10 @@ sub flat {
     for my $name ( sort keys %settings ) {
         my $value = $settings{$name};
         if ( ref $value eq 'HASH' ) {
-            push @names, $name;
+            push @names,  $name;
             push @values, 1;
             my ( $inner_names, $inner_values ) = flat( %{$value} );
-            push @names, map {"$name.$_"} @{$inner_names};
+            push @names,  map { "$name.$_" } @{$inner_names};
             push @values, @{$inner_values};
         }
         elsif ( ref $value eq 'ARRAY' ) {
@@ -32,7 +32,7 @@ sub flat {
             push @values, @{$value};
         }
         elsif ( ref $value && !_is_text($value) ) {
-            Pinyon::Error::Usage->throw("$name is a text or a number, not a reference to " . ref $value );
+            Pinyon::Error::Usage->throw( "$name is a text or a number, not a reference to " . ref $value );
         }
         else {
             push @names,  $name;

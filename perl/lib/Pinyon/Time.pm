@@ -11,7 +11,7 @@ package Pinyon::Instant;
 use overload
     q{""}    => sub { $_[0]->iso8601 },
     '0+'     => sub { $_[0][0] + $_[0][1] / 1e9 },
-    bool     => sub {1},
+    bool     => sub { 1 },
     fallback => 1;
 
 sub new {
@@ -33,7 +33,7 @@ package Pinyon::DateTime;
 
 use overload
     q{""}    => sub { $_[0]->iso8601 },
-    bool     => sub {1},
+    bool     => sub { 1 },
     fallback => 1;
 
 sub new {

@@ -27,7 +27,8 @@ sub decoded {
     my ( $encoding, $bytes ) = @_;
     require Encode;
     my $known = Encode::find_encoding($encoding)
-        or Pinyon::Error::UndecodableValue->throw("the stored value has a text in the encoding $encoding, which Perl does not know");
+        or Pinyon::Error::UndecodableValue->throw(
+        "the stored value has a text in the encoding $encoding, which Perl does not know");
     my $text = eval { $known->decode( $bytes, Encode::FB_CROAK() ) };
     defined $text
         or Pinyon::Error::UndecodableValue->throw("the stored value has a text that is not in its encoding, $encoding");
@@ -40,7 +41,7 @@ sub date_time { return Pinyon::DateTime->new(@_) }
 # An object in parts, or nothing if it is no plain data.
 sub described {
     my ($object) = @_;
-    return [ 'instant',   $object->epoch, $object->nanosecond ] if $object->isa('Pinyon::Instant');
+    return [ 'instant', $object->epoch, $object->nanosecond ] if $object->isa('Pinyon::Instant');
     return [ 'date_time', @{$object} ] if $object->isa('Pinyon::DateTime');
     if ( $object->isa('Math::BigInt') && $object->is_int ) {
         my $hex = substr $object->copy->babs->as_hex, 2;

@@ -10,12 +10,12 @@ use warnings;
 use threads;
 use threads::shared;
 
-use Exporter qw(import);
-use JSON::PP ();
+use Exporter      qw(import);
+use JSON::PP      ();
 use Thread::Queue ();
-use Time::HiRes qw(sleep time);
+use Time::HiRes   qw(sleep time);
 
-use Pinyon ();
+use Pinyon  ();
 use Servers qw(root);
 
 our @EXPORT_OK = qw(scenarios played);
@@ -35,7 +35,7 @@ sub scenarios {
 sub played {
     my ( $url, $namespace, $settings, $scenario ) = @_;
     my %tokens : shared;
-    my $self = bless { namespace => $namespace, tokens => \%tokens, clients => {}, callers => {}, begun => {} }, __PACKAGE__;
+    my $self  = bless { namespace => $namespace, tokens => \%tokens, clients => {}, callers => {}, begun => {} }, __PACKAGE__;
     my @steps = ( @{ $scenario->{steps} }, { by => 'A', call => ['left_behind'], returns => [], eventually => 1 } );
     my %settings = ( %{$settings}, %{ $scenario->{client} || {} } );
     for ( map { $_->{by} // () } @steps ) {
@@ -138,12 +138,13 @@ sub _used {
     my ( $caller, $name, @arguments ) = @_;
     my $locks = $caller->{locks};
     return _acquired( $caller, $name eq 'acquire' ? 'lock' : 'try_lock', @arguments ) if $name =~ /\A(?:acquire|try_lock)\z/;
-    return $locks->is_locked( \@arguments ) if $name eq 'is_locked';
-    return $locks->waiting( \@arguments )   if $name eq 'waiting';
-    return $locks->execute( map {s/\{namespace\}/{$caller->{namespace}}/r} @arguments ) if $name eq 'execute';
+    return $locks->is_locked( \@arguments )                                           if $name eq 'is_locked';
+    return $locks->waiting( \@arguments )                                             if $name eq 'waiting';
+    return $locks->execute( map { s/\{namespace\}/{$caller->{namespace}}/r } @arguments )           if $name eq 'execute';
     return [ grep { !/:#[fp]\z|:#x:/ } @{ $locks->execute( 'KEYS', "{$caller->{namespace}}:*" ) } ] if $name eq 'left_behind';
     if ( $name eq 'force_release' ) {
-        return $locks->force_release( $arguments[0], token => defined $arguments[1] ? $caller->{tokens}{ $arguments[1] } : undef );
+        return $locks->force_release( $arguments[0],
+            token => defined $arguments[1] ? $caller->{tokens}{ $arguments[1] } : undef );
     }
     my ( $which, @others ) = @arguments;
     return $caller->{tokens}{$which} > $caller->{tokens}{ $others[0] } if $name eq 'is_later';

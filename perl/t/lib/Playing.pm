@@ -7,17 +7,17 @@ use 5.016;
 use strict;
 use warnings;
 
-use Exporter qw(import);
-use Fcntl qw(:flock);
-use File::Temp ();
+use Exporter         qw(import);
+use Fcntl            qw(:flock);
+use File::Temp       ();
 use IO::Socket::INET ();
-use IPC::Open2 qw(open2);
-use JSON::PP ();
-use POSIX ();
-use Scalar::Util qw(blessed);
-use Time::HiRes qw(sleep time);
+use IPC::Open2       qw(open2);
+use JSON::PP         ();
+use POSIX            ();
+use Scalar::Util     qw(blessed);
+use Time::HiRes      qw(sleep time);
 
-use Pinyon ();
+use Pinyon  ();
 use Servers qw(root server);
 
 our @EXPORT_OK = qw(play_all);
@@ -42,6 +42,7 @@ sub play_all {
     my @scenarios = grep { $way->plays($_) } @{ $json->decode( scalar <$output> ) };
     my $lock      = File::Temp->new;
     my @players;
+
     for my $number ( 0 .. AT_ONCE - 1 ) {
         pipe my $reader, my $writer or die "pipe: $!";
         my $child = fork // die "fork: $!";
@@ -50,7 +51,7 @@ sub play_all {
             my $control = { input => $input, output => $output, lock => $own_lock };
             for ( my $index = $number; $index < @scenarios; $index += AT_ONCE ) {
                 my $scenario = $scenarios[$index];
-                my $wrong = eval { _new( $way, $control, $scenario )->_play; 1 } ? undef : $@;
+                my $wrong    = eval { _new( $way, $control, $scenario )->_play; 1 } ? undef : $@;
                 print {$writer} "$scenario->{name}: $wrong\n" if defined $wrong;
             }
             close $writer;
@@ -80,11 +81,14 @@ sub _real_servers {
     print {$users} "app:@{[PASSWORD]}\n";
     close $users;
     my %servers = (
-        memcached => server(@memcached), 'memcached-login' => server( @memcached, '-Y', $users->filename ),
-        redis     => server(@redis),     'redis-login'     => server(@redis),
+        memcached         => server(@memcached),
+        'memcached-login' => server( @memcached, '-Y', $users->filename ),
+        redis             => server(@redis),
+        'redis-login'     => server(@redis),
     );
     unlink $users->filename;
     my $guarded = IO::Socket::INET->new( PeerAddr => $servers{'redis-login'}{address} ) or die "redis: $!";
+
     for my $command ( "ACL SETUSER app on >@{[PASSWORD]} +\@all ~* &*", "CONFIG SET requirepass @{[PASSWORD]}" ) {
         print {$guarded} "$command\r\n";
         my $answer = <$guarded>;
@@ -97,9 +101,10 @@ sub _new {
     my ( $way, $control, $scenario ) = @_;
     my $self = bless { way => $way, control => $control, scenario => $scenario, address => $scenario->{address} }, __PACKAGE__;
     $self->{is_cache} = $scenario->{protocol} eq 'memcached';
-    my %settings = map { defined $scenario->{client}{$_} ? ( $_ => $scenario->{client}{$_} ) : () } keys %{ $scenario->{client} };
-    $self->{client}
-        = $self->{is_cache}
+    my %settings =
+        map { defined $scenario->{client}{$_} ? ( $_ => $scenario->{client}{$_} ) : () } keys %{ $scenario->{client} };
+    $self->{client} =
+          $self->{is_cache}
         ? $way->cache( servers => [ $self->{address} ], %settings )
         : $way->locks( "redis://$self->{address}", %settings );
     return $self;
@@ -109,10 +114,11 @@ sub _play {
     my ($self) = @_;
     $self->_step($_) for @{ $self->{scenario}{calls} };
     $self->_heal;
-    my @afterwards
-        = $self->{is_cache}
+    my @afterwards =
+        $self->{is_cache}
         ? (
-        { call => [qw(set after right)], returns => 1 }, { call => [qw(get after)], returns => 'right' },
+        { call => [qw(set after right)],               returns => 1 },
+        { call => [qw(get after)],                     returns => 'right' },
         { call => [ 'get_many', [qw(after missing)] ], returns => { after => 'right' } },
         )
         : ( { call => [qw(execute ECHO right)], returns => 'right' }, { call => [ 'try_lock', "after $self->{address}" ] } );
@@ -134,7 +140,9 @@ sub _together {
     my @wrong = $self->{way}->together(
         map {
             my $step = $_;
-            sub { eval { $self->_step($step); 1 } ? undef : "$@" }
+            sub {
+                eval { $self->_step($step); 1 } ? undef : "$@";
+            }
         } @{$steps}
     );
     for (@wrong) {
@@ -144,16 +152,20 @@ sub _together {
 }
 
 sub _call {
-    my ( $self, $step ) = @_;
+    my ( $self, $step )      = @_;
     my ( $name, @arguments ) = @{ $step->{call} };
     my $give_up = time + Servers::GENEROUS;
     while (1) {
         my $begun = time;
         my $value;
-        my $error = eval { $value = $self->{way}->wait_for( sub { $self->_use( $name, @arguments ) } ); 1 } ? undef : $@;
+        my $error = eval {
+            $value = $self->{way}->wait_for( sub { $self->_use( $name, @arguments ) } );
+            1;
+        } ? undef : $@;
         die $error if defined $error && !( blessed $error && $error->isa('Pinyon::Error') );
         my $limit = LATE;
-        $limit += $self->{scenario}{client}{$_} // 0 for $self->{is_cache} ? 'timeout' : qw(timeout command_timeout connect_timeout);
+        $limit += $self->{scenario}{client}{$_} // 0
+            for $self->{is_cache} ? 'timeout' : qw(timeout command_timeout connect_timeout);
         if ($error) {
             $self->_check_values( $error->partial );
             if ( $step->{eventually} && time < $give_up ) {
@@ -178,7 +190,7 @@ sub _use {
     my ( $self, $name, @arguments ) = @_;
     my $client = $self->{client};
     _make_texts( \@arguments );
-    return $self->_use_locks( $name, @arguments ) if !$self->{is_cache};
+    return $self->_use_locks( $name, @arguments )   if !$self->{is_cache};
     return $client->get_multi( @{ $arguments[0] } ) if $name eq 'get_many';
     if ( $name eq 'set_many' ) {
         my $done = $client->set_multi( map { [ $_ => $arguments[0]{$_} ] } sort keys %{ $arguments[0] } );
@@ -186,7 +198,7 @@ sub _use {
     }
     if ( $name eq 'delete_many' ) {
         my $done = $client->delete_multi( @{ $arguments[0] } );
-        return scalar grep {$_} values %{$done};
+        return scalar grep { $_ } values %{$done};
     }
     if ( $name eq 'batch' ) {
         $client->quiet(
@@ -225,8 +237,8 @@ sub _check_error {
         $error = $self->_failure_of( $step, $error );
     }
     _wrong( $step, 'raised ' . ref($error) . ": $error" ) if !grep { $error->isa($_) } @kinds;
-    _wrong( $step, "raised $error" ) if defined $step->{says} && $error->message !~ /$step->{says}/;
-    _wrong( $step, "$error says sent=" . $error->sent ) if defined $step->{sent} && $error->sent ne $step->{sent};
+    _wrong( $step, "raised $error" )                      if defined $step->{says} && $error->message !~ /$step->{says}/;
+    _wrong( $step, "$error says sent=" . $error->sent )   if defined $step->{sent} && $error->sent ne $step->{sent};
     return if $error->isa('Pinyon::Error::Lock') || $error->isa('Pinyon::Error::UndecodableValue');
     if ( ( $error->server // q{} ) ne $self->{address} && index( $error->message, $self->{address} ) < 0 ) {
         _wrong( $step, "$error does not name the server" );
@@ -245,14 +257,14 @@ sub _failure_of {
     _wrong( $step, scalar(@others) + 1 . ' failures' ) if @others;
     my ( $command, $key ) = @{ $step->{call}[1] };
     _wrong( $step, "$error" ) if $failure->{command} ne $command || $failure->{key} ne $key;
-    return $failure->{error} || _wrong( $step, $failure->{reason} );
+    return $failure->{error}                                     || _wrong( $step, $failure->{reason} );
 }
 
 sub _check_values {
     my ( $self, $value ) = @_;
     my @inner = ref $value eq 'HASH' ? values %{$value} : ref $value eq 'ARRAY' ? @{$value} : ();
     for my $each ( $value, @inner ) {
-        next if !defined $each;
+        next                              if !defined $each;
         _wrong( $each, 'was handed out' ) if grep { _same( $each, $_ ) } @{ $self->{scenario}{never} };
     }
     return;
@@ -291,8 +303,8 @@ sub _check_report {
 
 sub _same {
     my ( $value, $expected ) = @_;
-    return !defined $value if !defined $expected;
-    return 0               if !defined $value;
+    return !defined $value       if !defined $expected;
+    return 0                     if !defined $value;
     return !$value == !$expected if JSON::PP::is_bool($expected);
     if ( ref $expected eq 'ARRAY' ) {
         return 0 if ref $value ne 'ARRAY' || @{$value} != @{$expected};
@@ -315,7 +327,9 @@ sub _make_texts {
     return;
 }
 
-sub _shown { return eval { $json->allow_blessed->encode( $_[0] ) } // "$_[0]" }
+sub _shown {
+    return eval { $json->allow_blessed->encode( $_[0] ) } // "$_[0]";
+}
 
 sub _wrong {
     my ( $what, $why ) = @_;

@@ -6,15 +6,15 @@ use 5.016;
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use Exporter qw(import);
-use File::Basename qw(dirname);
-use File::Path ();
-use File::Temp ();
+use Cwd              qw(abs_path);
+use Exporter         qw(import);
+use File::Basename   qw(dirname);
+use File::Path       ();
+use File::Temp       ();
 use IO::Socket::INET ();
 use IO::Socket::UNIX ();
-use POSIX ();
-use Time::HiRes qw(sleep time);
+use POSIX            ();
+use Time::HiRes      qw(sleep time);
 
 our @EXPORT_OK = qw(cache locks memcached redis server eventually in_child vectors root silent_server have_server GENEROUS);
 
@@ -55,19 +55,23 @@ sub locks {
     my $url = delete $settings{url} || 'unix://' . redis()->{address};
     return Pinyon::Locks->new(
         $url,
-        namespace => "t$$", timeout => GENEROUS, command_timeout => GENEROUS, connect_timeout => GENEROUS, %settings
+        namespace       => "t$$",
+        timeout         => GENEROUS,
+        command_timeout => GENEROUS,
+        connect_timeout => GENEROUS,
+        %settings
     );
 }
 
-sub memcached { return $started{memcached} ||= server(qw(memcached -u), scalar getpwuid($>), qw(-s SOCKET -t 2)) }
-sub redis     { return $started{redis}     ||= server( qw(redis-server --port 0 --unixsocket SOCKET --save), q{}, '--dir', 'FOLDER' ) }
+sub memcached { return $started{memcached} ||= server( qw(memcached -u), scalar getpwuid($>), qw(-s SOCKET -t 2) ) }
+sub redis { return $started{redis} ||= server( qw(redis-server --port 0 --unixsocket SOCKET --save), q{}, '--dir', 'FOLDER' ) }
 
 # A server as a process. SOCKET or PORT is where it listens, FOLDER a directory of its own.
 sub server {
     my @command = @_;
     my $folder  = File::Temp::tempdir( 'pinyonXXXXXX', TMPDIR => 1 );
-    my $port    = ( grep { $_ eq 'PORT' } @command ) ? _free_port() : undef;
-    my $address = $port ? "127.0.0.1:$port" : "$folder/socket";
+    my $port    = ( grep { $_ eq 'PORT' } @command ) ? _free_port()      : undef;
+    my $address = $port                              ? "127.0.0.1:$port" : "$folder/socket";
     for (@command) {
         s/\ASOCKET\z/$address/;
         s/\APORT\z/$port/;

@@ -20,7 +20,7 @@ use Pinyon ();
 
     sub plays {
         my ( $self, $scenario ) = @_;
-        return 0 if $scenario->{shared} || ($ENV{ONLY} && $scenario->{protocol} ne $ENV{ONLY});
+        return 0 if $scenario->{shared}     || ( $ENV{ONLY} && $scenario->{protocol} ne $ENV{ONLY} );
         return $Config::Config{useithreads} || !grep { $_->{together} } @{ $scenario->{calls} };
     }
 

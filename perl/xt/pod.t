@@ -1,0 +1,15 @@
+use 5.016;
+use strict;
+use warnings;
+
+use Test::More;
+use Test::Pod 1.52;
+use Test::Pod::Coverage 1.10;
+
+pod_file_ok($_) for ( glob 'lib/Pinyon.pm lib/Pinyon/*.pm' );
+
+# What the documentation does not name although it could be called: what other modules of Pinyon's call.
+pod_coverage_ok( $_, { also_private => [qr/\A(?:CLONE_SKIP|DESTROY|RELEASE|EXTEND|PARK|NOTIFY|IS_FORKED)\z/] } )
+    for qw(Pinyon Pinyon::Cache Pinyon::Locks Pinyon::Lock Pinyon::Batch Pinyon::Lease Pinyon::Error);
+
+done_testing;
