@@ -63,7 +63,7 @@ sub blocking ($address) {
 sub coroutines ($address) {
     require Pinyon::Coro;
     require PinyonBench::Model::Coro;
-    my $client = filled( Pinyon::Coro->new( servers => [$address], timeout => TIMEOUT ) );
+    my $client = filled( Pinyon::Coro::Cache->new( servers => [$address], timeout => TIMEOUT ) );
     for my $many (@COROUTINES) {
         my @keys = @KEYS[ 0 .. $many - 1 ];
         my $few  = $many == 1 ? 50 : 10;

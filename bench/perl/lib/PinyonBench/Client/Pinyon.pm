@@ -6,11 +6,17 @@ use v5.36;
 use Pinyon ();
 use PinyonBench::Calls;
 
-my %CLASSES = ( perl => 'Cache', coro => 'Coro', anyevent => 'AnyEvent', future => 'Future' );
+# The module to load for each model, and its class of caches.
+my %CLASSES = (
+    perl     => [qw(Pinyon::Cache Pinyon::Cache)],
+    coro     => [qw(Pinyon::Coro Pinyon::Coro::Cache)],
+    anyevent => [qw(Pinyon::AnyEvent Pinyon::AnyEvent::Cache)],
+    future   => [qw(Pinyon::Future Pinyon::Future::Cache)],
+);
 
 sub new ( $class, $model ) {
-    my $library = 'Pinyon::' . $CLASSES{$model->name};
-    require( $library =~ s{::}{/}gr . '.pm' );
+    my ( $module, $library ) = @{$CLASSES{$model->name}};
+    require( $module =~ s{::}{/}gr . '.pm' );
     return bless {model => $model, library => $library}, $class;
 }
 

@@ -8,11 +8,12 @@ use Pinyon ();
 # Seconds for which a worker waits for its lock.
 use constant TIMEOUT => 60;
 
-my %CLASSES = ( perl => 'Locks', coro => 'Coro::Locks' );
+# The module to load for each model, and its class of locks.
+my %CLASSES = ( perl => [qw(Pinyon::Locks Pinyon::Locks)], coro => [qw(Pinyon::Coro Pinyon::Coro::Locks)] );
 
 sub new ( $class, $model ) {
-    my $library = 'Pinyon::' . ( $CLASSES{$model->name} // die 'no locks in ' . $model->name . "\n" );
-    require( $library =~ s{::}{/}gr . '.pm' );
+    my ( $module, $library ) = @{$CLASSES{$model->name} // die 'no locks in ' . $model->name . "\n"};
+    require( $module =~ s{::}{/}gr . '.pm' );
     return bless {model => $model, library => $library}, $class;
 }
 
