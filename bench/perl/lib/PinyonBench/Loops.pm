@@ -8,7 +8,7 @@ use PinyonBench::CacheModel;
 use PinyonBench::Clock qw(now);
 use PinyonBench::WrongResult;
 
-our @EXPORT_OK = qw(do_each do_one compare);
+our @EXPORT_OK = qw(do_each compare);
 
 # Takes items from a list until it is empty.
 sub do_each ( $calls, $operation, $items, $seconds = undef ) {
@@ -29,19 +29,14 @@ sub do_each ( $calls, $operation, $items, $seconds = undef ) {
 }
 
 sub _clock_each ( $calls, $operation, $items, $seconds ) {
+    my ( $client, $code ) = ( $calls->{client}, $calls->required($operation) );
     while ( my $item = shift @$items ) {
         my $start = now();
-        do_one( $calls, $operation, $item );
+        my $reply = $operation eq 'set' ? $client->$code( $item->[0], $item->[1] ) : $client->$code( $item->[0] );
         push @$seconds, now() - $start;
+        compare( $operation, $item, $reply );
     }
     return;
-}
-
-# Makes one call.
-sub do_one ( $calls, $operation, $item ) {
-    my ( $client, $code ) = @$calls{'client', $operation};
-    my $reply = $operation eq 'set' ? $client->$code( $item->[0], $item->[1] ) : $client->$code( $item->[0] );
-    return compare( $operation, $item, $reply );
 }
 
 # Dies unless a reply is the one that an item's operation must have.

@@ -8,7 +8,8 @@ use Coro;
 use Coro::AnyEvent ();
 use Coro::Semaphore;
 use EV                 ();
-use PinyonBench::Loops qw(do_each do_one);
+use PinyonBench::Clock qw(now);
+use PinyonBench::Loops qw(compare do_each);
 
 sub name ($) {
     return 'coro';
@@ -30,16 +31,21 @@ sub in_loops ( $class, $calls, $operation, $parts, $seconds = undef ) {
 }
 
 # The program of seed 003: a coroutine for each item, all started at once, and a semaphore that lets so many work at a time.
-sub behind_semaphore ( $class, $calls, $operation, $items, $concurrency, $seconds = undef ) {
+sub behind_semaphore ( $, $calls, $operation, $items, $concurrency, $seconds = undef ) {
     my $semaphore = Coro::Semaphore->new($concurrency);
-    my $one       = $seconds ? \&do_each : \&do_one;
+    my ( $client, $code, $stores ) = ( $calls->{client}, $calls->required($operation), $operation eq 'set' );
     my $error;
     my @started = map {
         my $item = $_;
         async {
             $semaphore->down;
-            my $done = eval { $one->( $calls, $operation, $seconds ? ( [$item], $seconds ) : $item ); 1 };
-            $error //= $@ if !$done;
+            my $start = $seconds && now();
+            my $reply = eval { $client->$code( $stores ? @$item : $item->[0] ) };
+            push @$seconds, now() - $start if $seconds;
+            if ( $stores ? !$reply : !defined $reply || !defined $item->[1] || $reply ne $item->[1] ) {
+                my $right = !$@ && eval { compare( $operation, $item, $reply ) };
+                $error //= $@ if !$right;
+            }
             $semaphore->up;
         }
     } @$items;
