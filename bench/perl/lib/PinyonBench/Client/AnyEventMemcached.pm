@@ -20,6 +20,11 @@ sub configuration ($) {
 
 sub connect ( $, $servers, $, $ ) {
     my $client = AnyEvent::Memcached->new( servers => $servers );
+
+    # Over a slow link a set that comes before the connection is answered with nothing.
+    my $connected = AnyEvent->condvar;
+    $client->incr( absent => 1, cb => sub { $connected->send } );
+    $connected->recv;
     return PinyonBench::Calls->of( $client, {get => 'get', set => 'set'}, close => sub { $client->destroy } );
 }
 
