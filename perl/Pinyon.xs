@@ -595,15 +595,8 @@ _force_release(self, names, token)
   CODE:
     {
         pinyon_wish wish;
-        uint64_t    number;
-        begin_wish(&wish, PINYON_FORCE_RELEASE);
-        wish_names(aTHX_ & wish, names);
-        if (SvOK(token)) {
-            wish.with |= PINYON_WITH_TOKEN;
-            wish.token = count_of(aTHX_ token, "token");
-        }
-        run_plain_wish(aTHX_ locks_of(aTHX_ self), &wish, &number);
-        RETVAL = newSVuv((UV)number);
+        forced_wish(aTHX_ & wish, names, token);
+        RETVAL = newSVuv((UV)run_plain_wish(aTHX_ locks_of(aTHX_ self), &wish));
     }
   OUTPUT:
     RETVAL
@@ -684,19 +677,9 @@ _wish(self, locks, kind, number)
     SV *number
   CODE:
     {
-        pinyon_wish   wish;
-        pinyon_status status;
-        uint64_t      count = 0;
-        begin_wish(&wish, (pinyon_wish_kind)kind);
-        wish.lock = lock_of(aTHX_ self);
-        if (kind == PINYON_EXTEND)
-            wish.ttl = above_zero(aTHX_ number, "ttl");
-        else if (kind == PINYON_PARK)
-            wish.wait = seconds_of(aTHX_ number, 0, "timeout");
-        else if (kind == PINYON_NOTIFY)
-            wish.most = (uint32_t)SvUV(number);
-        status = run_plain_wish(aTHX_ locks_of(aTHX_ locks), &wish, &count);
-        RETVAL = newSViv(kind == PINYON_NOTIFY || kind == PINYON_PARK ? (IV)count : status == PINYON_DONE);
+        pinyon_wish wish;
+        holders_wish(aTHX_ & wish, self, kind, number);
+        RETVAL = newSViv(run_plain_wish(aTHX_ locks_of(aTHX_ locks), &wish));
     }
   OUTPUT:
     RETVAL

@@ -116,41 +116,81 @@ static void run_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, pinyon_
     throw_error(aTHX_ error);
 }
 
-/* A wish whose answer is a status and perhaps a number. That of PARK is whether it was notified. */
-static pinyon_status run_plain_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, uint64_t *number)
+static void lock_wish(pTHX_ pinyon_wish *wish, SV *names, HV *options, bool at_once)
 {
-    pinyon_reply  reply;
-    pinyon_status status;
-    run_wish(aTHX_ locks, wish, &reply);
-    status = reply.status;
-    if (number)
-        *number = wish->kind == PINYON_PARK ? (reply.marks & PINYON_WAS_NOTIFIED) != 0 : reply.number;
-    pinyon_reply_clear(&reply);
-    return status;
+    begin_wish(wish, PINYON_LOCK);
+    wish_names(aTHX_ wish, names);
+    wish_options(aTHX_ wish, options);
+    if (at_once)
+        wish->with |= PINYON_AT_ONCE;
 }
 
-/* Acquires; the lock is attached to `object`. False: it is taken. */
+/* Attaches the lock of a reply to `object`. False: it is taken. */
+static bool acquired(pTHX_ SV *object, pinyon_reply *reply, bool at_once)
+{
+    if (reply->status == PINYON_DONE) {
+        attach(aTHX_ object, &lock_table, reply->lock);
+        reply->lock = NULL;
+        hv_stores((HV *)SvRV(object), "is_held", newSViv(1));
+        return true;
+    }
+    if (!at_once)
+        throw_kind(aTHX_ PINYON_E_LOCK_TIMEOUT, newSVpvs("others hold the lock, and timeout => 0 does not wait for it"));
+    return false;
+}
+
 static bool acquire(pTHX_ locks_handle *locks, SV *object, SV *names, HV *options, bool at_once)
 {
     pinyon_wish  wish;
     pinyon_reply reply;
-    bool         held;
 
-    begin_wish(&wish, PINYON_LOCK);
-    wish_names(aTHX_ & wish, names);
-    wish_options(aTHX_ & wish, options);
-    if (at_once)
-        wish.with |= PINYON_AT_ONCE;
+    lock_wish(aTHX_ & wish, names, options, at_once);
     run_wish(aTHX_ locks, &wish, &reply);
-    held = reply.status == PINYON_DONE;
-    if (held) {
-        attach(aTHX_ object, &lock_table, reply.lock);
-        reply.lock = NULL;
+    return acquired(aTHX_ object, &reply, at_once);
+}
+
+/* What the holder of a lock wishes: to release, extend, park or notify. */
+static void holders_wish(pTHX_ pinyon_wish *wish, SV *lock, int kind, SV *number)
+{
+    begin_wish(wish, (pinyon_wish_kind)kind);
+    wish->lock = lock_of(aTHX_ lock);
+    if (kind == PINYON_EXTEND)
+        wish->ttl = above_zero(aTHX_ number, "ttl");
+    else if (kind == PINYON_PARK)
+        wish->wait = seconds_of(aTHX_ number, 0, "timeout");
+    else if (kind == PINYON_NOTIFY)
+        wish->most = (uint32_t)SvUV(number);
+}
+
+static void forced_wish(pTHX_ pinyon_wish *wish, SV *names, SV *token)
+{
+    begin_wish(wish, PINYON_FORCE_RELEASE);
+    wish_names(aTHX_ wish, names);
+    if (!SvOK(token))
+        return;
+    wish->with |= PINYON_WITH_TOKEN;
+    wish->token = count_of(aTHX_ token, "token");
+}
+
+/* What such wishes return: a count, or whether it was so. */
+static IV plain_result(int kind, const pinyon_reply *reply)
+{
+    switch (kind) {
+    case PINYON_NOTIFY:
+    case PINYON_FORCE_RELEASE: return (IV)reply->number;
+    case PINYON_PARK: return (reply->marks & PINYON_WAS_NOTIFIED) != 0;
+    default: return reply->status == PINYON_DONE;
     }
+}
+
+static IV run_plain_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish)
+{
+    pinyon_reply reply;
+    IV           result;
+    run_wish(aTHX_ locks, wish, &reply);
+    result = plain_result(wish->kind, &reply);
     pinyon_reply_clear(&reply);
-    if (!held && !at_once)
-        throw_kind(aTHX_ PINYON_E_LOCK_TIMEOUT, newSVpvs("others hold the lock, and timeout => 0 does not wait for it"));
-    return held;
+    return result;
 }
 
 static SV *known_seconds(pTHX_ double seconds)
@@ -159,21 +199,15 @@ static SV *known_seconds(pTHX_ double seconds)
 }
 
 /* What is known of names: [{ name, holder, token, left, age, waiting => [] }, …]. */
-static SV *inspect(pTHX_ locks_handle *locks, SV *names)
+static SV *inspected(pTHX_ pinyon_reply *reply)
 {
-    pinyon_wish   wish;
-    pinyon_reply  reply;
     pinyon_answer given;
     AV           *results = newAV();
-    SV           *result  = sv_2mortal(newRV_noinc((SV *)results));
     AV           *waiting = NULL;
 
-    begin_wish(&wish, PINYON_INSPECT);
-    wish_names(aTHX_ & wish, names);
-    run_wish(aTHX_ locks, &wish, &reply);
     Zero(&given, 1, pinyon_answer);
     given.size = sizeof given;
-    while (reply.answers && pinyon_next_answer(reply.answers, &given)) {
+    while (reply->answers && pinyon_next_answer(reply->answers, &given)) {
         HV *fields;
         if (given.waits) {
             if (waiting)
@@ -191,8 +225,21 @@ static SV *inspect(pTHX_ locks_handle *locks, SV *names)
         hv_stores(fields, "waiting", newRV_noinc((SV *)waiting));
         av_push(results, newRV_noinc((SV *)fields));
     }
+    return newRV_noinc((SV *)results);
+}
+
+static SV *inspect(pTHX_ locks_handle *locks, SV *names)
+{
+    pinyon_wish  wish;
+    pinyon_reply reply;
+    SV          *result;
+
+    begin_wish(&wish, PINYON_INSPECT);
+    wish_names(aTHX_ & wish, names);
+    run_wish(aTHX_ locks, &wish, &reply);
+    result = inspected(aTHX_ & reply);
     pinyon_reply_clear(&reply);
-    return SvREFCNT_inc_NN(result);
+    return result;
 }
 
 static void answers_over(pTHX_ void *pointer)
@@ -201,33 +248,37 @@ static void answers_over(pTHX_ void *pointer)
     pinyon_answers_free((pinyon_answers *)pointer);
 }
 
-/* Sends a command of the server's, and reads its answer. */
-static SV *execute(pTHX_ locks_handle *locks, SV *parts)
+/* The answer to a command of the server's. Clears the reply. */
+static SV *executed(pTHX_ pinyon_reply *reply)
 {
-    pinyon_wish    wish;
-    pinyon_reply   reply;
-    pinyon_reader *reader;
-    pinyon_error  *error = NULL;
-    pinyon_bytes   tag   = {NULL, 0};
+    pinyon_reader *reader  = pinyon_reader_new(NULL);
+    pinyon_error  *error   = NULL;
+    pinyon_answers *answers = reply->answers;
     SV            *value;
 
-    begin_wish(&wish, PINYON_COMMAND);
-    wish_names(aTHX_ & wish, parts);
-    wish.tag = tag;
-    run_wish(aTHX_ locks, &wish, &reply);
-    reader = pinyon_reader_new(NULL);
-    if (pinyon_read_answers(reader, reply.answers, &error) < 0) {
+    reply->answers = NULL;
+    pinyon_reply_clear(reply);
+    if (pinyon_read_answers(reader, answers, &error) < 0) {
         pinyon_reader_free(reader);
-        pinyon_reply_clear(&reply);
+        pinyon_answers_free(answers);
         throw_error(aTHX_ error);
     }
     ENTER;
-    SAVEDESTRUCTOR_X(answers_over, reply.answers);
-    reply.answers = NULL;
-    pinyon_reply_clear(&reply);
+    SAVEDESTRUCTOR_X(answers_over, answers);
     value = read_all(aTHX_ reader, NULL);
     LEAVE;
     return value;
+}
+
+static SV *execute(pTHX_ locks_handle *locks, SV *parts)
+{
+    pinyon_wish  wish;
+    pinyon_reply reply;
+
+    begin_wish(&wish, PINYON_COMMAND);
+    wish_names(aTHX_ & wish, parts);
+    run_wish(aTHX_ locks, &wish, &reply);
+    return executed(aTHX_ & reply);
 }
 
 /* A warning for operators; NULL: none. Losses are seen by the locks themselves, in the thread that has them. */

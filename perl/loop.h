@@ -37,6 +37,8 @@ struct operation {
     operation    *before, *after;
     cache_handle *cache; /* that of `self`, unless it has locks */
     pinyon_verb   verb;  /* of a question to all servers */
+    int           wish;  /* the kind of a wish */
+    bool          at_once;
     SV *(*read)(pTHX_ operation *); /* the answer: a new reference, or NULL for undef. It may die */
     uint64_t     ticket;
     pinyon_reply reply;
@@ -672,6 +674,101 @@ static operation *begin_step(pTHX_ SV *self, SV *making, pinyon_request *request
     return begun;
 }
 
+/* ---- Wishes ------------------------------------------------------------------------------------------------------- */
+
+static SV *read_lock(pTHX_ operation *begun)
+{
+    return acquired(aTHX_ begun->object, &begun->reply, begun->at_once) ? &PL_sv_yes : &PL_sv_no;
+}
+
+static SV *read_inspected(pTHX_ operation *begun) { return inspected(aTHX_ & begun->reply); }
+static SV *read_executed(pTHX_ operation *begun) { return executed(aTHX_ & begun->reply); }
+
+static SV *read_plain(pTHX_ operation *begun)
+{
+    return newSViv(plain_result(begun->wish, &begun->reply));
+}
+
+/* Begins a wish. `prepared` is its operation, between ENTER and LEAVE. */
+static void begin_wished(pTHX_ operation *prepared, pinyon_wish *wish)
+{
+    locks_handle *locks = locks_of(aTHX_ sv_2mortal(newRV_inc(prepared->self)));
+    loop_handle  *loop  = loop_ready(aTHX_ locks->loop);
+    pinyon_error *error = NULL;
+    wish->context       = prepared;
+    prepared->wish      = wish->kind;
+    if (pinyon_lock_begin(loop->loop, wish, &prepared->ticket, &error) < 0)
+        throw_error(aTHX_ error);
+    operation_is_begun(loop, prepared);
+}
+
+static operation *begin_lock(pTHX_ SV *self, SV *object, SV *names, HV *options, bool at_once, SV *callback)
+{
+    operation  *begun;
+    pinyon_wish wish;
+    ENTER;
+    SAVETMPS;
+    begun          = operation_prepared(aTHX_ self, callback);
+    begun->object  = newSVsv(object);
+    begun->read    = read_lock;
+    begun->at_once = at_once;
+    lock_wish(aTHX_ & wish, names, options, at_once);
+    begun->is_plain = at_once || !(wish.with & PINYON_AT_ONCE);
+    begin_wished(aTHX_ begun, &wish);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
+static operation *begin_about(pTHX_ SV *self, pinyon_wish_kind kind, SV *names, SV *callback)
+{
+    operation  *begun;
+    pinyon_wish wish;
+    ENTER;
+    SAVETMPS;
+    begun           = operation_prepared(aTHX_ self, callback);
+    begun->read     = kind == PINYON_INSPECT ? read_inspected : read_executed;
+    begun->is_plain = kind == PINYON_INSPECT;
+    begin_wish(&wish, kind);
+    wish_names(aTHX_ & wish, names);
+    begin_wished(aTHX_ begun, &wish);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
+static operation *begin_force_release(pTHX_ SV *self, SV *names, SV *token, SV *callback)
+{
+    operation  *begun;
+    pinyon_wish wish;
+    ENTER;
+    SAVETMPS;
+    begun           = operation_prepared(aTHX_ self, callback);
+    begun->read     = read_plain;
+    begun->is_plain = true;
+    forced_wish(aTHX_ & wish, names, token);
+    begin_wished(aTHX_ begun, &wish);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
+static operation *begin_holders(pTHX_ SV *self, SV *lock, int kind, SV *number, SV *callback)
+{
+    operation  *begun;
+    pinyon_wish wish;
+    ENTER;
+    SAVETMPS;
+    begun           = operation_prepared(aTHX_ self, callback);
+    begun->read     = read_plain;
+    begun->is_plain = true;
+    holders_wish(aTHX_ & wish, lock, kind, number);
+    begin_wished(aTHX_ begun, &wish);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
 /* Begins what nobody waits for. */
 static operation *begin_unawaited(pTHX_ SV *self, pinyon_request *request)
 {
@@ -710,6 +807,14 @@ static SV *operation_object(pTHX_ operation *begun)
     begun->holders++;
     attach(aTHX_ object, &operation_table, begun);
     return sv_bless(object, gv_stashpvs("Pinyon::Operation", GV_ADD));
+}
+
+/* What was begun just now, as an object, after the loop was told what to do for it. */
+static SV *begun_object(pTHX_ operation *begun)
+{
+    SV *object = operation_object(aTHX_ begun);
+    carry_out_begun(aTHX_ begun->loop);
+    return object;
 }
 
 static operation *operation_of(pTHX_ SV *object)

@@ -97,7 +97,6 @@ get(self, ...)
     prepend      = METHOD_PREPEND
     cas          = METHOD_CAS
     delete       = METHOD_DELETE
-    remove       = METHOD_DELETE
     touch        = METHOD_TOUCH
     incr         = METHOD_INCR
     decr         = METHOD_DECR
@@ -112,9 +111,12 @@ get(self, ...)
             return;
         }
         begun = begin_call(aTHX_ self, (unsigned)ix, given, count - 2, given[count - 1]);
-        ST(0) = GIMME_V == G_VOID ? &PL_sv_undef : sv_2mortal(operation_object(aTHX_ begun));
-        carry_out_begun(aTHX_ begun->loop);
-        XSRETURN(GIMME_V == G_VOID ? 0 : 1);
+        if (GIMME_V == G_VOID) {
+            carry_out_begun(aTHX_ begun->loop);
+            XSRETURN(0);
+        }
+        ST(0) = sv_2mortal(begun_object(aTHX_ begun));
+        XSRETURN(1);
     }
 
 SV *
@@ -126,12 +128,9 @@ _begin(self, number, callback, ...)
     {
         SV        *given[MOST_ARGUMENTS];
         SSize_t    index;
-        operation *begun;
         for (index = 0; index < items - 3 && index < MOST_ARGUMENTS; index++)
             given[index] = ST(index + 3);
-        begun  = begin_call(aTHX_ self, number, given, items - 3, callback);
-        RETVAL = operation_object(aTHX_ begun);
-        carry_out_begun(aTHX_ begun->loop);
+        RETVAL = begun_object(aTHX_ begin_call(aTHX_ self, number, given, items - 3, callback));
     }
   OUTPUT:
     RETVAL
@@ -144,11 +143,7 @@ _begin_give_back(self, callback, key, token, stays)
     SV *token
     bool stays
   CODE:
-    {
-        operation *begun = begin_give_back(aTHX_ self, key, token, stays, callback);
-        RETVAL           = operation_object(aTHX_ begun);
-        carry_out_begun(aTHX_ begun->loop);
-    }
+    RETVAL = begun_object(aTHX_ begin_give_back(aTHX_ self, key, token, stays, callback));
   OUTPUT:
     RETVAL
 
@@ -160,11 +155,7 @@ _begin_question(self, callback, number, value, delay)
     SV *value
     SV *delay
   CODE:
-    {
-        operation *begun = begin_question(aTHX_ self, number, value, delay, callback);
-        RETVAL           = operation_object(aTHX_ begun);
-        carry_out_begun(aTHX_ begun->loop);
-    }
+    RETVAL = begun_object(aTHX_ begin_question(aTHX_ self, number, value, delay, callback));
   OUTPUT:
     RETVAL
 
@@ -192,9 +183,7 @@ _step(self, client, callback)
         if (step.kind == PINYON_STEP_OVER) {
             what = making_over(aTHX_ cache, client, &reply);
         } else if (step.kind == PINYON_STEP_ASK) {
-            operation *begun = begin_step(aTHX_ client, self, &step.request, callback);
-            what             = operation_object(aTHX_ begun);
-            carry_out_begun(aTHX_ begun->loop);
+            what = begun_object(aTHX_ begin_step(aTHX_ client, self, &step.request, callback));
         } else {
             what = newSVnv(step.seconds);
         }
@@ -235,6 +224,64 @@ _leave(self, client)
             carry_out_begun(aTHX_ begin_unawaited(aTHX_ client, &request)->loop);
         XSRETURN(0);
     }
+
+MODULE = Pinyon    PACKAGE = Pinyon::Loop::Locks
+
+SV *
+_begin_lock(self, callback, object, names, options, at_once)
+    SV *self
+    SV *callback
+    SV *object
+    SV *names
+    SV *options
+    bool at_once
+  CODE:
+    RETVAL = begun_object(aTHX_ begin_lock(aTHX_ self, object, names, (HV *)SvRV(options), at_once, callback));
+  OUTPUT:
+    RETVAL
+
+SV *
+_begin_inspect(self, callback, names)
+    SV *self
+    SV *callback
+    SV *names
+  CODE:
+    RETVAL = begun_object(aTHX_ begin_about(aTHX_ self, PINYON_INSPECT, names, callback));
+  OUTPUT:
+    RETVAL
+
+SV *
+_begin_execute(self, callback, parts)
+    SV *self
+    SV *callback
+    SV *parts
+  CODE:
+    RETVAL = begun_object(aTHX_ begin_about(aTHX_ self, PINYON_COMMAND, parts, callback));
+  OUTPUT:
+    RETVAL
+
+SV *
+_begin_force_release(self, callback, names, token)
+    SV *self
+    SV *callback
+    SV *names
+    SV *token
+  CODE:
+    RETVAL = begun_object(aTHX_ begin_force_release(aTHX_ self, names, token, callback));
+  OUTPUT:
+    RETVAL
+
+SV *
+_begin_wish(self, callback, lock, kind, number)
+    SV *self
+    SV *callback
+    SV *lock
+    int kind
+    SV *number
+  CODE:
+    RETVAL = begun_object(aTHX_ begin_holders(aTHX_ self, lock, kind, number, callback));
+  OUTPUT:
+    RETVAL
 
 MODULE = Pinyon    PACKAGE = Pinyon::Operation
 

@@ -307,7 +307,8 @@ pinyon_client *pinyon_client_clone(const pinyon_client *client);
  * connections, metrics and events with the client. */
 pinyon_client *pinyon_client_using(const pinyon_client *client, const pinyon_option *options, size_t count,
                                    pinyon_error **error);
-/* Closes the connections of the client and its views. Calls that wait end, and later ones fail (PINYON_E_CLOSED). */
+/* Closes the connections of the client and its views. Calls that wait end, and later ones fail (PINYON_E_CLOSED). Event
+ * loops begin nothing more; pinyon_loop_close ends what is under way there. */
 void pinyon_client_close(const pinyon_client *client);
 void pinyon_client_free(pinyon_client *client);
 
@@ -398,7 +399,7 @@ typedef struct pinyon_terms {
 
 pinyon_making *pinyon_making_new(const pinyon_client *client, const pinyon_terms *terms, pinyon_error **error);
 /* Goes on until the value is there (PINYON_DONE, in the reply), must be made (PINYON_MAKE), or cannot be had
- * (PINYON_FAILED, PINYON_INTERRUPTED). Waits meanwhile. */
+ * (PINYON_FAILED). Waits meanwhile. After PINYON_INTERRUPTED, call it again to go on, or pinyon_making_leave. */
 pinyon_status pinyon_making_run(pinyon_making *making, pinyon_reply *reply, const pinyon_host *host);
 /* After PINYON_MAKE: the value, as it is stored. It is compressed as any other. */
 void pinyon_making_made(pinyon_making *making, pinyon_bytes value, uint32_t client_flags);
@@ -509,7 +510,8 @@ typedef struct pinyon_locks pinyon_locks;
 /* Makes a client of locks: options url, namespace, ttl, timeout, … It does not connect yet. */
 pinyon_locks *pinyon_locks_new(const pinyon_option *options, size_t count, pinyon_error **error);
 pinyon_locks *pinyon_locks_clone(const pinyon_locks *locks);
-/* Fails all waits and closes the connections. Held locks are lost here; on the server they end with their ttl. */
+/* Fails all waits and closes the connections. Held locks are lost here; on the server they end with their ttl. Event
+ * loops begin nothing more; pinyon_loop_close ends what is under way there. */
 void        pinyon_locks_close(const pinyon_locks *locks);
 void        pinyon_locks_free(pinyon_locks *locks);
 const char *pinyon_locks_server(const pinyon_locks *locks);
@@ -540,15 +542,15 @@ typedef struct pinyon_wish {
     uint32_t            with;
     const pinyon_bytes *names; /* LOCK, INSPECT, FORCE_RELEASE, COMMAND */
     size_t              count; /* of names */
-    pinyon_lock        *lock;  /* RELEASE, EXTEND, PARK, NOTIFY */
+    pinyon_lock        *lock;  /* RELEASE, EXTEND, PARK, NOTIFY: in the loop where it was acquired, or waiting */
     uint64_t            owner; /* LOCK: who must not wait for itself; 0: the calling thread. See pinyon_new_owner */
-    double              ttl;   /* LOCK: 0 for the client's option. EXTEND */
+    double              ttl;   /* LOCK, EXTEND: 0 for the client's option */
     double              wait;  /* LOCK: 0 for the client's option `timeout`. PARK: 0 for no end. INFINITY: no end */
     double              max_hold; /* LOCK: renew it for so long at most; 0: until it is released */
     uint64_t            token;    /* FORCE_RELEASE */
     uint32_t            most;     /* NOTIFY */
     pinyon_bytes        tag;      /* COMMAND: with the option hash_tags=names, the names' tag; otherwise nothing */
-    void               *context;  /* of the reply. LOCK: also of the note of a loss */
+    void               *context;  /* of the reply. LOCK: also of the note of a loss, unless it is NULL */
 } pinyon_wish;
 
 /* Carries out a wish, and waits for its reply. An interrupted LOCK is given up. */
@@ -614,7 +616,8 @@ typedef struct pinyon_loop pinyon_loop;
 /* `place`: as in pinyon_host, or NULL. The loop keeps the client alive. */
 pinyon_loop *pinyon_loop_of_client(const pinyon_client *client, pinyon_place place, pinyon_error **error);
 pinyon_loop *pinyon_loop_of_locks(const pinyon_locks *locks, pinyon_error **error);
-/* Fails everything under way (PINYON_E_CLOSED), and closes the connections. Then come actions and replies as ever. */
+/* Fails everything under way (PINYON_E_CONNECTION_LOST), and closes the connections. Then come actions and replies as
+ * ever. Nothing more can be begun (PINYON_E_CLOSED). */
 void pinyon_loop_close(pinyon_loop *loop);
 /* Closes the connections at once. Callers that wait still have no reply. Stop watching its descriptors before. */
 void pinyon_loop_free(pinyon_loop *loop);
@@ -654,7 +657,7 @@ void pinyon_turn(pinyon_loop *loop);
 void pinyon_expire(pinyon_loop *loop);
 /* Seconds until pinyon_expire is due; below 0: never. */
 double pinyon_due_in(const pinyon_loop *loop);
-/* Whether nothing is under way. Held locks may need pinyon_expire all the same. */
+/* Whether nobody waits for a reply. Held locks may need pinyon_expire all the same. */
 bool pinyon_loop_is_idle(const pinyon_loop *loop);
 
 #ifdef __cplusplus

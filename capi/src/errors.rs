@@ -99,7 +99,7 @@ impl Kind {
 }
 
 impl Failure {
-    pub fn new(kind: Kind, message: &str) -> Error {
+    pub fn of_kind(kind: Kind, message: &str) -> Error {
         let nothing = CString::default;
         Error(Box::new(Self {
             kind,
@@ -114,18 +114,18 @@ impl Failure {
 
     #[cold]
     pub fn usage(message: impl AsRef<str>) -> Error {
-        Self::new(Kind::Core(ErrorKind::UsageError), message.as_ref())
+        Self::of_kind(Kind::Core(ErrorKind::UsageError), message.as_ref())
     }
 
     #[cold]
     pub fn closed() -> Error {
-        Self::new(Kind::Core(ErrorKind::Closed), "the client was closed; make another")
+        Self::of_kind(Kind::Core(ErrorKind::Closed), "the client was closed; make another")
     }
 
     #[cold]
     pub fn internal() -> Error {
         let message = "a fault inside Pinyon ended an earlier or this call; make a new handle, and report the fault";
-        Error(Box::new(Self { sent: Sent::Maybe, ..*Self::new(Kind::Internal, message).0 }))
+        Error(Box::new(Self { sent: Sent::Maybe, ..*Self::of_kind(Kind::Internal, message).0 }))
     }
 }
 
@@ -157,7 +157,7 @@ impl Error {
 
 impl From<InvalidArgument> for Error {
     fn from(refused: InvalidArgument) -> Self {
-        Failure::new(Kind::Core(refused.kind), &refused.message)
+        Failure::of_kind(Kind::Core(refused.kind), &refused.message)
     }
 }
 
@@ -181,7 +181,7 @@ impl From<LockFailure> for Error {
             return cause.into();
         }
         let holders = failure.cycle.iter().map(|attempt| c_string(&attempt.to_string())).collect();
-        let error = Failure::new(Kind::Core(failure.kind), &failure.message);
+        let error = Failure::of_kind(Kind::Core(failure.kind), &failure.message);
         Error(Box::new(Failure { holders, ..*error.0 }))
     }
 }

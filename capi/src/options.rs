@@ -57,7 +57,7 @@ impl<'o> Options<'o> {
 
     /// Takes an option that is on or off.
     pub fn take_flag(&mut self, name: &str) -> Result<bool, Error> {
-        match self.take(name).map(|value| is_on(value)) {
+        match self.take(name).map(is_on) {
             None => Ok(false),
             Some(Some(is_on)) => Ok(is_on),
             Some(None) => Err(Failure::usage(format!("{name} must be true or false, not text"))),

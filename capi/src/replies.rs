@@ -246,11 +246,14 @@ fn not_done(verb: Verb) -> Status {
 }
 
 /// The status for an error that has no reply to be in.
-pub fn status(outcome: Result<Status, Error>, place: *mut *mut Error) -> i32 {
+///
+/// # Safety
+/// The place is null, or can be written to.
+pub unsafe fn status(outcome: Result<Status, Error>, place: *mut *mut Error) -> i32 {
     match outcome {
         Ok(status) => status as i32,
         Err(error) => {
-            // SAFETY: the header says that it is null, or can be written to.
+            // SAFETY: the caller says so.
             unsafe { error.leave(place) };
             Status::Failed as i32
         }

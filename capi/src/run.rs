@@ -18,7 +18,7 @@ use crate::host::{Host, Interrupted};
 use crate::placing::Placing;
 use crate::replies::Status;
 use crate::requests::{for_all, with as flags, Keyed, Verb};
-use crate::structs::{self, given, stride, to_fill, Reply, Request};
+use crate::structs::{self, borrowed, given, stride, to_fill, Reply, Request};
 
 /// # Safety
 /// As the header says.
@@ -109,8 +109,8 @@ pub unsafe extern "C" fn pinyon_run_many(
     }
     // SAFETY: the header says that both are lists of so many structs.
     let (asked, mut replies) = unsafe {
-        let Ok(all) = list(replies, count) else { return Status::Failed as i32 };
-        (list(requests.cast_mut(), count), all)
+        let Ok(all) = to_fill_each(replies, count) else { return Status::Failed as i32 };
+        (each(requests, count), all)
     };
     // SAFETY: as above, and the header says so of the rest.
     let outcome = unsafe {
@@ -133,7 +133,17 @@ pub unsafe extern "C" fn pinyon_run_many(
 
 /// # Safety
 /// The first struct is followed by the others, each as large as the first says.
-unsafe fn list<'a, T: structs::CStruct>(first: *mut T, count: usize) -> Result<Vec<&'a mut T>, Error> {
+unsafe fn each<'a, T: structs::CStruct>(first: *const T, count: usize) -> Result<Vec<&'a T>, Error> {
+    // SAFETY: the caller says so.
+    unsafe {
+        let apart = stride(first)?;
+        (0..count).map(|index| borrowed(first.byte_add(index * apart))).collect()
+    }
+}
+
+/// # Safety
+/// As for [`each`], and nobody else uses them.
+unsafe fn to_fill_each<'a, T: structs::CStruct>(first: *mut T, count: usize) -> Result<Vec<&'a mut T>, Error> {
     // SAFETY: the caller says so.
     unsafe {
         let apart = stride(first)?;
@@ -145,7 +155,7 @@ unsafe fn list<'a, T: structs::CStruct>(first: *mut T, count: usize) -> Result<V
 /// The requests' bytes stay as they are.
 unsafe fn run_many(
     view: &View,
-    requests: &[&mut Request],
+    requests: &[&Request],
     replies: &mut [&mut Reply],
     host: &Host,
 ) -> Result<Status, Error> {

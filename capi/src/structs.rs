@@ -251,6 +251,18 @@ pub unsafe fn given<T: CStruct>(struct_: *const T) -> Result<T, Error> {
     }
 }
 
+/// A struct that the caller filled, where it is.
+///
+/// # Safety
+/// As for [`given`], and nobody changes it for the lifetime.
+pub unsafe fn borrowed<'a, T: CStruct>(struct_: *const T) -> Result<&'a T, Error> {
+    // SAFETY: the caller says so, and any bytes are a valid value.
+    unsafe {
+        check_size(struct_)?;
+        Ok(&*struct_)
+    }
+}
+
 /// A struct that the caller wants filled.
 ///
 /// # Safety

@@ -23,6 +23,16 @@ class TestLocks < PinyonTest
     refute later.release
   end
 
+  def test_what_a_program_writes_beside_its_locks
+    mine = locks(namespace: "shop")
+    assert_equal ["{shop}:".b, :namespace], [mine.prefix, mine.hash_tags]
+    assert_equal :names, locks(hash_tags: :names).hash_tags
+    first, second = Array.new(2) { mine.synchronize("a", &:itself) }
+    assert_equal first.token, first.token_bytes.to_i(16)
+    assert_equal 16, first.token_bytes.size
+    assert_operator second.token_bytes, :>, first.token_bytes
+  end
+
   def test_a_lock_is_given_back_when_the_block_raises
     mine = locks
     assert_raises(KeyError) { mine.synchronize("a") { raise KeyError } }

@@ -164,7 +164,8 @@ pub unsafe extern "C" fn pinyon_common_tag(
         unsafe { tag.write(common.map_or(Bytes::NONE, Bytes::of)) };
         Ok(Status::Done)
     };
-    status(alone(common), error)
+    // SAFETY: the header says so.
+    unsafe { status(alone(common), error) }
 }
 
 /// Frees a lock that nobody has taken out of a reply.

@@ -9,9 +9,10 @@ mod values;
 use std::time::Instant;
 
 use pinyon_core::driven::Order;
+use pinyon_core::error::kinds::ErrorKind;
 
 use crate::client::Client;
-use crate::errors::{Error, Failure};
+use crate::errors::{self, Error, Failure};
 use crate::guard::{free, made, with, with_mut, Handle, Poison};
 use crate::locks::structs::Wish;
 use crate::locks::Locks;
@@ -25,6 +26,7 @@ use structs::Action;
 /// An event loop of a client or of locks.
 pub struct Loop {
     kind: Kind,
+    is_closed: bool,
     poison: Poison,
 }
 
@@ -56,12 +58,28 @@ macro_rules! machine {
 
 impl Loop {
     fn new(kind: Kind) -> Self {
-        Self { kind, poison: Poison::default() }
+        Self { kind, is_closed: false, poison: Poison::default() }
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        match self.is_closed {
+            false => Ok(()),
+            true => {
+                let closed = ErrorKind::Closed;
+                Err(Failure::of_kind(errors::Kind::Core(closed), "this event loop was closed; make another"))
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.is_closed = true;
+        machine!(self, machine => machine.close());
     }
 
     /// # Safety
     /// As for [`ClientLoop::begin`].
     unsafe fn begin(&mut self, view: Option<&Client>, request: &Request) -> Result<u64, Error> {
+        self.check_open()?;
         match &mut self.kind {
             // SAFETY: the caller says so.
             Kind::Client(of_client) => unsafe { of_client.begin(view, request) },
@@ -74,6 +92,7 @@ impl Loop {
     /// # Safety
     /// As for [`LocksLoop::begin`].
     unsafe fn begin_wish(&mut self, wish: &Wish) -> Result<u64, Error> {
+        self.check_open()?;
         match &mut self.kind {
             // SAFETY: the caller says so.
             Kind::Locks(of_locks) => unsafe { of_locks.begin(wish) },
@@ -163,7 +182,7 @@ pub unsafe extern "C" fn pinyon_loop_of_locks(locks: *const Locks, error: *mut *
 #[no_mangle]
 pub unsafe extern "C" fn pinyon_loop_close(event_loop: *mut Loop) {
     // SAFETY: the header says so.
-    unsafe { call(event_loop, |event_loop| machine!(event_loop, machine => machine.close())) }
+    unsafe { call(event_loop, Loop::close) }
 }
 
 /// # Safety

@@ -180,7 +180,7 @@ impl Making {
 
     fn refused(&self, refusal: Refusal) -> Error {
         let message = refusal.message(&format!("{:?}", String::from_utf8_lossy(&self.key)));
-        Failure::new(Kind::Core(refusal.kind()), &message)
+        Failure::of_kind(Kind::Core(refusal.kind()), &message)
     }
 
     /// The request of a step. It points to what this caller has.
@@ -235,7 +235,7 @@ impl Making {
 
     fn failed(&mut self, message: &str) {
         if let At::Making = self.at {
-            let error = Failure::new(Kind::Maker, message);
+            let error = Failure::of_kind(Kind::Maker, message);
             self.outcome = Some(StepOutcome::Failed { error, is_outage: false });
         }
     }

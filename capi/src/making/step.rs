@@ -61,7 +61,8 @@ pub unsafe extern "C" fn pinyon_making_step(making: *mut Making, step: *mut Step
             }
         })
     };
-    status(stepped, std::ptr::null_mut())
+    // SAFETY: the header says so.
+    unsafe { status(stepped, std::ptr::null_mut()) }
 }
 
 /// # Safety

@@ -69,7 +69,7 @@ impl Writer {
         if !is_collection {
             let plain = match part {
                 Part::End => return Err(self.refused(Unwritable::Count)),
-                part => Plain::try_from(part).map_err(|why| Failure::usage(why))?,
+                part => Plain::try_from(part).map_err(Failure::usage)?,
             };
             self.written = encode(&self.client, &plain).map_err(InvalidArgument::from)?;
             self.writing = Writing::Complete;
@@ -89,7 +89,7 @@ impl Writer {
             Writing::Nothing => return Err(Failure::usage("nothing was written: a value has at least one part")),
             Writing::Complete => Ok(()),
             Writing::MessagePack(writer) => writer.finish().map(|bytes| self.written = (bytes, serializer.writes().1)),
-            Writing::Json(writer) => writer.finish().map(|bytes| self.written = (bytes.into(), serializer.writes().1)),
+            Writing::Json(writer) => writer.finish().map(|bytes| self.written = (bytes, serializer.writes().1)),
             Writing::Tree(writer) => match writer.finish() {
                 Ok(plain) => {
                     self.written = encode(&self.client, &plain).map_err(InvalidArgument::from)?;
@@ -157,7 +157,8 @@ pub unsafe extern "C" fn pinyon_written(
         }
         Status::Done
     });
-    status(written, error)
+    // SAFETY: the header says so.
+    unsafe { status(written, error) }
 }
 
 /// # Safety

@@ -48,7 +48,8 @@ impl Program {
             }
             Linked::Static => {
                 command.arg(libraries().join("libpinyon.a"));
-                command.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+                // Debug information of the whole library would take a debugger half a minute to read.
+                command.arg("-Wl,--strip-debug").args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
             }
         }
         let output = command.output().expect("a C compiler is installed: apt install gcc g++, or make setup");

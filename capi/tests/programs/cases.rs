@@ -48,8 +48,23 @@ fn hosts_interrupt_waits_and_place_values() {
 }
 
 #[test]
-fn locks_in_threads() {
+fn event_loops() {
+    check("loops");
+}
+
+fn check_locks(source: &str) {
     let server = Redis::start("");
-    let program = Program::compile(&["gcc", "-std=gnu11", "-O1"], "tests/programs/c/locks.c", Linked::Shared);
+    let program =
+        Program::compile(&["gcc", "-std=gnu11", "-O1"], &format!("tests/programs/c/{source}.c"), Linked::Shared);
     program.run(&[&format!("unix://{}", server.address())]);
+}
+
+#[test]
+fn locks_in_threads() {
+    check_locks("locks");
+}
+
+#[test]
+fn locks_in_event_loops() {
+    check_locks("lock_loops");
 }

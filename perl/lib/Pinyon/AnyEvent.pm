@@ -4,10 +4,11 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 use Pinyon::Loop ();
 use Pinyon::Loop::Cache ();
+use Pinyon::Loop::Locks ();
 
 BEGIN { Pinyon::Loop::needs(qw(Pinyon::AnyEvent AnyEvent)) }
 
@@ -65,5 +66,9 @@ sub _when {
 package Pinyon::AnyEvent::Cache;
 
 our @ISA = qw(Pinyon::AnyEvent::Model Pinyon::Loop::Cache);    ## no critic (ProhibitExplicitISA)
+
+package Pinyon::AnyEvent::Locks;
+
+our @ISA = qw(Pinyon::AnyEvent::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
 
 1;

@@ -4,10 +4,11 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 use Pinyon::Loop ();
 use Pinyon::Loop::Cache ();
+use Pinyon::Loop::Locks ();
 
 BEGIN {
     Pinyon::Loop::needs(qw(Pinyon::Coro Coro AnyEvent Coro::AnyEvent));
@@ -67,6 +68,42 @@ sub get_or_set {
     }
     return Pinyon::Loop::Making->new( $self, $key, %options )->value($make);
 }
+
+package Pinyon::Coro::Locks;
+
+our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
+
+# These are the methods of clients that wait, over what waits here.
+BEGIN {
+    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    *{$_} = Pinyon::Locks->can($_) for qw(lock try_lock synchronized status is_locked owner waiting force_release execute);
+}
+
+sub _new_lock {
+    my ( $self, $names ) = @_;
+    return Pinyon::Coro::Lock->_new( $self, $names );
+}
+
+sub _acquired {
+    my ( $self, $names, $options, $at_once ) = @_;
+    return Pinyon::Locks::_acquired( $self, $names, { %{$options}, owner => $options->{owner} // $self->_owner }, $at_once );
+}
+
+sub _acquire       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_lock( undef, @wish ) ) }
+sub _inspect       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_inspect( undef, @wish ) ) }
+sub _execute       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_execute( undef, @wish ) ) }
+sub _force_release { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_force_release( undef, @wish ) ) }
+
+package Pinyon::Coro::Lock;
+
+our @ISA = ('Pinyon::Lock');    ## no critic (ProhibitExplicitISA)
+
+sub _wish {
+    my ( $self, $locks, @wish ) = @_;
+    return Pinyon::Coro::_wait( $locks->_begin_wish( undef, $self, @wish ) );
+}
+
+sub DESTROY { goto &Pinyon::Loop::Lock::DESTROY }
 
 package Pinyon::Coro::Guard;
 

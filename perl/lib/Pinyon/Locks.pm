@@ -50,11 +50,16 @@ sub _acquired {
     my ( $self, $names, $options, $at_once ) = @_;
     $self->_take_notes;
     my $on_lost = delete $options->{on_lost};
-    my $lock    = Pinyon::Lock->_new( $self, $names );
+    my $lock    = $self->_new_lock($names);
     $self->_acquire( $lock, $names, $options, $at_once ) or return;
     $lock->{is_held} = 1;
     $lock->on_lost($on_lost) if $on_lost;
     return $lock;
+}
+
+sub _new_lock {
+    my ( $self, $names ) = @_;
+    return Pinyon::Lock->_new( $self, $names );
 }
 
 sub status {

@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 use Scalar::Util qw(weaken);
 
@@ -98,6 +98,9 @@ sub _asked {
 # Who must not wait for itself. Callbacks are nobody's: each call is one of its own.
 sub _owner { return Pinyon::_new_owner() }
 
+# Takes the host's loop off the settings, where there can be several.
+sub _take_loop { return }
+
 sub _has_coroutines { return 0 }
 sub _on_cancel      { return }
 
@@ -105,6 +108,20 @@ sub _on_cancel      { return }
 sub _when {
     my ( $self, $value, $callback ) = @_;
     return $callback->( $value, undef );
+}
+
+package Pinyon::Loop::Timer;
+
+# A timer that ends when it is let go.
+sub new {
+    my ( $class, $timer, $end ) = @_;
+    return bless { timer => $timer, end => $end }, $class;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    $self->{end}->( $self->{timer} ) if ${^GLOBAL_PHASE} ne 'DESTRUCT';
+    return;
 }
 
 1;

@@ -26,6 +26,13 @@ module Pinyon
       @native.token
     end
 
+    # The token as 16 hexadecimal digits, which sort like the numbers.
+    #
+    # @return [String]
+    def token_bytes
+      format("%016x", token)
+    end
+
     # Whether it is held, as far as this process knows.
     def held?
       !@native.remaining.nil?

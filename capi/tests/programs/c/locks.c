@@ -192,9 +192,6 @@ static void *park(void *url)
     pinyon_lock *lock = got.lock;
     got.lock = NULL;
     wish = wish_about(PINYON_PARK, lock);
-    wish.wait = 0.001;
-    CHECK(pinyon_lock_run(mine, &wish, &got, NULL) == PINYON_DONE && !(got.marks & PINYON_WAS_NOTIFIED));
-    wish.wait = 0;
     CHECK(pinyon_lock_run(mine, &wish, &got, NULL) == PINYON_DONE && (got.marks & PINYON_WAS_NOTIFIED));
     CHECK(got.number == pinyon_lock_token(lock) && pinyon_lock_check(lock, NULL) == PINYON_DONE);
     wish = wish_about(PINYON_RELEASE, lock);
@@ -207,7 +204,13 @@ static void *park(void *url)
 
 static void conditions(const char *url)
 {
-    pthread_t thread;
+    pthread_t    thread;
+    pinyon_lock *alone = lock_named(locks, "alone");
+    pinyon_wish  briefly = wish_about(PINYON_PARK, alone);
+    briefly.wait = 0.001;
+    CHECK(run(locks, &briefly) == PINYON_DONE && !(reply.marks & PINYON_WAS_NOTIFIED));
+    CHECK(release(locks, alone) == PINYON_DONE);
+    pinyon_lock_free(alone);
     CHECK(!pthread_create(&thread, NULL, park, (void *)url));
     for (bool is_notified = false; !is_notified;) {
         pinyon_lock *lock   = lock_named(locks, "parked");

@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 use Scalar::Util qw(reftype);
 
@@ -21,7 +21,10 @@ use constant LEASE => 16;
 
 sub new {
     my ( $class, @arguments ) = @_;
+    @arguments = %{ $arguments[0] } if @arguments == 1 && ref $arguments[0] eq 'HASH';
+    my $host = $class->_take_loop( \@arguments );
     my $self = Pinyon::Cache::new( $class, @arguments );
+    $self->{host} = $host;
     $self->{loop} = Pinyon::Loop->new( $self, $self );
     return $self;
 }
@@ -52,6 +55,8 @@ for my $method ( Pinyon::Loop::Many::methods() ) {
         return $self->_asked( $callback, sub { Pinyon::Loop::Many->begin( $self, $method, \@arguments, $_[0] ) } );
     };
 }
+
+sub remove { goto &delete }
 
 sub exists {    ## no critic (ProhibitBuiltinHomonyms)
     my ( $self, $key, @arguments ) = @_;

@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 use Pinyon::Lease ();
 use Pinyon::Loop ();

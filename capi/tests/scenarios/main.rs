@@ -1,0 +1,28 @@
+//! The scenarios of `scenarios/` for memcached, through the C interface: in threads, and in an event loop.
+
+#[path = "../../../core/tests/playing/mod.rs"]
+mod playing;
+#[path = "../../../core/tests/real_server/server.rs"]
+#[allow(dead_code)]
+mod server;
+
+mod calls;
+mod looping;
+mod waiting;
+
+use server::Memcached;
+
+fn play_all<C: playing::Client>() {
+    let servers = [Memcached::tcp(), Memcached::guarded()];
+    playing::play_all::<C>(servers.each_ref().map(|server| server.address().to_string()));
+}
+
+#[test]
+fn every_scenario_by_waiting() {
+    play_all::<waiting::Waiting>();
+}
+
+#[test]
+fn every_scenario_in_an_event_loop() {
+    play_all::<looping::Looping>();
+}

@@ -1,0 +1,114 @@
+package Pinyon::Future;
+
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.1.0';
+
+use Pinyon::Loop ();
+use Pinyon::Loop::Cache ();
+use Pinyon::Loop::Locks ();
+
+BEGIN { Pinyon::Loop::needs(qw(Pinyon::Future IO::Async::Loop Future)) }
+
+package Pinyon::Future::Model;
+
+use Scalar::Util qw(blessed);
+
+# Takes the loop off the settings; without it the one loop of the process is used.
+sub _take_loop {
+    my ( $class, $arguments ) = @_;
+    for ( my $index = @{$arguments} % 2; $index < @{$arguments}; $index += 2 ) {
+        next if $arguments->[$index] ne 'loop';
+        my ( undef, $loop ) = splice @{$arguments}, $index, 2;
+        return $loop if blessed $loop && $loop->isa('IO::Async::Loop');
+        Pinyon::Error::Usage->throw('loop is an IO::Async::Loop');
+    }
+    return IO::Async::Loop->new;
+}
+
+sub _closures {
+    my ( $self, $ready, $turn, $expire ) = @_;
+    my $loop = $self->{host};
+    my ( @handles, @writes, $alarm );
+    my $forget = sub {
+        my ($lane) = @_;
+        my $handle = delete $handles[$lane] or return;
+        $loop->unwatch_io( handle => $handle, on_read_ready => 1, on_write_ready => $writes[$lane] );
+    };
+    return (
+        sub {
+            my ( $lane, $descriptor, $write ) = @_;
+            my $is_ready = sub { $ready->($lane) };
+            if ( my $handle = $handles[$lane] ) {
+                my $method = $write ? 'watch_io' : 'unwatch_io';
+                $loop->$method( handle => $handle, on_write_ready => $is_ready ) if $write != $writes[$lane];
+                $writes[$lane] = $write;
+                return;
+            }
+
+            # A copy of the descriptor, for a handle closes its own.
+            open my $handle, '+<&', $descriptor or Pinyon::Error::Connect->throw("cannot copy a descriptor: $!");
+            ( $handles[$lane], $writes[$lane] ) = ( $handle, $write );
+            $loop->watch_io( handle => $handle, on_read_ready => $is_ready, $write ? ( on_write_ready => $is_ready ) : () );
+        },
+        $forget,
+        sub { $loop->later($turn) },
+        sub {
+            $loop->unwatch_time($alarm) if defined $alarm;
+            $alarm = $loop->watch_time( after => $_[0], code => sub { $alarm = undef; $expire->() } );
+        },
+    );
+}
+
+sub _after {
+    my ( $self, $seconds, $code ) = @_;
+    return Pinyon::Loop::Timer->new( $self->{host}->watch_time( after => $seconds, code => $code ),
+        sub { $self->{host}->unwatch_time( $_[0] ) } );
+}
+
+sub _promise {
+    my ($self) = @_;
+    my $future = $self->{host}->new_future;
+    return (
+        $future,
+        sub {
+            my ( $value, $error ) = @_;
+            return if $future->is_ready;
+            return defined $error ? $future->fail( $error, 'pinyon' ) : $future->done($value);
+        }
+    );
+}
+
+# A cancelled future abandons what it waits for: a lock that comes all the same is given back.
+sub _on_cancel {
+    my ( $self, $future, $operation ) = @_;
+    $future->on_cancel( sub { $operation->cancel } ) if !$future->is_ready;
+    return;
+}
+
+sub _when {
+    my ( $self, $value, $callback ) = @_;
+    return $callback->( $value, undef ) if !( blessed $value && $value->isa('Future') );
+    $value->on_ready(
+        sub {
+            my ($future) = @_;
+            my $found;
+            return $callback->( $found, undef ) if eval { $found = $future->get; 1 };
+            return $callback->( undef, $@ );
+        }
+    );
+    $value->retain;
+    return;
+}
+
+package Pinyon::Future::Cache;
+
+our @ISA = qw(Pinyon::Future::Model Pinyon::Loop::Cache);    ## no critic (ProhibitExplicitISA)
+
+package Pinyon::Future::Locks;
+
+our @ISA = qw(Pinyon::Future::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
+
+1;

@@ -1,0 +1,168 @@
+package Pinyon::Loop::Lock;
+
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.1.0';
+
+use Time::HiRes ();
+
+use Pinyon::Lock ();
+use Pinyon::Loop ();
+
+our @ISA = ('Pinyon::Lock');    ## no critic (ProhibitExplicitISA)
+
+sub release {
+    my ( $self, @arguments ) = @_;
+    my $locks = $self->{locks};
+    return $locks->_asked(
+        Pinyon::Loop::callback_of( \@arguments ),
+        sub {
+            my ($told) = @_;
+            if ( $self->{is_released} && !$self->{is_held} ) {
+                $locks->{loop}->later( sub { $told->( q{}, undef ) } );
+                return Pinyon::Loop::Operations->new;
+            }
+            my $operation = $self->_wished(
+                sub {
+                    my ( $was_held, $error ) = @_;
+                    $self->{is_held}     = 1 if defined $error;
+                    $self->{is_released} = 1 if $was_held;
+                    $told->( defined $error ? undef : $was_held ? 1 : q{}, $error );
+                },
+                $self->RELEASE,
+                undef
+            );
+            $self->{is_held} = 0;
+            return $operation;
+        }
+    );
+}
+
+sub extend {
+    my ( $self, $ttl, @arguments ) = @_;
+    return $self->_truth( \@arguments, $self->EXTEND, $ttl );
+}
+
+sub wait {    ## no critic (ProhibitBuiltinHomonyms)
+    my ( $self, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_truth( [ $callback ? ( cb => $callback ) : () ], $self->PARK, $arguments[0] );
+}
+
+sub wait_for {
+    my ( $self, $predicate, @arguments ) = @_;
+    my $locks    = $self->{locks};
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    my $until    = defined $arguments[0] ? Time::HiRes::time() + $arguments[0] : undef;
+    return $locks->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            return Pinyon::Loop::WaitingFor->new( $self, $predicate, $until, $told )->again;
+        }
+    );
+}
+
+sub notify {
+    my ( $self, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    my $count    = $arguments[0] // 1;
+    return $self->{locks}->_asked(
+        $callback,
+        sub {
+            if ( $count !~ /\A[1-9]\d*\z/ ) {
+                Pinyon::Error::Usage->throw("notify wakes 1 or more, not $count; notify_all wakes all");
+            }
+            return $self->_wished( $_[0], $self->NOTIFY, $count );
+        }
+    );
+}
+
+sub notify_all {
+    my ( $self, @arguments ) = @_;
+    return $self->{locks}->_asked( Pinyon::Loop::callback_of( \@arguments ), sub { $self->_wished( $_[0], $self->NOTIFY, 0 ) } );
+}
+
+sub _truth {
+    my ( $self, $arguments, $kind, $number ) = @_;
+    return $self->{locks}->_asked(
+        Pinyon::Loop::callback_of($arguments),
+        sub {
+            my ($told) = @_;
+            return $self->_wished( sub { $told->( defined $_[1] ? undef : $_[0] ? 1 : q{}, $_[1] ) }, $kind, $number );
+        }
+    );
+}
+
+sub _wished {
+    my ( $self, $told, $kind, $number ) = @_;
+    return $self->{locks}->_begin_wish( $told, $self, $kind, $number );
+}
+
+# Released without waiting.
+sub DESTROY {
+    my ($self) = @_;
+    delete $self->{locks}{listeners}{ Scalar::Util::refaddr($self) } if $self->{locks};
+    return if !$self->{is_held} || $self->{process} != $$ || ${^GLOBAL_PHASE} eq 'DESTRUCT';
+    local ( $@, $!, $? );
+    my $names = "@{ $self->{names} }";
+    my $told  = sub {
+        my ( undef, $error ) = @_;
+        return if !defined $error;
+        my $why = "$error" =~ s/ at \S+ line \d+\.\n\z//r;
+        warn "pinyon: the lock on $names was not released, and ends with its ttl: $why\n";
+    };
+    eval { $self->{locks}->_begin_wish( $told, $self, $self->RELEASE, undef ); 1 } or $told->( undef, $@ );
+    return;
+}
+
+package Pinyon::Loop::WaitingFor;
+
+# Asks again after each notification, until the predicate is true or the time is up.
+sub new {
+    my ( $class, $lock, $predicate, $until, $told ) = @_;
+    return bless { lock => $lock, predicate => $predicate, until => $until, told => $told }, $class;
+}
+
+sub again {
+    my ($self) = @_;
+    my $value;
+    return $self->_tell( undef, $@ ) if !eval { $value = $self->{predicate}->(); 1 };
+    $self->{lock}{locks}->_when( $value, sub { $self->_found(@_) } );
+    return $self;
+}
+
+sub _found {
+    my ( $self, $found, $error ) = @_;
+    return $self->_tell( $found, $error ) if defined $error || $found;
+    my $left = defined $self->{until} ? $self->{until} - Time::HiRes::time() : undef;
+    return $self->_tell( $found, undef ) if defined $left && $left <= 0;
+    $self->{operation} = $self->{lock}->wait(
+        $left,
+        cb => sub {
+            return $self->_tell( @_ ) if defined $_[1];
+            $self->again;
+        }
+    );
+    return;
+}
+
+sub _tell {
+    my ( $self, $value, $error ) = @_;
+    my $told = delete $self->{told} or return $self;
+    delete $self->{operation};
+    $told->( $value, $error );
+    return $self;
+}
+
+sub cancel {
+    my ($self) = @_;
+    delete $self->{told};
+    my $operation = delete $self->{operation};
+    $operation->cancel if $operation;
+    return;
+}
+
+1;

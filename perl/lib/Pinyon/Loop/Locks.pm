@@ -1,0 +1,176 @@
+package Pinyon::Loop::Locks;
+
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.1.0';
+
+use Scalar::Util qw(reftype);
+
+use Pinyon::Loop ();
+use Pinyon::Loop::Lock ();
+use Pinyon::Loop::Many ();
+
+our @ISA = qw(Pinyon::Loop::Asking Pinyon::Locks);    ## no critic (ProhibitExplicitISA)
+
+sub new {
+    my ( $class, @arguments ) = @_;
+    @arguments = %{ $arguments[0] } if @arguments == 1 && ref $arguments[0] eq 'HASH';
+    my $host = $class->_take_loop( \@arguments );
+    my $self = Pinyon::Locks::new( $class, @arguments );
+    $self->{host} = $host;
+    $self->{loop} = Pinyon::Loop->new( $self, $self );
+    return $self;
+}
+
+sub close {    ## no critic (ProhibitBuiltinHomonyms)
+    my ($self) = @_;
+    $self->{loop}->_close;
+    return Pinyon::Locks::close($self);
+}
+
+sub lock {    ## no critic (ProhibitBuiltinHomonyms)
+    my ( $self, $names, @arguments ) = @_;
+    return $self->_acquired( $names, \@arguments, 0 );
+}
+
+sub try_lock {
+    my ( $self, $names, @arguments ) = @_;
+    return $self->_acquired( $names, \@arguments, 1 );
+}
+
+sub _new_lock {
+    my ( $self, $names ) = @_;
+    return Pinyon::Loop::Lock->_new( $self, $names );
+}
+
+sub _acquired {
+    my ( $self, $names, $arguments, $at_once ) = @_;
+    my $callback = Pinyon::Loop::callback_of($arguments);
+    my %options  = @{$arguments};
+    return $self->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            if ( $at_once && exists $options{timeout} ) {
+                Pinyon::Error::Usage->throw('try_lock does not wait: leave out timeout');
+            }
+            my $on_lost = delete $options{on_lost};
+            my $lock    = $self->_new_lock($names);
+            $options{owner} //= $self->_owner;
+            return $self->_begin_lock(
+                sub {
+                    my ( $is_held, $error ) = @_;
+                    $lock->on_lost($on_lost) if $is_held && $on_lost;
+                    $told->( $is_held ? $lock : undef, $error );
+                },
+                $lock, $names,
+                \%options,
+                $at_once
+            );
+        }
+    );
+}
+
+sub synchronized {
+    my ( $self, $names, $code, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            if ( ( reftype( $code // q{} ) // q{} ) ne 'CODE' ) {
+                Pinyon::Error::Usage->throw('synchronized takes names and a reference to a sub');
+            }
+            my $held = sub {
+                my ( $lock, $error ) = @_;
+                return $told->( undef, $error ) if defined $error;
+                my $over = sub { _released( $lock, $told, @_ ) };
+                my $value;
+                return $over->( undef, $@ ) if !eval { $value = $code->($lock); 1 };
+                $self->_when( $value, $over );
+            };
+            return $self->lock( $names, @arguments, cb => $held );
+        }
+    );
+}
+
+# The end of a block of code with a lock: value or error, unless the lock was lost inside.
+sub _released {
+    my ( $lock, $told, $value, $failed ) = @_;
+    return $told->( $value, $failed ) if $lock->is_released;
+    $lock->release(
+        cb => sub {
+            my ( $was_held, $error ) = @_;
+            if ( !defined $failed && !defined $error && !$was_held ) {
+                eval { $lock->_die_of_loss; 1 } or $error = $@;
+            }
+            $error = $failed if defined $failed;
+            $told->( defined $error ? undef : $value, $error );
+        }
+    );
+    return;
+}
+
+# Asks about names, and makes of what is found what the method of that name makes.
+sub _about {
+    my ( $self, $names, $arguments, $read ) = @_;
+    return $self->_asked(
+        Pinyon::Loop::callback_of($arguments),
+        sub {
+            my ($told) = @_;
+            return $self->_begin_inspect( sub { $told->( defined $_[1] ? undef : scalar $read->( $_[0] ), $_[1] ) }, $names );
+        }
+    );
+}
+
+# An array of all for an array of names.
+sub status {
+    my ( $self, $names, @arguments ) = @_;
+    return $self->_about( $names, \@arguments, sub { ref $names eq 'ARRAY' ? $_[0] : $_[0][0] } );
+}
+
+sub is_locked {
+    my ( $self, $names, @arguments ) = @_;
+    return $self->_about( $names, \@arguments, sub { ( grep { defined $_->{holder} } @{ $_[0] } ) ? 1 : q{} } );
+}
+
+sub owner {
+    my ( $self, $names, @arguments ) = @_;
+    return $self->_about( $names, \@arguments, sub { ( grep {defined} map { $_->{holder} } @{ $_[0] } )[0] } );
+}
+
+sub waiting {
+    my ( $self, $names, @arguments ) = @_;
+    return $self->_about( $names, \@arguments,
+        sub { my %waits = map { $_ => 1 } map { @{ $_->{waiting} } } @{ $_[0] }; scalar keys %waits } );
+}
+
+sub force_release {
+    my ( $self, $names, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    my %options  = @arguments;
+    return $self->_asked( $callback, sub { $self->_begin_force_release( $_[0], $names, $options{token} ) } );
+}
+
+sub execute {
+    my ( $self, @parts ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@parts );
+    return $self->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            return $self->_begin_execute(
+                sub {
+                    my ( $answer, $error ) = @_;
+                    return $told->( undef, $answer ) if UNIVERSAL::isa( $answer, 'Pinyon::Error' );
+                    $told->( $answer, $error );
+                },
+                \@parts
+            );
+        }
+    );
+}
+
+1;
