@@ -44,10 +44,11 @@ module Support
       FileUtils.rm_f(@address)
     end
 
-    # Returns when it has stopped, which is a while after the signal.
+    # Returns when it has stopped, which is a while after the signal. A thread waits, because a scheduler of fibers may
+    # wait for the end of a process alone: that of async 2 does.
     def pause
       Process.kill(:STOP, @pid)
-      Process.wait(@pid, Process::WUNTRACED)
+      Thread.new { Process.wait(@pid, Process::WUNTRACED) }.join
     end
 
     def resume
