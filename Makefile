@@ -67,13 +67,8 @@ bench-ruby-newer: setup ## Compare Pinyon with Dalli 5 in async 2, on the Ruby o
 	PINYON_BENCH_RUBY=$(CURDIR)/target/newer/ruby .venv/bin/python -m pinyon_bench run --rows ruby --rounds $(ROUNDS)
 
 .PHONY: dist
-<<<<<<< HEAD
 dist: target/dist/tools/.ready ## What is uploaded, in dist: source distribution, wheels, gems, Perl distributions
-	target/dist/tools/bin/python tools/distribution/build.py
-=======
-dist: target/dist/tools/.ready ## What is uploaded, in dist: source distribution, wheels and gems
 	PYTHONPATH=tools target/dist/tools/bin/python tools/distribution/build.py
->>>>>>> main
 	touch target/dist/.built
 
 target/dist/.built: $(distributed)
