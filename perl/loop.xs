@@ -57,6 +57,17 @@ _turn(self)
     }
 
 void
+_send(self)
+    SV *self
+  PPCODE:
+    {
+        loop_handle *loop = (loop_handle *)attached(self, &loop_table);
+        if (loop && loop->loop && loop->turn_is_due && loop->forks == forks_so_far)
+            pinyon_turn(loop->loop);
+        XSRETURN(0);
+    }
+
+void
 _expire(self)
     SV *self
   PPCODE:

@@ -2,7 +2,8 @@ use 5.016;
 use strict;
 use warnings;
 
-use FindBin qw($Bin);
+use File::Temp ();
+use FindBin    qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
 use Time::HiRes ();
@@ -42,9 +43,11 @@ subtest 'callbacks and condvars' => sub {
     isa_ok $@, 'Pinyon::Error::InvalidKey';
     is $@->file, __FILE__, 'the error is where it was called';
     is_deeply $cache->get_multi(qw(told missing))->recv, { told => 'value' }, 'many';
-    is $cache->get_or_set( made => sub { my $later = AE::cv(); $later->send('made'); $later } )->recv, 'made', 'made by a condvar';
+    is $cache->get_or_set( made => sub { my $later = AE::cv(); $later->send('made'); $later } )->recv, 'made',
+        'made by a condvar';
     my @counted;
     my $all = AE::cv();
+
     for my $number ( 1 .. 50 ) {
         $all->begin;
         $cache->get_or_set( once => sub { push @counted, $number; $number }, cb => sub { $all->end } );
@@ -83,13 +86,15 @@ subtest 'coroutines' => sub {
         )
     } 1 .. 100;
     is scalar( grep { $_->join } @chains ), 100, 'all chains end';
-    is $wrong, 0, 'with their own values';
+    is $wrong,                              0,   'with their own values';
     is_deeply [ $cache->get('missing') ], [], 'a miss in list context';
     is $cache->get_or_set( deep => sub { $cache->get('chain:7') } ), '7 in 50', 'a maker may wait';
     ok !eval { $cache->get('with space'); 1 }, 'an error is thrown';
     is $@->line, __LINE__ - 1, 'where it was called';
     my $semaphore = Coro::Semaphore->new(100);
-    my @many      = map { Coro::async( sub { my $guard = $semaphore->guard; $cache->get('chain:1') } ) } 1 .. 2000;
+    my @many      = map {
+        Coro::async( sub { my $guard = $semaphore->guard; $cache->get('chain:1') } )
+    } 1 .. 2000;
     is scalar( grep { $_->join eq '1 in 50' } @many ), 2000, 'behind a semaphore';
 };
 
@@ -120,28 +125,35 @@ subtest 'coroutines that are thrown at and cancelled in the middle' => sub {
         Coro::cede() for 1 .. rand 4;
         Coro::AnyEvent::sleep( rand 0.002 );
         for my $coroutine (@all) {
-            if ( rand() < 0.5 ) { $coroutine->throw("thrown\n"); $thrown++ }
-            else                { $coroutine->cancel; $cancelled++ }
+            if   ( rand() < 0.5 ) { $coroutine->throw("thrown\n"); $thrown++ }
+            else                  { $coroutine->cancel;            $cancelled++ }
             Coro::cede() if rand() < 0.3;
         }
         $_->join for @all;
     }
     is $wrong, 0, "no wrong value in $got, with $thrown thrown and $cancelled cancelled";
     cmp_ok $got, '>', $batches, 'values were got';
-    is $alive, 0, 'all scopes are left';
+    is $alive,               0,         'all scopes are left';
     is $cache->get('key:3'), 'value 3', 'the client goes on';
 };
 
 {
 
     package Scope;
-    sub new { my ( $class, $count ) = @_; $$count++; return bless { count => $count }, $class }
+    sub new     { my ( $class, $count ) = @_; $$count++; return bless { count => $count }, $class }
     sub DESTROY { ${ $_[0]{count} }-- }
 }
 
 subtest 'a dead server, and one that does not answer' => sub {
     my $dead = coro_cache( servers => ['127.0.0.1:1'], connect_timeout => 1 );
-    my @all  = map { Coro::async( sub { eval { $dead->get('key') }; ref $@ } ) } 1 .. 20;
+    my @all  = map {
+        Coro::async(
+            sub {
+                eval { $dead->get('key') };
+                ref $@;
+            }
+        )
+    } 1 .. 20;
     is_deeply [ grep { !/\APinyon::Error::(?:Connect|ServerDown)\z/ } map { $_->join } @all ], [], 'all are told';
     my $silent = Servers::silent_server();
     my $waits  = coro_cache( servers => [ $silent->{address} ], timeout => 0.3 );
@@ -163,12 +175,14 @@ subtest 'a fork while the loop runs' => sub {
     Coro::AnyEvent::sleep(0.05);
     my $child = in_child {
         my $value = $cache->get('forked');
-        eval { $waiting->set( key => 1, cb => sub { } ) };
+        eval {
+            $waiting->set( key => 1, cb => sub { } );
+        };
         eval { $condvar->recv };
         return "$value " . ref $@;
     };
     is $child, 'value Pinyon::Error::Closed', 'a child has connections of its own, and the reply stays its parent\'s';
-    is $cache->get('forked'), 'value', 'the parent goes on';
+    is $cache->get('forked'), 'value',        'the parent goes on';
     $waiting->close;
 };
 
@@ -184,8 +198,41 @@ subtest 'two clients, and a view, in one process' => sub {
 subtest 'large and compressed values on small stacks' => sub {
     my $cache = coro_cache( compression => { algorithm => 'zstd', threshold => 100 } );
     my $text  = join q{ }, 1 .. 50_000;
-    my @all   = map { my $key = "large:$_"; Coro::async( sub { $cache->set( $key => $text ); $cache->get($key) eq $text } ) } 1 .. 20;
+    my @all   = map {
+        my $key = "large:$_";
+        Coro::async( sub { $cache->set( $key => $text ); $cache->get($key) eq $text } )
+    } 1 .. 20;
     is scalar( grep { $_->join } @all ), 20, 'in twenty coroutines';
+};
+
+subtest 'TLS on small stacks' => sub {
+    plan skip_all => 'openssl is not installed'      if !have_server('openssl');
+    plan skip_all => 'this memcached is without TLS' if `memcached --help` !~ /--enable-ssl/;
+    my $folder     = File::Temp->newdir;
+    my @files      = map { "$folder/$_" } qw(key.pem certificate.pem authority.pem authority.key);
+    my $new        = 'openssl req -x509 -newkey rsa:2048 -nodes -days 2 -batch';
+    my $server_own = '-addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE';
+    system("$new -subj /CN=authority -keyout $files[3] -out $files[2] 2>/dev/null") == 0 or die 'openssl failed';
+    system("$new -subj /CN=localhost $server_own -CA $files[2] -CAkey $files[3] -keyout $files[0] -out $files[1] 2>/dev/null")
+        == 0
+        or die 'openssl failed';
+    my $server = Servers::server(
+        'memcached', '-u',
+        scalar getpwuid($>),
+        qw(-l 127.0.0.1 -p PORT -Z -o),
+        "ssl_chain_cert=$files[1],ssl_key=$files[0]"
+    );
+    my @all = map {
+        my $key = "tls:$_";
+        Coro::async(
+            sub {
+                my $cache = coro_cache( servers => [ $server->{address} ], tls => { ca => $files[2] } );
+                $cache->set( $key => 'x' x 100_000 );
+                return length $cache->get($key);
+            }
+        )
+    } 1 .. 5;
+    is_deeply [ map { $_->join } @all ], [ (100_000) x 5 ], 'handshakes in coroutines';
 };
 
 subtest 'locks' => sub {
@@ -214,13 +261,18 @@ subtest 'locks' => sub {
     $held->on_lost( sub { $lost++ } );
     Coro::AnyEvent::sleep(4);
     ok $held->is_held, 'is renewed while the loop runs';
-    my $waits = Coro::async( sub { eval { $locks->lock( 'held', timeout => GENEROUS ) }; "$@" } );
+    my $waits = Coro::async(
+        sub {
+            eval { $locks->lock( 'held', timeout => GENEROUS ) };
+            "$@";
+        }
+    );
     Coro::AnyEvent::sleep(0.1);
     $waits->throw("enough\n");
     is $waits->join, "enough\n", 'a coroutine that waits is thrown at';
     $locks->force_release('held');
     ok eventually { Coro::AnyEvent::sleep(0.01); $lost }, 'a loss is told';
-    ok !eval { $held->check; 1 }, 'and checked';
+    ok !eval { $held->check; 1 },                         'and checked';
     isa_ok $@, 'Pinyon::Error::LockLost';
     { my $scoped = $locks->lock( 'scoped', ttl => GENEROUS * 10 ); }
     is $locks->lock( 'scoped', timeout => GENEROUS )->release, 1, 'the end of a scope releases';

@@ -14,10 +14,14 @@ plan skip_all => 'the scenarios are in the checkout' if !root();
 plan skip_all => "$_ is not installed" for grep { !have_server($_) } qw(memcached redis-server python3);
 
 my %way = (
-    blocking => Ways::Blocking->new, coro => Ways::Coro->new, anyevent => Ways::AnyEvent->new, future => Ways::Future->new,
+    blocking => Ways::Blocking->new,
+    coro     => Ways::Coro->new,
+    anyevent => Ways::AnyEvent->new,
+    future   => Ways::Future->new,
 );
 
-for my $name ( sort keys %way ) {
+# Threads first: they copy all that is loaded.
+for my $name (qw(blocking coro anyevent future)) {
     if ( my $missing = $way{$name}->missing ) {
         diag "$name is left out: $missing does not load";
         next;

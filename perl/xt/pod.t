@@ -12,4 +12,7 @@ pod_file_ok($_) for ( glob 'lib/Pinyon.pm lib/Pinyon/*.pm' );
 pod_coverage_ok( $_, { also_private => [qr/\A(?:CLONE_SKIP|DESTROY|RELEASE|EXTEND|PARK|NOTIFY|IS_FORKED)\z/] } )
     for qw(Pinyon Pinyon::Cache Pinyon::Locks Pinyon::Lock Pinyon::Batch Pinyon::Lease Pinyon::Error);
 
+# These have the methods of the clients that wait, which are documented there.
+pod_coverage_ok($_) for qw(Pinyon::AnyEvent Pinyon::Coro Pinyon::Future Pinyon::Mojo);
+
 done_testing;

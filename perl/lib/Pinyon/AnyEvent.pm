@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop ();
+use Pinyon::Loop        ();
 use Pinyon::Loop::Cache ();
 use Pinyon::Loop::Locks ();
 
@@ -21,10 +21,7 @@ sub _closures {
         sub {
             my ( $lane, $descriptor, $write ) = @_;
             my $is_ready = sub { $ready->($lane) };
-            $watchers[$lane] = [
-                AE::io( $descriptor, 0, $is_ready ),
-                $write ? AE::io( $descriptor, 1, $is_ready ) : ()
-            ];
+            $watchers[$lane] = [ AE::io( $descriptor, 0, $is_ready ), $write ? AE::io( $descriptor, 1, $is_ready ) : () ];
         },
         sub { $watchers[ $_[0] ] = undef },
         sub { &AE::postpone($turn) },
@@ -57,7 +54,7 @@ sub _when {
         sub {
             my $found;
             return $callback->( $found, undef ) if eval { $found = $value->recv; 1 };
-            return $callback->( undef, $@ );
+            return $callback->( undef,  $@ );
         }
     );
     return;
@@ -72,3 +69,49 @@ package Pinyon::AnyEvent::Locks;
 our @ISA = qw(Pinyon::AnyEvent::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
 
 1;
+
+__END__
+
+=encoding utf8
+
+=head1 NAME
+
+Pinyon::AnyEvent - caches and locks in AnyEvent, with callbacks and condvars
+
+=head1 SYNOPSIS
+
+    use AnyEvent;
+    use Pinyon::AnyEvent;
+
+    my $cache = Pinyon::AnyEvent::Cache->new(servers => '127.0.0.1:11211');
+    my $done  = AnyEvent->condvar;
+    $cache->set('user:1' => 'Ada', 60, cb => sub {
+        my ($stored, $error) = @_;
+        $done->send;
+    });
+    $done->recv;
+    say $cache->get('user:1')->recv;    # Ada
+
+    my $locks = Pinyon::AnyEvent::Locks->new('redis://127.0.0.1:6379/0');
+    my $lock  = $locks->lock('account:1', timeout => 5)->recv;
+    $lock->release->recv;
+
+=head1 DESCRIPTION
+
+C<Pinyon::AnyEvent::Cache> and C<Pinyon::AnyEvent::Locks> have the constructors and methods of L<Pinyon::Cache>, L<Pinyon::Locks>,
+and the objects that these return. No method waits. Each takes C<< cb => sub { my ($value, $error) = @_ } >> after its other
+arguments, and calls it with what the method of a program that waits returns, or with an error. Then it returns an operation,
+whose C<cancel> ends it: the callback is not called. Without C<cb> a method returns a condvar.
+
+All that is begun in one turn of the loop leaves in one system call for each server.
+
+=head2 Where they differ
+
+Methods of many keys give a reference to a hash. C<status> of several names gives a reference to an array. What C<get_or_set>
+calls, and the block of C<synchronized>, may return a condvar, which is waited for. Callbacks are nobody's: each lock has an
+owner of its own, unless C<owner> names one. Locks are renewed, and losses are told, while the loop runs.
+
+=head1 ERRORS
+
+Wrong arguments are told like other errors; with C<cb> they die at once. Errors are those of L<Pinyon::Error>, with the file and line of the call. If what
+this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.

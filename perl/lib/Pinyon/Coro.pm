@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop ();
+use Pinyon::Loop        ();
 use Pinyon::Loop::Cache ();
 use Pinyon::Loop::Locks ();
 
@@ -43,14 +43,14 @@ package Pinyon::Coro::Cache;
 our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Cache);    ## no critic (ProhibitExplicitISA)
 
 for my $method ( Pinyon::Loop::Many::methods() ) {
-    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    no strict 'refs';                                      ## no critic (ProhibitNoStrict)
     *{$method} = sub {
         my ( $self, @arguments ) = @_;
-        my $many = Pinyon::Loop::Many->new( $method, \@arguments );
+        my $many       = Pinyon::Loop::Many->new( $method, \@arguments );
         my @operations = map { $self->_begin( $many->{number}, undef, @{$_} ) } @{ $many->{calls} };
         for my $index ( 0 .. $#operations ) {
             my $value;
-            next if eval { $value = Pinyon::Coro::_wait( $operations[$index] ); $many->take( $index, $value, undef ); 1 };
+            next   if eval { $value = Pinyon::Coro::_wait( $operations[$index] ); $many->take( $index, $value, undef ); 1 };
             die $@ if !UNIVERSAL::isa( $@, 'Pinyon::Error' );
             $many->take( $index, undef, $@ );
         }
@@ -75,7 +75,7 @@ our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Locks);    ## no critic (Prohibi
 
 # These are the methods of clients that wait, over what waits here.
 BEGIN {
-    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    no strict 'refs';                                      ## no critic (ProhibitNoStrict)
     *{$_} = Pinyon::Locks->can($_) for qw(lock try_lock synchronized status is_locked owner waiting force_release execute);
 }
 
@@ -133,3 +133,48 @@ sub DESTROY {
 }
 
 1;
+
+__END__
+
+=encoding utf8
+
+=head1 NAME
+
+Pinyon::Coro - caches and locks for coroutines of Coro
+
+=head1 SYNOPSIS
+
+    use EV;
+    use Coro;
+    use Pinyon::Coro;
+
+    my $cache = Pinyon::Coro::Cache->new(servers => '127.0.0.1:11211');
+    my $locks = Pinyon::Coro::Locks->new('redis://127.0.0.1:6379/0');
+    my @all   = map {
+        my $key = "user:$_";
+        async {
+            my $lock = $locks->lock('table', timeout => 10);
+            $cache->set($key => 'Ada');
+            return $cache->get($key);
+        };
+    } 1 .. 100;
+    say scalar grep { $_->join eq 'Ada' } @all;    # 100
+
+=head1 DESCRIPTION
+
+C<Pinyon::Coro::Cache> and C<Pinyon::Coro::Locks> have the constructors and methods of L<Pinyon::Cache> and L<Pinyon::Locks>.
+Where those wait, only the coroutine waits. All coroutines share one connection to each server, and what they ask at the same
+time leaves in one system call. Coroutines go on one after the other, so that a L<Coro::Semaphore> behind them stays quick.
+
+A coroutine that is thrown at (C<throw>) or cancelled gives up what it waits for: a lock that it would get all the same is given
+back. A coroutine is the owner of its locks. At the end of a lock's scope it is released without waiting.
+
+A coroutine that waits inside several subs must not be cancelled with Coro 6.57 on perl 5.36: Coro then reads the wrong
+variables and crashes, whatever the coroutine waits for. C<throw> is safe.
+
+Coro is asked for its C interface, version 7, when this is loaded; another one is refused.
+
+=head1 ERRORS
+
+Errors are thrown. Errors are those of L<Pinyon::Error>, with the file and line of the call. If what
+this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.

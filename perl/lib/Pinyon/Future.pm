@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop ();
+use Pinyon::Loop        ();
 use Pinyon::Loop::Cache ();
 use Pinyon::Loop::Locks ();
 
@@ -49,7 +49,8 @@ sub _closures {
             }
 
             # A copy of the descriptor, for a handle closes its own.
-            open my $handle, '+<&', $descriptor or Pinyon::Error::Connect->throw("cannot copy a descriptor: $!");
+            open my $handle, '+<&', $descriptor    ## no critic (RequireBriefOpen)
+                or Pinyon::Error::Connect->throw("cannot copy a descriptor: $!");
             ( $handles[$lane], $writes[$lane] ) = ( $handle, $write );
             $loop->watch_io( handle => $handle, on_read_ready => $is_ready, $write ? ( on_write_ready => $is_ready ) : () );
         },
@@ -96,7 +97,7 @@ sub _when {
             my ($future) = @_;
             my $found;
             return $callback->( $found, undef ) if eval { $found = $future->get; 1 };
-            return $callback->( undef, $@ );
+            return $callback->( undef,  $@ );
         }
     );
     $value->retain;
@@ -112,3 +113,35 @@ package Pinyon::Future::Locks;
 our @ISA = qw(Pinyon::Future::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
 
 1;
+
+__END__
+
+=encoding utf8
+
+=head1 NAME
+
+Pinyon::Future - caches and locks that return futures, for IO::Async and async/await
+
+=head1 SYNOPSIS
+
+    use IO::Async::Loop;
+    use Pinyon::Future;
+
+    my $loop  = IO::Async::Loop->new;
+    my $cache = Pinyon::Future::Cache->new(servers => '127.0.0.1:11211', loop => $loop);
+    my $name  = $cache->set('user:1' => 'Ada')->then(sub { $cache->get('user:1') });
+    say $name->get;    # Ada
+
+=head1 DESCRIPTION
+
+C<Pinyon::Future::Cache> and C<Pinyon::Future::Locks> have the constructors and methods of L<Pinyon::Cache>, L<Pinyon::Locks>, and the
+objects that these return, but each method that would wait returns a future of the loop. The setting C<loop> names the loop, an L<IO::Async::Loop>;
+otherwise it is the one of the process. A future that is cancelled gives up what it waits for.
+
+Each method also takes C<< cb => sub { my ($value, $error) = @_ } >>, as in L<Pinyon::AnyEvent>, where it says how methods
+differ from those of programs that wait. What C<get_or_set> calls, and the block of C<synchronized>, may return a future of the loop.
+
+=head1 ERRORS
+
+A failure is always that of what is returned. Errors are those of L<Pinyon::Error>, with the file and line of the call. If what
+this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.

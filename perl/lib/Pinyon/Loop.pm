@@ -6,11 +6,13 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Scalar::Util qw(weaken);
+use Scalar::Util qw(refaddr weaken);
 
 use Pinyon ();
 
 sub CLONE_SKIP { return 1 }
+
+my %loops;    # all that there are, weakly
 
 # A client's part in an event loop. `model` says how the loop watches a descriptor, forgets it, calls before it waits
 # again, and calls after some seconds: it makes these four closures, from three to call back.
@@ -24,7 +26,19 @@ sub new {
         sub { $loop->_expire         if $loop },
     );
     $self->_attach( $client, @closures, $model->_has_coroutines );
+    weaken( $loops{ refaddr $self } = $self );
     return $self;
+}
+
+# What was begun last is sent, such as the release of a lock whose scope has ended.
+END {
+    $_->_send for grep { defined } values %loops;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    delete $loops{ refaddr $self };
+    return;
 }
 
 # Runs the code in the loop's next turn.
@@ -36,12 +50,12 @@ sub later {
 }
 
 sub _take_turn {
-    my ($self) = @_;
-    my @later = splice @{ $self->{later} };
+    my ($self)  = @_;
+    my @later   = splice @{ $self->{later} };
     my $is_well = eval { $self->_turn; 1 };
-    my $died = $@;
+    my $died    = $@;
     for my $code (@later) {
-        next if eval { $code->(); 1 };
+        next       if eval { $code->(); 1 };
         warn $died if !$is_well;
         ( $is_well, $died ) = ( 0, $@ );
     }

@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop ();
+use Pinyon::Loop        ();
 use Pinyon::Loop::Cache ();
 use Pinyon::Loop::Locks ();
 
@@ -39,7 +39,8 @@ sub _closures {
             if ( !$handles[$lane] ) {
 
                 # A copy of the descriptor, for a handle closes its own.
-                open my $handle, '+<&', $descriptor or Pinyon::Error::Connect->throw("cannot copy a descriptor: $!");
+                open my $handle, '+<&', $descriptor    ## no critic (RequireBriefOpen)
+                    or Pinyon::Error::Connect->throw("cannot copy a descriptor: $!");
                 $handles[$lane] = $handle;
                 $reactor->io( $handle => sub { $ready->($lane) } );
             }
@@ -92,3 +93,36 @@ package Pinyon::Mojo::Locks;
 our @ISA = qw(Pinyon::Mojo::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
 
 1;
+
+__END__
+
+=encoding utf8
+
+=head1 NAME
+
+Pinyon::Mojo - caches and locks that return promises, for Mojolicious
+
+=head1 SYNOPSIS
+
+    use Mojo::IOLoop;
+    use Pinyon::Mojo;
+
+    my $cache = Pinyon::Mojo::Cache->new(servers => '127.0.0.1:11211');
+    $cache->set('user:1' => 'Ada')->then(sub { $cache->get('user:1') })->then(sub {
+        my ($name) = @_;
+        say $name;    # Ada
+    })->wait;
+
+=head1 DESCRIPTION
+
+C<Pinyon::Mojo::Cache> and C<Pinyon::Mojo::Locks> have the constructors and methods of L<Pinyon::Cache>, L<Pinyon::Locks>, and the
+objects that these return, but each method that would wait returns a promise. The setting C<loop> names the loop, a L<Mojo::IOLoop>;
+otherwise it is the one of the process. 
+
+Each method also takes C<< cb => sub { my ($value, $error) = @_ } >>, as in L<Pinyon::AnyEvent>, where it says how methods
+differ from those of programs that wait. What C<get_or_set> calls, and the block of C<synchronized>, may return a promise.
+
+=head1 ERRORS
+
+A failure is always that of what is returned. Errors are those of L<Pinyon::Error>, with the file and line of the call. If what
+this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.

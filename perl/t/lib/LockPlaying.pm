@@ -7,13 +7,9 @@ use 5.016;
 use strict;
 use warnings;
 
-use threads;
-use threads::shared;
-
-use Exporter      qw(import);
-use JSON::PP      ();
-use Thread::Queue ();
-use Time::HiRes   qw(sleep time);
+use Exporter    qw(import);
+use JSON::PP    ();
+use Time::HiRes qw(time);
 
 use Pinyon  ();
 use Servers qw(root);
@@ -33,13 +29,20 @@ sub scenarios {
 
 # Plays a scenario in a namespace of its own; returns what is wrong, or undef.
 sub played {
-    my ( $url, $namespace, $settings, $scenario ) = @_;
-    my %tokens : shared;
-    my $self  = bless { namespace => $namespace, tokens => \%tokens, clients => {}, callers => {}, begun => {} }, __PACKAGE__;
-    my @steps = ( @{ $scenario->{steps} }, { by => 'A', call => ['left_behind'], returns => [], eventually => 1 } );
+    my ( $model, $url, $namespace, $settings, $scenario ) = @_;
+    my $self = bless {
+        model     => $model,
+        namespace => $namespace,
+        tokens    => $model->shared_hash,
+        clients   => {},
+        callers   => {},
+        begun     => {}
+        },
+        __PACKAGE__;
+    my @steps    = ( @{ $scenario->{steps} }, { by => 'A', call => ['left_behind'], returns => [], eventually => 1 } );
     my %settings = ( %{$settings}, %{ $scenario->{client} || {} } );
     for ( map { $_->{by} // () } @steps ) {
-        $self->{clients}{ substr $_, 0, 1 } ||= Pinyon::Locks->new( $url, namespace => $namespace, %settings );
+        $self->{clients}{ substr $_, 0, 1 } ||= $model->locks( $url, namespace => $namespace, %settings );
     }
     for ( map { $_->{by} // () } @steps ) {
         $self->{callers}{$_} ||= $self->_caller( $self->{clients}{ substr $_, 0, 1 } );
@@ -63,7 +66,7 @@ sub _step {
     }
     until ( eval { _check( $step, _ended( $self->_begun($step) ) ); 1 } ) {
         die $@ if !$step->{eventually} || time > $begun + PATIENCE;
-        sleep 0.002;
+        $self->{model}->pause(0.002);
     }
     _wrong( $step, 'was too quick' ) if time - $begun < ( $step->{takes} // 0 );
     return;
@@ -71,7 +74,7 @@ sub _step {
 
 sub _begun {
     my ( $self, $step ) = @_;
-    my $outcome = Thread::Queue->new;
+    my $outcome = $self->{model}->queue;
     $self->{callers}{ $step->{by} }{calls}->enqueue( [ $json->encode( $step->{call} ), $outcome ] );
     return $outcome;
 }
@@ -110,10 +113,12 @@ sub _wrong {
 # ---- In the thread of a caller ----
 
 sub _caller {
-    my ( $self, $locks ) = @_;
-    my $calls  = Thread::Queue->new;
-    my $shared = { locks => $locks, tokens => $self->{tokens}, namespace => $self->{namespace} };
-    my $thread = threads->create(
+    my ( $self,  $locks ) = @_;
+    my ( $model, $owner ) = ( $self->{model}, Pinyon::_new_owner() );
+    my $calls = $model->queue;
+    my $shared =
+        { model => $model, owner => $owner, locks => $locks, tokens => $self->{tokens}, namespace => $self->{namespace} };
+    my $thread = $model->start(
         sub {
             my %caller = ( %{$shared}, held => {}, losses => {} );
             while ( my $call = $calls->dequeue ) {
@@ -136,20 +141,22 @@ sub _raised {
 
 sub _used {
     my ( $caller, $name, @arguments ) = @_;
-    my $locks = $caller->{locks};
+    my ( $locks, $model ) = @{$caller}{qw(locks model)};
     return _acquired( $caller, $name eq 'acquire' ? 'lock' : 'try_lock', @arguments ) if $name =~ /\A(?:acquire|try_lock)\z/;
-    return $locks->is_locked( \@arguments )                                           if $name eq 'is_locked';
-    return $locks->waiting( \@arguments )                                             if $name eq 'waiting';
-    return $locks->execute( map { s/\{namespace\}/{$caller->{namespace}}/r } @arguments )           if $name eq 'execute';
-    return [ grep { !/:#[fp]\z|:#x:/ } @{ $locks->execute( 'KEYS', "{$caller->{namespace}}:*" ) } ] if $name eq 'left_behind';
+    return $model->got( scalar $locks->is_locked( \@arguments ) )                     if $name eq 'is_locked';
+    return $model->got( scalar $locks->waiting( \@arguments ) )                       if $name eq 'waiting';
+    return $model->got( scalar $locks->execute( map { s/\{namespace\}/{$caller->{namespace}}/r } @arguments ) )
+        if $name eq 'execute';
+    return [ grep { !/:#[fp]\z|:#x:/ } @{ $model->got( scalar $locks->execute( 'KEYS', "{$caller->{namespace}}:*" ) ) } ]
+        if $name eq 'left_behind';
     if ( $name eq 'force_release' ) {
-        return $locks->force_release( $arguments[0],
-            token => defined $arguments[1] ? $caller->{tokens}{ $arguments[1] } : undef );
+        my $token = defined $arguments[1] ? $caller->{tokens}{ $arguments[1] } : undef;
+        return $model->got( scalar $locks->force_release( $arguments[0], token => $token ) );
     }
     my ( $which, @others ) = @arguments;
     return $caller->{tokens}{$which} > $caller->{tokens}{ $others[0] } if $name eq 'is_later';
     if ( $name eq 'is_held_by' ) {
-        my ($status) = $locks->status(@others);
+        my $status = $model->got( scalar $locks->status(@others) );
         return ( $status->{token} // 0 ) == $caller->{tokens}{$which};
     }
     my $held = $caller->{held}{$which};
@@ -166,8 +173,8 @@ sub _used {
         my $left = $held->remaining;
         return $others[0] <= $left && $left <= $others[1];
     }
-    return $held->notify_all if $name eq 'notify' && $others[0] == 0;
-    my $done = $held->$name(@others);
+    return $model->got( scalar $held->notify_all ) if $name eq 'notify' && $others[0] == 0;
+    my $done = $model->got( scalar $held->$name(@others) );
     $caller->{tokens}{$_} = $caller->{held}{$_}->token for keys %{ $caller->{held} };    # others after a wait
     return $done;
 }
@@ -176,10 +183,60 @@ sub _acquired {
     my ( $caller, $method, $name, $names, $settings ) = @_;
     my %options = %{ $settings || {} };
     $_ = ref $_ ? ( $_ ? 1 : 0 ) : $_ for values %options;
-    my $held = $caller->{locks}->$method( $names, on_lost => sub { $caller->{losses}{$name}++ }, %options ) or return 0;
+    my $held = $caller->{model}->got(
+        scalar $caller->{locks}->$method(
+            $names,
+            on_lost => sub { $caller->{losses}{$name}++ },
+            %options, $caller->{model}->owns( $caller->{owner} )
+        )
+    ) or return 0;
     $caller->{held}{$name}   = $held;
     $caller->{tokens}{$name} = $held->token;
     return 1;
+}
+
+# ---- Models: where callers are, and what waits ----
+
+package LockPlaying::Threads;
+
+sub new { return bless {}, shift }
+
+sub missing {
+    return 'threads' if !eval { require threads; require threads::shared; require Thread::Queue; 1 };
+    return;
+}
+sub shared_hash { return threads::shared::shared_clone( {} ) }
+sub queue       { return Thread::Queue->new }
+sub start       { my ( $self, $code ) = @_; return threads->create($code) }
+sub pause       { my ( $self, $seconds ) = @_; return Time::HiRes::sleep($seconds) }
+sub locks       { my ( $self, @settings ) = @_; return Pinyon::Locks->new(@settings) }
+sub got         { return $_[1] }
+sub owns        { return }
+
+# Callers are coroutines, in all event loops; `way` is one of Ways.
+package LockPlaying::Coroutines;
+
+sub new { my ( $class, $way, $owns ) = @_; return bless { way => $way, owns => $owns }, $class }
+
+sub missing     { my ($self) = @_; return $self->{way}->missing }
+sub shared_hash { return {} }
+sub queue       { my ($self) = @_; return bless { channel => Coro::Channel->new, way => $self->{way} }, 'LockPlaying::Channel' }
+sub start       { my ( $self, $code )     = @_; return Coro::async($code) }
+sub pause       { my ( $self, $seconds )  = @_; return $self->{way}->pause($seconds) }
+sub locks       { my ( $self, @settings ) = @_; return $self->{way}->locks(@settings) }
+sub got         { my ( $self, $value )    = @_; return $self->{way}->got($value) }
+sub owns        { my ( $self, $owner )    = @_; return $self->{owns} ? ( owner => $owner ) : () }
+
+package LockPlaying::Channel;
+
+sub enqueue { my ( $self, $item ) = @_; return $self->{channel}->put($item) }
+sub dequeue { my ($self) = @_; return $self->{channel}->get }
+
+sub dequeue_timed {
+    my ( $self, $seconds ) = @_;
+    my $until = Time::HiRes::time() + $seconds;
+    $self->{way}->pause(0.002) while !$self->{channel}->size && Time::HiRes::time() < $until;
+    return $self->{channel}->size ? $self->{channel}->get : undef;
 }
 
 1;

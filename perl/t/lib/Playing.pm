@@ -129,9 +129,9 @@ sub _play {
 
 sub _step {
     my ( $self, $step ) = @_;
-    return $self->_together( $step->{together} ) if $step->{together};
+    return $self->_together( $step->{together} )          if $step->{together};
     return $self->{way}->pause( $step->{wait_ms} / 1000 ) if $step->{wait_ms};
-    return $self->_heal                          if ( $step->{server} // q{} ) eq 'heal';
+    return $self->_heal                                   if ( $step->{server} // q{} ) eq 'heal';
     return $self->_call($step);
 }
 
@@ -190,7 +190,7 @@ sub _use {
     my ( $self, $name, @arguments ) = @_;
     my ( $client, $way ) = @{$self}{qw(client way)};
     _make_texts( \@arguments );
-    return $self->_use_locks( $name, @arguments )   if !$self->{is_cache};
+    return $self->_use_locks( $name, @arguments )                if !$self->{is_cache};
     return $way->got( $client->get_multi( @{ $arguments[0] } ) ) if $name eq 'get_many';
     if ( $name eq 'set_many' ) {
         my $done = $way->got( scalar $client->set_multi( map { [ $_ => $arguments[0]{$_} ] } sort keys %{ $arguments[0] } ) );
@@ -203,14 +203,15 @@ sub _use {
     if ( $name eq 'batch' ) {
         $way->got(
             scalar $client->quiet(
-            sub {
-                my ($batch) = @_;
-                for my $command (@arguments) {
-                    my ( $method, @given ) = @{$command};
-                    $batch->$method(@given);
+                sub {
+                    my ($batch) = @_;
+                    for my $command (@arguments) {
+                        my ( $method, @given ) = @{$command};
+                        $batch->$method(@given);
+                    }
                 }
-            }
-        ) );
+            )
+        );
         return;
     }
     return $way->got( scalar $client->$name(@arguments) );

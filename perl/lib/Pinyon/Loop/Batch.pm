@@ -7,7 +7,7 @@ use warnings;
 our $VERSION = '0.1.0';
 
 use Pinyon::Batch ();
-use Pinyon::Loop ();
+use Pinyon::Loop  ();
 
 our @ISA = ('Pinyon::Batch');    ## no critic (ProhibitExplicitISA)
 
@@ -17,7 +17,7 @@ sub new {
     return bless { client => $client, commands => [], failed => [], left => 0, number => 0, whole => undef }, $class;
 }
 
-my @REASON = ( 'not stored', 'there is no such item', 'the item has changed' );
+my @REASON  = ( 'not stored', 'there is no such item', 'the item has changed' );
 my %CHANGES = map { $_ => 1 } 11 .. 14;
 
 sub _add {

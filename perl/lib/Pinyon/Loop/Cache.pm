@@ -8,11 +8,11 @@ our $VERSION = '0.1.0';
 
 use Scalar::Util qw(reftype);
 
-use Pinyon::Loop ();
-use Pinyon::Loop::Batch ();
-use Pinyon::Loop::Lease ();
+use Pinyon::Loop         ();
+use Pinyon::Loop::Batch  ();
+use Pinyon::Loop::Lease  ();
 use Pinyon::Loop::Making ();
-use Pinyon::Loop::Many ();
+use Pinyon::Loop::Many   ();
 
 our @ISA = qw(Pinyon::Loop::Asking Pinyon::Cache);    ## no critic (ProhibitExplicitISA)
 

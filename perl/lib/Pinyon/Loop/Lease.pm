@@ -7,7 +7,7 @@ use warnings;
 our $VERSION = '0.1.0';
 
 use Pinyon::Lease ();
-use Pinyon::Loop ();
+use Pinyon::Loop  ();
 
 our @ISA = ('Pinyon::Lease');    ## no critic (ProhibitExplicitISA)
 
@@ -53,7 +53,10 @@ sub DESTROY {
     my ($self) = @_;
     return if !$self->{is_open} || $self->{process} != $$ || ${^GLOBAL_PHASE} eq 'DESTRUCT';
     local ( $@, $!, $? );
-    eval { $self->{client}->_begin_give_back( sub { }, @{$self}{qw(key token stays)} ); 1 } or 1;
+    eval {
+        $self->{client}->_begin_give_back( sub { }, @{$self}{qw(key token stays)} );
+        1;
+    } or 1;
     return;
 }
 

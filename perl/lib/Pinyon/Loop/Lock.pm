@@ -82,7 +82,8 @@ sub notify {
 
 sub notify_all {
     my ( $self, @arguments ) = @_;
-    return $self->{locks}->_asked( Pinyon::Loop::callback_of( \@arguments ), sub { $self->_wished( $_[0], $self->NOTIFY, 0 ) } );
+    return $self->{locks}
+        ->_asked( Pinyon::Loop::callback_of( \@arguments ), sub { $self->_wished( $_[0], $self->NOTIFY, 0 ) } );
 }
 
 sub _truth {
@@ -109,7 +110,7 @@ sub DESTROY {
     local ( $@, $!, $? );
     my $names = "@{ $self->{names} }";
     my ( $locks, $owner ) = @{$self}{qw(locks owner)};
-    my $told  = sub {
+    my $told = sub {
         my ( undef, $error ) = @_;
         $locks->_has_released($owner);
         return if !defined $error;
@@ -145,7 +146,7 @@ sub _found {
     $self->{operation} = $self->{lock}->wait(
         $left,
         cb => sub {
-            return $self->_tell( @_ ) if defined $_[1];
+            return $self->_tell(@_) if defined $_[1];
             $self->again;
         }
     );

@@ -8,7 +8,7 @@ our $VERSION = '0.1.0';
 
 use Scalar::Util qw(reftype);
 
-use Pinyon::Loop ();
+use Pinyon::Loop       ();
 use Pinyon::Loop::Lock ();
 use Pinyon::Loop::Many ();
 
@@ -65,7 +65,8 @@ sub _acquired {
                     $lock->on_lost($on_lost) if $is_held && $on_lost;
                     $told->( $is_held ? $lock : undef, $error );
                 },
-                $lock, $names,
+                $lock,
+                $names,
                 \%options,
                 $at_once
             );
@@ -142,18 +143,36 @@ sub status {
 
 sub is_locked {
     my ( $self, $names, @arguments ) = @_;
-    return $self->_about( $names, \@arguments, sub { ( grep { defined $_->{holder} } @{ $_[0] } ) ? 1 : q{} } );
+    return $self->_about(
+        $names,
+        \@arguments,
+        sub {
+            ( grep { defined $_->{holder} } @{ $_[0] } ) ? 1 : q{};
+        }
+    );
 }
 
 sub owner {
     my ( $self, $names, @arguments ) = @_;
-    return $self->_about( $names, \@arguments, sub { ( grep {defined} map { $_->{holder} } @{ $_[0] } )[0] } );
+    return $self->_about(
+        $names,
+        \@arguments,
+        sub {
+            ( grep { defined } map { $_->{holder} } @{ $_[0] } )[0];
+        }
+    );
 }
 
 sub waiting {
     my ( $self, $names, @arguments ) = @_;
-    return $self->_about( $names, \@arguments,
-        sub { my %waits = map { $_ => 1 } map { @{ $_->{waiting} } } @{ $_[0] }; scalar keys %waits } );
+    return $self->_about(
+        $names,
+        \@arguments,
+        sub {
+            my %waits = map { $_ => 1 } map { @{ $_->{waiting} } } @{ $_[0] };
+            scalar keys %waits;
+        }
+    );
 }
 
 sub force_release {

@@ -54,18 +54,20 @@ sub _go_on {
     my ($self) = @_;
     delete @{$self}{qw(timer operation)};
     my $client = $self->{client};
-    my ( $kind, $what ) = eval { $self->_step( $client, sub { $self->_go_on if $self->{told} } ) };
+    my ( $kind, $what ) = eval {
+        $self->_step( $client, sub { $self->_go_on if $self->{told} } );
+    };
     my $error = $@;
     $self->_wake_others;
     return $self->_end( undef, $error ) if !defined $kind;
-    return $self->_end( $what, undef ) if $kind == OVER;
+    return $self->_end( $what, undef )  if $kind == OVER;
     return $self->_make if $kind == MAKE;
     if ( $kind == ASK ) {
         $self->{operation} = $what;
         return;
     }
     $self->{follows} = $kind == FOLLOW;
-    $self->{timer} = $client->_after( $what, sub { $self->_go_on } );
+    $self->{timer}   = $client->_after( $what, sub { $self->_go_on } );
     return;
 }
 

@@ -10,22 +10,35 @@ use Scalar::Util qw(blessed);
 
 # The numbers of the methods in call.h.
 my %NUMBER = (
-    get => 0, gets => 1, gat  => 2, gats   => 3, set   => 5, add  => 6, replace => 7, append => 8, prepend => 9,
-    cas => 10, delete => 11, remove => 11, touch => 12, incr => 13, decr => 14,
+    get     => 0,
+    gets    => 1,
+    gat     => 2,
+    gats    => 3,
+    set     => 5,
+    add     => 6,
+    replace => 7,
+    append  => 8,
+    prepend => 9,
+    cas     => 10,
+    delete  => 11,
+    remove  => 11,
+    touch   => 12,
+    incr    => 13,
+    decr    => 14,
 );
-my %READS = map { $_ => 1 } qw(get gets gat gats);
+my %READS  = map { $_ => 1 } qw(get gets gat gats);
 my %BY_KEY = map { $_ => 1 } qw(get gets delete remove incr decr);
 
 sub methods {
-    return map {"${_}_multi"} sort keys %NUMBER;
+    return map { "${_}_multi" } sort keys %NUMBER;
 }
 
 # One operation for each of the calls.
 sub new {
     my ( $class, $method, $arguments ) = @_;
     my ($name) = $method =~ /\A(\w+)_multi\z/;
-    my $self = bless { name => $name, number => $NUMBER{$name}, results => {}, errors => [] }, $class;
-    $self->{calls} = $self->_calls( @{$arguments} );
+    my $self   = bless { name => $name, number => $NUMBER{$name}, results => {}, errors => [] }, $class;
+    $self->{calls}  = $self->_calls( @{$arguments} );
     $self->{values} = [ (undef) x @{ $self->{calls} } ];
     return $self;
 }
@@ -41,8 +54,7 @@ sub _calls {
         my ( $keys, %options ) = @arguments;
         $self->{failed} = delete $options{failed};
         if ( %options || defined $self->{failed} && ref $self->{failed} ne 'HASH' ) {
-            Pinyon::Error::Usage->throw(
-                "${name}_multi takes keys, or a reference to an array of them and failed => \\%errors");
+            Pinyon::Error::Usage->throw("${name}_multi takes keys, or a reference to an array of them and failed => \\%errors");
         }
         return [ map { [$_] } @{$keys} ];
     }

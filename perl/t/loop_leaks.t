@@ -1,0 +1,111 @@
+use 5.016;
+use strict;
+use warnings;
+
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+
+use Pinyon;
+use Servers qw(have_server memcached redis GENEROUS);
+
+plan skip_all => "$_ is not installed" for grep { !have_server($_) } qw(memcached redis-server);
+plan skip_all => "$_ does not load"    for grep { !eval "require $_" } qw(EV Coro Coro::AnyEvent);
+plan skip_all => 'Test::LeakTrace is not installed' if !eval { require Test::LeakTrace; Test::LeakTrace->import; 1 };
+
+require Pinyon::AnyEvent;
+require Pinyon::Coro;
+
+my @generous = ( timeout => GENEROUS, connect_timeout => GENEROUS );
+my @servers  = ( servers => [ memcached()->{address} ], @generous );
+my $url      = 'unix://' . redis()->{address};
+my $called   = Pinyon::AnyEvent::Cache->new(@servers);
+my $cache    = Pinyon::Coro::Cache->new(@servers);
+my $locks    = Pinyon::Coro::Locks->new( $url, namespace => "k$$", @generous[ 2, 3 ] );
+my $asked    = Pinyon::AnyEvent::Locks->new( $url, namespace => "m$$", @generous[ 2, 3 ] );
+
+$cache->set( there  => 'value' );
+$cache->set( deep   => { list => [ 1, 2.5, undef ] } );
+$cache->set( broken => [1] );
+$cache->append( broken => 'x' );
+
+my %use = (
+    'a callback' => sub {
+        my $done = AE::cv();
+        $called->get( there => cb => sub { $done->send( $_[0] ) } );
+        $done->recv;
+    },
+    'a condvar' => sub { my $value = $called->get('deep')->recv },
+    'a failure' => sub {
+        eval { $called->get('broken')->recv }
+    },
+    'a wrong key' => sub {
+        eval { $called->get('a b')->recv }
+    },
+    'many'            => sub { my $found = $called->get_multi(qw(there deep missing))->recv },
+    'a cancelled one' => sub {
+        my $operation = $called->get( there => cb => sub { } );
+        $operation->cancel;
+        $called->get('there')->recv;
+    },
+    'made by a callback' => sub {
+        $called->get_or_set( made => sub { 'made' }, ttl => 60 )->recv;
+        $called->delete('made')->recv;
+    },
+    'the outcome of a batch' => sub {
+        eval {
+            $called->quiet( sub { $_[0]->add( there => 1 ) } )->recv;
+        };
+        $@ = q{};
+    },
+    'a coroutine' =>
+        sub { my $value = $cache->get('there'); my @none = $cache->get('missing'); $cache->set( there => 'value' ) },
+    'an error in it' => sub {
+        eval { $cache->get('broken') }
+    },
+    'many in it' => sub { my $found = $cache->get_multi(qw(there deep missing)) },
+    'made in it' => sub {
+        $cache->get_or_set( made => sub { $cache->get('there') }, ttl => 60 );
+        $cache->delete('made');
+    },
+    'a lease' => sub { my $lease = $cache->lease('leased'); $lease->give_back },
+    'a lock'  => sub { $locks->lock('name')->release },
+    'a scope' => sub {
+        { my $lock = $locks->lock('scoped') }
+        $locks->is_locked('scoped');
+    },
+    'a promised lock' => sub {
+        $asked->synchronized( name => sub { 1 } )->recv;
+    },
+);
+
+for my $name ( ( sort keys %use ) x 5 ) {
+    $use{$name}->();
+}
+
+# What is made once is made in the first count.
+Test::LeakTrace::leaked_count( sub { $called->get('there')->recv } );
+for my $name ( sort keys %use ) {
+    no_leaks_ok( \&{ $use{$name} }, $name );
+}
+
+# A coroutine that is thrown at leaves nothing behind either. (Coro itself leaks where coroutines are cancelled, whatever
+# they wait for.)
+my $thrown_at = sub {
+    my @all = map {
+        Coro::async(
+            sub {
+                eval { $cache->get('there') }
+            }
+        )
+    } 1 .. 10;
+    Coro::cede();
+    $_->throw("thrown\n") for @all;
+    $_->join for @all;
+    $cache->get('there');
+};
+$thrown_at->() for 1 .. 50;
+my $leaked = Test::LeakTrace::leaked_count( sub { $thrown_at->() for 1 .. 20 } );
+cmp_ok $leaked, '<', 20, "thrown at 200 times: $leaked left";
+
+done_testing;

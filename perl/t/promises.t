@@ -1,0 +1,92 @@
+use 5.016;
+use strict;
+use warnings;
+
+use File::Temp ();
+use FindBin    qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+
+use Pinyon;
+use Servers qw(have_server in_child memcached redis GENEROUS);
+
+plan skip_all => "$_ is not installed" for grep { !have_server($_) } qw(memcached redis-server);
+
+my @generous = ( timeout => GENEROUS, connect_timeout => GENEROUS );
+my @servers  = ( servers => [ memcached()->{address} ], @generous );
+my $url      = 'unix://' . redis()->{address};
+
+subtest 'futures of IO::Async' => sub {
+    plan skip_all => 'IO::Async is not installed' if !eval { require IO::Async::Loop; 1 };
+    require Pinyon::Future;
+    my $loop  = IO::Async::Loop->new;
+    my $cache = Pinyon::Future::Cache->new( @servers, loop => $loop );
+    is $cache->set( key => 'value' )->then( sub { $cache->get('key') } )->get, 'value', 'a chain';
+    isa_ok $cache->get('key'), ref $loop->new_future;
+    is_deeply [ Future->needs_all( map { $cache->get('key') } 1 .. 100 )->get ], [ ('value') x 100 ], 'a hundred at once';
+    ok !eval { $cache->get('with space')->get; 1 }, 'a failure';
+    isa_ok $@, 'Pinyon::Error::InvalidKey';
+    is $cache->get_or_set( made => sub { Future->done('made') } )->get, 'made', 'a future makes the value';
+
+    my $locks   = Pinyon::Future::Locks->new( $url, namespace => "f$$", @generous[ 2, 3 ] );
+    my $held    = $locks->lock('name')->get;
+    my $waiting = $locks->lock( 'name', timeout => GENEROUS );
+    $loop->delay_future( after => 0.1 )->get;
+    $waiting->cancel;
+    $held->release->get;
+    my $next = $locks->lock( 'name', timeout => GENEROUS )->get;
+    cmp_ok $next->token, '>', $held->token, 'a cancelled wait is given up';
+    is $locks->synchronized( other => sub { $cache->get('key') } )->get, 'value', 'the block returns a future';
+    ok !$locks->is_locked('other')->get,                               'and the lock is released after it';
+    ok !eval { Pinyon::Future::Cache->new( @servers, loop => 1 ); 1 }, 'a loop that is none is refused';
+};
+
+for my $reactor (qw(Mojo::Reactor::Poll Mojo::Reactor::EV)) {
+    subtest "promises of Mojolicious, $reactor" => sub {
+        plan skip_all => "$reactor is not installed" if !eval "require $reactor";
+        my $said = in_child {
+            $ENV{MOJO_REACTOR} = $reactor;
+            require Pinyon::Mojo;
+            my $cache = Pinyon::Mojo::Cache->new(@servers);
+            my $locks = Pinyon::Mojo::Locks->new( $url, namespace => "m$$", @generous[ 2, 3 ] );
+            my @said;
+            $cache->set( key => 'value' )->then( sub { $cache->get('key') } )->then( sub { push @said, $_[0] } )->wait;
+            $cache->get('with space')->catch( sub { push @said, ref $_[0] } )->wait;
+            $locks->synchronized( name => sub { $cache->get('key') } )->then( sub { push @said, "locked $_[0]" } )->wait;
+            Mojo::Promise->all( map { $cache->get('key') } 1 .. 50 )->then( sub { push @said, scalar @_ } )->wait;
+            return join q{, }, @said;
+        };
+        is $said, 'value, Pinyon::Error::InvalidKey, locked value, 50', 'values, errors, locks';
+    };
+}
+
+# What a program of its own says.
+sub said_by {
+    my ($code) = @_;
+    my $file = File::Temp->new;
+    print {$file} $code;
+    close $file;
+    my $include = join q{ }, map { "-I$_" } grep { !ref } @INC;
+    return scalar `$^X $include @{[ $file->filename ]} 2>&1`;
+}
+
+subtest 'what is missing is named' => sub {
+    for my $pair ( [ AnyEvent => 'AnyEvent' ], [ Coro => 'Coro' ], [ Future => 'IO::Async::Loop' ], [ Mojo => 'Mojo::IOLoop' ] )
+    {
+        my ( $model, $needed ) = @{$pair};
+        my $file = ( $needed =~ s{::}{/}gr ) . '.pm';
+        my $said =
+            said_by( "BEGIN { unshift \@INC, sub { die qq{Can't locate $file in \\\@INC\\n} if \$_[1] eq '$file'; return } }"
+                . "require Pinyon::$model;" );
+        like $said, qr/Pinyon::$model needs \Q$needed\E, which is not installed/, "Pinyon::$model";
+    }
+};
+
+subtest 'another version of Coro is refused' => sub {
+    plan skip_all => 'Coro is not installed' if !eval { require Coro; require Coro::AnyEvent; 1 };
+    my $said = said_by( 'require Coro; require Coro::AnyEvent; our $table = pack q{l2 x200}, 8, 0;'
+            . '*Coro::API = \ (my $pointer = unpack q{J}, pack q{p}, $table); require Pinyon::Coro;' );
+    like $said, qr/version 7[.]2 of Coro's C interface, and this Coro has 8[.]0/, 'by name';
+};
+
+done_testing;
