@@ -233,7 +233,7 @@ Nothing.
 
 =head1 WHAT DIFFERS
 
-A key with a space, a control character or more than 250 bytes is not sent: the result is C<undef>. A namespace with such
+A key that is empty, has a space or a control character, or more than 250 bytes with its namespace, is not sent: the result is C<undef>. A namespace with such
 characters makes C<new> and C<namespace> die. After a C<fork>, and in a new thread, nothing needs to be called.
 
 =head1 SEE ALSO
