@@ -32,7 +32,8 @@ sub new {
         threshold     => $given{threshold} // 0,
         ratio         => $given{ratio}     // 1,
         is_enabled    => 1,
-        has_text      => $given{has_text} ? 1 : 0,
+        has_text      => $given{has_text}  ? 1 : 0,
+        takes_any     => $given{takes_any} ? 1 : 0,
         max_size      => $given{max_size},
     }, $class;
 }
@@ -61,6 +62,9 @@ sub packed {
         if ( $self->{has_text} ) {
             utf8::encode($value);
             $flags = TEXT;
+        }
+        elsif ( $self->{takes_any} ) {
+            utf8::encode($value);
         }
         elsif ( !utf8::downgrade( $value, 1 ) ) {
             Carp::croak('Wide character in subroutine entry');
