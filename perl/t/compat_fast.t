@@ -33,32 +33,33 @@ sub both {
 subtest 'methods for one key return the same' => sub {
     my ( $original, $ours ) = both( namespace => 'n:' );
     play_both(
-        $original, $ours,
-        [ set     => word => 'b' ],
-        [ set     => word => 'b', 60 ],
-        [ set     => empty => q{} ],
+        $original,
+        $ours,
+        [ set     => word    => 'b' ],
+        [ set     => word    => 'b', 60 ],
+        [ set     => empty   => q{} ],
         [ set     => nothing => undef ],
         [ get     => 'nothing' ],
         [ get     => 'word' ],
         [ get     => 'missing' ],
         [ gets    => 'word' ],
         [ gets    => 'missing' ],
-        [ gat     => 60, 'word' ],
+        [ gat     => 60,    'word' ],
         [ gat     => undef, 'word' ],
-        [ gat     => 60, 'missing' ],
-        [ gats    => 60, 'word' ],
-        [ gats    => 60, 'missing' ],
-        [ add     => word => 'c' ],
-        [ add     => added => 'c' ],
-        [ replace => word => 'b' ],
+        [ gat     => 60,    'missing' ],
+        [ gats    => 60,    'word' ],
+        [ gats    => 60,    'missing' ],
+        [ add     => word    => 'c' ],
+        [ add     => added   => 'c' ],
+        [ replace => word    => 'b' ],
         [ replace => missing => 'c' ],
-        [ append  => word => 'c' ],
-        [ prepend => word => 'a' ],
+        [ append  => word    => 'c' ],
+        [ prepend => word    => 'a' ],
         [ append  => missing => 'c' ],
         [ prepend => missing => 'c' ],
-        [ cas     => word => 1, 'd' ],
-        [ cas     => missing => 1, 'd' ],
-        [ cas     => word => undef, 'd' ],
+        [ cas     => word    => 1,     'd' ],
+        [ cas     => missing => 1,     'd' ],
+        [ cas     => word    => undef, 'd' ],
         [ touch   => 'word' ],
         [ touch   => word => 60 ],
         [ touch   => 'missing' ],
@@ -71,7 +72,7 @@ subtest 'methods for one key return the same' => sub {
         [ decr    => number => 3 ],
         [ decr    => number => 1000 ],
         [ decr    => 'missing' ],
-        [ incr    => number => -1 ],
+        [ incr    => number  => -1 ],
         [ set     => letters => 'abc' ],
         [ incr    => 'letters' ],
         [ set     => gone => 'x', -1 ],
@@ -84,8 +85,8 @@ subtest 'methods for one key return the same' => sub {
         [ delete  => 'word' ],
         [ remove  => 'number' ],
         [ delete  => number => 5 ],
-        [ set     => large => 'x' x ( 1024 * 1024 + 1 ) ],
-        [ set     => code => sub { 1 } ],
+        [ set     => large  => 'x' x ( 1024 * 1024 + 1 ) ],
+        [ set     => code   => sub { 1 } ],
     );
 };
 
@@ -93,25 +94,26 @@ subtest 'methods for many keys return the same' => sub {
     my ( $original, $ours ) = both();
     my $large = 'x' x ( 1024 * 1024 + 1 );
     play_both(
-        $original, $ours,
+        $original,
+        $ours,
         ['set_multi'],
         [ set_multi     => [ a => 1 ], [ b => 2, 60 ], [ c => [3] ] ],
         [ set_multi     => [ large => $large ], [ b => 2 ] ],
-        [ set_multi     => [ b => 2 ], [ large => $large ] ],
-        [ set_multi     => [ b => 2 ], ['c'] ],
-        [ set_multi     => [ b => 2 ], 'c' ],
-        [ set_multi     => [ b => 2 ], undef ],
+        [ set_multi     => [ b => 2 ],          [ large => $large ] ],
+        [ set_multi     => [ b => 2 ],          ['c'] ],
+        [ set_multi     => [ b => 2 ],          'c' ],
+        [ set_multi     => [ b => 2 ],          undef ],
         [ set_multi     => [ undef, 2 ] ],
-        [ add_multi     => [ a => 5 ], [ new => 5 ] ],
-        [ add_multi     => [ twice => 1 ], [ twice => 2 ] ],
-        [ replace_multi => [ a => 5 ], [ missing => 5 ] ],
-        [ append_multi  => [ a => 5 ], [ missing => 5 ] ],
-        [ prepend_multi => [ a => 5 ], [ missing => 5 ] ],
+        [ add_multi     => [ a     => 5 ], [ new     => 5 ] ],
+        [ add_multi     => [ twice => 1 ], [ twice   => 2 ] ],
+        [ replace_multi => [ a     => 5 ], [ missing => 5 ] ],
+        [ append_multi  => [ a     => 5 ], [ missing => 5 ] ],
+        [ prepend_multi => [ a     => 5 ], [ missing => 5 ] ],
         ['get_multi'],
-        [ get_multi    => qw(a b c missing) ],
-        [ gets_multi   => qw(a b missing) ],
-        [ gat_multi    => 60, qw(a b missing) ],
-        [ gats_multi   => 60, qw(a b missing) ],
+        [ get_multi  => qw(a b c missing) ],
+        [ gets_multi => qw(a b missing) ],
+        [ gat_multi  => 60, qw(a b missing) ],
+        [ gats_multi => 60, qw(a b missing) ],
         ['gat_multi'],
         [ cas_multi    => [ a => 1, 'x' ], [ missing => 1, 'x' ] ],
         [ cas_multi    => [ a => 1 ] ],
@@ -131,8 +133,9 @@ subtest 'methods for many keys return the same' => sub {
 subtest 'other methods return the same' => sub {
     my ( $original, $ours, @servers ) = both( namespace => 'first:' );
     for my $call (
-        ['namespace'], [ namespace => 'second:' ], ['namespace'],
-        [ enable_compress => 1 ], ['nowait_push'], ['disconnect_all'], [ set => a => 1 ]
+        ['namespace'],   [ namespace       => 'second:' ],
+        ['namespace'],   [ enable_compress => 1 ],
+        ['nowait_push'], ['disconnect_all'], [ set => a => 1 ]
         )
     {
         same_result( $original, $ours, @{$call} );
@@ -150,26 +153,26 @@ subtest 'both store the same bytes and flags' => sub {
         [ integer => 5 ],
         [ real    => 0.5 ],
         [ text    => 'Зима' ],
-        [ marked  => do { my $text = "caf\xe9"; utf8::upgrade($text); $text } ],
-        [ list    => [ 1, 'two', { three => 3 } ] ],
-        [ object  => bless( { name => 'Ada' }, 'Some::Class' ) ],
-        [ long    => 'abc' x 1000 ],
-        [ nested  => [ ('abc') x 1000 ] ],
-        [ random  => join q{}, map { chr( $_ * 7919 % 251 ) } 1 .. 150 ],
-        [ 'Ключ'  => 'x' ],
+        [
+            marked => do { my $text = "caf\xe9"; utf8::upgrade($text); $text }
+        ],
+        [ list   => [ 1, 'two', { three => 3 } ] ],
+        [ object => bless( { name => 'Ada' }, 'Some::Class' ) ],
+        [ long   => 'abc' x 1000 ],
+        [ nested => [ ('abc') x 1000 ] ],
+        [ random => join q{}, map { chr( $_ * 7919 % 251 ) } 1 .. 150 ],
+        [ 'Ключ' => 'x' ],
     );
     for my $settings (
         +{},
         { utf8               => 1 },
         { compress_threshold => 100 },
-        { compress_threshold => 100, compress_ratio => 0.001 },
-        { utf8 => 1, compress_threshold => 1, compress_ratio => 1 },
-        { serialize_methods => [ sub { ref $_[0] }, sub { [ $_[0] ] } ] },
-        {   compress_threshold => 1,
-            compress_methods   => [
-                sub { ${ $_[1] } = substr ${ $_[0] }, 0, 1; 1 },
-                sub { ${ $_[1] } = ${ $_[0] } x 3;          1 }
-            ]
+        { compress_threshold => 100, compress_ratio     => 0.001 },
+        { utf8               => 1,   compress_threshold => 1, compress_ratio => 1 },
+        { serialize_methods  => [ sub { ref $_[0] }, sub { [ $_[0] ] } ] },
+        {
+            compress_threshold => 1,
+            compress_methods   => [ sub { ${ $_[1] } = substr ${ $_[0] }, 0, 1; 1 }, sub { ${ $_[1] } = ${ $_[0] } x 3; 1 } ]
         }
         )
     {
@@ -183,7 +186,7 @@ subtest 'both store the same bytes and flags' => sub {
         is_deeply stored_in( $servers[1], @keys ), stored_in( $servers[0], @keys ), "stored with $name";
         my $reader = $class->new( { %{$settings}, %generous, servers => [ $servers[0]{address} ] } );
         is_deeply $reader->get_multi(@keys), $original->get_multi(@keys), "what the original stored is read with $name";
-        is_deeply $reader->get('marked'), $original->get('marked'), 'alone, too';
+        is_deeply $reader->get('marked'),    $original->get('marked'),    'alone, too';
     }
 };
 
@@ -217,9 +220,9 @@ subtest 'both find the keys of the other' => sub {
         +{},
         { ketama_points => 150 },
         { ketama_points => 7 },
-        { namespace => 'space:' },
-        { namespace => 'space:', hash_namespace => 1 },
-        { namespace => 'space:', hash_namespace => 1, ketama_points => 160 }
+        { namespace     => 'space:' },
+        { namespace     => 'space:', hash_namespace => 1 },
+        { namespace     => 'space:', hash_namespace => 1, ketama_points => 160 }
         )
     {
         my @list = ( { address => $servers[0], weight => 1.5 }, $servers[1], [ $servers[2], 2.25 ] );
@@ -238,7 +241,8 @@ subtest 'commands that are not waited for' => sub {
     for my $settings ( { nowait => 1 }, { noreply => 1 } ) {
         my $server = new_server();
         my $ours   = $class->new(
-            {   %generous,
+            {
+                %generous,
                 nowait  => $settings->{nowait},
                 servers => [ { address => $server->{address}, noreply => $settings->{noreply} } ]
             }
@@ -266,17 +270,18 @@ subtest 'commands that are not waited for' => sub {
 subtest 'a server that is down' => sub {
     my ( $original, $ours ) = map { $_->new( { servers => ['127.0.0.1:1'] } ) } 'Cache::Memcached::Fast', $class;
     play_both(
-        $original, $ours,
-        [ set  => a => 1 ],
-        [ cas  => a => 1, 1 ],
-        [ get  => 'a' ],
-        [ gets => 'a' ],
-        [ incr => 'a' ],
-        [ delete    => 'a' ],
-        [ touch     => 'a' ],
-        [ append    => a => 1 ],
-        [ get_multi => 'a', 'b' ],
-        [ set_multi => [ a => 1 ], [ b => 1 ] ],
+        $original,
+        $ours,
+        [ set        => a => 1 ],
+        [ cas        => a => 1, 1 ],
+        [ get        => 'a' ],
+        [ gets       => 'a' ],
+        [ incr       => 'a' ],
+        [ delete     => 'a' ],
+        [ touch      => 'a' ],
+        [ append     => a => 1 ],
+        [ get_multi  => 'a',        'b' ],
+        [ set_multi  => [ a => 1 ], [ b => 1 ] ],
         [ incr_multi => 'a' ],
         ['server_versions'],
         ['flush_all'],
@@ -284,8 +289,8 @@ subtest 'a server that is down' => sub {
     my ( $without, $ours_without ) = map { $_->new( { servers => [] } ) } 'Cache::Memcached::Fast', $class;
     play_both(
         $without, $ours_without,
-        [ set => a => 1 ],
-        [ get => 'a' ],
+        [ set       => a => 1 ],
+        [ get       => 'a' ],
         [ get_multi => 'a' ],
         [ set_multi => [ a => 1 ] ],
         ['server_versions'], ['disconnect_all'],
@@ -297,7 +302,7 @@ subtest 'a key that would break out is never sent' => sub {
     $ours->set( a => 1 );
     for my $key ( "b 0 0 1\r\nx\r\ndelete a", 'two words', 'k' x 251 ) {
         is $ours->set( $key => 1 ), undef, 'set';
-        is $ours->get($key), undef, 'get';
+        is $ours->get($key),        undef, 'get';
         is_deeply $ours->get_multi( $key, 'a' ), { a => 1 }, 'get_multi';
         is_deeply [ $ours->set_multi( [ $key => 1 ], [ a => 1 ] ) ], [ undef, 1 ], 'set_multi';
     }

@@ -31,7 +31,7 @@ sub test_without_clear : Tests(5) {
     my ($self) = @_;
     my $cache = CHI->new( driver => 'Pinyon', servers => [ memcached()->{address} ], namespace => 'plain' );
     $cache->set( "a key\n" => { name => 'Ada' }, '1 minute' );
-    is_deeply( $cache->get("a key\n"), { name => 'Ada' }, 'get' );
+    is_deeply( $cache->get("a key\n"),                          { name      => 'Ada' },                         'get' );
     is_deeply( $cache->get_multi_hashref( [ "a key\n", 'b' ] ), { "a key\n" => { name => 'Ada' }, b => undef }, 'get_multi' );
     throws_ok( sub { $cache->clear }, qr/not supported/, 'clear is refused' );
     $cache->remove("a key\n");
@@ -66,10 +66,10 @@ for my $method (qw(dump_as_hash is_empty purge)) {
 }
 
 sub get_keys {
-    my ($self) = @_;
-    my ($keys) = ChiDriver->set_standard_keys_and_values;
+    my ($self)  = @_;
+    my ($keys)  = ChiDriver->set_standard_keys_and_values;
     my %is_used = map { $self->transform_key($_) => 1 } values %{$keys}, ChiDriver->extra_test_keys;
-    my $found = $self->fetch_multi_hashref( [ keys %is_used ] );
+    my $found   = $self->fetch_multi_hashref( [ keys %is_used ] );
     return grep { defined $found->{$_} } keys %{$found};
 }
 

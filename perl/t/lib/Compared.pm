@@ -62,9 +62,9 @@ sub same_result {
 
 sub _shown {
     my ($argument) = @_;
-    return 'undef'                                                      if !defined $argument;
+    return 'undef'                                                   if !defined $argument;
     return '[' . join( ', ', map { _shown($_) } @{$argument} ) . ']' if ref $argument eq 'ARRAY';
-    return ref $argument                                                if ref $argument;
+    return ref $argument                                             if ref $argument;
     my $text = $argument =~ s/[^ -~]/./gr;
     return length $text > 20 ? substr( $text, 0, 17 ) . '...' : $text;
 }

@@ -25,7 +25,7 @@ my %IS_TOTALLED = map { $_ => 1 } qw(
 sub new {
     my ( $class, @given ) = @_;
     my %given = @given == 1 ? %{ $given[0] || {} } : @given;
-    my $self  = ref $class ? $class : bless {}, $class;
+    my $self  = ref $class  ? $class : bless {}, $class;
     $self->{stored} = Pinyon::Compat::Stored->new(
         compress  => [ \&_gzipped, \&_gunzipped ],
         threshold => $given{compress_threshold} // 0,
@@ -136,8 +136,8 @@ sub _place {
 # A client of one of the servers alone.
 sub _single {
     my ( $self, $address ) = @_;
-    return $self->{single}{$address} ||=
-        Pinyon::Cache->new( %{ $self->{settings} }, namespace => $self->{namespace}, servers => [$address] );
+    return $self->{single}{$address}
+        ||= Pinyon::Cache->new( %{ $self->{settings} }, namespace => $self->{namespace}, servers => [$address] );
 }
 
 # Carries out a command: what it returns, or the other value if it fails.
@@ -172,9 +172,9 @@ for my $method (qw(set add replace)) {
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{$method} = sub {
         my ( $self, $key, $value, $ttl ) = @_;
-        return 0 if $self->_is_shut;
-        _warn_of_undef($key) if !defined $value;
-        my $stored = $self->{stored}->packed( $value // q{} );
+        return 0                    if $self->_is_shut;
+        return _warn_of_undef($key) if !defined $value;
+        my $stored = $self->{stored}->packed($value);
         my ( undef, $result ) = $self->_call( $method, $key, $stored, Pinyon::Compat::Client::_ttl($ttl) );
         return $result;
     };
@@ -184,12 +184,11 @@ for my $method (qw(append prepend)) {
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{$method} = sub {
         my ( $self, $key, $value ) = @_;
-        return 0 if $self->_is_shut;
+        return 0                                                 if $self->_is_shut;
         Carp::croak('append or prepend cannot take a reference') if ref $value;
-        _warn_of_undef($key)                                     if !defined $value;
-        my $bytes = $value // q{};
-        utf8::encode($bytes) if utf8::is_utf8($bytes);
-        my ( undef, $result ) = $self->_call( $method, $key, $bytes );
+        return _warn_of_undef($key)                              if !defined $value;
+        utf8::encode($value)                                     if utf8::is_utf8($value);
+        my ( undef, $result ) = $self->_call( $method, $key, "$value" );
         return $result;
     };
 }
@@ -197,7 +196,7 @@ for my $method (qw(append prepend)) {
 sub _warn_of_undef {
     my ($key) = @_;
     Carp::carp( 'value for memkey:' . ( ref $key ? $key->[1] : $key ) . ' is not defined' );
-    return;
+    return q{};
 }
 
 sub delete {    ## no critic (ProhibitBuiltinHomonyms)
@@ -227,7 +226,7 @@ sub get {
 # The name of a key in results, which has no mark of Perl's.
 sub _found_as {
     my ($given) = @_;
-    my $key = ref $given eq 'ARRAY' ? $given->[1] : $given;
+    my $key     = ref $given eq 'ARRAY' ? $given->[1] : $given;
     $key = defined $key ? "$key" : q{};
     utf8::encode($key) if utf8::is_utf8($key);
     return $key;
@@ -266,7 +265,7 @@ sub flush_all {
 sub stats {
     my ( $self, $kinds ) = @_;
     return 0 if !@{ $self->{servers} } || ( ref $kinds && ref $kinds ne 'ARRAY' );
-    my @kinds   = ref $kinds ? @{$kinds} : $kinds || qw(misc malloc self);
+    my @kinds = ref $kinds ? @{$kinds} : $kinds || qw(misc malloc self);
     my %results = ( grep { $_ eq 'self' } @kinds ) ? ( self => $self->{stats} ) : ();
     for my $kind ( grep { $_ ne 'self' } @kinds ) {
         my $answers = $self->_ask( stats => $kind eq 'misc' ? () : $kind );

@@ -36,8 +36,8 @@ sub new {
     my @servers = map { _server($_) } ref $given{servers} ? @{ $given{servers} } : ();
     $self->{namespace} = $given{namespace} // q{};
     utf8::encode( $self->{namespace} ) if utf8::is_utf8( $self->{namespace} );
-    $self->{hashes_namespace} = $given{hash_namespace} ? 1 : 0;
-    $self->{nowait} = $given{nowait} || ( grep { $_->[2] } @servers ) ? 1 : 0;
+    $self->{hashes_namespace} = $given{hash_namespace}                          ? 1 : 0;
+    $self->{nowait}           = $given{nowait} || ( grep { $_->[2] } @servers ) ? 1 : 0;
     my $points = int( $given{ketama_points} // 0 );
     return $self->_begin(
         \@servers,
@@ -49,7 +49,7 @@ sub new {
 
 sub _check {
     my ($given) = @_;
-    return if lc( $given->{check_args} // q{} ) eq 'skip';
+    return                                                                if lc( $given->{check_args} // q{} ) eq 'skip';
     Carp::carp('compress_algo was removed in 0.08, use compress_methods') if exists $given->{compress_algo};
     my @unknown = grep { !$IS_KNOWN{$_} } sort keys %{$given};
     Carp::carp( 'Unknown arguments: ' . join ', ', @unknown ) if @unknown;
@@ -88,7 +88,7 @@ sub _server {
 sub flush_all {
     my ( $self, $delay ) = @_;
     my @servers = @{ $self->{servers} };
-    return $self->_ask( flush_all => () ) if !$delay || $delay <= 0;
+    return $self->_ask( flush_all => () )         if !$delay || $delay <= 0;
     return $self->_ask( flush_all => int $delay ) if @servers == 1;
     $self->_settle;
     my %flushed;

@@ -176,7 +176,7 @@ for my $method (qw(set add replace)) {
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{$method} = sub {
         my ( $self, $key, $value, $ttl ) = @_;
-        my $stored = $self->{stored}->packed($value) or return;
+        my $stored    = $self->{stored}->packed($value) or return;
         my @arguments = ( $self->_key($key), $stored, _ttl($ttl) );
         return $self->_push( $method, @arguments ) if $self->{nowait} && !defined wantarray;
         $self->_settle                             if $self->{batch};
@@ -365,9 +365,9 @@ for my $method (qw(set add replace append prepend)) {
             my ( $key, $value, $ttl ) = @{$item};
             my $stored = $self->{stored}->packed($value);
             push @sent,
-                  !$stored               ? [ "$key", undef ]
+                 !$stored             ? [ "$key", undef ]
                 : $method =~ /pend\z/ ? [ "$key", [ $self->_key($key), $stored->[0] ] ]
-                :                          [ "$key", [ $self->_key($key), $stored, _ttl($ttl) ] ];
+                :                       [ "$key", [ $self->_key($key), $stored, _ttl($ttl) ] ];
         }
         return $self->_write_many( $method, wantarray, @sent );
     };
@@ -526,7 +526,7 @@ sub AUTOLOAD {    ## no critic (ProhibitAutoloading)
 }
 
 sub using   { return $_[0] }
-sub close   { return }    ## no critic (ProhibitBuiltinHomonyms)
+sub close   { return }         ## no critic (ProhibitBuiltinHomonyms)
 sub DESTROY { return }
 
 1;

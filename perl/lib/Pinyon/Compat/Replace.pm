@@ -22,7 +22,7 @@ sub import {
     for my $class (@classes) {
         my $file = $FILE{$class} or Carp::croak("Pinyon replaces @{[ join ' and ', sort keys %FILE ]}, not $class");
         my $ours = folder() . "/$file";
-        next if ( $INC{$file} // q{} ) eq $ours;
+        next                                                                           if ( $INC{$file} // q{} ) eq $ours;
         Carp::croak("$class is loaded already: use Pinyon::Compat::Replace before it") if $INC{$file};
         local @INC = ( folder(), @INC );
         require $file;

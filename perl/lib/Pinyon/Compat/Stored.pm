@@ -25,16 +25,16 @@ sub new {
     my $serialize = $given{serialize} || [ \&Storable::nfreeze, \&Storable::thaw ];
     my $compress  = $given{compress}  || [ \&_gzipped,          \&_gunzipped ];
     return bless {
-        freeze        => $serialize->[0],
-        thaw          => $serialize->[1],
-        compress      => $compress->[0],
-        decompress    => $compress->[1],
-        threshold     => $given{threshold} // 0,
-        ratio         => $given{ratio}     // 1,
-        is_enabled    => 1,
-        has_text      => $given{has_text}  ? 1 : 0,
-        takes_any     => $given{takes_any} ? 1 : 0,
-        max_size      => $given{max_size},
+        freeze     => $serialize->[0],
+        thaw       => $serialize->[1],
+        compress   => $compress->[0],
+        decompress => $compress->[1],
+        threshold  => $given{threshold} // 0,
+        ratio      => $given{ratio}     // 1,
+        is_enabled => 1,
+        has_text   => $given{has_text}  ? 1 : 0,
+        takes_any  => $given{takes_any} ? 1 : 0,
+        max_size   => $given{max_size},
     }, $class;
 }
 
@@ -77,7 +77,7 @@ sub packed {
     my $threshold = $self->{threshold};
     if ( $threshold > 0 && $self->{is_enabled} && length($value) >= $threshold ) {
         my $compressed;
-        if (   $self->{compress}->( \$value, \$compressed )
+        if ( $self->{compress}->( \$value, \$compressed )
             && length($compressed) <= length($value) * $self->{ratio} )
         {
             $value = $compressed;
