@@ -15,7 +15,7 @@ extends 'CHI::Driver';
 
 has clearable => ( is => 'ro' );
 has pinyon    => ( is => 'ro', init_arg => undef );
-has edition   => ( is => 'rw', init_arg => undef );
+has _edition  => ( is => 'rw', init_arg => undef );
 
 # Where the present edition of a namespace that can be cleared is, and what stands before all other keys: a key may be empty.
 use constant { EDITION => 'edition', ENTRY => '=' };
@@ -28,7 +28,7 @@ __PACKAGE__->declare_unsupported_methods(qw(dump_as_hash get_keys get_namespaces
 sub BUILD {
     my ( $self, $parameters ) = @_;
     my %settings = %{ $self->non_common_constructor_params($parameters) };
-    delete @settings{qw(clearable pinyon edition)};
+    delete @settings{qw(clearable pinyon _edition)};
     my $namespace = $self->namespace;
     utf8::encode($namespace) if utf8::is_utf8($namespace);
     my $room = LONGEST - MARK - length $namespace;
@@ -67,7 +67,7 @@ sub fetch_multi_hashref {
 # Asks for the edition along with the values, of the edition that was current the last time.
 sub _fetch_of_edition {
     my ( $self, $keys ) = @_;
-    my $edition = $self->edition // $self->_current_edition;
+    my $edition = $self->_edition // $self->_current_edition;
     my ( $found, @entries );
     while (1) {
         @entries = map { $self->_entry( $_, $edition ) } @{$keys};
@@ -75,7 +75,7 @@ sub _fetch_of_edition {
         my $current = $found->{ EDITION() };
         last if defined $current && $current eq $edition;
         $edition = $current // $self->_current_edition;
-        $self->edition($edition);
+        $self->_edition($edition);
     }
     return { map { $keys->[$_] => $found->{ $entries[$_] } } 0 .. $#entries };
 }
@@ -89,7 +89,7 @@ sub _current_edition {
         my $new = _new_edition();
         $edition = $new if $self->pinyon->add( EDITION, $new );
     }
-    $self->edition($edition);
+    $self->_edition($edition);
     return $edition;
 }
 
@@ -119,7 +119,7 @@ sub clear {
     }
     my $edition = _new_edition();
     $self->pinyon->set( EDITION, $edition );
-    $self->edition($edition);
+    $self->_edition($edition);
     return;
 }
 
@@ -172,8 +172,6 @@ The L<Pinyon::Cache>.
 =head2 fetch, fetch_multi_hashref, store, remove, clear, BUILD
 
 For CHI.
-
-=for Pod::Coverage clearable edition EDITION ENTRY LONGEST EDITION_LENGTH MARK
 
 =head1 SEE ALSO
 

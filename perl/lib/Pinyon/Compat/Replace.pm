@@ -26,7 +26,6 @@ sub import {
         Carp::croak("$class is loaded already: use Pinyon::Compat::Replace before it") if $INC{$file};
         local @INC = ( folder(), @INC );
         require $file;
-        $INC{$file} = $ours;
     }
     return;
 }
