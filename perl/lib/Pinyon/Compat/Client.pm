@@ -66,7 +66,8 @@ sub _weight {
 sub _use_namespace {
     my ($self) = @_;
     my $namespace = $self->{namespace};
-    $self->{prefix} = $self->{hashes_namespace} ? $namespace : q{};
+    $self->{prefix}     = $self->{hashes_namespace} ? $namespace : q{};
+    $self->{has_prefix} = length $self->{prefix};
     $self->{cache} =
         $self->{hashes_namespace} || $namespace eq q{} ? $self->{root} : $self->{root}->using( namespace => $namespace );
     return;
@@ -110,6 +111,7 @@ sub disconnect_all {
 # What the calls below fail of never reaches the program, but what a handler of signals dies of does.
 sub _failed {
     my ($why) = @_;
+    return   if !ref $why && $why eq q{};
     die $why if !blessed $why || !$why->isa('Pinyon::Error');
     return;
 }
@@ -172,17 +174,19 @@ sub _settle {
     return;
 }
 
+# These are the most used: they call few subs of Perl's.
 for my $method (qw(set add replace)) {
+    my $call = Pinyon::Cache->can($method);
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{$method} = sub {
         my ( $self, $key, $value, $ttl ) = @_;
-        my $stored    = $self->{stored}->packed($value) or return;
-        my @arguments = ( $self->_key($key), $stored, _ttl($ttl) );
-        return $self->_push( $method, @arguments ) if $self->{nowait} && !defined wantarray;
-        $self->_settle                             if $self->{batch};
+        my $stored = $self->{stored}->packed($value) or return;
+        $key = $self->_key($key) if $self->{has_prefix} || !defined $key || ref $key;
+        $ttl = $ttl ? _ttl($ttl) : 0;
+        return $self->_push( $method, $key, $stored, $ttl ) if $self->{nowait} && !defined wantarray;
+        $self->_settle                                      if $self->{batch};
         local $@ = undef;
-        my $result = eval { $self->{cache}->$method(@arguments) } // return _failed($@);
-        return $result;
+        return eval { $self->{cache}->$call( $key, $stored, $ttl ) } // _failed($@);
     };
 }
 
@@ -233,6 +237,7 @@ sub touch {
 }
 
 for my $method (qw(incr decr)) {
+    my $call = Pinyon::Cache->can($method);
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{$method} = sub {
         my ( $self, $key, $number ) = @_;
@@ -241,7 +246,7 @@ for my $method (qw(incr decr)) {
         $self->_settle                             if $self->{batch};
         local $@ = undef;
         my $result;
-        eval { $result = $self->{cache}->$method(@arguments); 1 } or return _failed($@);
+        eval { $result = $self->{cache}->$call(@arguments); 1 } or return _failed($@);
         return _counted($result);
     };
 }
@@ -249,12 +254,11 @@ for my $method (qw(incr decr)) {
 sub get {
     my ( $self, $key ) = @_;
     $self->_settle if $self->{batch};
-    $key = $self->_key($key);
+    $key = $self->_key($key) if $self->{has_prefix} || !defined $key || ref $key;
     local $@ = undef;
-    my @found;
-    eval { @found = $self->{cache}->get($key); 1 } or return _failed($@);
-    return if !@found || _is_unreadable( $found[0] );
-    return $found[0];
+    my $found = eval { $self->{cache}->get($key) } // return _failed($@);
+    return if ref $found && _is_unreadable($found);
+    return $found;
 }
 
 sub gets {

@@ -94,8 +94,8 @@ sub dump {    ## no critic (ProhibitBuiltinHomonyms)
 }
 
 sub load {
+    return $_[1] if !$_[2];
     my ( $self, $value, $flags ) = @_;
-    return $value if !$flags;
     if ( $flags & COMPRESSED ) {
         my $compressed = $value;
         my $is_read    = eval { $self->{decompress}->( \$compressed, \$value ) };
