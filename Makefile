@@ -15,15 +15,20 @@ version = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1
 # What Pinyon and the floor are built from.
 core_sources := $(shell find proto core -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
 rust_sources := $(core_sources) $(shell find python/native bench/floor -name '*.rs' -o -name 'Cargo.toml')
+capi_sources := $(core_sources) $(shell find capi -name '*.rs' -o -name '*.h' -o -name 'Cargo.toml')
 ruby_sources := $(core_sources) $(shell find ruby/native -name '*.rs' -o -name 'Cargo.toml')
-perl_sources := $(core_sources) $(shell find capi -name '*.rs' -o -name '*.h' -o -name 'Cargo.toml') \
-	$(shell find perl -name '*.pm' -not -path '*/blib/*' -not -path '*/t/*') perl/Pinyon.xs $(wildcard perl/*.h) perl/Makefile.PL
+perl_sources := $(capi_sources) \
+	$(shell find perl -name '*.pm' -not -path '*/blib/*' -not -path '*/t/*') $(wildcard perl/*.xs perl/*.h) perl/Makefile.PL
 perl_built := perl/blib/arch/auto/Pinyon/Pinyon.so
 
 distributed := $(rust_sources) $(ruby_sources) $(perl_sources) $(shell find ruby/lib ruby/sig ruby/ext -type f -not -name native.so) \
 	ruby/pinyon.gemspec ruby/README.md CHANGELOG.md $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
 	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT $(wildcard tools/distribution/*.py) \
 	tools/newer/folders.py
+
+# How the benchmark's clients in C are compiled, and linked with Pinyon.
+C := cc -std=c11 -O2 -Wall -Wextra -Werror -fPIC
+C_PINYON := -Icapi/include target/release/libpinyon.a -lgcc_s -lutil -lrt -lpthread -lm -ldl
 
 .PHONY: help
 help: ## List these verbs
@@ -135,6 +140,8 @@ lint: setup ## Formatting, lints and types of all languages
 	cd ruby && rubocop -c .rubocop.yml . ../verify/ruby
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
 	cd bench/ruby && rubocop
+	perlcritic --quiet --profile bench/perl/.perlcriticrc bench/perl bench/tests/perl
+	find bench/perl bench/tests/perl -name '*.p[lm]' | xargs perltidy -pro=bench/perl/.perltidyrc --assert-tidy
 	cd perl && prove -b xt/pod.t xt/style.t
 
 .PHONY: signatures
@@ -157,7 +164,7 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
 .PHONY: setup
-setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so $(perl_built) ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's library
+setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so $(perl_built) target/release/.bench-c ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's library
 
 .venv/.ready: tools/setup $(wildcard tools/*.txt) python/requirements-test.txt bench/requirements.txt
 	tools/setup
@@ -176,6 +183,13 @@ ruby/lib/pinyon/native.so: .venv/.ready $(ruby_sources)
 
 $(perl_built): .venv/.ready $(perl_sources)
 	cd perl && perl Makefile.PL >/dev/null && $(MAKE) -s >/dev/null
+	touch $@
+
+target/release/.bench-c: .venv/.ready $(capi_sources) $(wildcard bench/c/*)
+	cargo build --release --locked -q -p pinyon-capi
+	$(C) -shared -o target/release/libpinyon-bench-pinyon.so bench/c/pinyon.c bench/c/loop.c $(C_PINYON)
+	$(C) -shared -o target/release/libpinyon-bench-libmemcached.so bench/c/libmemcached.c bench/c/loop.c -lmemcached
+	$(C) -o target/release/pinyon-bench-instructions bench/c/instructions.c bench/c/pinyon.c bench/c/loop.c $(C_PINYON)
 	touch $@
 
 .venv/.docs: .venv/.ready tools/requirements-docs.txt

@@ -67,7 +67,7 @@ def expected_counts(row: RowSpec) -> Counts:
     warmup = row["warmup"] if row["connect"] == "outside" else 0
     work = [(row["prepare"], 1), *((phase["steps"], phase["iterations"] + warmup) for phase in row["phases"])]
     gets = sum(times * sum(_gets(step) for step in steps) for steps, times in work)
-    sets = sum(times * sum(step[0] in STORES for step in steps) for steps, times in work)
+    sets = sum(times * len(_stores(step)) for steps, times in work for step in steps)
     deletes = sum(times * sum(step[0] == "delete" for step in steps) for steps, times in work)
     return Counts(gets, sets, deletes, 0)
 
@@ -78,6 +78,14 @@ def _gets(step: Step) -> int:
     return int(step[0] == "get")
 
 
+def _stores(step: Step) -> list[list[str]]:
+    """Returns the pairs of key and text that a step stores."""
+    if step[0] == "multiset":
+        pairs: list[list[str]] = step[1]
+        return pairs
+    return [step[1:3]] if step[0] in STORES else []
+
+
 def stored_wrongly(row: RowSpec, servers: list[Server]) -> str:
     """Returns in words which value the servers hold in another form than it was set; empty if none.
 
@@ -86,7 +94,7 @@ def stored_wrongly(row: RowSpec, servers: list[Server]) -> str:
     if row["kind"] == "object":
         return ""
     steps = [*row["prepare"], *(step for phase in row["phases"] for step in phase["steps"])]
-    stores = {step[1]: value_of("bytes", row["length"], step[2]) for step in steps if step[0] in STORES}
+    stores = {key: value_of("bytes", row["length"], text) for step in steps for key, text in _stores(step)}
     return held_wrongly(stores, servers)
 
 

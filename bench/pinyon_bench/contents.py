@@ -10,6 +10,8 @@ from .history import history_grid
 from .locks import seed_lines as lock_lines
 from .locks.grids import lock_grids
 from .locks.history import lock_history_grids
+from .perl.history import seed_003_grids
+from .perl.rows import PERL_SEED
 from .results import Document
 from .ruby.rows import RUBY_SEED
 from .step_rows import SEED
@@ -24,9 +26,9 @@ def tables(document: Document) -> list[Grid]:
         grids.syscall_grid(document),
         grids.memory_grid(document),
     ]
-    if participants(document, SEED.name) or participants(document, RUBY_SEED):
+    if any(participants(document, group) for group in (SEED.name, RUBY_SEED, PERL_SEED)):
         found.append(history_grid(document))
-    found += lock_history_grids(document)
+    found += [*seed_003_grids(document), *lock_history_grids(document)]
     return [grid for grid in found if grid.rows]
 
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from .c import entries as c_entries
 from .declaration import Row
 from .locks import entries as lock_entries
 from .names import ASYNCIO, BARE, BLOCKING, FLOOR, GEVENT, MODELS, OURS, UVLOOP, contestant_name
+from .perl import entries as perl_entries
 from .placement import pinned
 from .protocol import ProtocolError, decode, encode
 from .ruby import entries as ruby_entries
@@ -22,7 +24,13 @@ from .step_rows import SIZE, STEP_GROUPS
 
 REPLY_SECONDS = 120.0
 ALL_STEPS = tuple(group.name for group in STEP_GROUPS)
-FLOOR_GROUPS = (*ALL_STEPS, GEVENT, ASYNCIO, UVLOOP, *ruby_entries.FLOOR_GROUPS, *lock_entries.FLOOR_GROUPS)
+FLOOR_GROUPS = (
+    *(*ALL_STEPS, GEVENT, ASYNCIO, UVLOOP),
+    *ruby_entries.FLOOR_GROUPS,
+    *perl_entries.FLOOR_GROUPS,
+    *c_entries.FLOOR_GROUPS,
+    *lock_entries.FLOOR_GROUPS,
+)
 BENCH_FOLDER = Path(__file__).resolve().parent.parent
 REPOSITORY = BENCH_FOLDER.parent
 
@@ -70,7 +78,9 @@ def all_entries() -> list[Entry]:
         *_event_loop(ASYNCIO, "local", "slow"),
         *_event_loop(UVLOOP),
         *(_locks(*each) for each in lock_entries.LOCK_CONTESTANTS),
-        *(_ruby(*each) for each in ruby_entries.CONTESTANTS),
+        *(_of_language(ruby_entries, *each) for each in ruby_entries.CONTESTANTS),
+        *(_of_language(perl_entries, *each) for each in perl_entries.CONTESTANTS),
+        *(_of_language(c_entries, *each) for each in c_entries.CONTESTANTS),
         Entry(FLOOR, [_floor_program()], FLOOR_GROUPS, MODELS, "cargo build --release -p pinyon-floor"),
         Entry(BARE, _python_command("bare_socket"), (SIZE.name,)),
     ]
@@ -100,9 +110,9 @@ def _locks(client: str, adapter: str, model: str) -> Entry:
     return Entry(contestant_name(client, model), command, lock_entries.LIBRARY_GROUPS, (model,))
 
 
-def _ruby(client: str, file: str, model: str, groups: tuple[str, ...]) -> Entry:
-    name = contestant_name(client, model)
-    return Entry(name, ruby_entries.command(file, model), groups, (model,), ruby_entries.BUILD)
+def _of_language(language: Any, client: str, file: str, model: str, groups: tuple[str, ...]) -> Entry:
+    """Returns a contestant in another language; `language` is the module with its command and how to build it."""
+    return Entry(contestant_name(client, model), language.command(file, model), groups, (model,), language.BUILD)
 
 
 def _python_command(adapter: str) -> list[str]:

@@ -11,7 +11,8 @@ from .catalogue import GROUPS, targets
 from .compare import figures, participants, processor_time, rate, rate_ratio, rates, ratio
 from .coroutines.rows import SYNC
 from .declaration import Group
-from .names import BLOCKING, FLOOR, MODELS, RUBY, contestant_name
+from .names import BLOCKING, FLOOR, MODELS, PERL, RUBY, contestant_name
+from .perl.rows import PERL_SEED
 from .results import Document, RowInfo
 from .ruby.rows import RUBY_SEED
 from .step_rows import SEED, STEP_GROUPS
@@ -218,9 +219,9 @@ def _processor_cell(document: Document, row: str, name: str) -> str:
 
 
 def seed_lines(document: Document) -> list[str]:
-    """Dalli's table, one block per contestant, in its layout, with rate and ratios beside; Python's, then Ruby's."""
+    """Dalli's table, one block per contestant, in its layout, with rate and ratios beside; Python's, Ruby's, then Perl's."""
     lines: list[str] = []
-    for group in (SEED.name, RUBY_SEED):
+    for group in (SEED.name, RUBY_SEED, PERL_SEED):
         names = participants(document, group)
         for name in names:
             version = next(info.version for info in document.contestants if info.name == name)
@@ -235,7 +236,7 @@ def _seed_header() -> str:
 
 
 def _seed_line(document: Document, row: str, name: str, first: str) -> str:
-    label = f"{row.removeprefix(f'{RUBY}:')}:{name}"
+    label = f"{row.removeprefix(f'{RUBY}:').removeprefix(f'{PERL}:')}:{name}"
     shown = figures(document, row, name)
     value = rate(document, row, name)
     if shown is None or value is None:

@@ -33,7 +33,7 @@ def run_contestant(package: str, models: dict[str, type[Model]], serve: Serve) -
         adapter = getattr(importlib.import_module(f"{package}.{module}"), attribute or "ADAPTER")
         do, close = serve(adapter, models[model]())
     except ImportError as error:
-        _refuse(f"cannot be imported: {error}")
+        refuse(f"cannot be imported: {error}")
         return 1
     answer_requests(do)
     close()
@@ -46,7 +46,7 @@ def answer_requests(do: Do) -> None:
         _write(answer(do, decode(line)))
 
 
-def _refuse(reason: str) -> None:
+def refuse(reason: str) -> None:
     """Answers the first request with the reason why none can be done."""
     sys.stdin.buffer.readline()
     _write({"ok": False, "reason": reason})

@@ -9,12 +9,14 @@ from pathlib import Path
 from .compare import figures, participants
 from .grids import NONE, Grid
 from .names import FLOOR
+from .perl.rows import PERL_SEED
 from .results import Document
-from .ruby.rows import PREFIX, RUBY_SEED
+from .ruby.rows import RUBY_SEED
 from .step_rows import SEED, SEED_N
 
-RUBY_PREFIX = f"{PREFIX}:"
 DATA = Path(__file__).with_name("history.json")
+#: The groups of the seeds' rows, by language.
+GROUPS = (SEED.name, RUBY_SEED, PERL_SEED)
 
 
 @dataclass(frozen=True)
@@ -34,17 +36,25 @@ def published() -> list[Published]:
 
 
 def history_grid(document: Document) -> Grid:
-    """Real seconds of the published tables, and of today's clients, for n = 2500: ours, the floor, and those in Ruby."""
-    python, ruby = ([row.name for row in document.rows_of(group)] for group in (SEED.name, RUBY_SEED))
-    rows = python or [row.removeprefix(RUBY_PREFIX) for row in ruby]
+    """Real seconds of the published tables, and of today's clients, for n = 2500: ours, the floor, and those in Ruby and Perl."""
+    rows = list(
+        dict.fromkeys(row.name.removeprefix(_prefix(group)) for group in GROUPS for row in document.rows_of(group))
+    )
     names = participants(document, SEED.name)
     here = [("", name) for name in names if name in (names[0], FLOOR)]
-    here += [(RUBY_PREFIX, name) for name in participants(document, RUBY_SEED) if ("", name) not in here]
+    for group in GROUPS[1:]:
+        known = {name for _, name in here}
+        here += [(_prefix(group), name) for name in participants(document, group) if name not in known]
     lines = [[each.name, *(_past(each, row) for row in rows)] for each in published()]
     lines += [[f"{name}, here", *(_ours(document, f"{prefix}{row}", name) for row in rows)] for prefix, name in here]
     header = ["client", *(row.replace(":", "\n").replace("multiget", "multi-get") for row in rows)]
     title = f"History: real seconds for n = {SEED_N}, as published in seeds 000 and 001, and here"
     return Grid(title, header, lines, "The seeds call the object rows `ruby`. " + _sources())
+
+
+def _prefix(group: str) -> str:
+    """Returns how the rows of a group of the seeds' rows begin."""
+    return group.removesuffix(SEED.name)
 
 
 def _sources() -> str:

@@ -5,13 +5,18 @@ from __future__ import annotations
 BLOCKING, GEVENT, ASYNCIO, UVLOOP = PYTHON_MODELS = ("blocking", "gevent", "asyncio", "uvloop")
 #: Ruby's: threads, the tasks of async, and fibers in EventMachine.
 RUBY, ASYNC, EVENTMACHINE = RUBY_MODELS = ("ruby", "async", "eventmachine")
-MODELS = (*PYTHON_MODELS, *RUBY_MODELS)
+#: Perl's: calls that wait, coroutines of Coro, callbacks on AnyEvent, and futures that are awaited.
+PERL, CORO, ANYEVENT, FUTURE = PERL_MODELS = ("perl", "coro", "anyevent", "future")
+C = "c"
+MODELS = (*PYTHON_MODELS, *RUBY_MODELS, *PERL_MODELS, C)
 
 OURS = "Pinyon"
 #: The reference client of most targets.
 PEER = "pylibmc"
 #: The same of targets in Ruby.
 DALLI = "Dalli"
+#: The same of targets in Perl.
+FAST, CALLBACKS = "Cache::Memcached::Fast", "AnyEvent::Memcached"
 #: The least that any client can do, and the least that Python can do.
 FLOOR, BARE = "floor", "bare socket"
 

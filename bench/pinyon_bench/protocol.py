@@ -14,7 +14,7 @@ altogether. The contestant ends at the end of its input.
 A row is data, so contestants in all languages run the same work:
 
 - A step is a list: `["set", key, text]`, likewise `add` and `replace`; `["get", key]`; `["delete", key]`;
-  `["multiget", [key, ...]]`; `["incr", key, delta, initial or null]`; `["decr", key, delta]`.
+  `["multiget", [key, ...]]`; `["multiset", [[key, text], ...]]`; `["incr", key, delta, initial or null]`; `["decr", key, delta]`.
 - `kind` says what a step's text becomes. `bytes` means one byte per character, repeated up to `length` unless that is
   0, and stored unchanged. `object` means the language's empty list, serialised by the client.
 - `prepare` runs once before the timing, on a separate client. Then a new client runs the `phases`, each its steps
@@ -28,7 +28,8 @@ A row of pairs is another kind of row, for coroutines that share one client: one
 pair of key and text.
 
 - `concurrency` coroutines run at once; 0 means the blocking client. `order` says how they share the pairs: with
-  `chunks`, each has a part of them; with `shared`, each takes the next free pair.
+  `chunks`, each has a part of them; with `shared`, each takes the next free pair. With `semaphore`, every pair has a
+  coroutine of its own, all start at once, and a semaphore lets `concurrency` of them work at a time.
 - The client is made for the first row of its `server`, and kept. `connections` is the size of its pool, if it has one.
 - The first `warmup` pairs come first. Then all pairs are timed, `passes` times over. Then the first `clocked` pairs
   run again, with a clock reading before and after each call, so that reading the clock slows no rate. `latency` is
@@ -62,7 +63,7 @@ from typing import Any, Literal, TypedDict, cast
 Step = list[Any]
 Kind = Literal["bytes", "object"]
 Operation = Literal["set", "get"]
-Order = Literal["chunks", "shared"]
+Order = Literal["chunks", "shared", "semaphore"]
 Workload = Literal["ping", "pair", "pipelined", "mutex", "section", "handover"]
 
 

@@ -134,16 +134,17 @@ def test_figures_from_elsewhere_are_not_compared(counted: dict[str, int], monkey
     assert "not compared" in told and "rustc 1.85.0 there, 1.99.0 here" in told and "x86_64" not in told
 
 
+@pytest.mark.parametrize(("row", "condition"), [("ruby:get", "ruby"), ("perl:coro:get:16", "perl"), ("c:get", "cc")])
 def test_a_language_of_another_version_leaves_the_other_rows_compared(
-    counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    counted: dict[str, int], monkeypatch: pytest.MonkeyPatch, row: str, condition: str
 ) -> None:
-    counted["ruby:get"] = 1000
+    counted[row] = 1000
     records.write(counted, records.FILE)
-    counted["ruby:get"] = 2000
-    monkeypatch.setattr(records, "built_with", lambda: {**HERE, "ruby": "3.1.2"})
+    counted[row] = 2000
+    monkeypatch.setattr(records, "built_with", lambda: {**HERE, condition: "3.1.2"})
     told = run(check=True)
-    assert "other languages' rows are compared" in told and "ruby none there, 3.1.2 here" in told
-    assert "core:get" in told and "ruby:get" not in told
+    assert "other languages' rows are compared" in told and f"{condition} none there, 3.1.2 here" in told
+    assert "core:get" in told and row not in told
     counted["core:get"] = 2000
     with pytest.raises(CountError, match="core:get took 1,000"):
         run(check=True)

@@ -10,6 +10,7 @@ use Servers qw(have_server memcached redis root);
 
 plan skip_all => 'the pages are in the checkout' if !root();
 plan skip_all => "$_ is not installed" for grep { !have_server($_) } qw(memcached redis-server);
+plan skip_all => 'CHI is not installed, which a page uses' if !eval { require CHI; 1 };
 
 # Every block of Perl on the pages, and every synopsis in POD, runs by itself, and twice, on servers of its own. What a
 # comment says at the end of a line with `say` is printed.
@@ -47,7 +48,9 @@ for my $page ( glob root() . '/docs/*.md' ) {
     check_runs( $_, $name . '.' . $number++ ) for content($page) =~ /^```perl\n(.*?)^```$/msg;
     $count += $number;
 }
-for my $module ( glob "$Bin/../lib/Pinyon.pm $Bin/../lib/Pinyon/*.pm" ) {
+for my $module (
+    glob "$Bin/../lib/Pinyon.pm $Bin/../lib/Pinyon/*.pm $Bin/../lib/Pinyon/Compat/*.pm $Bin/../lib/CHI/Driver/*.pm" )
+{
     my ($synopsis) = content($module) =~ /^=head1 SYNOPSIS\n(.*?)^=head1/ms or next;
     check_runs( $synopsis, $module =~ s{.*/lib/}{}r );
     $count++;

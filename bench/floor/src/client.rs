@@ -40,6 +40,9 @@ impl Client {
         if let Step::MultiGet { keys } = step {
             return self.multi_get(keys, |_, _| ());
         }
+        if let Step::MultiSet { stores } = step {
+            return self.multi_set(stores);
+        }
         let server = self.request(step)?;
         let connection = &mut self.connections[server];
         if self.quiet && is_quiet(step) {
@@ -58,6 +61,10 @@ impl Client {
                 found.insert(key.to_vec(), value.to_vec());
             })?;
             return Ok(Answer::Values(found));
+        }
+        if let Step::MultiSet { .. } = step {
+            self.run(step)?;
+            return Ok(Answer::Done);
         }
         if self.quiet && is_quiet(step) {
             self.run(step)?;
@@ -106,6 +113,10 @@ impl Client {
         if !self.quiet {
             return Ok(());
         }
+        self.await_all()
+    }
+
+    fn await_all(&mut self) -> Outcome<()> {
         for connection in &mut self.connections {
             connection.unsent().extend_from_slice(b"mn\r\n");
             connection.send()?;
@@ -121,11 +132,15 @@ impl Client {
 
     /// Appends a step's request to its server's unsent bytes. Returns the server's number.
     fn request(&mut self, step: &Step) -> Outcome<usize> {
+        self.append(step, self.quiet)
+    }
+
+    fn append(&mut self, step: &Step, quiet: bool) -> Outcome<usize> {
         self.opaque = self.opaque.wrapping_add(1);
         let opaque = self.opaque;
         let server = self.server_of(key_of(step));
         let connection = &mut self.connections[server];
-        let quiet = if self.quiet { " q" } else { "" };
+        let quiet = if quiet { " q" } else { "" };
         match step {
             Step::Get { key } => line(connection, b"mg ", key, format_args!(" f v O{opaque:x}\r\n"))?,
             Step::Delete { key } => line(connection, b"md ", key, format_args!(" O{opaque:x}{quiet}\r\n"))?,
@@ -148,7 +163,9 @@ impl Client {
                     None => line(connection, b"ma ", key, format_args!(" v O{opaque:x} D{delta}{mode}\r\n"))?,
                 }
             }
-            Step::MultiGet { .. } => return Err(Failure::Cannot("a multi-get as one request".into())),
+            Step::MultiGet { .. } | Step::MultiSet { .. } => {
+                return Err(Failure::Cannot("many keys as one request".into()));
+            }
         }
         Ok(server)
     }
@@ -182,6 +199,14 @@ impl Client {
             }
         }
         Ok(())
+    }
+
+    /// Sends each server its stores, quietly, then waits until they are done.
+    fn multi_set(&mut self, stores: &[Step]) -> Outcome<()> {
+        for store in stores {
+            self.append(store, true)?;
+        }
+        self.await_all()
     }
 
     fn server_of(&self, key: &[u8]) -> usize {
@@ -226,7 +251,7 @@ fn is_quiet(step: &Step) -> bool {
 fn key_of(step: &Step) -> &[u8] {
     match step {
         Step::Store { key, .. } | Step::Get { key } | Step::Delete { key } | Step::Count { key, .. } => key,
-        Step::MultiGet { .. } => &[],
+        Step::MultiGet { .. } | Step::MultiSet { .. } => &[],
     }
 }
 

@@ -29,6 +29,7 @@ pub enum Step {
     Store { mode: Mode, key: Vec<u8>, value: Vec<u8>, flags: u32 },
     Get { key: Vec<u8> },
     MultiGet { keys: Vec<Vec<u8>> },
+    MultiSet { stores: Vec<Step> },
     Delete { key: Vec<u8> },
     Count { key: Vec<u8>, delta: u64, down: bool, initial: Option<u64> },
 }
@@ -81,6 +82,12 @@ impl Values {
                 let keys = step[1].as_array().ok_or_else(|| wrong("multiget without keys"))?;
                 Ok(Step::MultiGet { keys: keys.iter().map(key).collect::<Outcome<_>>()? })
             }
+            Some("multiset") => {
+                let pairs = step[1].as_array().ok_or_else(|| wrong("multiset without pairs"))?;
+                let stores =
+                    pairs.iter().map(|pair| self.stored(Mode::Set, &pair[0], &pair[1])).collect::<Outcome<_>>()?;
+                Ok(Step::MultiSet { stores })
+            }
             Some("incr") => count(step, false),
             Some("decr") => count(step, true),
             other => Err(Failure::Cannot(format!("no step {other:?}"))),
@@ -88,8 +95,12 @@ impl Values {
     }
 
     fn store(&self, mode: Mode, step: &Value) -> Outcome<Step> {
-        let (value, flags) = self.value(&string(&step[2])?);
-        Ok(Step::Store { mode, key: key(&step[1])?, value, flags })
+        self.stored(mode, &step[1], &step[2])
+    }
+
+    fn stored(&self, mode: Mode, name: &Value, text: &Value) -> Outcome<Step> {
+        let (value, flags) = self.value(&string(text)?);
+        Ok(Step::Store { mode, key: key(name)?, value, flags })
     }
 
     /// The bytes and flags of a value.

@@ -63,6 +63,7 @@ impl Model {
                 }
                 compare(key, answer, done(self.quiet || stored))
             }
+            Step::MultiSet { stores } => stores.iter().try_for_each(|store| self.check(store, Answer::Done)),
             Step::Count { key, delta, down, initial } => {
                 let now = self.count(key, *delta, *down, *initial);
                 let wanted = now.map_or(Answer::Refused, |now| Answer::Value(now.to_string().into_bytes()));

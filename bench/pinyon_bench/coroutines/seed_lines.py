@@ -1,5 +1,7 @@
 """Seed 003's program: `python -m pinyon_bench coroutines [SIZE] [ITER]` prints its lines for Pinyon or other clients.
 
+Perl's clients run it as it was written: each operation has a coroutine of its own, behind a semaphore.
+
 As in the seed, each value is SIZE times `x`; the sets use key1 to keyITER, and all gets use key1. The blocking
 client comes first, then one client shared by a number of coroutines ("threads").
 """
@@ -13,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ..contestant import Contestant, ContestantError, Entry, answered
+from ..perl.rows import LOCAL, LOOPS, PAIRS_GROUPS, SEMAPHORE, pairs_row
 from ..placement import Placement
 from ..results import Sample
 from ..servers import Server, ServerError
@@ -20,7 +23,7 @@ from .cells import prepare
 from .link import Link, LinkError, slow_link
 from .rows import OPERATIONS, SIZES_CONCURRENCIES, SLOW, PairsRow, size_row
 
-CONTESTANTS = ("Pinyon", "Pinyon gevent", "Pinyon asyncio")
+CONTESTANTS = ("Pinyon", "Pinyon gevent", "Pinyon asyncio", "Pinyon perl", "Pinyon coro")
 SIZE = 64
 ITERATIONS = 10_000
 SLOW_ITERATIONS = 100
@@ -53,11 +56,13 @@ def print_seed_lines(
 
 def _rows(size: int, iterations: int, slow: bool) -> list[PairsRow]:
     """Returns the program's rows in order, with exactly the requested number of operations."""
-    rows = [
-        size_row(operation, size, concurrency, iterations)
-        for concurrency in SIZES_CONCURRENCIES
-        for operation in OPERATIONS
-    ]
+    rows: list[PairsRow] = []
+    for concurrency in SIZES_CONCURRENCIES:
+        for operation in OPERATIONS:
+            python = size_row(operation, size, concurrency, iterations)
+            shape = SEMAPHORE if concurrency else LOOPS
+            perl = pairs_row(shape, operation, size, concurrency, iterations)
+            rows += [python, replace(perl, group=PAIRS_GROUPS[shape, LOCAL].name)]
     link = SLOW if slow else "near"
     return [replace(row, count=iterations, clocked=0, warmup=row.concurrency or 1, link=link) for row in rows]
 

@@ -26,7 +26,12 @@ SECONDS = 600.0
 TOTAL = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 #: Without these, memory layout and the order of hashed things would change the figures between runs, and Ruby's heap would
 #: grow within them.
-STEADY = {"PYTHONHASHSEED": "0", "RUBY_GC_HEAP_INIT_SLOTS": "1000000"}
+STEADY = {
+    "PYTHONHASHSEED": "0",
+    "RUBY_GC_HEAP_INIT_SLOTS": "1000000",
+    "PERL_HASH_SEED": "0",
+    "PERL_PERTURB_KEYS": "0",
+}
 
 
 class CountError(Exception):

@@ -24,6 +24,9 @@ MEMCACHED = ("memcached", "-t", "1", "-u", "root", "-s")
 REDIS = ("redis-server", "--port", "0", "--save", "", "--appendonly", "no", "--unixsocket")
 CORE = program("examples") / "instructions"
 RUBY = str(BENCH_FOLDER / "ruby" / "instructions.rb")
+PERL = str(BENCH_FOLDER / "perl" / "instructions.pl")
+PERL_MODELS = ("perl", "perl:coro", "perl:locks")
+C = program("pinyon-bench-instructions")
 RUBY_MODELS = ("ruby", "ruby:fibers", "ruby:async", "ruby:eventmachine", "ruby:locks")
 
 
@@ -39,8 +42,9 @@ def programs() -> list[Program]:
     """Returns the core's program, and one for each concurrency model of each language."""
     python = (sys.executable, "-m", f"{__package__}")
     commands = [(*python, name) for name in MODELS] + [("ruby", RUBY, name) for name in RUBY_MODELS]
+    commands += [("perl", PERL, name) for name in PERL_MODELS]
     models = [Program(command, REDIS if "locks" in command[-1] else MEMCACHED) for command in commands]
-    return [Program((str(CORE),), MEMCACHED), *models]
+    return [Program((str(CORE),), MEMCACHED), *models, Program((str(C),), MEMCACHED)]
 
 
 def count_all() -> dict[str, int]:

@@ -22,9 +22,10 @@ FILE = BENCH_FOLDER / "instructions.json"
 TOLERANCE = 0.05
 UPDATE = "make bench-instructions"
 VERSION = re.compile(r"\d+(\.\d+)+")
-SOURCES = ("proto", "core", "python", "ruby", "Cargo.toml", "Cargo.lock")
+SOURCES = ("proto", "core", "capi", "python", "ruby", "perl", "bench/c", "Cargo.toml", "Cargo.lock")
 #: Conditions that only the rows of one language depend on. The name of a row begins with its language, or is Python's.
-LANGUAGES = ("Python", "ruby")
+#: Those of C depend on the compiler.
+LANGUAGES = ("Python", "ruby", "perl", "cc")
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def built_with() -> dict[str, str]:
         "processor": _processor(),
         "Python": platform.python_version(),
         "glibc": platform.libc_ver()[1],
-        **{program: _version(program) for program in ("rustc", "ruby", "memcached", "redis-server")},
+        **{program: _version(program) for program in ("rustc", "ruby", "perl", "cc", "memcached", "redis-server")},
     }
 
 
@@ -126,7 +127,8 @@ def language(row: str) -> str | None:
     first = row.partition(":")[0]
     if first == "core":
         return None
-    return first if first in LANGUAGES else "Python"
+    condition = "cc" if first == "c" else first
+    return condition if condition in LANGUAGES else "Python"
 
 
 def differences(record: Record) -> dict[str, str]:

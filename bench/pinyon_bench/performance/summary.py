@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from ..catalogue import GROUPS
 from ..grids import Grid
-from ..names import ASYNCIO, GEVENT, OURS, UVLOOP
+from ..names import ANYEVENT, ASYNCIO, CORO, GEVENT, OURS, PERL, UVLOOP, C
 from ..placement import SAME_CORE
 from ..recorded.comparison import CLOSE, Standing, behind_bare_socket, close_to_floor, slower, standing
 from ..recorded.medians import Figures, medians
@@ -36,6 +36,14 @@ WORKLOADS = (
     ("get, 16 tasks (asyncio)", "asyncio:get:16", f"{OURS} {ASYNCIO}"),
     ("get, 16 tasks (uvloop)", "uvloop:get:16", f"{OURS} {UVLOOP}"),
     ("get, 100 tasks, 30 ms away", "slow:get:64B:100", f"{OURS} {ASYNCIO}"),
+    ("Perl: get, 64 bytes", "perl:get:64B", f"{OURS} {PERL}"),
+    ("Perl: set, 64 bytes", "perl:set:64B", f"{OURS} {PERL}"),
+    ("Perl: multi-get, 100 keys", "perl:multiget:100:1", f"{OURS} {PERL}"),
+    ("Perl: 100 keys set in one call", "perl:multiset:100:1", f"{OURS} {PERL}"),
+    ("Perl: get, 100 coroutines (Coro)", "perl:loops:local:get:64B:100", f"{OURS} {CORO}"),
+    ("Perl: get, 100 callbacks (AnyEvent)", "perl:loops:local:get:64B:100", f"{OURS} {ANYEVENT}"),
+    ("Perl: 10,000 coroutines, 100 at a time", "perl:semaphore:local:get:64B:100", f"{OURS} {CORO}"),
+    ("C: get, 64 bytes", "c:get:64B", f"{OURS} {C}"),
     ("lock and unlock 1 name", "locks:pair:1", LOCKS_OURS),
     ("lock and unlock 10 names", "locks:pair:10", LOCKS_OURS),
     ("10 greenlets, each locks 10 of 19 names", "locks:mutex:10/19", f"{LOCKS_OURS} {GEVENT}"),

@@ -52,7 +52,7 @@ def standing(figures: Figures, row: str, ours: str) -> Standing | None:
 
 
 def _is_rival(name: str, ours: str) -> bool:
-    return is_other(name) and name != BARE and model_of(name) == model_of(ours)
+    return is_other(name) and not name.startswith(BARE) and model_of(name) == model_of(ours)
 
 
 def _factor(row: str, ours: Figure, other: Figure) -> float:

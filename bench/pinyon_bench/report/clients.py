@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Union
 
 from ..locks.workloads import HANDLERS
-from ..names import ASYNCIO, BARE, FLOOR, GEVENT, RUBY_MODELS, UVLOOP
+from ..names import ASYNCIO, BARE, FLOOR, GEVENT, PERL_MODELS, RUBY_MODELS, UVLOOP, C
 from ..results import Document
 
 COROUTINE_GROUPS = (GEVENT, ASYNCIO, UVLOOP)
-VARIANTS = (*COROUTINE_GROUPS, *RUBY_MODELS, *HANDLERS)
+#: Words in the name of a contestant that do not make it another client.
+VARIANTS = (*COROUTINE_GROUPS, *RUBY_MODELS, *PERL_MODELS, C, "shim", *HANDLERS)
 BOUNDS = (FLOOR, BARE)
 
 Dashes = Union[str, tuple[float, tuple[float, ...]]]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..compare import rates, ratio
+from ..names import PERL
+from ..perl.rows import LOCAL, LOOPS, PAIRS_GROUPS
 from ..results import Document, RowInfo
 from .clients import COROUTINE_GROUPS, Clients
 from .drawing import Words, draw_curves, draw_latencies, draw_processor, short_number
@@ -99,6 +101,16 @@ def _panels(document: Document) -> Iterator[tuple[str, str, list[RowInfo]]]:
             rows = rows_measured(document, group, operation)
             if any(row.concurrency for row in rows):
                 yield group, operation, rows
+    for operation in OPERATIONS:
+        rows = perl_loops(document, operation)
+        if any(row.concurrency for row in rows):
+            yield PERL, operation, rows
+
+
+def perl_loops(document: Document, operation: str) -> list[RowInfo]:
+    """Returns the rows of Perl's coroutines and callbacks with the smallest values, on a server nearby."""
+    rows = rows_measured(document, PAIRS_GROUPS[LOOPS, LOCAL].name, operation)
+    return [row for row in rows if row.size == min(each.size for each in rows)]
 
 
 def _concurrency(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -147,7 +159,7 @@ def _processor(document: Document, clients: Clients) -> Iterator[Plot]:
         operation = row.operation
         title = f"{operation}, {kind}: CPU"
         words = Words(
-            f"processor-{row.group}-{operation}",
+            f"processor-{row.group.replace(':', '-')}-{operation}",
             title,
             "strong: user code, light: kernel",
             "microseconds per operation",

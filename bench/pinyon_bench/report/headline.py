@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..c.rows import GROUP as C_GROUP
 from ..locks.measures import keys_label, lock_rows_of
 from ..locks.rows import MUTEX_WORKERS
 from ..locks.workloads import MUTEX, PAIR
+from ..names import PERL
 from ..results import Document, RowInfo
+from ..step_rows import SIZE
 from .clients import COROUTINE_GROUPS, Clients
-from .figures import TYPICAL_CONCURRENCY, TYPICAL_KEYS, nearest, rows_measured, size_text
+from .figures import TYPICAL_CONCURRENCY, TYPICAL_KEYS, nearest, perl_loops, rows_measured, size_text
 from .findings import Standing, standing, times
 
 
@@ -53,7 +56,22 @@ def _chosen(document: Document) -> Iterator[tuple[str, RowInfo]]:
     if slow:
         row = min(slow, key=lambda row: (row.size, -row.concurrency))
         yield f"slow link: get of {size_text(row.size)}, {row.concurrency} at once", row
+    yield from _perl(document)
+    yield from _c(document)
     yield from _locks(document)
+
+
+def _perl(document: Document) -> Iterator[tuple[str, RowInfo]]:
+    for row in rows_measured(document, f"{PERL}:{SIZE.name}", "get")[:1]:
+        yield f"Perl: get of {size_text(row.size)}", row
+    rows = perl_loops(document, "get")
+    if rows and (most := max(rows, key=lambda row: row.concurrency)).concurrency:
+        yield f"Perl: get of {size_text(most.size)}, {most.concurrency} at once", most
+
+
+def _c(document: Document) -> Iterator[tuple[str, RowInfo]]:
+    for row in rows_measured(document, C_GROUP.name, "get")[:1]:
+        yield f"C: get of {size_text(row.size)}", row
 
 
 def _locks(document: Document) -> Iterator[tuple[str, RowInfo]]:

@@ -1,0 +1,552 @@
+package Pinyon::Compat::Client;
+
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.1.0';
+
+use Carp         ();
+use Scalar::Util qw(blessed);
+
+use Pinyon                 ();
+use Pinyon::Compat::Stored ();
+
+our @CARP_NOT = qw(Pinyon::Compat::Stored Pinyon::Compat::Cache_Memcached_Fast Pinyon::Compat::Cache_Memcached);
+
+# memcached takes larger numbers for Unix times.
+use constant LONGEST_RELATIVE => 30 * 24 * 60 * 60;
+
+# Seconds that stand for "without end".
+use constant DAY => 24 * 60 * 60;
+
+# The most commands that are sent without waiting before their replies are read.
+use constant MOST_UNREAD => 1000;
+
+# What the server, not the client, limits; and what is read at most.
+use constant MOST_STORED => 1 << 30;
+
+# ---- Making ----------------------------------------------------------------------------------------------------
+
+# `servers` are pairs of address and weight; the other settings are Pinyon::Cache's.
+sub _begin {
+    my ( $self, $servers, %settings ) = @_;
+    $self->{servers}  = $servers;
+    $self->{settings} = {
+        serializer     => $self->{stored},
+        failover       => 0,
+        max_value_size => MOST_STORED,
+        %settings,
+    };
+    $self->_connect;
+    return $self;
+}
+
+sub _connect {
+    my ($self) = @_;
+    delete $self->{batch};
+    my @servers = map { $_->[0] . _weight( $_->[1] ) } @{ $self->{servers} };
+    $self->{root} =
+        @servers
+        ? Pinyon::Cache->new( servers => \@servers, %{ $self->{settings} } )
+        : bless( {}, 'Pinyon::Compat::Client::Nowhere' );
+    $self->_use_namespace;
+    return;
+}
+
+# Pinyon takes six decimals.
+sub _weight {
+    my ($weight) = @_;
+    return q{} if !defined $weight || $weight == 1;
+    my $decimal = sprintf '%.6f', $weight;
+    $decimal =~ s/[.]?0+\z// if $decimal =~ /[.]/;
+    return ":$decimal";
+}
+
+sub _use_namespace {
+    my ($self) = @_;
+    my $namespace = $self->{namespace};
+    $self->{prefix}     = $self->{hashes_namespace} ? $namespace : q{};
+    $self->{has_prefix} = length $self->{prefix};
+    $self->{cache} =
+        $self->{hashes_namespace} || $namespace eq q{} ? $self->{root} : $self->{root}->using( namespace => $namespace );
+    return;
+}
+
+sub namespace {
+    my ( $self, @given ) = @_;
+    my $before = $self->{namespace};
+    return $before if !@given;
+    $self->_settle;
+    my $namespace = $given[0] // q{};
+    utf8::encode($namespace) if utf8::is_utf8($namespace);
+    $self->{namespace} = $namespace;
+    if ( !eval { $self->_use_namespace; 1 } ) {
+        my $why = $@;
+        $self->{namespace} = $before;
+        $self->_use_namespace;
+        die $why;
+    }
+    return $before;
+}
+
+sub enable_compress {
+    my ( $self, $is_enabled ) = @_;
+    $self->{stored}->enable_compress($is_enabled);
+    return;
+}
+
+sub disconnect_all {
+    my ($self) = @_;
+    return if !ref $self;
+    $self->_settle;
+    my $old = $self->{root};
+    $self->_connect;
+    $old->close;
+    return;
+}
+
+# ---- One key ---------------------------------------------------------------------------------------------------
+
+# What the calls below fail of never reaches the program, but what a handler of signals dies of does.
+sub _failed {
+    my ($why) = @_;
+    return   if !ref $why && $why eq q{};
+    die $why if !blessed $why || !$why->isa('Pinyon::Error');
+    return;
+}
+
+# A key, in bytes, behind the namespace where Pinyon does not know that.
+sub _key {
+    my ( $self, $key ) = @_;
+    $key = defined $key ? "$key" : q{};
+    utf8::encode($key) if utf8::is_utf8($key);
+    return $self->{prefix} . $key;
+}
+
+# A time as memcached has it: seconds, or a Unix time.
+sub _ttl {
+    my ($given) = @_;
+    return 0 if !$given;
+    my $seconds = int $given;
+    return $seconds if $seconds <= LONGEST_RELATIVE;
+    my $left = $seconds - time;
+    return $left > 0 ? $left : -1;
+}
+
+# A number of incr and decr, which the server takes modulo 2**64.
+sub _number {
+    my ($given) = @_;
+    return 1 if !defined $given;
+    no warnings 'numeric';    ## no critic (ProhibitNoWarnings)
+    my $number = int $given;
+    return $number < 0 ? $number & ~0 : $number;
+}
+
+sub _counted {
+    my ($number) = @_;
+    return defined $number ? $number || '0E0' : q{};
+}
+
+# Sends a command without waiting for its reply.
+sub _push {
+    my ( $self, $method, @arguments ) = @_;
+    local $@ = undef;
+    my $batch = $self->{batch};
+    $batch = $self->{batch} = $self->{cache}->quiet if !blessed $batch;
+    eval {
+        $batch->$method(@arguments);
+        $batch->send;
+        1;
+    } or _failed($@);
+    $self->_settle if ++$self->{unread} >= MOST_UNREAD;
+    return;
+}
+
+# Waits until the commands are carried out that were not waited for.
+sub _settle {
+    my ($self) = @_;
+    my $batch = delete $self->{batch};
+    $self->{unread} = 0;
+    return if !blessed $batch;
+    local $@ = undef;
+    eval { $batch->finish; 1 } or _failed($@);
+    return;
+}
+
+# These are the most used: they call few subs of Perl's.
+for my $method (qw(set add replace)) {
+    my $call = Pinyon::Cache->can($method);
+    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    *{$method} = sub {
+        my ( $self, $key, $value, $ttl ) = @_;
+        my $stored = $self->{stored}->packed($value) or return;
+        $key = $self->_key($key) if $self->{has_prefix} || !defined $key || ref $key;
+        $ttl = $ttl ? _ttl($ttl) : 0;
+        return $self->_push( $method, $key, $stored, $ttl ) if $self->{nowait} && !defined wantarray;
+        $self->_settle                                      if $self->{batch};
+        local $@ = undef;
+        return eval { $self->{cache}->$call( $key, $stored, $ttl ) } // _failed($@);
+    };
+}
+
+for my $method (qw(append prepend)) {
+    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    *{$method} = sub {
+        my ( $self, $key, $value ) = @_;
+        my $stored = $self->{stored}->packed($value) or return;
+        $key = $self->_key($key);
+        return $self->_push( $method, $key, $stored->[0] ) if $self->{nowait} && !defined wantarray;
+        $self->_settle                                     if $self->{batch};
+        local $@ = undef;
+        my $result = eval { $self->{cache}->$method( $key, $stored->[0] ) } // return _failed($@);
+        return $result;
+    };
+}
+
+sub cas {
+    my ( $self, $key, $cas, $value, $ttl ) = @_;
+    my $stored = $self->{stored}->packed($value) or return;
+    $self->_settle if $self->{batch};
+    local $@ = undef;
+    my $result;
+    eval { $result = $self->{cache}->cas( $self->_key($key), $stored, $cas // 0, _ttl($ttl) ); 1 } or return _failed($@);
+    return $result // q{};
+}
+
+sub delete {    ## no critic (ProhibitBuiltinHomonyms)
+    my ( $self, $key, $time ) = @_;
+    Carp::carp('non-zero delete expiration time is ignored') if $time;
+    $key = $self->_key($key);
+    return $self->_push( delete => $key ) if $self->{nowait} && !defined wantarray;
+    $self->_settle                        if $self->{batch};
+    local $@ = undef;
+    my $result = eval { $self->{cache}->delete($key) } // return _failed($@);
+    return $result;
+}
+sub remove { goto &delete }
+
+sub touch {
+    my ( $self, $key, $ttl ) = @_;
+    my @arguments = ( $self->_key($key), _ttl($ttl) );
+    return $self->_push( touch => @arguments ) if $self->{nowait} && !defined wantarray;
+    $self->_settle                             if $self->{batch};
+    local $@ = undef;
+    my $result = eval { $self->{cache}->touch(@arguments) } // return _failed($@);
+    return $result;
+}
+
+for my $method (qw(incr decr)) {
+    my $call = Pinyon::Cache->can($method);
+    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    *{$method} = sub {
+        my ( $self, $key, $number ) = @_;
+        my @arguments = ( $self->_key($key), _number($number) );
+        return $self->_push( $method, @arguments ) if $self->{nowait} && !defined wantarray;
+        $self->_settle                             if $self->{batch};
+        local $@ = undef;
+        my $result;
+        eval { $result = $self->{cache}->$call(@arguments); 1 } or return _failed($@);
+        return _counted($result);
+    };
+}
+
+sub get {
+    my ( $self, $key ) = @_;
+    $self->_settle if $self->{batch};
+    $key = $self->_key($key) if $self->{has_prefix} || !defined $key || ref $key;
+    local $@ = undef;
+    my $found = eval { $self->{cache}->get($key) } // return _failed($@);
+    return if ref $found && _is_unreadable($found);
+    return $found;
+}
+
+sub gets {
+    my ( $self, $key ) = @_;
+    return $self->_read_pair( gets => $self->_key($key) );
+}
+
+sub gat {
+    my ( $self, $ttl, $key ) = @_;
+    my $found = $self->_read_pair( gats => $self->_key($key), _ttl($ttl) ) or return;
+    return $found->[1];
+}
+
+sub gats {
+    my ( $self, $ttl, $key ) = @_;
+    return $self->_read_pair( gats => $self->_key($key), _ttl($ttl) );
+}
+
+# A CAS token and a value.
+sub _read_pair {
+    my ( $self, $method, @arguments ) = @_;
+    $self->_settle if $self->{batch};
+    local $@ = undef;
+    my $pair;
+    eval { $pair = $self->{cache}->$method(@arguments); 1 } or return _failed($@);
+    return if !$pair || _is_unreadable( $pair->[0] );
+    return [ reverse @{$pair} ];
+}
+
+sub _is_unreadable {
+    my ($value) = @_;
+    return ref $value && $value == $Pinyon::Compat::Stored::UNREADABLE;
+}
+
+# ---- Many keys -------------------------------------------------------------------------------------------------
+
+sub get_multi {
+    my ( $self, @keys ) = @_;
+    return $self->_read_many( get_multi => \@keys );
+}
+
+sub gets_multi {
+    my ( $self, @keys ) = @_;
+    return _reversed( $self->_read_many( gets_multi => \@keys ) );
+}
+
+sub gat_multi {
+    my ( $self, $ttl, @keys ) = @_;
+    return $self->_read_many( gat_multi => \@keys, _ttl($ttl) );
+}
+
+sub gats_multi {
+    my ( $self, $ttl, @keys ) = @_;
+    return _reversed( $self->_read_many( gats_multi => \@keys, _ttl($ttl) ) );
+}
+
+sub _reversed {
+    my ($pairs) = @_;
+    @{$_} = reverse @{$_} for values %{$pairs};
+    return $pairs;
+}
+
+# Values by the keys as they were given.
+sub _read_many {
+    my ( $self, $method, $keys, @first ) = @_;
+    $self->_settle if $self->{batch};
+    return {}      if !@{$keys};
+    my ( @sent, %given );
+    for my $key ( @{$keys} ) {
+        my $name = defined $key ? "$key" : q{};
+        push @sent, $self->_key($name);
+        $given{ $sent[-1] } = $name;
+    }
+    local $@ = undef;
+    my $found = eval { $self->{cache}->$method( @first, @sent ) };
+    if ( !$found ) {
+        my $why = $@;
+        _failed($why);
+        $found = $why->partial || $self->_read_readable( $method, \@sent, @first );
+    }
+    my %values;
+    for my $sent ( keys %{$found} ) {
+        my $value  = $found->{$sent};
+        my $stored = $method =~ /ts_multi\z/ ? $value->[0] : $value;
+        $values{ $given{$sent} } = $value if !_is_unreadable($stored);
+    }
+    return \%values;
+}
+
+# One after the other, since one of them spoils the whole.
+sub _read_readable {
+    my ( $self, $method, $keys, @first ) = @_;
+    my %found;
+    for my $key ( @{$keys} ) {
+        my $one = eval { $self->{cache}->$method( @first, $key ) };
+        _failed($@) if !$one;
+        %found = ( %found, %{ $one || {} } );
+    }
+    return \%found;
+}
+
+for my $method (qw(set add replace append prepend)) {
+    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    *{"${method}_multi"} = sub {
+        my ( $self, @items ) = @_;
+        my @sent;
+        for my $item ( _checked( 2, @items ) ) {
+            my ( $key, $value, $ttl ) = @{$item};
+            my $stored = $self->{stored}->packed($value);
+            push @sent,
+                 !$stored             ? [ "$key", undef ]
+                : $method =~ /pend\z/ ? [ "$key", [ $self->_key($key), $stored->[0] ] ]
+                :                       [ "$key", [ $self->_key($key), $stored, _ttl($ttl) ] ];
+        }
+        return $self->_write_many( $method, wantarray, @sent );
+    };
+}
+
+sub cas_multi {
+    my ( $self, @items ) = @_;
+    my @sent;
+    for my $item ( _checked( 3, @items ) ) {
+        my ( $key, $cas, $value, $ttl ) = @{$item};
+        my $stored = $self->{stored}->packed($value);
+        push @sent, [ "$key", $stored && [ $self->_key($key), $stored, $cas, _ttl($ttl) ] ];
+    }
+    return $self->_write_many( 'cas', wantarray, @sent );
+}
+
+sub delete_multi {
+    my ( $self, @items ) = @_;
+    my @sent = map { [ $_, [ $self->_key($_) ] ] } map { ref $_ eq 'ARRAY' ? ( _checked( 1, $_ ) )[0][0] : $_ // q{} } @items;
+    return $self->_write_many( 'delete', wantarray, @sent );
+}
+
+sub touch_multi {
+    my ( $self, @items ) = @_;
+    my @sent = map { [ $_->[0], [ $self->_key( $_->[0] ), _ttl( $_->[1] ) ] ] } _checked( 1, @items );
+    return $self->_write_many( 'touch', wantarray, @sent );
+}
+
+for my $method (qw(incr decr)) {
+    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    *{"${method}_multi"} = sub {
+        my ( $self, @items ) = @_;
+        my @sent;
+        for my $item (@items) {
+            my ( $key, $number ) = ref $item eq 'ARRAY' ? @{ ( _checked( 1, $item ) )[0] } : ( $item // q{} );
+            push @sent, [ "$key", [ $self->_key($key), _number($number) ] ];
+        }
+        return $self->_write_many( $method, wantarray, @sent );
+    };
+}
+
+# Nothing is sent unless all arguments are well formed.
+sub _checked {
+    my ( $fields, @items ) = @_;
+    for my $item (@items) {
+        Carp::croak('Not an array reference') if ref $item ne 'ARRAY';
+        for my $field ( 0 .. $fields - 1 ) {
+            Carp::croak('undefined value passed to av_fetch') if !defined $item->[$field];
+        }
+    }
+    return @items;
+}
+
+# Items are the key as given and the arguments, which are missing for what cannot be sent. Results are in order in list
+# context, without what failed at the end, and by key in scalar context.
+sub _write_many {
+    my ( $self, $method, $is_list, @items ) = @_;
+    my @sent = map { $_->[1] || () } @items;
+    if ( $self->{nowait} && !defined $is_list ) {
+        $self->_push( $method, @{$_} ) for @sent;
+        return;
+    }
+    $self->_settle if $self->{batch};
+    my @results = $self->_results( "${method}_multi", \@sent );
+    if ( @sent < @items ) {
+        my @received = @results;
+        @results = map { $_->[1] ? shift @received : undef } @items;
+    }
+    if ($is_list) {
+        pop @results while @results && !defined $results[-1];
+        return @results;
+    }
+    my %results;
+    for my $index ( grep { defined $results[$_] } 0 .. $#items ) {
+        $results{ $items[$index][0] } = $results[$index];
+    }
+    return \%results;
+}
+
+# The result of each of many commands; undef for what failed.
+sub _results {
+    my ( $self, $method, $sent ) = @_;
+    return if !@{$sent};
+    local $@ = undef;
+    my @results;
+    my $counts = $method =~ /\A(?:in|de)cr/;
+    my $is_cas = $method =~ /\Acas/;
+    if ( eval { @results = $self->{cache}->$method( @{$sent} ); 1 } ) {
+        return map { _counted($_) } @results if $counts;
+        return map { $_ // q{} } @results;
+    }
+    my $why = $@;
+    _failed($why);
+    my $partial = $why->partial || {};
+    for my $item ( @{$sent} ) {
+        if ( !exists $partial->{ $item->[0] } ) {
+            push @results, undef;
+            next;
+        }
+        my $result = $partial->{ $item->[0] };
+        push @results, $counts ? _counted($result) : $result // q{};
+    }
+    return @results;
+}
+
+# ---- Servers ---------------------------------------------------------------------------------------------------
+
+# Calls a method that asks all servers: what they answered, by the addresses as they were given.
+sub _ask {
+    my ( $self, $method, @arguments ) = @_;
+    $self->_settle;
+    local $@ = undef;
+    my $answers = eval { $self->{root}->$method(@arguments) };
+    if ( !$answers ) {
+        my $why = $@;
+        _failed($why);
+        $answers = $why->partial || {};
+    }
+    my %by_address;
+    for my $server ( @{ $self->{servers} } ) {
+        my $address = $server->[0];
+        my $name    = $address =~ m{\A/|:\d+\z} ? $address : "$address:11211";
+        next if ref $answers && !exists $answers->{$name};
+        $by_address{$address} = ref $answers ? $answers->{$name} : 1;
+    }
+    return \%by_address;
+}
+
+sub server_versions {
+    my ($self) = @_;
+    return $self->_ask('version');
+}
+
+sub nowait_push {
+    my ($self) = @_;
+    $self->_settle;
+    return;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    return if ${^GLOBAL_PHASE} eq 'DESTRUCT' || !$self->{batch};
+    local ( $@, $!, $? );
+    eval { $self->_settle; 1 } or return;
+    return;
+}
+
+# In place of a client without servers: everything fails.
+package Pinyon::Compat::Client::Nowhere;
+
+our $AUTOLOAD;
+
+sub AUTOLOAD {    ## no critic (ProhibitAutoloading)
+    Pinyon::Error::ServerDown->throw('the client has no servers');
+    return;
+}
+
+sub using   { return $_[0] }
+sub close   { return }         ## no critic (ProhibitBuiltinHomonyms)
+sub DESTROY { return }
+
+1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Compat::Client - what the clients of Pinyon::Compat share: for Pinyon's own modules
+
+=head1 FUNCTIONS
+
+=for Pod::Coverage .*
+
+None that programs should use; see L<Pinyon::Compat::Cache_Memcached_Fast>.
+
+=cut
