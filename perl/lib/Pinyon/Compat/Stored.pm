@@ -50,6 +50,22 @@ sub set_threshold {
     return;
 }
 
+sub max_size { return $_[0]{max_size} }
+
+# Whether values need nothing that Pinyon's own way to store them, with Storable and the dialect of Perl's clients, has not.
+sub are_plain {
+    my ( $self, @values ) = @_;
+    my $limit = $self->{max_size};
+    if ( $self->{threshold} > 0 && $self->{is_enabled} ) {
+        return 0 if grep { ref || !defined || length >= $self->{threshold} } @values;
+    }
+    for my $value (@values) {
+        next     if ref $value;
+        return 0 if !defined $value || length $value > $limit || ( utf8::is_utf8($value) && !$self->{has_text} );
+    }
+    return 1;
+}
+
 # A value as bytes and flags, in an array, which `dump` takes. Nothing if it is larger than the client's limit.
 sub packed {
     my ( $self, $value ) = @_;
