@@ -35,7 +35,8 @@ use constant MOST_STORED => 1 << 30;
 # is used.
 sub _begin {
     my ( $self, $servers, %settings ) = @_;
-    $self->{servers}  = $servers;
+    $self->{servers} = $servers;
+    $self->{stored}->leave_plain if $self->{is_plain};
     $self->{settings} = {
         serializer     => $self->{stored},
         failover       => 0,
@@ -210,8 +211,14 @@ for my $method (qw(set add replace)) {
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{$method} = sub {
         my ( $self, $key, $value, $ttl ) = @_;
-        my ( $client, $stored ) = $self->_writing($value);
-        return if !defined $stored;
+        my ( $client, $stored );
+        if ( defined $value && !ref $value && length $value < $self->{stored}{plain_below} && !utf8::is_utf8($value) ) {
+            ( $client, $stored ) = ( $self->{cache}, "$value" );
+        }
+        else {
+            ( $client, $stored ) = $self->_writing($value);
+            return if !defined $stored;
+        }
         $key = $self->_key($key) if $self->{has_prefix} || !defined $key || ref $key;
         $ttl = $ttl ? _ttl($ttl) : 0;
         return $self->_push( $client, $method, $key, $stored, $ttl ) if $self->{nowait} && !defined wantarray;
@@ -382,15 +389,14 @@ sub _read_many {
     }
     $found ||= $@->partial || {};
     my $has_text = $self->{stored}{has_text};
+    my $is_pairs = $method =~ /ts_multi\z/;
     for my $sent ( keys %{$found} ) {
-        my $value   = $found->{$sent};
-        my $is_pair = ref $value && $method =~ /ts_multi\z/;
-        my $stored  = $is_pair ? $value->[0] : $value;
+        my $stored = $is_pairs ? $found->{$sent}[0] : $found->{$sent};
         if ( ref $stored ) {
             delete $found->{$sent} if _is_unreadable($stored);
         }
         elsif ( !$has_text && utf8::is_utf8($stored) ) {
-            utf8::encode( $is_pair ? $value->[0] : $found->{$sent} );
+            utf8::encode( $is_pairs ? $found->{$sent}[0] : $found->{$sent} );
         }
     }
     return $found if $is_bare;
