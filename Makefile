@@ -7,6 +7,8 @@ export VIRTUAL_ENV := $(CURDIR)/.venv
 FUZZ_SECONDS ?= 60
 # Most tests wait for servers, so more of them go at once than there are cores.
 TEST_PROCESSES ?= 4
+# Of `make bench-ruby-newer`; 1 only shows that it runs.
+ROUNDS ?= 5
 
 version = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
@@ -20,7 +22,8 @@ perl_built := perl/blib/arch/auto/Pinyon/Pinyon.so
 
 distributed := $(rust_sources) $(ruby_sources) $(perl_sources) $(shell find ruby/lib ruby/sig ruby/ext -type f -not -name native.so) \
 	ruby/pinyon.gemspec ruby/README.md CHANGELOG.md $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
-	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT $(wildcard tools/distribution/*.py)
+	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT $(wildcard tools/distribution/*.py) \
+	tools/newer/folders.py
 
 .PHONY: help
 help: ## List these verbs
@@ -48,9 +51,19 @@ test: setup ## Every test, on servers it starts itself
 	cd perl && prove -b -j $(TEST_PROCESSES) t
 	.venv/bin/python -m pinyon_bench instructions --check
 
+# As root, with mmdebstrap. SUITES names some of its suites.
+.PHONY: test-newer
+test-newer: .venv/.ready ## Both languages' tests on Debian's next release, in a folder: newer Ruby, Python, Rails and servers
+	PYTHONPATH=tools .venv/bin/python -m newer test --processes $(TEST_PROCESSES) $(SUITES)
+
+.PHONY: bench-ruby-newer
+bench-ruby-newer: setup ## Compare Pinyon with Dalli 5 in async 2, on the Ruby of a newer Debian, in a folder
+	PYTHONPATH=tools .venv/bin/python -m newer ruby
+	PINYON_BENCH_RUBY=$(CURDIR)/target/newer/ruby .venv/bin/python -m pinyon_bench run --rows ruby --rounds $(ROUNDS)
+
 .PHONY: dist
 dist: target/dist/tools/.ready ## What is uploaded, in dist: source distribution, wheels, gems, Perl distributions
-	target/dist/tools/bin/python tools/distribution/build.py
+	PYTHONPATH=tools target/dist/tools/bin/python tools/distribution/build.py
 	touch target/dist/.built
 
 target/dist/.built: $(distributed)
@@ -80,7 +93,7 @@ install-c-built:
 
 .PHONY: test-dist
 test-dist: target/dist/.built ## Install and try what is in dist, in fresh environments and gem homes; package the crates
-	target/dist/tools/bin/python -m pytest -q tools/distribution
+	PYTHONPATH=tools target/dist/tools/bin/python -m pytest -q tools/distribution
 
 target/dist/tools/.ready: tools/distribution/requirements.txt tools/requirements-build.txt
 	python3 -m venv $(@D)
@@ -118,11 +131,11 @@ lint: setup ## Formatting, lints and types of all languages
 	cd python && PATH=$(CURDIR)/.venv/bin:$$PATH basedpyright --verifytypes pinyon --ignoreexternal
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
-	cd tools/distribution && ../../.venv/bin/mypy --strict .
+	cd tools/distribution && MYPYPATH=.. ../../.venv/bin/mypy --strict . ../newer
 	cd ruby && rubocop -c .rubocop.yml . ../verify/ruby
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
 	cd bench/ruby && rubocop
-	cd perl && prove -b xt
+	cd perl && prove -b xt/pod.t xt/style.t
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings

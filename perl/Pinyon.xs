@@ -691,7 +691,7 @@ _wish(self, locks, kind, number)
         if (kind == PINYON_EXTEND)
             wish.ttl = above_zero(aTHX_ number, "ttl");
         else if (kind == PINYON_PARK)
-            wish.wait = seconds_of(aTHX_ number, 0, "timeout");
+            wish.wait = wait_of(aTHX_ number);
         else if (kind == PINYON_NOTIFY)
             wish.most = (uint32_t)SvUV(number);
         status = run_plain_wish(aTHX_ locks_of(aTHX_ locks), &wish, &count);

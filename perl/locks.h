@@ -1,5 +1,7 @@
 /* Locks, for those who wait. */
 
+#define NO_TIME 1e-300
+
 static pinyon_lock *lock_of(pTHX_ SV *object)
 {
     return (pinyon_lock *)handle_of(aTHX_ object, &lock_table, "a lock that this thread has acquired");
@@ -48,6 +50,15 @@ static double above_zero(pTHX_ SV *given, const char *name)
     return seconds;
 }
 
+/* A time to wait. For the library 0 is the usual time, and this is no time at all. */
+static double wait_of(pTHX_ SV *given)
+{
+    const double seconds = seconds_of(aTHX_ given, 0, "timeout");
+    if (!(seconds >= 0))
+        throw_usage(aTHX_ newSVpvf("timeout is a number of seconds from 0 on, not %" SVf, SVfARG(given)));
+    return SvOK(given) && seconds == 0 ? NO_TIME : seconds;
+}
+
 /* Options of lock and try_lock. The names are checked, and on_lost is taken, in Perl. */
 static void wish_options(pTHX_ pinyon_wish *wish, HV *options)
 {
@@ -68,12 +79,7 @@ static void wish_options(pTHX_ pinyon_wish *wish, HV *options)
         } else if (strEQ(name, "max_hold")) {
             wish->max_hold = SvOK(value) ? above_zero(aTHX_ value, "max_hold") : 0;
         } else if (strEQ(name, "timeout")) {
-            wish->wait = seconds_of(aTHX_ value, 0, "timeout");
-            if (SvOK(value) && !(wish->wait >= 0))
-                throw_usage(aTHX_ newSVpvf("timeout is a number of seconds from 0 on, not %" SVf, SVfARG(value)));
-            /* For the library, 0 means the client's own; this is no time at all. */
-            if (SvOK(value) && wish->wait == 0)
-                wish->wait = 1e-300;
+            wish->wait = wait_of(aTHX_ value);
         } else if (strEQ(name, "owner")) {
             wish->owner = (uint64_t)SvUV(value);
         } else {

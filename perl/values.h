@@ -386,6 +386,8 @@ static SV *read_map(pTHX_ pinyon_reader *reader, unsigned depth)
     pinyon_part part;
     while (next_part(aTHX_ reader, &part) && part.kind != PINYON_CLOSE) {
         SV *key = sv_2mortal(read_part(aTHX_ reader, &part, depth + 1));
+        if (!SvOK(key))
+            sv_setpvs(key, ""); /* a null */
         if (!next_part(aTHX_ reader, &part))
             break;
         (void)hv_store_ent(map, key, read_part(aTHX_ reader, &part, depth + 1), 0);

@@ -99,10 +99,11 @@ int main(int count, char **arguments)
         fprintf(stderr, "usage: %s SERVERS CHAINS ROUNDS\n", arguments[0]);
         return 2;
     }
-    pinyon_option  options[] = {{"servers", pinyon_text(arguments[1])}, PINYON_OPTION("timeout", "20")};
+    pinyon_option  options[] = {{"servers", pinyon_text(arguments[1])}, PINYON_OPTION("timeout", "60"),
+                                PINYON_OPTION("connect_timeout", "60")}; /* generous: this also runs on busy machines */
     pinyon_error  *error     = NULL;
     pinyon_reply   reply     = {.size = sizeof reply};
-    pinyon_client *client    = pinyon_client_new(options, 2, &error);
+    pinyon_client *client    = pinyon_client_new(options, 3, &error);
     if (!client) fail("client", error);
     loop = pinyon_loop_of_client(client, NULL, &error);
     if (!loop) fail("loop", error);

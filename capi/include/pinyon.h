@@ -545,7 +545,8 @@ typedef struct pinyon_wish {
     pinyon_lock        *lock;  /* RELEASE, EXTEND, PARK, NOTIFY: in the loop where it was acquired, or waiting */
     uint64_t            owner; /* LOCK: who must not wait for itself; 0: the calling thread. See pinyon_new_owner */
     double              ttl;   /* LOCK, EXTEND: 0 for the client's option */
-    double              wait;  /* LOCK: 0 for the client's option `timeout`. PARK: 0 for no end. INFINITY: no end */
+    double              wait;  /* LOCK: 0 for the client's option `timeout`. PARK: 0 for no end. Both: below 0, not at all,
+                                  so that LOCK fails with PINYON_E_LOCK_TIMEOUT; INFINITY: no end */
     double              max_hold; /* LOCK: renew it for so long at most; 0: until it is released */
     uint64_t            token;    /* FORCE_RELEASE */
     uint32_t            most;     /* NOTIFY */

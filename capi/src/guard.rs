@@ -96,3 +96,42 @@ pub unsafe fn made<T>(made: Result<T, Error>, error: *mut *mut Error) -> *mut T 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::errors::Kind;
+
+    #[derive(Default)]
+    struct Thing(Poison);
+
+    impl Handle for Thing {
+        const NAME: &'static str = "pinyon_thing";
+
+        fn poison(&self) -> &Poison {
+            &self.0
+        }
+    }
+
+    fn call(thing: *const Thing, panics: bool) -> Result<u32, Error> {
+        let work = |_: &Thing| if panics { panic!("a fault, on purpose") } else { Ok(7) };
+        // SAFETY: it is null or lives.
+        unsafe { with(thing, work) }
+    }
+
+    #[test]
+    fn a_panic_ends_the_call_and_poisons_the_handle_and_no_other() {
+        let (thing, other) = (Thing::default(), Thing::default());
+        assert!(matches!(call(&thing, false), Ok(7)));
+        for panics in [true, false] {
+            let error = call(&thing, panics).unwrap_err();
+            assert_eq!(error.kind, Kind::Internal);
+        }
+        assert!(matches!(call(&other, false), Ok(7)));
+        let mut mutable = thing;
+        // SAFETY: it lives.
+        let again = unsafe { with_mut(&mut mutable, |_| Ok(7)) };
+        assert_eq!(again.unwrap_err().kind, Kind::Internal);
+        assert!(call(std::ptr::null(), false).unwrap_err().message.to_string_lossy().contains("pinyon_thing"));
+    }
+}

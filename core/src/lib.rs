@@ -71,9 +71,10 @@
 //!   and key rules; values pass from one to the other as your objects.
 //!
 //! **6. An event loop.** [`Shared`](shared::Shared) keeps the operations that are under way on a loop, each with a
-//! [`Waiter`](shared::Waiter) that identifies your coroutine. Choose one of two drivers:
+//! [`Waiter`](shared::Waiter) that identifies your coroutine. Choose one of three drivers:
 //!
 //! - [`LoopMachine`](driven::LoopMachine) calls your event loop, which watches descriptors and keeps timers.
+//! - [`Stepwise`](driven::Stepwise) is for the same loops, but calls nothing of yours: you ask for its orders.
 //! - [`Polled`](driven::Polled) calls nothing of yours. You wait for its one descriptor, then take what has finished.
 //!
 //! All operations of one loop have the same type, [`AnyOperation`](operations::AnyOperation), and own what they send
@@ -142,8 +143,8 @@
 //! # Threads
 //!
 //! All threads may use a `Directory`, and everything else that `build` returns, at the same time. The same holds for
-//! `ThreadLocks`, its stations, and grants. Only one thread at a time may use an operation, a batch, a `Polled` or a
-//! `LoopMachine`.
+//! `ThreadLocks`, its stations, and grants. Only one thread at a time may use an operation, a batch, a `Polled`, a
+//! `Stepwise` or a `LoopMachine`.
 //!
 //! Any thread may ring the [`Doorbell`](driven::Doorbell) of a `Polled`, which ends its wait.
 //!
@@ -165,7 +166,8 @@
 //!
 //! - Pools, counters, events and stations are new. Inherited connections are closed without sending anything.
 //! - The parent's locks are not held ([`Loss::Forked`](locks::Loss::Forked)).
-//! - A `Polled` from the parent refuses every call, and a `LoopMachine` from the parent does nothing. Make new ones.
+//! - A `Polled` from the parent refuses every call. A `LoopMachine` or a `Stepwise` from the parent does nothing. Make
+//!   new ones.
 //! - A batch that was begun before the fork refuses to continue.
 //!
 //! `fork::generation` tells whether the process has forked.

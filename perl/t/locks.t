@@ -160,6 +160,7 @@ subtest 'conditions' => sub {
     is $lock->wait_for( sub { $locks->execute( 'GET', 'item' ) }, 60 ), 1, 'what another holder did';
     waitpid $child, 0;
     is $lock->wait(0.05), q{}, 'nobody notifies';
+    is $lock->wait(0),    q{}, 'without waiting';
     ok $lock->is_held;
     is $lock->notify,     0;
     is $lock->notify_all, 0;

@@ -168,15 +168,46 @@ async def test_what_is_no_redis(model: Model, server: Memcached, locks_on: Locks
 
 
 @every_model
-async def test_a_replica_says_so(model: Model, redis_with: RedisWith, locks_on: LocksOn) -> None:
+async def test_a_replica_is_followed_to_its_primary(model: Model, redis_with: RedisWith, locks_on: LocksOn) -> None:
     own_redis = redis_with("--repl-diskless-sync-delay", "0")
     replica = redis_with("--replicaof", own_redis.host, str(own_redis.port))
     await until(model, lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
-    for handler in ("auto", "pure"):
-        locks = locks_on(replica, handler=handler)
-        with pytest.raises(pinyon.ServerError, match="it is a replica: name the primary"):
-            await take(locks, "a")
-    assert own_redis.left_behind() == set()
+    for handler, hello in (("auto", ()), ("pure", ()), ("auto", ("--rename-command", "HELLO", ""))):
+        asked = replica if not hello else redis_with(*hello, "--replicaof", own_redis.host, str(own_redis.port))
+        await until(model, lambda asked=asked: b"master_link_status:up" in asked.ask("INFO", "replication"))
+        held = await locks_on(asked, handler=handler).lock("a", timeout=60).acquire()
+        assert await locks_on(own_redis, handler=handler).try_lock("a") is None
+        assert await held.release() is True
+
+
+@every_model
+async def test_a_replica_of_a_primary_that_is_gone(model: Model, redis_with: RedisWith, locks_on: LocksOn) -> None:
+    replica = redis_with()
+    nobody = free_port()
+    replica.ask("REPLICAOF", "127.0.0.1", str(nobody))
+    with pytest.raises(pinyon.ConnectError, match=rf"on 127\.0\.0\.1:{nobody}, the primary of this replica"):
+        await take(locks_on(replica), "a")
+
+
+@every_model
+async def test_a_lock_outlives_a_switch_of_primaries(model: Model, redis_with: RedisWith, locks_on: LocksOn) -> None:
+    """The old primary becomes a replica of the new one, as after a failover that was asked for."""
+    first = redis_with("--repl-diskless-sync-delay", "0")
+    second = redis_with("--replicaof", first.host, str(first.port), "--repl-diskless-sync-delay", "0")
+    await until(model, lambda: b"master_link_status:up" in second.ask("INFO", "replication"))
+    locks, others = locks_on(first), locks_on(first)
+    held = await locks.lock("a", ttl=60, timeout=60).acquire()
+    waiting = model.spawn(take(others, "a"))
+    await until(model, lambda: queued(first) == 1)
+    await until(model, lambda: first.ask("WAIT", "1", "1000") == 1)
+    second.ask("REPLICAOF", "NO", "ONE")
+    first.ask("REPLICAOF", second.host, str(second.port))
+    other = await locks.lock("b", timeout=60).acquire()
+    assert other.token > held.token
+    assert await locks_on(second).try_lock("b") is None
+    assert await held.release() is True
+    assert await model.join(waiting) > held.token
+    assert await other.release() is True
 
 
 WRONG_LOGINS = {

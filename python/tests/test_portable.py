@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,7 @@ def test_what_changes_while_it_is_written_is_no_crash(changing: Any) -> None:
             Portable().dump(changing)
 
 
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo builds the program")
 @pytest.mark.parametrize("serializer", SERIALIZERS)
 def test_values_are_exchanged_with_a_program_in_rust(server: Memcached, serializer: str) -> None:
     build = ["cargo", "build", "-q", "--locked", "-p", "pinyon-core", "--example", "values"]

@@ -27,7 +27,7 @@ module RailsCaches
 
   def store(*servers, timeout: Support::GENEROUS, connect_timeout: Support::GENEROUS, **options)
     servers = [memcached.address] if servers.empty?
-    options = { namespace: name, timeout:, connect_timeout:, **options }
+    options = { namespace:, timeout:, connect_timeout:, **options }
     ActiveSupport::Cache.lookup_store(:pinyon_store, *servers, options).tap { |made| closing(made.client) }
   end
 

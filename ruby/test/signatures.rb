@@ -39,9 +39,7 @@ module Signatures
   end
 
   def within(parent)
-    # EventMachine keeps a class of its own in the modules that it was given.
-    names = parent.constants(false) - [:EM_CONNECTION_CLASS]
-    nested = names.map { |name| parent.const_get(name) }.grep(Module)
+    nested = parent.constants(false).map { |name| parent.const_get(name) }.grep(Module)
     [parent, *nested.select { |each| each.name.start_with?("#{parent.name}::") }.flat_map { |each| within(each) }]
   end
 

@@ -16,6 +16,9 @@ module Support
   MEMCACHED = ["memcached", "-u", Etc.getpwuid.name, "-s", "SOCKET", "-t", "2"].freeze
   REDIS = %w[redis-server --port 0 --unixsocket SOCKET --save] + ["", "--dir", "FOLDER"]
 
+  # Below the system's range for outgoing connections: none of them takes the port of a server that is away.
+  PORTS = (22_000..31_999)
+
   # A server as a process, on a socket of its own.
   class Server
     attr_reader :address
@@ -41,10 +44,11 @@ module Support
       FileUtils.rm_f(@address)
     end
 
-    # Returns when it has stopped, which is a while after the signal.
+    # Returns when it has stopped, which is a while after the signal. A thread waits, because a scheduler of fibers may
+    # wait for the end of a process alone: that of async 2 does.
     def pause
       Process.kill(:STOP, @pid)
-      Process.wait(@pid, Process::WUNTRACED)
+      Thread.new { Process.wait(@pid, Process::WUNTRACED) }.join
     end
 
     def resume
@@ -59,8 +63,11 @@ module Support
     private
 
     def free_port
-      server = TCPServer.new("127.0.0.1", 0)
-      server.addr[1].tap { server.close }
+      port = rand(PORTS)
+      TCPServer.new("127.0.0.1", port).close
+      port
+    rescue Errno::EADDRINUSE
+      retry
     end
 
     def accepts?
@@ -157,12 +164,17 @@ class PinyonTest < Minitest::Test
 
   def locks(server: redis, **settings)
     generous = { timeout: GENEROUS, command_timeout: GENEROUS, connect_timeout: GENEROUS }
-    closing(Pinyon::Locks.new("unix://#{server.address}", namespace: name, **generous, **settings))
+    closing(Pinyon::Locks.new("unix://#{server.address}", namespace:, **generous, **settings))
+  end
+
+  # What only this test's keys and locks begin with: tests of several classes share servers, and names.
+  def namespace
+    "#{self.class}.#{name}"
   end
 
   # A key that no other test uses.
   def key(suffix = "")
-    "#{name}#{suffix}"
+    "#{namespace}#{suffix}"
   end
 
   # Skips the test where Debian's Dalli is not installed.

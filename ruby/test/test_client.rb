@@ -5,6 +5,13 @@ require "open3"
 require_relative "support"
 
 class TestClient < PinyonTest
+  def test_get_takes_a_key_and_a_default
+    cache = client
+    wrong = [[], %w[a b c]].map { |arguments| assert_raises(ArgumentError) { cache.get(*arguments) }.message }
+    assert_equal [0, 3].map { |given| "wrong number of arguments (given #{given}, expected 1..2)" }, wrong
+    assert_equal [nil, "default"], [cache[key], cache.get(key, "default")]
+  end
+
   def test_what_was_set_is_read
     cache = client
     assert_equal true, cache.set(key, "value")
@@ -132,6 +139,21 @@ class TestClient < PinyonTest
     assert_equal 1, cache.metrics.fetch(memcached.address)[:commands].fetch("get")[:misses]
     assert_match(/\A#<Pinyon::Client .* up, 1 connected, 1 idle>\z/, cache.inspect)
     assert_equal 5, cache.tap { cache.set(key, 12_345) }.meta(key).bytesize
+  end
+
+  def test_how_long_answers_took
+    cache = client
+    cache.version
+    figures = -> { cache.metrics.fetch(memcached.address)[:commands].fetch("get") }
+    cache.get(key)
+    assert(eventually { cache.get(key) || figures.call[:timed] > 2 })
+    of_gets = figures.call
+    median, high = of_gets[:percentiles].values_at(50, 99)
+    assert_equal of_gets[:timed], of_gets[:buckets].values.sum
+    assert_in_delta of_gets[:seconds], of_gets[:mean] * of_gets[:timed]
+    assert_operator 0, :<, median
+    assert_operator median, :<=, high
+    assert_operator high, :<=, of_gets[:buckets].keys.max
   end
 
   def test_settings_are_checked

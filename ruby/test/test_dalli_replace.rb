@@ -49,7 +49,8 @@ class TestDalliReplace < PinyonTest
     program = RAILS.sub("SERVER", memcached.address)
     on_pinyon = said_by("#{REPLACED}\n#{program}")
     skip "ruby-activesupport is not installed" if on_pinyon.include?("cannot load such file -- active_support")
-    assert_match(/\Anil\nfalse\n3\nfalse\n{}\ntrue\n/, on_pinyon)
+    # A write that fails is false in Rails 6.1, and nil in Rails 7.1.
+    assert_match(/\Anil\n(false|nil)\n3\nfalse\n{}\ntrue\n/, on_pinyon)
     skip "ruby-dalli is not installed" unless defined?(Dalli)
     assert_equal said_by(%(require "dalli"\n#{program})), on_pinyon
   end

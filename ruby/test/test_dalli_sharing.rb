@@ -3,7 +3,7 @@
 require "digest"
 require_relative "dallis"
 
-# A pool that Dalli 3.0.6 and Pinyon's client with its interface use at the same time.
+# A pool that Dalli itself and Pinyon's client with its interface use at the same time.
 class TestDalliSharing < PinyonTest
   include Dallis
 
@@ -37,7 +37,8 @@ class TestDalliSharing < PinyonTest
   def test_raw_values_in_a_shared_pool
     mine = ours
     its = theirs
-    ["text", "\xFF".b, 5, :symbol, "x" * 10_000, ""].each do |value|
+    others = FIVE ? [] : [5, :symbol] # which Dalli 5.2 refuses
+    ["text", "\xFF".b, "x" * 10_000, "", *others].each do |value|
       [mine, its].each_with_index { |cache, number| cache.set(key(number), value, nil, raw: true) }
       assert_equal stored(key(1)), stored(key(0)), value.inspect[0, 20]
       assert_equal its.get(key(0)).b, mine.get(key(1))
@@ -122,15 +123,15 @@ class TestDalliSharing < PinyonTest
     assert_equal [5, 6, 9], [mine.incr(key, 1, 0, 5), its.incr(key), mine.incr(key, 3)]
     assert_equal [7, "7"], [its.decr(key, 2), mine.get(key)]
     assert_equal stored(key), [its.incr(key(2), 1, 0, 7), stored(key(2))].last
-    token = mine.set_cas(key, 1, of_binary(its.get_cas(key).last))
-    assert_equal token, of_binary(its.get_cas(key).last)
-    token = of_binary(its.set_cas(key, 2, of_binary(token)))
+    token = mine.set_cas(key, 1, of_theirs(its.get_cas(key).last))
+    assert_equal token, of_theirs(its.get_cas(key).last)
+    token = of_theirs(its.set_cas(key, 2, of_theirs(token)))
     assert_equal [false, true], [mine.delete_cas(key, token + 1), mine.delete_cas(key, token)]
   end
 
-  # A token of Dalli's binary protocol, which has its bytes in the other order, and back.
-  def of_binary(token)
-    [token].pack("Q>").unpack1("Q<")
+  # A token of the binary protocol of Dalli 3, which has its bytes in the other order, and back.
+  def of_theirs(token)
+    FIVE ? token : [token].pack("Q>").unpack1("Q<")
   end
 
   def same(value, read)

@@ -1,10 +1,14 @@
 # frozen_string_literal: true
 
 require_relative "support"
+require_relative "plain_scheduler"
 
 # Objects that only the native half refers to are neither collected nor moved. These tests run in a process without
 # other libraries: see the Rakefile.
 class TestGarbage < PinyonTest
+  # The word for it is another since Ruby 3.2.
+  GROWING = { (RUBY_VERSION < "3.2" ? :double_heap : :expand_heap) => true }.freeze
+
   DEEP = [2**40, 0.5, nil, { "deep" => Time.at(0) }].freeze
   NESTED = Array.new(20) { |number| { "number #{number}" => ["text #{number}", DEEP] } }
 
@@ -54,5 +58,48 @@ class TestGarbage < PinyonTest
     mine = locks
     under_stress { mine.synchronize("a", "b") { |held| assert_equal 2, mine.status("a", held.names.last).size } }
     refute mine.locked?("a")
+  end
+
+  # Runs the block in so many fibers of a scheduler. Returns its values.
+  def in_fibers(number)
+    Thread.new do
+      Fiber.set_scheduler(PlainScheduler.new)
+      values = []
+      number.times { |index| Fiber.schedule { values[index] = yield(index) } }
+      Fiber.set_scheduler(nil)
+      values
+    end.value
+  end
+
+  def test_fibers
+    cache = client
+    mine = locks
+    done = under_stress do
+      in_fibers(2) do |number|
+        own = key(number)
+        cache.quiet { |batch| batch.set(own, [number]) }
+        [cache.set(own, ["text", number]), mine.synchronize("a", own) { cache.get(own) }]
+      end
+    end
+    assert_equal [[true, ["text", 0]], [true, ["text", 1]]], done
+  end
+
+  # Everything that may move does, while fibers wait for replies and for a lock.
+  def test_fibers_that_wait_while_objects_are_moved
+    silent = SilentServer.new
+    cache = client(silent.address, timeout: 1, on_failure: :miss)
+    mine = locks
+    held = mine.lock("a")
+    waiting = in_fibers(9) do |number|
+      next cache.get("key#{number}", "nothing") if number < 4
+      next mine.synchronize("a") { "held by #{number}" } if number < 8
+
+      sleep(0.001) until mine.waiting("a") == 1
+      3.times { GC.verify_compaction_references(toward: :empty, **GROWING) }
+      held.release.to_s
+    end
+    assert_equal [*["nothing"] * 4, *(4..7).map { |number| "held by #{number}" }, "true"], waiting
+  ensure
+    silent.stop
   end
 end

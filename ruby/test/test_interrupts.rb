@@ -67,6 +67,36 @@ class TestInterrupts < PinyonTest
     trap("USR1", before)
   end
 
+  def test_ctrl_c
+    cache = client(@silent.address)
+    mine = locks
+    others = locks
+    others.synchronize("a") do
+      assert_equal("Interrupt", interrupted { cache.get("key") })
+      assert_equal("Interrupt", interrupted(-> { others.waiting("a") == 1 }) { mine.lock("a") })
+      assert(eventually { others.waiting("a").zero? })
+    end
+  end
+
+  # The error that ends the block in a program that is interrupted while it waits.
+  def interrupted(waits = -> { true }, &block)
+    reader, writer = IO.pipe
+    child = fork do
+      trap(:INT, "DEFAULT")
+      writer.puts("begun")
+      block.call
+    rescue Interrupt => e
+      writer.puts(e.class)
+    ensure
+      exit!(0)
+    end
+    writer.close
+    reader.gets
+    assert(eventually { File.read("/proc/#{child}/stat").split[2] == "S" && waits.call })
+    Process.kill(:INT, child)
+    reader.gets&.chomp.tap { Process.wait(child) }
+  end
+
   def stop(thread, round)
     thread.report_on_exception = false
     round.even? ? thread.kill : thread.raise(KeyError)

@@ -35,7 +35,7 @@ class TestLockFibers < PinyonTest
       assert_equal [true, false], [later.release, later.release]
       refute mine.locked?("a", "b")
       assert_raises(Pinyon::LockLost) { later.check! }
-      assert_equal %w[OK 5], [mine.execute("SET", "#{name}:key", 5), mine.execute("GET", "#{name}:key")]
+      assert_equal %w[OK 5], [mine.execute("SET", "#{namespace}:key", 5), mine.execute("GET", "#{namespace}:key")]
       assert_raises(Pinyon::ServerError) { mine.execute("NOSUCH") }
       assert_raises(KeyError) { mine.synchronize("a") { raise KeyError } }
       refute mine.locked?("a")

@@ -23,6 +23,16 @@ class TestLocks < PinyonTest
     refute later.release
   end
 
+  def test_what_a_program_writes_beside_its_locks
+    mine = locks(namespace: "shop")
+    assert_equal ["{shop}:".b, :namespace], [mine.prefix, mine.hash_tags]
+    assert_equal :names, locks(hash_tags: :names).hash_tags
+    first, second = Array.new(2) { mine.synchronize("a", &:itself) }
+    assert_equal first.token, first.token_bytes.to_i(16)
+    assert_equal 16, first.token_bytes.size
+    assert_operator second.token_bytes, :>, first.token_bytes
+  end
+
   def test_a_lock_is_given_back_when_the_block_raises
     mine = locks
     assert_raises(KeyError) { mine.synchronize("a") { raise KeyError } }
@@ -93,9 +103,9 @@ class TestLocks < PinyonTest
   end
 
   def test_a_lock_is_renewed_until_nothing_refers_to_it
-    mine = locks(ttl: 0.3)
+    mine = locks(ttl: 2)
     mine.synchronize("a") do |held|
-      assert(eventually { mine.status("a").first.age > 1 })
+      assert(eventually { mine.status("a").first.age > 2.5 })
       assert held.held?
     end
     Thread.new { mine.lock("forgotten") && nil }.join
@@ -115,6 +125,22 @@ class TestLocks < PinyonTest
     held.release
   end
 
+  def test_waiting_until_something_is_true
+    mine = locks
+    others = locks
+    looked = Queue.new
+    stock = []
+    buyer = Thread.new { mine.synchronize("a") { |held| held.wait_until(GENEROUS) { (looked << 1) && stock.shift } } }
+    [nil, :bread].each do |delivered|
+      looked.pop
+      others.synchronize("a") { |held| (stock << delivered) && assert_equal(1, held.notify) }
+    end
+    assert_equal :bread, buyer.value
+    mine.synchronize("a") do |held|
+      assert_equal([:now, false], [held.wait_until { :now }, held.wait_until(0.01) { false }])
+    end
+  end
+
   def test_status_and_commands
     mine = locks
     mine.synchronize("a") do |held|
@@ -122,8 +148,8 @@ class TestLocks < PinyonTest
       assert_equal ["free", nil], [free.name, free.holder]
       assert_equal [held.token, mine.owner("a")], [taken.token, taken.holder]
     end
-    assert_equal "OK", mine.execute("SET", "#{name}:key", 5)
-    assert_equal "5", mine.execute("GET", "#{name}:key")
+    assert_equal "OK", mine.execute("SET", "#{namespace}:key", 5)
+    assert_equal "5", mine.execute("GET", "#{namespace}:key")
     assert_raises(Pinyon::ServerError) { mine.execute("NOSUCH") }
     assert_raises(Pinyon::InvalidName) { mine.lock("") }
     assert_match(/timeout/, assert_raises(ArgumentError) { Pinyon::Locks.new(tmeout: 1) }.message)

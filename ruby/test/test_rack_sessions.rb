@@ -47,7 +47,7 @@ class TestRackSessions < PinyonTest
   def sessions(*servers, **options)
     servers = [memcached.address] if servers.empty?
     generous = { timeout: GENEROUS, connect_timeout: GENEROUS }
-    made = Rack::Session::Pinyon.new(APPLICATION, { memcache_server: servers, namespace: name, **generous, **options })
+    made = Rack::Session::Pinyon.new(APPLICATION, { memcache_server: servers, namespace:, **generous, **options })
     closing(made.client)
     made
   end
@@ -78,7 +78,7 @@ class TestRackSessions < PinyonTest
     visitor.visit("/count")
     cache = sessions.client
     assert_nil cache.get(visitor.cookie)
-    assert_equal({ "count" => 1 }, cache.get(Rack::Session::SessionId.new(visitor.cookie).private_id))
+    assert_equal({ "count" => 1 }, cache.get(private_id(visitor)))
   end
 
   def test_an_id_that_the_visitor_has_chosen_is_not_taken
@@ -130,7 +130,7 @@ class TestRackSessions < PinyonTest
   def test_the_life_of_a_session
     visitor = visitor(expire_after: 100)
     visitor.visit("/count")
-    assert_in_delta 101, sessions.client.meta(Rack::Session::SessionId.new(visitor.cookie).private_id).ttl, GENEROUS
+    assert_in_delta 101, sessions.client.meta(private_id(visitor)).ttl, GENEROUS
     assert_match(/expires=/i, visitor.last_response.headers["Set-Cookie"])
     visitor.set_cookie("rack.session=#{visitor.cookie}")
     assert_equal "2", visitor.visit("/count")
@@ -140,7 +140,7 @@ class TestRackSessions < PinyonTest
     visitor = visitor()
     visitor.visit("/object")
     visitor.visit("/large")
-    session = sessions.client.get(Rack::Session::SessionId.new(visitor.cookie).private_id)
+    session = sessions.client.get(private_id(visitor))
     assert_equal({ symbol: [1.5, nil] }, session["object"])
     assert_equal 100_000, session["large"].size
   end
@@ -162,7 +162,7 @@ class TestRackSessions < PinyonTest
     visitor = Visitor.new(app)
     visitor.visit("/count")
     id = visitor.cookie
-    client(serializer: :json, namespace: "#{name}:").set(Rack::Session::SessionId.new(id).private_id, [1])
+    client(serializer: :json, namespace: "#{namespace}:").set(Rack::Session::SessionId.new(id).private_id, [1])
     assert_equal "1", visitor.visit("/count")
     refute_equal id, visitor.cookie
     assert_match(/Pinyon::UnknownFlags/, visitor.errors.string)
@@ -190,6 +190,46 @@ class TestRackSessions < PinyonTest
     refute_equal id, hurried.cookie
   ensure
     server.stop
+  end
+
+  def test_the_sessions_of_a_server_that_is_down_begin_anew_on_another
+    with_a_paused_server do |server, visitor, id|
+      assert(eventually { visitor.visit("/count") == "1" && visitor.cookie != id })
+      visitor.set_cookie("rack.session=#{id}")
+      visitor.visit("/out")
+      server.resume
+      assert(eventually { visitor.set_cookie("rack.session=#{id}") && visitor.visit("/say") == "1" })
+    end
+  end
+
+  def test_the_sessions_of_a_server_that_is_down_wait_for_it_without_failover
+    with_a_paused_server(failover: false) do |server, visitor, id|
+      assert_equal [["1", id]] * 5, Array.new(5) { [visitor.visit("/count"), visitor.cookie] }
+      server.resume
+      assert(eventually { visitor.visit("/say") == "1" })
+      assert_equal id, visitor.cookie
+    end
+  end
+
+  # One of two servers is paused, and has the session of a visitor.
+  def with_a_paused_server(**options)
+    paused, other = Array.new(2) { Server.new(*MEMCACHED) }
+    app = sessions(paused.address, other.address, timeout: 0.2, connect_timeout: 0.2, **options)
+    visitor = nil
+    assert(eventually do
+      visitor = Visitor.new(app)
+      visitor.visit("/count")
+      visitor.cookie && app.client.servers_of(private_id(visitor)).first == paused.address
+    end)
+    paused.pause
+    yield paused, visitor, visitor.cookie
+  ensure
+    [paused, other].each(&:stop)
+  end
+
+  # The key of a visitor's session.
+  def private_id(visitor)
+    Rack::Session::SessionId.new(visitor.cookie).private_id
   end
 
   # The session could not be read, and must not be replaced by an empty one.
@@ -234,8 +274,8 @@ class TestRackSessions < PinyonTest
     with_dalli
     visitor = visitor()
     %w[/count /object /large].each { |path| visitor.visit(path) }
-    key = Rack::Session::SessionId.new(visitor.cookie).private_id
-    dalli = Dalli::Client.new(memcached.address, namespace: name)
+    key = private_id(visitor)
+    dalli = Dalli::Client.new(memcached.address, namespace:)
     assert_equal({ "count" => 1, "object" => { symbol: [1.5, nil] }, "large" => "x" * 100_000 }, dalli.get(key))
     dalli.set(key, { "count" => 7 })
     assert_equal "7", visitor.visit("/say")
@@ -248,7 +288,7 @@ class TestRackSessions < PinyonTest
       skip "this version of Dalli stores sessions under the ids of the cookies"
     end
 
-    both = [sessions, Rack::Session::Dalli.new(APPLICATION, memcache_server: memcached.address, namespace: name)]
+    both = [sessions, Rack::Session::Dalli.new(APPLICATION, memcache_server: memcached.address, namespace:)]
     visitors = both.map { |app| Visitor.new(app) }
     visitors.permutation do |first, second|
       first.visit("/count")

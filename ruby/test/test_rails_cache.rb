@@ -51,7 +51,7 @@ class TestRailsCache < PinyonTest
 
   def test_namespaces
     tenant = "a"
-    cache = store(namespace: -> { name + tenant })
+    cache = store(namespace: -> { namespace + tenant })
     cache.write("name", 1)
     assert_equal 1, cache.read("name")
     assert_nil cache.read("name", namespace: "elsewhere")
@@ -77,10 +77,10 @@ class TestRailsCache < PinyonTest
     cache.write("raw", 1, expires_in: 100, race_condition_ttl: 10, raw: true)
     cache.write_multi({ "many" => 1 }, expires_in: 100, race_condition_ttl: 10)
     { "usual" => 3600, "own" => 7200, "raced" => 400, "raw" => 100, "many" => 400 }.each do |name, ttl|
-      assert_in_delta ttl, cache.client.meta("#{self.name}:#{name}").ttl, GENEROUS
+      assert_in_delta ttl, cache.client.meta("#{namespace}:#{name}").ttl, GENEROUS
     end
     cache.write("endless", 1, expires_in: nil)
-    assert_nil cache.client.meta("#{name}:endless").ttl
+    assert_nil cache.client.meta("#{namespace}:endless").ttl
   end
 
   def test_an_expired_value_is_served_to_others_while_one_caller_makes_it
@@ -98,7 +98,7 @@ class TestRailsCache < PinyonTest
     cache = store
     assert cache.write("name", 5, raw: true)
     assert_equal "5", cache.read("name", raw: true)
-    assert_equal ["5", 0], cache.client.get("#{name}:name")
+    assert_equal ["5", 0], cache.client.get("#{namespace}:name")
     assert_equal 6, cache.increment("name")
     assert_equal({ "name" => "6" }, cache.read_multi("name", raw: true))
     cache.write_multi({ "text" => "ß", "bytes" => "\xFF".b }, raw: true)
@@ -108,7 +108,7 @@ class TestRailsCache < PinyonTest
   def test_counters
     cache = store
     assert_equal 5, cache.increment("up", 5, expires_in: 1.hour)
-    assert_in_delta 3600, cache.client.meta("#{name}:up").ttl, GENEROUS
+    assert_in_delta 3600, cache.client.meta("#{namespace}:up").ttl, GENEROUS
     assert_equal 4, cache.decrement("up")
     assert_equal 0, cache.decrement("up", 100)
     assert_equal 0, cache.decrement("down")
@@ -155,7 +155,7 @@ class TestRailsCache < PinyonTest
     cache = store
     cache.write("good", 1)
     { "\x04\bo:\fUnknownClass".b => 1, "not zlib".b => 2, "\x04\b[".b => 1 }.each do |stored|
-      cache.client.set("#{name}:bad", stored)
+      cache.client.set("#{namespace}:bad", stored)
       assert_match(/UndecodableValue/, logged { assert_nil cache.read("bad") })
       assert_match(/UndecodableValue/, logged { assert_equal({ "good" => 1 }, cache.read_multi("good", "bad")) })
     end

@@ -59,7 +59,7 @@ class TestRailsCacheLeases < PinyonTest
   def test_nothing_is_under_the_key_while_the_value_is_made
     server = Server.new(*MEMCACHED)
     maker, finish = making(store(server.address))
-    assert_nil client(server.address).meta("#{name}:name")
+    assert_nil client(server.address).meta("#{namespace}:name")
     assert_nil store(server.address).read("name")
     refute store(server.address).exist?("name")
     assert store(server.address).write("name", "other", unless_exist: true)
@@ -73,7 +73,7 @@ class TestRailsCacheLeases < PinyonTest
   def test_mem_cache_store_reads_no_placeholder
     with_dalli
     server = Server.new(*MEMCACHED)
-    theirs = ActiveSupport::Cache.lookup_store(:mem_cache_store, server.address, { namespace: name })
+    theirs = ActiveSupport::Cache.lookup_store(:mem_cache_store, server.address, { namespace: })
     maker, finish = making(store(server.address))
     assert_nil theirs.read("name")
     assert_empty theirs.read_multi("name")
@@ -97,7 +97,7 @@ class TestRailsCacheLeases < PinyonTest
   end
 
   def test_a_value_deleted_after_it_was_made_is_made_again_by_one_caller
-    lease = store.send(:lease_of, "#{name}:name", "name", {})
+    lease = store.send(:lease_of, "#{namespace}:name", "name", {})
     store.client.set(lease, ["made", 0], ttl: LEASE)
     maker, finish = making(store)
     waiters = Array.new(2) { store }.map { |cache| Thread.new { cache.fetch("name", lease: LEASE) { flunk } } }
@@ -162,7 +162,7 @@ class TestRailsCacheLeases < PinyonTest
   def test_a_caller_that_comes_too_late_for_the_lease_reads_the_expired_value
     maker, finish = making(store)
     store.write("name", "old")
-    options = { lease: LEASE, race_condition_ttl: 3600, namespace: name }
+    options = { lease: LEASE, race_condition_ttl: 3600, namespace: }
     late = store.send(:save_block_result_to_cache, "name", *("key" if rails_passes_the_key?), options) { flunk }
     assert_equal "old", late
     finish << "new"

@@ -42,7 +42,7 @@ class TestRailsCacheShared < PinyonTest
   end
 
   def theirs(*servers, **options)
-    ActiveSupport::Cache.lookup_store(:mem_cache_store, *servers, { namespace: name, **options })
+    ActiveSupport::Cache.lookup_store(:mem_cache_store, *servers, { namespace:, **options })
   end
 
   # What both stores put on servers of their own, in calls that happen at the same time.
@@ -126,9 +126,9 @@ class TestRailsCacheShared < PinyonTest
     address = server(*MEMCACHED).address
     entry = ActiveSupport::Cache::Entry.new("long" * 10_000, compress: false)
     payload = theirs(address, compress: false).send(:serialize_entry, entry)
-    Dalli::Client.new(address).set("#{name}:name", payload)
+    Dalli::Client.new(address).set("#{namespace}:name", payload)
     cache = store(address)
-    assert_equal 3, cache.client.get("#{name}:name").last
+    assert_equal 3, cache.client.get("#{namespace}:name").last
     assert_equal 40_000, cache.read("name")&.size
   end
 

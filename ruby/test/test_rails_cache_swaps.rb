@@ -12,7 +12,7 @@ class TestRailsCacheSwaps < PinyonTest
     cache.write("name", [1])
     assert_equal(true, cache.cas("name", expires_in: 100) { |value| value + [2] })
     assert_equal [1, 2], cache.read("name")
-    assert_in_delta 100, cache.client.meta("#{name}:name").ttl, GENEROUS
+    assert_in_delta 100, cache.client.meta("#{namespace}:name").ttl, GENEROUS
     assert_equal(true, cache.cas("name") { |value| value.nil? ? flunk : nil })
     assert cache.exist?("name")
   end
@@ -60,7 +60,7 @@ class TestRailsCacheSwaps < PinyonTest
     assert_equal({ "a" => 1, "b" => 2, "c" => 3 }, seen)
     assert_equal({ "a" => 10 }, swapped)
     assert_equal({ "a" => 10, "b" => 20, "c" => 3 }, cache.read_multi("a", "b", "c", "missing"))
-    assert_in_delta 100, cache.client.meta("#{name}:a").ttl, GENEROUS
+    assert_in_delta 100, cache.client.meta("#{namespace}:a").ttl, GENEROUS
     assert_nil(cache.cas_multi { flunk })
   end
 
@@ -91,7 +91,7 @@ class TestRailsCacheSwaps < PinyonTest
 
   def test_a_value_that_cannot_be_read
     cache = store
-    cache.client.set("#{name}:name", ["\x04\bo:\fMissing\x00".b, 1])
+    cache.client.set("#{namespace}:name", ["\x04\bo:\fMissing\x00".b, 1])
     logged { assert_nil(cache.cas("name") { flunk }) }
   end
 

@@ -1,63 +1,18 @@
 # frozen_string_literal: true
 
-require_relative "support"
-require "socket"
+require_relative "rails_sites"
 
-# A Rails application in Puma, in threads and in forked workers.
+# A Rails application in Puma, in threads and in forked workers, and in the fibers of async.
 class TestRailsSite < PinyonTest
-  FILE = File.expand_path("site/config.ru", __dir__)
-  WAYS = { threads: [], cluster: %w[--workers 2 --preload] }.freeze
-
-  # Puma with the site.
-  class Puma < Support::Server
-    def initialize(*arguments, servers:, log:)
-      environment = { MEMCACHE_SERVERS: servers, LOG: log, RUBYLIB: $LOAD_PATH.join(":"), RAILS_ENV: "production" }
-      super("env", *environment.map { |name, value| "#{name}=#{value}" }, "puma", "--threads", "1:4", "--bind",
-            "unix://SOCKET", *arguments, FILE)
-    end
-
-    # Lets the workers end.
-    def kill
-      Process.kill(:TERM, @pid)
-      Process.wait(@pid)
-      @pid = nil
-    end
-  end
-
-  # A browser.
-  class Visitor
-    attr_accessor :cookie
-
-    def initialize(site)
-      @site = site
-    end
-
-    # The body of the answer; the whole answer if it is an error.
-    def visit(page)
-      answer = UNIXSocket.open(@site.address) do |socket|
-        socket.write("GET /#{page} HTTP/1.0\r\nCookie: #{@cookie}\r\n\r\n")
-        socket.read
-      end
-      @cookie = answer[/^Set-Cookie: (site=[^;]*)/i, 1] || @cookie
-      answer.start_with?("HTTP/1.0 200") ? answer.split("\r\n\r\n", 2).last : answer
-    end
-  end
+  include RailsSites
 
   def setup
     @cache = Support::Server.new(*MEMCACHED)
-    @log = File.join(@folder = Dir.mktmpdir("pinyon"), "log")
-  end
-
-  def teardown
-    super
-    @site&.stop
-    @cache.stop
-    FileUtils.rm_rf(@folder)
   end
 
   WAYS.each_key do |way|
     define_method("test_a_site_in_#{way}") do
-      @site = Puma.new(*WAYS.fetch(way), servers: @cache.address, log: @log)
+      serve(way)
       check_shared(@site, way)
       check_the_end_of_a_session(@site)
       check_outage(@site)

@@ -44,7 +44,7 @@ class TestRedisEMMutex < PinyonTest
 
   def setup
     generous = { connect_timeout: GENEROUS, command_timeout: GENEROUS }
-    Mutex.setup(url: "unix://#{redis.address}", ns: "test", namespace: name, **generous)
+    Mutex.setup(url: "unix://#{redis.address}", ns: "test", namespace:, **generous)
   end
 
   def teardown

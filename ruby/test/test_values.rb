@@ -2,31 +2,10 @@
 
 require "set"
 require_relative "support"
+require_relative "typed_values"
 
 # Values as every language reads and writes them: the test vectors.
 class TestValues < PinyonTest
-  def self.made(typed)
-    kind, content = typed
-    case kind
-    when "null" then nil
-    when "integer" then Integer(content)
-    when "float" then float(content)
-    when "bool", "text" then content
-    when "bytes_hex" then [content].pack("H*")
-    when "list", "tuple" then content.map { |item| made(item) }
-    when "map" then content.to_h { |key, value| [made(key), made(value)] }
-    when "instant" then Time.at(*content.split(".").map(&:to_i), :nsec).utc
-    when "date_time" then DateTime.parse(content)
-    when "repeated" then made(content["of"]) * content["times"]
-    else raise "there is no type #{kind}"
-    end
-  end
-
-  def self.float(text)
-    special = { "nan" => Float::NAN, "inf" => Float::INFINITY, "-inf" => -Float::INFINITY }
-    special.fetch(text.to_s) { Float(text) }
-  end
-
   Support.vectors("portable")["values"].each do |vector|
     %w[portable json].each do |serializer|
       define_method("test_#{serializer}_#{vector["name"]}") { check_portable(vector, serializer) }
@@ -36,7 +15,7 @@ class TestValues < PinyonTest
   def check_portable(vector, serializer)
     typed = client(serializer: serializer.to_sym)
     raw = client(serializer: :raw)
-    value = self.class.made(vector["value"])
+    value = TypedValues.made(vector["value"])
     stored = vector[serializer]
     return assert_raises(Pinyon::UnsupportedType) { typed.set(key, value) } unless stored
 

@@ -6,10 +6,10 @@ import json
 import shutil
 import subprocess
 import tarfile
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+import tomllib
 from commands import DIST, REPOSITORY, own_version, run
 from workspaces import stage_workspace
 
@@ -76,8 +76,8 @@ def vendor(folder: Path, environment: Mapping[str, str]) -> None:
     run("cargo", "vendor", "--locked", "--quiet", "vendor", environment=environment, folder=folder)
     needed: set[tuple[str, str]] = set()
     for target in TARGETS:
-        words = ("tree", "--locked", "--prefix", "none", "--edges", "normal,build", "--format", "{p}", "--target", target)
-        lines = run("cargo", *words, environment=environment, folder=folder).splitlines()
+        words = ("tree", "--locked", "--prefix", "none", "--edges", "normal,build", "--format", "{p}")
+        lines = run("cargo", *words, "--target", target, environment=environment, folder=folder).splitlines()
         for name, version, *_ in map(str.split, filter(None, lines)):
             needed.add((name, version.removeprefix("v")))
     for crate in sorted((folder / "vendor").iterdir()):

@@ -78,5 +78,7 @@ def test_it_installs_and_works(archive: Path, tmp_path: Path) -> None:
 
 def libraries(local: Path) -> list[Path]:
     library = local / "lib" / "perl5"
-    name = subprocess.run(["perl", "-MConfig", "-e", "print $Config{archname}"], capture_output=True, text=True, check=True)
+    name = subprocess.run(
+        ["perl", "-MConfig", "-e", "print $Config{archname}"], capture_output=True, text=True, check=True
+    )
     return [library / name.stdout, library]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from artefacts import DIST, LICENCES, REPOSITORY
 from commands import build_environment, own_version
-from rubies import FOLDER, find_rubies
+from rubies import NEXT, find_rubies
 
 MEGABYTE = 1_000_000
 SMOKE = Path(__file__).with_name("smoke.rb")
@@ -108,9 +108,9 @@ def test_a_native_half_is_stripped_and_for_old_systems(version: str, binary: Pat
 def smoke(version: str, gem: Path, home: Path) -> None:
     """Installs a gem into a home of its own, and uses it."""
     ruby = str(RUBIES[version])
-    inside = ruby.startswith(str(FOLDER))
+    inside = ruby.startswith(str(NEXT.path))
     # A program in the folder sees what is below the folder.
-    place = FOLDER / "home" if inside else home
+    place = NEXT.path / "home" if inside else home
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     for file in (gem, SMOKE):

@@ -134,16 +134,18 @@ def _ruby_small_set(_: Record, figures: Figures, rows: list[str]) -> str:
 def _fibers_of_async(_: Record, figures: Figures, rows: list[str]) -> str:
     busy = _span(figures.processor[row, f"{OURS} {ASYNC}"] for row in rows)
     return (
-        "async 1 writes a byte into a pipe of its own for each fiber that is to go on: nearly all of the system calls. An "
-        f"operation takes {busy} µs of processor time."
+        "When this was measured, async 1 wrote a byte into a pipe of its own for each fiber that was to go on: nearly all of "
+        "the system calls. Now fibers go on without it ([counted](bench/instructions.json)). An operation took "
+        f"{busy} µs of processor time."
     )
 
 
 def _fibers_of_eventmachine(_: Record, figures: Figures, rows: list[str]) -> str:
     busy = _span(figures.processor[row, f"{OURS} {EVENTMACHINE}"] for row in rows)
     return (
-        "EventMachine's `next_tick`, by which each fiber goes on, asks for the process's number and writes a byte into a "
-        f"pipe: nearly all of the system calls. An operation takes {busy} µs of processor time."
+        "When this was measured, each fiber went on by EventMachine's `next_tick`, which asks for the process's number and "
+        "writes a byte into a pipe: nearly all of the system calls. Now all fibers of a turn go on without it "
+        f"([counted](bench/instructions.json)). An operation took {busy} µs of processor time."
     )
 
 

@@ -1,7 +1,11 @@
 # frozen_string_literal: true
 
 require "dalli"
+require "logger"
 require_relative "../calls"
+
+# Dalli 5 warns of Marshal on the standard output, where the replies go.
+Dalli.logger = Logger.new($stderr)
 
 module PinyonBench
   # Dalli: bytes are stored raw and uncompressed, other values by Marshal.

@@ -40,12 +40,15 @@ impl Locks {
     pub fn new(options: Options<'_>) -> Result<Self, Error> {
         let mut settings = LockSettings::default();
         options.fill(&mut settings)?;
-        let LockParts { setup, usual, names_have_tags } = settings.build()?;
+        Ok(Self::of(settings.build()?))
+    }
+
+    pub fn of(LockParts { setup, usual, names_have_tags }: LockParts) -> Self {
         let notes = Arc::<Notes<Listener>>::default();
         let server = c_string(&setup.server);
         let keeping = Arc::new(Keeping::new(setup, notes.clone()));
         let branches = names_have_tags.then(Branches::default);
-        Ok(Self(Arc::new(Shared { keeping, branches, usual, notes, server, poison: Poison::default() })))
+        Self(Arc::new(Shared { keeping, branches, usual, notes, server, poison: Poison::default() }))
     }
 
     pub fn setup(&self) -> &Setup {

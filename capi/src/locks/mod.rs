@@ -20,7 +20,7 @@ use crate::structs::{self as c, given, missing, to_fill, Bytes, NamedText, Reply
 pub use client::{Keeping, Locks};
 pub use lock::Lock;
 use lock::Place;
-pub use notes::Listener;
+pub use notes::{pinyon_next_note, pinyon_note_free, pinyon_wait_note, Listener};
 use structs::Wish;
 pub use wishes::{with as flags, About, Becomes, Wanted, WishKind};
 

@@ -128,7 +128,7 @@ fn of_lock<'w>(locks: &Locks, kind: WishKind, wish: &Wish, lock: &'w Lock) -> Re
         }
         WishKind::Notify => (Operation::Notify { grant, most: wish.most }, Becomes::Other),
         _ => {
-            let wait = if wish.wait == 0.0 { None } else { Some(waiting_time("wait", wish.wait)?) };
+            let wait = if wish.wait == 0.0 { None } else { Some(waiting_time("wait", or_none(wish.wait))?) };
             let becomes = Becomes::Parked(grant.clone());
             (Operation::Park { grant, wait, relock: lock.relock }, becomes)
         }
@@ -140,7 +140,7 @@ fn acquiring(locks: &Locks, wish: &Wish, names: Names) -> Result<(Arc<Grant>, Du
     let usual = locks.usual();
     let terms = LockTerms {
         ttl: or(wish.ttl, usual.ttl),
-        timeout: or(wish.wait, usual.timeout),
+        timeout: or_none(or(wish.wait, usual.timeout)),
         renew: !has(wish, with::NO_RENEWAL),
         max_hold: (wish.max_hold != 0.0).then_some(wish.max_hold),
         reentrant: has(wish, with::REENTRANT) || (usual.reentrant && !has(wish, with::NOT_REENTRANT)),
@@ -224,6 +224,15 @@ fn invalid(error: NameError) -> Error {
 
 fn has(wish: &Wish, flag: u32) -> bool {
     wish.with & flag != 0
+}
+
+/// Below 0 is not at all.
+fn or_none(seconds: f64) -> f64 {
+    if seconds < 0.0 {
+        0.0
+    } else {
+        seconds
+    }
 }
 
 /// 0 is the usual choice.

@@ -79,6 +79,16 @@ impl Poller {
         }
     }
 
+    /// The lane whose descriptor is the only one, if it is watched for reading alone.
+    pub(super) fn only(&self) -> Option<usize> {
+        let mut all =
+            self.watched.iter().enumerate().filter_map(|(lane, watched)| watched.map(|(_, write)| (lane, write)));
+        match (all.next(), all.next()) {
+            (Some((lane, false)), None) => Some(lane),
+            _ => None,
+        }
+    }
+
     /// Waits until a descriptor is ready, the bell is rung, or `until`. Adds the ready lanes to `ready`, and silences
     /// the bell.
     ///

@@ -104,6 +104,11 @@ impl Handler {
         }
     }
 
+    /// What the server last said it is: `standalone`, `cluster` or `sentinel`.
+    pub(super) fn mode(&self) -> &str {
+        &self.server.mode
+    }
+
     /// Begins on a new connection to this server, and forgets what was under way. The machine repeats it.
     pub(super) fn meet(&mut self, server: &ServerInfo) {
         let known = std::mem::replace(&mut self.server, server.clone()) == *server;

@@ -358,13 +358,10 @@ pub enum Missing {
 impl ScriptError {
     pub fn of(error: ServerError) -> Self {
         let (code, message) = actual(&error);
-        let has = |text| message.contains(text);
         match code {
             "NOSCRIPT" => Self::NotLoaded,
             "ERR" if message.starts_with("Function not found") => Self::NotLoaded,
-            _ if has("executing the script can't") || code == "NOPERM" => {
-                Self::Forbidden { missing: missing(message), error }
-            }
+            _ if code == "NOPERM" || is_inside_script(message) => Self::Forbidden { missing: missing(message), error },
             "READONLY" => Self::ReadOnly(error),
             "OOM" => Self::OutOfMemory(error),
             "LOADING" | "MASTERDOWN" => Self::Loading(error),
@@ -396,17 +393,26 @@ fn actual(error: &ServerError) -> (&str, &str) {
     }
 }
 
+/// Whether a script was refused something that it does: in the words of Redis 7, or of Redis 8 and Valkey 8.
+fn is_inside_script(message: &str) -> bool {
+    message.contains("executing the script can't") || message.contains("ACL failure in script")
+}
+
+/// What a refusal is about. That of a command may quote the user's name, which proves nothing.
 fn missing(message: &str) -> Missing {
+    let command = message.split_once("run the '").and_then(|(_, rest)| rest.split_once('\''));
+    match command {
+        Some((command, _)) if !is_inside_script(message) => return Missing::Command(command.into()),
+        Some(_) => return Missing::Inside,
+        None => {}
+    }
     if message.contains("channel") {
         return Missing::Channels;
     }
-    if message.contains("keys") {
+    if message.contains("access a key") || message.contains("the keys") {
         return Missing::Keys;
     }
-    match message.split('\'').nth(1) {
-        Some(command) if message.contains("run the '") => Missing::Command(command.into()),
-        _ => Missing::Inside,
-    }
+    Missing::Inside
 }
 
 impl fmt::Display for ScriptError {
@@ -543,10 +549,22 @@ mod tests {
         for (code, message, says) in [
             ("NOPERM", "this user has no permissions to run the 'fcall' command", "the user may not run FCALL"),
             ("NOPERM", "User u has no permissions to run the 'evalsha' command", "the user may not run EVALSHA"),
+            ("NOPERM", "User keys has no permissions to run the 'fcall' command", "the user may not run FCALL"),
             ("NOPERM", "this user has no permissions to access one of the keys used as arguments", "keys"),
+            ("NOPERM", "No permissions to access a key", "keys"),
+            ("NOPERM", "this user has no permissions to access one of the channels used as arguments", "channels"),
+            ("NOPERM", "No permissions to access a channel", "channels"),
             ("ERR", "The user executing the script can't run this command or subcommand script: x", "scripts use"),
+            ("ERR", "The user executing the script can't access at least one of the keys mentioned in it", "keys"),
             ("ERR", "The user executing the script can't publish to the channel mentioned in it", "channels"),
             ("ERR", "Error running script (call to f_5): The user executing the script can't run this", "scripts use"),
+            (
+                "ERR",
+                "ACL failure in script: User u has no permissions to run the 'set' command script: f",
+                "scripts use",
+            ),
+            ("ERR", "ACL failure in script: No permissions to access a key script: f, on @user_function:2.", "keys"),
+            ("ERR", "ACL failure in script: No permissions to access a channel script: g", "channels"),
         ] {
             let error = error(code, message);
             assert!(matches!(error, ScriptError::Forbidden { .. }), "{error:?}");

@@ -20,6 +20,8 @@ function shown($value) {
 [, $host, $port, $names] = $argv;
 $cache = new Memcached();
 $cache->addServer($host, (int) $port);
+// The default depends on the system: it is igbinary in Debian 13.
+$cache->setOption(Memcached::OPT_SERIALIZER, Memcached::SERIALIZER_PHP);
 $long = str_repeat('a value like any other, ', 1000);
 $values = [
     'bytes' => "\x00\xffbytes", 'text' => 'größer 🌲', 'empty-text' => '', 'integer' => 42, 'negative' => -7,

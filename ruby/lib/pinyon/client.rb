@@ -61,18 +61,15 @@ module Pinyon
       @native = Native::Cache.new(settings, serializer, !on_event.nil?)
     end
 
-    # The value of a key.
-    #
-    # @param key [String, Symbol]
-    # @param default [Object] what to return if there is no value
-    # @return [Object] the value, or +default+
-    # @raise [UndecodableValue] the value was stored by other means, and the serializer cannot read it
-    def get(key, default = nil)
-      @native.get(key, default)
-    ensure
-      tell if @on_event
-    end
-    alias [] get
+    # @!method get(key, default = nil)
+    #   The value of a key. It is written in the native half.
+    #   @param key [String, Symbol]
+    #   @param default [Object] what to return if there is no value
+    #   @return [Object] the value, or +default+
+    #   @raise [UndecodableValue] the value was stored by other means, and the serializer cannot read it
+
+    # @!method [](key, default = nil)
+    #   The same as {#get}.
 
     # Store a value.
     #
@@ -358,8 +355,9 @@ module Pinyon
     #
     # @return [Hash{String => Hash{Symbol => Object}}] for each server +:up+, +:gutter+, +:connections+, +:idle+,
     #   +:sent+ and +:received+ (bytes), and +:commands+: for each command +:hits+, +:misses+, +:stored+, +:not_stored+,
-    #   +:answered+, +:retries+, +:errors+, and of a sample of the answers +:timed+ (how many), +:seconds+ (in all) and
-    #   +:buckets+
+    #   +:answered+, +:retries+, +:errors+, and of a sample of the answers +:timed+ (how many), +:seconds+ (in all),
+    #   +:mean+ and +:percentiles+ (50, 90, 95 and 99; all in seconds, nil before the first), and +:buckets+: how many
+    #   took at most so many seconds, and longer than the bucket before
     def metrics
       @native.metrics
     end

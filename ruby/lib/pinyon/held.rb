@@ -26,6 +26,13 @@ module Pinyon
       @native.token
     end
 
+    # The token as 16 hexadecimal digits, which sort like the numbers.
+    #
+    # @return [String]
+    def token_bytes
+      format("%016x", token)
+    end
+
     # Whether it is held, as far as this process knows.
     def held?
       !@native.remaining.nil?
@@ -73,6 +80,23 @@ module Pinyon
     # @raise [LockTimeout] the names could not be taken again in time
     def wait(timeout = nil)
       @native.park(timeout)
+    end
+
+    # Wait until the block is true. It is called while the names are held, and again after each notification.
+    #
+    # @param timeout [Numeric, nil] seconds to wait at most; nil waits for ever
+    # @yieldreturn [Object] whether to continue
+    # @return [Object] the block's last value; it is false or nil only if the time is over
+    # @raise [LockTimeout] the names could not be taken again in time
+    def wait_until(timeout = nil)
+      ends = Process.clock_gettime(Process::CLOCK_MONOTONIC) + timeout if timeout
+      until (given = yield)
+        left = ends - Process.clock_gettime(Process::CLOCK_MONOTONIC) if ends
+        break if left && left <= 0
+
+        wait(left)
+      end
+      given
     end
 
     # Wake holders that {#wait} on the same names, the one that has waited longest first.

@@ -136,6 +136,20 @@ module Pinyon
       @native.server
     end
 
+    # The beginning of all keys of the namespace on the server.
+    #
+    # @return [String] in binary encoding
+    def prefix
+      @native.prefix
+    end
+
+    # What decides on which node of a cluster a lock is kept.
+    #
+    # @return [Symbol] +:namespace+ or +:names+
+    def hash_tags
+      @native.hash_tags
+    end
+
     # Close the connections. Attempts that wait fail. Held locks are lost, and end on the server with their ttl.
     #
     # @return [nil]

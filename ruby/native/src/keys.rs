@@ -17,18 +17,27 @@ pub(crate) struct KeyBytes {
 }
 
 impl KeyBytes {
+    /// Room for a copy. To be filled where it stays costs less than to be moved there.
+    #[inline]
+    pub(crate) fn room() -> Self {
+        Self { short: [0; SHORT], length: 0, long: Vec::new() }
+    }
+
     pub(crate) fn of(ruby: &Ruby, key: Value) -> Result<Self, Error> {
-        with_bytes(ruby, key, KINDS, Self::copied)
+        let mut room = Self::room();
+        room.fill(ruby, key)?;
+        Ok(room)
     }
 
     #[inline]
-    fn copied(bytes: &[u8]) -> Self {
-        let mut copy = Self { short: [0; SHORT], length: bytes.len(), long: Vec::new() };
-        match copy.short.get_mut(..bytes.len()) {
-            Some(short) => short.copy_from_slice(bytes),
-            None => copy.long = bytes.to_vec(),
-        }
-        copy
+    pub(crate) fn fill(&mut self, ruby: &Ruby, key: Value) -> Result<(), Error> {
+        with_bytes(ruby, key, KINDS, |bytes| {
+            self.length = bytes.len();
+            match self.short.get_mut(..bytes.len()) {
+                Some(short) => short.copy_from_slice(bytes),
+                None => self.long = bytes.to_vec(),
+            }
+        })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

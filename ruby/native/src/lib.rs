@@ -5,11 +5,13 @@ mod errors;
 mod fibers;
 mod host;
 mod keys;
+mod known;
 mod locks;
 mod migration;
 mod numbers;
 mod objects;
 mod settings;
+mod stored;
 mod texts;
 mod ttl;
 mod values;
@@ -21,12 +23,13 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     // SAFETY: it is called once, while the extension is loaded. Everything that is shared is behind locks or never
     // changes.
     unsafe { rb_sys::rb_ext_ractor_safe(true) };
-    let native = ruby.define_module("Pinyon")?.define_module("Native")?;
+    let pinyon = ruby.define_module("Pinyon")?;
+    let native = pinyon.define_module("Native")?;
     native.const_set("VERSION", env!("CARGO_PKG_VERSION"))?;
     native.define_singleton_method("error_kinds", function!(errors::error_kinds, 0))?;
     objects::define(ruby, native)?;
     fibers::define(ruby, native)?;
-    cache::define(ruby, native)?;
+    cache::define(ruby, pinyon, native)?;
     migration::define(ruby, native)?;
     locks::define(ruby, native)
 }

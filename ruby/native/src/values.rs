@@ -193,10 +193,21 @@ impl Codec {
     /// The value with these bytes and client flags.
     #[inline]
     pub(crate) fn decode(&self, ruby: &Ruby, Bytes { bytes, client_flags }: Bytes) -> Result<Value, Error> {
-        match (&self.kind, client_flags) {
-            (Kind::Plain(_) | Kind::Marshal, TEXT) => text(ruby, &bytes),
-            (Kind::Plain(_) | Kind::Marshal, BYTES) => Ok(ruby.str_from_slice(&bytes).as_value()),
-            _ => self.decode_other(ruby, &bytes, client_flags),
+        match self.string(ruby, &bytes, client_flags) {
+            Some(string) => Ok(string),
+            None => self.decode_other(ruby, &bytes, client_flags),
+        }
+    }
+
+    /// The same, if it is a String that can be made without calling Ruby's methods.
+    #[inline(always)]
+    pub(crate) fn string(&self, ruby: &Ruby, bytes: &[u8], flags: u32) -> Option<Value> {
+        match (&self.kind, flags) {
+            (Kind::Plain(_) | Kind::Marshal, BYTES) => Some(ruby.str_from_slice(bytes).as_value()),
+            (Kind::Plain(_) | Kind::Marshal, TEXT) if std::str::from_utf8(bytes).is_ok() => {
+                Some(texts::text(ruby, bytes).as_value())
+            }
+            _ => None,
         }
     }
 
@@ -215,6 +226,7 @@ impl Codec {
                 ruby.get_inner(*serializer).funcall("load", (ruby.str_from_slice(bytes), flags))
             }
             (Kind::Foreign(foreign), flags) => foreign.decode(ruby, flags, bytes),
+            (_, TEXT) => text(ruby, bytes),
             (_, INTEGER | INTEGER_OF_PYLIBMC) => number(ruby, bytes),
             (Kind::Marshal, RUBY_MARSHAL) => unmarshal(ruby, bytes),
             (Kind::Marshal, _) => checked(ruby, Err(unknown_flags("marshal", flags))),

@@ -265,6 +265,38 @@ CELLS = (
         each(_CUT, "blocking", "asyncio", *RUBY),
         cuts=("before-send", "before-reply", "mid-reply", "half-open"),
     ),
+    Cell(
+        "conditions-ruby",
+        "Ruby's holders and Python's wait on conditions, and notify each other",
+        each(BUSY.but(conditions=0.3, unrenewed=0.0), "blocking", "asyncio", *RUBY),
+        quick=True,
+    ),
+    Cell(
+        "cut-conditions-ruby",
+        "connections cut while Ruby's holders and Python's wait on conditions",
+        each(_CUT.but(conditions=0.3), "blocking", *RUBY),
+        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+    ),
+    Cell(
+        "nested-ruby",
+        "nested locks of Ruby and Python in any order: a deadlock is reported",
+        each(BUSY.but(nested=0.4, most=3), "blocking", "gevent", *RUBY),
+        ordered=False,
+        quick=True,
+    ),
+    Cell(
+        "kill-nested-ruby",
+        "kill -9 among Ruby's clients and Python's that hold others",
+        each(BUSY.but(nested=0.4, most=3), "blocking", "gevent", *RUBY),
+        faults=(faults.kill_holder, faults.kill_waiter),
+        ordered=False,
+    ),
+    Cell("apart-ruby", "each worker of Ruby with a connection of its own", each(BUSY.but(apart=True), *RUBY, *RUBY)),
+    Cell(
+        "fork-ruby",
+        "forks of Ruby's threads and fibers inside critical sections while others wait",
+        each(BUSY.but(forks=0.03), *RUBY, "blocking"),
+    ),
     Cell("fork", "forks inside critical sections while others wait", each(BUSY.but(forks=0.03), *3 * ["blocking"])),
     Cell(
         "overload",

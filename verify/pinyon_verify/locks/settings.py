@@ -21,8 +21,7 @@ class Settings:
     folder: str = ""
     #: ``CLOCK_MONOTONIC`` nanoseconds after which nothing new begins. A world sets this when it begins.
     until: int = 0
-    #: ``blocking``, ``gevent`` or ``asyncio``; ``ruby-threads`` or ``ruby-async``, which neither nest, fork, use
-    #: conditions nor work apart.
+    #: ``blocking``, ``gevent``, ``asyncio``, ``ruby-threads`` or ``ruby-async``.
     model: str = "blocking"
     workers: int = 3
     #: Whether each worker has its own connection, and thus its own place in the server's queue.

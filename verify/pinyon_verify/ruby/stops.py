@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from ..soak.servers import Memcached
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = ROOT / "verify" / "ruby" / "stops.rb"
-SUPPRESSIONS = PROGRAM.with_name("memcheck.supp")
+SUPPRESSIONS, FIBERS_SUPPRESSIONS = PROGRAM.with_name("memcheck.supp"), PROGRAM.with_name("memcheck-fibers.supp")
 MODELS = ("threads", "plain", "async", "eventmachine")
 #: By how many bytes a warm process may grow: the allocator keeps what it has had.
 GROWTH = 64 * 1024 * 1024
@@ -22,6 +23,9 @@ LIMIT = 600.0
 #: The exit status of valgrind when it has found something.
 INVALID = 99
 
+#: memcheck takes a jump of the stack pointer by less than 2 MB for a call or a return. So fibers get stacks that are
+#: farther apart, in bytes.
+STACKS = {"RUBY_FIBER_VM_STACK_SIZE": str(4 << 20), "RUBY_FIBER_MACHINE_STACK_SIZE": str(8 << 20)}
 MEMCHECK = (
     "valgrind",
     "--quiet",
@@ -40,10 +44,16 @@ def run(model: str, stops: int, seed: int, *, memcheck: bool = False) -> tuple[l
             server.start()
         addresses = [server.address for server in servers]
         settings = {"model": model, "servers": addresses, "stops": stops, "seed": seed}
-        command = [*(MEMCHECK if memcheck else ()), "ruby", "-I", str(ROOT / "ruby" / "lib"), str(PROGRAM)]
+        under = _memcheck(model) if memcheck else []
+        command = [*under, "ruby", "-I", str(ROOT / "ruby" / "lib"), str(PROGRAM)]
         try:
             ended = subprocess.run(
-                [*command, json.dumps(settings)], capture_output=True, text=True, timeout=LIMIT, check=False
+                [*command, json.dumps(settings)],
+                capture_output=True,
+                text=True,
+                timeout=LIMIT,
+                check=False,
+                env={**os.environ, **(STACKS if memcheck else {})},
             )
         except subprocess.TimeoutExpired:
             return [f"hang: the process has not ended after {LIMIT:g} seconds"], {}
@@ -54,6 +64,11 @@ def run(model: str, stops: int, seed: int, *, memcheck: bool = False) -> tuple[l
         return [f"{kind}: the process ended with status {ended.returncode}: {ended.stderr[-3000:]}"], {}
     facts = json.loads(ended.stdout)
     return judge(facts, look_at_memory=not memcheck), facts
+
+
+def _memcheck(model: str) -> list[str]:
+    """Return the command that looks for invalid accesses of a program in this model."""
+    return [*MEMCHECK, *([] if model == "threads" else [f"--suppressions={FIBERS_SUPPRESSIONS}"])]
 
 
 def judge(facts: dict[str, Any], *, look_at_memory: bool = True) -> list[str]:

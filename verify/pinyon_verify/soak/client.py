@@ -70,6 +70,7 @@ def _soak(model: Model, settings: dict[str, Any], record: Record, watch: _Watch)
         tribes.append(tribe)
         workers += [Worker(number, tribe, record, f"{settings['seed']}:{model.name}", until) for number in numbers]
     watch.workers = workers
+    Path(settings["begun"]).touch()
     model.run(model.together([worker.work(model.sleep) for worker in workers]))
     for tribe in tribes:
         tribe.client.close()

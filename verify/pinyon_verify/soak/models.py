@@ -9,6 +9,8 @@ from pinyon.cli.stress import models
 from pinyon.cli.stress.models import Model, Tasks, Uvloop
 
 MODELS: dict[str, type[Model]] = {**models.MODELS, Uvloop.name: Uvloop}
+#: Ruby's, which ``verify/ruby/soak.rb`` runs.
+RUBY = ("ruby-threads", "ruby-plain", "ruby-async", "ruby-eventmachine")
 
 
 class Awaited:

@@ -17,8 +17,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .client import MARGIN
+from .client import MARGIN, WARM
+from .ledger import SIZES
+from .models import RUBY
 from .servers import Faults, Memcached
+from .worker import OPERATIONS, TIMEOUT
 
 #: The number of servers on ports, and on Unix sockets.
 TCP, UNIX = 2, 1
@@ -65,6 +68,14 @@ class Result:
         return Counter(finding.partition(":")[0] for finding in self.findings)
 
 
+def program(model: str) -> list[str]:
+    """Return the command that runs the workers in this concurrency model."""
+    if model in RUBY:
+        root = Path(__file__).parents[3]
+        return ["ruby", "-I", str(root / "ruby" / "lib"), str(root / "verify" / "ruby" / "soak.rb")]
+    return [sys.executable, "-m", "pinyon_verify.soak.client"]
+
+
 def run(plan: Plan, model: str) -> Result:
     """Run the soak in one concurrency model."""
     with tempfile.TemporaryDirectory(prefix="ps-") as folder, contextlib.ExitStack() as stack:
@@ -73,18 +84,25 @@ def run(plan: Plan, model: str) -> Result:
         for server in servers:
             stack.callback(server.kill)
             server.start()
-        settings = {
+        settings: dict[str, Any] = {
             "model": model,
             "servers": [server.address for server in servers],
             "seconds": plan.seconds,
             "workers": plan.workers,
             "seed": plan.seed,
             "sabotage": plan.sabotage,
+            "begun": str(Path(folder) / "begun"),
+            # What Ruby's workers cannot look up here.
+            "timeout": TIMEOUT,
+            "margin": MARGIN,
+            "warm": WARM,
+            "sizes": SIZES,
+            "operations": OPERATIONS,
         }
-        command = [sys.executable, "-m", "pinyon_verify.soak.client", json.dumps(settings)]
-        client = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        client = subprocess.Popen([*program(model), json.dumps(settings)], stdout=subprocess.PIPE, text=True)
         stack.callback(_end, client)
         faults = Faults(servers, f"{plan.seed}:{model}")
+        _await_begin(client, Path(settings["begun"]))
         until = time.monotonic() + plan.seconds - CALM
         time.sleep(CALM)
         while time.monotonic() < until and client.poll() is None:
@@ -111,6 +129,13 @@ def _leaks(facts: dict[str, Any], workers: int) -> list[str]:
     if growth > GROWTH:
         found.append(f"memory: grew by {growth >> 20} MiB")
     return found
+
+
+def _await_begin(client: subprocess.Popen[str], begun: Path) -> None:
+    """Wait until the workers begin, however long the client takes to start."""
+    deadline = time.monotonic() + AROUND
+    while not begun.exists() and client.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def _end(client: subprocess.Popen[str]) -> None:

@@ -6,6 +6,7 @@ use pinyon_proto::resp::{Command, Value};
 
 use super::link::{About, COMMANDS, PUSHES};
 use super::{Client, Platform, Report};
+use crate::address::Endpoint;
 use crate::error::{Error, Kind};
 use crate::locks::handler::Redirection;
 use crate::locks::script::{self, ScriptError};
@@ -24,7 +25,24 @@ impl<W, P: Platform> Client<W, P> {
             "sentinel" => {
                 self.refuse_server("this is a Sentinel, which keeps no locks: name the primary that it watches")
             }
+            _ if &*server.role == "replica" => self.submit_first(&[b"ROLE"], About::Role, now),
             _ => self.subscribe_somewhere(now),
+        }
+    }
+
+    /// Follows a replica to its primary. A server that has been promoted meanwhile is used itself.
+    pub(super) fn told_role(&mut self, reply: &Value, now: Instant) {
+        match (reply, self.link.is_up()) {
+            (Value::Array(role), _) if is(role.first(), b"slave") => match primary_of(role) {
+                Some(primary) => self.follow(primary),
+                None => self.refuse_server("it is a replica, and names no primary: name the primary"),
+            },
+            (Value::Array(role), false) if is(role.first(), b"master") => self.subscribe_somewhere(now),
+            (Value::Error(error), false) => self.refuse_server(&format!(
+                "it is a replica, and does not say of which primary ({error}): name the primary, or permit ROLE"
+            )),
+            (_, false) => self.refuse_server("it is a replica, and does not say of which primary: name the primary"),
+            (_, true) => self.refuse_read_only(),
         }
     }
 
@@ -111,4 +129,16 @@ impl<W, P: Platform> Client<W, P> {
         let message = format!("cannot use this server: {why}");
         self.link.lanes[COMMANDS].session.fail(Error::new(Kind::Connect, &self.settings.server, message));
     }
+}
+
+fn is(value: Option<&Value>, word: &[u8]) -> bool {
+    matches!(value, Some(Value::Bytes(bytes)) if **bytes == *word)
+}
+
+/// The primary that a replica's answer to `ROLE` names. A primary on a Unix socket has no port.
+fn primary_of(role: &[Value]) -> Option<Endpoint> {
+    let [_, Value::Bytes(host), Value::Integer(port), ..] = role else { return None };
+    let host = String::from_utf8(host.to_vec()).ok().filter(|host| !host.is_empty())?;
+    let port = u16::try_from(*port).ok().filter(|port| *port > 0)?;
+    Some(Endpoint::Tcp { host, port })
 }

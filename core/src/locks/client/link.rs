@@ -52,6 +52,8 @@ pub(super) struct Link<W, P: Platform> {
     pub(super) fresh: bool,
     /// When to repeat the calls that wait for a slot to move.
     again_at: Option<Instant>,
+    /// Calls that the server refused because it only reads. The answer about its role decides what becomes of them.
+    read_only: Vec<(u64, ScriptError)>,
 }
 
 pub(super) struct Lane<P: Platform> {
@@ -85,6 +87,8 @@ pub(super) enum About<W> {
     Info,
     /// The question whether a cluster's node has the keys.
     Slot,
+    /// The question which primary a replica has.
+    Role,
     Subscription,
 }
 
@@ -106,6 +110,7 @@ impl<W, P: Platform> Link<W, P> {
             resolving: false,
             fresh: false,
             again_at: None,
+            read_only: Vec::new(),
         }
     }
 
@@ -311,6 +316,7 @@ impl<W, P: Platform> Client<W, P> {
             }
             Some(About::Info) => self.informed(&reply),
             Some(About::Slot) => self.told_slot(reply, now),
+            Some(About::Role) => self.told_role(&reply, now),
             Some(About::Subscription) => self.subscribed(reply, now),
             None => {}
         }
@@ -321,7 +327,7 @@ impl<W, P: Platform> Client<W, P> {
     fn failed(&mut self, ticket: u64, error: Error) {
         match self.link.flight.remove(ticket) {
             Some(About::Command(waiter)) => self.finish(waiter, Outcome::Failed(MachineFailure::Server(error))),
-            Some(About::Job(_) | About::Slot | About::Subscription)
+            Some(About::Job(_) | About::Slot | About::Role | About::Subscription)
                 if self.link.lanes[COMMANDS].session.failure().is_none() =>
             {
                 self.link.lanes[COMMANDS].session.fail(error);
@@ -340,6 +346,10 @@ impl<W, P: Platform> Client<W, P> {
                 let error = Error::new(Kind::Protocol, &self.settings.server, message);
                 self.link.lanes[COMMANDS].session.fail(error);
                 self.link.retry_at = Some(self.platform.now() + FIRST_PAUSE);
+            }
+            if let Err(error @ ScriptError::ReadOnly(_)) = answer {
+                self.ask_for_role(call, error);
+                continue;
             }
             self.link.redirections = 0;
             let answer = answer.map_err(|error| self.explain(&error));
@@ -373,6 +383,23 @@ impl<W, P: Platform> Client<W, P> {
         Error::new(Kind::Server, &self.settings.server, format!("{error}{remedy}")).of("", Sent::Yes)
     }
 
+    /// Asks the server whether it has become a replica, once for all calls that it refuses.
+    fn ask_for_role(&mut self, call: u64, refused: ScriptError) {
+        if self.link.read_only.is_empty() {
+            let deadline = self.platform.now() + self.settings.options.patience;
+            self.link.push(Command::of(["ROLE"]), About::Role, deadline);
+        }
+        self.link.read_only.push((call, refused));
+    }
+
+    /// Fails the calls that the server refused, although it is no replica, or names no primary.
+    pub(super) fn refuse_read_only(&mut self) {
+        for (call, error) in std::mem::take(&mut self.link.read_only) {
+            let error = self.explain(&error);
+            self.machine.answer(call, Err(error), self.platform.boot_time());
+        }
+    }
+
     /// Moves to another node of the cluster that has the keys. Calls under way are repeated there.
     pub(super) fn redirect(&mut self, Redirection { slot, address }: Redirection) {
         let Some((host, port)) = address.rsplit_once(':') else { return };
@@ -382,6 +409,17 @@ impl<W, P: Platform> Client<W, P> {
             let host = if host.is_empty() { asked.clone() } else { host.trim_matches(['[', ']']).to_owned() };
             self.endpoint = Endpoint::Tcp { host, port };
         }
+        self.moved(message);
+    }
+
+    /// Moves from a replica to its primary. Calls under way are repeated there.
+    pub(super) fn follow(&mut self, primary: Endpoint) {
+        let message = format!("{} is a replica of {primary}", self.endpoint);
+        self.endpoint = primary;
+        self.moved(message);
+    }
+
+    fn moved(&mut self, message: String) {
         self.link.moved = true;
         self.link.redirections = self.link.redirections.saturating_add(1);
         self.link.lanes[COMMANDS].session.fail(Error::new(Kind::Closed, &self.settings.server, message));
@@ -428,6 +466,7 @@ impl<W, P: Platform> Client<W, P> {
             }
         }
         self.link.flight.clear();
+        self.link.read_only.clear();
         self.link.handler.reset();
         self.link.outbox.retain(|item| matches!(item.about, About::Command(_)));
         self.link.down_since.get_or_insert(now);
@@ -448,12 +487,16 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Adds the node to the error, if a cluster redirected the client there.
+    /// Adds the server to the error, if another one sent the client there.
     fn naming_node(&self, error: Error) -> Error {
         if self.endpoint == self.settings.endpoint {
             return error;
         }
-        let message = format!("{} (on {}, the node of the cluster that has the locks)", error.message, self.endpoint);
+        let which = match self.link.handler.mode() {
+            "cluster" => "the node of the cluster that has the locks",
+            _ => "the primary of this replica",
+        };
+        let message = format!("{} (on {}, {which})", error.message, self.endpoint);
         Error { message, ..error }
     }
 

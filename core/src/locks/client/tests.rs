@@ -42,12 +42,15 @@ impl Host {
         host
     }
 
-    /// The server accepts the client.
-    fn greet(&mut self) {
+    /// The server accepts the client. Returns what the client asked together with the last question.
+    fn greet(&mut self) -> Vec<String> {
+        let mut sent = Vec::new();
         for (asked, answer) in GREETING {
-            assert_eq!(self.sent()[0], asked);
+            sent = self.sent();
+            assert_eq!(sent.remove(0), asked);
             self.answer(answer);
         }
+        sent
     }
 
     fn begin(&mut self, waiter: &'static str, wish: Wish) -> Option<u64> {
@@ -164,6 +167,75 @@ fn nodes_that_send_each_others_clients_on_are_not_asked_without_end() {
         }
     }
     assert!((3..10).contains(&redirected), "{redirected}");
+}
+
+const REPLICA: &str = "%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nrole\r\n$7\r\nreplica\r\n+PONG\r\n";
+const ITS_PRIMARY: &str = "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.2\r\n:6380\r\n$9\r\nconnected\r\n:9\r\n";
+
+#[test]
+fn a_replica_is_followed_to_its_primary() {
+    let mut host = Host::connected(HandlerKind::Script);
+    host.platform.peer.end(Ending::Closed);
+    host.client.ready(link::COMMANDS, host.platform.now());
+    host.lock("lock", false);
+    assert_eq!(host.sent()[0], "HELLO");
+    host.answer(REPLICA);
+    assert_eq!(host.sent(), ["ROLE"]);
+    host.answer(ITS_PRIMARY);
+    assert_eq!(host.client.endpoint.to_string(), "127.0.0.2:6380");
+    host.client.ready(link::COMMANDS, host.platform.now());
+    assert_eq!(host.greet(), ["FCALL pinyon_open_3", "FCALL pinyon_lock_3"]);
+    host.answer(&["*1\r\n:4999\r\n", GRANTED].concat());
+    assert!(matches!(host.told[..], [("lock", Outcome::Granted { .. })]), "{:?}", host.told);
+}
+
+#[test]
+fn a_server_that_becomes_a_replica_is_left_for_its_primary_which_gets_the_refused_calls() {
+    let mut host = Host::connected(HandlerKind::Script);
+    host.held();
+    for waiter in ["first", "second"] {
+        host.begin(waiter, Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() }));
+    }
+    let asked = ["FCALL pinyon_inspect_3", "FCALL pinyon_inspect_3"];
+    assert_eq!(host.sent(), asked);
+    host.answer(&"-READONLY You can't write against a read only replica.\r\n".repeat(2));
+    assert_eq!(host.sent(), ["ROLE"]);
+    host.answer(ITS_PRIMARY);
+    host.client.ready(link::COMMANDS, host.platform.now());
+    assert_eq!(host.greet(), asked);
+    assert!(host.told.is_empty(), "{:?}", host.told);
+}
+
+#[test]
+fn a_server_that_only_reads_and_is_no_replica_fails_the_call() {
+    let mut host = Host::connected(HandlerKind::Script);
+    for role in ["*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n", "-NOPERM no permissions\r\n"] {
+        host.begin("ask", Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() }));
+        host.sent();
+        host.answer("-READONLY it only reads\r\n");
+        assert_eq!(host.sent(), ["ROLE"]);
+        host.answer(role);
+        let told = host.told.pop().expect("it was refused");
+        assert!(format!("{told:?}").contains("it only reads"), "{told:?}");
+    }
+}
+
+#[test]
+fn a_replica_that_names_no_primary_is_refused() {
+    for (role, why) in [
+        ("*5\r\n$5\r\nslave\r\n$0\r\n\r\n:0\r\n$4\r\nsync\r\n:-1\r\n", "names no primary"),
+        ("-NOPERM no permissions\r\n", "permit ROLE"),
+        ("+OK\r\n", "does not say of which primary"),
+    ] {
+        let platform = InMemory::default();
+        let client = Client::on(platform.clone(), settings(HandlerKind::Script), "c".into());
+        let mut host = Host { client, platform, told: Vec::new() };
+        host.lock("lock", false);
+        host.answer(REPLICA);
+        host.answer(role);
+        let told = format!("{:?}", host.told);
+        assert!(told.contains(why) && told.contains("Connect"), "{told}");
+    }
 }
 
 #[test]

@@ -312,11 +312,16 @@ module ActiveSupport
       end
 
       def report(error)
-        Pinyon::Failures.tell_rails(error, logger, "pinyon_store.active_support")
+        Pinyon::Failures.tell_rails(error, journal, "pinyon_store.active_support")
       end
 
       def log(event)
-        logger&.public_send(LEVELS.fetch(event.level), "Pinyon: #{event.message}")
+        journal&.public_send(LEVELS.fetch(event.level), "Pinyon: #{event.message}")
+      end
+
+      # Rails gives its stores no logger. One that logs at +:debug+ gets a line for each operation.
+      def journal
+        logger || (::Rails.logger if defined?(::Rails.logger))
       end
     end
   end

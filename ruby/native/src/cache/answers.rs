@@ -3,13 +3,17 @@
 use magnus::value::ReprValue;
 use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
 use pinyon_core::events::Event;
-use pinyon_core::metrics::ServerMetrics;
+use pinyon_core::metrics::{Latencies, ServerMetrics};
 use pinyon_core::operations::{
-    remaining, statistics, version, Answer, Bytes, Compared, Everywhere, Failures, Finding, Found, ServerCommand,
+    remaining, statistics, version, Answer, Compared, Everywhere, Failures, Finding, Found, ServerCommand,
 };
 
 use super::Cache;
 use crate::errors::{beside, failure, from_core, stored_under};
+use crate::stored::Stored;
+
+/// The percentiles of durations that metrics have.
+const PERCENTILES: [u8; 4] = [50, 90, 95, 99];
 
 /// The answer to a request about one key. `default`: returned if the value is missing.
 #[inline]
@@ -17,10 +21,10 @@ pub(super) fn answered(
     ruby: &Ruby,
     cache: &Cache,
     key: Value,
-    answer: Answer<Bytes>,
+    answer: Answer<impl Into<Stored>>,
     default: Value,
 ) -> Result<Value, Error> {
-    let read = |bytes| cache.codec.decode(ruby, bytes).map_err(|error| stored_under(ruby, error, key));
+    let read = |stored| cache.codec.read(ruby, stored).map_err(|error| stored_under(ruby, error, key));
     Ok(match answer {
         Answer::Value(value) => read(value)?,
         Answer::Missing => default,
@@ -45,7 +49,7 @@ pub(super) fn answered(
 }
 
 /// The state, whether there is a value, the value, and the win as its token and whether a stale value stays.
-fn leased(ruby: &Ruby, found: Found<Bytes>, read: impl FnOnce(Bytes) -> Result<Value, Error>) -> Result<Value, Error> {
+fn leased<S>(ruby: &Ruby, found: Found<S>, read: impl FnOnce(S) -> Result<Value, Error>) -> Result<Value, Error> {
     let win = found.win().map(|win| (win.cas, win.keep));
     let (state, is_won) = match found.finding {
         Finding::Hit => ("hit", false),
@@ -129,8 +133,7 @@ pub(super) fn metrics(ruby: &Ruby, servers: impl Iterator<Item = ServerMetrics>)
             ];
             counts.into_iter().try_for_each(|(name, count)| of_command.aset(ruby.to_symbol(name), count))?;
             of_command.aset(ruby.to_symbol("errors"), errors)?;
-            of_command.aset(ruby.to_symbol("seconds"), command.latencies.seconds())?;
-            of_command.aset(ruby.to_symbol("buckets"), ruby.ary_from_iter(command.latencies.buckets))?;
+            durations(ruby, of_command, &command.latencies)?;
             commands.aset(command.command.as_str(), of_command)?;
         }
         of_server.aset(ruby.to_symbol("up"), is_up)?;
@@ -143,4 +146,18 @@ pub(super) fn metrics(ruby: &Ruby, servers: impl Iterator<Item = ServerMetrics>)
         all.aset(&*server, of_server)?;
     }
     Ok(all)
+}
+
+fn durations(ruby: &Ruby, of_command: RHash, latencies: &Latencies) -> Result<(), Error> {
+    let (buckets, percentiles) = (ruby.hash_new(), ruby.hash_new());
+    for (bound, count) in Latencies::bounds().zip(latencies.buckets).filter(|(_, count)| *count > 0) {
+        buckets.aset(bound, count)?;
+    }
+    for percent in PERCENTILES {
+        percentiles.aset(percent, latencies.percentile(f64::from(percent)).ok().flatten())?;
+    }
+    of_command.aset(ruby.to_symbol("seconds"), latencies.seconds())?;
+    of_command.aset(ruby.to_symbol("mean"), latencies.mean())?;
+    of_command.aset(ruby.to_symbol("percentiles"), percentiles)?;
+    of_command.aset(ruby.to_symbol("buckets"), buckets)
 }

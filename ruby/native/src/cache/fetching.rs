@@ -14,12 +14,15 @@ use magnus::{
 };
 use pinyon_core::lease::{GetOrSet, Place, Step, StepOutcome, Terms};
 use pinyon_core::operations::{Answer, Found, Mode, Request};
+use pinyon_core::Data;
 
 use super::callers::{Here, Kept, Types};
 use super::{Cache, Returned};
 use crate::define_class;
 use crate::errors::{checked, exception, kind_of, own, stored_under};
+use crate::fibers::Scheduler;
 use crate::keys::KeyBytes;
+use crate::stored::Stored;
 use crate::ttl;
 
 pub(super) fn define(ruby: &Ruby, native: RModule, cache: RClass) -> Result<(), Error> {
@@ -143,14 +146,21 @@ impl Fetching {
 
 impl Cache {
     fn ask_for_lease(&self, ruby: &Ruby, key: Value, request: Request) -> Result<Outcome, Error> {
-        let read = |bytes| self.codec.decode(ruby, bytes).map_err(|error| stored_under(ruby, error, key));
-        match self.answer(ruby, key, request)?.read(read)? {
+        let answer = match Scheduler::current(ruby)? {
+            Some(scheduler) => self.read(ruby, key, self.exchange_in_fiber(ruby, scheduler, key, request, None)?),
+            None => self.read(ruby, key, self.exchange(ruby, key, request, Data::None)?),
+        };
+        match answer? {
             Answer::Lease(found) => {
                 let Found { finding, value } = *found;
                 Ok(Outcome::Found(Found { finding, value: value.map(Opaque::from) }))
             }
             _ => unreachable!("this answers no request for a lease"),
         }
+    }
+
+    fn read(&self, ruby: &Ruby, key: Value, answer: Answer<impl Into<Stored>>) -> Result<Answer<Value>, Error> {
+        answer.read(|stored| self.codec.read(ruby, stored).map_err(|error| stored_under(ruby, error, key)))
     }
 
     fn store_made(&self, ruby: &Ruby, key: Value, value: Value, cas: u64, ttl: i64) -> Result<Outcome, Error> {

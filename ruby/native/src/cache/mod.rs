@@ -5,8 +5,10 @@ mod batch;
 mod callers;
 mod fetching;
 mod many;
+mod reading;
 
 use std::convert::Infallible;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -30,8 +32,10 @@ use crate::errors::{checked, exception, from_core, from_failure, ErrorKind};
 use crate::fibers::{self, Carried, Drivers, Scheduler};
 use crate::host::RubyHost;
 use crate::keys::{self, KeyBytes};
+use crate::known::{Frequent, KnownType, This};
 use crate::numbers::{self, CasToken, Delta};
 use crate::settings::changed;
+use crate::stored::{OnStack, Stored};
 use crate::ttl;
 use crate::values::Codec;
 use callers::Callers;
@@ -58,12 +62,18 @@ impl DataTypeFunctions for Cache {
     }
 }
 
+impl Frequent for Cache {
+    fn known_type() -> &'static KnownType {
+        static KNOWN: KnownType = KnownType::new(ptr::null_mut());
+        &KNOWN
+    }
+}
+
 /// Defines the class.
-pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+pub(crate) fn define(ruby: &Ruby, pinyon: RModule, native: RModule) -> Result<(), Error> {
     let class = define_class::<Cache>(ruby, native, "Cache")?;
     class.define_singleton_method("new", function!(Cache::new, 3))?;
     class.define_method("using", method!(Cache::using, 1))?;
-    class.define_method("get", method!(Cache::get, 2))?;
     class.define_method("gets", method!(Cache::gets, 1))?;
     class.define_method("gat", method!(Cache::gat, 2))?;
     class.define_method("get_with_ttl", method!(Cache::get_with_ttl, 1))?;
@@ -96,6 +106,7 @@ pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("metrics", method!(Cache::metrics, 0))?;
     class.define_method("closed?", method!(Cache::is_closed, 0))?;
     class.define_method("close", method!(Cache::close, 0))?;
+    reading::define(ruby, pinyon)?;
     many::define(class)?;
     fetching::define(ruby, native, class)?;
     batch::define(ruby, native)
@@ -128,10 +139,6 @@ impl Cache {
         Ok(Self { policy: checked(ruby, this.policy.with(&settings))?, ..this.clone() })
     }
 
-    fn get(ruby: &Ruby, this: &Self, key: Value, default: Value) -> Returned {
-        this.ask_or(ruby, key, Request::Get { cas: false }, default)
-    }
-
     fn gets(ruby: &Ruby, this: &Self, key: Value) -> Returned {
         this.ask(ruby, key, Request::Get { cas: true })
     }
@@ -154,7 +161,7 @@ impl Cache {
         this.ask(ruby, key, Request::Touch { ttl: ttl::sent(ruby, ttl)? })
     }
 
-    fn set(ruby: &Ruby, this: &Self, key: Value, value: Value, ttl: Value) -> Returned {
+    fn set(ruby: &Ruby, this: This<Self>, key: Value, value: Value, ttl: Value) -> Returned {
         this.store(ruby, Mode::Set, key, value, ttl, None)
     }
 
@@ -314,15 +321,14 @@ impl Cache {
         let Storing { mode, cas, returns_cas } = storing;
         let (encoded, client_flags) = self.codec.encode_for(ruby, mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes().len(), client_flags, ttl, cas, returns_cas };
-        let answer = match Scheduler::current(ruby)? {
-            Some(scheduler) => self.exchange_in_fiber(ruby, scheduler, key, request, Some(encoded.into_bytes())),
-            None => {
-                let answer = self.exchange(ruby, key, request, encoded.data());
-                encoded.stayed();
-                answer
-            }
-        };
-        answers::answered(ruby, self, key, answer?, ruby.qnil().as_value())
+        let nil = ruby.qnil().as_value();
+        if let Some(scheduler) = Scheduler::current(ruby)? {
+            let answer = self.exchange_in_fiber(ruby, scheduler, key, request, Some(encoded.into_bytes()))?;
+            return answers::answered(ruby, self, key, answer, nil);
+        }
+        let answer = self.exchange(ruby, key, request, encoded.data());
+        encoded.stayed();
+        answers::answered(ruby, self, key, answer?, nil)
     }
 
     fn calculate(
@@ -349,25 +355,28 @@ impl Cache {
         self.ask_or(ruby, key, request, ruby.qnil().as_value())
     }
 
-    #[inline]
+    #[inline(always)]
     fn ask_or(&self, ruby: &Ruby, key: Value, request: Request, default: Value) -> Returned {
-        answers::answered(ruby, self, key, self.answer(ruby, key, request)?, default)
-    }
-
-    #[inline]
-    fn answer(&self, ruby: &Ruby, key: Value, request: Request) -> Result<Answer<Bytes>, Error> {
         match Scheduler::current(ruby)? {
-            Some(scheduler) => self.exchange_in_fiber(ruby, scheduler, key, request, None),
-            None => self.exchange(ruby, key, request, Data::None),
+            Some(scheduler) => {
+                let answer = self.exchange_in_fiber(ruby, scheduler, key, request, None)?;
+                answers::answered(ruby, self, key, answer, default)
+            }
+            None => {
+                let answer = self.exchange(ruby, key, request, Data::None)?;
+                answers::answered(ruby, self, key, answer, default)
+            }
         }
     }
 
+    /// Carries out a request in a thread.
     #[inline]
-    fn exchange(&self, ruby: &Ruby, key: Value, request: Request, data: Data<'_>) -> Result<Answer<Bytes>, Error> {
+    fn exchange(&self, ruby: &Ruby, key: Value, request: Request, data: Data<'_>) -> Result<Answer<Stored>, Error> {
         self.check_open(ruby)?;
-        let (key, mut scratch) = (KeyBytes::of(ruby, key)?, Vec::new());
-        let sent = key.sent(ruby, &self.keys, &mut scratch)?;
-        let mut single = Single::new(request, sent, data, AsBytes, self.policy);
+        let (mut bytes, mut scratch) = (KeyBytes::room(), Vec::new());
+        bytes.fill(ruby, key)?;
+        let sent = bytes.sent(ruby, &self.keys, &mut scratch)?;
+        let mut single = Single::new(request, sent, data, OnStack::new(ruby, &self.codec, &request), self.policy);
         blocking::run(&self.directory, &RubyHost, &mut single)?;
         single.take_answer().map_err(|failed| unanswered(ruby, failed))
     }

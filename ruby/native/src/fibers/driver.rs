@@ -79,12 +79,21 @@ enum Role {
     Follower,
 }
 
-/// A fiber that waits on a scheduler. `io`: the descriptor, also Ruby's reason why the fiber is parked.
+/// A fiber that waits on a scheduler. `io`: the descriptor, also Ruby's reason why the fiber is parked. `ready`: what lets
+/// fibers go on, if it is not the scheduler.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'r> {
     pub(super) ruby: &'r Ruby,
     pub(super) scheduler: Scheduler,
     pub(super) io: Value,
+    pub(super) ready: Option<Value>,
+}
+
+impl Place<'_> {
+    /// Lets a parked fiber continue in the scheduler's next turn.
+    fn go_on(self, fiber: Value) -> Result<(), Error> {
+        self.scheduler.go_on(self.ruby, self.ready, self.io, fiber)
+    }
 }
 
 impl<M: Serves> Connections<M> {
@@ -286,7 +295,7 @@ impl<M: Serves> Connections<M> {
     /// Lets the other fibers of this turn run.
     fn pass_turn(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
         call.is_woken.set(true);
-        if let Err(raised) = place.scheduler.unblock(place.io, call.fiber(place.ruby)) {
+        if let Err(raised) = place.go_on(call.fiber(place.ruby)) {
             call.is_woken.set(false);
             return Err(raised);
         }
@@ -353,7 +362,7 @@ impl<M: Serves> Connections<M> {
             return Ok(());
         }
         call.is_woken.set(true);
-        place.scheduler.unblock(place.io, call.fiber(place.ruby))
+        place.go_on(call.fiber(place.ruby))
     }
 
     pub(super) fn bell(&self) -> &Doorbell {

@@ -1,5 +1,6 @@
 //! Fibers with a scheduler: all fibers of a thread share one connection to each server.
 
+mod adapter;
 mod batch;
 mod caches;
 mod call;
@@ -8,8 +9,8 @@ mod locks;
 mod scheduler;
 mod visitor;
 
-use crate::define_class;
 use std::os::fd::{AsFd, AsRawFd};
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
@@ -17,8 +18,11 @@ use std::time::Instant;
 use magnus::rb_sys::AsRawValue;
 use magnus::typed_data::Obj;
 use magnus::value::{Opaque, ReprValue};
-use magnus::{function, gc, kwargs, method, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, Value};
+use magnus::{
+    function, gc, kwargs, method, DataTypeFunctions, Error, Module, Object, RFile, RModule, Ruby, TypedData, Value,
+};
 use pinyon_core::driven::{Driven, Polled};
+use pinyon_core::fork;
 
 pub(crate) use batch::Batch;
 pub(crate) use caches::{Carried, Key, Machine as CacheMachine, Operation};
@@ -27,6 +31,9 @@ pub(crate) use driver::Connections;
 use driver::{unusable, Place};
 pub(crate) use locks::{LockConnections, Machine as LockMachine};
 pub(crate) use scheduler::{current_fiber, owner_of_this_fiber, Scheduler};
+
+use crate::define_class;
+use crate::known::{Frequent, KnownType};
 
 /// A machine whose connections the fibers of a scheduler share.
 pub(crate) trait Serves: Driven<Finished: Send> + Sized + Send + 'static {
@@ -57,7 +64,8 @@ pub(crate) trait Serves: Driven<Finished: Send> + Sized + Send + 'static {
 }
 
 pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
-    native.define_singleton_method("adapt", function!(scheduler::adapt, 0))?;
+    native.define_singleton_method("adapt", function!(adapter::adapt, 1))?;
+    native.define_singleton_method("generation", function!(fork::generation, 0))?;
     define_class::<Known>(ruby, native, "Drivers")?;
     let driver = define_class::<Driver>(ruby, native, "Driver")?;
     driver.define_method("attend", method!(Driver::attend, -1))
@@ -67,6 +75,13 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
 #[derive(TypedData, Default)]
 #[magnus(class = "Pinyon::Native::Drivers", free_immediately, mark)]
 pub(crate) struct Known(Mutex<Vec<Opaque<Obj<Driver>>>>);
+
+impl Frequent for Known {
+    fn known_type() -> &'static KnownType {
+        static KNOWN: KnownType = KnownType::new(ptr::null_mut());
+        &KNOWN
+    }
+}
 
 impl DataTypeFunctions for Known {
     fn mark(&self, marker: &gc::Marker) {
@@ -111,6 +126,8 @@ pub(crate) struct Driver {
     shares: Shares,
     /// Ruby's view of the descriptor to wait for. It never closes it.
     io: Opaque<Value>,
+    /// What lets fibers go on, if it is not the scheduler.
+    ready: Option<Opaque<Value>>,
 }
 
 /// The connections of a driver, by what they are for.
@@ -122,6 +139,9 @@ pub(crate) enum Shares {
 impl DataTypeFunctions for Driver {
     fn mark(&self, marker: &gc::Marker) {
         marker.mark(self.io);
+        if let Some(ready) = self.ready {
+            marker.mark(ready);
+        }
         match &self.shares {
             Shares::Caches(connections) => connections.mark(marker),
             Shares::Locks(connections) => connections.mark(marker),
@@ -140,7 +160,8 @@ impl Driver {
     }
 
     fn place<'r>(&self, ruby: &'r Ruby, scheduler: Scheduler) -> Place<'r> {
-        Place { ruby, scheduler, io: ruby.get_inner(self.io) }
+        let ready = self.ready.map(|ready| ruby.get_inner(ready));
+        Place { ruby, scheduler, io: ruby.get_inner(self.io), ready }
     }
 }
 
@@ -184,29 +205,33 @@ impl<M: Serves> Drivers<M> {
 
     /// This client's driver on a scheduler.
     pub(crate) fn on(&self, ruby: &Ruby, scheduler: Scheduler) -> Result<Obj<Driver>, Error> {
-        let known = match scheduler.drivers(ruby)? {
-            Some(known) => known,
-            None => {
-                let known = ruby.obj_wrap(Known::default());
-                scheduler.keep_drivers(ruby, known)?;
-                known
-            }
-        };
-        if let Some(driver) = known.find(ruby, self.client) {
+        if let Some(driver) = scheduler.drivers(ruby)?.and_then(|known| known.find(ruby, self.client)) {
             return Ok(driver);
         }
-        let driver = self.make(ruby)?;
-        known.add(ruby, driver);
+        let driver = self.make(ruby, scheduler)?;
+        match scheduler.drivers(ruby)? {
+            Some(known) => known.add(ruby, driver),
+            None => {
+                let known = Known::default();
+                known.add(ruby, driver);
+                scheduler.keep_drivers(ruby, ruby.obj_wrap(known))?;
+            }
+        }
         Ok(driver)
     }
 
     #[cold]
-    fn make(&self, ruby: &Ruby) -> Result<Obj<Driver>, Error> {
+    fn make(&self, ruby: &Ruby, scheduler: Scheduler) -> Result<Obj<Driver>, Error> {
         let polled = Polled::new((self.machine)()).map_err(|error| unusable(ruby, &error))?;
         let io = view(ruby, &polled)?;
+        let ready = scheduler.ready(ruby)?.map(Opaque::from);
         let connections = Arc::new(Connections::new(polled, ruby.thread_current().as_raw() as usize));
         self.add(&connections);
-        Ok(ruby.obj_wrap(Driver { client: self.client, shares: M::shared(connections), io: io.into() }))
+        let driver = Driver { client: self.client, shares: M::shared(connections), io: io.as_value().into(), ready };
+        let driver = ruby.obj_wrap(driver);
+        // It keeps the descriptor open, for those who watch it longer than a wait.
+        io.ivar_set("@pinyon_keeper", driver)?;
+        Ok(driver)
     }
 
     /// Adds connections, and closes those of schedulers that this thread had before: it has one at a time.
@@ -235,6 +260,6 @@ impl<M: Serves> Drop for Drivers<M> {
 }
 
 /// Ruby's view of a descriptor.
-fn view(ruby: &Ruby, descriptor: &impl AsFd) -> Result<Value, Error> {
+fn view(ruby: &Ruby, descriptor: &impl AsFd) -> Result<RFile, Error> {
     ruby.class_io().funcall("for_fd", (descriptor.as_fd().as_raw_fd(), kwargs!(ruby, "autoclose" => false)))
 }

@@ -1,14 +1,14 @@
 //! The scheduler of the calling fiber: it parks fibers, wakes them, and waits for a descriptor.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use magnus::rb_sys::{protect, AsRawId, AsRawValue, FromRawValue};
 use magnus::value::{LazyId, ReprValue};
-use magnus::{block::Proc, typed_data::Obj, Error, ExceptionClass, Module, RModule, Ruby, TryConvert, Value};
+use magnus::{block::Proc, typed_data::Obj, Error, ExceptionClass, Module, RClass, RModule, Ruby, TryConvert, Value};
 use pinyon_core::locks::owners;
 
-use super::Known;
+use super::{adapter, Known};
+use crate::known::This;
 
 /// The variable of a scheduler that holds its drivers. Ruby code cannot see it, as its name is no variable's.
 static DRIVERS: LazyId = LazyId::new("__pinyon_drivers__");
@@ -16,13 +16,7 @@ static DRIVERS: LazyId = LazyId::new("__pinyon_drivers__");
 /// The variable of a fiber that holds its number.
 static OWNER: LazyId = LazyId::new("__pinyon_owner__");
 
-/// Whether `pinyon/eventmachine` was required.
-static HAS_ADAPTER: AtomicBool = AtomicBool::new(false);
-
-/// From now on, `Pinyon::EventMachine.current` is asked in fibers without a scheduler.
-pub(super) fn adapt() {
-    HAS_ADAPTER.store(true, Ordering::Relaxed);
-}
+static GO_ON: LazyId = LazyId::new("<<");
 
 /// Ruby's `Fiber::Scheduler`, or an object with its methods `block`, `unblock`, `io_wait` and `fiber`. Its users keep it
 /// alive: it is on their stack, or runs them.
@@ -35,23 +29,41 @@ impl Scheduler {
     pub(crate) fn current(ruby: &Ruby) -> Result<Option<Self>, Error> {
         // SAFETY: the caller holds the VM lock. The function only looks.
         let current = unsafe { Value::from_raw(rb_sys::rb_fiber_scheduler_current()) };
-        if current.is_nil() && HAS_ADAPTER.load(Ordering::Relaxed) {
-            return Self::adapted(ruby);
+        match current.is_nil() {
+            false => Ok(Some(Self(current))),
+            true => Ok(adapter::current(ruby)?.map(Self)),
         }
-        Ok((!current.is_nil()).then_some(Self(current)))
     }
 
-    /// What stands for a scheduler in EventMachine's reactor.
-    #[inline(never)]
-    fn adapted(ruby: &Ruby) -> Result<Option<Self>, Error> {
-        let pinyon: RModule = ruby.class_object().const_get("Pinyon")?;
-        let adapter: Value = pinyon.const_get::<_, RModule>("EventMachine")?.funcall("current", ())?;
-        Ok((!adapter.is_nil()).then_some(Self(adapter)))
+    /// What lets fibers go on by `<<`, from the scheduler's own thread. That costs less than `unblock`, for which the
+    /// scheduler of async 1 writes a byte into a pipe. A reactor of async 1 is known in its tasks only.
+    #[cold]
+    pub(super) fn ready(self, ruby: &Ruby) -> Result<Option<Value>, Error> {
+        // SAFETY: the name is compared at once.
+        match unsafe { &*self.0.classname() } {
+            "Pinyon::EventMachine::Adapter" => Ok(Some(self.0)),
+            "Async::Scheduler" => self.reactor(ruby),
+            _ => Ok(None),
+        }
+    }
+
+    fn reactor(self, ruby: &Ruby) -> Result<Option<Value>, Error> {
+        let asynchronous: RModule = ruby.class_object().const_get("Async")?;
+        let task: Value = asynchronous.const_get::<_, RClass>("Task")?.funcall("current?", ())?;
+        if task.is_nil() {
+            return Ok(None);
+        }
+        let reactor: Value = task.funcall("reactor", ())?;
+        if !reactor.respond_to("scheduler", false)? || !reactor.respond_to("<<", false)? {
+            return Ok(None);
+        }
+        let scheduler: Value = reactor.funcall("scheduler", ())?;
+        Ok((scheduler.as_raw() == self.0.as_raw()).then_some(reactor))
     }
 
     /// The drivers that run on it.
     #[inline]
-    pub(super) fn drivers(self, ruby: &Ruby) -> Result<Option<Obj<Known>>, Error> {
+    pub(super) fn drivers(self, ruby: &Ruby) -> Result<Option<This<Known>>, Error> {
         let variable = LazyId::get_inner_with(&DRIVERS, ruby).as_raw();
         // SAFETY: reading a variable that is not set returns nil, and raises nothing.
         let known = unsafe { Value::from_raw(rb_sys::rb_ivar_get(self.0.as_raw(), variable)) };
@@ -97,6 +109,14 @@ impl Scheduler {
         // SAFETY: all three are alive.
         protect(|| unsafe { rb_sys::rb_fiber_scheduler_unblock(self.0.as_raw(), blocker.as_raw(), fiber.as_raw()) })
             .map(drop)
+    }
+
+    /// The same from the scheduler's own thread. `ready`: as [`Self::ready`] returned it.
+    pub(super) fn go_on(self, ruby: &Ruby, ready: Option<Value>, blocker: Value, fiber: Value) -> Result<(), Error> {
+        match ready {
+            Some(ready) => ready.funcall::<_, _, Value>(LazyId::get_inner_with(&GO_ON, ruby), (fiber,)).map(drop),
+            None => self.unblock(blocker, fiber),
+        }
     }
 
     /// Parks the calling fiber until the descriptor is readable, until a time, or until something else ends the wait.

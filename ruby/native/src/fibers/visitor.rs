@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use magnus::value::ReprValue;
 use magnus::{Error, Ruby};
 use pinyon_core::blocking::Host;
 use pinyon_core::driven::Poller;
@@ -48,7 +49,7 @@ impl<M: Serves> Connections<M> {
 
     fn wait_beside(&self, ruby: &Ruby, poller: &mut Poller, call: &Call<M::Outcome>) -> Result<(), Error> {
         let scheduler = Scheduler::current(ruby)?;
-        let io = view(ruby, poller)?;
+        let io = view(ruby, poller)?.as_value();
         loop {
             self.prepare(poller).map_err(|error| unusable(ruby, &error))?;
             if call.is_done.get() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use magnus::value::ReprValue;
-use magnus::{function, method, Error, Integer, Module, Object, RArray, RHash, RModule, Ruby, Symbol, Value};
+use magnus::{function, method, Error, Integer, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, Value};
 use pinyon_core::locks::{self, Asked, Branches, LockOperation, Names, RedisCommand, StatusQuestion, UsualLock};
 use pinyon_core::settings::{waiting_time, LockParts, LockSettings, LockTerms};
 
@@ -34,6 +34,8 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("force_release", method!(Locks::force_release, 2))?;
     class.define_method("execute", method!(Locks::execute, 1))?;
     class.define_method("server", method!(Locks::server, 0))?;
+    class.define_method("prefix", method!(Locks::prefix, 0))?;
+    class.define_method("hash_tags", method!(Locks::hash_tags, 0))?;
     class.define_method("closed?", method!(Locks::is_closed, 0))?;
     class.define_method("close", method!(Locks::close, 0))
 }
@@ -85,6 +87,14 @@ impl Locks {
 
     fn server(&self) -> String {
         self.keeping.settings().server.to_string()
+    }
+
+    fn prefix(ruby: &Ruby, this: &Self) -> RString {
+        ruby.str_from_slice(this.keeping.settings().keys.prefix())
+    }
+
+    fn hash_tags(ruby: &Ruby, this: &Self) -> Symbol {
+        ruby.to_symbol(if this.branches.is_some() { "names" } else { "namespace" })
     }
 
     fn is_closed(&self) -> bool {

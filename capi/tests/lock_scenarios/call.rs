@@ -1,0 +1,322 @@
+//! Converts a scenario's call to a wish, and its reply to JSON.
+
+use std::collections::BTreeSet;
+use std::ffi::{c_void, CStr};
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pinyon::answers::pinyon_next_answer;
+use pinyon::errors::*;
+use pinyon::locks::lock::{
+    self, pinyon_lock_check, pinyon_lock_free, pinyon_lock_listen, pinyon_lock_lost_early, pinyon_lock_remaining,
+    pinyon_lock_token,
+};
+use pinyon::locks::structs::Wish;
+use pinyon::locks::{flags, WishKind};
+use pinyon::replies::{marks, pinyon_reply_clear, Status};
+use pinyon::structs::{empty, Answer, Bytes, Reply};
+use pinyon_core::error::kinds::ErrorKind;
+use pinyon_core::locks::{RedisValue, StatusQuestion};
+use pinyon_core::settings::UsualLock;
+use pinyon_core::Sent;
+use serde_json::{json, Value};
+
+/// A time as wishes have it: 0 is the usual choice there.
+fn given(time: f64) -> f64 {
+    if time == 0.0 {
+        -1.0
+    } else {
+        time
+    }
+}
+
+#[derive(Debug)]
+pub struct Raised {
+    pub kind: ErrorKind,
+    pub message: String,
+    pub cycle: usize,
+}
+
+pub type Outcome = Result<Value, Raised>;
+
+/// All that an error says.
+#[derive(Debug)]
+pub struct Failure {
+    pub kind: ErrorKind,
+    pub sent: Sent,
+    pub server: String,
+    pub command: String,
+    pub message: String,
+    cycle: usize,
+}
+
+pub type Over = Result<Value, Failure>;
+
+impl Failure {
+    /// # Safety
+    /// It is an error, which is freed.
+    pub unsafe fn of(error: *mut Error) -> Self {
+        // SAFETY: the caller says so.
+        unsafe {
+            let text = |text| CStr::from_ptr(text).to_str().unwrap().to_owned();
+            let number = pinyon_error_kind(error);
+            let kind = ErrorKind::ALL.into_iter().find(|kind| Kind::Core(*kind).number() == number);
+            let read = Self {
+                kind: kind.expect("a kind of the core's"),
+                sent: [Sent::No, Sent::Maybe, Sent::Yes][pinyon_error_sent(error) as usize],
+                server: text(pinyon_error_server(error)),
+                command: text(pinyon_error_command(error)),
+                message: text(pinyon_error_message(error)),
+                cycle: (0..).take_while(|index| !pinyon_error_holder(error, *index).is_null()).count(),
+            };
+            pinyon_error_free(error);
+            read
+        }
+    }
+}
+
+impl From<Failure> for Raised {
+    fn from(Failure { kind, message, cycle, .. }: Failure) -> Self {
+        Self { kind, message, cycle }
+    }
+}
+
+/// A lock that was asked for, and perhaps acquired.
+#[derive(Clone, Default)]
+pub struct Held(Arc<Mutex<Handle>>);
+
+struct Handle(*mut lock::Lock);
+
+// SAFETY: threads may share a lock, as the header says.
+unsafe impl Send for Handle {}
+
+impl Default for Handle {
+    fn default() -> Self {
+        Self(null_mut())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: it is not used afterwards.
+        unsafe { pinyon_lock_free(self.0) }
+    }
+}
+
+impl Held {
+    pub fn handle(&self) -> *mut lock::Lock {
+        self.0.lock().unwrap().0
+    }
+
+    pub fn token(&self) -> u64 {
+        // SAFETY: as the header says.
+        unsafe { pinyon_lock_token(self.handle()) }
+    }
+
+    pub fn remaining(&self) -> Option<Duration> {
+        // SAFETY: as the header says.
+        let remaining = unsafe { pinyon_lock_remaining(self.handle()) };
+        (remaining > 0.0).then(|| Duration::from_secs_f64(remaining))
+    }
+
+    pub fn not_held(&self) -> Failure {
+        let mut error = null_mut();
+        // SAFETY: as the header says.
+        unsafe {
+            assert_eq!(pinyon_lock_check(self.handle(), &mut error), Status::Failed as i32);
+            Failure::of(error)
+        }
+    }
+
+    /// The failure of a holder whose lock was lost.
+    pub fn lost_early(&self) -> Failure {
+        // SAFETY: as the header says.
+        unsafe { Failure::of(pinyon_lock_lost_early(self.handle())) }
+    }
+
+    /// Has a loss told with this name.
+    pub fn listen(&self, name: String) -> Result<(), ()> {
+        // The test never frees it.
+        let context: *mut String = Box::into_raw(Box::new(name));
+        // SAFETY: as the header says.
+        match unsafe { pinyon_lock_listen(self.handle(), context.cast::<c_void>()) } {
+            true => Ok(()),
+            false => Err(()),
+        }
+    }
+}
+
+/// A lock that a call asks for.
+#[derive(Clone)]
+pub struct Lock {
+    pub held: Held,
+}
+
+/// A wish, with all that it points to.
+#[derive(Clone)]
+pub struct Asked {
+    kind: WishKind,
+    with: u32,
+    names: Vec<String>,
+    lock: Held,
+    owner: u64,
+    ttl: f64,
+    wait: f64,
+    max_hold: f64,
+    token: u64,
+    most: u32,
+    question: Option<StatusQuestion>,
+}
+
+impl Asked {
+    fn new(kind: WishKind) -> Self {
+        let (names, lock) = (Vec::new(), Held::default());
+        let [ttl, wait, max_hold] = [0.0; 3];
+        Self { kind, with: 0, names, lock, owner: 0, ttl, wait, max_hold, token: 0, most: 0, question: None }
+    }
+
+    /// Passes the wish to a function of the header.
+    pub fn pass<T>(&self, to: impl FnOnce(&Wish) -> T) -> T {
+        let names: Vec<Bytes> = self.names.iter().map(|name| Bytes::of(name.as_bytes())).collect();
+        let lock = if self.kind == WishKind::Lock { null_mut() } else { self.lock.handle() };
+        to(&Wish {
+            kind: self.kind as u32,
+            with: self.with,
+            names: names.as_ptr(),
+            count: names.len(),
+            lock,
+            owner: self.owner,
+            ttl: self.ttl,
+            wait: self.wait,
+            max_hold: self.max_hold,
+            token: self.token,
+            most: self.most,
+            ..empty()
+        })
+    }
+
+    /// The outcome of a reply, which is cleared.
+    pub fn over(&self, reply: &mut Reply) -> Over {
+        let outcome = self.read(reply);
+        // SAFETY: as the header says.
+        unsafe { pinyon_reply_clear(reply) };
+        outcome
+    }
+
+    fn read(&self, reply: &mut Reply) -> Over {
+        if reply.status == Status::Failed as i32 {
+            // SAFETY: a reply that failed has an error, which is taken over.
+            return Err(unsafe { Failure::of(std::mem::replace(&mut reply.error, null_mut())) });
+        }
+        if !reply.lock.is_null() {
+            self.lock.0.lock().unwrap().0 = std::mem::replace(&mut reply.lock, null_mut()).cast();
+        }
+        Ok(match self.kind {
+            WishKind::Lock => json!(reply.status == Status::Done as i32),
+            WishKind::Release | WishKind::Extend => json!(reply.status == Status::Done as i32),
+            WishKind::Park => json!(reply.marks & marks::WAS_NOTIFIED != 0),
+            WishKind::Notify | WishKind::ForceRelease => json!(reply.number),
+            WishKind::Inspect => self.state(reply),
+            // SAFETY: the reply has answers, as the header says.
+            WishKind::Command => plain(unsafe { (*reply.answers).value.as_ref() }.expect("the server's answer")),
+        })
+    }
+
+    fn state(&self, reply: &Reply) -> Value {
+        let (mut holders, mut waiting) = (Vec::new(), BTreeSet::new());
+        let mut answer: Answer = empty();
+        // SAFETY: as the header says.
+        while unsafe { pinyon_next_answer(reply.answers, &mut answer) } {
+            // SAFETY: as above.
+            let who = unsafe { answer.value.slice() }.to_vec();
+            match answer.waits {
+                0 => holders.push((who, answer.token)),
+                _ => drop(waiting.insert(who)),
+            }
+        }
+        match self.question {
+            Some(StatusQuestion::IsLocked) => json!(holders.iter().any(|(who, _)| !who.is_empty())),
+            Some(StatusQuestion::Waiting) => json!(waiting.len()),
+            _ => json!(holders[0].1),
+        }
+    }
+}
+
+/// Asks for a lock. `settings`: those of the call; the others are the defaults.
+pub fn acquire(
+    owner: u64,
+    at_once: bool,
+    names: &Value,
+    settings: &Value,
+    usual: &UsualLock,
+) -> Result<(Lock, Asked), Raised> {
+    let number = |name: &str| settings[name].as_f64();
+    let reentrant = settings["reentrant"].as_bool().unwrap_or(usual.reentrant);
+    let with = [
+        (at_once, flags::AT_ONCE),
+        (settings["renew"] == false, flags::NO_RENEWAL),
+        (reentrant, flags::REENTRANT),
+        (!reentrant, flags::NOT_REENTRANT),
+    ];
+    let asked = Asked {
+        names: texts(names),
+        owner,
+        ttl: given(number("ttl").unwrap_or(usual.ttl)),
+        wait: given(number("timeout").unwrap_or(usual.timeout)),
+        max_hold: number("max_hold").unwrap_or_default(),
+        with: with.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).sum(),
+        ..Asked::new(WishKind::Lock)
+    };
+    Ok((Lock { held: asked.lock.clone() }, asked))
+}
+
+/// A wish about a lock.
+pub fn with(lock: &Lock, method: &str, argument: &Value) -> Result<Asked, Raised> {
+    let number = argument.as_f64();
+    let about = |kind| Asked { lock: lock.held.clone(), ..Asked::new(kind) };
+    Ok(match method {
+        "release" => about(WishKind::Release),
+        "extend" => Asked { ttl: given(number.unwrap()), ..about(WishKind::Extend) },
+        "wait" => Asked { wait: number.map_or(0.0, given), ..about(WishKind::Park) },
+        "notify" => Asked { most: argument.as_u64().unwrap() as u32, ..about(WishKind::Notify) },
+        other => panic!("no call {other}"),
+    })
+}
+
+/// A question about names.
+pub fn about(given: &Value, question: StatusQuestion) -> Result<Asked, Raised> {
+    Ok(Asked { names: texts(given), question: Some(question), ..Asked::new(WishKind::Inspect) })
+}
+
+pub fn force_release(given: &Value, token: Option<u64>) -> Result<Asked, Raised> {
+    let with = token.map_or(0, |_| flags::TOKEN);
+    Ok(Asked { names: texts(given), with, token: token.unwrap_or_default(), ..Asked::new(WishKind::ForceRelease) })
+}
+
+pub fn execute(parts: &[String]) -> Asked {
+    Asked { names: parts.to_vec(), ..Asked::new(WishKind::Command) }
+}
+
+/// What a scenario may say of an outcome.
+pub fn outcome(over: Over) -> Outcome {
+    over.map_err(Raised::from)
+}
+
+/// Each character of a text is a byte.
+fn plain(value: &RedisValue) -> Value {
+    match value {
+        RedisValue::Null => Value::Null,
+        RedisValue::Integer(number) => json!(number),
+        RedisValue::Status(bytes) | RedisValue::Bytes(bytes) => {
+            bytes.iter().map(|byte| char::from(*byte)).collect::<String>().into()
+        }
+        RedisValue::Array(items) => items.iter().map(plain).collect(),
+        other => json!(format!("{other:?}")),
+    }
+}
+
+pub fn texts(given: &Value) -> Vec<String> {
+    let text = |each: &Value| each.as_str().map_or_else(|| each.to_string(), str::to_owned);
+    given.as_array().expect("a list").iter().map(text).collect()
+}

@@ -1,0 +1,57 @@
+//! `Pinyon::Client#get`. It is most of what programs call, and a method of Ruby's around the native one, with an argument
+//! that may be left out, would take 400 instructions.
+
+use magnus::error::ErrorType;
+use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue};
+use magnus::scan_args::scan_args;
+use magnus::value::{LazyId, ReprValue};
+use magnus::{method, Error, Module, RModule, Ruby, TryConvert, Value};
+use pinyon_core::operations::Request;
+
+use super::{Cache, Returned};
+use crate::known::This;
+
+/// The variable of a client that holds its native half.
+static NATIVE: LazyId = LazyId::new("@native");
+
+pub(super) fn define(ruby: &Ruby, pinyon: RModule) -> Result<(), Error> {
+    let client = pinyon.define_class("Client", ruby.class_object())?;
+    client.define_method("get", method!(get, -1))?;
+    client.define_alias("[]", "get")
+}
+
+fn get(ruby: &Ruby, client: Value, arguments: &[Value]) -> Returned {
+    let (key, default) = match *arguments {
+        [key] => (key, ruby.qnil().as_value()),
+        [key, default] => (key, default),
+        _ => return Err(miscounted(arguments)),
+    };
+    let variable = LazyId::get_inner_with(&NATIVE, ruby).as_raw();
+    // SAFETY: reading a variable that is not set returns nil, and raises nothing.
+    let native = unsafe { Value::from_raw(rb_sys::rb_ivar_get(client.as_raw(), variable)) };
+    let cache = This::<Cache>::try_convert(native)?;
+    let got = cache.ask_or(ruby, key, Request::Get { cas: false }, default);
+    match cache.has_events() {
+        true => told(client, got),
+        false => got,
+    }
+}
+
+/// Tells the events that the operation has led to, as Ruby's `ensure` would. What stops the thread must not call Ruby
+/// on its way: the next operation tells them.
+#[cold]
+fn told(client: Value, got: Returned) -> Returned {
+    let is_stopped = got.as_ref().is_err_and(|raised| matches!(raised.error_type(), ErrorType::Jump(_)));
+    if !is_stopped {
+        client.funcall::<_, _, Value>("tell", ())?;
+    }
+    got
+}
+
+#[cold]
+fn miscounted(arguments: &[Value]) -> Error {
+    match scan_args::<(Value,), (Option<Value>,), (), (), (), ()>(arguments) {
+        Err(error) => error,
+        Ok(_) => unreachable!("the number of arguments is wrong"),
+    }
+}

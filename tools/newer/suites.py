@@ -1,0 +1,119 @@
+"""The tests that run in the folders, and what each of them runs on."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from .building import VENV, build_python, build_ruby, without_packages
+from .folders import NEWER, REPOSITORY, Folder, environment
+
+#: Ruby 3.3, Rails 7.2, Rack 3, async 1, Dalli 3.2; Python 3.13; memcached 1.6.38, Redis 8 and Valkey 8.
+NEXT = Folder(
+    "trixie",
+    NEWER / "trixie",
+    (
+        *("ruby", "ruby-dev", "rake", "ruby-minitest", "ruby-async", "ruby-eventmachine", "ruby-activesupport"),
+        *("ruby-railties", "puma", "ruby-rack-session", "ruby-rack-test", "ruby-rack-attack", "ruby-dalli"),
+        *("ruby-connection-pool", "python3", "python3-dev", "python3-venv", "gcc", "g++", "make", "pkg-config"),
+        *(
+            "libmemcached-dev",
+            "zlib1g-dev",
+            "memcached",
+            "redis-server",
+            "valkey-server",
+            "procps",
+            "strace",
+            "git",
+            "zstd",
+        ),
+        *("nutcracker", "php-cli", "php-memcached", "libcache-memcached-perl", "libcache-memcached-fast-perl"),
+        *("ca-certificates", "openssl"),
+    ),
+)
+#: The release after that one, which is not finished, for async 2 and Dalli 5: its Rails does not run on its other gems.
+LATEST = Folder(
+    "forky",
+    NEWER / "forky",
+    (
+        *("ruby", "ruby-dev", "rake", "ruby-minitest", "ruby-async", "ruby-eventmachine", "ruby-dalli"),
+        *("ruby-connection-pool", "memcached", "redis-server", "python3"),
+    ),
+)
+#: Seconds after which a suite is ended.
+PATIENCE = 3600
+#: Ruby's tests of what fibers do, and of Dalli's interface. They need no Rails.
+FIBERS = (
+    *("fibers", "lock_fibers", "fetch", "interrupts", "locks", "lock_scenarios", "scenarios", "redis_em_mutex"),
+    *("dalli", "dalli_failures", "dalli_sharing"),
+)
+#: The tests of locks in each language.
+RUBY_LOCKS = ("locks", "lock_fibers", "lock_scenarios", "redis_em_mutex", "compat_redlock")
+LOCKS = "tests/test_lock*.py", "tests/test_cli_locks.py", "tests/test_cli_stress.py"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests that run in a folder.
+
+    Args:
+        about: what they are, and what they run on.
+        folder: where they run.
+        inside: the checkout's folder that they run in.
+        command: the shell's command.
+        programs: names of programs, and the folder's own that are started in their place.
+    """
+
+    about: str
+    folder: Folder
+    inside: str
+    command: str
+    programs: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self) -> bool:
+        """Runs them and returns whether all have passed."""
+        folder = REPOSITORY / self.inside
+        command = ["env", f"--chdir={folder}", "sh", "-c", f"{self._renamed()}{self.command}"]
+        try:
+            done = subprocess.run(
+                [*self.folder.running(_built(self.folder)), *command], env=environment(), timeout=PATIENCE, check=False
+            )
+        except subprocess.TimeoutExpired:
+            print(f"newer: ended after {PATIENCE} seconds", flush=True)
+            return False
+        return done.returncode == 0
+
+    def _renamed(self) -> str:
+        links = "".join(
+            f"ln -s $(command -v {program}) /tmp/named/{name} && " for name, program in self.programs.items()
+        )
+        return f"mkdir /tmp/named && {links}export PATH=/tmp/named:$PATH && " if links else ""
+
+
+def suites(processes: int) -> dict[str, Suite]:
+    """Returns all suites by their names. Those of Python run in so many processes."""
+    pytest = f"{VENV}/bin/python -m pytest -q -n {processes} --dist loadscope"
+    valkey = {"redis-server": "valkey-server"}
+    return {
+        "ruby": Suite("Ruby 3.3, Rails 7.2, Rack 3, memcached 1.6.38, Redis 8", NEXT, "ruby", "rake -q test"),
+        "fibers": Suite("Ruby 3.3, async 2, Dalli 5", LATEST, "ruby", _ruby(FIBERS)),
+        "python": Suite("Python 3.13, memcached 1.6.38, Redis 8", NEXT, "python", pytest),
+        "valkey": Suite("Locks in Python 3.13, on Valkey 8", NEXT, "python", f"{pytest} {' '.join(LOCKS)}", valkey),
+        "ruby-valkey": Suite("Locks in Ruby 3.3, on Valkey 8", NEXT, "ruby", _ruby(RUBY_LOCKS), valkey),
+    }
+
+
+def _ruby(names: tuple[str, ...]) -> str:
+    """Returns the command that runs the files of Ruby's tests with these names."""
+    return " ".join(["ruby -w -I lib -I test", *(f"-r ./test/test_{name}.rb" for name in names), "-e ''"])
+
+
+@cache
+def _built(folder: Folder) -> dict[Path, Path]:
+    """Installs the folder and builds Pinyon for its languages, once. Returns what is seen in the place of what."""
+    folder.install()
+    built = build_ruby(folder)
+    return {**built, **(build_python(folder) if folder == NEXT else without_packages(folder))}

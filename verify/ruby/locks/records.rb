@@ -1,0 +1,214 @@
+# frozen_string_literal: true
+
+require "socket"
+
+NANOSECONDS = 1_000_000_000
+
+def now
+  Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+end
+
+def nanoseconds(seconds)
+  (seconds * NANOSECONDS).to_i
+end
+
+# Appends lines to the file of this process.
+class Recorder
+  def initialize(folder)
+    @folder = folder
+    begin_anew
+  end
+
+  # A forked child writes a file of its own.
+  def after_fork
+    @file.close
+    begin_anew
+  end
+
+  def call(event, attempt = "", at: now, **facts)
+    @file.syswrite("#{JSON.dump([at, Process.pid, event, attempt, facts])}\n")
+  end
+
+  private
+
+  def begin_anew
+    flags = File::WRONLY | File::CREAT | File::APPEND
+    @file = File.open(File.join(@folder, "#{Process.pid}-#{now}.lines"), flags).tap { |file| file.sync = true }
+  end
+end
+
+# The register that enforces tokens. Its script is that of pinyon_verify/locks/register.py.
+class Register
+  SCRIPT = File.read(File.expand_path("../../pinyon_verify/locks/register.py", __dir__))[/_SCRIPT = """(.*?)"""/m, 1]
+
+  def initialize(path)
+    @socket = UNIXSocket.new(path)
+  end
+
+  # Whether the write was accepted, and its position among all writes.
+  def write(name, token)
+    parts = ["EVAL", SCRIPT, "1", "register:#{name}", token.to_s]
+    @socket.write("*#{parts.size}\r\n#{parts.map { |part| "$#{part.bytesize}\r\n#{part}\r\n" }.join}")
+    answer = @socket.gets
+    raise "the register has answered #{answer}" unless answer == "*2\r\n"
+
+    accepted, order = Array.new(2) { Integer(@socket.gets.delete_prefix(":")) }
+    [accepted == 1, order]
+  end
+end
+
+# What one worker draws and records.
+class Share
+  # How often a holder checks that it still holds the lock, and how early it leaves, in seconds.
+  SLICE = 0.01
+  MARGIN = 0.005
+  # The first number of workers inside others' locks.
+  INNER = 1000
+  # A sleep is recorded if it took so much longer than requested, in seconds.
+  LATE = 0.005
+
+  attr_reader :names
+
+  # @param outer [Array<String>] names that are held meanwhile
+  def initialize(settings, recorder, number, outer: [])
+    @settings = settings
+    @recorder = recorder
+    @number = number
+    @outer = outer
+    @random = Random.new((settings[:seed] * 100_000) + number)
+    @register = Register.new(settings[:register])
+    @attempts = 0
+  end
+
+  def [](setting)
+    @settings[setting]
+  end
+
+  # Whether what happens so often is to happen now.
+  def chance(setting)
+    @random.rand < @settings[setting]
+  end
+
+  def goes_on?
+    now < @settings[:until]
+  end
+
+  def record(event, **facts)
+    @recorder.call(event, @attempt, **facts)
+  end
+
+  def violated(text)
+    record("violation", text:)
+  end
+
+  # Chooses the names and the kind of the next attempt. Returns the settings for +lock+, and after how many seconds to
+  # cancel it.
+  def draw
+    others = Array.new(@settings[:names]) { |number| "n#{number}" } - @outer
+    count = @random.rand(@settings[:fewest]..[@settings[:most], others.size].min)
+    @names = others.sample(count, random: @random).sort
+    cancel_after = [@random.rand * @settings[:cancel_within], 0.0005].max if chance(:cancels)
+    options = { timeout: chance(:tries) ? 0 : @settings[:patience], renew: !chance(:unrenewed) }
+    begin_attempt
+    [options, cancel_after]
+  end
+
+  def begin_attempt
+    @asked = now
+    @attempt = "#{Process.pid}.#{@number}.#{@attempts += 1}"
+    record("invoke", names: @names)
+  end
+
+  # The wait has ended: it was cancelled, or too long, as in a deadlock.
+  def gave_up
+    record("cancel")
+    return unless @settings[:nested].positive? && now - @asked >= nanoseconds(@settings[:patience])
+
+    violated("nobody was told that #{@attempt} would wait for ever")
+  end
+
+  # Now and then, the share of a worker that takes other names while these are held.
+  def inner
+    return unless @outer.empty? && chance(:nested)
+
+    @inner = @inner&.within(@names) || Share.new(@settings, @recorder, @number + INNER, outer: @names)
+  end
+
+  def within(names)
+    @outer = names
+    self
+  end
+
+  # Now and then, for how many seconds to wait on a condition. The names are free meanwhile.
+  def waits
+    return unless chance(:conditions)
+
+    record("release")
+    record("released", kept: nil)
+    begin_attempt
+    @random.rand * 0.05
+  end
+
+  # In a forked child, which is another process's worker. It works less, and does not fork.
+  def after_fork
+    @recorder.after_fork
+    @register = Register.new(@settings[:register])
+    @settings = @settings.merge(forks: 0, cancels: 1, patience: 0.3, long_stays: 0)
+    @attempt = ""
+  end
+
+  # Stays in the critical section, and yields after each pause.
+  def stay(held, &block)
+    record("granted", token: held.token, until: now + nanoseconds(held.remaining))
+    reliable = believes(held) or return
+    record("begin")
+    begin
+      stay_inside(held, reliable, &block)
+    ensure
+      record("end")
+    end
+  end
+
+  # For how many seconds the client may rely on the lock; nil if it may not.
+  def believes(held)
+    at = now
+    remaining = held.remaining
+    unless remaining.positive?
+      record("lost")
+      return
+    end
+    record("believes", until: at + nanoseconds(remaining))
+    [remaining - MARGIN, 0.0].max
+  end
+
+  def rest
+    sleep(@random.rand * @settings[:rest])
+  end
+
+  private
+
+  def stay_inside(held, reliable, &block)
+    write(held, @names.first)
+    left = chance(:long_stays) ? @settings[:ttl] * @random.rand(0.5..1.5) : @random.rand * @settings[:stay]
+    while left.positive?
+      pause([left, SLICE, reliable].min, &block)
+      left -= SLICE
+      reliable = believes(held) or return
+    end
+    write(held, @names.last)
+    believes(held)
+  end
+
+  def pause(seconds)
+    due = now + nanoseconds(seconds)
+    sleep(seconds)
+    yield
+    record("late", at: due) if now - due > nanoseconds(LATE)
+  end
+
+  def write(held, name)
+    sent = now
+    accepted, order = @register.write(name, held.token)
+    record("write", name:, token: held.token, sent:, accepted:, order:)
+  end
+end
