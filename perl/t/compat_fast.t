@@ -267,6 +267,26 @@ subtest 'commands that are not waited for' => sub {
     }
 };
 
+subtest 'compressed and plain values that are not waited for keep their order' => sub {
+    my $server = new_server();
+    my $ours   = $class->new( { %generous, nowait => 1, compress_threshold => 100, servers => [ $server->{address} ] } );
+    my $large  = 'large' x 100;
+    for my $round ( 1 .. 50 ) {
+        $ours->set( key   => $large );
+        $ours->set( key   => "small $round" );
+        $ours->set( other => "small $round" );
+        $ours->set( other => $large );
+    }
+    is $ours->get('key'),   'small 50', 'the plain one was last';
+    is $ours->get('other'), $large,     'the compressed one was last';
+};
+
+subtest 'a time that has come' => sub {
+    my ( undef, $ours ) = both();
+    $ours->set( now => 'x', time );
+    is $ours->get('now'), undef, 'is no time without end';
+};
+
 subtest 'a server that is down' => sub {
     my ( $original, $ours ) = map { $_->new( { servers => ['127.0.0.1:1'] } ) } 'Cache::Memcached::Fast', $class;
     play_both(

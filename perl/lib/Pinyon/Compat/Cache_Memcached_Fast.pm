@@ -38,6 +38,7 @@ sub new {
     utf8::encode( $self->{namespace} ) if utf8::is_utf8( $self->{namespace} );
     $self->{hashes_namespace} = $given{hash_namespace}                          ? 1 : 0;
     $self->{nowait}           = $given{nowait} || ( grep { $_->[2] } @servers ) ? 1 : 0;
+    $self->{is_plain}         = !$given{serialize_methods} && !$given{compress_methods} && $self->{stored}->max_size > 0;
     my $points = int( $given{ketama_points} // 0 );
     return $self->_begin(
         \@servers,

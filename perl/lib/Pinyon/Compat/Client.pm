@@ -29,9 +29,14 @@ use constant MOST_STORED => 1 << 30;
 # ---- Making ----------------------------------------------------------------------------------------------------
 
 # `servers` are pairs of address and weight; the other settings are Pinyon::Cache's.
+#
+# There are two clients. `exact` leaves all of a value's form to Pinyon::Compat::Stored. Where `is_plain`, `cache` reads and
+# writes common values without a call of Perl code; what it cannot read is asked of `exact` again. Neither connects before it
+# is used.
 sub _begin {
     my ( $self, $servers, %settings ) = @_;
-    $self->{servers}  = $servers;
+    $self->{servers} = $servers;
+    $self->{stored}->leave_plain if $self->{is_plain};
     $self->{settings} = {
         serializer     => $self->{stored},
         failover       => 0,
@@ -46,10 +51,18 @@ sub _connect {
     my ($self) = @_;
     delete $self->{batch};
     my @servers = map { $_->[0] . _weight( $_->[1] ) } @{ $self->{servers} };
-    $self->{root} =
-        @servers
-        ? Pinyon::Cache->new( servers => \@servers, %{ $self->{settings} } )
-        : bless( {}, 'Pinyon::Compat::Client::Nowhere' );
+    my %given   = ( servers => \@servers, %{ $self->{settings} } );
+    my $nowhere = @servers ? undef : bless {}, 'Pinyon::Compat::Client::Nowhere';
+    $self->{exact_root} = $nowhere || Pinyon::Cache->new(%given);
+    $self->{root}       = $self->{exact_root};
+    if ( $self->{is_plain} && !$nowhere ) {
+        $self->{root} = Pinyon::Cache->new(
+            %given,
+            serializer     => 'storable',
+            dialect        => 'cache-memcached-fast',
+            max_value_size => $self->{stored}->max_size,
+        );
+    }
     $self->_use_namespace;
     return;
 }
@@ -68,8 +81,11 @@ sub _use_namespace {
     my $namespace = $self->{namespace};
     $self->{prefix}     = $self->{hashes_namespace} ? $namespace : q{};
     $self->{has_prefix} = length $self->{prefix};
-    $self->{cache} =
-        $self->{hashes_namespace} || $namespace eq q{} ? $self->{root} : $self->{root}->using( namespace => $namespace );
+    my $is_bare = $self->{hashes_namespace} || $namespace eq q{};
+    for my $name (qw(cache exact)) {
+        my $root = $self->{ $name eq 'cache' ? 'root' : 'exact_root' };
+        $self->{$name} = $is_bare ? $root : $root->using( namespace => $namespace );
+    }
     return;
 }
 
@@ -100,9 +116,9 @@ sub disconnect_all {
     my ($self) = @_;
     return if !ref $self;
     $self->_settle;
-    my $old = $self->{root};
+    my @old = @{$self}{qw(root exact_root)};
     $self->_connect;
-    $old->close;
+    $_->close for @old;
     return;
 }
 
@@ -111,7 +127,9 @@ sub disconnect_all {
 # What the calls below fail of never reaches the program, but what a handler of signals dies of does.
 sub _failed {
     my ($why) = @_;
-    return   if !ref $why && $why eq q{};
+    return if !ref $why && $why eq q{};
+    Carp::croak( $why->message =~ s/\AStorable cannot write this value: //r )
+        if blessed $why && $why->isa('Pinyon::Error::Unpicklable');
     die $why if !blessed $why || !$why->isa('Pinyon::Error');
     return;
 }
@@ -148,12 +166,17 @@ sub _counted {
     return defined $number ? $number || '0E0' : q{};
 }
 
-# Sends a command without waiting for its reply.
+# Sends a command without waiting for its reply. The two clients have connections of their own, so that one waits for the
+# other.
 sub _push {
-    my ( $self, $method, @arguments ) = @_;
+    my ( $self, $client, $method, @arguments ) = @_;
+    $self->_settle if $self->{batch} && $self->{batch_of} ne $client;
     local $@ = undef;
     my $batch = $self->{batch};
-    $batch = $self->{batch} = $self->{cache}->quiet if !blessed $batch;
+    if ( !blessed $batch) {
+        $batch = $self->{batch} = $client->quiet;
+        $self->{batch_of} = "$client";
+    }
     eval {
         $batch->$method(@arguments);
         $batch->send;
@@ -174,19 +197,34 @@ sub _settle {
     return;
 }
 
+# The client to write values with, and the values in its form; undef for those that are too large.
+sub _writing {
+    my ( $self, @values ) = @_;
+    my $stored = $self->{stored};
+    return ( $self->{cache}, map { ref $_ ? $_ : "$_" } @values ) if $self->{is_plain} && $stored->are_plain(@values);
+    return ( $self->{exact}, map { scalar $stored->packed($_) } @values );
+}
+
 # These are the most used: they call few subs of Perl's.
 for my $method (qw(set add replace)) {
     my $call = Pinyon::Cache->can($method);
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{$method} = sub {
         my ( $self, $key, $value, $ttl ) = @_;
-        my $stored = $self->{stored}->packed($value) or return;
+        my ( $client, $stored );
+        if ( defined $value && !ref $value && length $value < $self->{stored}{plain_below} && !utf8::is_utf8($value) ) {
+            ( $client, $stored ) = ( $self->{cache}, "$value" );
+        }
+        else {
+            ( $client, $stored ) = $self->_writing($value);
+            return if !defined $stored;
+        }
         $key = $self->_key($key) if $self->{has_prefix} || !defined $key || ref $key;
         $ttl = $ttl ? _ttl($ttl) : 0;
-        return $self->_push( $method, $key, $stored, $ttl ) if $self->{nowait} && !defined wantarray;
-        $self->_settle                                      if $self->{batch};
+        return $self->_push( $client, $method, $key, $stored, $ttl ) if $self->{nowait} && !defined wantarray;
+        $self->_settle                                               if $self->{batch};
         local $@ = undef;
-        return eval { $self->{cache}->$call( $key, $stored, $ttl ) } // _failed($@);
+        return eval { $client->$call( $key, $stored, $ttl ) } // _failed($@);
     };
 }
 
@@ -196,8 +234,8 @@ for my $method (qw(append prepend)) {
         my ( $self, $key, $value ) = @_;
         my $stored = $self->{stored}->packed($value) or return;
         $key = $self->_key($key);
-        return $self->_push( $method, $key, $stored->[0] ) if $self->{nowait} && !defined wantarray;
-        $self->_settle                                     if $self->{batch};
+        return $self->_push( $self->{cache}, $method, $key, $stored->[0] ) if $self->{nowait} && !defined wantarray;
+        $self->_settle                                                     if $self->{batch};
         local $@ = undef;
         my $result = eval { $self->{cache}->$method( $key, $stored->[0] ) } // return _failed($@);
         return $result;
@@ -206,11 +244,12 @@ for my $method (qw(append prepend)) {
 
 sub cas {
     my ( $self, $key, $cas, $value, $ttl ) = @_;
-    my $stored = $self->{stored}->packed($value) or return;
+    my ( $client, $stored ) = $self->_writing($value);
+    return         if !defined $stored;
     $self->_settle if $self->{batch};
     local $@ = undef;
     my $result;
-    eval { $result = $self->{cache}->cas( $self->_key($key), $stored, $cas // 0, _ttl($ttl) ); 1 } or return _failed($@);
+    eval { $result = $client->cas( $self->_key($key), $stored, $cas // 0, _ttl($ttl) ); 1 } or return _failed($@);
     return $result // q{};
 }
 
@@ -218,8 +257,8 @@ sub delete {    ## no critic (ProhibitBuiltinHomonyms)
     my ( $self, $key, $time ) = @_;
     Carp::carp('non-zero delete expiration time is ignored') if $time;
     $key = $self->_key($key);
-    return $self->_push( delete => $key ) if $self->{nowait} && !defined wantarray;
-    $self->_settle                        if $self->{batch};
+    return $self->_push( $self->{cache}, delete => $key ) if $self->{nowait} && !defined wantarray;
+    $self->_settle                                        if $self->{batch};
     local $@ = undef;
     my $result = eval { $self->{cache}->delete($key) } // return _failed($@);
     return $result;
@@ -229,8 +268,8 @@ sub remove { goto &delete }
 sub touch {
     my ( $self, $key, $ttl ) = @_;
     my @arguments = ( $self->_key($key), _ttl($ttl) );
-    return $self->_push( touch => @arguments ) if $self->{nowait} && !defined wantarray;
-    $self->_settle                             if $self->{batch};
+    return $self->_push( $self->{cache}, touch => @arguments ) if $self->{nowait} && !defined wantarray;
+    $self->_settle                                             if $self->{batch};
     local $@ = undef;
     my $result = eval { $self->{cache}->touch(@arguments) } // return _failed($@);
     return $result;
@@ -242,8 +281,8 @@ for my $method (qw(incr decr)) {
     *{$method} = sub {
         my ( $self, $key, $number ) = @_;
         my @arguments = ( $self->_key($key), _number($number) );
-        return $self->_push( $method, @arguments ) if $self->{nowait} && !defined wantarray;
-        $self->_settle                             if $self->{batch};
+        return $self->_push( $self->{cache}, $method, @arguments ) if $self->{nowait} && !defined wantarray;
+        $self->_settle                                             if $self->{batch};
         local $@ = undef;
         my $result;
         eval { $result = $self->{cache}->$call(@arguments); 1 } or return _failed($@);
@@ -256,9 +295,24 @@ sub get {
     $self->_settle if $self->{batch};
     $key = $self->_key($key) if $self->{has_prefix} || !defined $key || ref $key;
     local $@ = undef;
-    my $found = eval { $self->{cache}->get($key) } // return _failed($@);
-    return if ref $found && _is_unreadable($found);
+    my $found = eval { $self->{cache}->get($key) } // $self->_asked_again( get => $key ) // return;
+    return               if ref $found            && _is_unreadable($found);
+    utf8::encode($found) if utf8::is_utf8($found) && !$self->{stored}{has_text};
     return $found;
+}
+
+# What `cache` could not read, but for other reasons than a server's.
+sub _asked_again {
+    my ( $self, $method, @arguments ) = @_;
+    return if !$@;
+    _failed($@);
+    return if !_is_unread($@);
+    return eval { $self->{exact}->$method(@arguments) } // _failed($@);
+}
+
+sub _is_unread {
+    my ($why) = @_;
+    return $why->isa('Pinyon::Error::UndecodableValue') || $why->isa('Pinyon::Error::ValueTooLarge');
 }
 
 sub gets {
@@ -282,9 +336,9 @@ sub _read_pair {
     my ( $self, $method, @arguments ) = @_;
     $self->_settle if $self->{batch};
     local $@ = undef;
-    my $pair;
-    eval { $pair = $self->{cache}->$method(@arguments); 1 } or return _failed($@);
-    return if !$pair || _is_unreadable( $pair->[0] );
+    my $pair = eval { $self->{cache}->$method(@arguments) } // $self->_asked_again( $method, @arguments );
+    return                     if !$pair || _is_unreadable( $pair->[0] );
+    utf8::encode( $pair->[0] ) if utf8::is_utf8( $pair->[0] ) && !$self->{stored}{has_text};
     return [ reverse @{$pair} ];
 }
 
@@ -326,78 +380,81 @@ sub _read_many {
     my ( $self, $method, $keys, @first ) = @_;
     $self->_settle if $self->{batch};
     return {}      if !@{$keys};
-    my ( @sent, %given );
-    for my $key ( @{$keys} ) {
-        my $name = defined $key ? "$key" : q{};
-        push @sent, $self->_key($name);
-        $given{ $sent[-1] } = $name;
-    }
+    my $is_bare = !$self->{has_prefix} && !grep { !defined || ref || utf8::is_utf8($_) } @{$keys};
+    my @sent    = $is_bare ? @{$keys} : map     { $self->_key($_) } @{$keys};
     local $@ = undef;
     my $found = eval { $self->{cache}->$method( @first, @sent ) };
-    if ( !$found ) {
-        my $why = $@;
-        _failed($why);
-        $found = $why->partial || $self->_read_readable( $method, \@sent, @first );
+    if ( !$found && !_failed($@) && _is_unread($@) ) {
+        $found = eval { $self->{exact}->$method( @first, @sent ) } // _failed($@);
     }
-    my %values;
+    $found ||= $@->partial || {};
+    my $has_text = $self->{stored}{has_text};
+    my $is_pairs = $method =~ /ts_multi\z/;
     for my $sent ( keys %{$found} ) {
-        my $value  = $found->{$sent};
-        my $stored = $method =~ /ts_multi\z/ ? $value->[0] : $value;
-        $values{ $given{$sent} } = $value if !_is_unreadable($stored);
+        my $stored = $is_pairs ? $found->{$sent}[0] : $found->{$sent};
+        if ( ref $stored ) {
+            delete $found->{$sent} if _is_unreadable($stored);
+        }
+        elsif ( !$has_text && utf8::is_utf8($stored) ) {
+            utf8::encode( $is_pairs ? $found->{$sent}[0] : $found->{$sent} );
+        }
     }
-    return \%values;
+    return $found if $is_bare;
+    my %given;
+    @given{@sent} = map { defined $_ ? "$_" : q{} } @{$keys};
+    return { map { $given{$_} => $found->{$_} } keys %{$found} };
 }
 
-# One after the other, since one of them spoils the whole.
-sub _read_readable {
-    my ( $self, $method, $keys, @first ) = @_;
-    my %found;
-    for my $key ( @{$keys} ) {
-        my $one = eval { $self->{cache}->$method( @first, $key ) };
-        _failed($@) if !$one;
-        %found = ( %found, %{ $one || {} } );
-    }
-    return \%found;
+for my $method (qw(set add replace)) {
+    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    *{"${method}_multi"} = sub {
+        my ( $self,   @items )  = @_;
+        my ( $client, @stored ) = $self->_writing( map { $_->[1] } _checked( 2, @items ) );
+        my @sent;
+        for my $item (@items) {
+            my ( $key, undef, $ttl ) = @{$item};
+            my $stored = shift @stored;
+            push @sent, [ "$key", defined $stored ? [ $self->_key($key), $stored, $ttl ? _ttl($ttl) : 0 ] : undef ];
+        }
+        return $self->_write_many( $client, $method, wantarray, @sent );
+    };
 }
 
-for my $method (qw(set add replace append prepend)) {
+for my $method (qw(append prepend)) {
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{"${method}_multi"} = sub {
         my ( $self, @items ) = @_;
         my @sent;
         for my $item ( _checked( 2, @items ) ) {
-            my ( $key, $value, $ttl ) = @{$item};
-            my $stored = $self->{stored}->packed($value);
-            push @sent,
-                 !$stored             ? [ "$key", undef ]
-                : $method =~ /pend\z/ ? [ "$key", [ $self->_key($key), $stored->[0] ] ]
-                :                       [ "$key", [ $self->_key($key), $stored, _ttl($ttl) ] ];
+            my $stored = $self->{stored}->packed( $item->[1] );
+            push @sent, [ "$item->[0]", $stored && [ $self->_key( $item->[0] ), $stored->[0] ] ];
         }
-        return $self->_write_many( $method, wantarray, @sent );
+        return $self->_write_many( $self->{cache}, $method, wantarray, @sent );
     };
 }
 
 sub cas_multi {
-    my ( $self, @items ) = @_;
+    my ( $self,   @items )  = @_;
+    my ( $client, @stored ) = $self->_writing( map { $_->[2] } _checked( 3, @items ) );
     my @sent;
-    for my $item ( _checked( 3, @items ) ) {
-        my ( $key, $cas, $value, $ttl ) = @{$item};
-        my $stored = $self->{stored}->packed($value);
-        push @sent, [ "$key", $stored && [ $self->_key($key), $stored, $cas, _ttl($ttl) ] ];
+    for my $item (@items) {
+        my ( $key, $cas, undef, $ttl ) = @{$item};
+        my $stored = shift @stored;
+        push @sent, [ "$key", defined $stored ? [ $self->_key($key), $stored, $cas, _ttl($ttl) ] : undef ];
     }
-    return $self->_write_many( 'cas', wantarray, @sent );
+    return $self->_write_many( $client, 'cas', wantarray, @sent );
 }
 
 sub delete_multi {
     my ( $self, @items ) = @_;
     my @sent = map { [ $_, [ $self->_key($_) ] ] } map { ref $_ eq 'ARRAY' ? ( _checked( 1, $_ ) )[0][0] : $_ // q{} } @items;
-    return $self->_write_many( 'delete', wantarray, @sent );
+    return $self->_write_many( $self->{cache}, 'delete', wantarray, @sent );
 }
 
 sub touch_multi {
     my ( $self, @items ) = @_;
     my @sent = map { [ $_->[0], [ $self->_key( $_->[0] ), _ttl( $_->[1] ) ] ] } _checked( 1, @items );
-    return $self->_write_many( 'touch', wantarray, @sent );
+    return $self->_write_many( $self->{cache}, 'touch', wantarray, @sent );
 }
 
 for my $method (qw(incr decr)) {
@@ -409,7 +466,7 @@ for my $method (qw(incr decr)) {
             my ( $key, $number ) = ref $item eq 'ARRAY' ? @{ ( _checked( 1, $item ) )[0] } : ( $item // q{} );
             push @sent, [ "$key", [ $self->_key($key), _number($number) ] ];
         }
-        return $self->_write_many( $method, wantarray, @sent );
+        return $self->_write_many( $self->{cache}, $method, wantarray, @sent );
     };
 }
 
@@ -428,14 +485,14 @@ sub _checked {
 # Items are the key as given and the arguments, which are missing for what cannot be sent. Results are in order in list
 # context, without what failed at the end, and by key in scalar context.
 sub _write_many {
-    my ( $self, $method, $is_list, @items ) = @_;
+    my ( $self, $client, $method, $is_list, @items ) = @_;
     my @sent = map { $_->[1] || () } @items;
     if ( $self->{nowait} && !defined $is_list ) {
-        $self->_push( $method, @{$_} ) for @sent;
+        $self->_push( $client, $method, @{$_} ) for @sent;
         return;
     }
     $self->_settle if $self->{batch};
-    my @results = $self->_results( "${method}_multi", \@sent );
+    my @results = _results( $client, "${method}_multi", \@sent );
     if ( @sent < @items ) {
         my @received = @results;
         @results = map { $_->[1] ? shift @received : undef } @items;
@@ -453,13 +510,12 @@ sub _write_many {
 
 # The result of each of many commands; undef for what failed.
 sub _results {
-    my ( $self, $method, $sent ) = @_;
+    my ( $client, $method, $sent ) = @_;
     return if !@{$sent};
     local $@ = undef;
     my @results;
     my $counts = $method =~ /\A(?:in|de)cr/;
-    my $is_cas = $method =~ /\Acas/;
-    if ( eval { @results = $self->{cache}->$method( @{$sent} ); 1 } ) {
+    if ( eval { @results = $client->$method( @{$sent} ); 1 } ) {
         return map { _counted($_) } @results if $counts;
         return map { $_ // q{} } @results;
     }

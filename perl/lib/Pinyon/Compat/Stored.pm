@@ -24,30 +24,59 @@ sub new {
     my ( $class, %given ) = @_;
     my $serialize = $given{serialize} || [ \&Storable::nfreeze, \&Storable::thaw ];
     my $compress  = $given{compress}  || [ \&_gzipped,          \&_gunzipped ];
-    return bless {
-        freeze     => $serialize->[0],
-        thaw       => $serialize->[1],
-        compress   => $compress->[0],
-        decompress => $compress->[1],
-        threshold  => $given{threshold} // 0,
-        ratio      => $given{ratio}     // 1,
-        is_enabled => 1,
-        has_text   => $given{has_text}  ? 1 : 0,
-        takes_any  => $given{takes_any} ? 1 : 0,
-        max_size   => $given{max_size},
+    my $self      = bless {
+        freeze      => $serialize->[0],
+        thaw        => $serialize->[1],
+        compress    => $compress->[0],
+        decompress  => $compress->[1],
+        threshold   => $given{threshold} // 0,
+        ratio       => $given{ratio}     // 1,
+        is_enabled  => 1,
+        has_text    => $given{has_text}  ? 1 : 0,
+        takes_any   => $given{takes_any} ? 1 : 0,
+        max_size    => $given{max_size},
+        plain_below => 0,
     }, $class;
+    return $self;
 }
 
 sub enable_compress {
     my ( $self, $is_enabled ) = @_;
     $self->{is_enabled} = $is_enabled ? 1 : 0;
+    $self->leave_plain if $self->{plain_below};
     return;
 }
 
 sub set_threshold {
     my ( $self, $threshold ) = @_;
     $self->{threshold} = $threshold // 0;
+    $self->leave_plain if $self->{plain_below};
     return;
+}
+
+# Lets bytes below this size, `plain_below`, be stored as they are: they need neither compression nor a refusal.
+sub leave_plain {
+    my ($self) = @_;
+    my $below = $self->{max_size} + 1;
+    $below = $self->{threshold} if $self->{is_enabled} && $self->{threshold} > 0 && $self->{threshold} < $below;
+    $self->{plain_below} = $below;
+    return;
+}
+
+sub max_size { return $_[0]{max_size} }
+
+# Whether values need nothing that Pinyon's own way to store them, with Storable and the dialect of Perl's clients, has not.
+sub are_plain {
+    my ( $self, @values ) = @_;
+    my $limit = $self->{max_size};
+    if ( $self->{threshold} > 0 && $self->{is_enabled} ) {
+        return 0 if grep { ref || !defined || length >= $self->{threshold} } @values;
+    }
+    for my $value (@values) {
+        next     if ref $value;
+        return 0 if !defined $value || length $value > $limit || ( utf8::is_utf8($value) && !$self->{has_text} );
+    }
+    return 1;
 }
 
 # A value as bytes and flags, in an array, which `dump` takes. Nothing if it is larger than the client's limit.
