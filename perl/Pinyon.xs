@@ -31,7 +31,9 @@
 #include "making.h"
 #include "servers.h"
 #include "locks.h"
+#include "operations.h"
 #include "loop.h"
+#include "beginning.h"
 #include "coro.h"
 
 /* What a client in Perl needs of its own object: one that stays when a handler of signals changes the caller's variable. */
