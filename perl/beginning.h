@@ -1,0 +1,347 @@
+/* Beginning operations: calls, questions and wishes. Their replies are handed out by the loop. */
+
+static void operation_unless_begun(pTHX_ void *pointer)
+{
+    operation *begun = (operation *)pointer;
+    if (!begun->loop)
+        operation_release(aTHX_ begun);
+}
+
+/* An operation that is let go at LEAVE unless it is begun: preparing it may die. */
+static operation *operation_prepared(pTHX_ SV *self, SV *callback)
+{
+    operation *begun = operation_new(aTHX_ self);
+    begun->holders   = 1;
+    SAVEDESTRUCTOR_X(operation_unless_begun, begun);
+    if (callback && SvOK(callback)) {
+        if (!SvROK(callback) || (SvTYPE(SvRV(callback)) != SVt_PVCV && !SvAMAGIC(callback)))
+            throw_usage(aTHX_ newSVpvs("cb is a reference to a sub that is called with value and error"));
+        begun->callback = newSVsv(callback);
+        remember_place(aTHX_ begun);
+    }
+    return begun;
+}
+
+static void operation_is_begun(loop_handle *loop, operation *begun)
+{
+    begun->loop = loop;
+    operation_link(&loop->begun, begun);
+}
+
+static void begin_request(pTHX_ operation *begun, pinyon_request *request)
+{
+    loop_handle  *loop  = loop_ready(aTHX_ begun->cache->loop);
+    pinyon_error *error = NULL;
+    request->context    = begun;
+    if (pinyon_begin_using(loop->loop, begun->cache->client, request, &begun->ticket, &error) < 0)
+        throw_error(aTHX_ error);
+    operation_is_begun(loop, begun);
+}
+
+#define LOOP_ROOM 1024
+
+static operation *call_prepared(pTHX_ cache_handle *cache, SV *self, pinyon_request *request, char *room, SV *callback)
+{
+    operation *begun   = operation_prepared(aTHX_ self, callback);
+    begun->cache       = cache;
+    begun->one.request = request;
+    begun->one.room    = room;
+    begun->one.left    = LOOP_ROOM;
+    begun->read        = read_call;
+    return begun;
+}
+
+/* Begins a call of one of the methods. */
+static operation *begin_call(pTHX_ SV *self, unsigned number, SV **given, SSize_t count, SV *callback)
+{
+    cache_handle  *cache = cache_of(aTHX_ self);
+    pinyon_request request;
+    char           room[LOOP_ROOM];
+    operation     *begun;
+
+    ENTER;
+    SAVETMPS;
+    begun = call_prepared(aTHX_ cache, self, &request, room, callback);
+    prepare(aTHX_ cache, self, &begun->one, number, given, count);
+    switch (begun->one.method->gives) {
+    case GIVES_TRUTH:
+    case GIVES_CHANGED:
+    case GIVES_NUMBER:
+    case GIVES_METADATA: begun->is_plain = true; break;
+    default: break;
+    }
+    begin_request(aTHX_ begun, &request);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
+static operation *begin_give_back(pTHX_ SV *self, SV *key, SV *token, bool stays, SV *callback)
+{
+    cache_handle  *cache = cache_of(aTHX_ self);
+    pinyon_request request;
+    char           room[LOOP_ROOM];
+    operation     *begun;
+
+    ENTER;
+    SAVETMPS;
+    begun           = call_prepared(aTHX_ cache, self, &request, room, callback);
+    begun->is_plain = true;
+    prepare(aTHX_ cache, self, &begun->one, METHOD_DELETE, &key, 1);
+    request.verb = PINYON_GIVE_BACK;
+    request.cas  = (uint64_t)SvUV(token);
+    request.with = stays ? PINYON_KEEP : 0;
+    begin_request(aTHX_ begun, &request);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
+static operation *begin_question(pTHX_ SV *self, int number, SV *value, SV *delay, SV *callback)
+{
+    pinyon_request request;
+    operation     *begun;
+
+    ENTER;
+    SAVETMPS;
+    begun        = operation_prepared(aTHX_ self, callback);
+    begun->cache = cache_of(aTHX_ self);
+    begun->read  = read_servers;
+    server_question(aTHX_ & request, number, value, delay);
+    begun->verb     = request.verb;
+    begun->is_plain = true;
+    begin_request(aTHX_ begun, &request);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
+/* Asks what a caller of get_or_set wants to know. The reply goes to that caller. */
+static operation *begin_step(pTHX_ SV *self, SV *making, pinyon_request *request, SV *callback)
+{
+    operation *begun;
+    ENTER;
+    begun               = operation_prepared(aTHX_ self, callback);
+    begun->cache        = cache_of(aTHX_ self);
+    begun->object       = newSVsv(making);
+    begun->has_no_place = true;
+    begun->is_plain     = true;
+    begun->read         = read_nothing;
+    begin_request(aTHX_ begun, request);
+    LEAVE;
+    return begun;
+}
+
+/* ---- Wishes ------------------------------------------------------------------------------------------------------- */
+
+static SV *read_lock(pTHX_ operation *begun)
+{
+    return acquired(aTHX_ begun->object, &begun->reply, begun->at_once) ? &PL_sv_yes : &PL_sv_no;
+}
+
+static SV *read_inspected(pTHX_ operation *begun) { return inspected(aTHX_ & begun->reply); }
+static SV *read_executed(pTHX_ operation *begun) { return executed(aTHX_ & begun->reply); }
+
+static SV *read_plain(pTHX_ operation *begun)
+{
+    return newSViv(plain_result(begun->wish, &begun->reply));
+}
+
+/* Begins a wish. `prepared` is its operation, between ENTER and LEAVE. */
+static void begin_wished(pTHX_ operation *prepared, pinyon_wish *wish)
+{
+    locks_handle *locks = locks_of(aTHX_ sv_2mortal(newRV_inc(prepared->self)));
+    loop_handle  *loop  = loop_ready(aTHX_ locks->loop);
+    pinyon_error *error = NULL;
+    wish->context       = prepared;
+    prepared->wish      = wish->kind;
+    if (pinyon_lock_begin(loop->loop, wish, &prepared->ticket, &error) < 0)
+        throw_error(aTHX_ error);
+    operation_is_begun(loop, prepared);
+}
+
+static operation *begin_lock(pTHX_ SV *self, SV *object, SV *names, HV *options, bool at_once, SV *callback)
+{
+    operation  *begun;
+    pinyon_wish wish;
+    ENTER;
+    SAVETMPS;
+    begun          = operation_prepared(aTHX_ self, callback);
+    begun->object  = newSVsv(object);
+    begun->read    = read_lock;
+    begun->at_once = at_once;
+    lock_wish(aTHX_ & wish, names, options, at_once);
+    begun->is_plain = at_once || !(wish.with & PINYON_AT_ONCE);
+    begin_wished(aTHX_ begun, &wish);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
+static operation *begin_about(pTHX_ SV *self, pinyon_wish_kind kind, SV *names, SV *callback)
+{
+    operation  *begun;
+    pinyon_wish wish;
+    ENTER;
+    SAVETMPS;
+    begun           = operation_prepared(aTHX_ self, callback);
+    begun->read     = kind == PINYON_INSPECT ? read_inspected : read_executed;
+    begun->is_plain = kind == PINYON_INSPECT;
+    begin_wish(&wish, kind);
+    wish_names(aTHX_ & wish, names);
+    begin_wished(aTHX_ begun, &wish);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
+static operation *begin_force_release(pTHX_ SV *self, SV *names, SV *token, SV *callback)
+{
+    operation  *begun;
+    pinyon_wish wish;
+    ENTER;
+    SAVETMPS;
+    begun           = operation_prepared(aTHX_ self, callback);
+    begun->read     = read_plain;
+    begun->is_plain = true;
+    forced_wish(aTHX_ & wish, names, token);
+    begin_wished(aTHX_ begun, &wish);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
+static operation *begin_holders(pTHX_ SV *self, SV *lock, int kind, SV *number, SV *callback)
+{
+    operation  *begun;
+    pinyon_wish wish;
+    ENTER;
+    SAVETMPS;
+    begun           = operation_prepared(aTHX_ self, callback);
+    begun->read     = read_plain;
+    begun->is_plain = true;
+    holders_wish(aTHX_ & wish, lock, kind, number);
+    begin_wished(aTHX_ begun, &wish);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
+/* The lock of an object that goes now: the operation has it until it is released. */
+static operation *begin_last_release(pTHX_ SV *self, SV *lock, SV *callback)
+{
+    operation *begun = begin_holders(aTHX_ self, lock, PINYON_RELEASE, &PL_sv_undef, callback);
+    MAGIC     *magic = mg_findext(SvRV(lock), PERL_MAGIC_ext, &lock_table);
+    begun->lock      = (pinyon_lock *)magic->mg_ptr;
+    magic->mg_ptr    = NULL;
+    return begun;
+}
+
+/* Begins what nobody waits for. */
+static operation *begin_unawaited(pTHX_ SV *self, pinyon_request *request)
+{
+    operation *begun;
+    ENTER;
+    begun           = operation_prepared(aTHX_ self, NULL);
+    begun->cache    = cache_of(aTHX_ self);
+    begun->is_plain = true;
+    begun->read     = read_nothing;
+    begin_request(aTHX_ begun, request);
+    LEAVE;
+    return begun;
+}
+
+/* ---- Perl's hold on an operation ---------------------------------------------------------------------------------- */
+
+/* An operation that is waited for is abandoned with its object; one with a callback goes on. */
+static int operation_free(pTHX_ SV *sv, MAGIC *magic)
+{
+    operation *begun = (operation *)magic->mg_ptr;
+    PERL_UNUSED_VAR(sv);
+    magic->mg_ptr = NULL;
+    if (!begun)
+        return 0;
+    if (!begun->callback && !PL_dirty)
+        operation_abandon(aTHX_ begun);
+    operation_release(aTHX_ begun);
+    return 0;
+}
+
+static const MGVTBL operation_table = {NULL, NULL, NULL, NULL, operation_free, NULL, not_cloned, NULL};
+
+static SV *operation_object(pTHX_ operation *begun)
+{
+    SV *object = newRV_noinc((SV *)newHV());
+    begun->holders++;
+    attach(aTHX_ object, &operation_table, begun);
+    return sv_bless(object, gv_stashpvs("Pinyon::Operation", GV_ADD));
+}
+
+/* What was begun just now, as an object, after the loop was told what to do for it. */
+static SV *begun_object(pTHX_ operation *begun)
+{
+    SV *object = operation_object(aTHX_ begun);
+    carry_out_begun(aTHX_ begun->loop);
+    return object;
+}
+
+static operation *operation_of(pTHX_ SV *object)
+{
+    return (operation *)handle_of(aTHX_ object, &operation_table, "an operation that is under way");
+}
+
+/* ---- From Perl ---------------------------------------------------------------------------------------------------- */
+
+static void loop_attach(pTHX_ SV *self, SV *client, SV *watch, SV *forget, SV *turn, SV *alarm, bool has_coroutines)
+{
+    cache_handle *cache = (cache_handle *)attached(client, &cache_table);
+    locks_handle *locks = cache ? NULL : locks_of(aTHX_ client);
+    loop_handle  *loop;
+    Newxz(loop, 1, loop_handle);
+    loop->has_coroutines            = has_coroutines;
+    loop->forks                     = forks_so_far;
+    loop->closures[PINYON_WATCH]    = newSVsv(watch);
+    loop->closures[PINYON_FORGET]   = newSVsv(forget);
+    loop->closures[PINYON_END_TURN] = newSVsv(turn);
+    loop->closures[PINYON_ALARM]    = newSVsv(alarm);
+    loop->owner                     = newSVsv(client);
+    sv_rvweaken(loop->owner);
+    if (cache) {
+        loop->client = pinyon_client_clone(cache->client);
+        cache->loop  = loop;
+    } else {
+        loop->locks = pinyon_locks_clone(locks->locks);
+        locks->loop = loop;
+    }
+    attach(aTHX_ self, &loop_table, loop);
+}
+
+/* Whether the last arguments are cb => sub. */
+static bool ends_with_callback(pTHX_ SV **given, SSize_t count)
+{
+    SV *name;
+    PERL_UNUSED_CONTEXT;
+    if (count < 2 || count > MOST_ARGUMENTS || !SvROK(given[count - 1]))
+        return false;
+    name = given[count - 2];
+    return SvPOK(name) && SvCUR(name) == 2 && memEQ(SvPVX(name), "cb", 2) && SvTYPE(SvRV(given[count - 1])) == SVt_PVCV;
+}
+
+/* The same call without a callback: what it returns is the model's, such as a promise. Leaves it on Perl's stack. */
+static void promise_call(pTHX_ I32 ax, I32 items, unsigned number)
+{
+    dSP;
+    I32 index, count;
+    SP = PL_stack_base + ax + items - 1;
+    PUSHMARK(SP);
+    EXTEND(SP, items + 1);
+    PUSHs(PL_stack_base[ax]);
+    mPUSHu(number);
+    for (index = 1; index < items; index++)
+        PUSHs(PL_stack_base[ax + index]);
+    PUTBACK;
+    count = call_method("_promise_call", G_SCALAR);
+    SPAGAIN;
+    PL_stack_base[ax] = count ? POPs : &PL_sv_undef;
+    PL_stack_sp       = PL_stack_base + ax;
+}
