@@ -182,7 +182,7 @@ subtest 'code that names the originals' => sub {
     for my $name ( 'Cache::Memcached', 'Cache::Memcached::Fast' ) {
         my $program = <<"PROGRAM";
 use $name;
-my \$memd = $name->new({ servers => ['$server->{address}'] });
+my \$memd = $name->new({ servers => ['$server->{address}'], connect_timeout => 60, select_timeout => 60 });
 \$memd->set(a => 5);
 print \$memd->get('a'), ' ', ref \$memd, ' ', \$memd->isa('Pinyon::Compat::Client') ? 'ours' : 'original';
 PROGRAM
