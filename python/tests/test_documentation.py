@@ -193,17 +193,28 @@ def check_extras(words: list[str]) -> None:
         assert (REPOSITORY / folder.replace("./pinyon/", "") / "pyproject.toml").exists()
 
 
+def check_root(words: list[str]) -> None:
+    """Root installs packages, and what a checkout built."""
+    checks = {"apt-get": check_packages, "make": check_target, "ldconfig": has_nothing_of_ours}
+    checks[words[1]](words[1:])
+
+
 def check_packages(words: list[str]) -> None:
     """The tests install the same; git they came with."""
     installed = "git\n" + (REPOSITORY / "tools" / "debian-packages.txt").read_text()
-    assert words[:3] == ["sudo", "apt-get", "install"]
-    assert [word for word in words[3:] if not re.search(rf"^{word}\b", installed, re.MULTILINE)] == []
+    assert words[:2] == ["apt-get", "install"]
+    assert [word for word in words[2:] if not re.search(rf"^{word}\b", installed, re.MULTILINE)] == []
 
 
 def check_gem(words: list[str]) -> None:
     """`make test-dist` installs a gem of this version."""
     assert words[:3] == ["gem", "install", "--local"]
     assert words[3].startswith(f"dist/pinyon-{pinyon.__version__}-")
+
+
+def check_cpanm(words: list[str]) -> None:
+    """`make test-dist` installs the same file."""
+    assert words[1:] == [f"dist/Pinyon-{pinyon.__version__}.tar.gz"]
 
 
 def check_target(words: list[str]) -> None:
@@ -227,13 +238,16 @@ def has_nothing_of_ours(words: list[str]) -> None:
 
 
 def is_run_elsewhere(words: list[str]) -> None:
-    """By test_locks_documentation.py (redis-cli), the test of compression (zstd), `make test-dist` (git, python3)."""
+    """By test_locks_documentation.py (redis-cli), the test of compression (zstd), `make test-dist` (git, python3), and
+    the tests of other languages (cc, perl, ruby)."""
 
 
 #: How each command that a page names is checked, beside the shell's own opinion.
 CHECKS = {
     "cargo": has_nothing_of_ours,
+    "cc": is_run_elsewhere,
     "cp": has_nothing_of_ours,
+    "cpanm": check_cpanm,
     "gem": check_gem,
     "git": has_nothing_of_ours,
     "make": check_target,
@@ -246,7 +260,7 @@ CHECKS = {
     "redis-server": check_options,
     "ruby": is_run_elsewhere,
     "perl": is_run_elsewhere,
-    "sudo": check_packages,
+    "sudo": check_root,
     "zstd": is_run_elsewhere,
 }
 
