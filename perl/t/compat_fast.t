@@ -12,7 +12,7 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 use Pinyon;
 use Pinyon::Compat::Cache_Memcached_Fast;
 use Servers  qw(have_server GENEROUS);
-use Compared qw(play_both same_result stored_in new_server);
+use Compared qw(each_on_its_own_server play_both same_result stored_in new_server);
 
 plan skip_all => 'memcached is not installed'              if !have_server('memcached');
 plan skip_all => 'Cache::Memcached::Fast is not installed' if !eval { require Cache::Memcached::Fast; 1 };
@@ -20,14 +20,9 @@ plan skip_all => 'Cache::Memcached::Fast is not installed' if !eval { require Ca
 my $class    = 'Pinyon::Compat::Cache_Memcached_Fast';
 my %generous = ( io_timeout => GENEROUS, connect_timeout => GENEROUS );
 
-# Both clients, each with a server of its own, so that both begin with the same.
 sub both {
     my (%settings) = @_;
-    my @servers = ( new_server(), new_server() );
-    my ( $original, $ours ) =
-        map { $_->[0]->new( { %generous, %settings, servers => [ $_->[1]{address} ] } ) }
-        ( [ 'Cache::Memcached::Fast', $servers[0] ], [ $class, $servers[1] ] );
-    return ( $original, $ours, @servers );
+    return each_on_its_own_server( 'Cache::Memcached::Fast', $class, %generous, %settings );
 }
 
 subtest 'methods for one key return the same' => sub {

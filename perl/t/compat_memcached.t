@@ -12,7 +12,7 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 use Pinyon;
 use Pinyon::Compat::Cache_Memcached;
 use Servers  qw(have_server GENEROUS);
-use Compared qw(play_both same_result stored_in new_server);
+use Compared qw(each_on_its_own_server play_both same_result stored_in new_server);
 
 plan skip_all => 'memcached is not installed'        if !have_server('memcached');
 plan skip_all => 'Cache::Memcached is not installed' if !eval { require Cache::Memcached; 1 };
@@ -22,11 +22,7 @@ my %generous = ( select_timeout => GENEROUS, connect_timeout => GENEROUS );
 
 sub both {
     my (%settings) = @_;
-    my @servers = ( new_server(), new_server() );
-    my ( $original, $ours ) =
-        map { $_->[0]->new( { %generous, %settings, servers => [ $_->[1]{address} ] } ) }
-        ( [ 'Cache::Memcached', $servers[0] ], [ $class, $servers[1] ] );
-    return ( $original, $ours, @servers );
+    return each_on_its_own_server( 'Cache::Memcached', $class, %generous, %settings );
 }
 
 subtest 'methods return the same' => sub {

@@ -17,10 +17,12 @@ use pinyon::locks::{flags, WishKind};
 use pinyon::replies::{marks, pinyon_reply_clear, Status};
 use pinyon::structs::{empty, Answer, Bytes, Reply};
 use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::locks::{RedisValue, StatusQuestion};
+use pinyon_core::locks::StatusQuestion;
 use pinyon_core::settings::UsualLock;
 use pinyon_core::Sent;
 use serde_json::{json, Value};
+
+use crate::reading::{plain, texts};
 
 /// A time as wishes have it: 0 is the usual choice there.
 fn given(time: f64) -> f64 {
@@ -301,22 +303,4 @@ pub fn execute(parts: &[String]) -> Asked {
 /// What a scenario may say of an outcome.
 pub fn outcome(over: Over) -> Outcome {
     over.map_err(Raised::from)
-}
-
-/// Each character of a text is a byte.
-fn plain(value: &RedisValue) -> Value {
-    match value {
-        RedisValue::Null => Value::Null,
-        RedisValue::Integer(number) => json!(number),
-        RedisValue::Status(bytes) | RedisValue::Bytes(bytes) => {
-            bytes.iter().map(|byte| char::from(*byte)).collect::<String>().into()
-        }
-        RedisValue::Array(items) => items.iter().map(plain).collect(),
-        other => json!(format!("{other:?}")),
-    }
-}
-
-pub fn texts(given: &Value) -> Vec<String> {
-    let text = |each: &Value| each.as_str().map_or_else(|| each.to_string(), str::to_owned);
-    given.as_array().expect("a list").iter().map(text).collect()
 }

@@ -6,12 +6,12 @@ use pinyon_core::locks::{owners, StatusQuestion};
 use pinyon_core::settings::UsualLock;
 use serde_json::{json, Value};
 
-use crate::call::{about, acquire, execute, texts, with, Failure, Lock, Over};
+use crate::call::{about, acquire, execute, with, Failure, Lock, Over};
 use crate::drivers::{Driver, Looping, Threads};
 use crate::playing::{ensure, play_all, Client, Outcome, Raised};
 use crate::ports::free_port;
+use crate::reading::{settings, texts};
 use crate::server::Redis;
-use crate::settings;
 
 #[test]
 fn every_faulty_server_in_threads() {

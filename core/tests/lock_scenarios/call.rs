@@ -5,13 +5,14 @@ use std::time::Duration;
 use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::invalid::InvalidArgument;
 use pinyon_core::locks::{
-    names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, RedisCommand, RedisValue,
-    Renewal, StatusAnswer, StatusQuestion,
+    names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, RedisCommand, Renewal,
+    StatusAnswer, StatusQuestion,
 };
 use pinyon_core::settings::{lock_ttl, seconds, waiting_time, UsualLock};
 use serde_json::{json, Value};
 
 use crate::drivers::{Held, Operation};
+use crate::reading::{plain, texts};
 
 #[derive(Debug)]
 pub struct Raised {
@@ -116,25 +117,7 @@ pub fn outcome(outcome: LockOutcome) -> Outcome {
         LockOutcome::Status(StatusAnswer::Waiting(waiting)) => json!(waiting),
         LockOutcome::Status(StatusAnswer::Each(names)) => json!(names[0].holder.as_ref().and_then(|one| one.token)),
         LockOutcome::Status(StatusAnswer::FirstOwner(_)) => unreachable!("nobody asks this"),
-        LockOutcome::Value(value) => plain(value),
+        LockOutcome::Value(value) => plain(&value),
         LockOutcome::Failed(failure) => return Err((*failure).into()),
     })
-}
-
-/// Each character of a text is a byte.
-fn plain(value: RedisValue) -> Value {
-    match value {
-        RedisValue::Null => Value::Null,
-        RedisValue::Integer(number) => json!(number),
-        RedisValue::Status(bytes) | RedisValue::Bytes(bytes) => {
-            bytes.iter().map(|byte| char::from(*byte)).collect::<String>().into()
-        }
-        RedisValue::Array(items) => items.into_iter().map(plain).collect(),
-        other => json!(format!("{other:?}")),
-    }
-}
-
-pub fn texts(given: &Value) -> Vec<String> {
-    let text = |each: &Value| each.as_str().map_or_else(|| each.to_string(), str::to_owned);
-    given.as_array().expect("a list").iter().map(text).collect()
 }

@@ -7,12 +7,12 @@ use pinyon_core::settings::UsualLock;
 use pinyon_core::Sent;
 use serde_json::{json, Value};
 
-use crate::call::{self, about, acquire, execute, texts, with, Lock};
+use crate::call::{self, about, acquire, execute, with, Lock};
 use crate::drivers::{Driver, Loop, Operation, Threads};
 use crate::playing::{ensure, play_all, Client, Outcome, Raised};
 use crate::ports::free_port;
+use crate::reading::{settings, texts};
 use crate::server::Redis;
-use crate::settings;
 
 #[test]
 fn every_faulty_server_in_threads() {

@@ -1,6 +1,7 @@
-//! Runs one scenario.
+//! Runs scenarios.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use pinyon_core::error::kinds::ErrorKind;
@@ -11,14 +12,40 @@ use serde_json::{json, Value};
 
 use crate::call::{self, Lock, Outcome, Raised};
 use crate::drivers::{Driver, Operation};
+use crate::reading::{settings, texts};
 use crate::server::Redis;
-use crate::settings;
 
 /// The time limit of every step, for slow machines too.
 const PATIENCE: Duration = Duration::from_secs(100);
 
+/// How many run at the same time. They mostly wait.
+const AT_ONCE: usize = 16;
+
+/// Runs all scenarios, on one server.
+pub fn play_all<D: Driver>() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/locks.json");
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).expect("it is JSON");
+    let (server, scenarios) = (Redis::start(""), file["scenarios"].as_array().expect("a list of scenarios"));
+    assert!(scenarios.len() > 20, "they were read");
+    let left = Mutex::new(scenarios.iter().enumerate());
+    let failed = Mutex::new(Vec::new());
+    std::thread::scope(|threads| {
+        for _ in 0..AT_ONCE {
+            threads.spawn(|| loop {
+                let Some((number, scenario)) = left.lock().unwrap().next() else { return };
+                let namespace = format!("scenario{number}");
+                if let Err(why) = play::<D>(&server, &namespace, &file["client"], scenario) {
+                    failed.lock().unwrap().push(format!("{}: {why}", scenario["name"]));
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), scenarios.len(), failed.join("\n"));
+}
+
 /// Runs a scenario. An error says what went wrong.
-pub fn play<D: Driver>(server: &Redis, namespace: &str, usual: &Value, scenario: &Value) -> Result<(), String> {
+fn play<D: Driver>(server: &Redis, namespace: &str, usual: &Value, scenario: &Value) -> Result<(), String> {
     let own = json!({"namespace": namespace});
     let (setup, usual) = settings(&format!("unix://{}", server.address()), &[usual, &scenario["client"], &own]);
     let namespace = format!("{{{namespace}}}");
@@ -134,7 +161,7 @@ impl<D: Driver> Playing<D> {
                 Course::Asks(call::force_release(first, token)?)
             }
             "execute" => {
-                let parts = call::texts(&rest);
+                let parts = texts(&rest);
                 let parts: Vec<_> = parts.iter().map(|part| part.replace("{namespace}", &self.namespace)).collect();
                 Course::Asks(call::execute(&parts))
             }
@@ -203,7 +230,7 @@ impl<D: Driver> Playing<D> {
             let found = self.call(&keys)?.map_err(|raised| raised.message)?;
             // The counter stays. Tombstones, and the mark of waiters without scripts, expire.
             let stays = |key: &String| key.ends_with(":#f") || key.ends_with(":#p") || key.contains(":#x:");
-            let left: Vec<_> = call::texts(&found).into_iter().filter(|key| !stays(key)).collect();
+            let left: Vec<_> = texts(&found).into_iter().filter(|key| !stays(key)).collect();
             if left.is_empty() {
                 return Ok(());
             }

@@ -12,7 +12,7 @@ use Test::More;
 use Pinyon;
 use Servers qw(server GENEROUS);
 
-our @EXPORT_OK = qw(play_both same_result stored_in new_server);
+our @EXPORT_OK = qw(each_on_its_own_server play_both same_result stored_in new_server);
 
 # A serializer that shows bytes and flags as they are.
 package Compared::AsStored {
@@ -23,6 +23,16 @@ package Compared::AsStored {
 
 sub new_server {
     return server( qw(memcached -u), scalar getpwuid($>), qw(-s SOCKET -t 2) );
+}
+
+# Two clients, each with a server of its own, so that both begin with the same; and the servers.
+sub each_on_its_own_server {
+    my ( $original, $ours, %settings ) = @_;
+    my @servers = ( new_server(), new_server() );
+    my @clients =
+        map { $_->[0]->new( { %settings, servers => [ $_->[1]{address} ] } ) }
+        ( [ $original, $servers[0] ], [ $ours, $servers[1] ] );
+    return ( @clients, @servers );
 }
 
 # Bytes and flags of keys on a server.
