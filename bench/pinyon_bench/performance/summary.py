@@ -245,7 +245,7 @@ def _repeating(record: Record) -> str:
     return (
         "## How to repeat it\n\n"
         "```\n"
-        "make bench           # seven minutes; prints the tables and writes an HTML report\n"
+        "make bench           # eight minutes; prints the tables and writes an HTML report\n"
         "make bench-record    # hours; rewrites this page, its plots and the tables\n"
         "```\n\n"
         "Every client runs in a process of its own. Before a row is timed, it is verified: every reply is compared with "
