@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 pub(crate) use redis_url::RedisUrl;
+pub use redis_url::SentinelService;
 pub(crate) use servers::{gutter_servers, parse_servers, usual_servers};
 pub use servers::{ServerSpec, DEFAULT_PORT, DEFAULT_SERVER};
 

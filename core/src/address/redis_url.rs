@@ -6,20 +6,39 @@ use std::os::unix::ffi::OsStringExt;
 use super::{Endpoint, ServerListError};
 use crate::login::Password;
 
-const SHAPES: &str = "write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or \
-                      unix:///path[?db=database]";
+const SHAPES: &str = "write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, \
+                      unix:///path[?db=database], or redis+sentinel://host,host,host/service[/database]";
+const SCHEMES: &str = "redis://, rediss://, unix:// or redis+sentinel://";
 
 const DEFAULT_HOST: &str = "127.0.0.1";
 const DEFAULT_PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
 
 /// A server, with login and database. No message about a URL shows its password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisUrl {
+    /// The server, or the first Sentinel.
     pub endpoint: Endpoint,
+    /// Who knows the server, if the URL does not name it.
+    pub sentinels: Option<SentinelService>,
     pub username: Option<String>,
     pub password: Option<Password>,
     pub database: u32,
     pub tls: bool,
+}
+
+/// A service, and the Sentinels that know which server is its primary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentinelService {
+    pub name: String,
+    pub sentinels: Vec<Endpoint>,
+}
+
+impl std::fmt::Display for SentinelService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sentinels: Vec<_> = self.sentinels.iter().map(Endpoint::to_string).collect();
+        write!(f, "{}/{}", sentinels.join(","), self.name)
+    }
 }
 
 impl RedisUrl {
@@ -28,13 +47,13 @@ impl RedisUrl {
         let url = url.trim();
         if url.starts_with('/') {
             let endpoint = Endpoint::Unix(url.into());
-            return Ok(Self { endpoint, username: None, password: None, database: 0, tls: false });
+            return Ok(Self { endpoint, sentinels: None, username: None, password: None, database: 0, tls: false });
         }
         let (scheme, rest) = split_scheme(url);
-        if !matches!(scheme.as_str(), "redis" | "rediss" | "unix") {
+        if !matches!(scheme.as_str(), "redis" | "rediss" | "unix" | "redis+sentinel" | "rediss+sentinel") {
             return Err(refused(&match rest.starts_with("//") {
-                true => format!("begins with {scheme}://, not with redis://, rediss:// or unix://"),
-                false => "does not begin with redis://, rediss:// or unix://".to_owned(),
+                true => format!("begins with {scheme}://, not with {SCHEMES}"),
+                false => format!("does not begin with {SCHEMES}"),
             }));
         }
         let parts = Parts::split(rest);
@@ -52,15 +71,23 @@ impl RedisUrl {
                 return Err(refused("has no path"));
             }
             let endpoint = Endpoint::Unix(OsString::from_vec(percent_decoded(parts.path)).into());
-            return Ok(Self { endpoint, username, password, database: number(&in_query)?, tls: false });
+            let database = number(&in_query)?;
+            return Ok(Self { endpoint, sentinels: None, username, password, database, tls: false });
         }
-        let (host, port) = parts.host_and_port()?;
-        let host = if host.is_empty() { DEFAULT_HOST.to_owned() } else { host.to_lowercase() };
-        let database = match parts.path.trim_start_matches('/') {
-            "" => number(&in_query)?,
-            in_path => number(in_path)?,
+        let path = parts.path.trim_start_matches('/');
+        let (sentinels, path) = match scheme.ends_with("+sentinel") {
+            true => {
+                let (service, path) = path.split_once('/').unwrap_or((path, ""));
+                (Some(parts.service(service)?), path)
+            }
+            false => (None, path),
         };
-        Ok(Self { endpoint: Endpoint::Tcp { host, port }, username, password, database, tls: scheme == "rediss" })
+        let database = number(if path.is_empty() { &in_query } else { path })?;
+        let endpoint = match &sentinels {
+            Some(service) => service.sentinels[0].clone(),
+            None => tcp(parts.place, DEFAULT_PORT)?,
+        };
+        Ok(Self { endpoint, sentinels, username, password, database, tls: scheme.starts_with("rediss") })
     }
 }
 
@@ -86,26 +113,45 @@ impl<'u> Parts<'u> {
         Self { login, place, path, query, has_fragment: fragment.is_some() }
     }
 
-    fn host_and_port(&self) -> Result<(&'u str, u16), ServerListError> {
-        let (host, port) = match self.place.strip_prefix('[') {
-            Some(bracketed) => {
-                let (host, rest) = bracketed.split_once(']').ok_or_else(|| malformed("it cannot be read"))?;
-                let port = rest.strip_prefix(':').or(rest.is_empty().then_some(""));
-                (host, port.ok_or_else(|| malformed("it cannot be read"))?)
-            }
-            None if self.place.contains(['[', ']']) => return Err(malformed("it cannot be read")),
-            None => self.place.split_once(':').unwrap_or((self.place, "")),
-        };
-        match port {
-            "" => Ok((host, DEFAULT_PORT)),
-            _ if !is_digits(port) => Err(malformed("its port is not a number from 1 to 65535")),
-            _ => match port.parse() {
-                Ok(0) => Err(ServerListError("the server's URL has port 0; ports are 1 to 65535".into())),
-                Ok(port) => Ok((host, port)),
-                Err(_) => Err(malformed("its port is not a number from 1 to 65535")),
-            },
+    /// The Sentinels of a service, whose name is given as it is written.
+    fn service(&self, name: &str) -> Result<SentinelService, ServerListError> {
+        if name.is_empty() {
+            return Err(refused("names no service: Sentinels know primaries by the name of their service"));
         }
+        let mut sentinels = Vec::new();
+        for place in self.place.split(',') {
+            let sentinel = tcp(place, SENTINEL_PORT)?;
+            if sentinels.contains(&sentinel) {
+                return Err(refused(&format!("names the Sentinel {sentinel} twice")));
+            }
+            sentinels.push(sentinel);
+        }
+        Ok(SentinelService { name: text(name), sentinels })
     }
+}
+
+/// Reads a host and its port, which may be left out.
+fn tcp(place: &str, default_port: u16) -> Result<Endpoint, ServerListError> {
+    let (host, port) = match place.strip_prefix('[') {
+        Some(bracketed) => {
+            let (host, rest) = bracketed.split_once(']').ok_or_else(|| malformed("it cannot be read"))?;
+            let port = rest.strip_prefix(':').or(rest.is_empty().then_some(""));
+            (host, port.ok_or_else(|| malformed("it cannot be read"))?)
+        }
+        None if place.contains(['[', ']']) => return Err(malformed("it cannot be read")),
+        None => place.split_once(':').unwrap_or((place, "")),
+    };
+    let port = match port {
+        "" => default_port,
+        _ if !is_digits(port) => return Err(malformed("its port is not a number from 1 to 65535")),
+        _ => match port.parse() {
+            Ok(0) => return Err(ServerListError("the server's URL has port 0; ports are 1 to 65535".into())),
+            Ok(port) => port,
+            Err(_) => return Err(malformed("its port is not a number from 1 to 65535")),
+        },
+    };
+    let host = if host.is_empty() { DEFAULT_HOST.to_owned() } else { host.to_lowercase() };
+    Ok(Endpoint::Tcp { host, port })
 }
 
 /// The scheme in lower case, or an empty text without one; and the text after the colon.
@@ -183,8 +229,9 @@ mod tests {
     type Read = (String, Option<String>, Option<Password>, u32, bool);
 
     fn read(url: &str) -> Read {
-        let RedisUrl { endpoint, username, password, database, tls } = RedisUrl::parse(url).unwrap();
-        (endpoint.to_string(), username, password, database, tls)
+        let RedisUrl { endpoint, sentinels, username, password, database, tls } = RedisUrl::parse(url).unwrap();
+        let place = sentinels.map_or_else(|| endpoint.to_string(), |service| service.to_string());
+        (place, username, password, database, tls)
     }
 
     fn expected(place: &str, username: Option<&str>, password: Option<&str>, database: u32, tls: bool) -> Read {
@@ -212,6 +259,12 @@ mod tests {
             ("unix:///run/my%20redis@home.sock?db=2", expected("/run/my redis@home.sock", None, None, 2, false)),
             ("unix://user:secret@/run/redis", expected("/run/redis", Some("user"), Some("secret"), 0, false)),
             ("unix:/run/redis", expected("/run/redis", None, None, 0, false)),
+            ("redis+sentinel://a/main", expected("a:26379/main", None, None, 0, false)),
+            (
+                "rediss+sentinel://user:secret@A:1,[::1],b/my%20main/3",
+                expected("a:1,[::1]:26379,b:26379/my main", Some("user"), Some("secret"), 3, true),
+            ),
+            ("redis+sentinel://a,b/main?db=4", expected("a:26379,b:26379/main", None, None, 4, false)),
         ] {
             assert_eq!(read(url), is, "{url:?}");
         }
@@ -220,8 +273,15 @@ mod tests {
     #[test]
     fn malformed_urls_say_what_is_wrong_and_never_the_password() {
         for (url, why) in [
-            ("http://:secret@localhost", "begins with http://, not with redis://, rediss:// or unix://"),
-            ("localhost:6379", "does not begin with redis://, rediss:// or unix://"),
+            (
+                "http://:secret@localhost",
+                "begins with http://, not with redis://, rediss://, unix:// or redis+sentinel://",
+            ),
+            ("localhost:6379", "does not begin with redis://, rediss://, unix:// or redis+sentinel://"),
+            ("redis+sentinel://:secret@a,b", "names no service"),
+            ("redis+sentinel://:secret@a,b,a:26379/main", "names the Sentinel a:26379 twice"),
+            ("redis+sentinel://:secret@a,b:x/main", "its port is not a number"),
+            ("redis+sentinel://:secret@a/main/first", "has the database 'first'"),
             ("secret@localhost", "does not begin with redis://"),
             ("://secret@localhost", "does not begin with redis://"),
             ("redis://:secret@localhost:http", "is malformed: its port is not a number from 1 to 65535"),

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::checks::{choose, seconds, waiting_time};
 use super::table::settings;
 use super::{TlsChoice, UrlText};
-use crate::address::RedisUrl;
+use crate::address::{RedisUrl, SentinelService};
 use crate::invalid::InvalidArgument;
-use crate::locks::client::Setup;
+use crate::locks::client::{SentinelSetup, Setup};
 use crate::locks::keys::LockKeys;
 use crate::locks::machine::{Fairness, LockOptions};
 use crate::locks::{HandlerKind, LockRequest, Names, Renewal};
@@ -17,8 +17,8 @@ use crate::redis::SessionSettings;
 settings! {
     /// The settings of a client of locks. Times are in seconds.
     pub struct LockSettings {
-        /// The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS, or
-        /// `unix:///path[?db=database]`.
+        /// The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS,
+        /// `unix:///path[?db=database]`, or `redis+sentinel://host,host,host/service[/database]`.
         url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),
         /// A prefix for the names of locks. Only locks with the same namespace exclude each other.
         namespace: Vec<u8> = b"pinyon".into(),
@@ -49,6 +49,12 @@ settings! {
         connect_timeout: f64 = 1.0,
         /// `true` to speak TLS, like `rediss://`, or a `Tls` with more settings. Without it, the URL decides.
         tls: Option<TlsChoice> = None,
+        /// The user name for the Sentinels, if they have users.
+        sentinel_username: Option<String> = None,
+        /// The password for the Sentinels. The user and the password in the URL are for the servers.
+        sentinel_password: Option<Password> = None,
+        /// Whether to speak TLS with the Sentinels, as `tls`. Without it, `tls` decides for them, too.
+        sentinel_tls: Option<TlsChoice> = None,
     }
 }
 
@@ -100,8 +106,10 @@ impl LockSettings {
     pub fn build(&self) -> Result<LockParts, InvalidArgument> {
         let url = RedisUrl::parse(&self.url.0)?;
         let keys = LockKeys::new(&self.namespace).map_err(|error| InvalidArgument::usage(error.to_string()))?;
+        let server = url.sentinels.as_ref().map_or_else(|| url.endpoint.to_string(), SentinelService::to_string);
         let setup = Setup {
-            server: url.endpoint.to_string().into(),
+            server: server.into(),
+            sentinels: self.sentinels(&url)?,
             login: self.login(&url)?,
             keys,
             handler: self.handler()?,
@@ -125,11 +133,36 @@ impl LockSettings {
             let message = "rediss:// is Redis with TLS, but tls is false: write redis://, or leave out tls";
             return Err(InvalidArgument::usage(message));
         }
-        let choice = self.tls.clone().unwrap_or(if url.tls { TlsChoice::Usual } else { TlsChoice::Off });
-        let tls = choice.tls()?.map(|tls| tls.of_endpoint(&url.endpoint)).transpose()?;
+        let tls = self.tls_choice(url).tls()?.map(|tls| tls.of_endpoint(&url.endpoint)).transpose()?;
         let user = self.username.clone().or_else(|| url.username.clone());
         let password = self.password.clone().or_else(|| url.password.clone());
         Ok(SessionSettings { user, password, database: url.database, tls, ..SessionSettings::default() })
+    }
+
+    fn tls_choice(&self, url: &RedisUrl) -> TlsChoice {
+        self.tls.clone().unwrap_or(if url.tls { TlsChoice::Usual } else { TlsChoice::Off })
+    }
+
+    /// The Sentinels to ask for the primary, and how to log in there.
+    fn sentinels(&self, url: &RedisUrl) -> Result<Option<SentinelSetup>, InvalidArgument> {
+        let Some(service) = url.sentinels.clone() else {
+            let given = [
+                ("sentinel_username", self.sentinel_username.is_some()),
+                ("sentinel_password", self.sentinel_password.is_some()),
+                ("sentinel_tls", self.sentinel_tls.is_some()),
+            ];
+            return match given.iter().find(|(_, given)| *given) {
+                None => Ok(None),
+                Some((name, _)) => Err(InvalidArgument::usage(format!(
+                    "{name} is for Sentinels, but the URL names none: write redis+sentinel://host,host,host/service"
+                ))),
+            };
+        };
+        let choice = self.sentinel_tls.clone().unwrap_or_else(|| self.tls_choice(url));
+        let tls = choice.tls()?.map(|tls| tls.of_endpoint(&url.endpoint)).transpose()?;
+        let (user, password) = (self.sentinel_username.clone(), self.sentinel_password.clone());
+        let login = SessionSettings { user, password, tls, ..SessionSettings::default() };
+        Ok(Some(SentinelSetup { service, login }))
     }
 
     fn handler(&self) -> Result<HandlerKind, InvalidArgument> {

@@ -44,6 +44,7 @@ impl Program {
     pub fn on(server: &Redis) -> Self {
         let Address::Unix(path) = server.address() else { unreachable!("it listens on a socket") };
         let settings = Setup {
+            sentinels: None,
             endpoint: Endpoint::Unix(path),
             server: "redis".into(),
             login: redis::SessionSettings::default(),

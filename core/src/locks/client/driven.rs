@@ -5,12 +5,15 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::lane::Lane;
 use super::link::COMMANDS;
+use super::sentinels::FIRST_LANE;
 use super::{Client, Platform, Report};
 use crate::address::Address;
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind};
 use crate::locks::machine::Moment;
+use crate::network::System;
 
 impl<W, P: Platform> Driven for Client<W, P> {
     type Finished = Report<W>;
@@ -36,14 +39,20 @@ impl<W, P: Platform> Driven for Client<W, P> {
     }
 
     fn ready(&mut self, lane: usize, now: Instant) {
-        if let Some(lane) = self.link.lanes.get_mut(lane) {
-            lane.session.poll(now);
-            self.advance(now);
+        match self.link.lanes.get_mut(lane) {
+            Some(lane) => {
+                lane.session.poll(now);
+                self.advance(now);
+            }
+            None => self.sentinel_ready(lane, now),
         }
     }
 
     fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
-        self.resolved(lane, resolved, now);
+        match lane < FIRST_LANE {
+            true => self.resolved(lane, resolved, now),
+            false => self.found_sentinel(lane, resolved, now),
+        }
     }
 
     fn expire(&mut self, now: Instant) {
@@ -55,12 +64,13 @@ impl<W, P: Platform> Driven for Client<W, P> {
                 lane.session.poll(now);
             }
         }
+        self.expire_sentinels(now);
         self.connect_if_wanted(now);
         self.advance(now);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let link = self.link.deadline();
+        let link = self.connections_due();
         let Some(due) = self.machine.due() else { return link };
         let (now, at) = (self.platform.now(), self.platform.boot_time());
         let due = if due > at { now + (due - at) } else { now.checked_sub(at - due).unwrap_or(now) };
@@ -68,11 +78,15 @@ impl<W, P: Platform> Driven for Client<W, P> {
     }
 
     fn forgotten(&mut self, lane: usize, now: Instant) {
-        self.forgotten_lane(lane, now);
+        match lane < FIRST_LANE {
+            true => self.forgotten_lane(lane, now),
+            false => self.sentinel_forgotten(lane, now),
+        }
     }
 
     fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
-        self.link.watched()
+        let sentinels = self.sentinels.iter().flat_map(|sentinels| sentinels.watched());
+        self.link.watched().chain(sentinels)
     }
 
     fn is_idle(&self) -> bool {
@@ -81,12 +95,8 @@ impl<W, P: Platform> Driven for Client<W, P> {
 
     fn discard(&mut self) -> Vec<Report<W>> {
         self.closed = true;
-        for lane in &mut self.link.lanes {
-            lane.session.close();
-            while lane.session.next().is_some() {}
-            lane.session.take_failure();
-            lane.session.release();
-        }
+        self.link.lanes.iter_mut().for_each(Lane::discard);
+        self.sentinels.iter_mut().for_each(|sentinels| sentinels.discard());
         Vec::new()
     }
 
@@ -94,9 +104,19 @@ impl<W, P: Platform> Driven for Client<W, P> {
         self.closed = true;
         let error = self.is_closed_error();
         self.machine.close(&error, self.platform.boot_time());
+        self.sentinels.iter_mut().for_each(|sentinels| sentinels.close(&error, &mut self.actions));
         self.link.lanes[COMMANDS].session.fail(error.clone());
         self.advance(now);
         self.fail_commands(&error);
+    }
+}
+
+impl<W, P: Platform> Client<W, P> {
+    /// When a connection is due, to the server or to a Sentinel.
+    fn connections_due(&self) -> Option<Instant> {
+        let link = self.link.deadline();
+        let Some(sentinels) = &self.sentinels else { return link };
+        link.into_iter().chain(sentinels.deadline(!self.machine.is_idle())).min()
     }
 }
 
@@ -116,7 +136,7 @@ impl<W> Client<W> {
 
     /// Whether [`Driven::deadline`] comes before `end`. Reads no clock.
     pub fn is_due_before(&self, end: InTime) -> bool {
-        let link = self.link.deadline().is_some_and(|due| due < end.instant);
+        let link = self.connections_due().is_some_and(|due| due < end.instant);
         link || self.machine.due().is_some_and(|due| due < end.moment)
     }
 
@@ -128,14 +148,20 @@ impl<W> Client<W> {
     /// The descriptors to wait for, and whether each waits to be writable. They are owned, since the client may close
     /// its own descriptors meanwhile.
     pub fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {
-        self.link.descriptors()
+        let of = |(index, lane): (usize, &Lane<System>)| {
+            let (descriptor, write) = lane.descriptor()?;
+            Some((index, descriptor, write))
+        };
+        let sentinels = self.sentinels.iter().flat_map(|sentinels| sentinels.lanes());
+        self.link.lanes.iter().enumerate().chain(sentinels).filter_map(of).collect()
     }
 
     /// The descriptor, if it is the only one and only bytes are awaited. A thread may then receive from it directly,
     /// for at most `timeout` at a time, and pass the bytes to [`Self::received`]. Only one thread may do so.
     pub fn only_descriptor(&self, timeout: Duration) -> Option<Arc<OwnedFd>> {
         let [commands, pushes] = &self.link.lanes;
-        let is_only = self.link.is_up() && pushes.session.is_closed() && !commands.session.wants_to_write();
+        let listens = self.sentinels.as_ref().is_some_and(|sentinels| sentinels.are_connected());
+        let is_only = self.link.is_up() && pushes.session.is_closed() && !commands.session.wants_to_write() && !listens;
         let socket = commands.session.stream().filter(|_| is_only)?;
         socket.let_wait(timeout).is_ok().then(|| socket.descriptor())
     }

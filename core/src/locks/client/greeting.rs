@@ -23,7 +23,13 @@ impl<W, P: Platform> Client<W, P> {
         match &*server.mode {
             "cluster" => self.ask_for_slot(now),
             "sentinel" => {
-                self.refuse_server("this is a Sentinel, which keeps no locks: name the primary that it watches")
+                let message = "this is a Sentinel, which keeps no locks: write redis+sentinel://host,host,host/service";
+                self.refuse_server(message);
+            }
+            _ if &*server.role == "replica" && self.sentinels.is_some() => {
+                self.refuse_server(
+                    "it is a replica, although its Sentinels name it as the primary: a failover is under way",
+                );
             }
             _ if &*server.role == "replica" => self.submit_first(&[b"ROLE"], About::Role, now),
             _ => self.subscribe_somewhere(now),
@@ -33,6 +39,9 @@ impl<W, P: Platform> Client<W, P> {
     /// Follows a replica to its primary. A server that has been promoted meanwhile is used itself.
     pub(super) fn told_role(&mut self, reply: &Value, now: Instant) {
         match (reply, self.link.is_up()) {
+            (Value::Array(role), _) if is(role.first(), b"slave") && self.sentinels.is_some() => {
+                self.moved(format!("{} has become a replica", self.endpoint));
+            }
             (Value::Array(role), _) if is(role.first(), b"slave") => match primary_of(role) {
                 Some(primary) => self.follow(primary),
                 None => self.refuse_server("it is a replica, and names no primary: name the primary"),

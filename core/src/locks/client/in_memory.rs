@@ -32,6 +32,7 @@ pub(in crate::locks) const GREETING: [(&str, &str); 3] = [
 pub(in crate::locks) fn settings(handler: HandlerKind) -> Setup {
     Setup {
         endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 6379 },
+        sentinels: None,
         server: "redis1".into(),
         login: redis::SessionSettings::default(),
         keys: LockKeys::new("n").unwrap(),

@@ -1,12 +1,12 @@
 //! The link to the server: makes connections when they are needed, sends calls, and takes answers and pushes.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::Arc;
+use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Command, Value};
 
+use super::lane::Lane;
 use super::{Client, MachineFailure, Outcome, Platform, Report};
 use crate::address::{Address, Endpoint};
 use crate::driven::Action;
@@ -14,7 +14,6 @@ use crate::error::{Error, Kind, Sent};
 use crate::locks::handler::{Handler, Redirection};
 use crate::locks::script::{Missing, ScriptError};
 use crate::locks::sequence::Sequence;
-use crate::network::System;
 use crate::redis::{RespEvent, RespRefused, RespSession, Ticket};
 
 /// The connection for commands, and the one for pushes if one connection cannot carry both (RESP2).
@@ -56,14 +55,6 @@ pub(super) struct Link<W, P: Platform> {
     read_only: Vec<(u64, ScriptError)>,
 }
 
-pub(super) struct Lane<P: Platform> {
-    pub(super) session: RespSession<P>,
-    /// What the host was last told to watch.
-    watched: Option<(RawFd, bool)>,
-    /// Whether the host was told to stop watching a broken connection, and has not confirmed it.
-    forgotten: bool,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Down,
@@ -95,7 +86,7 @@ pub(super) enum About<W> {
 impl<W, P: Platform> Link<W, P> {
     pub(super) fn new(handler: Handler, sessions: [RespSession<P>; 2]) -> Self {
         Self {
-            lanes: sessions.map(|session| Lane { session, watched: None, forgotten: false }),
+            lanes: sessions.map(Lane::new),
             handler,
             phase: Phase::Down,
             outbox: VecDeque::new(),
@@ -132,6 +123,16 @@ impl<W, P: Platform> Link<W, P> {
         self.phase == Phase::Up
     }
 
+    /// Whether a connection for commands is being made.
+    pub(super) fn is_connecting(&self) -> bool {
+        self.resolving || !self.lanes[COMMANDS].session.is_closed() || self.lanes[COMMANDS].is_forgotten()
+    }
+
+    /// Lets the next attempt to connect begin at once.
+    pub(super) fn end_pause(&mut self) {
+        self.retry_at = None;
+    }
+
     pub(super) fn deadline(&self) -> Option<Instant> {
         let waiting = self.outbox.iter().filter(|item| matches!(item.about, About::Command(_)));
         let [commands, messages] = &self.lanes;
@@ -143,7 +144,7 @@ impl<W, P: Platform> Link<W, P> {
     }
 
     pub(super) fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
-        self.lanes.iter().enumerate().filter_map(|(lane, of)| of.watched.map(|(fd, _)| (lane, fd)))
+        self.lanes.iter().enumerate().filter_map(|(lane, of)| Some((lane, of.watched()?)))
     }
 
     /// Submits commands in order, until the connection takes no more.
@@ -189,19 +190,9 @@ impl<W, P: Platform> Link<W, P> {
 }
 
 /// The pause before the next attempt to connect, after so many failures in a row.
-fn pause(failures: u32) -> Duration {
+pub(super) fn pause(failures: u32) -> Duration {
     let pause = FIRST_PAUSE * 2u32.saturating_pow(failures.saturating_sub(1).min(8));
     pause.min(LONGEST_PAUSE)
-}
-
-impl<W> Link<W, System> {
-    pub(super) fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {
-        let of = |(index, lane): (usize, &Lane<System>)| {
-            let descriptor = lane.session.stream()?.descriptor();
-            Some((index, descriptor, lane.session.wants_to_write()))
-        };
-        self.lanes.iter().enumerate().filter_map(of).collect()
-    }
 }
 
 impl<W, P: Platform> Client<W, P> {
@@ -209,13 +200,16 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn connect_if_wanted(&mut self, now: Instant) {
         let wanted = !self.machine.is_idle() || !self.link.outbox.is_empty();
         let link = &mut self.link;
-        let waits = link.resolving || link.lanes.iter().any(|lane| lane.forgotten);
+        let waits = link.resolving || link.lanes.iter().any(Lane::is_forgotten);
         link.retry_at = link.retry_at.filter(|at| *at > now);
         if self.closed || !wanted || waits || link.retry_at.is_some() || link.phase != Phase::Down {
             return;
         }
         link.phase = Phase::Rising;
-        self.connect_lane(COMMANDS, now);
+        match self.sentinels {
+            None => self.connect_lane(COMMANDS, now),
+            Some(_) => self.find_primary(now),
+        }
     }
 
     pub(super) fn connect_lane(&mut self, lane: usize, now: Instant) {
@@ -419,7 +413,7 @@ impl<W, P: Platform> Client<W, P> {
         self.moved(message);
     }
 
-    fn moved(&mut self, message: String) {
+    pub(super) fn moved(&mut self, message: String) {
         self.link.moved = true;
         self.link.redirections = self.link.redirections.saturating_add(1);
         self.link.lanes[COMMANDS].session.fail(Error::new(Kind::Closed, &self.settings.server, message));
@@ -455,15 +449,7 @@ impl<W, P: Platform> Client<W, P> {
         for lane in [COMMANDS, PUSHES] {
             self.link.lanes[lane].session.fail(error.clone());
             self.take_from(lane, now);
-            let broken = &mut self.link.lanes[lane];
-            broken.session.take_failure();
-            match broken.watched.take() {
-                None => broken.session.release(),
-                Some((fd, _)) => {
-                    broken.forgotten = true;
-                    self.actions.push_back(Action::Forget { lane, fd });
-                }
-            }
+            self.link.lanes[lane].put_away(lane, &mut self.actions);
         }
         self.link.flight.clear();
         self.link.read_only.clear();
@@ -474,7 +460,9 @@ impl<W, P: Platform> Client<W, P> {
         self.machine.disconnected(&error, moved, self.platform.boot_time());
         if !was_up && !moved {
             let error = self.naming_node(error);
-            self.endpoint = self.settings.endpoint.clone();
+            if self.sentinels.is_none() {
+                self.endpoint = self.settings.endpoint.clone();
+            }
             self.unreachable(&error, now);
         }
         if moved && self.link.redirections > 1 {
@@ -482,7 +470,7 @@ impl<W, P: Platform> Client<W, P> {
             self.link.retry_at = Some(now + pause(self.link.redirections - 1));
         }
         self.take_events();
-        if !self.link.lanes.iter().any(|lane| lane.forgotten) {
+        if !self.link.lanes.iter().any(Lane::is_forgotten) {
             self.connect_if_wanted(now);
         }
     }
@@ -493,6 +481,7 @@ impl<W, P: Platform> Client<W, P> {
             return error;
         }
         let which = match self.link.handler.mode() {
+            _ if self.sentinels.is_some() => "the primary that its Sentinels name",
             "cluster" => "the node of the cluster that has the locks",
             _ => "the primary of this replica",
         };
@@ -501,13 +490,14 @@ impl<W, P: Platform> Client<W, P> {
     }
 
     /// Handles a failed attempt to connect. A server that has answered before gets some time to return; one that never
-    /// did is reported at once.
+    /// did is reported at once. While Sentinels watch a primary, they are about to name another one.
     fn unreachable(&mut self, error: &Error, now: Instant) {
         let link = &mut self.link;
         link.failures += 1;
         link.retry_at = Some(now + pause(link.failures));
         let down_for = link.down_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        if link.has_been_up && down_for < self.settings.options.patience {
+        let is_watched = self.sentinels.as_ref().is_some_and(|sentinels| sentinels.agree());
+        if link.has_been_up && (is_watched || down_for < self.settings.options.patience) {
             return;
         }
         self.machine.unreachable(error, self.platform.boot_time());
@@ -543,18 +533,12 @@ impl<W, P: Platform> Client<W, P> {
     /// Updates what the host watches.
     fn watch(&mut self) {
         for (index, lane) in self.link.lanes.iter_mut().enumerate() {
-            let Some(stream) = lane.session.stream() else { continue };
-            let wanted = (stream.as_raw_fd(), lane.session.wants_to_write());
-            if lane.watched != Some(wanted) {
-                self.actions.extend(Action::watch_instead(index, lane.watched.replace(wanted), wanted));
-            }
+            lane.watch(index, &mut self.actions);
         }
     }
 
     pub(super) fn forgotten_lane(&mut self, lane: usize, now: Instant) {
-        let of = &mut self.link.lanes[lane];
-        of.forgotten = false;
-        of.session.release();
+        self.link.lanes[lane].release();
         self.connect_if_wanted(now);
     }
 

@@ -7,8 +7,10 @@ mod driven;
 mod greeting;
 #[cfg(test)]
 pub(super) mod in_memory;
+mod lane;
 mod link;
 mod platform;
+mod sentinels;
 #[cfg(test)]
 mod tests;
 
@@ -33,11 +35,15 @@ use crate::redis;
 pub use driven::InTime;
 use link::{About, Link};
 pub use platform::Platform;
+pub use sentinels::SentinelSetup;
+use sentinels::Sentinels;
 
 /// The parts of a client.
 #[derive(Clone, Debug)]
 pub struct Setup {
+    /// The server. With Sentinels, they say which it is.
     pub endpoint: Endpoint,
+    pub sentinels: Option<SentinelSetup>,
     /// The server's name for messages.
     pub server: Arc<str>,
     /// The user to log in as, and the database.
@@ -128,8 +134,10 @@ struct Waiters<W> {
 pub struct Client<W, P: Platform = System> {
     platform: P,
     settings: Setup,
-    /// The server with the keys. In a cluster, it may differ from the one in the settings.
+    /// The server with the keys. In a cluster and with Sentinels, it may differ from the one in the settings.
     endpoint: Endpoint,
+    /// Who names the server, if the settings do not.
+    sentinels: Option<Box<Sentinels<P>>>,
     machine: Machine,
     link: Link<W, P>,
     waiting: HashMap<(u64, Awaited), Waiters<W>>,
@@ -155,6 +163,7 @@ impl<W, P: Platform> Client<W, P> {
             machine: Machine::new(client.clone(), settings.options.clone()),
             link: Link::new(settings.handler(), [settings.session(&platform), settings.session(&platform)]),
             endpoint: settings.endpoint.clone(),
+            sentinels: settings.sentinels.as_ref().map(|setup| Box::new(Sentinels::new(setup, &platform))),
             platform,
             settings,
             waiting: HashMap::default(),

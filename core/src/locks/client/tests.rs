@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::in_memory::{name_of, settings, InMemory, GREETING, PATIENCE};
 use super::*;
+use crate::address::{Address, SentinelService};
 use crate::connection::peer::{Ending, Opening};
 use crate::driven::Driven;
 use crate::locks::keys;
@@ -12,11 +13,11 @@ use crate::locks::machine::Renewal;
 const TTL: Duration = Duration::from_secs(10);
 const GRANTED: &str = ":5000\r\n";
 
-struct Host {
+pub(super) struct Host {
     client: Client<&'static str, InMemory>,
     platform: InMemory,
     /// The outcomes that the waiters received.
-    told: Vec<(&'static str, Outcome)>,
+    pub(super) told: Vec<(&'static str, Outcome)>,
 }
 
 impl Host {
@@ -42,8 +43,23 @@ impl Host {
         host
     }
 
+    /// Nothing is asked yet of these Sentinels.
+    pub(super) fn watched_by<const COUNT: usize>(sentinels: [&str; COUNT]) -> Self {
+        let platform = InMemory::default();
+        let endpoint = |host: &str| Endpoint::Tcp { host: host.into(), port: 26379 };
+        let sentinels: Vec<Endpoint> = sentinels.into_iter().map(endpoint).collect();
+        let service = SentinelService { name: "main".into(), sentinels };
+        let settings = Setup {
+            endpoint: service.sentinels[0].clone(),
+            server: service.to_string().into(),
+            sentinels: Some(SentinelSetup { service, login: redis::SessionSettings::default() }),
+            ..settings(HandlerKind::Script)
+        };
+        Self { client: Client::on(platform.clone(), settings, "c".into()), platform, told: Vec::new() }
+    }
+
     /// The server accepts the client. Returns what the client asked together with the last question.
-    fn greet(&mut self) -> Vec<String> {
+    pub(super) fn greet(&mut self) -> Vec<String> {
         let mut sent = Vec::new();
         for (asked, answer) in GREETING {
             sent = self.sent();
@@ -59,7 +75,7 @@ impl Host {
         number
     }
 
-    fn lock(&mut self, waiter: &'static str, reentrant: bool) -> u64 {
+    pub(super) fn lock(&mut self, waiter: &'static str, reentrant: bool) -> u64 {
         let names = keys::names(["a"]).unwrap();
         let (wait, renewal) = (Some(Duration::from_secs(3)), Renewal::Never);
         let request = LockRequest { names, owner: 1, ttl: TTL, wait, renewal, reentrant };
@@ -76,7 +92,7 @@ impl Host {
     }
 
     /// The names of the commands that the server received since the last call, with the names of functions.
-    fn sent(&mut self) -> Vec<String> {
+    pub(super) fn sent(&mut self) -> Vec<String> {
         self.commands().iter().map(|command| name_of(command)).collect()
     }
 
@@ -85,10 +101,26 @@ impl Host {
         self.platform.commands()
     }
 
-    fn answer(&mut self, reply: &str) {
+    pub(super) fn answer(&mut self, reply: &str) {
+        self.answer_on(link::COMMANDS, reply);
+    }
+
+    pub(super) fn answer_on(&mut self, lane: usize, reply: &str) {
         self.platform.peer.reply(reply.as_bytes());
-        self.client.ready(link::COMMANDS, self.platform.now());
+        self.client.ready(lane, self.platform.now());
         self.settle();
+    }
+
+    /// The connection of a lane ends.
+    pub(super) fn end_on(&mut self, lane: usize, ending: Ending) {
+        self.platform.peer.end(ending);
+        self.client.ready(lane, self.platform.now());
+        self.settle();
+    }
+
+    /// The addresses of all connections so far.
+    pub(super) fn opened(&self) -> Vec<String> {
+        self.platform.peer.opened().iter().map(Address::to_string).collect()
     }
 
     /// Lets time pass. Whenever something is due, the server answers it with `reply`.
@@ -169,7 +201,7 @@ fn nodes_that_send_each_others_clients_on_are_not_asked_without_end() {
     assert!((3..10).contains(&redirected), "{redirected}");
 }
 
-const REPLICA: &str = "%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nrole\r\n$7\r\nreplica\r\n+PONG\r\n";
+pub(super) const REPLICA: &str = "%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nrole\r\n$7\r\nreplica\r\n+PONG\r\n";
 const ITS_PRIMARY: &str = "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.2\r\n:6380\r\n$9\r\nconnected\r\n:9\r\n";
 
 #[test]
