@@ -241,7 +241,7 @@ pub mod redis;
 #[doc(hidden)]
 pub mod session;
 
-pub use address::{Address, Endpoint};
+pub use address::{Address, Endpoint, SentinelService};
 pub use error::{Error, Kind, Sent};
 #[doc(hidden)]
 pub use session::{Completion, Limits, Outcome, Refused, Reply, Session, Ticket};

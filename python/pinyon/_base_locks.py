@@ -47,6 +47,9 @@ class BaseLocks(_native.Locks):
         command_timeout: float = 2.0,
         connect_timeout: float = 1.0,
         tls: bool | Tls | None = None,
+        sentinel_username: str | None = None,
+        sentinel_password: str | bytes | None = None,
+        sentinel_tls: bool | Tls | None = None,
     ) -> Self:
         return cls._made({**locals()})
 

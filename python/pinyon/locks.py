@@ -215,7 +215,7 @@ class Locks(BaseLocks, Closing):
 
     Args:
         url: The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS, or
-            `unix:///path[?db=database]`.
+            `unix:///path[?db=database]`, or `redis+sentinel://host,host,host/service[/database]`.
         namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
         hash_tags: What decides on which node of a cluster a lock is kept. `"namespace"`: all locks of a namespace are
             on one node. `"names"`: locks with the same `{tag}` in their names are on one node.
@@ -232,6 +232,9 @@ class Locks(BaseLocks, Closing):
         command_timeout: How long the server may take to answer a command, in seconds.
         connect_timeout: How long a connection attempt may take, in seconds.
         tls: `True` to speak TLS, like `rediss://`, or a `pinyon.Tls` with more settings. Without it, the URL decides.
+        sentinel_username: The user name for the Sentinels, if they have users.
+        sentinel_password: The password for the Sentinels. The user and the password in the URL are for the servers.
+        sentinel_tls: Whether to speak TLS with the Sentinels, as `tls`. Without it, `tls` decides for them, too.
 
     Raises:
         UsageError: a setting cannot be used. Errors of the server come on first use.

@@ -157,8 +157,9 @@ SERVERS = (
     Mistake(
         'Locks("127.0.0.1:6379")',
         "InvalidServers",
-        "the server's URL does not begin with redis://, rediss:// or unix://; write "
-        "redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or unix:///path[?db=database]",
+        "the server's URL does not begin with redis://, rediss://, unix:// or redis+sentinel://; write "
+        "redis://[user[:password]@]host[:port][/database], rediss:// for TLS, unix:///path[?db=database], "
+        "or redis+sentinel://host,host,host/service[/database]",
     ),
 )
 

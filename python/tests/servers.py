@@ -352,6 +352,29 @@ class Redis(Server):
         return len(self.ask("CLIENT", "LIST").splitlines()) - 1
 
 
+class Sentinel(Redis):
+    """A Sentinel. It keeps its configuration in a file of its own.
+
+    Args:
+        lines: lines of configuration, such as ``"sentinel monitor main 127.0.0.1 6379 1"``.
+    """
+
+    def __init__(self, *lines: str, port: int = 0) -> None:
+        super().__init__(port=port)
+        self.folder = Path(tempfile.mkdtemp(prefix="pinyon-sentinel-"))
+        self.lines = lines
+
+    def command(self) -> list[str]:
+        self.folder.mkdir(exist_ok=True)
+        file = self.folder / "sentinel.conf"
+        file.write_text("\n".join([f"port {self.port}", f"bind {self.host}", f"dir {self.folder}", *self.lines, ""]))
+        return [shutil.which("redis-server") or "/usr/bin/redis-server", str(file), "--sentinel"]
+
+    def stop(self) -> None:
+        super().stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
 def _reply(replies: BinaryIO) -> Any:
     line = replies.readline()
     if not line.endswith(b"\r\n"):

@@ -260,7 +260,7 @@ def test_a_server_that_goes_and_comes_back_is_seen_without_any_logging(own_serve
     }[kind]
     program = f"""
 import sys
-SERVER, SETTINGS = {own_server.address!r}, dict(on_failure="miss", timeout=1)
+SERVER, SETTINGS = {own_server.address!r}, dict(on_failure="miss", timeout=60, connect_timeout=60)
 {asking}
 for line in sys.stdin:
     print(ask(), flush=True)
@@ -279,16 +279,16 @@ turn()  # a loop tells of events in a turn of their own
             process.stdin.flush()  # type: ignore[union-attr]
             return process.stdout.readline().strip()  # type: ignore[union-attr]
 
-        with pinyon.Client(own_server.address) as cache:
+        with pinyon.Client(own_server.address, timeout=60, connect_timeout=60) as cache:
             cache.set("key", "hit")
         assert ask() == "hit"
         own_server.stop()
         for _ in range(3):
             assert ask() == "miss"
         own_server.restart()
-        with pinyon.Client(own_server.address) as cache:
+        with pinyon.Client(own_server.address, timeout=60, connect_timeout=60) as cache:
             cache.set("key", "hit")
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + 60
         while ask() != "hit":
             assert time.monotonic() < give_up
             time.sleep(0.1)

@@ -356,7 +356,7 @@ def test_forked_workers_use_the_client_they_inherit(client: pinyon.Client) -> No
 
 def test_a_child_of_a_long_wait_is_not_late(own_server: Memcached) -> None:
     """The parent's thread waits for a stalled server. The child's first use must begin afresh."""
-    with pinyon.Client(own_server.address, timeout=3) as client:
+    with pinyon.Client(own_server.address, timeout=3, connect_timeout=30) as client:
         client.set("key", "value")
         own_server.pause()
         waiting = threading.Thread(target=client.get, args=("key",))

@@ -178,7 +178,7 @@ def test_each_reads_what_the_other_wrote(server: Memcached, value: object, least
     expected = theirs.get("theirs")
     assert read == [expected] * 4
     assert {type(each) for each in read} == {type(expected)}
-    with pinyon.Client(server.address) as plain:
+    with pinyon.Client(server.address, timeout=30, connect_timeout=30) as plain:
         assert plain.meta("ours").flags == plain.meta("theirs").flags
         assert plain.meta("ours").size == plain.meta("theirs").size
 

@@ -271,7 +271,10 @@ def test_handlers_that_do_not_raise_disturb_nothing(four: list[Memcached]) -> No
 @pytest.mark.timeout(120, method="thread")
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
 def test_handlers_that_do_not_raise_move_no_deadline(own_server: Memcached, wait: Callable[..., Any]) -> None:
-    with pinyon.Client(own_server.address, timeout=1) as client, handling(signal.SIGALRM, lambda *_: None):
+    with (
+        pinyon.Client(own_server.address, timeout=1, connect_timeout=30) as client,
+        handling(signal.SIGALRM, lambda *_: None),
+    ):
         eventually(lambda: client.set("key:0", 1))
         own_server.pause()
         signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)

@@ -76,7 +76,7 @@ def test_threads_share_several_servers(four: list[Memcached]) -> None:
 
 
 def test_waiting_for_a_connection_ends_with_its_own_message(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=1.5, max_connections=1) as client:
+    with pinyon.Client(own_server.address, timeout=1.5, connect_timeout=30, max_connections=1) as client:
         with client.quiet() as batch:
             batch.set("key", 1)
             begun = time.monotonic()
@@ -89,7 +89,7 @@ def test_waiting_for_a_connection_ends_with_its_own_message(own_server: Memcache
 
 def test_waiting_in_vain_for_a_connection_says_nothing_about_the_server(four: list[Memcached]) -> None:
     server = four[0]
-    with pinyon.Client(server.address, timeout=1, max_connections=1) as client:
+    with pinyon.Client(server.address, timeout=1, connect_timeout=30, max_connections=1) as client:
         with client.quiet() as batch:
             batch.set("key", 1)
             for _ in range(4):

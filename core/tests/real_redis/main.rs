@@ -1,7 +1,10 @@
 //! The RESP session on real sockets, with the installed redis-server.
 
 mod locks;
+#[path = "../ports/mod.rs"]
+mod ports;
 mod program;
+mod sentinels;
 mod server;
 
 use std::collections::VecDeque;

@@ -8,7 +8,7 @@ use pinyon_core::blocking::Host;
 use pinyon_core::locks::keys::{self, LockKeys};
 use pinyon_core::locks::machine::LockOptions;
 use pinyon_core::locks::{owners, Asked, HandlerKind, LockOperation, LockOutcome, LockRequest, Note, Notes};
-use pinyon_core::locks::{Renewal, Setup, Station, StatusAnswer, StatusQuestion, ThreadLocks};
+use pinyon_core::locks::{Renewal, SentinelSetup, Setup, Station, StatusAnswer, StatusQuestion, ThreadLocks};
 use pinyon_core::{redis, Address, Endpoint};
 
 use super::server::Redis;
@@ -16,7 +16,7 @@ use super::server::Redis;
 pub type Grant = pinyon_core::locks::Grant<&'static str>;
 pub type Operation = LockOperation<&'static str>;
 
-pub const TIMEOUT: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// For locks that are renewed, at a third of it. The process may stand still for a second without losing one.
 pub const TTL: Duration = Duration::from_secs(2);
@@ -43,9 +43,13 @@ pub struct Program {
 impl Program {
     pub fn on(server: &Redis) -> Self {
         let Address::Unix(path) = server.address() else { unreachable!("it listens on a socket") };
+        Self::connecting(Endpoint::Unix(path), None)
+    }
+
+    pub fn connecting(endpoint: Endpoint, sentinels: Option<SentinelSetup>) -> Self {
         let settings = Setup {
-            sentinels: None,
-            endpoint: Endpoint::Unix(path),
+            endpoint,
+            sentinels,
             server: "redis".into(),
             login: redis::SessionSettings::default(),
             keys: LockKeys::new("n").unwrap(),

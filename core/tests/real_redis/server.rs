@@ -18,15 +18,26 @@ pub struct Redis {
 impl Redis {
     /// Starts it with these additional lines of configuration.
     pub fn start(configuration: &str) -> Self {
+        Self::start_as(&[], configuration)
+    }
+
+    /// Starts a Sentinel with this configuration.
+    pub fn sentinel(configuration: &str) -> Self {
+        Self::start_as(&["--sentinel"], configuration)
+    }
+
+    fn start_as(arguments: &[&str], configuration: &str) -> Self {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("pinyon-redis-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let file = directory.join("redis.conf");
         let socket = directory.join("socket");
-        let own = format!("port 0\nunixsocket {}\nsave \"\"\ndir {}\n", socket.display(), directory.display());
+        let own = format!("port 0\nunixsocket {}\ndir {}\n", socket.display(), directory.display());
+        let own = if arguments.is_empty() { own + "save \"\"\n" } else { own };
         std::fs::write(&file, own + configuration).unwrap();
         let process = Command::new("redis-server")
             .arg(&file)
+            .args(arguments)
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server is installed: apt install redis-server, or make setup");

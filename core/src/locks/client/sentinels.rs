@@ -392,7 +392,7 @@ fn verdict<'v>(service: &str, votes: impl Iterator<Item = (&'v Endpoint, &'v Vot
     let awaited = votes.clone().filter(|(_, vote)| **vote == Vote::Awaited).count();
     match named.max_by_key(|(votes, _)| *votes) {
         Some((votes, primary)) if votes >= needed => Verdict::Primary(primary.clone()),
-        most if most.map_or(0, |(votes, _)| votes) + awaited >= needed => Verdict::Awaited,
+        _ if awaited > 0 => Verdict::Awaited,
         _ => {
             let said = votes.map(|(sentinel, vote)| match vote {
                 Vote::Awaited => format!("{sentinel} has not answered"),

@@ -126,6 +126,7 @@ fn a_majority_of_all_sentinels_decides() {
     assert_eq!(verdict_of(&[&one, &awaited, &awaited]), Verdict::Awaited);
     assert_eq!(verdict_of(&[&one, &other, &awaited]), Verdict::Awaited);
     assert_eq!(verdict_of(&[&one, &silent, &awaited]), Verdict::Awaited);
+    assert_eq!(verdict_of(&[&silent, &silent, &awaited]), Verdict::Awaited, "it says why, too");
     assert_eq!(verdict_of(&[&one, &one]), primary);
     for none in [&[&one, &other][..], &[&one, &silent, &silent], &[&silent], &[&one, &one, &other, &other]] {
         let Verdict::None(why) = verdict_of(none) else { panic!("{none:?}") };
