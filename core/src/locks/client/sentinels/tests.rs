@@ -57,6 +57,28 @@ fn a_switch_leads_to_the_new_primary_which_gets_the_calls_under_way() {
 }
 
 #[test]
+fn a_sentinel_without_resp3_is_asked_again_on_a_new_connection() {
+    let info = "$41\r\nredis_version:5.0.14\r\nredis_mode:sentinel\r\n";
+    let accepts = |host: &mut Host, primary: &str| {
+        host.answer_on(LANE, "");
+        host.answer_on(LANE, "-ERR unknown command 'HELLO'\r\n+PONG\r\n");
+        host.answer_on(LANE, &[info, "$0\r\n\r\n+PONG\r\n"].concat());
+        assert_eq!(host.sent(), ["HELLO", "PING", "INFO", "INFO", "PING", "SENTINEL", "SUBSCRIBE"]);
+        host.answer_on(LANE, &[&names(primary), "*3", &SUBSCRIBED[2..]].concat());
+        host.answer("");
+    };
+    let mut host = Host::watched_by(["10.0.0.9"]);
+    host.lock("lock", false);
+    accepts(&mut host, "10.0.0.1");
+    let calls = host.greet();
+    host.answer_on(LANE, &["*3", &switch("main", "10.0.0.2")[2..]].concat());
+    accepts(&mut host, "10.0.0.2");
+    let sentinel = "10.0.0.9:26379";
+    assert_eq!(host.opened(), [sentinel, "10.0.0.1:6379", sentinel, "10.0.0.2:6379"]);
+    assert_eq!(host.greet(), calls);
+}
+
+#[test]
 fn a_broken_connection_leads_back_to_the_sentinel() {
     let mut host = led_to("10.0.0.1");
     host.greet();
