@@ -233,7 +233,8 @@ class Locks(BaseLocks, ClosingAwaited):
 
     Args:
         url: The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS, or
-            `unix:///path[?db=database]`, or `redis+sentinel://host,host,host/service[/database]`.
+            `unix:///path[?db=database]`, `redis+cluster://host,host,host`, or
+            `redis+sentinel://host,host,host/service[/database]`.
         namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
         hash_tags: What decides on which node of a cluster a lock is kept. `"namespace"`: all locks of a namespace are
             on one node. `"names"`: locks with the same `{tag}` in their names are on one node.

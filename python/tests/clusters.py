@@ -54,6 +54,16 @@ class Cluster:
         for node in self.nodes:
             node.stop()
 
+    def add_replica(self, host: str, folder: str, of: Redis) -> Redis:
+        """Starts a node that becomes the replica of another one."""
+        replica = self.node(host, *_arguments(folder, host)).start()
+        self.nodes.append(replica)
+        replica.ask("CLUSTER", "MEET", of.host, of.port)
+        name = of.ask("CLUSTER", "MYID").decode()
+        self._wait_until(lambda: replica.ask("CLUSTER", "REPLICATE", name) == "OK")
+        self._wait_until(lambda: all(replica.port in _ports(node) for node in self.nodes))
+        return replica
+
     def slot(self, tag: str) -> int:
         return self.nodes[0].ask("CLUSTER", "KEYSLOT", f"{{{tag}}}:#f")
 
@@ -102,6 +112,12 @@ class SecureCluster(Cluster):
     def node(self, host: str, *arguments: str) -> SecureRedis:
         shown = self.authority.issue(host, "cluster.internal")
         return SecureRedis(shown, self.authority, "--tls-cluster", "yes", *arguments, host=host)
+
+
+def _ports(node: Redis) -> set[int]:
+    """The ports of all nodes that a node knows."""
+    lines = node.ask("CLUSTER", "NODES").decode().splitlines()
+    return {int(line.split()[1].split("@")[0].rsplit(":", 1)[1]) for line in lines}
 
 
 def _arguments(folder: str, host: str) -> list[str]:

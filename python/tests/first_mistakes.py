@@ -157,9 +157,9 @@ SERVERS = (
     Mistake(
         'Locks("127.0.0.1:6379")',
         "InvalidServers",
-        "the server's URL does not begin with redis://, rediss://, unix:// or redis+sentinel://; write "
+        "the server's URL does not begin with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://; write "
         "redis://[user[:password]@]host[:port][/database], rediss:// for TLS, unix:///path[?db=database], "
-        "or redis+sentinel://host,host,host/service[/database]",
+        "redis+cluster://host,host,host, or redis+sentinel://host,host,host/service[/database]",
     ),
 )
 

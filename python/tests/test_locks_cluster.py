@@ -99,6 +99,37 @@ async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cl
     waiter.close()
 
 
+@pytest.fixture(scope="module")
+def doubled_cluster() -> Iterator[tuple[Cluster, list[Redis]]]:
+    """A cluster, and the two nodes of which one is the primary of the namespace ``pinyon`` and one its replica."""
+    with tempfile.TemporaryDirectory() as folder, Cluster(folder) as cluster:
+        primary = cluster.node_of("pinyon")
+        yield cluster, [primary, cluster.add_replica("127.0.0.4", folder, primary)]
+
+
+@every_model
+async def test_a_lock_outlives_the_node_that_kept_it(
+    model: Model, doubled_cluster: tuple[Cluster, list[Redis]], locks_on: LocksOn
+) -> None:
+    cluster, pair = doubled_cluster
+    await until(model, lambda: any(b"master_link_status:up" in node.ask("INFO", "replication") for node in pair))
+    replica, primary = sorted(pair, key=lambda node: node.ask("ROLE")[0] == b"master")
+    places = dict.fromkeys(node.address for node in (primary, replica, *cluster.nodes))
+    locks = locks_on(f"redis+cluster://{','.join(places)}")
+    held = await locks.lock("a", ttl=60, timeout=60).acquire()
+    for _ in range(10):  # a replica gives up after 5 seconds
+        replica.ask("CLUSTER", "FAILOVER")
+        with contextlib.suppress(AssertionError):
+            await until(model, lambda: replica.ask("ROLE")[0] == b"master", within=6)
+            break
+    primary.stop()
+    other = await locks.lock("b", timeout=60).acquire()
+    assert other.token > held.token
+    assert await held.release() is True
+    assert await other.release() is True
+    primary.restart()
+
+
 @every_model
 async def test_the_node_that_one_is_sent_to_must_be_who_it_is(
     model: Model, secure_cluster: SecureCluster, locks_on: LocksOn

@@ -7,8 +7,9 @@ use super::{Endpoint, ServerListError};
 use crate::login::Password;
 
 const SHAPES: &str = "write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, \
-                      unix:///path[?db=database], or redis+sentinel://host,host,host/service[/database]";
-const SCHEMES: &str = "redis://, rediss://, unix:// or redis+sentinel://";
+                      unix:///path[?db=database], redis+cluster://host,host,host, or \
+                      redis+sentinel://host,host,host/service[/database]";
+const SCHEMES: &str = "redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://";
 
 const DEFAULT_HOST: &str = "127.0.0.1";
 const DEFAULT_PORT: u16 = 6379;
@@ -17,8 +18,10 @@ const SENTINEL_PORT: u16 = 26379;
 /// A server, with login and database. No message about a URL shows its password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisUrl {
-    /// The server, or the first Sentinel.
+    /// The server, the first node of a cluster, or the first Sentinel.
     pub endpoint: Endpoint,
+    /// The other nodes of a cluster.
+    pub other_nodes: Vec<Endpoint>,
     /// Who knows the server, if the URL does not name it.
     pub sentinels: Option<SentinelService>,
     pub username: Option<String>,
@@ -36,8 +39,7 @@ pub struct SentinelService {
 
 impl std::fmt::Display for SentinelService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sentinels: Vec<_> = self.sentinels.iter().map(Endpoint::to_string).collect();
-        write!(f, "{}/{}", sentinels.join(","), self.name)
+        write!(f, "{}/{}", joined(&self.sentinels), self.name)
     }
 }
 
@@ -47,10 +49,14 @@ impl RedisUrl {
         let url = url.trim();
         if url.starts_with('/') {
             let endpoint = Endpoint::Unix(url.into());
-            return Ok(Self { endpoint, sentinels: None, username: None, password: None, database: 0, tls: false });
+            return Ok(Self::of(endpoint));
         }
         let (scheme, rest) = split_scheme(url);
-        if !matches!(scheme.as_str(), "redis" | "rediss" | "unix" | "redis+sentinel" | "rediss+sentinel") {
+        let (kind, tls) = match scheme.strip_prefix("rediss") {
+            Some(kind) => (kind, true),
+            None => (scheme.strip_prefix("redis").unwrap_or(&scheme), false),
+        };
+        if !matches!(kind, "" | "+cluster" | "+sentinel") && scheme != "unix" || scheme.is_empty() {
             return Err(refused(&match rest.starts_with("//") {
                 true => format!("begins with {scheme}://, not with {SCHEMES}"),
                 false => format!("does not begin with {SCHEMES}"),
@@ -71,24 +77,50 @@ impl RedisUrl {
                 return Err(refused("has no path"));
             }
             let endpoint = Endpoint::Unix(OsString::from_vec(percent_decoded(parts.path)).into());
-            let database = number(&in_query)?;
-            return Ok(Self { endpoint, sentinels: None, username, password, database, tls: false });
+            return Ok(Self { username, password, database: number(&in_query)?, ..Self::of(endpoint) });
         }
         let path = parts.path.trim_start_matches('/');
-        let (sentinels, path) = match scheme.ends_with("+sentinel") {
-            true => {
-                let (service, path) = path.split_once('/').unwrap_or((path, ""));
-                (Some(parts.service(service)?), path)
+        let (read, path) = match kind {
+            "+sentinel" => {
+                let (name, path) = path.split_once('/').unwrap_or((path, ""));
+                (Self::watched(parts.service(name)?), path)
             }
-            false => (None, path),
+            "+cluster" => (Self::nodes(parts.places("node", DEFAULT_PORT)?), path),
+            _ => (Self::of(tcp(parts.place, DEFAULT_PORT)?), path),
         };
         let database = number(if path.is_empty() { &in_query } else { path })?;
-        let endpoint = match &sentinels {
-            Some(service) => service.sentinels[0].clone(),
-            None => tcp(parts.place, DEFAULT_PORT)?,
-        };
-        Ok(Self { endpoint, sentinels, username, password, database, tls: scheme.starts_with("rediss") })
+        if kind == "+cluster" && database != 0 {
+            return Err(refused(&format!("has the database {database}, but clusters have only database 0")));
+        }
+        Ok(Self { username, password, database, tls, ..read })
     }
+
+    fn of(endpoint: Endpoint) -> Self {
+        let (username, password, sentinels) = (None, None, None);
+        Self { endpoint, other_nodes: Vec::new(), sentinels, username, password, database: 0, tls: false }
+    }
+
+    fn nodes(mut nodes: Vec<Endpoint>) -> Self {
+        let other_nodes = nodes.split_off(1);
+        Self { other_nodes, ..Self::of(nodes.remove(0)) }
+    }
+
+    fn watched(service: SentinelService) -> Self {
+        let endpoint = service.sentinels[0].clone();
+        Self { sentinels: Some(service), ..Self::of(endpoint) }
+    }
+
+    /// The servers in the URL, without login and database.
+    pub fn servers(&self) -> String {
+        match &self.sentinels {
+            Some(service) => service.to_string(),
+            None => joined([&self.endpoint].into_iter().chain(&self.other_nodes)),
+        }
+    }
+}
+
+fn joined<'e>(endpoints: impl IntoIterator<Item = &'e Endpoint>) -> String {
+    endpoints.into_iter().map(Endpoint::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// The parts of a URL after its scheme, as written.
@@ -118,15 +150,20 @@ impl<'u> Parts<'u> {
         if name.is_empty() {
             return Err(refused("names no service: Sentinels know primaries by the name of their service"));
         }
-        let mut sentinels = Vec::new();
+        Ok(SentinelService { name: text(name), sentinels: self.places("Sentinel", SENTINEL_PORT)? })
+    }
+
+    /// The hosts and ports of several servers of a kind.
+    fn places(&self, kind: &str, default_port: u16) -> Result<Vec<Endpoint>, ServerListError> {
+        let mut places = Vec::new();
         for place in self.place.split(',') {
-            let sentinel = tcp(place, SENTINEL_PORT)?;
-            if sentinels.contains(&sentinel) {
-                return Err(refused(&format!("names the Sentinel {sentinel} twice")));
+            let place = tcp(place, default_port)?;
+            if places.contains(&place) {
+                return Err(refused(&format!("names the {kind} {place} twice")));
             }
-            sentinels.push(sentinel);
+            places.push(place);
         }
-        Ok(SentinelService { name: text(name), sentinels })
+        Ok(places)
     }
 }
 
@@ -229,9 +266,8 @@ mod tests {
     type Read = (String, Option<String>, Option<Password>, u32, bool);
 
     fn read(url: &str) -> Read {
-        let RedisUrl { endpoint, sentinels, username, password, database, tls } = RedisUrl::parse(url).unwrap();
-        let place = sentinels.map_or_else(|| endpoint.to_string(), |service| service.to_string());
-        (place, username, password, database, tls)
+        let read = RedisUrl::parse(url).unwrap();
+        (read.servers(), read.username, read.password, read.database, read.tls)
     }
 
     fn expected(place: &str, username: Option<&str>, password: Option<&str>, database: u32, tls: bool) -> Read {
@@ -259,6 +295,11 @@ mod tests {
             ("unix:///run/my%20redis@home.sock?db=2", expected("/run/my redis@home.sock", None, None, 2, false)),
             ("unix://user:secret@/run/redis", expected("/run/redis", Some("user"), Some("secret"), 0, false)),
             ("unix:/run/redis", expected("/run/redis", None, None, 0, false)),
+            ("redis+cluster://a", expected("a:6379", None, None, 0, false)),
+            (
+                "rediss+cluster://:secret@a:1,b,[::1]/0",
+                expected("a:1,b:6379,[::1]:6379", None, Some("secret"), 0, true),
+            ),
             ("redis+sentinel://a/main", expected("a:26379/main", None, None, 0, false)),
             (
                 "rediss+sentinel://user:secret@A:1,[::1],b/my%20main/3",
@@ -277,7 +318,14 @@ mod tests {
                 "http://:secret@localhost",
                 "begins with http://, not with redis://, rediss://, unix:// or redis+sentinel://",
             ),
-            ("localhost:6379", "does not begin with redis://, rediss://, unix:// or redis+sentinel://"),
+            (
+                "localhost:6379",
+                "does not begin with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://",
+            ),
+            ("redis+other://:secret@a", "begins with redis+other://, not with"),
+            ("redisx://:secret@a", "begins with redisx://, not with"),
+            ("redis+cluster://:secret@a,a:6379", "names the node a:6379 twice"),
+            ("redis+cluster://:secret@a,b/1", "has the database 1, but clusters have only database 0"),
             ("redis+sentinel://:secret@a,b", "names no service"),
             ("redis+sentinel://:secret@a,b,a:26379/main", "names the Sentinel a:26379 twice"),
             ("redis+sentinel://:secret@a,b:x/main", "its port is not a number"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::checks::{choose, seconds, waiting_time};
 use super::table::settings;
 use super::{TlsChoice, UrlText};
-use crate::address::{RedisUrl, SentinelService};
+use crate::address::RedisUrl;
 use crate::invalid::InvalidArgument;
 use crate::locks::client::{SentinelSetup, Setup};
 use crate::locks::keys::LockKeys;
@@ -18,7 +18,8 @@ settings! {
     /// The settings of a client of locks. Times are in seconds.
     pub struct LockSettings {
         /// The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS,
-        /// `unix:///path[?db=database]`, or `redis+sentinel://host,host,host/service[/database]`.
+        /// `unix:///path[?db=database]`, `redis+cluster://host,host,host`, or
+        /// `redis+sentinel://host,host,host/service[/database]`.
         url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),
         /// A prefix for the names of locks. Only locks with the same namespace exclude each other.
         namespace: Vec<u8> = b"pinyon".into(),
@@ -106,9 +107,9 @@ impl LockSettings {
     pub fn build(&self) -> Result<LockParts, InvalidArgument> {
         let url = RedisUrl::parse(&self.url.0)?;
         let keys = LockKeys::new(&self.namespace).map_err(|error| InvalidArgument::usage(error.to_string()))?;
-        let server = url.sentinels.as_ref().map_or_else(|| url.endpoint.to_string(), SentinelService::to_string);
         let setup = Setup {
-            server: server.into(),
+            server: url.servers().into(),
+            other_nodes: url.other_nodes.clone(),
             sentinels: self.sentinels(&url)?,
             login: self.login(&url)?,
             keys,

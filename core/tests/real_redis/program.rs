@@ -50,6 +50,7 @@ impl Program {
         let settings = Setup {
             endpoint,
             sentinels,
+            other_nodes: Vec::new(),
             server: "redis".into(),
             login: redis::SessionSettings::default(),
             keys: LockKeys::new("n").unwrap(),

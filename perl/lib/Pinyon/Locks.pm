@@ -142,8 +142,8 @@ Pinyon's.
 
 =head2 new($url, %settings)
 
-The URL is C<redis://user:password@host:port/database>, C<rediss://...> with TLS, C<unix:///path?db=database>, or
-C<redis+sentinel://host,host,host/service/database>. The settings
+The URL is C<redis://user:password@host:port/database>, C<rediss://...> with TLS, C<unix:///path?db=database>,
+C<redis+cluster://host,host,host>, or C<redis+sentinel://host,host,host/service/database>. The settings
 are those of every language, as C<namespace>, C<ttl>, C<timeout>, C<reentrant>, C<handler>, C<fairness>, C<command_timeout>,
 C<connect_timeout>, C<tls>.
 

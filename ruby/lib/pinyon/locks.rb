@@ -29,7 +29,8 @@ module Pinyon
     Status = Struct.new(:name, :holder, :token, :left, :waiting, :age)
 
     # @param url [String] +redis://user:password@host:port/database+, where only the host is needed; +rediss://…+ with
-    #   TLS, +unix:///path?db=database+, or +redis+sentinel://host,host,host/service/database+
+    #   TLS, +unix:///path?db=database+, +redis+cluster://host,host,host+, or
+    #   +redis+sentinel://host,host,host/service/database+
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +ttl+,
     #   +timeout+, +reentrant+, +handler+, +fairness+, +command_timeout+, +connect_timeout+, +tls+ …
     # @raise [ArgumentError] a setting that does not exist; the message names the closest one

@@ -22,6 +22,9 @@ impl<W, P: Platform> Client<W, P> {
         self.link.handler.meet(&server);
         match &*server.mode {
             "cluster" => self.ask_for_slot(now),
+            _ if !self.settings.other_nodes.is_empty() => {
+                self.refuse_server("it is no node of a cluster: write redis:// and one server");
+            }
             "sentinel" => {
                 let message = "this is a Sentinel, which keeps no locks: write redis+sentinel://host,host,host/service";
                 self.refuse_server(message);

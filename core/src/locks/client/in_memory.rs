@@ -33,6 +33,7 @@ pub(in crate::locks) fn settings(handler: HandlerKind) -> Setup {
     Setup {
         endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 6379 },
         sentinels: None,
+        other_nodes: Vec::new(),
         server: "redis1".into(),
         login: redis::SessionSettings::default(),
         keys: LockKeys::new("n").unwrap(),

@@ -460,10 +460,9 @@ impl<W, P: Platform> Client<W, P> {
         self.machine.disconnected(&error, moved, self.platform.boot_time());
         if !was_up && !moved {
             let error = self.naming_node(error);
-            if self.sentinels.is_none() {
-                self.endpoint = self.settings.endpoint.clone();
+            if self.sentinels.is_some() || !self.ask_next_node() {
+                self.unreachable(&error, now);
             }
-            self.unreachable(&error, now);
         }
         if moved && self.link.redirections > 1 {
             // Nodes that redirect a client to each other have not agreed yet.
@@ -473,6 +472,19 @@ impl<W, P: Platform> Client<W, P> {
         if !self.link.lanes.iter().any(Lane::is_forgotten) {
             self.connect_if_wanted(now);
         }
+    }
+
+    /// Turns to the next node in the settings, or back to the first one. Returns whether it is to be asked at once:
+    /// the others have not failed yet.
+    fn ask_next_node(&mut self) -> bool {
+        let others = &self.settings.other_nodes;
+        let next = match self.nodes_asked {
+            0 => Some(&self.settings.endpoint),
+            asked => others.get(asked - 1),
+        };
+        self.nodes_asked = next.map_or(1, |_| self.nodes_asked + 1);
+        self.endpoint = next.unwrap_or(&self.settings.endpoint).clone();
+        next.is_some()
     }
 
     /// Adds the server to the error, if another one sent the client there.
@@ -546,6 +558,7 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn rise(&mut self, now: Instant) {
         let link = &mut self.link;
         (link.phase, link.failures, link.down_since, link.has_been_up) = (Phase::Up, 0, None, true);
+        self.nodes_asked = usize::from(self.settings.other_nodes.is_empty());
         self.machine.connected(self.platform.boot_time());
         self.pump(now);
     }

@@ -44,6 +44,8 @@ pub struct Setup {
     /// The server. With Sentinels, they say which it is.
     pub endpoint: Endpoint,
     pub sentinels: Option<SentinelSetup>,
+    /// Other nodes of the cluster to ask, in turn, when one cannot be reached.
+    pub other_nodes: Vec<Endpoint>,
     /// The server's name for messages.
     pub server: Arc<str>,
     /// The user to log in as, and the database.
@@ -136,6 +138,8 @@ pub struct Client<W, P: Platform = System> {
     settings: Setup,
     /// The server with the keys. In a cluster and with Sentinels, it may differ from the one in the settings.
     endpoint: Endpoint,
+    /// How many of the nodes in the settings were asked since the client was last connected, or paused.
+    nodes_asked: usize,
     /// Who names the server, if the settings do not.
     sentinels: Option<Box<Sentinels<P>>>,
     machine: Machine,
@@ -164,6 +168,7 @@ impl<W, P: Platform> Client<W, P> {
             link: Link::new(settings.handler(), [settings.session(&platform), settings.session(&platform)]),
             endpoint: settings.endpoint.clone(),
             sentinels: settings.sentinels.as_ref().map(|setup| Box::new(Sentinels::new(setup, &platform))),
+            nodes_asked: 1,
             platform,
             settings,
             waiting: HashMap::default(),

@@ -201,6 +201,30 @@ fn nodes_that_send_each_others_clients_on_are_not_asked_without_end() {
     assert!((3..10).contains(&redirected), "{redirected}");
 }
 
+#[test]
+fn the_nodes_of_a_cluster_are_asked_in_turn_before_any_failure_is_told() {
+    let platform = InMemory::default();
+    let node = |host: &str| Endpoint::Tcp { host: host.into(), port: 6379 };
+    let settings = Setup {
+        endpoint: node("10.0.0.1"),
+        other_nodes: vec![node("10.0.0.2"), node("10.0.0.3")],
+        ..settings(HandlerKind::Script)
+    };
+    platform.peer.expect_openings([Opening::Unreachable; 3]);
+    let mut host = Host { client: Client::on(platform.clone(), settings, "c".into()), platform, told: Vec::new() };
+    host.lock("first", false);
+    assert!(format!("{:?}", host.told).contains("Connect"), "{:?}", host.told);
+    assert_eq!(host.opened(), ["10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"]);
+
+    host.told.clear();
+    host.lock("second", false);
+    host.platform.peer.expect_openings([Opening::Unreachable]);
+    host.pass(Duration::from_secs(1), "");
+    assert_eq!(host.opened()[3..], ["10.0.0.1:6379", "10.0.0.2:6379"], "after a pause, from the first");
+    host.answer("%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n+PONG\r\n");
+    assert_eq!(host.opened()[5..], ["10.0.0.3:6379"], "what is no node of a cluster keeps no locks");
+}
+
 pub(super) const REPLICA: &str = "%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nrole\r\n$7\r\nreplica\r\n+PONG\r\n";
 const ITS_PRIMARY: &str = "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.2\r\n:6380\r\n$9\r\nconnected\r\n:9\r\n";
 
