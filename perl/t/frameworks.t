@@ -22,7 +22,8 @@ chmod 0755, $folder;
 # By TCP, for Apache's processes are those of another user.
 my $memcached = server( qw(memcached -U 0 -t 2 -l 127.0.0.1 -p PORT -u), scalar getpwuid $> );
 my $redis     = server( qw(redis-server --bind 127.0.0.1 --dir FOLDER --save), q{}, qw(--port PORT) );
-$ENV{PERL5LIB} = join ':', grep { !ref } @INC;
+$ENV{MOJO_LOG_LEVEL} = 'fatal';
+$ENV{PERL5LIB}       = join ':', grep { !ref } @INC;
 
 sub content {
     my ($path) = @_;
@@ -51,14 +52,15 @@ sub written {
     return @files;
 }
 
-# A browser that keeps its cookie: returns a sub that takes a path and returns what the application answers.
+# A browser that keeps its cookie: returns a sub that takes a path and returns what the application answers, or
+# without a path the cookie.
 sub visitor {
-    my ($app) = @_;
+    my ( $app, $cookie ) = @_;
     require HTTP::Request;
     require Plack::Test;
-    my $cookie;
     return sub {
         my ($path) = @_;
+        return $cookie if !defined $path;
         my $request = HTTP::Request->new( GET => "http://localhost$path" );
         $request->header( Cookie => $cookie ) if defined $cookie;
         my $response;
@@ -95,7 +97,20 @@ sub check_sessions {
 
 check_sessions( 'Plack',   written( 'Plack',   'plack.psgi' ),   'Plack::Middleware::Session' );
 check_sessions( 'Dancer2', written( 'Dancer2', 'dancer2.psgi' ), 'Dancer2' );
-check_sessions( 'Dancer',  written( 'Dancer',  'dancer.psgi' ),  'Dancer', 'Dancer::Session::Memcached' );
+
+my ($dancer) = written( 'Dancer', 'dancer.psgi' );
+check_sessions( 'Dancer', $dancer, 'Dancer', 'Dancer::Session::Memcached' );
+SKIP: {
+    skip "Dancer: $_ is not installed", 1 for missing(qw(Plack Dancer Dancer::Session::Memcached Cache::Memcached));
+    my $theirs = content($dancer) =~ s/^use Pinyon.*\n//mr;
+    my $said   = in_child {
+        my $visitor = visitor( eval $theirs || die $@ );
+        return join q{ }, $INC{'Cache/Memcached.pm'}, $visitor->('/'), $visitor->();
+    };
+    my ( $from, $id ) = $said =~ m{(\S+) visit 1 (dancer[.]session=\w+)\z} or diag $said;
+    unlike $from, qr/Pinyon/, 'a session of Cache::Memcached';
+    is in_child { require Plack::Util; visitor( Plack::Util::load_psgi($dancer), $id )->('/') }, 'visit 2', 'goes on';
+}
 
 # The application and its controller are files of a library.
 my @catalyst = ( 'Catalyst', map { "Catalyst::Plugin::$_" } qw(Cache Session Session::State::Cookie Session::Store::Cache) );

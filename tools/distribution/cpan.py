@@ -19,7 +19,7 @@ PERL = REPOSITORY / "perl"
 CRATES = {"proto": "proto", "core": "core", "capi": "capi"}
 #: Tests that play the data of a checkout, and what they are made of.
 FOR_CHECKOUTS = frozenset(
-    ("t/documentation.t", "t/lock_scenarios.t", "t/rings.t", "t/scenarios.t")
+    ("t/documentation.t", "t/frameworks.t", "t/lock_scenarios.t", "t/rings.t", "t/scenarios.t")
     + ("t/lib/LockPlaying.pm", "t/lib/Playing.pm", "t/lib/Ways.pm")
 )
 #: The systems that the distribution with all crates is for.
