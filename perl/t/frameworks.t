@@ -104,7 +104,7 @@ SKIP: {
     skip "Dancer: $_ is not installed", 1 for missing(qw(Plack Dancer Dancer::Session::Memcached Cache::Memcached));
     my $theirs = content($dancer) =~ s/^use Pinyon.*\n//mr;
     my $said   = in_child {
-        my $visitor = visitor( eval $theirs || die $@ );
+        my $visitor = visitor( eval "package Theirs; $theirs" || die $@ );
         return join q{ }, $INC{'Cache/Memcached.pm'}, $visitor->('/'), $visitor->();
     };
     my ( $from, $id ) = $said =~ m{(\S+) visit 1 (dancer[.]session=\w+)\z} or diag $said;
