@@ -18,10 +18,10 @@ PERL = REPOSITORY / "perl"
 #: The crates in a distribution: their folders in its folder rust, and here.
 CRATES = {"proto": "proto", "core": "core", "capi": "capi"}
 #: Tests that play the data of a checkout, and what they are made of.
-FOR_CHECKOUTS = frozenset(
-    ("t/documentation.t", "t/frameworks.t", "t/lock_scenarios.t", "t/rings.t", "t/scenarios.t")
-    + ("t/lib/LockPlaying.pm", "t/lib/Playing.pm", "t/lib/Ways.pm")
-)
+FOR_CHECKOUTS = {
+    *("t/documentation.t", "t/frameworks.t", "t/lock_scenarios.t", "t/rings.t", "t/scenarios.t"),
+    *("t/lib/LockPlaying.pm", "t/lib/Playing.pm", "t/lib/Ways.pm"),
+}
 #: The systems that the distribution with all crates is for.
 TARGETS = (
     "x86_64-unknown-linux-gnu",
