@@ -141,7 +141,8 @@ lint: setup ## Formatting, lints and types of all languages
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
 	cd bench/ruby && rubocop
 	perlcritic --quiet --profile bench/perl/.perlcriticrc bench/perl bench/tests/perl
-	find bench/perl bench/tests/perl -name '*.p[lm]' | xargs perltidy -pro=bench/perl/.perltidyrc --assert-tidy
+	perlcritic --quiet --profile bench/perl/.perlcriticrc tools/site_perl.pl
+	find bench/perl bench/tests/perl -name '*.p[lm]' | xargs perltidy tools/site_perl.pl -pro=bench/perl/.perltidyrc --assert-tidy
 	cd perl && prove -b xt/pod.t xt/style.t
 
 .PHONY: signatures
@@ -153,6 +154,7 @@ signatures: setup ## Write the arguments of classes and the docstrings of stubs 
 docs: setup .venv/.docs ## The documentation site, in docs/_build/html; a link that leads nowhere fails it
 	.venv/bin/python -m sphinx -q -W --keep-going -c docs -d docs/_build/doctrees . docs/_build/html/$(version)
 	cd ruby && yard doc -q --no-cache --no-save --fail-on-warning --output-dir ../docs/_build/html/$(version)/ruby
+	perl tools/site_perl.pl docs/_build/html/$(version)/perl
 	.venv/bin/python tools/site_files.py docs/_build/html/$(version)
 
 .PHONY: docs-links

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pinyon_bench.locks.rows import lock_rows
+from pinyon_bench.names import ANYEVENT, CALLBACKS, CORO, FAST, FLOOR, OURS, PERL
+from pinyon_bench.perl.rows import SHIM, perl_rows
 from pinyon_bench.results import ContestantInfo, Document, Handovers, Latency, Machine, RowInfo, Sample, ServerWork
 from pinyon_bench.step_rows import step_rows
 
@@ -171,6 +173,29 @@ def full_document() -> Document:
             for sample in locked
             if sample.row == "locks:handover:8"
         ],
+    )
+
+
+def perl_document() -> Document:
+    """A document that has Perl's rows, and locks in its and in Ruby's models."""
+    document = full_document()
+    near = [row.info() for row in perl_rows(short=False)]
+    locked = next(row for row in document.rows if row.name == "locks:pair:1")
+    clients = [(name, each) for name in (OURS, SHIM, FAST, CALLBACKS) for each in (PERL, CORO, ANYEVENT)]
+    names = [FLOOR, *(f"{name} {model}" for name, model in clients)]
+    cells = [(row.name, name, row.size / 1e9) for row in near for name in names]
+    cells += [(locked.name, f"Pinyon script {each}", 0.0) for each in (PERL, "ruby")]
+    samples = [
+        Sample(each, row, name, 1000, (1e-5 + more) * 1000, 0.003, 0.004)
+        for row, name, more in cells
+        for each in range(1, ROUNDS + 1)
+    ]
+    present = dict.fromkeys([*(info.name for info in document.contestants), *(name for _, name, _ in cells)])
+    return replace(
+        document,
+        contestants=[ContestantInfo(name, "1.0", "defaults") for name in present],
+        rows=[*document.rows, *near],
+        samples=[*document.samples, *samples],
     )
 
 

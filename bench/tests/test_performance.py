@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_up import narrowed
+from made_up import narrowed, perl_document
 
 from pinyon_bench import performance
 from pinyon_bench.contestant import BENCH_FOLDER, REPOSITORY
@@ -127,6 +127,34 @@ def test_targets_that_are_missed_now_and_then_have_reasons(record: Record, row: 
     assert says in missed.why and "nan" not in missed.why
 
 
+@pytest.mark.parametrize(
+    ("row", "target", "says"),
+    [
+        ("perl:get:64B", "at least 1 times Cache::Memcached::Fast", "two system calls in both"),
+        ("perl:multiget:100:1", "at least 0.95 times Cache::Memcached::Fast", "another attempt"),
+        ("perl:multiset:100:1", "at least 1.3 times Cache::Memcached::Fast", "The floor, which has no Perl"),
+        ("perl:setq:plain", "at least 1 times Cache::Memcached::Fast, each command sent at once", "Perl code"),
+        ("perl:loops:local:set:64B:100", "at least 8 times AnyEvent::Memcached", "The server works on the same core"),
+        (
+            "perl:loops:local:get:64B:100 coro",
+            "at least 8 times Cache::Memcached::Fast without coroutines",
+            "Coro's change",
+        ),
+        (
+            "perl:semaphore:local:get:64B:100 coro",
+            "at least 1.2 times Cache::Memcached::Fast without coroutines",
+            "In loops",
+        ),
+        ("perl:loops:slow:get:64B:100 coro", "at least 95 times one coroutine", "one round trip"),
+        ("locks:pair:1 perl", "at least 0.75 times floor", "neither a queue nor tokens"),
+        ("locks:pair:1 ruby", "at least 0.7 times floor", "neither a queue nor tokens"),
+    ],
+)
+def test_targets_of_perl_have_reasons(row: str, target: str, says: str) -> None:
+    (missed,) = missed_targets(with_targets(record_of(perl_document()), [row, target, MISSED, "0.9", ""]))
+    assert says in missed.why and "nan" not in missed.why
+
+
 def test_a_reason_leaves_out_clients_that_were_not_measured(full: Document) -> None:
     samples = [sample for sample in full.samples if sample.contestant not in ("bare socket", "pylibmc")]
     few = with_targets(
@@ -165,6 +193,7 @@ def test_the_share_of_the_core_is_what_was_counted() -> None:
         assert counted[f"core:{operation}"] < CORE_INSTRUCTIONS
         for greenlets in (16, 64):
             assert counted[f"core:{operation}"] < CORE_SHARE * counted[f"gevent:{operation}:{greenlets}"]
+        assert counted[f"core:{operation}"] < CORE_SHARE * counted[f"perl:coro:{operation}:100"]
 
 
 def test_rows_as_fast_as_the_floor_are_those_that_the_tables_say(record: Record) -> None:

@@ -6,12 +6,20 @@ use Test::More;
 use Test::Pod 1.52;
 use Test::Pod::Coverage 1.10;
 
-pod_file_ok($_) for ( glob 'lib/Pinyon.pm lib/Pinyon/*.pm lib/Pinyon/Compat/*.pm lib/CHI/Driver/*.pm' );
+pod_file_ok($_)
+    for ( glob 'lib/Pinyon.pm lib/Pinyon/*.pm lib/Pinyon/Compat/*.pm lib/CHI/Driver/*.pm lib/Dancer2/Session/*.pm' );
 
 # What the documentation does not name although it could be called: what other modules of Pinyon's call.
 pod_coverage_ok( $_, { also_private => [qr/\A(?:CLONE_SKIP|DESTROY|RELEASE|EXTEND|PARK|NOTIFY|IS_FORKED)\z/] } )
     for qw(Pinyon Pinyon::Cache Pinyon::Locks Pinyon::Lock Pinyon::Batch Pinyon::Lease Pinyon::Error
-    Pinyon::Compat::Cache_Memcached Pinyon::Compat::Cache_Memcached_Fast Pinyon::Compat::Replace CHI::Driver::Pinyon);
+    Pinyon::Compat::Cache_Memcached Pinyon::Compat::Cache_Memcached_Fast Pinyon::Compat::Replace CHI::Driver::Pinyon Dancer2::Session::Pinyon);
+
+# Both classes are in one file.
+require Pinyon::Time;
+for my $class (qw(Pinyon::Instant Pinyon::DateTime)) {
+    local $INC{ ( $class =~ s{::}{/}gr ) . '.pm' } = $INC{'Pinyon/Time.pm'};
+    pod_coverage_ok( $class, { pod_from => $INC{'Pinyon/Time.pm'} } );
+}
 
 # These have the methods of the clients that wait, which are documented there.
 pod_coverage_ok($_) for qw(Pinyon::AnyEvent Pinyon::Coro Pinyon::Future Pinyon::Mojo);

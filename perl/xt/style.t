@@ -8,7 +8,7 @@ use Perl::Tidy   ();
 use Test::More;
 
 # Modules and tests are as perltidy and perlcritic (stern) want them, by the profiles beside this.
-my @modules = glob "$Bin/../lib/Pinyon.pm $Bin/../lib/Pinyon/*.pm $Bin/../lib/Pinyon/*/*.pm $Bin/../lib/CHI/Driver/*.pm";
+my @modules = glob "$Bin/../lib/Pinyon.pm $Bin/../lib/Pinyon/*.pm $Bin/../lib/Pinyon/*/*.pm $Bin/../lib/*/*/Pinyon.pm";
 my @files   = ( @modules, glob "$Bin/../Makefile.PL $Bin/../t/*.t $Bin/../t/lib/*.pm $Bin/*.t" );
 
 for my $file (@files) {

@@ -218,7 +218,8 @@ def check_cpanm(words: list[str]) -> None:
 
 
 def check_target(words: list[str]) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
+    """A target of the checkout's, or of what Perl makes."""
+    targets = {"install"} | set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
     assert {word for word in words[1:] if "=" not in word} <= targets
 
 
@@ -239,12 +240,13 @@ def has_nothing_of_ours(words: list[str]) -> None:
 
 def is_run_elsewhere(words: list[str]) -> None:
     """By test_locks_documentation.py (redis-cli), the test of compression (zstd), `make test-dist` (git, python3), and
-    the tests of other languages (cc, perl, ruby)."""
+    the tests of other languages (cc, perl, ruby, starman)."""
 
 
 #: How each command that a page names is checked, beside the shell's own opinion.
 CHECKS = {
     "cargo": has_nothing_of_ours,
+    "cd": has_nothing_of_ours,
     "cc": is_run_elsewhere,
     "cp": has_nothing_of_ours,
     "cpanm": check_cpanm,
@@ -258,6 +260,7 @@ CHECKS = {
     "python3": check_module,
     "redis-cli": is_run_elsewhere,
     "redis-server": check_options,
+    "starman": is_run_elsewhere,
     "ruby": is_run_elsewhere,
     "perl": is_run_elsewhere,
     "sudo": check_root,

@@ -11,11 +11,17 @@ from pathlib import Path
 
 import tomllib
 from commands import DIST, REPOSITORY, own_version, run
+from trimmed import trim
 from workspaces import stage_workspace
 
 PERL = REPOSITORY / "perl"
 #: The crates in a distribution: their folders in its folder rust, and here.
 CRATES = {"proto": "proto", "core": "core", "capi": "capi"}
+#: Tests that play the data of a checkout, and what they are made of.
+FOR_CHECKOUTS = {
+    *("t/documentation.t", "t/frameworks.t", "t/lock_scenarios.t", "t/rings.t", "t/scenarios.t"),
+    *("t/lib/LockPlaying.pm", "t/lib/Playing.pm", "t/lib/Ways.pm"),
+}
 #: The systems that the distribution with all crates is for.
 TARGETS = (
     "x86_64-unknown-linux-gnu",
@@ -48,27 +54,16 @@ def build_perl(scratch: Path, environment: Mapping[str, str]) -> None:
 def stage_perl(stage: Path, environment: Mapping[str, str]) -> None:
     """Copies what is committed, and the crates."""
     for file in run("git", "ls-files", environment=environment, folder=PERL).splitlines():
-        if file.startswith("xt/"):
+        if file.startswith("xt/") or file in FOR_CHECKOUTS:
             continue
         (stage / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PERL / file, stage / file)
     for licence in REPOSITORY.glob("LICENSE-*"):
         shutil.copy(licence, stage)
     stage_workspace(stage / "rust", CRATES, environment)
-    for manifest in (stage / "rust").glob("*/Cargo.toml"):
-        manifest.write_text(without_tests(manifest.read_text()))
-    for tests in [*(stage / "rust").glob("*/src/**/tests"), *(stage / "rust").glob("*/src/**/tests.rs")]:
-        shutil.rmtree(tests) if tests.is_dir() else tests.unlink()
+    for crate in CRATES:
+        trim(stage / "rust" / crate)
     run("cargo", "metadata", "--offline", "--format-version=1", environment=environment, folder=stage / "rust")
-
-
-def without_tests(manifest: str) -> str:
-    """Leaves out what only the tests of a crate need."""
-    before, found, after = manifest.partition("[dev-dependencies]\n")
-    if not found:
-        return manifest
-    _, bracket, rest = after.partition("\n[")
-    return before + (bracket + rest).lstrip("\n")
 
 
 def vendor(folder: Path, environment: Mapping[str, str]) -> None:

@@ -9,12 +9,29 @@ from fnmatch import fnmatchcase
 from ..grids import NONE, Grid
 from ..locks.grids import WAITING, WORK
 from ..locks.workloads import FAR_ONE_WAY_MILLISECONDS
-from ..names import ASYNC, ASYNCIO, BARE, EVENTMACHINE, FLOOR, GEVENT, OURS, PEER, RUBY, UVLOOP
+from ..names import (
+    ANYEVENT,
+    ASYNC,
+    ASYNCIO,
+    BARE,
+    CALLBACKS,
+    CORO,
+    EVENTMACHINE,
+    FAST,
+    FLOOR,
+    GEVENT,
+    OURS,
+    PEER,
+    PERL,
+    RUBY,
+    UVLOOP,
+)
+from ..perl.rows import SHIM
 from .medians import Figures
 from .record import MISSED, TARGETS, Record
 
 UNKNOWN = "Not explained yet."
-#: Of the instructions of a greenlet's operation the core by itself takes less; a test compares it with the counts.
+#: Of the instructions of an operation in a greenlet, or in one of 100 coroutines of Perl's, the core by itself takes less; a test compares it with the counts.
 CORE_SHARE = 0.4
 #: The core takes fewer instructions for a get or a set; a test compares it with the counts.
 CORE_INSTRUCTIONS = 3000
@@ -149,6 +166,96 @@ def _fibers_of_eventmachine(_: Record, figures: Figures, rows: list[str]) -> str
     )
 
 
+def _perl_one_key(_: Record, figures: Figures, rows: list[str]) -> str:
+    ours, other = (_span(figures.processor[row, f"{name} {PERL}"] for row in rows) for name in (OURS, FAST))
+    times = _span(figures.rates[row, FLOOR].rate / figures.rates[row, f"{FAST} {PERL}"].rate for row in rows)
+    return (
+        f"A call is two system calls in both. The floor, which has no Perl, is itself only {times} times {FAST}. Pinyon takes "
+        f"{ours} µs of processor time, {FAST} {other}."
+    )
+
+
+def _perl_many_keys(_: Record, figures: Figures, rows: list[str]) -> str:
+    row = rows[0]
+    ours, other, floor = (figures.processor[row, name] for name in (f"{OURS} {PERL}", f"{FAST} {PERL}", FLOOR))
+    server = 1e6 / figures.rates[row, f"{OURS} {PERL}"].rate - ours
+    return (
+        f"A key takes {ours:.2f} µs of Pinyon's processor time and {other:.2f} of {FAST}'s; about {server:.2f} more are the "
+        f"server's, on the same core. The floor, which makes no strings of Perl's, takes {floor:.2f}. The library "
+        "keeps for each key what the answer is compared with, and what another attempt would need if a server failed; Perl's "
+        "part is its strings and the hash ([counted](bench/instructions.json), `c:get_many` and `perl:get_multi`)."
+    )
+
+
+def _perl_many_keys_stored(_: Record, figures: Figures, rows: list[str]) -> str:
+    row = rows[0]
+    ours, other, floor = (figures.processor[row, name] for name in (f"{OURS} {PERL}", f"{FAST} {PERL}", FLOOR))
+    wall = 1e6 / figures.rates[row, f"{OURS} {PERL}"].rate
+    times = figures.rates[row, FLOOR].rate / figures.rates[row, f"{FAST} {PERL}"].rate
+    return (
+        f"The floor, which has no Perl, is itself only {times:.1f} times {FAST}. Of the {wall:.2f} µs of a key, Pinyon's "
+        f"process takes {ours:.2f} and the server, on the same core, most of the rest; {FAST} takes {other:.2f} of processor "
+        f"time and the floor {floor:.2f}."
+    )
+
+
+def _perl_not_waited_for(_: Record, figures: Figures, rows: list[str]) -> str:
+    row = rows[0]
+    shim, ours, other = (figures.processor[row, f"{name} {PERL}"] for name in (SHIM, OURS, FAST))
+    return (
+        f"Both send each command by itself. {FAST} is written in C. Its replacement is Perl code that calls Pinyon's batches: "
+        f"{shim:.1f} µs of processor time for a command, where {FAST} takes {other:.1f}. Pinyon's own `quiet`, which sends "
+        f"many commands at a time, takes {ours:.1f}."
+    )
+
+
+def _perl_coroutines(_: Record, figures: Figures, rows: list[str]) -> str:
+    rows = [row.split()[0] for row in rows]
+    coro, callbacks = (_span(figures.processor[row, f"{OURS} {model}"] for row in rows) for model in (CORO, ANYEVENT))
+    floor = _span(figures.processor[row, FLOOR] for row in rows)
+    wall = _span(1e6 / figures.rates[row, f"{OURS} {CORO}"].rate for row in rows)
+    return (
+        f"Of the {wall} µs of an operation, Pinyon's process takes {coro}, and most of the rest is the server's, on the same "
+        f"core. The floor, which has no Perl and no coroutines, takes {floor}, and Pinyon's callbacks, without coroutines, "
+        f"{callbacks}. The library by itself needs less than {CORE_SHARE:.0%} of its instructions "
+        "([counted](bench/instructions.json)); Perl's calls, its strings, and Coro's change of coroutines are the rest."
+    )
+
+
+def _perl_semaphore(_: Record, figures: Figures, rows: list[str]) -> str:
+    rows = [row.split()[0] for row in rows]
+    ours, other = (_span(figures.processor[row, f"{name} {CORO}"] for row in rows) for name in (OURS, FAST))
+    loops = _span(figures.processor[row.replace("semaphore", "loops"), f"{OURS} {CORO}"] for row in rows)
+    return (
+        f"The program makes a coroutine for each operation, and each one waits for the semaphore: {ours} µs of processor time "
+        f"with Pinyon and {other} with {FAST}. In loops, without that, an operation of Pinyon's takes {loops}."
+    )
+
+
+def _perl_callbacks(_: Record, figures: Figures, rows: list[str]) -> str:
+    ours, other = f"{OURS} {ANYEVENT}", f"{CALLBACKS} {ANYEVENT}"
+    wall = _span(1e6 / figures.rates[row, ours].rate for row in rows)
+    busy = _span(figures.processor[row, ours] for row in rows)
+    times = _span((figures.processor[row, other] / figures.processor[row, ours] for row in rows), "{:.1f}")
+    return (
+        f"The server works on the same core. Of the {wall} µs of an operation, Pinyon's process takes {busy}; most of the "
+        f"rest is the server's. {CALLBACKS} takes {times} times Pinyon's processor time."
+    )
+
+
+def _perl_far(_: Record, figures: Figures, rows: list[str]) -> str:
+    one = [row.split()[0].rpartition(":")[0] + ":1" for row in rows]
+    trip = _span((1e3 / figures.rates[row, f"{OURS} {CORO}"].rate for row in one), "{:.0f}")
+    hundred = _span(
+        (figures.rates[row.split()[0], FLOOR].rate / figures.rates[first, FLOOR].rate for row, first in zip(rows, one)),
+        "{:.0f}",
+    )
+    return (
+        f"100 operations take one round trip of {trip} ms and, before and after it, the time in which both sides work on all "
+        f"of them. The floor's 100 are {hundred} times as fast as its one."
+    )
+
+
 def _large_values_at_once(_: Record, figures: Figures, __: list[str]) -> str:
     ten = "local:get:100KB:10"
     ours, other = figures.processor[ten, f"{OURS} {ASYNCIO}"], figures.processor[ten, f"emcache {ASYNCIO}"]
@@ -169,6 +276,20 @@ def _lock_and_floor(record: Record, _: Figures, __: list[str]) -> str:
     return (
         f"The floor's two scripts keep neither a queue nor tokens: Redis works {floor} µs for a cycle of the floor, and "
         f"{ours} for one of Pinyon's."
+    )
+
+
+def _lock_in_other_languages(record: Record, figures: Figures, rows: list[str]) -> str:
+    floor, ours = (_cell(record.grid(WORK), client, "µs 1") for client in (FLOOR, f"{OURS} script"))
+    row = rows[0].split()[0]
+    cycles = [
+        1e6 / figures.rates[row, name].rate for name in (FLOOR, *(f"{OURS} script {each.split()[1]}" for each in rows))
+    ]
+    return (
+        f"The floor's two scripts keep neither a queue nor tokens: Redis works {floor} µs for a cycle of the floor, and "
+        f"{ours} for one of Pinyon's. A cycle of the floor takes {cycles[0]:.0f} µs, one of Pinyon's {_span(cycles[1:], '{:.0f}')}; "
+        "besides Redis's work, that is what the client keeps of a lock, such as its token and its renewal, and the objects "
+        "and calls of the language."
     )
 
 
@@ -205,8 +326,17 @@ REASONS: dict[str, Reason] = {
     "ruby:set:36B: at least * times Dalli": _ruby_small_set,
     "ruby:async:*:64: *": _fibers_of_async,
     "ruby:eventmachine:*:64: *": _fibers_of_eventmachine,
+    f"perl:[gs]et:*: at least * times {FAST}": _perl_one_key,
+    f"perl:multiget:*: at least * times {FAST}": _perl_many_keys,
+    f"perl:multiset:*: at least * times {FAST}": _perl_many_keys_stored,
+    f"perl:setq:plain: at least * times {FAST}, each command sent at once": _perl_not_waited_for,
+    f"perl:loops:local:*: at least * times {CALLBACKS}": _perl_callbacks,
+    "perl:loops:local:* coro: at least * times *": _perl_coroutines,
+    "perl:semaphore:* coro: at least * times *": _perl_semaphore,
+    "perl:loops:slow:* coro: at least * times one coroutine": _perl_far,
     "local: CPU *get:100KB:100 *": _large_values_at_once,
     "locks:pair:1: at least * times redis-py": _lock,
     f"locks:pair:1: at least * times {FLOOR}": _lock_and_floor,
+    f"locks:pair:1 *: at least * times {FLOOR}": _lock_in_other_languages,
     "locks:handover:*: * round trips *": _handover,
 }

@@ -39,12 +39,16 @@ impl ValueError {
         Self::new(ErrorKind::UndecodableValue, message)
     }
 
-    /// The stored value is a pickle, and the client does not read pickles.
-    pub fn pickled(flags: u32) -> Self {
-        let message = format!(
-            "the stored value is pickled (flags {flags}); only Python reads it, with the serializer \"pickle\", which runs \
-             code that its writer chose: use it only where nobody else can write to the cache"
-        );
+    /// The stored value is a pickle, and the client does not read pickles. `offered`: whether the host has a serializer
+    /// for them.
+    pub fn pickled(flags: u32, offered: bool) -> Self {
+        let remedy = if offered {
+            "; the serializer \"pickle\" reads it and runs code that its writer chose: use it only where nobody else can \
+             write to the cache"
+        } else {
+            ", which only Python reads; let its writer store plain data"
+        };
+        let message = format!("the stored value is pickled (flags {flags}){remedy}");
         Self::new(ErrorKind::UnknownFlags, message)
     }
 }
@@ -112,9 +116,9 @@ impl Dialect {
     /// The bytes and client flags of a value. Pinyon's own dialect uses the serializer `portable` here.
     pub fn encode(self, value: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
         let Some((form, flags)) = self.write(value.kind()) else {
-            return Err(self.refuse(value.described(), "", false));
+            return Err(self.refuse(value.described(), "", None));
         };
-        let refuse = |why: String| self.refuse(value.described(), &format!(": {why}"), false);
+        let refuse = |why: String| self.refuse(value.described(), &format!(": {why}"), None);
         let encoded = self.encode_as(form, value).map_err(refuse)?;
         Ok((encoded, flags))
     }
@@ -165,13 +169,14 @@ impl Dialect {
     }
 
     /// The error for a value of the class `what` that cannot be stored. `why` is empty, or follows a colon. `pickles`:
-    /// whether the client pickles values that have no other form.
-    pub fn refuse(self, what: &str, why: &str, pickles: bool) -> ValueError {
-        let remedy = match self.write(HostType::Object) {
-            Some(_) if !pickles => {
-                "; its clients would pickle it, which only Python does, with the serializer \"pickle\" (safe only where \
-                 nobody else can write to the cache)"
+    /// whether the client pickles values that have no other form; None where the host has no pickles.
+    pub fn refuse(self, what: &str, why: &str, pickles: Option<bool>) -> ValueError {
+        let remedy = match (self.write(HostType::Object), pickles) {
+            (Some(_), Some(false)) => {
+                "; its clients would pickle it, as the serializer \"pickle\" does (safe only where nobody else can write \
+                 to the cache)"
             }
+            (Some(_), None) => "; its clients would pickle it, which only Python does: store text, bytes or numbers",
             _ if why.is_empty() => "; it takes plain data: bytes, text, numbers, booleans, null, lists and maps",
             _ => "",
         };
@@ -219,7 +224,7 @@ impl Form {
                 _ => Err(ValueError::misread("a bool", "it is neither 0 nor 1")),
             },
             Form::Notation(notation) => notation.read(bytes).map_err(|why| ValueError::unreadable(notation, why)),
-            Form::Pickle => Err(ValueError::pickled(PICKLE)),
+            Form::Pickle => Err(ValueError::pickled(PICKLE, false)),
         }
     }
 }

@@ -81,9 +81,34 @@ Pinyon::Time - Pinyon::Instant and Pinyon::DateTime, the times in stored values
 
 =head1 DESCRIPTION
 
-C<< Pinyon::Instant->new($epoch, $nanosecond) >> is a point in time. It has the methods C<epoch> and C<nanosecond>, and is a
-number of seconds where one is needed. C<< Pinyon::DateTime->new($year, $month, $day, $hour, $minute, $second, $nanosecond) >> is
-a date and a time without a zone, with methods of these names. As a text both are C<iso8601>.
+Both classes are loaded with L<Pinyon>. Times in values that other languages have stored are objects of them. Put into a string,
+an object is what C<iso8601> returns.
+
+=head1 PINYON::INSTANT
+
+A point in time. It is a number of seconds where a number is needed.
+
+=head2 new($epoch, $nanosecond)
+
+=head2 epoch, nanosecond
+
+Whole seconds since 1970 in UTC, and nanoseconds after them.
+
+=head2 iso8601
+
+The time in UTC, as C<2024-02-29T12:34:56Z>.
+
+=head1 PINYON::DATETIME
+
+A date and a time without a zone.
+
+=head2 new($year, $month, $day, $hour, $minute, $second, $nanosecond)
+
+=head2 year, month, day, hour, minute, second, nanosecond
+
+=head2 iso8601
+
+As C<2024-02-29T12:34:56>.
 
 =head1 FUNCTIONS
 

@@ -86,7 +86,7 @@ impl Foreign {
     fn refuse(&self, value: &Bound<'_, PyAny>, why: &str) -> PyErr {
         let py = value.py();
         let class = value.get_type().qualname().map_or_else(|_| "this value".to_owned(), |name| name.to_string());
-        of_value(py, &self.dialect.refuse(&class, why, self.pickle.is_some()))
+        of_value(py, &self.dialect.refuse(&class, why, Some(self.pickle.is_some())))
     }
 
     /// `flags`: those of the decompressed value.
@@ -102,7 +102,7 @@ impl Foreign {
             },
             Form::Pickle => match &self.pickle {
                 Some(pickle) => pickle.load(py, value, flags),
-                None => checked(py, Err(ValueError::pickled(flags))),
+                None => checked(py, Err(ValueError::pickled(flags, true))),
             },
         }
     }

@@ -268,7 +268,7 @@ impl Foreign {
 
     #[cold]
     fn refuse(&self, ruby: &Ruby, value: Value, why: &str) -> Error {
-        of_value(ruby, &self.dialect.refuse(&class_name(value), why, false))
+        of_value(ruby, &self.dialect.refuse(&class_name(value), why, None))
     }
 
     fn decode(&self, ruby: &Ruby, flags: u32, bytes: &[u8]) -> Result<Value, Error> {
@@ -283,7 +283,7 @@ impl Foreign {
                 Plain::Bool(true) => ruby.qtrue().as_value(),
                 _ => ruby.qfalse().as_value(),
             }),
-            Form::Pickle => checked(ruby, Err(ValueError::pickled(flags))),
+            Form::Pickle => checked(ruby, Err(ValueError::pickled(flags, false))),
         }
     }
 
