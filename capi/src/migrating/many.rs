@@ -157,12 +157,15 @@ unsafe fn read(
                 let Some(read) = (unsafe { ask(migrating, pool, &asked, host) }) else { return false };
                 let mut hits = Vec::new();
                 for (key, mut stash) in keys.into_iter().zip(read) {
-                    let is_hit = stash.0.status == Status::Done as i32;
-                    if is_hit {
+                    let (is_hit, failed) = (stash.0.status == Status::Done as i32, !stash.0.error.is_null());
+                    // A key that the new pool cannot tell of fails, as it does alone: the old pool is not asked.
+                    if is_hit || failed && pool == Side::New {
                         hits.push(key);
-                        stash.0.marks |= if pool == Side::Old { marks::OF_OLD } else { 0 };
                     }
-                    if is_hit || found[key].is_none() && !stash.0.error.is_null() {
+                    if is_hit && pool == Side::Old {
+                        stash.0.marks |= marks::OF_OLD;
+                    }
+                    if is_hit || failed && found[key].is_none() {
                         found[key] = Some(stash);
                     }
                 }
