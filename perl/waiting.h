@@ -31,10 +31,17 @@ static void call_handlers(pTHX_ waiting *wait)
     LEAVE;
 }
 
+/* Perl code that converts a value has ended the program. */
+static bool exit_is_due;
+
 static int handlers_interrupt(pTHX_ waiting *wait)
 {
     int ended;
     dJMPENV;
+    if (exit_is_due) {
+        wait->exits = true;
+        return 1;
+    }
     JMPENV_PUSH(ended);
     if (ended == 0)
         call_handlers(aTHX_ wait);

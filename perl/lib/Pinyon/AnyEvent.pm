@@ -9,6 +9,7 @@ our $VERSION = '0.1.0';
 use Pinyon::Loop        ();
 use Pinyon::Loop::Cache ();
 use Pinyon::Loop::Locks ();
+use Pinyon::Loop::Migrating ();
 
 BEGIN { Pinyon::Loop::needs(qw(Pinyon::AnyEvent AnyEvent)) }
 
@@ -63,6 +64,10 @@ sub _when {
 package Pinyon::AnyEvent::Cache;
 
 our @ISA = qw(Pinyon::AnyEvent::Model Pinyon::Loop::Cache);    ## no critic (ProhibitExplicitISA)
+
+package Pinyon::AnyEvent::MigratingCache;
+
+our @ISA = qw(Pinyon::Loop::Migrating Pinyon::AnyEvent::Cache Pinyon::MigratingCache);    ## no critic (ProhibitExplicitISA)
 
 package Pinyon::AnyEvent::Locks;
 

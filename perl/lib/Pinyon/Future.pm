@@ -9,6 +9,7 @@ our $VERSION = '0.1.0';
 use Pinyon::Loop        ();
 use Pinyon::Loop::Cache ();
 use Pinyon::Loop::Locks ();
+use Pinyon::Loop::Migrating ();
 
 BEGIN { Pinyon::Loop::needs(qw(Pinyon::Future IO::Async::Loop Future)) }
 
@@ -107,6 +108,10 @@ sub _when {
 package Pinyon::Future::Cache;
 
 our @ISA = qw(Pinyon::Future::Model Pinyon::Loop::Cache);    ## no critic (ProhibitExplicitISA)
+
+package Pinyon::Future::MigratingCache;
+
+our @ISA = qw(Pinyon::Loop::Migrating Pinyon::Future::Cache Pinyon::MigratingCache);    ## no critic (ProhibitExplicitISA)
 
 package Pinyon::Future::Locks;
 

@@ -9,6 +9,7 @@ our $VERSION = '0.1.0';
 use Pinyon::Loop        ();
 use Pinyon::Loop::Cache ();
 use Pinyon::Loop::Locks ();
+use Pinyon::Loop::Migrating ();
 
 BEGIN { Pinyon::Loop::needs(qw(Pinyon::Mojo Mojo::IOLoop Mojo::Promise)) }
 
@@ -87,6 +88,10 @@ sub _when {
 package Pinyon::Mojo::Cache;
 
 our @ISA = qw(Pinyon::Mojo::Model Pinyon::Loop::Cache);    ## no critic (ProhibitExplicitISA)
+
+package Pinyon::Mojo::MigratingCache;
+
+our @ISA = qw(Pinyon::Loop::Migrating Pinyon::Mojo::Cache Pinyon::MigratingCache);    ## no critic (ProhibitExplicitISA)
 
 package Pinyon::Mojo::Locks;
 
