@@ -32,7 +32,7 @@ static bool converted_in_perl(pTHX_ UV number, SV *value, uint32_t flags, pinyon
 }
 
 /* What the library calls. Nothing jumps over its frames: a program that ends in here does so when the library returns. */
-static bool convert(void *context, pinyon_bytes value, uint32_t flags, pinyon_bytes *converted, uint32_t *new_flags)
+static pinyon_status convert(void *context, pinyon_bytes value, uint32_t flags, pinyon_bytes *converted, uint32_t *new_flags)
 {
     dTHX;
     int           ended;
@@ -44,10 +44,10 @@ static bool convert(void *context, pinyon_bytes value, uint32_t flags, pinyon_by
                                     new_flags);
     JMPENV_POP;
     if (ended) {
-        exit_is_due    = true;
-        PL_sig_pending = 1;
+        exit_is_due = true;
+        return PINYON_INTERRUPTED;
     }
-    return is_done;
+    return is_done ? PINYON_DONE : PINYON_FAILED;
 }
 
 /* How values of the old pool are read. */

@@ -31,17 +31,10 @@ static void call_handlers(pTHX_ waiting *wait)
     LEAVE;
 }
 
-/* Perl code that converts a value has ended the program. */
-static bool exit_is_due;
-
 static int handlers_interrupt(pTHX_ waiting *wait)
 {
     int ended;
     dJMPENV;
-    if (exit_is_due) {
-        wait->exits = true;
-        return 1;
-    }
     JMPENV_PUSH(ended);
     if (ended == 0)
         call_handlers(aTHX_ wait);
@@ -71,10 +64,13 @@ static void begin_wait(pTHX_ waiting *wait)
 #endif
 }
 
+/* Perl code that converts a value has ended the program: it ends when the library returns. */
+static bool exit_is_due;
+
 /* After PINYON_INTERRUPTED: does what the handler wanted. Does not return. */
 static void end_interrupted(pTHX_ waiting *wait)
 {
-    if (wait->exits)
+    if (wait->exits || exit_is_due)
         JMPENV_JUMP(2);
     if (wait->died)
         croak_sv(sv_2mortal(wait->died));

@@ -381,10 +381,11 @@ void pinyon_batch_free(pinyon_batch *batch);
  * if both have the same dialect. */
 
 /* Converts a value of the old pool for the new one, where a host has a serializer of its own. `converted` must stay until
- * the function is called again by the same thread. False: the new client does not take it. It is called by any thread that
- * uses the client, and must not use an event loop of the client. */
-typedef bool (*pinyon_convert)(void *context, pinyon_bytes value, uint32_t client_flags, pinyon_bytes *converted,
-                               uint32_t *converted_flags);
+ * the function is called again by the same thread. PINYON_FAILED: the new client does not take it. PINYON_INTERRUPTED: the
+ * request ends with this status. It is called by any thread that uses the client, and must not use an event loop of the
+ * client. */
+typedef pinyon_status (*pinyon_convert)(void *context, pinyon_bytes value, uint32_t client_flags,
+                                        pinyon_bytes *converted, uint32_t *converted_flags);
 
 typedef struct pinyon_migration {
     size_t         size;    /* sizeof(pinyon_migration) */

@@ -64,7 +64,7 @@ macro_rules! sized {
 #[allow(unused_imports)] // those of locks and loops are defined in files of their own
 pub(crate) use {c_structs, sized};
 
-pub type Convert = unsafe extern "C" fn(*mut c_void, Bytes, u32, *mut Bytes, *mut u32) -> bool;
+pub type Convert = unsafe extern "C" fn(*mut c_void, Bytes, u32, *mut Bytes, *mut u32) -> i32;
 pub type Place = unsafe extern "C" fn(*mut c_void, usize, u32) -> *mut c_void;
 
 c_structs! {

@@ -6,7 +6,7 @@ use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::migration::{self, Plan, Returned, Side, Step, StepOutcome, NEEDS_TTL};
 use pinyon_core::operations::{self, Answer, Compared, Found, Win};
 
-use super::Migrating;
+use super::{Migrating, Unconverted};
 use crate::answers::Answers;
 use crate::errors::{Error, Kind};
 use crate::making::finding;
@@ -185,7 +185,8 @@ impl Course {
                     let (bytes, client_flags, _) = &*value;
                     let converted = match self.migrating.converted(bytes, *client_flags) {
                         Ok(converted) => converted,
-                        Err(error) => {
+                        Err(Unconverted::Interrupted) => return Next::Over(End::Status(Status::Interrupted)),
+                        Err(Unconverted::Refused(error)) => {
                             // It stays where it is, whatever is wrong with it.
                             let kind = ErrorKind::UnsupportedType;
                             step = machine.next(StepOutcome::Failed { error, kind });

@@ -182,6 +182,9 @@ unsafe fn read(
             Next::Over(end) => break end,
         };
     };
+    if let End::Status(Status::Interrupted) = end {
+        return false;
+    }
     for (key, error) in std::mem::take(&mut course.told) {
         let mut stash = Stash::default();
         stash.0.fail(error);

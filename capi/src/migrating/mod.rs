@@ -18,6 +18,7 @@ use crate::client::{Client, View};
 use crate::errors::{Error, Failure, Kind};
 use crate::guard::{made, with};
 use crate::options::Options;
+use crate::replies::Status;
 use crate::requests::FOREVER;
 use crate::structs::{given, to_fill, Bytes, Convert, Migration, Progress};
 use crate::values;
@@ -37,6 +38,12 @@ pub struct Migrating {
 unsafe impl Send for Migrating {}
 // SAFETY: as above.
 unsafe impl Sync for Migrating {}
+
+/// Why a value was not converted.
+enum Unconverted {
+    Refused(Error),
+    Interrupted,
+}
 
 impl Migrating {
     fn new(old: &Client, new: &Client, asked: &Migration) -> Result<Self, Error> {
@@ -100,16 +107,20 @@ impl Migrating {
     }
 
     /// A value of the old pool as the new client stores it.
-    fn converted(&self, bytes: &[u8], client_flags: u32) -> Result<(Vec<u8>, u32), Error> {
+    fn converted(&self, bytes: &[u8], client_flags: u32) -> Result<(Vec<u8>, u32), Unconverted> {
         let Some(convert) = self.convert else {
-            return values::converted(&self.old, &self.new, bytes, client_flags);
+            return values::converted(&self.old, &self.new, bytes, client_flags).map_err(Unconverted::Refused);
         };
         let (mut value, mut flags) = (Bytes::NONE, 0);
         // SAFETY: the header says that the function may be called with its context from any thread.
-        match unsafe { convert(self.context, Bytes::of(bytes), client_flags, &mut value, &mut flags) } {
+        match Status::of(unsafe { convert(self.context, Bytes::of(bytes), client_flags, &mut value, &mut flags) }) {
             // SAFETY: the header says that the value stays until it is copied, which is now.
-            true => Ok((unsafe { value.slice() }.to_vec(), flags)),
-            false => Err(Failure::of_kind(Kind::Core(ErrorKind::UnsupportedType), "the value was not converted")),
+            Status::Done => Ok((unsafe { value.slice() }.to_vec(), flags)),
+            Status::Interrupted => Err(Unconverted::Interrupted),
+            _ => {
+                let kind = Kind::Core(ErrorKind::UnsupportedType);
+                Err(Unconverted::Refused(Failure::of_kind(kind, "the value was not converted")))
+            }
         }
     }
 }

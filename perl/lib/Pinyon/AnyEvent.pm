@@ -6,9 +6,9 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop        ();
-use Pinyon::Loop::Cache ();
-use Pinyon::Loop::Locks ();
+use Pinyon::Loop            ();
+use Pinyon::Loop::Cache     ();
+use Pinyon::Loop::Locks     ();
 use Pinyon::Loop::Migrating ();
 
 BEGIN { Pinyon::Loop::needs(qw(Pinyon::AnyEvent AnyEvent)) }
@@ -71,7 +71,7 @@ our @ISA = qw(Pinyon::Loop::Migrating Pinyon::AnyEvent::Cache Pinyon::MigratingC
 
 package Pinyon::AnyEvent::Locks;
 
-our @ISA = qw(Pinyon::AnyEvent::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
+our @ISA = qw(Pinyon::AnyEvent::Model Pinyon::Loop::Locks);                               ## no critic (ProhibitExplicitISA)
 
 1;
 

@@ -6,9 +6,9 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop        ();
-use Pinyon::Loop::Cache ();
-use Pinyon::Loop::Locks ();
+use Pinyon::Loop            ();
+use Pinyon::Loop::Cache     ();
+use Pinyon::Loop::Locks     ();
 use Pinyon::Loop::Migrating ();
 
 BEGIN {
@@ -76,11 +76,11 @@ our @ISA = qw(Pinyon::Loop::Migrating Pinyon::Coro::Cache Pinyon::MigratingCache
 
 package Pinyon::Coro::Locks;
 
-our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
+our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Locks);                               ## no critic (ProhibitExplicitISA)
 
 # These are the methods of clients that wait, over what waits here.
 BEGIN {
-    no strict 'refs';                                      ## no critic (ProhibitNoStrict)
+    no strict 'refs';                                                                 ## no critic (ProhibitNoStrict)
     *{$_} = Pinyon::Locks->can($_) for qw(lock try_lock synchronized status is_locked owner waiting force_release execute);
 }
 

@@ -184,7 +184,7 @@ static void many(void)
 static pinyon_loop *used_inside;
 static unsigned     refused_inside;
 
-static bool convert(void *context, pinyon_bytes value, uint32_t flags, pinyon_bytes *converted, uint32_t *converted_flags)
+static pinyon_status convert(void *context, pinyon_bytes value, uint32_t flags, pinyon_bytes *converted, uint32_t *converted_flags)
 {
     static char text[64];
     if (used_inside) {
@@ -194,18 +194,20 @@ static bool convert(void *context, pinyon_bytes value, uint32_t flags, pinyon_by
         pinyon_error_free(error);
         pinyon_turn(used_inside);
     }
-    if (value.size > 20) return false;
+    if (value.size > 20) return PINYON_FAILED;
+    if (is(value, "stop")) return PINYON_INTERRUPTED;
     sprintf(text, "%s%.*s of %u", (char *)context, (int)value.size, value.start, (unsigned)flags);
     *converted       = pinyon_text(text);
     *converted_flags = 0;
-    return true;
+    return PINYON_DONE;
 }
 
 static void converting(void)
 {
     pinyon_migration migration = {.size = sizeof migration, .convert = convert, .context = "<"};
     pinyon_client   *own = pinyon_client_migrating(old_pool, new_pool, &migration, NULL);
-    pinyon_request   get = about(PINYON_GET, "k"), set = storing(PINYON_SET, "k", "a value that is not taken");
+    pinyon_request   get = about(PINYON_GET, "k"), set = storing(PINYON_SET, "k", "a value that is not taken"),
+                     delete = about(PINYON_DELETE, "k");
     pinyon_progress  progress = {.size = sizeof progress};
     only_in(old_pool, "k");
     CHECK(pinyon_run(own, &get, &reply, NULL) == PINYON_DONE && is(reply.value, "7"));
@@ -216,6 +218,13 @@ static void converting(void)
         CHECK(pinyon_run(own, &get, &reply, NULL) == PINYON_DONE && (reply.marks & PINYON_OF_OLD) && reply.value.size == 25);
     CHECK(pinyon_client_progress(own, &progress) && progress.refused == 2 && progress.in_old == 3 && progress.moved == 1);
     CHECK(has(new_pool, "k", NULL));
+    set.value = pinyon_text("stop");
+    CHECK(pinyon_run(old_pool, &set, &reply, NULL) == PINYON_DONE);
+    CHECK(pinyon_run(own, &get, &reply, NULL) == PINYON_INTERRUPTED && !reply.error);
+    pinyon_reply many = {.size = sizeof many};
+    CHECK(pinyon_run(new_pool, &delete, &reply, NULL) >= 0); /* the lease, which else would end by itself */
+    CHECK(pinyon_run_many(own, &get, &many, 1, NULL) == PINYON_INTERRUPTED && many.status == PINYON_INTERRUPTED);
+    pinyon_reply_clear(&many);
     struct polling looping;
     polling_init(&looping, pinyon_loop_of_client(own, NULL, NULL));
     only_in(old_pool, "k");
