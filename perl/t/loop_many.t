@@ -108,7 +108,7 @@ my $expected;
 }
 is scalar @{$expected}, 2 + 6, 'six are not carried out';
 
-subtest 'programs that wait' => sub { check( Ways::Blocking->new, $expected ) };
+subtest 'programs that wait'                   => sub { check( Ways::Blocking->new, $expected ) };
 subtest 'a coroutine that leaves, and a child' => sub {
     my $way = Ways::Coro->new;
     if ( my $missing = $way->missing ) { plan skip_all => "$missing does not load" }

@@ -16,7 +16,7 @@ my ( $made, %pools ) = (0);      # the clients of both pools, by the number of w
 
 sub new {
     my ( $class, $old, $new, %settings ) = @_;
-    check_clients( $old, $new );
+    _check_clients( $old, $new );
     my $ttl = delete $settings{ttl};
     for my $name ( sort keys %settings ) {
         Pinyon::Error::Usage->throw(qq{$class has no setting "$name"});
@@ -31,7 +31,7 @@ sub new {
     return $self;
 }
 
-sub check_clients {
+sub _check_clients {
     my (@clients) = @_;
     for my $client ( @clients[ 0, 1 ] ) {
         next if blessed $client && $client->isa('Pinyon::Cache');
@@ -107,7 +107,7 @@ Pinyon::MigratingCache - an old and a new pool of servers as one cache
     $old->set(greeting => 'hello', 60);
     say $cache->get('greeting');            # hello
     say $new->get('greeting');              # hello
-    say $cache->progress->{moved};          # 1
+    say "$_: ", $cache->progress->{$_} for qw(new old moved refused missing);
 
 =head1 DESCRIPTION
 
@@ -149,8 +149,6 @@ Closes both clients.
 =head2 quiet
 
 Dies: what a command does depends on the result of the one before it.
-
-=for Pod::Coverage check_clients
 
 =head1 SEE ALSO
 

@@ -14,7 +14,7 @@ use Pinyon::MigratingCache ();
 
 sub new {
     my ( $class, $old, $new, @arguments ) = @_;
-    Pinyon::MigratingCache::check_clients( $old, $new );
+    Pinyon::MigratingCache::_check_clients( $old, $new );
     my $host = $new->{host};
     $host = $class->_take_loop( \@arguments ) if !defined $host || grep { !ref && $_ eq 'loop' } @arguments;
     my $self = Pinyon::MigratingCache::new( $class, $old, $new, @arguments );
