@@ -34,6 +34,8 @@
 #include "operations.h"
 #include "loop.h"
 #include "beginning.h"
+#include "loop_batches.h"
+#include "migrating.h"
 #include "coro.h"
 
 /* What a client in Perl needs of its own object: one that stays when a handler of signals changes the caller's variable. */
@@ -720,6 +722,10 @@ _kinds()
     }
 
 INCLUDE: loop.xs
+
+INCLUDE: loop_batches.xs
+
+INCLUDE: migrating.xs
 
 BOOT:
     pthread_atfork(NULL, NULL, count_fork);

@@ -19,23 +19,14 @@ static void batch_add(pTHX_ pinyon_batch *batch, call *one)
         throw_error(aTHX_ error);
 }
 
-/* Waits for all outcomes: a list of [number, status, error] for each command that was not carried out. */
-static SV *batch_finish(pTHX_ pinyon_batch *batch)
+/* What was not carried out: a list of [number, reason, error]. */
+static SV *batch_failures(pTHX_ pinyon_batch *batch)
 {
     static const char *const reasons[] = {"", "there is no such item", "not stored", "the item has changed"};
-    waiting                  wait;
-    pinyon_error            *error = NULL;
     pinyon_reply             reply;
     AV                      *failures = newAV();
-    SV                      *result   = sv_2mortal(newRV_noinc((SV *)failures));
-    pinyon_status            status;
+    SV                      *result   = newRV_noinc((SV *)failures);
 
-    begin_wait(aTHX_ & wait);
-    status = pinyon_batch_finish(batch, &wait.host, &error);
-    if (status == PINYON_INTERRUPTED)
-        end_interrupted(aTHX_ & wait);
-    if (status < 0 && error)
-        throw_error(aTHX_ error);
     Zero(&reply, 1, pinyon_reply);
     reply.size = sizeof reply;
     while (pinyon_batch_next_failure(batch, &reply)) {
@@ -49,5 +40,21 @@ static SV *batch_finish(pTHX_ pinyon_batch *batch)
         av_push(failure, reply.error ? error_object(aTHX_ reply.error) : newSV(0));
     }
     pinyon_reply_clear(&reply);
-    return SvREFCNT_inc_NN(result);
+    return result;
+}
+
+/* Waits for all outcomes. */
+static SV *batch_finish(pTHX_ pinyon_batch *batch)
+{
+    waiting       wait;
+    pinyon_error *error = NULL;
+    pinyon_status status;
+
+    begin_wait(aTHX_ & wait);
+    status = pinyon_batch_finish(batch, &wait.host, &error);
+    if (status == PINYON_INTERRUPTED)
+        end_interrupted(aTHX_ & wait);
+    if (status < 0 && error)
+        throw_error(aTHX_ error);
+    return batch_failures(aTHX_ batch);
 }

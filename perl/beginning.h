@@ -51,6 +51,18 @@ static operation *call_prepared(pTHX_ cache_handle *cache, SV *self, pinyon_requ
     return begun;
 }
 
+/* Whether reading what the method returns cannot die. */
+static bool gives_plainly(const call *one)
+{
+    switch (one->method->gives) {
+    case GIVES_TRUTH:
+    case GIVES_CHANGED:
+    case GIVES_NUMBER:
+    case GIVES_METADATA: return true;
+    default: return false;
+    }
+}
+
 /* Begins a call of one of the methods. */
 static operation *begin_call(pTHX_ SV *self, unsigned number, SV **given, SSize_t count, SV *callback)
 {
@@ -63,13 +75,7 @@ static operation *begin_call(pTHX_ SV *self, unsigned number, SV **given, SSize_
     SAVETMPS;
     begun = call_prepared(aTHX_ cache, self, &request, room, callback);
     prepare(aTHX_ cache, self, &begun->one, number, given, count);
-    switch (begun->one.method->gives) {
-    case GIVES_TRUTH:
-    case GIVES_CHANGED:
-    case GIVES_NUMBER:
-    case GIVES_METADATA: begun->is_plain = true; break;
-    default: break;
-    }
+    begun->is_plain = gives_plainly(&begun->one);
     begin_request(aTHX_ begun, &request);
     FREETMPS;
     LEAVE;

@@ -312,10 +312,19 @@ static void *place(void *context, size_t size, uint32_t flags)
     return SvPVX(value);
 }
 
+/* The old client of a migrating one. */
+static SV *old_of(pTHX_ SV *self)
+{
+    SV **old = self ? hv_fetchs((HV *)SvRV(self), "old", 0) : NULL;
+    return old ? *old : NULL;
+}
+
 static SV *taken_value(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_reply *reply)
 {
     SV *stored = one->value ? one->value : newSVpvs("");
     one->value = NULL;
+    if (UNLIKELY(reply->marks & PINYON_OF_OLD))
+        return value_of(aTHX_ cache->old, old_of(aTHX_ self), stored, reply->client_flags);
     return value_of(aTHX_ cache, self, stored, reply->client_flags);
 }
 

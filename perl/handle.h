@@ -6,7 +6,7 @@ typedef struct loop_handle loop_handle;
 /* How values that are no plain scalars are stored. */
 typedef enum { SERIALIZE_PLAIN, SERIALIZE_RAW, SERIALIZE_STORABLE, SERIALIZE_OBJECT } serialization;
 
-typedef struct {
+typedef struct cache_handle {
     pinyon_client *client;
     pinyon_writer *writer; /* kept for the next value; NULL while one is written */
     pinyon_reader *reader;
@@ -16,6 +16,8 @@ typedef struct {
     unsigned       users;    /* calls that wait */
     bool           is_gone;  /* the object died during a call */
     bool           tells;    /* of events */
+
+    struct cache_handle *old; /* of a migrating client: how values of the old pool are read */
 } cache_handle;
 
 static void cache_drop(cache_handle *cache)
@@ -24,10 +26,26 @@ static void cache_drop(cache_handle *cache)
         cache->is_gone = true;
         return;
     }
+    if (cache->old)
+        cache_drop(cache->old);
     pinyon_writer_free(cache->writer);
     pinyon_reader_free(cache->reader);
     pinyon_client_free(cache->client);
     Safefree(cache);
+}
+
+/* Another handle to the same client. */
+static cache_handle *cache_copy(pTHX_ const cache_handle *cache)
+{
+    cache_handle *copy;
+    PERL_UNUSED_CONTEXT;
+    Newxz(copy, 1, cache_handle);
+    copy->client         = pinyon_client_clone(cache->client);
+    copy->serialization  = cache->serialization;
+    copy->storable_flags = cache->storable_flags;
+    copy->tells          = cache->tells;
+    copy->old            = cache->old ? cache_copy(aTHX_ cache->old) : NULL;
+    return copy;
 }
 
 /* A handler of signals may end the object whose call it interrupts. */
@@ -52,16 +70,9 @@ static int cache_free(pTHX_ SV *sv, MAGIC *magic)
 static int cache_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
 {
     cache_handle *cache = (cache_handle *)magic->mg_ptr;
-    cache_handle *copy;
     PERL_UNUSED_VAR(parameters);
-    if (!cache)
-        return 0;
-    Newxz(copy, 1, cache_handle);
-    copy->client         = pinyon_client_clone(cache->client);
-    copy->serialization  = cache->serialization;
-    copy->storable_flags = cache->storable_flags;
-    copy->tells          = cache->tells;
-    magic->mg_ptr        = (char *)copy;
+    if (cache)
+        magic->mg_ptr = (char *)cache_copy(aTHX_ cache);
     return 0;
 }
 

@@ -167,6 +167,8 @@ static void take_notes(pTHX_ loop_handle *loop)
 static void hand_out(pTHX_ loop_handle *loop)
 {
     SV *died;
+    if (exit_is_due)
+        JMPENV_JUMP(2);
     ENTER;
     loop->users++;
     loop->depth++;

@@ -142,6 +142,8 @@ static bool is_plain_value(pTHX_ cache_handle *cache, call *one, const pinyon_re
 {
     pinyon_part_kind kind;
     PERL_UNUSED_CONTEXT;
+    if (reply->marks & PINYON_OF_OLD)
+        cache = cache->old;
     if (cache->serialization == SERIALIZE_RAW || !one->value)
         return true;
     if (cache->serialization == SERIALIZE_OBJECT || !pinyon_kind_of(cache->client, reply->client_flags, &kind))
@@ -197,7 +199,7 @@ static void read_carefully(pTHX_ operation *begun)
 /* The answer as the caller gets it: `value`, which may stay NULL, or `failure`. */
 static void read_answer(pTHX_ operation *begun)
 {
-    if (begun->reply.status < 0) {
+    if (begun->reply.status < 0 && begun->reply.error) {
         pinyon_error *error = begun->reply.error;
         begun->reply.error  = NULL;
         begun->failure      = begun->read == read_servers

@@ -64,10 +64,13 @@ static void begin_wait(pTHX_ waiting *wait)
 #endif
 }
 
+/* Perl code that converts a value has ended the program: it ends when the library returns. */
+static bool exit_is_due;
+
 /* After PINYON_INTERRUPTED: does what the handler wanted. Does not return. */
 static void end_interrupted(pTHX_ waiting *wait)
 {
-    if (wait->exits)
+    if (wait->exits || exit_is_due)
         JMPENV_JUMP(2);
     if (wait->died)
         croak_sv(sv_2mortal(wait->died));

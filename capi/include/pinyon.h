@@ -11,7 +11,7 @@
  * Texts      that are `const char *` are UTF-8, end with a NUL, and live as long as what they come from.
  * Times      are in seconds.
  * Callbacks  must return: no longjmp and no exception may leave them. `interrupted` may use this library, the others
- *            may not.
+ *            may not, unless it is said there.
  * Signals    are left alone. The library's own threads (they resolve names and renew locks) block all of them.
  * Forks      need nothing. A child makes connections of its own. A batch or a loop stays its parent's: free it in the
  *            child.
@@ -229,6 +229,7 @@ typedef enum pinyon_status {
 #define PINYON_IS_WON 0x80u     /* with METADATA: this caller should make a new value */
 #define PINYON_IS_FILLING 0x100u /* with METADATA: another caller makes a new value already */
 #define PINYON_WAS_NOTIFIED 0x200u /* PARK: it was notified, rather than that its time was up */
+#define PINYON_OF_OLD 0x400u    /* migrating: the value is as the old pool has it. Read it as one of the old client's */
 
 typedef struct pinyon_answers pinyon_answers;
 typedef struct pinyon_lock    pinyon_lock;
@@ -366,6 +367,52 @@ pinyon_status pinyon_batch_finish(pinyon_batch *batch, const pinyon_host *host, 
  * False after the last. */
 bool pinyon_batch_next_failure(pinyon_batch *batch, pinyon_reply *reply);
 void pinyon_batch_free(pinyon_batch *batch);
+
+/* ---- Migrating: an old and a new pool as one cache --------------------------------------------------------------- */
+
+/* A client may stand for two, while programs move to other servers, another ring or another dialect. It goes wherever a
+ * client goes: pinyon_run, pinyon_run_many, pinyon_making_new, pinyon_loop_of_client. A reading request asks the new pool,
+ * then the old one, and moves what only the old one has, with the rest of its ttl. A changing request changes the new pool,
+ * and deletes in the old one. Everything else (settings, writers, flags) is as the new client has it. VERSIONS, STATS and
+ * FLUSH_ALL go to all servers of both. There are no batches. In an event loop, an abandoned request goes on to its end, so
+ * that both pools agree.
+ *
+ * A value that is moved is converted from the old client's dialect to the new one's by way of plain data. It stays as it is
+ * if both have the same dialect. */
+
+/* Converts a value of the old pool for the new one, where a host has a serializer of its own. `converted` must stay until
+ * the function is called again by the same thread. PINYON_FAILED: the new client does not take it. PINYON_INTERRUPTED: the
+ * request ends with this status. It is called by any thread that uses the client, and must not use an event loop of the
+ * client. */
+typedef pinyon_status (*pinyon_convert)(void *context, pinyon_bytes value, uint32_t client_flags,
+                                        pinyon_bytes *converted, uint32_t *converted_flags);
+
+typedef struct pinyon_migration {
+    size_t         size;    /* sizeof(pinyon_migration) */
+    int64_t        ttl;     /* of moved items whose server cannot tell it (memcached before 1.6.10), in seconds or
+                               PINYON_FOREVER; 0: requests that would move them fail with PINYON_E_UNSUPPORTED */
+    pinyon_convert convert; /* NULL: as said above */
+    void          *context; /* of `convert` */
+} pinyon_migration;
+
+/* Makes a client of two, which it keeps alive. `migration` may be NULL. Fails if both would have the same keys on the same
+ * server. pinyon_client_close closes both; pinyon_client_using makes views of both. */
+pinyon_client *pinyon_client_migrating(const pinyon_client *old_client, const pinyon_client *new_client,
+                                       const pinyon_migration *migration, pinyon_error **error);
+
+/* Where keys were found so far, by this client and its views. When `in_old` no longer grows, or when the longest ttl has
+ * passed, the old pool can go. */
+typedef struct pinyon_progress {
+    size_t   size;    /* sizeof(pinyon_progress), set by you */
+    uint64_t in_new;  /* keys in the new pool */
+    uint64_t in_old;  /* keys in the old pool only */
+    uint64_t moved;   /* of those, keys that this client has moved */
+    uint64_t refused; /* of those, keys that it could not move: the new client or its server does not take their values */
+    uint64_t missing; /* keys in neither */
+} pinyon_progress;
+
+/* False: the client stands for no other. */
+bool pinyon_client_progress(const pinyon_client *client, pinyon_progress *progress);
 
 /* ---- Leases: one caller makes a value, the others wait for it ----------------------------------------------------- */
 
@@ -629,6 +676,17 @@ pinyon_status pinyon_begin(pinyon_loop *loop, const pinyon_request *request, uin
 pinyon_status pinyon_begin_using(pinyon_loop *loop, const pinyon_client *view, const pinyon_request *request,
                                  uint64_t *ticket, pinyon_error **error);
 pinyon_status pinyon_lock_begin(pinyon_loop *loop, const pinyon_wish *wish, uint64_t *ticket, pinyon_error **error);
+/* Batches in a loop: nothing of them waits, and what was begun in one turn leaves together. `view` may be NULL for the loop's
+ * client. The functions that wait refuse such a batch; pinyon_batch_next_failure and pinyon_batch_free are for both kinds. A
+ * batch may outlive its loop. */
+pinyon_batch *pinyon_batch_of_loop(pinyon_loop *loop, const pinyon_client *view, pinyon_error **error);
+/* Begins a command, of which no reply comes. Its values are kept until they are stored: finish a large batch now and then. */
+pinyon_status pinyon_batch_begin(pinyon_loop *loop, pinyon_batch *batch, const pinyon_request *request,
+                                 pinyon_error **error);
+/* Begins to wait for the outcome of every command. It is the status of a reply with this context and ticket: PINYON_DONE,
+ * or PINYON_FAILED without an error if some failed, which pinyon_batch_next_failure tells. The batch may be used again. */
+pinyon_status pinyon_batch_begin_finish(pinyon_loop *loop, pinyon_batch *batch, void *context, uint64_t *ticket,
+                                        pinyon_error **error);
 /* Nobody waits any more: no reply comes, and `place` is not called. A lease or a lock that is won all the same is given
  * back. */
 void pinyon_abandon(pinyon_loop *loop, uint64_t ticket);

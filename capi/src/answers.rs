@@ -87,6 +87,11 @@ impl Answers {
         Self::of(rows)
     }
 
+    /// Takes the rows of others, to follow these.
+    pub fn append(&mut self, others: &mut Self) {
+        self.rows.append(&mut others.rows);
+    }
+
     fn next(&mut self) -> Option<&Row> {
         let row = self.rows.get(self.next)?;
         self.next += 1;

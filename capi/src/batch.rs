@@ -1,6 +1,7 @@
 //! Batches: commands whose replies are not awaited one by one.
 
 use std::collections::VecDeque;
+use std::ffi::c_void;
 
 use pinyon_core::blocking;
 use pinyon_core::operations::{Broken, Status as ServerStatus, Unsuccessful};
@@ -10,22 +11,35 @@ use crate::client::Client;
 use crate::errors::{Error, Failure};
 use crate::guard::{free, made, with, with_mut, Handle, Poison};
 use crate::host::{Host, Interrupted};
+use crate::loops::{begun, Loop, LoopBatch};
 use crate::replies::{status, Status};
 use crate::requests::{with as flags, Keyed, Verb};
 use crate::structs::{self, given, to_fill, Reply, Request};
 
 pub struct Batch {
-    client: Client,
-    batch: blocking::Batch<Submitted>,
-    failed: VecDeque<Unsuccessful<Submitted>>,
+    kind: Kind,
     poison: Poison,
 }
 
-/// What its reply says of a command.
-struct Submitted {
-    context: usize,
-    verb: Verb,
+enum Kind {
+    /// Of a thread that waits.
+    Waiting {
+        client: Client,
+        batch: Box<blocking::Batch<Submitted>>,
+        failed: VecDeque<Failed>,
+    },
+    Loop(LoopBatch),
 }
+
+/// What its reply says of a command.
+#[derive(Clone, Copy, Debug)]
+pub struct Submitted {
+    pub context: usize,
+    pub verb: Verb,
+}
+
+/// A command that was not carried out.
+pub type Failed = Unsuccessful<Submitted>;
 
 impl Handle for Batch {
     const NAME: &'static str = "pinyon_batch";
@@ -38,44 +52,84 @@ impl Handle for Batch {
 impl Batch {
     fn new(client: &Client) -> Result<Self, Error> {
         client.check_open()?;
-        let batch = blocking::Batch::new(client.shared.directory.clone(), client.policy.failover);
-        Ok(Self { client: client.clone(), batch, failed: VecDeque::new(), poison: Poison::default() })
+        client.check_not_migrating()?;
+        let batch = blocking::Batch::new(client.shared.directory.clone(), client.policy.failover).into();
+        Ok(Self::of(Kind::Waiting { client: client.clone(), batch, failed: VecDeque::new() }))
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self { kind, poison: Poison::default() }
     }
 
     /// # Safety
     /// The request's bytes stay as they are.
     unsafe fn add(&mut self, asked: &Request, host: &Host) -> Result<Status, Error> {
-        let view = &*self.client;
+        let Kind::Waiting { client, batch, .. } = &mut self.kind else { return Err(of_loop()) };
+        let view = &**client;
         view.check_open()?;
-        let verb = Verb::of(asked)?;
-        if let Verb::Get | Verb::Gat | Verb::Lease | Verb::Metadata = verb {
-            return Err(Failure::usage(
-                "a batch takes commands that change something: what it reads, nobody would see",
-            ));
-        }
-        if asked.has(flags::INITIAL) {
-            return Err(Failure::usage("in a batch, a missing counter cannot be made from an initial number: run it"));
-        }
+        let verb = verb_of(asked)?;
         let mut scratch = Vec::new();
         // SAFETY: the caller says so.
         let (key, keyed) = unsafe { (asked.key(view, &mut scratch)?, Keyed::of(view, verb, asked)?) };
         let data = keyed.data.as_deref().map_or(Data::None, Data::Copied);
         let submitted = Submitted { context: asked.context as usize, verb };
-        outcome(self.batch.submit(host, &key, keyed.request, &data, submitted)).map(|all| match all {
+        outcome(batch.submit(host, &key, keyed.request, &data, submitted)).map(|all| match all {
             Some(()) => Status::Done,
             None => Status::Interrupted,
         })
     }
 
+    fn send(&mut self) -> Result<Status, Error> {
+        let Kind::Waiting { batch, .. } = &mut self.kind else { return Err(of_loop()) };
+        match batch.send() {
+            Ok(()) => Ok(Status::Done),
+            Err(why) => Err((&why).into()),
+        }
+    }
+
     fn finish(&mut self, host: &Host) -> Result<Status, Error> {
-        match outcome(self.batch.finish(host))? {
+        let Kind::Waiting { batch, failed, .. } = &mut self.kind else { return Err(of_loop()) };
+        match outcome(batch.finish(host))? {
             None => Ok(Status::Interrupted),
-            Some(failed) => {
-                self.failed.extend(failed);
-                Ok(if self.failed.is_empty() { Status::Done } else { Status::Failed })
+            Some(unsuccessful) => {
+                failed.extend(unsuccessful);
+                Ok(if failed.is_empty() { Status::Done } else { Status::Failed })
             }
         }
     }
+
+    fn next_failure(&mut self) -> Option<Failed> {
+        match &mut self.kind {
+            Kind::Waiting { failed, .. } => failed.pop_front(),
+            Kind::Loop(batch) => batch.next_failure(),
+        }
+    }
+
+    fn of_loop(&self) -> Result<&LoopBatch, Error> {
+        match &self.kind {
+            Kind::Loop(batch) => Ok(batch),
+            Kind::Waiting { .. } => Err(Failure::usage(
+                "this batch is of a thread that waits: make one of the event loop (pinyon_batch_of_loop)",
+            )),
+        }
+    }
+}
+
+#[cold]
+fn of_loop() -> Error {
+    Failure::usage("this batch is of an event loop, where nothing waits: pinyon_batch_begin, pinyon_batch_begin_finish")
+}
+
+/// The verb of a command, if a batch takes it.
+pub fn verb_of(asked: &Request) -> Result<Verb, Error> {
+    let verb = Verb::of(asked)?;
+    if let Verb::Get | Verb::Gat | Verb::Lease | Verb::Metadata = verb {
+        return Err(Failure::usage("a batch takes commands that change something: what it reads, nobody would see"));
+    }
+    if asked.has(flags::INITIAL) {
+        return Err(Failure::usage("in a batch, a missing counter cannot be made from an initial number: run it"));
+    }
+    Ok(verb)
 }
 
 /// `None`: it was interrupted.
@@ -87,7 +141,7 @@ fn outcome<T>(outcome: Result<T, blocking::Failure<Interrupted>>) -> Result<Opti
     }
 }
 
-fn tell(failed: Unsuccessful<Submitted>, reply: &mut Reply) {
+fn tell(failed: Failed, reply: &mut Reply) {
     let Submitted { context, verb } = failed.key;
     reply.begin(context as *mut _);
     reply.number = failed.number as u64;
@@ -127,12 +181,8 @@ pub unsafe extern "C" fn pinyon_batch_add(
 /// As the header says.
 #[no_mangle]
 pub unsafe extern "C" fn pinyon_batch_send(batch: *mut Batch, error: *mut *mut Error) -> i32 {
-    let send = |batch: &mut Batch| match batch.batch.send() {
-        Ok(()) => Ok(Status::Done),
-        Err(why) => Err((&why).into()),
-    };
     // SAFETY: the header says so.
-    unsafe { status(with_mut(batch, send), error) }
+    unsafe { status(with_mut(batch, Batch::send), error) }
 }
 
 /// # Safety
@@ -154,9 +204,62 @@ pub unsafe extern "C" fn pinyon_batch_next_failure(batch: *mut Batch, reply: *mu
     // SAFETY: the header says so.
     let Ok(reply) = (unsafe { to_fill(reply) }) else { return false };
     // SAFETY: the header says so.
-    let Ok(Some(failed)) = (unsafe { with_mut(batch, |batch| Ok(batch.failed.pop_front())) }) else { return false };
+    let Ok(Some(failed)) = (unsafe { with_mut(batch, |batch| Ok(batch.next_failure())) }) else { return false };
     tell(failed, reply);
     true
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_batch_of_loop(
+    event_loop: *mut Loop,
+    view: *const Client,
+    error: *mut *mut Error,
+) -> *mut Batch {
+    // SAFETY: the header says so.
+    unsafe {
+        let of_loop = |event_loop: &mut Loop| match view.is_null() {
+            true => event_loop.batch(None),
+            false => with(view, |view| event_loop.batch(Some(view))),
+        };
+        made(with_mut(event_loop, of_loop).map(|batch| Batch::of(Kind::Loop(batch))), error)
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_batch_begin(
+    event_loop: *mut Loop,
+    batch: *mut Batch,
+    request: *const Request,
+    error: *mut *mut Error,
+) -> i32 {
+    // SAFETY: the header says so.
+    unsafe {
+        let begin = |event_loop: &mut Loop| {
+            with_mut(batch, |batch| event_loop.begin_in_batch(batch.of_loop()?, &given(request)?))
+        };
+        status(with_mut(event_loop, begin).map(|()| Status::Done), error)
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_batch_begin_finish(
+    event_loop: *mut Loop,
+    batch: *mut Batch,
+    context: *mut c_void,
+    ticket: *mut u64,
+    error: *mut *mut Error,
+) -> i32 {
+    // SAFETY: the header says so.
+    unsafe {
+        let begin = |event_loop: &mut Loop| with_mut(batch, |batch| event_loop.begin_finish(batch.of_loop()?, context));
+        begun(with_mut(event_loop, begin), ticket, error)
+    }
 }
 
 /// # Safety

@@ -11,6 +11,7 @@ use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
 use pinyon_core::fork::PerProcess;
 use pinyon_core::lease::Flights;
+use pinyon_core::migration::Side;
 use pinyon_core::operations::{KeyRules, Policy};
 use pinyon_core::settings::{CacheParts, CacheSettings, ViewSettings};
 use pinyon_core::ttl::DefaultTtl;
@@ -21,6 +22,7 @@ use crate::errors::{c_string, Error, Failure};
 use crate::guard::{free, made, with, Handle, Poison};
 use crate::host::Host;
 use crate::making::Types;
+use crate::migrating::Migrating;
 use crate::options::Options;
 use crate::structs::{self, Bytes, NamedText};
 
@@ -32,6 +34,8 @@ pub struct View {
     pub shared: Arc<Shared>,
     pub policy: Policy,
     pub keys: KeyRules,
+    /// If it stands for two pools. All else here is the new one's.
+    pub migrating: Option<Arc<Migrating>>,
     poison: Poison,
 }
 
@@ -120,10 +124,16 @@ impl Client {
     }
 
     fn of(shared: Arc<Shared>, policy: Policy, keys: KeyRules) -> Self {
-        Self(Arc::new(View { shared, policy, keys, poison: Poison::default() }))
+        Self(Arc::new(View { shared, policy, keys, migrating: None, poison: Poison::default() }))
     }
 
-    fn using(&self, mut options: Options<'_>) -> Result<Self, Error> {
+    /// One that uses two pools, of which this is the new one's.
+    pub fn migrating(&self, migrating: Migrating) -> Self {
+        let (policy, keys, poison) = (self.policy, self.keys.clone(), Poison::default());
+        Self(Arc::new(View { shared: self.shared.clone(), policy, keys, migrating: Some(migrating.into()), poison }))
+    }
+
+    pub fn using(&self, mut options: Options<'_>) -> Result<Self, Error> {
         let rule: KeyRule = self.keys.rule();
         let keys = match options.take("namespace") {
             Some(namespace) => KeyRules::new(namespace, rule).map_err(pinyon_core::invalid::InvalidArgument::from)?,
@@ -183,6 +193,18 @@ impl Shared {
     }
 }
 
+impl View {
+    /// The pools that it uses, the old one first.
+    fn pools(&self) -> impl Iterator<Item = &Shared> {
+        let old = self.migrating.as_ref().map(|migrating| &*migrating.client(Side::Old).shared);
+        old.into_iter().chain([&*self.shared])
+    }
+
+    pub fn next_event(&self) -> Option<Event> {
+        self.pools().find_map(Shared::next_event)
+    }
+}
+
 fn serializer(name: Option<&[u8]>) -> Result<PlainSerializer, Error> {
     let Some(name) = name else { return Ok(PlainSerializer::Portable) };
     let known = std::str::from_utf8(name).ok().and_then(PlainSerializer::named);
@@ -219,7 +241,16 @@ pub unsafe extern "C" fn pinyon_client_using(
     error: *mut *mut Error,
 ) -> *mut Client {
     // SAFETY: the header says so.
-    unsafe { made(with(client, |client| client.using(Options::new(options, count)?)), error) }
+    unsafe {
+        let using = |client: &Client| match &client.migrating {
+            None => client.using(Options::new(options, count)?),
+            Some(both) => {
+                let both = both.using(|| Options::new(options, count))?;
+                Ok(both.client(Side::New).clone().migrating(both))
+            }
+        };
+        made(with(client, using), error)
+    }
 }
 
 /// # Safety
@@ -229,7 +260,7 @@ pub unsafe extern "C" fn pinyon_client_close(client: *const Client) {
     // SAFETY: the header says so.
     let _ = unsafe {
         with(client, |client| {
-            client.shared.close();
+            client.pools().for_each(Shared::close);
             Ok(())
         })
     };
@@ -271,7 +302,7 @@ pub unsafe extern "C" fn pinyon_namespace(client: *const Client) -> Bytes {
 /// As the header says.
 #[no_mangle]
 pub unsafe extern "C" fn pinyon_metrics(client: *const Client) -> *mut c_char {
-    let metrics = |client: &Client| Ok(crate::metrics::json(&client.shared.directory));
+    let metrics = |client: &Client| Ok(crate::metrics::json(client.pools().map(|pool| &*pool.directory)));
     // SAFETY: the header says so.
     match unsafe { with(client, metrics) } {
         Ok(text) => c_string(&text).into_raw(),

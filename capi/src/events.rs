@@ -69,7 +69,7 @@ fn level(level: Level) -> &'static CStr {
 #[no_mangle]
 pub unsafe extern "C" fn pinyon_next_event(client: *const Client) -> *mut Event {
     // SAFETY: the header says so.
-    let event = unsafe { with(client, |client| Ok(client.shared.next_event().map(told))) };
+    let event = unsafe { with(client, |client| Ok(client.next_event().map(told))) };
     event.ok().flatten().unwrap_or(std::ptr::null_mut())
 }
 

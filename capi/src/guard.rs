@@ -1,14 +1,47 @@
 //! What stands between a call from C and the code that carries it out: panics end the call and poison the handle.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::errors::{Error, Failure};
 use crate::structs::missing;
 
-/// Whether a panic has ended a call with this handle.
+/// Whether a panic has ended a call with this handle, or a callback runs that must not use it.
 #[derive(Debug, Default)]
-pub struct Poison(AtomicBool);
+pub struct Poison(AtomicU8);
+
+const POISONED: u8 = 1;
+const IN_CALLBACK: u8 = 2;
+
+impl Poison {
+    #[inline]
+    fn check(&self) -> Result<(), Error> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            state => Err(refused(state)),
+        }
+    }
+
+    fn set(&self) {
+        self.0.store(POISONED, Ordering::Relaxed);
+    }
+
+    /// Refuses all calls with the handle meanwhile.
+    pub fn while_refused<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.0.store(IN_CALLBACK, Ordering::Relaxed);
+        let done = work();
+        self.0.store(0, Ordering::Relaxed);
+        done
+    }
+}
+
+#[cold]
+fn refused(state: u8) -> Error {
+    match state {
+        IN_CALLBACK => Failure::usage("a function that converts values must not use the event loop that calls it"),
+        _ => Failure::internal(),
+    }
+}
 
 /// Something that a caller has a pointer to.
 pub trait Handle {
@@ -38,13 +71,11 @@ pub unsafe fn with_mut<H: Handle, T>(
 ) -> Result<T, Error> {
     // SAFETY: the caller says so.
     let Some(handle) = (unsafe { handle.as_mut() }) else { return Err(missing(H::NAME)) };
-    if handle.poison().0.load(Ordering::Relaxed) {
-        return Err(Failure::internal());
-    }
+    handle.poison().check()?;
     match catch_unwind(AssertUnwindSafe(|| call(handle))) {
         Ok(outcome) => outcome,
         Err(_) => {
-            handle.poison().0.store(true, Ordering::Relaxed);
+            handle.poison().set();
             Err(Failure::internal())
         }
     }
@@ -52,13 +83,11 @@ pub unsafe fn with_mut<H: Handle, T>(
 
 #[inline]
 fn contained<T>(poison: &Poison, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    if poison.0.load(Ordering::Relaxed) {
-        return Err(Failure::internal());
-    }
+    poison.check()?;
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(outcome) => outcome,
         Err(_) => {
-            poison.0.store(true, Ordering::Relaxed);
+            poison.set();
             Err(Failure::internal())
         }
     }

@@ -14,6 +14,7 @@ pub mod locks;
 pub mod loops;
 pub mod making;
 mod metrics;
+pub mod migrating;
 pub mod options;
 pub mod placing;
 pub mod replies;

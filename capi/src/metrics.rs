@@ -6,9 +6,11 @@ use pinyon_core::directory::Directory;
 use pinyon_core::metrics::{CommandMetrics, Latencies, ServerMetrics};
 
 /// A list with an object for each server.
-pub fn json(directory: &Directory) -> String {
-    let fleet = directory.known();
-    let servers: Vec<String> = fleet.metrics().map(|metrics| server(&metrics)).collect();
+pub fn json<'d>(directories: impl Iterator<Item = &'d Directory>) -> String {
+    let mut servers: Vec<String> = Vec::new();
+    for directory in directories {
+        servers.extend(directory.known().metrics().map(|metrics| server(&metrics)));
+    }
     format!("[{}]", servers.join(", "))
 }
 

@@ -33,6 +33,29 @@ pub enum Status {
     Interrupted = -2,
 }
 
+impl Status {
+    /// That of a reply. The numbers of a reply are those of its status.
+    pub fn of(number: i32) -> Self {
+        Self::ALL.into_iter().find(|status| *status as i32 == number).unwrap_or(Self::Failed)
+    }
+
+    pub const ALL: [Self; 13] = [
+        Self::Done,
+        Self::Miss,
+        Self::NotStored,
+        Self::Changed,
+        Self::Won,
+        Self::Stale,
+        Self::Filling,
+        Self::Make,
+        Self::Taken,
+        Self::NotHeld,
+        Self::End,
+        Self::Failed,
+        Self::Interrupted,
+    ];
+}
+
 pub mod marks {
     pub const HAS_VALUE: u32 = 0x1;
     pub const HAS_CAS: u32 = 0x2;
@@ -44,6 +67,7 @@ pub mod marks {
     pub const IS_WON: u32 = 0x80;
     pub const IS_FILLING: u32 = 0x100;
     pub const WAS_NOTIFIED: u32 = 0x200;
+    pub const OF_OLD: u32 = 0x400;
 }
 
 impl Reply {

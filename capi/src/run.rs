@@ -15,6 +15,7 @@ use crate::client::{Client, View};
 use crate::errors::Error;
 use crate::guard::with;
 use crate::host::{Host, Interrupted};
+use crate::migrating;
 use crate::placing::Placing;
 use crate::replies::Status;
 use crate::requests::{for_all, with as flags, Keyed, Verb};
@@ -50,6 +51,10 @@ pub unsafe extern "C" fn pinyon_run(
 pub unsafe fn run(view: &View, asked: &Request, reply: &mut Reply, host: &Host) -> Result<Status, Error> {
     let room = reply.begin(asked.context);
     view.check_open()?;
+    if let Some(migrating) = &view.migrating {
+        // SAFETY: the caller says so.
+        return unsafe { migrating::run(migrating, asked, reply, host) };
+    }
     let verb = Verb::of(asked)?;
     if let Some(command) = for_all(verb, asked) {
         return ask_servers(view, Everywhere::new(command?), reply, host);
@@ -116,7 +121,11 @@ pub unsafe extern "C" fn pinyon_run_many(
     let outcome = unsafe {
         with(client, |client| {
             let requests = asked?;
-            run_many(client, &requests, &mut replies, &Host::new(host)?)
+            let host = Host::new(host)?;
+            match &client.migrating {
+                None => run_many(client, &requests, &mut replies, &host),
+                Some(migrating) => migrating::run_many(client, migrating, &requests, &mut replies, &host),
+            }
         })
     };
     (match outcome {

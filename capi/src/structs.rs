@@ -64,6 +64,7 @@ macro_rules! sized {
 #[allow(unused_imports)] // those of locks and loops are defined in files of their own
 pub(crate) use {c_structs, sized};
 
+pub type Convert = unsafe extern "C" fn(*mut c_void, Bytes, u32, *mut Bytes, *mut u32) -> i32;
 pub type Place = unsafe extern "C" fn(*mut c_void, usize, u32) -> *mut c_void;
 
 c_structs! {
@@ -168,6 +169,22 @@ c_structs! {
         request: Request,
     }
 
+    "pinyon_migration" Migration {
+        size: usize,
+        ttl: i64,
+        convert: Option<Convert>,
+        context: *mut c_void,
+    }
+
+    "pinyon_progress" Progress {
+        size: usize,
+        in_new: u64,
+        in_old: u64,
+        moved: u64,
+        refused: u64,
+        missing: u64,
+    }
+
     "pinyon_part" Part {
         size: usize,
         kind: u32,
@@ -209,10 +226,10 @@ impl Bytes {
     }
 }
 
-sized! { Request, Reply, Answer, Host, Terms, Step, Part }
+sized! { Request, Reply, Answer, Host, Terms, Step, Part, Migration, Progress }
 
 /// The layouts of all structs here.
-pub const LAYOUTS: [Layout; 13] = [
+pub const LAYOUTS: [Layout; 15] = [
     Bytes::LAYOUT,
     NamedText::LAYOUT,
     Request::LAYOUT,
@@ -223,6 +240,8 @@ pub const LAYOUTS: [Layout; 13] = [
     Terms::LAYOUT,
     Step::LAYOUT,
     Part::LAYOUT,
+    Migration::LAYOUT,
+    Progress::LAYOUT,
     Wish::LAYOUT,
     Note::LAYOUT,
     Action::LAYOUT,

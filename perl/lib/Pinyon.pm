@@ -12,6 +12,7 @@ XSLoader::load( 'Pinyon', $VERSION );
 require Pinyon::Error;
 require Pinyon::Values;
 require Pinyon::Cache;
+require Pinyon::MigratingCache;
 require Pinyon::Locks;
 
 1;
@@ -45,7 +46,7 @@ wait; a handler that dies ends it.
 
 =head1 SEE ALSO
 
-L<Pinyon::Cache>, L<Pinyon::Locks>, L<Pinyon::Error>
+L<Pinyon::Cache>, L<Pinyon::MigratingCache>, L<Pinyon::Locks>, L<Pinyon::Error>
 
 =head1 LICENSE
 

@@ -20,6 +20,11 @@ unsafe impl Send for Caller {}
 unsafe impl Sync for Caller {}
 
 impl Caller {
+    /// One that is not among the callers of a loop: its ticket is a number of something else.
+    pub fn numbered(ticket: u64) -> Self {
+        Self { ticket, context: std::ptr::null_mut(), is_gone: AtomicBool::new(false) }
+    }
+
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
     }

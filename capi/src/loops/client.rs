@@ -1,14 +1,18 @@
 //! An event loop of a client: its requests share one connection to each server.
 
+use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pinyon_core::driven::Stepwise;
-use pinyon_core::operations::{AnyOperation, Everywhere, OwnedData, OwnedKey, Single};
+use pinyon_core::operations::{AnyOperation, Everywhere, OwnedData, OwnedKey, Quiet, Single};
 use pinyon_core::shared::{Finished, Shared};
 use pinyon_core::spare::{Reused, Spare, Vacant};
 use pinyon_core::LARGE;
 
+use super::batch::Open;
 use super::callers::{Callers, Waiting};
 use super::values::LoopValues;
 use crate::client::{Client, View};
@@ -21,15 +25,16 @@ use crate::structs::{Place, Reply, Request};
 
 type OneKey = Single<OwnedKey, OwnedData, LoopValues>;
 type Operation = AnyOperation<OwnedKey, OwnedData, LoopValues>;
+pub type Run = Quiet<OwnedKey, OwnedData>;
 
 /// Memory for values that is kept for later ones, in pieces and in bytes of each.
 const MOST_ROOMS: usize = 256;
 const LARGEST_ROOM: usize = 4096;
 
 /// The caller, and what it asked for.
-struct Asked {
-    waiting: Waiting,
-    verb: Verb,
+pub struct Asked {
+    pub(super) waiting: Waiting,
+    pub(super) verb: Verb,
 }
 
 impl pinyon_core::shared::Waiter for Asked {
@@ -41,14 +46,19 @@ impl pinyon_core::shared::Waiter for Asked {
 pub struct ClientLoop {
     client: Client,
     place: Option<Place>,
-    machine: Stepwise<Shared<Operation, Asked>>,
-    callers: Callers,
+    pub(super) machine: Stepwise<Shared<Operation, Asked>>,
+    pub(super) callers: Callers,
     spare: Spare<Vacant<OneKey>>,
     rooms: Vec<Vec<u8>>,
+    /// No other loop of the process has it.
+    pub(super) number: u64,
+    pub(super) batches_made: u64,
+    pub(super) open_batches: HashMap<u64, Open>,
 }
 
 impl ClientLoop {
     pub fn new(client: Client, place: Option<Place>) -> Result<Self, Error> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
         client.check_open()?;
         let shared = Shared::new(client.shared.directory.clone(), client.shared.connections);
         Ok(Self {
@@ -58,6 +68,9 @@ impl ClientLoop {
             callers: Callers::default(),
             spare: Spare::default(),
             rooms: Vec::new(),
+            number: MADE.fetch_add(1, Ordering::Relaxed),
+            batches_made: 0,
+            open_batches: HashMap::new(),
         })
     }
 
@@ -74,9 +87,22 @@ impl ClientLoop {
         unsafe {
             match view {
                 None => self.begin_for(&self.client.clone(), asked),
-                Some(view) if Arc::ptr_eq(&view.shared, &self.client.shared) => self.begin_for(view, asked),
-                Some(_) => Err(Failure::usage("this is not a view of the loop's client, but another client")),
+                Some(view) if self.is_of(view) => self.begin_for(view, asked),
+                Some(_) => Err(no_view()),
             }
+        }
+    }
+
+    #[inline]
+    fn is_of(&self, view: &Client) -> bool {
+        Arc::ptr_eq(&view.shared, &self.client.shared) && view.migrating.is_none()
+    }
+
+    pub(super) fn view_of<'v>(&'v self, view: Option<&'v Client>) -> Result<&'v Client, Error> {
+        match view {
+            None => Ok(&self.client),
+            Some(view) if self.is_of(view) => Ok(view),
+            Some(_) => Err(no_view()),
         }
     }
 
@@ -95,11 +121,7 @@ impl ClientLoop {
             let key = OwnedKey::from(asked.key(view, &mut Vec::new())?);
             (key, Keyed::of(view, verb, asked)?)
         };
-        let data = match data {
-            None => OwnedData::Nothing,
-            Some(bytes) if bytes.len() < LARGE => OwnedData::Copied(bytes.into_owned()),
-            Some(bytes) => OwnedData::Shared(Arc::new(bytes.into_owned())),
-        };
+        let data = data_of(data);
         let (packing, policy, is_raw) = (view.shared.packing.clone(), asked.policy(view), asked.has(with::RAW));
         self.start(asked, verb, |of, caller| {
             let room = Cell::new(of.rooms.pop().unwrap_or_default());
@@ -149,6 +171,13 @@ impl ClientLoop {
                 continue;
             }
             let Finished { operation, waiter: Asked { waiting: Waiting(caller), verb } } = finished;
+            let operation = match operation {
+                AnyOperation::Quiet(run) => match self.run_over(caller.ticket, *run, reply) {
+                    true => return true,
+                    false => continue,
+                },
+                other => other,
+            };
             let room = reply.begin(caller.context);
             if room.capacity() > 0 && room.capacity() <= LARGEST_ROOM && self.rooms.len() < MOST_ROOMS {
                 self.rooms.push(room);
@@ -174,4 +203,19 @@ impl ClientLoop {
             _ => unreachable!("no other operations are begun"),
         }
     }
+}
+
+/// A copy of the data block to send.
+#[inline]
+pub(super) fn data_of(data: Option<Cow<'_, [u8]>>) -> OwnedData {
+    match data {
+        None => OwnedData::Nothing,
+        Some(bytes) if bytes.len() < LARGE => OwnedData::Copied(bytes.into_owned()),
+        Some(bytes) => OwnedData::Shared(Arc::new(bytes.into_owned())),
+    }
+}
+
+#[cold]
+fn no_view() -> Error {
+    Failure::usage("this is not a view of the loop's client, but another client")
 }

@@ -137,7 +137,7 @@ impl LocksLoop {
                 let order = branch.machine().next_order();
                 match order {
                     Some(Order::Alarm(_)) => self.alarm_is_old = true,
-                    Some(order) => return Some(self.renumbered(index, order)),
+                    Some(order) => return Some(renumbered(&mut self.lanes, index, order)),
                     None if branch.is_closed => self.branches[index] = None,
                     None => break,
                 }
@@ -239,24 +239,6 @@ impl LocksLoop {
         self.branches.iter().position(is_it).ok_or_else(wrong)
     }
 
-    /// The order with the host's number for its lane.
-    fn renumbered(&mut self, branch: usize, order: Order) -> Order {
-        match order {
-            Order::Watch { lane, fd, write } => {
-                let known = self.lanes.iter().position(|known| *known == Some((branch, lane)));
-                let lane = known.unwrap_or_else(|| place(&mut self.lanes, (branch, lane)));
-                Order::Watch { lane, fd, write }
-            }
-            Order::Forget { lane, fd } => {
-                let known = self.lanes.iter().position(|known| *known == Some((branch, lane)));
-                let Some(lane) = known else { unreachable!("only what is watched is forgotten") };
-                self.lanes[lane] = None;
-                Order::Forget { lane, fd }
-            }
-            other => other,
-        }
-    }
-
     fn next_alarm(&mut self) -> Option<Order> {
         if !std::mem::take(&mut self.alarm_is_old) {
             return None;
@@ -274,6 +256,24 @@ impl Drop for LocksLoop {
             machine.close();
             while machine.next_order().is_some() {}
         });
+    }
+}
+
+/// The order of one of several machines, with the host's number for its lane.
+pub(super) fn renumbered(lanes: &mut Vec<Option<(usize, usize)>>, machine: usize, order: Order) -> Order {
+    match order {
+        Order::Watch { lane, fd, write } => {
+            let known = lanes.iter().position(|known| *known == Some((machine, lane)));
+            let lane = known.unwrap_or_else(|| place(lanes, (machine, lane)));
+            Order::Watch { lane, fd, write }
+        }
+        Order::Forget { lane, fd } => {
+            let known = lanes.iter().position(|known| *known == Some((machine, lane)));
+            let Some(lane) = known else { unreachable!("only what is watched is forgotten") };
+            lanes[lane] = None;
+            Order::Forget { lane, fd }
+        }
+        other => other,
     }
 }
 

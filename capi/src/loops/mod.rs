@@ -1,11 +1,14 @@
 //! Event loops, whose hosts carry out actions and take replies.
 
+mod batch;
 mod callers;
 mod client;
 mod locks;
+mod migrating;
 pub mod structs;
 mod values;
 
+use std::ffi::c_void;
 use std::time::Instant;
 
 use pinyon_core::driven::Order;
@@ -18,9 +21,11 @@ use crate::locks::structs::Wish;
 use crate::locks::Locks;
 use crate::replies::Status;
 use crate::structs::{given, to_fill, Place, Reply, Request};
+pub use batch::LoopBatch;
 use client::ClientLoop;
 pub use locks::LockMachine;
-use locks::LocksLoop;
+use locks::{renumbered, LocksLoop};
+use migrating::MigratingLoop;
 use structs::Action;
 
 /// An event loop of a client or of locks.
@@ -33,6 +38,7 @@ pub struct Loop {
 enum Kind {
     Client(Box<ClientLoop>),
     Locks(Box<LocksLoop>),
+    Migrating(Box<MigratingLoop>),
 }
 
 impl Handle for Loop {
@@ -52,6 +58,7 @@ macro_rules! machine {
                 $call
             }
             Kind::Locks($machine) => $call,
+            Kind::Migrating($machine) => $call,
         }
     };
 }
@@ -73,7 +80,19 @@ impl Loop {
 
     fn close(&mut self) {
         self.is_closed = true;
-        machine!(self, machine => machine.close());
+        let Self { kind, poison, .. } = self;
+        match kind {
+            Kind::Migrating(of_both) => poison.while_refused(|| of_both.close()),
+            _ => machine!(self, machine => machine.close()),
+        }
+    }
+
+    /// After replies may have come: what uses two pools goes on. Converting values must not come back here.
+    fn go_on(&mut self) {
+        let Self { kind, poison, .. } = self;
+        if let Kind::Migrating(of_both) = kind {
+            poison.while_refused(|| of_both.go_on());
+        }
     }
 
     /// # Safety
@@ -83,6 +102,8 @@ impl Loop {
         match &mut self.kind {
             // SAFETY: the caller says so.
             Kind::Client(of_client) => unsafe { of_client.begin(view, request) },
+            // SAFETY: as above.
+            Kind::Migrating(of_both) => unsafe { of_both.begin(view, request) },
             Kind::Locks(_) => {
                 Err(Failure::usage("this event loop is of locks: begin wishes there (pinyon_lock_begin)"))
             }
@@ -96,13 +117,38 @@ impl Loop {
         match &mut self.kind {
             // SAFETY: the caller says so.
             Kind::Locks(of_locks) => unsafe { of_locks.begin(wish) },
-            Kind::Client(_) => Err(Failure::usage("this event loop is of caches: begin requests there (pinyon_begin)")),
+            _ => Err(Failure::usage("this event loop is of caches: begin requests there (pinyon_begin)")),
+        }
+    }
+
+    pub fn batch(&mut self, view: Option<&Client>) -> Result<LoopBatch, Error> {
+        self.with_batches()?.batch(view)
+    }
+
+    /// # Safety
+    /// As for [`ClientLoop::begin_in_batch`].
+    pub unsafe fn begin_in_batch(&mut self, batch: &LoopBatch, request: &Request) -> Result<(), Error> {
+        // SAFETY: the caller says so.
+        unsafe { self.with_batches()?.begin_in_batch(batch, request) }
+    }
+
+    pub fn begin_finish(&mut self, batch: &LoopBatch, context: *mut c_void) -> Result<u64, Error> {
+        self.with_batches()?.begin_finish(batch, context)
+    }
+
+    fn with_batches(&mut self) -> Result<&mut ClientLoop, Error> {
+        self.check_open()?;
+        match &mut self.kind {
+            Kind::Client(of_client) => Ok(of_client),
+            Kind::Locks(_) => Err(Failure::usage("this event loop is of locks, which have no batches")),
+            Kind::Migrating(of_both) => Err(of_both.no_batches()),
         }
     }
 
     fn abandon(&mut self, ticket: u64) {
         match &mut self.kind {
             Kind::Client(of_client) => of_client.abandon(ticket),
+            Kind::Migrating(of_both) => of_both.abandon(ticket),
             Kind::Locks(of_locks) => of_locks.abandon(ticket),
         }
     }
@@ -110,6 +156,7 @@ impl Loop {
     fn next_reply(&mut self, reply: &mut Reply) -> bool {
         match &mut self.kind {
             Kind::Client(of_client) => of_client.next_reply(reply),
+            Kind::Migrating(of_both) => of_both.next_reply(reply),
             Kind::Locks(of_locks) => of_locks.next_reply(reply),
         }
     }
@@ -117,6 +164,7 @@ impl Loop {
     fn is_idle(&self) -> bool {
         match &self.kind {
             Kind::Client(of_client) => of_client.is_idle(),
+            Kind::Migrating(of_both) => of_both.is_idle(),
             Kind::Locks(of_locks) => of_locks.is_idle(),
         }
     }
@@ -138,7 +186,7 @@ impl Action {
 ///
 /// # Safety
 /// Both places are null, or can be written to.
-unsafe fn begun(begun: Result<u64, Error>, ticket: *mut u64, error: *mut *mut Error) -> i32 {
+pub unsafe fn begun(begun: Result<u64, Error>, ticket: *mut u64, error: *mut *mut Error) -> i32 {
     match begun {
         Ok(number) => {
             if !ticket.is_null() {
@@ -163,7 +211,12 @@ pub unsafe extern "C" fn pinyon_loop_of_client(
     place: Option<Place>,
     error: *mut *mut Error,
 ) -> *mut Loop {
-    let of_client = |client: &Client| Ok(Loop::new(Kind::Client(ClientLoop::new(client.clone(), place)?.into())));
+    let of_client = |client: &Client| {
+        Ok(Loop::new(match client.migrating {
+            None => Kind::Client(ClientLoop::new(client.clone(), place)?.into()),
+            Some(_) => Kind::Migrating(MigratingLoop::new(client.clone(), place)?.into()),
+        }))
+    };
     // SAFETY: the header says so.
     unsafe { made(with(client, of_client), error) }
 }
@@ -276,7 +329,12 @@ pub unsafe extern "C" fn pinyon_next_reply(event_loop: *mut Loop, reply: *mut Re
 #[no_mangle]
 pub unsafe extern "C" fn pinyon_ready(event_loop: *mut Loop, lane: usize) {
     // SAFETY: the header says so.
-    unsafe { call(event_loop, |event_loop| machine!(event_loop, machine => machine.ready(lane))) }
+    unsafe {
+        call(event_loop, |event_loop| {
+            machine!(event_loop, machine => machine.ready(lane));
+            event_loop.go_on();
+        })
+    }
 }
 
 /// # Safety
@@ -284,7 +342,12 @@ pub unsafe extern "C" fn pinyon_ready(event_loop: *mut Loop, lane: usize) {
 #[no_mangle]
 pub unsafe extern "C" fn pinyon_turn(event_loop: *mut Loop) {
     // SAFETY: the header says so.
-    unsafe { call(event_loop, |event_loop| machine!(event_loop, machine => machine.turn())) }
+    unsafe {
+        call(event_loop, |event_loop| {
+            machine!(event_loop, machine => machine.turn());
+            event_loop.go_on();
+        })
+    }
 }
 
 /// # Safety
@@ -292,7 +355,12 @@ pub unsafe extern "C" fn pinyon_turn(event_loop: *mut Loop) {
 #[no_mangle]
 pub unsafe extern "C" fn pinyon_expire(event_loop: *mut Loop) {
     // SAFETY: the header says so.
-    unsafe { call(event_loop, |event_loop| machine!(event_loop, machine => machine.expire())) }
+    unsafe {
+        call(event_loop, |event_loop| {
+            machine!(event_loop, machine => machine.expire());
+            event_loop.go_on();
+        })
+    }
 }
 
 /// # Safety

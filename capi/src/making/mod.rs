@@ -254,7 +254,12 @@ fn found(reply: &Reply) -> Found<Arc<Made>> {
         let bytes = unsafe { reply.value.slice() }.to_vec();
         Arc::new(Made { bytes, client_flags: reply.client_flags })
     });
-    let finding = match reply.status {
+    Found { finding: finding(reply), value }
+}
+
+/// How a reply to a request for a lease found the key.
+pub fn finding(reply: &Reply) -> Finding {
+    match reply.status {
         status if status == Status::Done as i32 => Finding::Hit,
         status if status == Status::Stale as i32 => Finding::Stale,
         status if status == Status::Won as i32 => {
@@ -262,8 +267,7 @@ fn found(reply: &Reply) -> Found<Arc<Made>> {
             Finding::Won((reply.marks & marks::HAS_CAS != 0).then_some(win))
         }
         _ => Finding::Filling,
-    };
-    Found { finding, value }
+    }
 }
 
 /// # Safety

@@ -5,8 +5,10 @@ mod reader;
 mod writer;
 
 use pinyon_core::dialect::{Form, HostType};
+use pinyon_core::invalid::InvalidArgument;
 
 use crate::client::Client;
+use crate::errors::Error;
 use crate::guard::with;
 
 pub use parts::PartKind;
@@ -67,6 +69,16 @@ pub unsafe extern "C" fn pinyon_kind_of(client: *const Client, client_flags: u32
         unsafe { kind.write(known as u32) };
     }
     true
+}
+
+/// A value of one client as another stores it: by way of plain data, unless both have one dialect.
+pub fn converted(from: &Client, to: &Client, bytes: &[u8], client_flags: u32) -> Result<(Vec<u8>, u32), Error> {
+    let dialect = from.shared.packing.dialect();
+    if dialect == to.shared.packing.dialect() {
+        return Ok((bytes.to_vec(), client_flags));
+    }
+    let plain = dialect.form(client_flags).and_then(|form| form.decode(bytes)).map_err(InvalidArgument::from)?;
+    Ok(writer::encode(to, &plain).map_err(InvalidArgument::from)?)
 }
 
 fn is_pinyon(client: &Client) -> bool {

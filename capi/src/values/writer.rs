@@ -111,7 +111,7 @@ impl Writer {
     }
 }
 
-fn encode(client: &Client, plain: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
+pub(super) fn encode(client: &Client, plain: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
     match (is_pinyon(client), client.shared.serializer) {
         (true, PlainSerializer::Json) => Dialect::encode_json(plain),
         _ => client.shared.packing.dialect().encode(plain),

@@ -85,7 +85,7 @@ pub fn checks(functions: &[Function]) -> String {
     for (number, name) in ["WATCH", "FORGET", "END_TURN", "ALARM"].into_iter().enumerate() {
         equal(&format!("PINYON_{name}"), number as i64);
     }
-    for status in STATUSES {
+    for status in Status::ALL {
         equal(&constant("", &status), status as i64);
     }
     for kind in Kind::all() {
@@ -103,22 +103,6 @@ pub fn checks(functions: &[Function]) -> String {
     }
     all
 }
-
-const STATUSES: [Status; 13] = [
-    Status::Done,
-    Status::Miss,
-    Status::NotStored,
-    Status::Changed,
-    Status::Won,
-    Status::Stale,
-    Status::Filling,
-    Status::Make,
-    Status::Taken,
-    Status::NotHeld,
-    Status::End,
-    Status::Failed,
-    Status::Interrupted,
-];
 
 const FLAGS: &[(&str, u32)] = &[
     ("WITH_CAS", with::CAS),
@@ -146,6 +130,7 @@ const FLAGS: &[(&str, u32)] = &[
     ("IS_WON", marks::IS_WON),
     ("IS_FILLING", marks::IS_FILLING),
     ("WAS_NOTIFIED", marks::WAS_NOTIFIED),
+    ("OF_OLD", marks::OF_OLD),
 ];
 
 /// The name of a variant in the header.

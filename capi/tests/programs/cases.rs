@@ -52,6 +52,16 @@ fn event_loops() {
     check("loops");
 }
 
+#[test]
+fn batches_in_event_loops() {
+    check("loop_batches");
+}
+
+#[test]
+fn migrating() {
+    check("migrating");
+}
+
 fn check_locks(source: &str) {
     let server = Redis::start("");
     let program =

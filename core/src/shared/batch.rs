@@ -109,6 +109,23 @@ impl<K: SentKey, D: SentData, V: Values, W: Waiter> Shared<AnyOperation<K, D, V>
         Ok(())
     }
 
+    /// Like [`Batch::leave`], for hosts that take all outcomes from finished runs: if none is under way, an empty one begins.
+    pub fn leave_quietly<C>(
+        &mut self,
+        batch: &mut Batch<K, C>,
+        coroutine: C,
+        waiter: impl FnOnce() -> W,
+        now: Instant,
+    ) {
+        batch.leaving = Some(coroutine);
+        if batch.open > 0 {
+            return;
+        }
+        batch.open += 1;
+        let id = self.insert(AnyOperation::Quiet(Quiet::new(batch.failover, 0).into()), waiter(), now);
+        self.begin(id, now);
+    }
+
     /// The operation of a run, if it is under way and takes more commands.
     fn open_run(&mut self, run: Run) -> Option<&mut Quiet<K, D>> {
         match self.running.get_mut(run.id)? {

@@ -6,9 +6,10 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop        ();
-use Pinyon::Loop::Cache ();
-use Pinyon::Loop::Locks ();
+use Pinyon::Loop            ();
+use Pinyon::Loop::Cache     ();
+use Pinyon::Loop::Locks     ();
+use Pinyon::Loop::Migrating ();
 
 BEGIN { Pinyon::Loop::needs(qw(Pinyon::AnyEvent AnyEvent)) }
 
@@ -64,9 +65,13 @@ package Pinyon::AnyEvent::Cache;
 
 our @ISA = qw(Pinyon::AnyEvent::Model Pinyon::Loop::Cache);    ## no critic (ProhibitExplicitISA)
 
+package Pinyon::AnyEvent::MigratingCache;
+
+our @ISA = qw(Pinyon::Loop::Migrating Pinyon::AnyEvent::Cache Pinyon::MigratingCache);    ## no critic (ProhibitExplicitISA)
+
 package Pinyon::AnyEvent::Locks;
 
-our @ISA = qw(Pinyon::AnyEvent::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
+our @ISA = qw(Pinyon::AnyEvent::Model Pinyon::Loop::Locks);                               ## no critic (ProhibitExplicitISA)
 
 1;
 

@@ -37,8 +37,13 @@ sub send {    ## no critic (ProhibitBuiltinHomonyms)
 }
 
 sub finish {
-    my ($self)   = @_;
-    my $failed   = $self->_finish;
+    my ($self) = @_;
+    return $self->_finished( $self->_finish );
+}
+
+# Takes what was not carried out, now that all outcomes are known.
+sub _finished {
+    my ( $self, $failed ) = @_;
     my $commands = $self->{commands};
     my $first    = $self->{finished} // 0;
     $self->{finished} = $first + @{$commands};

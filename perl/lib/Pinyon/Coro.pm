@@ -6,9 +6,10 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop        ();
-use Pinyon::Loop::Cache ();
-use Pinyon::Loop::Locks ();
+use Pinyon::Loop            ();
+use Pinyon::Loop::Cache     ();
+use Pinyon::Loop::Locks     ();
+use Pinyon::Loop::Migrating ();
 
 BEGIN {
     Pinyon::Loop::needs(qw(Pinyon::Coro Coro AnyEvent Coro::AnyEvent));
@@ -47,8 +48,8 @@ for my $method ( Pinyon::Loop::Many::methods() ) {
     *{$method} = sub {
         my ( $self, @arguments ) = @_;
         my $many       = Pinyon::Loop::Many->new( $method, \@arguments );
-        my @operations = map { $self->_begin( $many->{number}, undef, @{$_} ) } @{ $many->{calls} };
-        for my $index ( 0 .. $#operations ) {
+        my @operations = $many->begin_all( $self, undef );
+        for my $index ( grep { $operations[$_] } 0 .. $#operations ) {
             my $value;
             next   if eval { $value = Pinyon::Coro::_wait( $operations[$index] ); $many->take( $index, $value, undef ); 1 };
             die $@ if !UNIVERSAL::isa( $@, 'Pinyon::Error' );
@@ -69,13 +70,17 @@ sub get_or_set {
     return Pinyon::Loop::Making->new( $self, $key, %options )->value($make);
 }
 
+package Pinyon::Coro::MigratingCache;
+
+our @ISA = qw(Pinyon::Loop::Migrating Pinyon::Coro::Cache Pinyon::MigratingCache);    ## no critic (ProhibitExplicitISA)
+
 package Pinyon::Coro::Locks;
 
-our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
+our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Locks);                               ## no critic (ProhibitExplicitISA)
 
 # These are the methods of clients that wait, over what waits here.
 BEGIN {
-    no strict 'refs';                                      ## no critic (ProhibitNoStrict)
+    no strict 'refs';                                                                 ## no critic (ProhibitNoStrict)
     *{$_} = Pinyon::Locks->can($_) for qw(lock try_lock synchronized status is_locked owner waiting force_release execute);
 }
 

@@ -6,9 +6,10 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop        ();
-use Pinyon::Loop::Cache ();
-use Pinyon::Loop::Locks ();
+use Pinyon::Loop            ();
+use Pinyon::Loop::Cache     ();
+use Pinyon::Loop::Locks     ();
+use Pinyon::Loop::Migrating ();
 
 BEGIN { Pinyon::Loop::needs(qw(Pinyon::Future IO::Async::Loop Future)) }
 
@@ -108,9 +109,13 @@ package Pinyon::Future::Cache;
 
 our @ISA = qw(Pinyon::Future::Model Pinyon::Loop::Cache);    ## no critic (ProhibitExplicitISA)
 
+package Pinyon::Future::MigratingCache;
+
+our @ISA = qw(Pinyon::Loop::Migrating Pinyon::Future::Cache Pinyon::MigratingCache);    ## no critic (ProhibitExplicitISA)
+
 package Pinyon::Future::Locks;
 
-our @ISA = qw(Pinyon::Future::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
+our @ISA = qw(Pinyon::Future::Model Pinyon::Loop::Locks);                               ## no critic (ProhibitExplicitISA)
 
 1;
 

@@ -6,9 +6,10 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop        ();
-use Pinyon::Loop::Cache ();
-use Pinyon::Loop::Locks ();
+use Pinyon::Loop            ();
+use Pinyon::Loop::Cache     ();
+use Pinyon::Loop::Locks     ();
+use Pinyon::Loop::Migrating ();
 
 BEGIN { Pinyon::Loop::needs(qw(Pinyon::Mojo Mojo::IOLoop Mojo::Promise)) }
 
@@ -88,9 +89,13 @@ package Pinyon::Mojo::Cache;
 
 our @ISA = qw(Pinyon::Mojo::Model Pinyon::Loop::Cache);    ## no critic (ProhibitExplicitISA)
 
+package Pinyon::Mojo::MigratingCache;
+
+our @ISA = qw(Pinyon::Loop::Migrating Pinyon::Mojo::Cache Pinyon::MigratingCache);    ## no critic (ProhibitExplicitISA)
+
 package Pinyon::Mojo::Locks;
 
-our @ISA = qw(Pinyon::Mojo::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
+our @ISA = qw(Pinyon::Mojo::Model Pinyon::Loop::Locks);                               ## no critic (ProhibitExplicitISA)
 
 1;
 

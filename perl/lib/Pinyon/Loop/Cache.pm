@@ -16,8 +16,8 @@ use Pinyon::Loop::Many   ();
 
 our @ISA = qw(Pinyon::Loop::Asking Pinyon::Cache);    ## no critic (ProhibitExplicitISA)
 
-# The number of `lease` in call.h.
-use constant LEASE => 16;
+# The numbers of `meta` and `lease` in call.h.
+use constant { META => 15, LEASE => 16 };
 
 sub new {
     my ( $class, @arguments ) = @_;
@@ -64,7 +64,7 @@ sub exists {    ## no critic (ProhibitBuiltinHomonyms)
         Pinyon::Loop::callback_of( \@arguments ),
         sub {
             my ($told) = @_;
-            return $self->meta( $key, cb => sub { $told->( defined $_[1] ? undef : defined $_[0], $_[1] ) } );
+            return $self->_begin( META, sub { $told->( defined $_[1] ? undef : defined $_[0], $_[1] ) }, $key );
         }
     );
 }

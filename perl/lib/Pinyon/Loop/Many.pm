@@ -78,21 +78,30 @@ sub begin {
         $client->{loop}->later($over);
         return Pinyon::Loop::Operations->new;
     }
-    my $operations = Pinyon::Loop::Operations->new;
-    for my $index ( 0 .. $left - 1 ) {
-        my $each = sub {
+    my $each = sub {
+        my ($index) = @_;
+        return sub {
             $self->take( $index, @_ );
             $over->() if !--$left;
         };
-        my $operation = eval { $client->_begin( $self->{number}, $each, @{ $self->{calls}[$index] } ) };
-        if ( !$operation ) {
-            my $error = $@;
-            $operations->cancel;
-            die $error;
-        }
-        $operations->add($operation);
-    }
+    };
+    my @begun      = $self->begin_all( $client, [ map { $each->($_) } 0 .. $left - 1 ] );
+    my $operations = Pinyon::Loop::Operations->new;
+    $operations->add($_) for grep { defined } @begun;
+    $left -= grep { !defined } @begun;
+    $client->{loop}->later($over) if !$left;
     return $operations;
+}
+
+# Begins all of the calls, or dies if one makes no sense. Of one that cannot be sent there is an error, and no operation.
+sub begin_all {
+    my ( $self, $client, $callbacks ) = @_;
+    my @begun = $client->_begin_many( $self->{number}, $self->{calls}, $callbacks );
+    for my $index ( grep { !$begun[$_]->isa('Pinyon::Operation') } 0 .. $#begun ) {
+        $self->take( $index, undef, $begun[$index] );
+        $begun[$index] = undef;
+    }
+    return @begun;
 }
 
 sub take {
