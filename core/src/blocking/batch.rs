@@ -291,7 +291,7 @@ impl<K> Work<K> {
             let outcome = match completion.outcome {
                 Outcome::Reply(reply) => Ok(reply.head.status),
                 Outcome::Failed(error) => Err(error),
-                Outcome::Part(_) | Outcome::Large(_) => continue,
+                Outcome::Part(_) | Outcome::Large { .. } => continue,
             };
             let position = open.iter().position(|(ticket, _)| *ticket == completion.ticket);
             let Some((_, submitted)) = position.and_then(|position| open.remove(position)) else { continue };
