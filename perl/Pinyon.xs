@@ -26,6 +26,7 @@
 #include "call.h"
 #include "waiting.h"
 #include "many.h"
+#include "reading.h"
 #include "batches.h"
 #include "settings.h"
 #include "making.h"
@@ -125,7 +126,11 @@ get_multi(self, ...)
             count       = av_len((AV *)SvRV(ST(1))) + 1;
         }
         ENTER;
-        results = run_many(aTHX_ self, (unsigned)ix, many_new(aTHX_ cache, items_given, (size_t)count), NULL, failed, NULL);
+        if (are_plain_keys(aTHX_ items_given, (size_t)count))
+            results = read_many(aTHX_ self, cache, ix == METHOD_GETS, items_given, (size_t)count, failed);
+        else
+            results = run_many(aTHX_ self, (unsigned)ix, many_new(aTHX_ cache, items_given, (size_t)count), NULL, failed,
+                               NULL);
         SvREFCNT_inc_simple_void_NN(results);
         LEAVE;
         ST(0) = sv_2mortal(newRV_noinc((SV *)results));

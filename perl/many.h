@@ -127,18 +127,24 @@ static SV *key_of_item(pTHX_ SV *item)
     return first ? *first : &PL_sv_undef;
 }
 
+/* Dies of what a handler of signals did, and reports events. */
+static void check_after_wait(pTHX_ cache_handle *cache, SV *self, waiting *wait, pinyon_status status)
+{
+    if (status == PINYON_INTERRUPTED)
+        end_interrupted(aTHX_ wait);
+    if (cache->is_gone)
+        throw_kind(aTHX_ PINYON_E_CLOSED, newSVpvs("the client was destroyed during the call"));
+    if (cache->tells)
+        tell(aTHX_ self);
+}
+
 static void many_run(pTHX_ cache_handle *cache, SV *self, many_calls *many)
 {
     waiting       wait;
     pinyon_status status;
     begin_wait(aTHX_ & wait);
     status = pinyon_run_many(cache->client, many->requests, many->replies, many->count, &wait.host);
-    if (status == PINYON_INTERRUPTED)
-        end_interrupted(aTHX_ & wait);
-    if (cache->is_gone)
-        throw_kind(aTHX_ PINYON_E_CLOSED, newSVpvs("the client was destroyed during the call"));
-    if (cache->tells)
-        tell(aTHX_ self);
+    check_after_wait(aTHX_ cache, self, &wait, status);
 }
 
 /* The result of one of many; a new reference, or NULL for a miss. */
@@ -152,24 +158,26 @@ static SV *many_answer(pTHX_ cache_handle *cache, SV *self, many_calls *many, si
     return answer(aTHX_ cache, self, one, &plain);
 }
 
-/* The first failure, with what did work; or, with `failed`, an error for each server in there. */
+/* The first failure is thrown, with what did work; or, with `failed`, there is an error for each server in there. */
+static void note_failure(pTHX_ const pinyon_error *error, HV *results, HV *failed, SV **thrown)
+{
+    const char *server = pinyon_error_server(error);
+    if (failed && *server) {
+        if (!hv_exists(failed, server, (I32)strlen(server)))
+            (void)hv_store(failed, server, (I32)strlen(server), error_object(aTHX_ error), 0);
+    } else if (!*thrown) {
+        *thrown = sv_2mortal(error_object(aTHX_ error));
+        hv_stores((HV *)SvRV(*thrown), "partial", newRV_inc((SV *)results));
+    }
+}
+
 static void many_failed(pTHX_ many_calls *many, HV *results, HV *failed)
 {
     SV    *thrown = NULL;
     size_t index;
     for (index = 0; index < many->count; index++) {
-        pinyon_error *error = many->replies[index].error;
-        const char   *server;
-        if (!error)
-            continue;
-        server = pinyon_error_server(error);
-        if (failed && *server) {
-            if (!hv_exists(failed, server, (I32)strlen(server)))
-                (void)hv_store(failed, server, (I32)strlen(server), error_object(aTHX_ error), 0);
-        } else if (!thrown) {
-            thrown = sv_2mortal(error_object(aTHX_ error));
-            hv_stores((HV *)SvRV(thrown), "partial", newRV_inc((SV *)results));
-        }
+        if (many->replies[index].error)
+            note_failure(aTHX_ many->replies[index].error, results, failed, &thrown);
     }
     if (thrown)
         croak_sv(thrown);

@@ -1,5 +1,6 @@
 //! Many requests at once, whose replies a thread waits for.
 
+pub mod keys;
 mod reading;
 
 use std::borrow::Cow;
