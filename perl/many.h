@@ -51,6 +51,11 @@ static SSize_t unpacked(pTHX_ const call_method_of *method, SV *item, SV **given
     count = av_len(list) + 1;
     if (count > MOST_ARGUMENTS || count < 1)
         refuse_arguments(aTHX_ method);
+    if (!SvRMAGICAL((SV *)list)) {
+        for (index = 0; index < count; index++)
+            given[index] = AvARRAY(list)[index] ? AvARRAY(list)[index] : &PL_sv_undef;
+        return count;
+    }
     for (index = 0; index < count; index++) {
         SV **at      = av_fetch(list, index, 0);
         given[index] = at ? *at : &PL_sv_undef;
@@ -68,14 +73,21 @@ static many_calls *many_new(pTHX_ cache_handle *cache, SV **items, size_t count)
     cache_enter(cache);
     SAVEDESTRUCTOR_X(many_over, many);
     Newx(many->items, count + 1, SV *);
-    Newxz(many->calls, count + 1, call);
+    Newx(many->calls, count + 1, call);
     Newx(many->requests, count + 1, pinyon_request);
-    Newxz(many->replies, count + 1, pinyon_reply);
+    Newx(many->replies, count + 1, pinyon_reply);
     many->count = count;
     for (index = 0; index < count; index++) {
+        pinyon_reply *reply        = &many->replies[index];
         many->items[index]         = SvREFCNT_inc_simple_NN(items[index]);
         many->calls[index].request = &many->requests[index];
-        many->replies[index].size  = sizeof(pinyon_reply);
+        many->calls[index].value   = NULL;
+        /* What the library frees before it fills a reply; the rest is its own. */
+        reply->size    = sizeof *reply;
+        reply->error   = NULL;
+        reply->answers = NULL;
+        reply->lock    = NULL;
+        reply->memory  = NULL;
     }
     return many;
 }
@@ -123,6 +135,8 @@ static SV *key_of_item(pTHX_ SV *item)
     SV **first;
     if (!SvROK(item) || SvTYPE(SvRV(item)) != SVt_PVAV || SvOBJECT(SvRV(item)))
         return item;
+    if (!SvRMAGICAL(SvRV(item)) && av_len((AV *)SvRV(item)) >= 0 && AvARRAY((AV *)SvRV(item))[0])
+        return AvARRAY((AV *)SvRV(item))[0];
     first = av_fetch((AV *)SvRV(item), 0, 0);
     return first ? *first : &PL_sv_undef;
 }
@@ -195,6 +209,7 @@ static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *commo
 
     many_prepare(aTHX_ many, self, number, common);
     many_run(aTHX_ cache, self, many);
+    hv_ksplit(results, (IV)many->count);
     for (index = 0; index < many->count; index++) {
         SV *value;
         if (many->replies[index].status < 0) {

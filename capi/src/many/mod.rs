@@ -10,7 +10,7 @@ use std::ops::Range;
 use pinyon_core::blocking;
 use pinyon_core::dialect::Packing;
 use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::operations::{BorrowedKey, Key, Several, Single};
+use pinyon_core::operations::{BorrowedKey, Key, SentData, Several, Single};
 use pinyon_core::Data;
 
 use crate::client::{Client, View};
@@ -92,62 +92,71 @@ unsafe fn run_many(
     if let Some(outcome) = unsafe { reading::read_many(view, requests, replies, host) } {
         return Ok(outcome);
     }
-    let mut rooms = Vec::with_capacity(requests.len());
-    rooms.extend(requests.iter().zip(replies.iter_mut()).map(|(asked, reply)| reply.begin(asked.context)));
-    let mut keys = KeysOfMany::default();
-    let mut prepared = Vec::with_capacity(requests.len());
+    replies.iter_mut().zip(requests).for_each(|(reply, asked)| reply.empty(asked.context));
+    let mut keys = KeysOfMany::with_capacity(requests.len());
     for (index, asked) in requests.iter().enumerate() {
         // SAFETY: the caller says so.
-        match unsafe { prepare(view, asked, &mut keys) } {
-            Ok((verb, keyed)) => prepared.push((index, verb, keyed)),
-            Err(error) => drop(replies[index].fail(error)),
+        let (given, route) = unsafe { (asked.key.slice(), asked.route.is_given().then(|| asked.route.slice())) };
+        if let Err(error) = keys.push(view, index, given, route) {
+            replies[index].fail(error);
         }
     }
-    let mut singles = Vec::with_capacity(prepared.len());
-    for (place, (index, _, keyed)) in prepared.iter().enumerate() {
-        let asked = &requests[*index];
-        let placing = Placing {
-            packing: &*view.shared.packing,
-            place: host.place(),
-            context: asked.context,
-            is_raw: asked.has(flags::RAW),
-            room: Cell::new(std::mem::take(&mut rooms[*index])),
-        };
-        let data = keyed.data.as_deref().map_or(Data::None, Data::Copied);
-        singles.push(Single::new(keyed.request, keys.key(place), data, placing, asked.policy(view)));
+    let mut singles = Vec::with_capacity(keys.all.len());
+    let mut indexes = Vec::with_capacity(keys.all.len());
+    for one in &keys.all {
+        let (asked, reply) = (requests[one.index], &mut *replies[one.index]);
+        // SAFETY: the caller says so.
+        match Verb::of(asked).and_then(|verb| unsafe { Keyed::of(view, verb, asked) }) {
+            Ok(Keyed { request, data }) => {
+                let placing = Placing {
+                    packing: &*view.shared.packing,
+                    place: host.place(),
+                    context: asked.context,
+                    is_raw: asked.has(flags::RAW),
+                    room: Cell::new(reply.take_memory()),
+                };
+                singles.push(Single::new(request, keys.key(one), Block(data), placing, asked.policy(view)));
+                indexes.push(one.index);
+            }
+            Err(error) => drop(reply.fail(error)),
+        }
     }
     let mut several = Several::new(singles);
     if let Err(Interrupted) = blocking::run(&view.shared.directory, host, &mut several) {
-        for (index, ..) in &prepared {
-            replies[*index].finish(Status::Interrupted);
+        for index in indexes {
+            replies[index].finish(Status::Interrupted);
         }
         return Ok(Status::Interrupted);
     }
-    for ((index, verb, _), mut single) in prepared.iter().zip(several.finish()) {
-        replies[*index].fill::<Placing<&Packing>>(*verb, single.take_answer());
+    for (index, single) in indexes.into_iter().zip(&mut several.finish()) {
+        let verb = Verb::of(requests[index])?;
+        replies[index].fill::<Placing<&Packing>>(verb, single.take_answer());
     }
     let failed = replies.iter().any(|reply| reply.status == Status::Failed as i32);
     Ok(if failed { Status::Failed } else { Status::Done })
 }
 
-/// # Safety
-/// The request's bytes stay as they are for the lifetime.
-unsafe fn prepare<'d>(view: &View, asked: &Request, keys: &mut KeysOfMany<'d>) -> Result<(Verb, Keyed<'d>), Error> {
-    let verb = Verb::of(asked)?;
-    // SAFETY: the caller says so.
-    unsafe {
-        let keyed = Keyed::of(view, verb, asked)?;
-        let route = asked.route.is_given().then(|| asked.route.slice());
-        keys.push(view, asked.key.slice(), route)?;
-        Ok((verb, keyed))
+/// The block of a request, if it has one.
+struct Block<'d>(Option<Cow<'d, [u8]>>);
+
+impl SentData for Block<'_> {
+    #[inline]
+    fn data(&self) -> Data<'_> {
+        self.0.as_deref().map_or(Data::None, Data::Copied)
     }
 }
 
 /// The keys of many requests: those in the caller's memory that are sent as they are, and the others in one piece.
-#[derive(Default)]
 struct KeysOfMany<'d> {
     written: Vec<u8>,
-    keys: Vec<(Sent<'d>, Cow<'d, [u8]>)>,
+    all: Vec<KeyOfMany<'d>>,
+}
+
+struct KeyOfMany<'d> {
+    /// The request's.
+    index: usize,
+    sent: Sent<'d>,
+    routed: Cow<'d, [u8]>,
 }
 
 enum Sent<'d> {
@@ -156,26 +165,29 @@ enum Sent<'d> {
 }
 
 impl<'d> KeysOfMany<'d> {
-    fn push(&mut self, view: &View, given: &'d [u8], route: Option<&'d [u8]>) -> Result<(), Error> {
-        let sent = match view.keys.as_given(given) {
-            Some(key) => Sent::AsGiven(key),
+    fn with_capacity(keys: usize) -> Self {
+        Self { written: Vec::new(), all: Vec::with_capacity(keys) }
+    }
+
+    fn push(&mut self, view: &View, index: usize, given: &'d [u8], route: Option<&'d [u8]>) -> Result<(), Error> {
+        let (sent, routed) = match view.keys.as_given(given) {
+            Some(key) => (Sent::AsGiven(key), Cow::Borrowed(given)),
             None => {
                 let start = self.written.len();
                 let base64 = view.keys.push(given, &mut self.written);
                 let base64 = base64.map_err(|why| InvalidArgument::key(&why, given))?;
-                Sent::Written { range: start..self.written.len(), base64 }
+                (Sent::Written { range: start..self.written.len(), base64 }, view.keys.routed(given))
             }
         };
-        self.keys.push((sent, route.map_or_else(|| view.keys.routed(given), Cow::Borrowed)));
+        self.all.push(KeyOfMany { index, sent, routed: route.map_or(routed, Cow::Borrowed) });
         Ok(())
     }
 
-    fn key(&self, place: usize) -> BorrowedKey<'_> {
-        let (sent, routed) = &self.keys[place];
-        let wire = match sent {
+    fn key<'k>(&'k self, one: &'k KeyOfMany<'d>) -> BorrowedKey<'k> {
+        let wire = match &one.sent {
             Sent::AsGiven(key) => *key,
             Sent::Written { range, base64 } => Key::known(&self.written[range.clone()], *base64),
         };
-        BorrowedKey { wire, routed }
+        BorrowedKey { wire, routed: &one.routed }
     }
 }
