@@ -26,6 +26,7 @@
 #include "call.h"
 #include "waiting.h"
 #include "many.h"
+#include "reading.h"
 #include "batches.h"
 #include "settings.h"
 #include "making.h"
@@ -127,7 +128,11 @@ get_multi(self, ...)
             count       = av_len((AV *)SvRV(ST(1))) + 1;
         }
         ENTER;
-        results = run_many(aTHX_ self, (unsigned)ix, many_new(aTHX_ cache, items_given, (size_t)count), NULL, failed, NULL);
+        if (are_plain_keys(aTHX_ items_given, (size_t)count))
+            results = read_many(aTHX_ self, cache, ix == METHOD_GETS, items_given, (size_t)count, failed);
+        else
+            results = run_many(aTHX_ self, (unsigned)ix, many_new(aTHX_ cache, items_given, (size_t)count), NULL, failed,
+                               NULL);
         SvREFCNT_inc_simple_void_NN(results);
         LEAVE;
         ST(0) = sv_2mortal(newRV_noinc((SV *)results));
@@ -390,10 +395,11 @@ _add(self, client, number, ...)
     SV *self
     SV *client
     unsigned number
+  ALIAS:
+    _push = 1
   PPCODE:
     {
         cache_handle  *cache = cache_of(aTHX_ client);
-        pinyon_batch  *batch = batch_of(aTHX_ self);
         call           one;
         pinyon_request request;
         char           room[ROOM];
@@ -406,9 +412,23 @@ _add(self, client, number, ...)
         one.room    = room;
         one.left    = sizeof room;
         prepare(aTHX_ cache, client, &one, number, given, items - 3);
-        batch_add(aTHX_ batch, &one);
+        if (ix) {
+            pinyon_error *error = batch_push(aTHX_ batch_magic(aTHX_ self), &one);
+            if (error)
+                throw_error(aTHX_ error);
+        } else {
+            batch_add(aTHX_ self, &one);
+        }
         XSRETURN(0);
     }
+
+bool
+_is_full(self)
+    SV *self
+  CODE:
+    RETVAL = batch_is_full(self);
+  OUTPUT:
+    RETVAL
 
 void
 _send(self)
@@ -416,7 +436,7 @@ _send(self)
   PPCODE:
     {
         pinyon_error *error = NULL;
-        if (pinyon_batch_send(batch_of(aTHX_ self), &error) < 0)
+        if (pinyon_batch_send((pinyon_batch *)batch_magic(aTHX_ self)->mg_ptr, &error) < 0)
             throw_error(aTHX_ error);
         XSRETURN(0);
     }
@@ -425,7 +445,24 @@ SV *
 _finish(self)
     SV *self
   CODE:
-    RETVAL = batch_finish(aTHX_ batch_of(aTHX_ self));
+    RETVAL = batch_finish(aTHX_ self);
+  OUTPUT:
+    RETVAL
+
+MODULE = Pinyon    PACKAGE = Pinyon::Compat::Client
+
+bool
+_push_set(self, ...)
+    SV *self
+  ALIAS:
+    _push_set     = METHOD_SET
+    _push_add     = METHOD_ADD
+    _push_replace = METHOD_REPLACE
+  CODE:
+    {
+        GIVEN(given, count)
+        RETVAL = count >= 2 && count <= MOST_ARGUMENTS && push_quick(aTHX_ self, (unsigned)ix, given, count);
+    }
   OUTPUT:
     RETVAL
 

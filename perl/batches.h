@@ -5,18 +5,117 @@ static pinyon_batch *batch_of(pTHX_ SV *object)
     return (pinyon_batch *)handle_of(aTHX_ object, &batch_table, "a Pinyon::Batch that is under way");
 }
 
-/* Adds a prepared call. */
-static void batch_add(pTHX_ pinyon_batch *batch, call *one)
+/* Where an object has its batch. A call that may wait takes it from there, as a handler of signals may use the object or
+ * let it go meanwhile, and puts it back. */
+static MAGIC *batch_magic(pTHX_ SV *object)
 {
-    waiting       wait;
+    (void)batch_of(aTHX_ object);
+    sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(object)));
+    return mg_findext(SvRV(object), PERL_MAGIC_ext, &batch_table);
+}
+
+static pinyon_batch *batch_taken(MAGIC *magic)
+{
+    pinyon_batch *batch = (pinyon_batch *)magic->mg_ptr;
+    magic->mg_ptr       = NULL;
+    return batch;
+}
+
+/* Adds a prepared call. Returns the error if it cannot be sent at all. */
+static pinyon_error *batch_added(pTHX_ MAGIC *magic, call *one)
+{
+    pinyon_batch *batch = batch_taken(magic);
     pinyon_error *error = NULL;
+    waiting       wait;
     pinyon_status status;
     begin_wait(aTHX_ & wait);
-    status = pinyon_batch_add(batch, one->request, &wait.host, &error);
+    status        = pinyon_batch_add(batch, one->request, &wait.host, &error);
+    magic->mg_ptr = (char *)batch;
     if (status == PINYON_INTERRUPTED)
         end_interrupted(aTHX_ & wait);
-    if (status < 0)
+    return error;
+}
+
+static void batch_add(pTHX_ SV *object, call *one)
+{
+    pinyon_error *error = batch_added(aTHX_ batch_magic(aTHX_ object), one);
+    if (error)
         throw_error(aTHX_ error);
+}
+
+/* After so many commands that nobody waited for, their replies are to be read. */
+#define MOST_UNREAD 1000
+
+/* Adds a prepared call and sends it at once, without waiting for its reply. */
+static pinyon_error *batch_push(pTHX_ MAGIC *magic, call *one)
+{
+    pinyon_error *error = batch_added(aTHX_ magic, one);
+    magic->mg_private++;
+    if (!error)
+        (void)pinyon_batch_send((pinyon_batch *)magic->mg_ptr, &error);
+    return error;
+}
+
+static bool batch_is_full(SV *object)
+{
+    MAGIC *magic = SvROK(object) ? mg_findext(SvRV(object), PERL_MAGIC_ext, &batch_table) : NULL;
+    return !magic || magic->mg_private >= MOST_UNREAD;
+}
+
+static bool is_plain_string(SV *sv) { return SvPOK(sv) && !SvROK(sv) && !SvGMAGICAL(sv); }
+
+/* A ttl as memcached has it, of a kind that needs no care. */
+static bool short_ttl(pTHX_ SV *ttl, int64_t *seconds)
+{
+    PERL_UNUSED_CONTEXT;
+    *seconds = PINYON_FOREVER;
+    if (SvGMAGICAL(ttl))
+        return false;
+    if (!SvOK(ttl))
+        return true;
+    if (!SvIOK(ttl) || SvROK(ttl) || SvIVX(ttl) < 0 || SvIVX(ttl) > 30 * 24 * 60 * 60)
+        return false;
+    if (SvIVX(ttl))
+        *seconds = SvIVX(ttl);
+    return true;
+}
+
+/* Pushes a store of a client of Pinyon::Compat, whose `quick` are a batch, its Pinyon::Cache, and its Pinyon::Compat::Stored.
+ * False, with nothing done, if that takes more than is done here. */
+static bool push_quick(pTHX_ SV *self, unsigned number, SV **given, SSize_t count)
+{
+    SV           **quick = SvROK(self) && SvTYPE(SvRV(self)) == SVt_PVHV ? hv_fetchs((HV *)SvRV(self), "quick", 0) : NULL;
+    SV           **parts, **plain_below;
+    MAGIC         *magic;
+    cache_handle  *cache;
+    pinyon_request request;
+    pinyon_error  *error;
+    call           one;
+    char           room[1024];
+    int64_t        ttl = PINYON_FOREVER;
+
+    if (!quick || !SvROK(*quick))
+        return false;
+    parts       = AvARRAY((AV *)SvRV(*quick));
+    magic       = mg_findext(SvRV(parts[0]), PERL_MAGIC_ext, &batch_table);
+    cache       = (cache_handle *)attached(parts[1], &cache_table);
+    plain_below = hv_fetchs((HV *)SvRV(parts[2]), "plain_below", 0);
+    if (!cache || !plain_below || !magic || !magic->mg_ptr || magic->mg_private >= MOST_UNREAD)
+        return false;
+    if (!is_plain_string(given[0]) || !is_plain_string(given[1]) || SvUTF8(given[1])
+        || SvCUR(given[1]) >= SvUV(*plain_below) || (count > 2 && !short_ttl(aTHX_ given[2], &ttl)))
+        return false;
+    sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(parts[0])));
+    sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(parts[1])));
+    one.request = &request;
+    one.room    = room;
+    one.left    = sizeof room;
+    prepare(aTHX_ cache, parts[1], &one, number, given, 2);
+    request.ttl = ttl;
+    error       = batch_push(aTHX_ magic, &one);
+    if (error)
+        pinyon_error_free(error);
+    return !error;
 }
 
 /* What was not carried out: a list of [number, reason, error]. */
@@ -44,14 +143,19 @@ static SV *batch_failures(pTHX_ pinyon_batch *batch)
 }
 
 /* Waits for all outcomes. */
-static SV *batch_finish(pTHX_ pinyon_batch *batch)
+static SV *batch_finish(pTHX_ SV *object)
 {
+    MAGIC        *magic = batch_magic(aTHX_ object);
+    pinyon_batch *batch;
     waiting       wait;
     pinyon_error *error = NULL;
     pinyon_status status;
 
     begin_wait(aTHX_ & wait);
-    status = pinyon_batch_finish(batch, &wait.host, &error);
+    batch             = batch_taken(magic);
+    status            = pinyon_batch_finish(batch, &wait.host, &error);
+    magic->mg_ptr     = (char *)batch;
+    magic->mg_private = 0;
     if (status == PINYON_INTERRUPTED)
         end_interrupted(aTHX_ & wait);
     if (status < 0 && error)

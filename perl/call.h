@@ -160,7 +160,9 @@ static void value_to_store(pTHX_ cache_handle *cache, SV *self, call *one, SV *v
     if (SvPOK(value) && !SvROK(value)) {
         const pinyon_part_kind kind = SvUTF8(value) ? PINYON_TEXT : PINYON_BYTES;
         start                       = SvPV_nomg_const(value, size);
-        if (cache->serialization != SERIALIZE_RAW && !pinyon_flags_of(cache->client, kind, &request->client_flags))
+        if (cache->has_bytes_flags && kind == PINYON_BYTES && cache->serialization != SERIALIZE_RAW)
+            request->client_flags = cache->bytes_flags;
+        else if (cache->serialization != SERIALIZE_RAW && !pinyon_flags_of(cache->client, kind, &request->client_flags))
             goto written; /* for the dialect's message */
         request->value = kept(aTHX_ one, value, start, size);
         return;

@@ -13,6 +13,8 @@ typedef struct cache_handle {
     loop_handle   *loop; /* of a client in an event loop; its object has the loop */
     serialization  serialization;
     uint32_t       storable_flags;
+    uint32_t       bytes_flags; /* of plain bytes */
+    bool           has_bytes_flags;
     unsigned       users;    /* calls that wait */
     bool           is_gone;  /* the object died during a call */
     bool           tells;    /* of events */
@@ -43,6 +45,8 @@ static cache_handle *cache_copy(pTHX_ const cache_handle *cache)
     copy->client         = pinyon_client_clone(cache->client);
     copy->serialization  = cache->serialization;
     copy->storable_flags = cache->storable_flags;
+    copy->bytes_flags    = cache->bytes_flags;
+    copy->has_bytes_flags = cache->has_bytes_flags;
     copy->tells          = cache->tells;
     copy->old            = cache->old ? cache_copy(aTHX_ cache->old) : NULL;
     return copy;

@@ -51,6 +51,11 @@ static SSize_t unpacked(pTHX_ const call_method_of *method, SV *item, SV **given
     count = av_len(list) + 1;
     if (count > MOST_ARGUMENTS || count < 1)
         refuse_arguments(aTHX_ method);
+    if (!SvRMAGICAL((SV *)list)) {
+        for (index = 0; index < count; index++)
+            given[index] = AvARRAY(list)[index] ? AvARRAY(list)[index] : &PL_sv_undef;
+        return count;
+    }
     for (index = 0; index < count; index++) {
         SV **at      = av_fetch(list, index, 0);
         given[index] = at ? *at : &PL_sv_undef;
@@ -68,14 +73,21 @@ static many_calls *many_new(pTHX_ cache_handle *cache, SV **items, size_t count)
     cache_enter(cache);
     SAVEDESTRUCTOR_X(many_over, many);
     Newx(many->items, count + 1, SV *);
-    Newxz(many->calls, count + 1, call);
+    Newx(many->calls, count + 1, call);
     Newx(many->requests, count + 1, pinyon_request);
-    Newxz(many->replies, count + 1, pinyon_reply);
+    Newx(many->replies, count + 1, pinyon_reply);
     many->count = count;
     for (index = 0; index < count; index++) {
+        pinyon_reply *reply        = &many->replies[index];
         many->items[index]         = SvREFCNT_inc_simple_NN(items[index]);
         many->calls[index].request = &many->requests[index];
-        many->replies[index].size  = sizeof(pinyon_reply);
+        many->calls[index].value   = NULL;
+        /* What the library frees before it fills a reply; the rest is its own. */
+        reply->size    = sizeof *reply;
+        reply->error   = NULL;
+        reply->answers = NULL;
+        reply->lock    = NULL;
+        reply->memory  = NULL;
     }
     return many;
 }
@@ -123,8 +135,21 @@ static SV *key_of_item(pTHX_ SV *item)
     SV **first;
     if (!SvROK(item) || SvTYPE(SvRV(item)) != SVt_PVAV || SvOBJECT(SvRV(item)))
         return item;
+    if (!SvRMAGICAL(SvRV(item)) && av_len((AV *)SvRV(item)) >= 0 && AvARRAY((AV *)SvRV(item))[0])
+        return AvARRAY((AV *)SvRV(item))[0];
     first = av_fetch((AV *)SvRV(item), 0, 0);
     return first ? *first : &PL_sv_undef;
+}
+
+/* Dies of what a handler of signals did, and reports events. */
+static void check_after_wait(pTHX_ cache_handle *cache, SV *self, waiting *wait, pinyon_status status)
+{
+    if (status == PINYON_INTERRUPTED)
+        end_interrupted(aTHX_ wait);
+    if (cache->is_gone)
+        throw_kind(aTHX_ PINYON_E_CLOSED, newSVpvs("the client was destroyed during the call"));
+    if (cache->tells)
+        tell(aTHX_ self);
 }
 
 static void many_run(pTHX_ cache_handle *cache, SV *self, many_calls *many)
@@ -133,12 +158,7 @@ static void many_run(pTHX_ cache_handle *cache, SV *self, many_calls *many)
     pinyon_status status;
     begin_wait(aTHX_ & wait);
     status = pinyon_run_many(cache->client, many->requests, many->replies, many->count, &wait.host);
-    if (status == PINYON_INTERRUPTED)
-        end_interrupted(aTHX_ & wait);
-    if (cache->is_gone)
-        throw_kind(aTHX_ PINYON_E_CLOSED, newSVpvs("the client was destroyed during the call"));
-    if (cache->tells)
-        tell(aTHX_ self);
+    check_after_wait(aTHX_ cache, self, &wait, status);
 }
 
 /* The result of one of many; a new reference, or NULL for a miss. */
@@ -152,24 +172,26 @@ static SV *many_answer(pTHX_ cache_handle *cache, SV *self, many_calls *many, si
     return answer(aTHX_ cache, self, one, &plain);
 }
 
-/* The first failure, with what did work; or, with `failed`, an error for each server in there. */
+/* The first failure is thrown, with what did work; or, with `failed`, there is an error for each server in there. */
+static void note_failure(pTHX_ const pinyon_error *error, HV *results, HV *failed, SV **thrown)
+{
+    const char *server = pinyon_error_server(error);
+    if (failed && *server) {
+        if (!hv_exists(failed, server, (I32)strlen(server)))
+            (void)hv_store(failed, server, (I32)strlen(server), error_object(aTHX_ error), 0);
+    } else if (!*thrown) {
+        *thrown = sv_2mortal(error_object(aTHX_ error));
+        hv_stores((HV *)SvRV(*thrown), "partial", newRV_inc((SV *)results));
+    }
+}
+
 static void many_failed(pTHX_ many_calls *many, HV *results, HV *failed)
 {
     SV    *thrown = NULL;
     size_t index;
     for (index = 0; index < many->count; index++) {
-        pinyon_error *error = many->replies[index].error;
-        const char   *server;
-        if (!error)
-            continue;
-        server = pinyon_error_server(error);
-        if (failed && *server) {
-            if (!hv_exists(failed, server, (I32)strlen(server)))
-                (void)hv_store(failed, server, (I32)strlen(server), error_object(aTHX_ error), 0);
-        } else if (!thrown) {
-            thrown = sv_2mortal(error_object(aTHX_ error));
-            hv_stores((HV *)SvRV(thrown), "partial", newRV_inc((SV *)results));
-        }
+        if (many->replies[index].error)
+            note_failure(aTHX_ many->replies[index].error, results, failed, &thrown);
     }
     if (thrown)
         croak_sv(thrown);
@@ -187,6 +209,7 @@ static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *commo
 
     many_prepare(aTHX_ many, self, number, common);
     many_run(aTHX_ cache, self, many);
+    hv_ksplit(results, (IV)many->count);
     for (index = 0; index < many->count; index++) {
         SV *value;
         if (many->replies[index].status < 0) {

@@ -504,6 +504,8 @@ static SV *value_of(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t fl
     if (cache->serialization == SERIALIZE_OBJECT
         || (cache->serialization == SERIALIZE_STORABLE && flags == cache->storable_flags))
         return loaded(aTHX_ self, sv_2mortal(stored), flags);
+    if (flags == cache->bytes_flags && cache->has_bytes_flags)
+        return stored;
     if (pinyon_kind_of(cache->client, flags, &kind)) {
         if (kind == PINYON_BYTES)
             return stored;

@@ -322,6 +322,24 @@ pinyon_status pinyon_run(const pinyon_client *client, const pinyon_request *requ
 pinyon_status pinyon_run_many(const pinyon_client *client, const pinyon_request *requests, pinyon_reply *replies,
                               size_t count, const pinyon_host *host);
 
+/* A key to read, and what came of it. It may be the first field of a struct of yours. */
+typedef struct pinyon_found {
+    size_t        size; /* sizeof(pinyon_found), or that of your struct */
+    pinyon_bytes  key;  /* copied before anything waits */
+    /* The library sets what follows. */
+    pinyon_status status;       /* PINYON_DONE, PINYON_MISS, PINYON_FAILED or PINYON_INTERRUPTED */
+    uint32_t      client_flags; /* of the value, once it is decompressed */
+    uint64_t      cas;
+    pinyon_error *error; /* if the status is PINYON_FAILED: free it with pinyon_error_free */
+} pinyon_found;
+
+/* Reads many keys at the same time, as pinyon_run_many does with a PINYON_GET for each, at less cost. `keys` are structs
+ * that follow each other, all as large as the first says. `with`, for all: PINYON_WITH_CAS, PINYON_NO_FAILOVER, PINYON_RAW.
+ * `host` must have a `place`, which is told the key's struct, and which must not return NULL. It may be asked for a key
+ * that is missing or fails in the end. */
+pinyon_status pinyon_get_many(const pinyon_client *client, pinyon_found *keys, size_t count, uint32_t with,
+                              const pinyon_host *host);
+
 /* The servers that may have the key, in the order in which they are asked; all servers if key.start is NULL. An answer
  * for each, with the server's name only. NULL: they are not known yet. */
 pinyon_answers *pinyon_servers_of(const pinyon_client *client, pinyon_bytes key, const pinyon_host *host,

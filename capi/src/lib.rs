@@ -13,6 +13,7 @@ pub mod host;
 pub mod locks;
 pub mod loops;
 pub mod making;
+pub mod many;
 mod metrics;
 pub mod migrating;
 pub mod options;

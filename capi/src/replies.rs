@@ -81,6 +81,14 @@ impl Reply {
         room
     }
 
+    /// Empties it, but for its memory.
+    #[inline]
+    pub fn empty(&mut self, context: *mut std::ffi::c_void) {
+        self.drop_rest();
+        let Reply { size, memory, memory_size, .. } = *self;
+        *self = Reply { size, context, memory, memory_size, ..crate::structs::empty() };
+    }
+
     /// Keeps memory: that of the value, or for the next use.
     #[inline]
     pub fn keep(&mut self, memory: Vec<u8>) {
@@ -107,8 +115,23 @@ impl Reply {
         *self = Reply { size, ..crate::structs::empty() };
     }
 
+    /// Forgets what came of a request that is over in another way, but for the memory.
+    pub fn lose_value(&mut self) {
+        self.drop_rest();
+        (self.value, self.marks, self.client_flags) = (Bytes::NONE, 0, 0);
+    }
+
+    /// Says that its value was found, unless that could not be read.
     #[inline]
-    fn take_memory(&mut self) -> Vec<u8> {
+    pub fn has_value(&mut self, cas: Option<u64>) {
+        if self.status == Status::Miss as i32 {
+            self.cas(cas);
+            self.finish(Status::Done);
+        }
+    }
+
+    #[inline]
+    pub fn take_memory(&mut self) -> Vec<u8> {
         let memory: *mut u8 = std::mem::replace(&mut self.memory, std::ptr::null_mut()).cast();
         match memory.is_null() {
             true => Vec::new(),
@@ -201,7 +224,7 @@ impl Reply {
     }
 
     #[inline]
-    fn value(&mut self, Placed { client_flags, kept }: Placed) -> Status {
+    pub fn value(&mut self, Placed { client_flags, kept }: Placed) -> Status {
         self.client_flags = client_flags;
         self.marks |= marks::HAS_VALUE;
         if let Some(bytes) = kept {

@@ -116,6 +116,15 @@ c_structs! {
         memory_size: usize,
     }
 
+    "pinyon_found" Found {
+        size: usize,
+        key: Bytes,
+        status: i32,
+        client_flags: u32,
+        cas: u64,
+        error: *mut Error,
+    }
+
     "pinyon_answer" Answer {
         size: usize,
         server: *const c_char,
@@ -226,14 +235,15 @@ impl Bytes {
     }
 }
 
-sized! { Request, Reply, Answer, Host, Terms, Step, Part, Migration, Progress }
+sized! { Request, Reply, Found, Answer, Host, Terms, Step, Part, Migration, Progress }
 
 /// The layouts of all structs here.
-pub const LAYOUTS: [Layout; 15] = [
+pub const LAYOUTS: [Layout; 16] = [
     Bytes::LAYOUT,
     NamedText::LAYOUT,
     Request::LAYOUT,
     Reply::LAYOUT,
+    Found::LAYOUT,
     Answer::LAYOUT,
     Host::LAYOUT,
     Event::LAYOUT,

@@ -5,6 +5,7 @@ use utf8;
 
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use POSIX ();
 use Test::More;
 
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
@@ -260,6 +261,42 @@ subtest 'commands that are not waited for' => sub {
         undef $ours;
         is stored_in( $server, 'final' )->{final}[0], 1, 'also before the end';
     }
+};
+
+subtest 'commands that are not waited for, after a fork and in a handler of signals' => sub {
+    my $server = new_server();
+    my $ours   = $class->new( { %generous, nowait => 1, servers => [ $server->{address} ] } );
+    $ours->set( parent => 1 );
+    my $child = fork // die "no child: $!\n";
+    if ( !$child ) {
+        $ours->set( child => $_ ) for 1 .. 3;
+        POSIX::_exit( ( $ours->get('child') // 0 ) == 3 ? 0 : 1 );
+    }
+    waitpid $child, 0;
+    is $?, 0, 'a child sends its own';
+    is $ours->get('child'), 3;
+    $ours->set( parent => $_ ) for 1 .. 3;
+    is $ours->get('parent'), 3, 'and so does the parent';
+
+    my $handled = 0;
+    local $SIG{USR1} = sub { $ours->set( handled => ++$handled ); $ours->get('parent') };
+    for my $number ( 1 .. 300 ) {
+        kill USR1 => $$ if $number % 3 == 0;
+        $ours->set( number => $number );
+    }
+    is $ours->get('number'),  300,      'the last one counts';
+    is $ours->get('handled'), $handled, 'also of the handler';
+    ok $handled;
+};
+
+subtest 'commands that fail and are not waited for are forgotten' => sub {
+    my $server = new_server();
+    my $ours   = $class->new( { %generous, nowait => 1, servers => [ $server->{address} ] } );
+    $ours->set( there => 'first' );
+    $ours->add( there => $_ ) for 1 .. 3000;
+    is $ours->get('there'), 'first';
+    $ours->replace( there => 'second', 60 );
+    is $ours->get('there'), 'second';
 };
 
 subtest 'compressed and plain values that are not waited for keep their order' => sub {

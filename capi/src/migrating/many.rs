@@ -8,9 +8,9 @@ use super::{Course, End, Migrating, Next, Stash};
 use crate::client::View;
 use crate::errors::Error;
 use crate::host::Host;
+use crate::many::pinyon_run_many;
 use crate::replies::{marks, Status};
 use crate::requests::{with as flags, Verb};
-use crate::run::pinyon_run_many;
 use crate::structs::{empty, Reply, Request};
 
 /// What goes together.

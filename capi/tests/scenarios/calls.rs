@@ -211,23 +211,6 @@ pub fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(),
     ensure(text.starts_with(&format!("{server}: {command}: ")), || "its text names no server and command".into())
 }
 
-/// Servers whose answers are written for one line of `get` with all keys. Many requests of C are requests of their own,
-/// which join such lines only from the fourth on.
-const ANSWER_A_LINE: [&str; 6] = [
-    "a huge length is refused before memory is taken for it: get_many",
-    "classic text behind a proxy",
-    "a proxy answers",
-    "an error in the middle of many values",
-    "one of many values that is cut at a byte: twenty keys",
-    "many values that drip",
-];
-
-pub fn makes_requests_of(scenario: &Value) -> bool {
-    let name = scenario["name"].as_str().unwrap();
-    let many = scenario["calls"].as_array().unwrap().iter().any(|step| step["call"][0] == "get_many");
-    !(many && ANSWER_A_LINE.iter().any(|those| name.starts_with(those)))
-}
-
 pub fn afterwards() -> Vec<Value> {
     vec![
         json!({"call": ["set", "after", "right"], "returns": true}),

@@ -4,12 +4,13 @@ use std::ptr::null;
 use std::time::Duration;
 
 use pinyon::client::{pinyon_client_free, Client};
+use pinyon::many::pinyon_run_many;
 use pinyon::replies::pinyon_reply_clear;
-use pinyon::run::{pinyon_run, pinyon_run_many};
+use pinyon::run::pinyon_run;
 use pinyon::structs::{empty, Reply};
 use serde_json::Value;
 
-use crate::calls::{afterwards, batch, check_place, client, makes_requests_of, of_batch, Call};
+use crate::calls::{afterwards, batch, check_place, client, of_batch, Call};
 use crate::playing::{self, Outcome, Raised};
 
 pub struct Waiting(*mut Client);
@@ -32,10 +33,6 @@ impl playing::Client for Waiting {
     const PROTOCOL: &'static str = "memcached";
     const SHARES: bool = false;
     const LIMITS: &'static [&'static str] = &["timeout"];
-
-    fn makes_requests_of(scenario: &Value) -> bool {
-        makes_requests_of(scenario)
-    }
 
     fn connected(scenario: &Value) -> Self {
         Self(client(scenario))

@@ -70,8 +70,8 @@ fn exchange<H: Host>(
                     operation.reply(ask.part, reply);
                     return Ok(());
                 }
-                Outcome::Large(head) => {
-                    let destination = operation.destination(ask.part, &head);
+                Outcome::Large { head, index } => {
+                    let destination = operation.destination(ask.part, index, &head);
                     session.receive_into(destination);
                 }
                 Outcome::Failed(error) => return Err(error.into()),

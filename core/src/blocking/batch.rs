@@ -17,9 +17,13 @@ use crate::doorbell::Wake;
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::{Choice, Fleet};
 use crate::fork;
+use crate::network::Stream;
 use crate::operations::{choose, may_go_on, told, Account, BorrowedKey, Request, SentKey, Unsuccessful};
 use crate::pool::Loan;
 use crate::session::{Data, Outcome, Session, Ticket};
+
+/// Commands may be sent so often by themselves before their replies are received.
+const SENDS_PER_LOOK: usize = 64;
 
 /// A quiet batch. It keeps one connection to each server it has used, until it is finished or dropped. `K` is the
 /// host's form of a key, used to report failures.
@@ -41,6 +45,8 @@ struct Work<K> {
 struct Connection<K> {
     server: usize,
     loan: Loan,
+    /// How often something was sent since replies were looked for.
+    unseen: usize,
     /// Submitted commands whose outcome is unknown, in order.
     open: VecDeque<(Ticket, Submitted<K>)>,
 }
@@ -95,17 +101,15 @@ impl<K> Batch<K> {
         Ok(())
     }
 
-    /// Sends what the sockets take, without waiting. A later call sends the rest. Outcomes that have arrived are kept
-    /// for [`Self::finish`].
+    /// Sends what the sockets take, without waiting. A later call sends the rest. Outcomes are kept for
+    /// [`Self::finish`].
     pub fn send(&mut self) -> Result<(), Error> {
         self.check_process()?;
         let Some(Ok(fleet)) = &self.servers else { return Ok(()) };
-        let now = Instant::now();
         for position in (0..self.work.connections.len()).rev() {
-            let session = self.work.connections[position].session();
-            session.end_quiet_run(now + fleet.options().timeout);
-            session.poll(now);
-            self.work.take(fleet, position);
+            if self.work.connections[position].send() {
+                self.work.take(fleet, position);
+            }
         }
         Ok(())
     }
@@ -184,7 +188,7 @@ impl<K> Work<K> {
         submitted: Submitted<K>,
         timer: &Timer,
     ) {
-        let Connection { server, loan, open } = &mut self.connections[position];
+        let Connection { server, loan, open, .. } = &mut self.connections[position];
         let shorter = fleet.longest_ttl(*server).map(|most| command.expiring_within(most));
         let command = shorter.as_ref().unwrap_or(command);
         match session_of(loan).submit_quiet(command, data.clone(), timer.deadline) {
@@ -240,7 +244,7 @@ impl<K> Work<K> {
         if let Err(Failure::Error(error)) = &opened {
             fleet.failed(choice, error);
         }
-        self.connections.push(Connection { server, loan: opened?, open: VecDeque::new() });
+        self.connections.push(Connection { server, loan: opened?, unseen: 0, open: VecDeque::new() });
         Ok(self.connections.len() - 1)
     }
 
@@ -285,13 +289,13 @@ impl<K> Work<K> {
 
     /// Takes what has arrived. Gives up a connection that broke, and returns why.
     fn take(&mut self, fleet: &Fleet, position: usize) -> Option<Error> {
-        let Connection { server, loan, open } = &mut self.connections[position];
+        let Connection { server, loan, open, .. } = &mut self.connections[position];
         let session = session_of(loan);
         while let Some(completion) = session.next() {
             let outcome = match completion.outcome {
                 Outcome::Reply(reply) => Ok(reply.head.status),
                 Outcome::Failed(error) => Err(error),
-                Outcome::Part(_) | Outcome::Large(_) => continue,
+                Outcome::Part(_) | Outcome::Large { .. } => continue,
             };
             let position = open.iter().position(|(ticket, _)| *ticket == completion.ticket);
             let Some((_, submitted)) = position.and_then(|position| open.remove(position)) else { continue };
@@ -310,6 +314,22 @@ impl<K> Work<K> {
 }
 
 impl<K> Connection<K> {
+    /// Sends what the socket takes. Returns whether there may be news. Quiet commands are seldom answered, so it receives
+    /// only now and then, and when the socket takes no more: the server may be waiting until its replies are taken.
+    fn send(&mut self) -> bool {
+        self.unseen += 1;
+        let looks = self.unseen >= SENDS_PER_LOOK;
+        let session = self.session();
+        session.flush();
+        if !looks && !session.has_unsent() {
+            return session.failure().is_some();
+        }
+        // Nothing is late yet: a quiet command is answered when the batch is finished.
+        let _ = session.fill_with(Stream::receive);
+        self.unseen = 0;
+        true
+    }
+
     fn session(&mut self) -> &mut Session {
         session_of(&mut self.loan)
     }

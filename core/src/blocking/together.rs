@@ -147,8 +147,8 @@ impl Part {
                     self.flight.remove(position);
                     running.failed.push((part, error));
                 }
-                Outcome::Large(head) => {
-                    let destination = running.operation.destination(part, &head);
+                Outcome::Large { head, index } => {
+                    let destination = running.operation.destination(part, index, &head);
                     self.session().receive_into(destination);
                 }
             }

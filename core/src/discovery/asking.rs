@@ -126,7 +126,9 @@ impl Question {
                 Outcome::Part(reply) | Outcome::Reply(reply) if reply.head.status == Status::Hit => {
                     self.answer = Some(reply.value.bytes().to_vec());
                 }
-                Outcome::Large(head) => self.session.receive_into(Box::new(vec![0; head.size.unwrap_or_default()])),
+                Outcome::Large { head, .. } => {
+                    self.session.receive_into(Box::new(vec![0; head.size.unwrap_or_default()]))
+                }
                 Outcome::Part(_) => {}
                 Outcome::Reply(_) => return Some(Ok(())),
                 Outcome::Failed(error) => return Some(Err(error)),

@@ -82,8 +82,8 @@ impl<K: SentKey, D: SentData, V: Values> Operation for AnyOperation<K, D, V> {
         each!(self, operation => operation.reply(part, reply))
     }
 
-    fn destination(&mut self, part: u32, head: &Head) -> Box<dyn Destination> {
-        each!(self, operation => operation.destination(part, head))
+    fn destination(&mut self, part: u32, index: usize, head: &Head) -> Box<dyn Destination> {
+        each!(self, operation => operation.destination(part, index, head))
     }
 
     fn over(&mut self, part: u32, end: End) -> Next {

@@ -83,9 +83,8 @@ impl<D: SentData> Operation for Change<D> {
         let (wanted, keys) = (std::mem::take(&mut self.wanted), &self.keys);
         let mut asks = Vec::with_capacity(wanted.len());
         let routed = |index| keys.routed(index as usize);
-        let down = choose_each(fleet, self.failures.policy().failover, now, &wanted, routed, |part, choice| {
-            asks.push(Ask { part, choice });
-        });
+        let take = |part, choice| asks.push(Ask { part, choice });
+        let down = choose_each(fleet, self.failures.policy().failover, now, &wanted, routed, take, |_, _| {});
         self.failures.begin_again(fleet, down);
         Asks::of(asks)
     }

@@ -47,7 +47,8 @@ pub(crate) fn told(error: Error, name: &'static str, sent: Sent) -> Error {
     error.of(command, sent)
 }
 
-/// Chooses a server for each of many keys. Returns the asks, and one error for each server that cannot be asked.
+/// Chooses a server for each of many keys: each goes to `take`, or to `refuse` if its server cannot be asked. Returns one
+/// error for each of those servers.
 pub(super) fn choose_each<'k>(
     fleet: &Fleet,
     failover: bool,
@@ -55,48 +56,59 @@ pub(super) fn choose_each<'k>(
     wanted: &[u32],
     key: impl Fn(u32) -> &'k [u8],
     mut take: impl FnMut(u32, Choice),
+    mut refuse: impl FnMut(u32, &Error),
 ) -> Vec<Error> {
     let mut down: Vec<Error> = Vec::new();
     if fleet.has_one_server() {
         match fleet.choose(&[], failover, now) {
             Ok(choice) => wanted.iter().for_each(|index| take(*index, choice)),
-            Err(error) => down.extend((!wanted.is_empty()).then_some(error)),
+            Err(error) => {
+                wanted.iter().for_each(|index| refuse(*index, &error));
+                down.extend((!wanted.is_empty()).then_some(error));
+            }
         }
         return down;
     }
     for index in wanted {
         match fleet.choose(key(*index), failover, now) {
             Ok(choice) => take(*index, choice),
-            Err(error) if down.iter().all(|known| known.server != error.server) => down.push(error),
-            Err(_) => {}
+            Err(error) => {
+                refuse(*index, &error);
+                if down.iter().all(|known| known.server != error.server) {
+                    down.push(error);
+                }
+            }
         }
     }
     down
 }
 
-/// Groups keys by server. Returns one error for each server that cannot be asked.
+/// Groups keys by server, as [`choose_each`] chooses them.
 pub(super) fn by_server<'k>(
     fleet: &Fleet,
     failover: bool,
     now: Instant,
     wanted: Vec<u32>,
     key: impl Fn(u32) -> &'k [u8],
+    mut refuse: impl FnMut(u32, &Error),
 ) -> (Vec<(Choice, Vec<u32>)>, Vec<Error>) {
     if fleet.has_one_server() {
         return match fleet.choose(&[], failover, now) {
             Ok(choice) => (vec![(choice, wanted)], Vec::new()),
-            Err(error) => (Vec::new(), vec![error]),
+            Err(error) => {
+                wanted.iter().for_each(|index| refuse(*index, &error));
+                (Vec::new(), vec![error])
+            }
         };
     }
     let mut servers: Vec<(Choice, Vec<u32>)> = Vec::new();
-    let down = choose_each(fleet, failover, now, &wanted, key, |index, choice| {
-        match servers.iter_mut().find(|(of, _)| of.server == choice.server) {
-            Some((of, keys)) => {
-                of.probe |= choice.probe;
-                keys.push(index);
-            }
-            None => servers.push((choice, vec![index])),
+    let take = |index, choice: Choice| match servers.iter_mut().find(|(of, _)| of.server == choice.server) {
+        Some((of, keys)) => {
+            of.probe |= choice.probe;
+            keys.push(index);
         }
-    });
+        None => servers.push((choice, vec![index])),
+    };
+    let down = choose_each(fleet, failover, now, &wanted, key, take, refuse);
     (servers, down)
 }

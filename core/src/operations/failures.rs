@@ -36,6 +36,10 @@ impl Failures {
         std::mem::take(&mut self.of_servers)
     }
 
+    pub(super) fn set_name(&mut self, name: &'static str) {
+        self.name = name;
+    }
+
     /// The operation's name.
     pub fn name(&self) -> &'static str {
         self.name
@@ -63,9 +67,14 @@ impl Failures {
         retried.into_iter().chain(down).for_each(|error| self.note(error));
     }
 
+    /// The error as it is told to the host.
+    pub(super) fn told(&self, error: Error) -> Error {
+        Error { command: self.name, ..told(error, self.name, self.sent) }
+    }
+
     /// Notes a final failure.
     pub(super) fn note(&mut self, error: Error) {
-        let error = Error { command: self.name, ..told(error, self.name, self.sent) };
+        let error = self.told(error);
         match is_refusal(&error) {
             true => drop(self.refused.get_or_insert(error)),
             false => add(&mut self.of_servers, error),

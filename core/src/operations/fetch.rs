@@ -29,6 +29,9 @@ pub struct Fetch<V: Values> {
     found: Vec<FoundKey<V::Value>>,
     unreadable: Option<Unreadable<V::Error>>,
     failures: Failures,
+    /// The failed requests whose keys are asked for again.
+    retried: Vec<Unanswered>,
+    unanswered: Vec<Unanswered>,
 }
 
 /// The keys of one request.
@@ -57,13 +60,24 @@ pub struct Unreadable<E> {
     pub error: E,
 }
 
-/// The outcome of reading many keys.
+/// Keys that no server answered.
+#[derive(Debug)]
+pub struct Unanswered {
+    /// The keys' indexes.
+    pub keys: Vec<u32>,
+    pub error: Error,
+}
+
+/// The outcome of reading many keys. A key that is neither found, unreadable nor unanswered is missing.
 #[derive(Debug)]
 pub struct Fetched<V, E> {
     pub found: Vec<FoundKey<V>>,
     /// The first value that the host could not read.
     pub unreadable: Option<Unreadable<E>>,
+    /// The same failures for each server.
     pub failures: Failures,
+    /// The failures for each key.
+    pub unanswered: Vec<Unanswered>,
 }
 
 impl<V: Values> Fetch<V> {
@@ -80,12 +94,25 @@ impl<V: Values> Fetch<V> {
             line: Vec::new(),
             unreadable: None,
             failures: Failures::new(name, policy),
+            retried: Vec::new(),
+            unanswered: Vec::new(),
         }
     }
 
+    /// The same under another name, in errors and events.
+    pub fn named(mut self, name: &'static str) -> Self {
+        self.failures.set_name(name);
+        self
+    }
+
     /// The outcome. Call it once the operation is over.
-    pub fn finish(self) -> Fetched<V::Value, V::Error> {
-        Fetched { found: self.found, unreadable: self.unreadable, failures: self.failures }
+    pub fn finish(mut self) -> Fetched<V::Value, V::Error> {
+        for Unanswered { keys, error } in &mut self.unanswered {
+            keys.retain(|key| self.found.iter().all(|one| one.index != *key as usize));
+            *error = self.failures.told(error.clone());
+        }
+        let Self { found, unreadable, failures, unanswered, .. } = self;
+        Fetched { found, unreadable, failures, unanswered }
     }
 
     /// Asks for keys, by shared lines or one command each. Returns an error for each server that cannot be asked.
@@ -94,7 +121,12 @@ impl<V: Values> Fetch<V> {
             return Vec::new();
         }
         let (keys, failover) = (&self.keys, self.failures.policy().failover);
-        let (by_server, down) = by_server(fleet, failover, now, wanted, |index| keys.routed(index as usize));
+        let (unanswered, retried) = (&mut self.unanswered, &self.retried);
+        let refuse = |key, error: &Error| {
+            let earlier = retried.iter().find(|one| one.keys.contains(&key)).map(|one| &one.error);
+            unanswered.push(Unanswered { keys: vec![key], error: earlier.unwrap_or(error).clone() });
+        };
+        let (by_server, down) = by_server(fleet, failover, now, wanted, |index| keys.routed(index as usize), refuse);
         for (choice, keys) in by_server {
             match !alone && self.keys.fit_on_line(&keys) == keys.len() {
                 true => self.ask_for(choice, keys, false, asks),
@@ -136,6 +168,7 @@ impl<V: Values> Operation for Fetch<V> {
         let (wanted, in_doubt) = (std::mem::take(&mut self.wanted), std::mem::take(&mut self.in_doubt));
         let mut down = self.ask(fleet, now, wanted, false, &mut asks);
         down.extend(self.ask(fleet, now, in_doubt, true, &mut asks));
+        self.retried.clear();
         self.failures.begin_again(fleet, down);
         Asks::of(asks)
     }
@@ -170,14 +203,15 @@ impl<V: Values> Operation for Fetch<V> {
             return part.in_doubt.push(key);
         }
         let (index, cas) = (key as usize, reply.head.item.cas.filter(|_| self.cas));
-        match self.values.read(reply.head, reply.value, reply.server) {
+        match self.values.read_of(index, reply.head, reply.value, reply.server) {
             Ok(value) => self.found.push(FoundKey { index, value, cas }),
             Err(error) => drop(self.unreadable.get_or_insert(Unreadable { index, error })),
         }
     }
 
-    fn destination(&mut self, _part: u32, head: &Head) -> Box<dyn Destination> {
-        self.values.destination(head)
+    fn destination(&mut self, part: u32, index: usize, head: &Head) -> Box<dyn Destination> {
+        let key = self.parts[part as usize].keys[index];
+        self.values.destination_of(key as usize, head)
     }
 
     fn over(&mut self, part: u32, end: End) -> Next {
@@ -186,10 +220,15 @@ impl<V: Values> Operation for Fetch<V> {
             End::Answered => {}
             End::Withdrawn => self.ask_again(&mut part),
             End::Failed { error, in_time: true } if may_go_on(&error, true) => {
+                self.retried.push(Unanswered { keys: part.keys.clone(), error: error.clone() });
                 self.failures.retry(error);
                 self.ask_again(&mut part);
             }
-            End::Failed { error, .. } => self.failures.note(error),
+            End::Failed { error, .. } => {
+                part.keys.retain(|key| !part.in_doubt.contains(key));
+                self.unanswered.push(Unanswered { keys: std::mem::take(&mut part.keys), error: error.clone() });
+                self.failures.note(error);
+            }
         }
         self.in_doubt.extend(&part.in_doubt);
         match self.wanted.is_empty() && self.in_doubt.is_empty() {
@@ -199,6 +238,8 @@ impl<V: Values> Operation for Fetch<V> {
     }
 
     fn fail(&mut self, error: Error) {
+        let keys = (0..self.keys.len() as u32).collect();
+        self.unanswered.push(Unanswered { keys, error: error.clone() });
         self.failures.note(error);
     }
 }

@@ -37,7 +37,7 @@ pub use change::{Change, Changed, DataBlock};
 pub(crate) use course::{choose, may_go_on, told};
 pub use everywhere::{statistics, version, Everywhere, ServerCommand, ServerLines};
 pub use failures::Failures;
-pub use fetch::{Fetch, Fetched, FoundKey, Unreadable};
+pub use fetch::{Fetch, Fetched, FoundKey, Unanswered, Unreadable};
 pub use keys::Keys;
 pub use quiet::Quiet;
 pub use request::{remaining, Answer, Compared, Found, Initial, Request};
@@ -76,8 +76,8 @@ pub trait Operation {
     /// Takes a reply, or one part of it.
     fn reply(&mut self, part: u32, reply: Reply<'_>);
 
-    /// Says where to receive a large value.
-    fn destination(&mut self, _part: u32, head: &Head) -> Box<dyn Destination> {
+    /// Says where to receive a large value. `index`: as in [`Reply::index`].
+    fn destination(&mut self, _part: u32, _index: usize, head: &Head) -> Box<dyn Destination> {
         Box::new(vec![0; head.size.unwrap_or_default()])
     }
 

@@ -64,8 +64,8 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Several<K, D, V> {
         self.singles[part as usize].reply(0, reply);
     }
 
-    fn destination(&mut self, part: u32, head: &Head) -> Box<dyn Destination> {
-        self.singles[part as usize].destination(0, head)
+    fn destination(&mut self, part: u32, index: usize, head: &Head) -> Box<dyn Destination> {
+        self.singles[part as usize].destination(0, index, head)
     }
 
     fn over(&mut self, part: u32, end: End) -> Next {

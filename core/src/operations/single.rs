@@ -154,7 +154,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         self.answer = Some(self.request.answer(&self.values, reply));
     }
 
-    fn destination(&mut self, _part: u32, head: &Head) -> Box<dyn Destination> {
+    fn destination(&mut self, _part: u32, _index: usize, head: &Head) -> Box<dyn Destination> {
         self.values.destination(head)
     }
 

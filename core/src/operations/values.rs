@@ -22,6 +22,17 @@ pub trait Values {
     fn destination(&self, head: &Head) -> Box<dyn Destination> {
         Box::new(vec![0; head.size.unwrap_or_default()])
     }
+
+    /// Makes the value of one of many keys, for hosts that want to know which: the key with this index.
+    #[inline(always)]
+    fn read_of(&self, _index: usize, head: &Head, value: Value<'_>, server: &str) -> Result<Self::Value, Self::Error> {
+        self.read(head, value, server)
+    }
+
+    /// Provides memory for a large value of one of many keys.
+    fn destination_of(&self, _index: usize, head: &Head) -> Box<dyn Destination> {
+        self.destination(head)
+    }
 }
 
 /// A key that is kept until its request is over.

@@ -23,7 +23,11 @@ pub enum Outcome<'s> {
     Reply(Reply<'s>),
     /// A large value is about to arrive. Pass memory for it to [`Session::receive_into`](super::Session::receive_into);
     /// otherwise the session allocates it. The reply follows once the value is complete.
-    Large(Head),
+    Large {
+        head: Head,
+        /// As in [`Reply::index`].
+        index: usize,
+    },
     Failed(Error),
 }
 

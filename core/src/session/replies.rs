@@ -348,7 +348,10 @@ impl<N: Network> Session<N> {
         let server = self.server();
         let outcome = match what {
             What::Failed(error) => Outcome::Failed(*error),
-            What::Large => Outcome::Large(self.head),
+            What::Large => {
+                let index = self.current.as_ref().map_or(0, |current| current.index);
+                Outcome::Large { head: self.head, index }
+            }
             What::Silence(head) => Outcome::Reply(Reply { head, index: 0, value: Value::None, line: &[], server }),
             What::Reply { index, value, line, last } => {
                 let value = match value {

@@ -166,8 +166,8 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             let Entry { operation: id, part, .. } = lane.flight[position];
             match outcome {
                 Outcome::Part(reply) => self.running[id].operation.reply(part, reply),
-                Outcome::Large(head) => {
-                    let destination = self.running[id].operation.destination(part, &head);
+                Outcome::Large { head, index } => {
+                    let destination = self.running[id].operation.destination(part, index, &head);
                     lane.session.receive_into(destination);
                 }
                 Outcome::Reply(reply) => {

@@ -71,7 +71,7 @@ impl Host {
         self.session.poll(Instant::now());
         while let Some(completion) = self.session.next() {
             let outcome = match completion.outcome {
-                Outcome::Large(_) => continue,
+                Outcome::Large { .. } => continue,
                 Outcome::Failed(error) => Err(error.kind),
                 Outcome::Part(reply) | Outcome::Reply(reply) => Ok(Answer {
                     status: reply.head.status,

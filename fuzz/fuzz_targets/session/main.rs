@@ -252,7 +252,7 @@ impl Run {
             let ticket = completion.ticket;
             let about = *self.awaited.get(&ticket).expect("somebody waits for it");
             match completion.outcome {
-                Outcome::Large(head) => assert!(head.size.unwrap() <= LIMITS.value),
+                Outcome::Large { head, .. } => assert!(head.size.unwrap() <= LIMITS.value),
                 Outcome::Part(reply) => check(about, &reply),
                 Outcome::Reply(reply) => {
                     check(about, &reply);

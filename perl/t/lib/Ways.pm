@@ -12,8 +12,8 @@ use Time::HiRes ();
 
 use Pinyon ();
 
-# Servers whose answers are written for one line of `get` with all keys. Many requests of the C interface are requests of
-# their own, which join such lines only from the fourth on. Its own tests leave out the same.
+# Servers whose answers are written for one line of `get` with all keys. In an event loop many gets are requests of their
+# own, and only from the sixteenth on they join such lines. The tests of the C interface leave out the same there.
 my $answer_a_line = join q{|},
     (
     'a huge length is refused before memory is taken for it: get_many',
@@ -41,7 +41,7 @@ sub is_about_lines {
 
     sub plays {
         my ( $self, $scenario ) = @_;
-        return 0 if $scenario->{shared}     || Ways::is_about_lines($scenario);
+        return 0 if $scenario->{shared};
         return $Config::Config{useithreads} || !grep { $_->{together} } @{ $scenario->{calls} };
     }
 

@@ -17,6 +17,48 @@ static void *place(void *context, size_t size, uint32_t flags)
     return to->memory;
 }
 
+struct found { pinyon_found found; struct place place; };
+
+static void *place_found(void *context, size_t size, uint32_t flags)
+{
+    return place(&((struct found *)context)->place, size, flags);
+}
+
+/* Keys without requests: a struct of the host's has each, and its value. */
+static void get_many(pinyon_client *client, size_t large)
+{
+    pinyon_host has_place = {sizeof has_place, place_found, NULL, NULL, NULL, NULL}, *host = &has_place;
+    static struct found found[5];
+    const char *const keys[] = {"small", "nothing", "large", "with a space", "small"};
+    for (int number = 0; number < 5; number++) {
+        found[number].found.size = sizeof found[number];
+        found[number].found.key = pinyon_text(keys[number]);
+    }
+    for (int time = 0; time < 2; time++) {
+        pinyon_found *first = &found[0].found;
+        CHECK(pinyon_get_many(client, first, 5, time ? PINYON_WITH_CAS : 0, host) == PINYON_FAILED);
+        for (int number = 0; number < 5; number += 2) {
+            CHECK(found[number].found.status == PINYON_DONE && !found[number].found.error);
+            CHECK(found[number].found.client_flags == (number == 2 ? 0 : 5) && !found[number].found.cas == !time);
+        }
+        CHECK(found[0].place.size == 11 && !memcmp(found[0].place.memory, "small value", 11));
+        CHECK(found[4].place.size == 11 && !memcmp(found[4].place.memory, "small value", 11));
+        CHECK(found[2].place.size == large && found[2].place.memory[large - 1] == 'l');
+        CHECK(found[1].found.status == PINYON_MISS && found[3].found.status == PINYON_FAILED);
+        CHECK(pinyon_error_kind(found[3].found.error) == PINYON_E_INVALID_KEY);
+        pinyon_error_free(found[3].found.error);
+        CHECK(pinyon_get_many(client, first, 3, 0, host) == PINYON_DONE);
+    }
+    found[1].found.key = pinyon_text("huge");
+    CHECK(pinyon_get_many(client, &found[0].found, 2, 0, host) == PINYON_FAILED && found[0].found.status == PINYON_DONE);
+    CHECK(pinyon_error_kind(found[1].found.error) == PINYON_E_USAGE); /* it has no place */
+    pinyon_error_free(found[1].found.error);
+    CHECK(pinyon_get_many(client, &found[0].found, 1, 0, NULL) == PINYON_FAILED);
+    CHECK(pinyon_error_kind(found[0].found.error) == PINYON_E_USAGE);
+    pinyon_error_free(found[0].found.error);
+    CHECK(pinyon_get_many(client, NULL, 0, 0, NULL) == PINYON_DONE);
+}
+
 static void before(void *host) { *(int *)host += 1; }
 static void after(void *host) { *(int *)host += 100; }
 static int interrupted(void *host)
@@ -69,6 +111,7 @@ int main(int count, char **arguments)
         for (int number = 0; number < 3; number++) CHECK(replies[number].marks & PINYON_HAS_VALUE && replies[number].context == &places[number]);
     }
     for (int number = 0; number < 3; number++) pinyon_reply_clear(&replies[number]);
+    get_many(client, sizeof large);
     pinyon_client_free(client);
 
     char address[32];
@@ -78,6 +121,9 @@ int main(int count, char **arguments)
     host.interrupted = interrupted;
     CHECK(pinyon_run(client, &gets[0], &reply, &host) == PINYON_INTERRUPTED && asked == 4 && !reply.error);
     CHECK(pinyon_run_many(client, gets, replies, 3, &host) == PINYON_INTERRUPTED && replies[2].status == PINYON_INTERRUPTED);
+    static struct found found[2] = {{.found = {sizeof found[0], .key = {"a", 1}}}, {.found = {sizeof found[0], .key = {"b", 1}}}};
+    CHECK(pinyon_get_many(client, &found[0].found, 2, 0, &host) == PINYON_INTERRUPTED);
+    CHECK(found[1].found.status == PINYON_INTERRUPTED && !found[1].found.error);
     pinyon_terms terms = {sizeof terms};
     terms.key = pinyon_text("made");
     pinyon_making *making = pinyon_making_new(client, &terms, NULL);

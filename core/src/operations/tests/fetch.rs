@@ -4,7 +4,7 @@ use pinyon_proto::KeyRules;
 
 use super::stage::{fleet, key_of, keys, letter, Stage, CLASSIC, META};
 use crate::error::{Error, Kind, Sent};
-use crate::operations::{AsBytes, Fetch, Fetched, Keys, Policy};
+use crate::operations::{AsBytes, Fetch, Fetched, Keys, Policy, Unanswered};
 
 type Outcome = Fetched<super::single::Value, std::convert::Infallible>;
 
@@ -29,6 +29,16 @@ fn text(bytes: &[u8]) -> &str {
 
 fn told(error: &Error) -> (Kind, Sent, &str, &str) {
     (error.kind, error.sent, letter(&error.server), error.command)
+}
+
+/// The keys that no server answered, each with its failure.
+fn unanswered(outcome: &Outcome) -> Vec<(u32, Kind, Sent, &str)> {
+    let mut all = Vec::new();
+    for Unanswered { keys, error } in &outcome.unanswered {
+        all.extend(keys.iter().map(|key| (*key, error.kind, error.sent, letter(&error.server))));
+    }
+    all.sort_unstable_by_key(|one| one.0);
+    all
 }
 
 /// Keys for two servers: some of `a`, some of `b`.
@@ -202,4 +212,49 @@ fn no_keys_ask_nobody() {
     assert!(stage.begin().is_empty());
     let mut outcome = finished(stage);
     assert!(outcome.found.is_empty() && outcome.failures.raised().is_none());
+}
+
+#[test]
+fn each_key_without_an_answer_has_the_failure_of_its_server() {
+    let fleet = fleet("a,b", &[]);
+    let names = [key_of(&fleet, "a", 0), key_of(&fleet, "b", 0), key_of(&fleet, "b", 1), key_of(&fleet, "b", 2)];
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let mut stage = Stage::with(fleet, META, fetch(&names, NO_FAILOVER).named("get"));
+    stage.begin();
+    stage.time_out("a");
+    let again = stage.answer("b", &format!("VALUE {} 0 1|x|VALUE {} 0 0||SERVER_ERROR of it", names[1], names[2]));
+    assert_eq!(again, [format!("b: mg {} f v O*", names[2])], "what may be a placeholder");
+    stage.answer("b", "VA 0 f0 W O*|");
+    let outcome = finished(stage);
+    assert_eq!(found(&outcome), [(1, "x")]);
+    let (timeout, refusal) = ((0, Kind::Timeout, Sent::Maybe, "a"), (3, Kind::Server, Sent::Yes, "b"));
+    assert_eq!(unanswered(&outcome), [timeout, refusal]);
+    assert!(outcome.unanswered.iter().all(|one| one.error.command == "get"));
+}
+
+#[test]
+fn keys_that_another_server_answered_have_no_failure() {
+    let (mut stage, of_a, of_b) = of_two(Policy::default());
+    stage.begin();
+    assert_eq!(stage.time_out("a"), [format!("b: get {of_a}")]);
+    stage.answer("b", &format!("VALUE {of_b} 0 1|x|END|END"));
+    let outcome = finished(stage);
+    assert_eq!((found(&outcome), unanswered(&outcome)), (vec![(1, "x")], vec![]));
+}
+
+#[test]
+fn keys_that_no_server_is_left_for_have_the_failure_of_their_last_try() {
+    let (mut stage, ..) = of_two(Policy::default());
+    stage.begin();
+    stage.time_out("a");
+    stage.time_out("b");
+    let outcome = finished(stage);
+    let told = |key| (key, Kind::Timeout, Sent::Maybe, "b");
+    assert_eq!(unanswered(&outcome), [told(0), told(1)]);
+
+    let mut refused = Stage::new("a", META, fetch(&["k", "l"], NO_FAILOVER));
+    refused.unreachable.push(("a", Kind::Connect));
+    refused.begin();
+    let told = |key| (key, Kind::Connect, Sent::No, "a");
+    assert_eq!(unanswered(&finished(refused)), [told(0), told(1)]);
 }

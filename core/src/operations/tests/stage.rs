@@ -181,7 +181,7 @@ impl<O: Operation> Stage<O> {
                         over.extend(flight.remove(position));
                     }
                     Outcome::Failed(error) => failed.extend(flight.remove(position).map(|entry| (entry, error))),
-                    Outcome::Large(_) => {}
+                    Outcome::Large { .. } => {}
                 }
             }
         }

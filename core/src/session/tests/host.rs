@@ -167,7 +167,7 @@ impl Event {
             Outcome::Reply(reply) => {
                 Event::Reply(ticket, Answer::of(reply.head, reply.index, &reply.value, reply.line))
             }
-            Outcome::Large(head) => Event::Large(ticket, head),
+            Outcome::Large { head, .. } => Event::Large(ticket, head),
             Outcome::Failed(error) => Event::Failed(ticket, error),
         }
     }

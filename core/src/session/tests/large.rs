@@ -59,7 +59,7 @@ fn turn_with_places(host: &mut Host, living: &Arc<AtomicUsize>) -> Vec<(Ticket, 
         let announced = match host.session.next() {
             None => return received,
             Some(completion) => match completion.outcome {
-                Outcome::Large(head) => head.size.unwrap(),
+                Outcome::Large { head, .. } => head.size.unwrap(),
                 Outcome::Reply(reply) | Outcome::Part(reply) => {
                     match reply.value {
                         Value::Received(destination) => {

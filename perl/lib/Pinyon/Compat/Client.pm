@@ -20,9 +20,6 @@ use constant LONGEST_RELATIVE => 30 * 24 * 60 * 60;
 # Seconds that stand for "without end".
 use constant DAY => 24 * 60 * 60;
 
-# The most commands that are sent without waiting before their replies are read.
-use constant MOST_UNREAD => 1000;
-
 # What the server, not the client, limits; and what is read at most.
 use constant MOST_STORED => 1 << 30;
 
@@ -49,7 +46,7 @@ sub _begin {
 
 sub _connect {
     my ($self) = @_;
-    delete $self->{batch};
+    delete @{$self}{qw(batch quick)};
     my @servers = map { $_->[0] . _weight( $_->[1] ) } @{ $self->{servers} };
     my %given   = ( servers => \@servers, %{ $self->{settings} } );
     my $nowhere = @servers ? undef : bless {}, 'Pinyon::Compat::Client::Nowhere';
@@ -167,33 +164,39 @@ sub _counted {
 }
 
 # Sends a command without waiting for its reply. The two clients have connections of their own, so that one waits for the
-# other.
+# other. Stores of plain values are sent by `_push_set` and its like, as long as there is `quick`.
 sub _push {
     my ( $self, $client, $method, @arguments ) = @_;
-    $self->_settle if $self->{batch} && $self->{batch_of} ne $client;
+    return         if blessed $client && $client->isa('Pinyon::Compat::Client::Nowhere');
+    $self->_settle if $self->{batch}  && ( $self->{batch_of} ne $client || $self->{batch}->_is_full );
     local $@ = undef;
-    my $batch = $self->{batch};
-    if ( !blessed $batch) {
-        $batch = $self->{batch} = $client->quiet;
-        $self->{batch_of} = "$client";
-    }
-    eval {
-        $batch->$method(@arguments);
-        $batch->send;
-        1;
-    } or _failed($@);
-    $self->_settle if ++$self->{unread} >= MOST_UNREAD;
+    my $old = $self->{batch};
+    return if eval { $self->_push_now( $client, $method, @arguments ); 1 };
+    _failed($@);
+    return if !$old || !$@->isa('Pinyon::Error::Usage');
+
+    # The batch belongs to the process before a fork, or to another thread.
+    $self->_settle;
+    eval { $self->_push_now( $client, $method, @arguments ); 1 } or _failed($@);
+    return;
+}
+
+sub _push_now {
+    my ( $self, $client, $method, @arguments ) = @_;
+    my $batch = $self->{batch} ||= $client->quiet;
+    $self->{batch_of} = "$client";
+    $self->{quick} ||= [ $batch, $client, $self->{stored} ] if $client == $self->{cache} && !$self->{has_prefix};
+    $batch->_push( $client, Pinyon::Batch::number_of($method), @arguments );
     return;
 }
 
 # Waits until the commands are carried out that were not waited for.
 sub _settle {
-    my ($self) = @_;
-    my $batch = delete $self->{batch};
-    $self->{unread} = 0;
-    return if !blessed $batch;
+    my ($self)  = @_;
+    my ($batch) = delete @{$self}{qw(batch quick)};
+    return if !$batch;
     local $@ = undef;
-    eval { $batch->finish; 1 } or _failed($@);
+    eval { $batch->_finish; 1 } or _failed($@);
     return;
 }
 
@@ -208,8 +211,10 @@ sub _writing {
 # These are the most used: they call few subs of Perl's.
 for my $method (qw(set add replace)) {
     my $call = Pinyon::Cache->can($method);
+    my $push = __PACKAGE__->can("_push_$method");
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{$method} = sub {
+        return if !defined wantarray && $_[0]{quick} && &{$push};
         my ( $self, $key, $value, $ttl ) = @_;
         my ( $client, $stored );
         if ( defined $value && !ref $value && length $value < $self->{stored}{plain_below} && !utf8::is_utf8($value) ) {

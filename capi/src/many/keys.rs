@@ -1,0 +1,227 @@
+//! Many keys without a request and a reply for each: values go to the host's memory alone.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use pinyon_core::dialect::{Packing, ValueError};
+use pinyon_core::invalid::InvalidArgument;
+use pinyon_core::operations::Keys;
+
+use super::reading::{read, Slots};
+use crate::client::{Client, View};
+use crate::errors::{Error, Failure};
+use crate::guard::with;
+use crate::host::{Host, Interrupted};
+use crate::migrating::{self, Migrating};
+use crate::placing::{Placed, Placing};
+use crate::replies::Status;
+use crate::requests::with as flags;
+use crate::structs::{self, stride, Found, Place, Reply, Request};
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_get_many(
+    client: *const Client,
+    keys: *mut Found,
+    count: usize,
+    asked: u32,
+    host: *const structs::Host,
+) -> i32 {
+    if count == 0 {
+        return Status::Done as i32;
+    }
+    // SAFETY: the header says that so many structs follow, each as large as the first says.
+    let Ok(apart) = (unsafe { stride(keys) }) else { return Status::Failed as i32 };
+    let all = Structs { first: keys, apart, count };
+    (0..count).for_each(|index| all.begin(index));
+    // SAFETY: as above, and the header says so of the rest.
+    let outcome = unsafe {
+        with(client, |client| {
+            let host = Host::new(host)?;
+            match &client.migrating {
+                None => get_many(client, all, asked, &host),
+                Some(migrating) => get_from_both(client, migrating, all, asked, &host),
+            }
+        })
+    };
+    (match outcome {
+        Ok(status) => status,
+        Err(error) => {
+            for index in 0..count {
+                all.fail(index, error.clone());
+            }
+            Status::Failed
+        }
+    }) as i32
+}
+
+/// The caller's structs. They are used by pointers, as `place` may write to what is behind them.
+#[derive(Clone, Copy)]
+struct Structs {
+    first: *mut Found,
+    apart: usize,
+    count: usize,
+}
+
+impl Structs {
+    #[inline]
+    fn at(self, index: usize) -> *mut Found {
+        assert!(index < self.count);
+        // SAFETY: there are so many.
+        unsafe { self.first.byte_add(index * self.apart) }
+    }
+
+    #[inline]
+    fn begin(self, index: usize) {
+        // SAFETY: it is the caller's, who does not use it meanwhile.
+        let one = unsafe { &mut *self.at(index) };
+        (one.status, one.client_flags, one.cas, one.error) = (Status::Miss as i32, 0, 0, null_mut());
+    }
+
+    #[inline]
+    fn status(self, index: usize) -> i32 {
+        // SAFETY: it is the caller's, who does not use it meanwhile.
+        unsafe { (*self.at(index)).status }
+    }
+
+    #[inline]
+    fn finish(self, index: usize, status: Status) {
+        // SAFETY: as above.
+        unsafe { (*self.at(index)).status = status as i32 }
+    }
+
+    #[cold]
+    fn fail(self, index: usize, error: Error) {
+        self.forget_error(index);
+        // SAFETY: as above.
+        unsafe { (*self.at(index)).error = error.into_raw() };
+        self.finish(index, Status::Failed);
+    }
+
+    #[cold]
+    fn forget_error(self, index: usize) {
+        // SAFETY: only this library sets it, from a handle of its own.
+        unsafe { crate::guard::free(std::mem::replace(&mut (*self.at(index)).error, null_mut())) };
+    }
+}
+
+/// # Safety
+/// The keys' bytes stay as they are until they are copied.
+unsafe fn get_many(view: &View, all: Structs, asked: u32, host: &Host) -> Result<Status, Error> {
+    view.check_open()?;
+    let place = host.place().ok_or_else(|| Failure::usage("pinyon_get_many needs a host with a `place`"))?;
+    let mut keys = Keys::with_capacity(all.count);
+    let mut places: Option<Vec<usize>> = None;
+    for index in 0..all.count {
+        // SAFETY: the caller says so.
+        let given = unsafe { (*all.at(index)).key.slice() };
+        match keys.push(&view.keys, given) {
+            Ok(()) => places.iter_mut().for_each(|places| places.push(index)),
+            Err(why) => {
+                places.get_or_insert_with(|| (0..index).collect());
+                all.fail(index, InvalidArgument::key(&why, given).into());
+            }
+        }
+    }
+    let mut slots = Slotted { all, places, packing: &view.shared.packing, place, is_raw: asked & flags::RAW != 0 };
+    let policy = Request { with: asked, ..structs::empty() }.policy(view);
+    if let Err(Interrupted) = read(view, host, keys, asked & flags::CAS != 0, policy, &mut slots) {
+        for index in 0..all.count {
+            all.forget_error(index);
+            all.finish(index, Status::Interrupted);
+        }
+        return Ok(Status::Interrupted);
+    }
+    let failed = (0..all.count).any(|index| all.status(index) == Status::Failed as i32);
+    Ok(if failed { Status::Failed } else { Status::Done })
+}
+
+/// The same from two pools, by requests.
+///
+/// # Safety
+/// The keys' bytes stay as they are.
+unsafe fn get_from_both(
+    view: &View,
+    migrating: &Arc<Migrating>,
+    all: Structs,
+    asked: u32,
+    host: &Host,
+) -> Result<Status, Error> {
+    let request = |index: usize| {
+        // SAFETY: it is the caller's, who does not use it meanwhile.
+        let key = unsafe { (*all.at(index)).key };
+        Request { key, with: asked, context: all.at(index).cast(), ..structs::empty() }
+    };
+    let requests: Vec<Request> = (0..all.count).map(request).collect();
+    let mut replies: Vec<Reply> = (0..all.count).map(|_| structs::empty()).collect();
+    let (asked, mut answered): (Vec<_>, Vec<_>) = (requests.iter().collect(), replies.iter_mut().collect());
+    // SAFETY: the caller says so.
+    let outcome = unsafe { migrating::run_many(view, migrating, &asked, &mut answered, host) };
+    for (index, reply) in replies.iter_mut().enumerate() {
+        // SAFETY: as above.
+        let found = unsafe { &mut *all.at(index) };
+        (found.status, found.client_flags, found.cas) = (reply.status, reply.client_flags, reply.cas);
+        found.error = std::mem::replace(&mut reply.error, null_mut());
+        reply.clear();
+    }
+    outcome
+}
+
+/// Structs, which are misses until something else is known.
+struct Slotted<'p> {
+    all: Structs,
+    /// Which struct each key is of, if some have keys that are refused.
+    places: Option<Vec<usize>>,
+    packing: &'p Packing,
+    place: Place,
+    is_raw: bool,
+}
+
+impl Slotted<'_> {
+    #[inline]
+    fn position(&self, index: usize) -> usize {
+        self.places.as_ref().map_or(index, |places| places[index])
+    }
+}
+
+impl Slots for Slotted<'_> {
+    #[inline]
+    fn take(&self, index: usize, read: impl FnOnce(Placing<&Packing>) -> Result<Placed, ValueError>) {
+        let position = self.position(index);
+        if self.all.status(position) != Status::Miss as i32 {
+            // An earlier try found a value that could not be read.
+            self.all.forget_error(position);
+            self.all.finish(position, Status::Miss);
+        }
+        match read(self.placing(index)) {
+            // SAFETY: it is the caller's, who does not use it meanwhile.
+            Ok(Placed { client_flags, kept: None }) => unsafe { (*self.all.at(position)).client_flags = client_flags },
+            Ok(_) => self.all.fail(position, Failure::usage("`place` returned NULL, and a value has no other place")),
+            Err(error) => self.all.fail(position, InvalidArgument::from(error).into()),
+        }
+    }
+
+    #[inline]
+    fn placing(&self, index: usize) -> Placing<&Packing> {
+        let context: *mut c_void = self.all.at(self.position(index)).cast();
+        let room = Cell::default();
+        Placing { packing: self.packing, place: Some(self.place), context, is_raw: self.is_raw, room }
+    }
+
+    #[inline]
+    fn found(&mut self, index: usize, cas: Option<u64>) {
+        let position = self.position(index);
+        if self.all.status(position) == Status::Miss as i32 {
+            // SAFETY: as above.
+            unsafe { (*self.all.at(position)).cas = cas.unwrap_or_default() };
+            self.all.finish(position, Status::Done);
+        }
+    }
+
+    fn failed(&mut self, index: usize, error: &pinyon_core::Error) {
+        self.all.fail(self.position(index), error.into());
+    }
+}

@@ -1,0 +1,198 @@
+//! Many requests at once, whose replies a thread waits for.
+
+pub mod keys;
+mod reading;
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::ops::Range;
+
+use pinyon_core::blocking;
+use pinyon_core::dialect::Packing;
+use pinyon_core::invalid::InvalidArgument;
+use pinyon_core::operations::{BorrowedKey, Key, SentData, Several, Single};
+use pinyon_core::Data;
+
+use crate::client::{Client, View};
+use crate::errors::Error;
+use crate::guard::with;
+use crate::host::{Host, Interrupted};
+use crate::migrating;
+use crate::placing::Placing;
+use crate::replies::Status;
+use crate::requests::{with as flags, Keyed, Verb};
+use crate::structs::{self, borrowed, stride, to_fill, Reply, Request};
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_run_many(
+    client: *const Client,
+    requests: *const Request,
+    replies: *mut Reply,
+    count: usize,
+    host: *const structs::Host,
+) -> i32 {
+    if count == 0 {
+        return Status::Done as i32;
+    }
+    // SAFETY: the header says that both are lists of so many structs.
+    let (asked, mut replies) = unsafe {
+        let Ok(all) = to_fill_each(replies, count) else { return Status::Failed as i32 };
+        (each(requests, count), all)
+    };
+    // SAFETY: as above, and the header says so of the rest.
+    let outcome = unsafe {
+        with(client, |client| {
+            let requests = asked?;
+            let host = Host::new(host)?;
+            match &client.migrating {
+                None => run_many(client, &requests, &mut replies, &host),
+                Some(migrating) => migrating::run_many(client, migrating, &requests, &mut replies, &host),
+            }
+        })
+    };
+    (match outcome {
+        Ok(status) => status,
+        Err(error) => {
+            for reply in replies {
+                reply.begin(std::ptr::null_mut());
+                reply.fail(error.clone());
+            }
+            Status::Failed
+        }
+    }) as i32
+}
+
+/// # Safety
+/// The first struct is followed by the others, each as large as the first says.
+unsafe fn each<'a, T: structs::CStruct>(first: *const T, count: usize) -> Result<Vec<&'a T>, Error> {
+    // SAFETY: the caller says so.
+    unsafe {
+        let apart = stride(first)?;
+        (0..count).map(|index| borrowed(first.byte_add(index * apart))).collect()
+    }
+}
+
+/// # Safety
+/// As for [`each`], and nobody else uses them.
+unsafe fn to_fill_each<'a, T: structs::CStruct>(first: *mut T, count: usize) -> Result<Vec<&'a mut T>, Error> {
+    // SAFETY: the caller says so.
+    unsafe {
+        let apart = stride(first)?;
+        (0..count).map(|index| to_fill(first.byte_add(index * apart))).collect()
+    }
+}
+
+/// # Safety
+/// The requests' bytes stay as they are.
+unsafe fn run_many(
+    view: &View,
+    requests: &[&Request],
+    replies: &mut [&mut Reply],
+    host: &Host,
+) -> Result<Status, Error> {
+    view.check_open()?;
+    // SAFETY: the caller says so.
+    if let Some(outcome) = unsafe { reading::read_many(view, requests, replies, host) } {
+        return Ok(outcome);
+    }
+    replies.iter_mut().zip(requests).for_each(|(reply, asked)| reply.empty(asked.context));
+    let mut keys = KeysOfMany::with_capacity(requests.len());
+    for (index, asked) in requests.iter().enumerate() {
+        // SAFETY: the caller says so.
+        let (given, route) = unsafe { (asked.key.slice(), asked.route.is_given().then(|| asked.route.slice())) };
+        if let Err(error) = keys.push(view, index, given, route) {
+            replies[index].fail(error);
+        }
+    }
+    let mut singles = Vec::with_capacity(keys.all.len());
+    let mut indexes = Vec::with_capacity(keys.all.len());
+    for one in &keys.all {
+        let (asked, reply) = (requests[one.index], &mut *replies[one.index]);
+        // SAFETY: the caller says so.
+        match Verb::of(asked).and_then(|verb| unsafe { Keyed::of(view, verb, asked) }) {
+            Ok(Keyed { request, data }) => {
+                let placing = Placing {
+                    packing: &*view.shared.packing,
+                    place: host.place(),
+                    context: asked.context,
+                    is_raw: asked.has(flags::RAW),
+                    room: Cell::new(reply.take_memory()),
+                };
+                singles.push(Single::new(request, keys.key(one), Block(data), placing, asked.policy(view)));
+                indexes.push(one.index);
+            }
+            Err(error) => drop(reply.fail(error)),
+        }
+    }
+    let mut several = Several::new(singles);
+    if let Err(Interrupted) = blocking::run(&view.shared.directory, host, &mut several) {
+        for index in indexes {
+            replies[index].finish(Status::Interrupted);
+        }
+        return Ok(Status::Interrupted);
+    }
+    for (index, single) in indexes.into_iter().zip(&mut several.finish()) {
+        let verb = Verb::of(requests[index])?;
+        replies[index].fill::<Placing<&Packing>>(verb, single.take_answer());
+    }
+    let failed = replies.iter().any(|reply| reply.status == Status::Failed as i32);
+    Ok(if failed { Status::Failed } else { Status::Done })
+}
+
+/// The block of a request, if it has one.
+struct Block<'d>(Option<Cow<'d, [u8]>>);
+
+impl SentData for Block<'_> {
+    #[inline]
+    fn data(&self) -> Data<'_> {
+        self.0.as_deref().map_or(Data::None, Data::Copied)
+    }
+}
+
+/// The keys of many requests: those in the caller's memory that are sent as they are, and the others in one piece.
+struct KeysOfMany<'d> {
+    written: Vec<u8>,
+    all: Vec<KeyOfMany<'d>>,
+}
+
+struct KeyOfMany<'d> {
+    /// The request's.
+    index: usize,
+    sent: Sent<'d>,
+    routed: Cow<'d, [u8]>,
+}
+
+enum Sent<'d> {
+    AsGiven(Key<'d>),
+    Written { range: Range<usize>, base64: bool },
+}
+
+impl<'d> KeysOfMany<'d> {
+    fn with_capacity(keys: usize) -> Self {
+        Self { written: Vec::new(), all: Vec::with_capacity(keys) }
+    }
+
+    fn push(&mut self, view: &View, index: usize, given: &'d [u8], route: Option<&'d [u8]>) -> Result<(), Error> {
+        let (sent, routed) = match view.keys.as_given(given) {
+            Some(key) => (Sent::AsGiven(key), Cow::Borrowed(given)),
+            None => {
+                let start = self.written.len();
+                let base64 = view.keys.push(given, &mut self.written);
+                let base64 = base64.map_err(|why| InvalidArgument::key(&why, given))?;
+                (Sent::Written { range: start..self.written.len(), base64 }, view.keys.routed(given))
+            }
+        };
+        self.all.push(KeyOfMany { index, sent, routed: route.map_or(routed, Cow::Borrowed) });
+        Ok(())
+    }
+
+    fn key<'k>(&'k self, one: &'k KeyOfMany<'d>) -> BorrowedKey<'k> {
+        let wire = match &one.sent {
+            Sent::AsGiven(key) => *key,
+            Sent::Written { range, base64 } => Key::known(&self.written[range.clone()], *base64),
+        };
+        BorrowedKey { wire, routed: &one.routed }
+    }
+}

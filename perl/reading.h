@@ -1,0 +1,123 @@
+/* Reading many keys. Each value is received into a string of Perl's, which becomes the value in the hash of results. */
+
+typedef struct {
+    pinyon_found found; /* the first field: the library steps over the others */
+    SV          *key;
+    SV          *value; /* what was received, as bytes */
+#ifdef MULTIPLICITY
+    PerlInterpreter *my_perl;
+#endif
+} wanted_key;
+
+typedef struct {
+    cache_handle *cache;
+    size_t        count;
+    wanted_key    keys[1];
+} wanted_keys;
+
+/* Whether the library can have the bytes of keys where they are: no code of Perl's runs to find them. */
+static bool are_plain_keys(pTHX_ SV **keys, size_t count)
+{
+    size_t index;
+    PERL_UNUSED_CONTEXT;
+    for (index = 0; index < count; index++) {
+        SV *key = keys[index];
+        if (!key || SvGMAGICAL(key) || SvROK(key) || !SvOK(key) || isGV_with_GP(key))
+            return false;
+    }
+    return true;
+}
+
+static void wanted_over(pTHX_ void *pointer)
+{
+    wanted_keys *many = (wanted_keys *)pointer;
+    size_t       index;
+    for (index = 0; index < many->count; index++) {
+        wanted_key *one = &many->keys[index];
+        SvREFCNT_dec_NN(one->key);
+        SvREFCNT_dec(one->value);
+        if (one->found.error)
+            pinyon_error_free(one->found.error);
+    }
+    cache_leave(many->cache);
+    Safefree(many);
+}
+
+static void *place_wanted(void *context, size_t size, uint32_t flags)
+{
+    wanted_key *one = (wanted_key *)context;
+    SV         *value;
+    dTHXa(one->my_perl);
+    PERL_UNUSED_ARG(flags);
+
+    value = newSV(size ? size : 1);
+    SvPOK_only(value);
+    SvCUR_set(value, size);
+    *SvEND(value) = '\0';
+    SvREFCNT_dec(one->value);
+    one->value = value;
+    return SvPVX(value);
+}
+
+/* Holds the keys, which a handler of signals might let go. They are plain. */
+static wanted_keys *wanted_new(pTHX_ cache_handle *cache, SV **keys, size_t count)
+{
+    wanted_keys *many;
+    size_t       index;
+    many        = (wanted_keys *)safemalloc(sizeof *many + count * sizeof(wanted_key));
+    many->cache = cache;
+    many->count = 0;
+    cache_enter(cache);
+    SAVEDESTRUCTOR_X(wanted_over, many);
+    for (index = 0; index < count; index++) {
+        wanted_key *one = &many->keys[index];
+        STRLEN      size;
+        one->found.size      = sizeof *one;
+        one->found.key.start = SvPV_const(keys[index], size);
+        one->found.key.size  = size;
+        one->found.error     = NULL;
+        one->key             = SvREFCNT_inc_simple_NN(keys[index]);
+        one->value           = NULL;
+#ifdef MULTIPLICITY
+        one->my_perl = my_perl;
+#endif
+    }
+    many->count = count;
+    return many;
+}
+
+/* Reads plain keys: the hash of values by key, or of values and CAS tokens, a mortal. */
+static HV *read_many(pTHX_ SV *self, cache_handle *cache, bool with_cas, SV **keys, size_t count, HV *failed)
+{
+    wanted_keys  *many    = wanted_new(aTHX_ cache, keys, count);
+    HV           *results = (HV *)sv_2mortal((SV *)newHV());
+    SV           *thrown  = NULL;
+    waiting       wait;
+    pinyon_status status;
+    size_t        index;
+
+    begin_wait(aTHX_ & wait);
+    wait.host.place = place_wanted;
+    status = pinyon_get_many(cache->client, &many->keys[0].found, count, with_cas ? PINYON_WITH_CAS : 0, &wait.host);
+    check_after_wait(aTHX_ cache, self, &wait, status);
+    hv_ksplit(results, (IV)count);
+    for (index = 0; index < count; index++) {
+        wanted_key *one = &many->keys[index];
+        SV         *value;
+        if (one->found.status != PINYON_DONE) {
+            if (one->found.error)
+                note_failure(aTHX_ one->found.error, results, failed, &thrown);
+            continue;
+        }
+        value      = one->value;
+        one->value = NULL;
+        value      = value_of(aTHX_ cache, self, value, one->found.client_flags);
+        if (with_cas)
+            value = pair(aTHX_ value, newSVuv((UV)one->found.cas));
+        if (!hv_store_ent(results, one->key, value, 0))
+            SvREFCNT_dec(value);
+    }
+    if (thrown)
+        croak_sv(thrown);
+    return results;
+}
