@@ -160,17 +160,28 @@ static void begin_wished(pTHX_ operation *prepared, pinyon_wish *wish)
     operation_is_begun(loop, prepared);
 }
 
-static operation *begin_lock(pTHX_ SV *self, SV *object, SV *names, HV *options, bool at_once, SV *callback)
+static operation *begin_lock(pTHX_ SV *self, SV *object, HV *options, bool at_once, SV *callback)
 {
-    operation  *begun;
-    pinyon_wish wish;
+    operation   *begun;
+    pinyon_wish  wish;
+    pinyon_bytes one;
+    HE          *entry;
     ENTER;
     SAVETMPS;
     begun          = operation_prepared(aTHX_ self, callback);
     begun->object  = newSVsv(object);
     begun->read    = read_lock;
     begun->at_once = at_once;
-    lock_wish(aTHX_ & wish, names, options, at_once);
+    begin_wish(&wish, PINYON_LOCK);
+    if (at_once)
+        wish.with = PINYON_AT_ONCE;
+    hv_iterinit(options);
+    while ((entry = hv_iternext(options))) {
+        I32         size;
+        const char *name = hv_iterkey(entry, &size);
+        wish_option(aTHX_ & wish, name, (STRLEN)size, hv_iterval(options, entry));
+    }
+    wish_kept_names(aTHX_ & wish, held_of(aTHX_ object), &one);
     begun->is_plain = at_once || !(wish.with & PINYON_AT_ONCE);
     begin_wished(aTHX_ begun, &wish);
     FREETMPS;
@@ -230,10 +241,10 @@ static operation *begin_holders(pTHX_ SV *self, SV *lock, int kind, SV *number, 
 /* The lock of an object that goes now: the operation has it until it is released. */
 static operation *begin_last_release(pTHX_ SV *self, SV *lock, SV *callback)
 {
-    operation *begun = begin_holders(aTHX_ self, lock, PINYON_RELEASE, &PL_sv_undef, callback);
-    MAGIC     *magic = mg_findext(SvRV(lock), PERL_MAGIC_ext, &lock_table);
-    begun->lock      = (pinyon_lock *)magic->mg_ptr;
-    magic->mg_ptr    = NULL;
+    operation   *begun = begin_holders(aTHX_ self, lock, PINYON_RELEASE, NULL, callback);
+    lock_handle *held  = held_of(aTHX_ lock);
+    begun->lock        = held->lock;
+    held->lock         = NULL;
     return begun;
 }
 

@@ -65,36 +65,46 @@ static int cache_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
     return 0;
 }
 
+/* Forks of this process, and of those that it comes from. */
+static unsigned forks_so_far;
+
+static void count_fork(void) { forks_so_far++; }
+
 typedef struct {
     pinyon_locks *locks;
     loop_handle  *loop; /* as above */
+    HV           *lock_class;
+    SV           *warning;   /* taken from the library, and not told yet */
+    unsigned      listeners; /* locks of this thread that are to tell of their loss */
     unsigned      users;
     bool          is_gone;
 } locks_handle;
 
-static void locks_drop(locks_handle *locks)
+static void locks_drop(pTHX_ locks_handle *locks)
 {
     if (locks->users) {
         locks->is_gone = true;
         return;
     }
     pinyon_locks_free(locks->locks);
+    SvREFCNT_dec((SV *)locks->lock_class);
+    SvREFCNT_dec(locks->warning);
     Safefree(locks);
 }
 
 static void locks_enter(locks_handle *locks) { locks->users++; }
 
-static void locks_leave(locks_handle *locks)
+static void locks_leave(pTHX_ locks_handle *locks)
 {
     if (!--locks->users && locks->is_gone)
-        locks_drop(locks);
+        locks_drop(aTHX_ locks);
 }
 
 static int locks_free(pTHX_ SV *sv, MAGIC *magic)
 {
     PERL_UNUSED_VAR(sv);
     if (magic->mg_ptr)
-        locks_drop((locks_handle *)magic->mg_ptr);
+        locks_drop(aTHX_ (locks_handle *)magic->mg_ptr);
     magic->mg_ptr = NULL;
     return 0;
 }
@@ -112,6 +122,31 @@ static int locks_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
     return 0;
 }
 
+/* A lock: from when it is wished for until its object dies. */
+typedef struct {
+    pinyon_lock *lock;   /* NULL until it is acquired */
+    SV          *client; /* the object of the locks */
+    SV          *names;  /* as they were given: one, or an array of them */
+    unsigned     forks;
+    bool         is_held;
+    bool         is_released;
+    bool         listens;
+} lock_handle;
+
+static int lock_free(pTHX_ SV *sv, MAGIC *magic)
+{
+    lock_handle *held = (lock_handle *)magic->mg_ptr;
+    PERL_UNUSED_VAR(sv);
+    magic->mg_ptr = NULL;
+    if (!held)
+        return 0;
+    pinyon_lock_free(held->lock);
+    SvREFCNT_dec(held->client);
+    SvREFCNT_dec(held->names);
+    Safefree(held);
+    return 0;
+}
+
 static int batch_free(pTHX_ SV *sv, MAGIC *magic)
 {
     PERL_UNUSED_VAR(sv);
@@ -124,14 +159,6 @@ static int making_free(pTHX_ SV *sv, MAGIC *magic)
 {
     PERL_UNUSED_VAR(sv);
     pinyon_making_free((pinyon_making *)magic->mg_ptr);
-    magic->mg_ptr = NULL;
-    return 0;
-}
-
-static int lock_free(pTHX_ SV *sv, MAGIC *magic)
-{
-    PERL_UNUSED_VAR(sv);
-    pinyon_lock_free((pinyon_lock *)magic->mg_ptr);
     magic->mg_ptr = NULL;
     return 0;
 }
@@ -163,11 +190,17 @@ static void *attached(SV *object, const MGVTBL *table)
     return magic ? magic->mg_ptr : NULL;
 }
 
+static void throw_not(pTHX_ const char *what) __attribute__noreturn__;
+static void throw_not(pTHX_ const char *what)
+{
+    throw_usage(aTHX_ newSVpvf("this is not %s, or one that belongs to another thread", what));
+}
+
 static void *handle_of(pTHX_ SV *object, const MGVTBL *table, const char *what)
 {
     void *handle = attached(object, table);
     if (!handle)
-        throw_usage(aTHX_ newSVpvf("this is not %s, or one that belongs to another thread", what));
+        throw_not(aTHX_ what);
     return handle;
 }
 

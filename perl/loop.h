@@ -150,10 +150,14 @@ static void loop_leave(pTHX_ void *pointer)
 }
 
 /* Warnings, and locks that were lost. */
-static void take_notes(pTHX_ loop_handle *loop)
+static void take_notes_of_loop(pTHX_ loop_handle *loop)
 {
     dSP;
-    if (!loop->locks || !SvROK(loop->owner) || PL_dirty)
+    locks_handle *locks;
+    if (!loop->locks || PL_dirty)
+        return;
+    locks = (locks_handle *)attached(loop->owner, &locks_table);
+    if (!locks || !notes_are_due(aTHX_ locks))
         return;
     PUSHMARK(SP);
     XPUSHs(sv_2mortal(newSVsv(loop->owner)));
@@ -183,7 +187,7 @@ static void hand_out(pTHX_ loop_handle *loop)
     }
     if (loop->turn_is_due && !loop->is_gone)
         announce_turn(aTHX_ loop);
-    take_notes(aTHX_ loop);
+    take_notes_of_loop(aTHX_ loop);
     died = loop->depth == 1 ? loop->died : NULL;
     if (died)
         loop->died = NULL;

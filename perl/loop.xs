@@ -239,15 +239,14 @@ _leave(self, client)
 MODULE = Pinyon    PACKAGE = Pinyon::Loop::Locks
 
 SV *
-_begin_lock(self, callback, object, names, options, at_once)
+_begin_lock(self, callback, object, options, at_once)
     SV *self
     SV *callback
     SV *object
-    SV *names
     SV *options
     bool at_once
   CODE:
-    RETVAL = begun_object(aTHX_ begin_lock(aTHX_ self, object, names, (HV *)SvRV(options), at_once, callback));
+    RETVAL = begun_object(aTHX_ begin_lock(aTHX_ self, object, (HV *)SvRV(options), at_once, callback));
   OUTPUT:
     RETVAL
 

@@ -58,10 +58,6 @@ struct operation {
     bool         has_no_place;
 };
 
-static unsigned forks_so_far;
-
-static void count_fork(void) { forks_so_far++; }
-
 static void wake(pTHX_ loop_handle *loop, operation *begun);
 
 static void operation_link(operation **list, operation *begun)
