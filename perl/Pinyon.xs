@@ -43,6 +43,12 @@
 
 #define ROOM 1024
 
+/* What the op that calls has for its result, if it has something. */
+static SV *target_of_op(pTHX)
+{
+    return PL_op->op_type == OP_ENTERSUB && PL_op->op_private & OPpENTERSUB_HASTARG ? PAD_SV(PL_op->op_targ) : NULL;
+}
+
 /* The arguments from the second on, copied off Perl's stack, which may move. */
 #define GIVEN(given, count)                                                                                            \
     SV     *given[MOST_ARGUMENTS];                                                                                     \
@@ -91,9 +97,15 @@ get(self, ...)
         one.left    = sizeof room;
         self        = SELF_THAT_STAYS(cache);
         prepare(aTHX_ cache, self, &one, (unsigned)ix, given, count);
+        if (one.method->gives == GIVES_VALUE && cache->serialization <= SERIALIZE_RAW)
+            one.target = target_of_op(aTHX);
         result = run_call(aTHX_ cache, self, &one);
         if (result) {
-            ST(0) = sv_2mortal(result);
+            ST(0) = result;
+            if (result == one.target)
+                SvREFCNT_dec_NN(result);
+            else if (!SvIMMORTAL(result))
+                sv_2mortal(result);
             XSRETURN(1);
         }
         if (GIMME_V == G_LIST)

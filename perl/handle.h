@@ -6,6 +6,9 @@ typedef struct loop_handle loop_handle;
 /* How values that are no plain scalars are stored. */
 typedef enum { SERIALIZE_PLAIN, SERIALIZE_RAW, SERIALIZE_STORABLE, SERIALIZE_OBJECT } serialization;
 
+/* Kinds that are stored as they are. */
+#define PLAIN_KINDS (PINYON_TEXT + 1)
+
 typedef struct {
     pinyon_client *client;
     pinyon_writer *writer; /* kept for the next value; NULL while one is written */
@@ -13,7 +16,12 @@ typedef struct {
     loop_handle   *loop; /* of a client in an event loop; its object has the loop */
     serialization  serialization;
     uint32_t       storable_flags;
+    uint32_t       plain_flags[PLAIN_KINDS]; /* of a new value; by kind */
+    bool           has_plain[PLAIN_KINDS];   /* whether the dialect has that kind */
+    uint32_t       flags_of_kind;            /* of the last value that was read */
+    pinyon_part_kind kind;                   /* and what they say */
     unsigned       users;    /* calls that wait */
+    bool           knows_kind;
     bool           is_gone;  /* the object died during a call */
     bool           tells;    /* of events */
 } cache_handle;
@@ -56,12 +64,15 @@ static int cache_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
     PERL_UNUSED_VAR(parameters);
     if (!cache)
         return 0;
-    Newxz(copy, 1, cache_handle);
-    copy->client         = pinyon_client_clone(cache->client);
-    copy->serialization  = cache->serialization;
-    copy->storable_flags = cache->storable_flags;
-    copy->tells          = cache->tells;
-    magic->mg_ptr        = (char *)copy;
+    Newx(copy, 1, cache_handle);
+    *copy         = *cache;
+    copy->client  = pinyon_client_clone(cache->client);
+    copy->writer  = NULL;
+    copy->reader  = NULL;
+    copy->loop    = NULL;
+    copy->users   = 0;
+    copy->is_gone = false;
+    magic->mg_ptr = (char *)copy;
     return 0;
 }
 
@@ -186,7 +197,14 @@ static void attach(pTHX_ SV *object, const MGVTBL *table, void *handle)
 /* The handle of an object; NULL if it has none (any more). */
 static void *attached(SV *object, const MGVTBL *table)
 {
-    MAGIC *magic = SvROK(object) ? mg_findext(SvRV(object), PERL_MAGIC_ext, table) : NULL;
+    SV    *inner;
+    MAGIC *magic;
+    if (!SvROK(object))
+        return NULL;
+    inner = SvRV(object);
+    magic = SvTYPE(inner) >= SVt_PVMG ? SvMAGIC(inner) : NULL;
+    while (magic && magic->mg_virtual != table)
+        magic = magic->mg_moremagic;
     return magic ? magic->mg_ptr : NULL;
 }
 

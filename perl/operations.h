@@ -140,7 +140,7 @@ static bool is_plain_value(pTHX_ cache_handle *cache, call *one, const pinyon_re
     PERL_UNUSED_CONTEXT;
     if (cache->serialization == SERIALIZE_RAW || !one->value)
         return true;
-    if (cache->serialization == SERIALIZE_OBJECT || !pinyon_kind_of(cache->client, reply->client_flags, &kind))
+    if (cache->serialization == SERIALIZE_OBJECT || !kind_of_flags(cache, reply->client_flags, &kind))
         return false;
     return kind == PINYON_BYTES
            || (kind == PINYON_TEXT && is_utf8_string((const U8 *)SvPVX(one->value), SvCUR(one->value)));

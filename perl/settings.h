@@ -39,5 +39,7 @@ static void cache_attach(pTHX_ SV *self, pinyon_client *client, unsigned form, b
     cache->storable_flags = 1u << 11;
     if (pinyon_kind_of(client, 1, &kind) && kind == PINYON_MAP)
         cache->storable_flags = 1;
+    for (kind = PINYON_NULL; kind < PLAIN_KINDS; kind++)
+        cache->has_plain[kind] = pinyon_flags_of(client, kind, &cache->plain_flags[kind]);
     attach(aTHX_ self, &cache_table, cache);
 }

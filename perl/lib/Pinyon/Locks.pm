@@ -23,7 +23,7 @@ sub new {
 }
 
 sub synchronized {
-    my $self = shift;
+    my $self   = shift;
     my ($code) = splice @_, 1, 1;
     if ( ref $code ne 'CODE' && ( reftype( $code // q{} ) // q{} ) ne 'CODE' ) {
         Pinyon::Error::Usage->throw('synchronized takes names and a reference to a sub');

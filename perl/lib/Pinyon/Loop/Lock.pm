@@ -81,8 +81,8 @@ sub notify {
 
 sub notify_all {
     my ( $self, @arguments ) = @_;
-    return $self->_client
-        ->_asked( Pinyon::Loop::callback_of( \@arguments ), sub { $self->_wished( $_[0], $self->NOTIFY, 0 ) } );
+    return $self->_client->_asked( Pinyon::Loop::callback_of( \@arguments ),
+        sub { $self->_wished( $_[0], $self->NOTIFY, 0 ) } );
 }
 
 sub _truth {
