@@ -43,12 +43,6 @@
 
 #define ROOM 1024
 
-/* What the op that calls has for its result, if it has something. */
-static SV *target_of_op(pTHX)
-{
-    return PL_op->op_type == OP_ENTERSUB && PL_op->op_private & OPpENTERSUB_HASTARG ? PAD_SV(PL_op->op_targ) : NULL;
-}
-
 /* The arguments from the second on, copied off Perl's stack, which may move. */
 #define GIVEN(given, count)                                                                                            \
     SV     *given[MOST_ARGUMENTS];                                                                                     \

@@ -305,6 +305,12 @@ static void prepare(pTHX_ cache_handle *cache, SV *self, call *one, unsigned num
  * keeps its memory, so long values do not. */
 #define LONGEST_IN_TARGET 1000
 
+/* What the op that calls has for its result, if it has something. */
+static SV *target_of_op(pTHX)
+{
+    return PL_op->op_type == OP_ENTERSUB && PL_op->op_private & OPpENTERSUB_HASTARG ? PAD_SV(PL_op->op_targ) : NULL;
+}
+
 static SV *target_of_size(pTHX_ SV *target, size_t size)
 {
     if (SvTHINKFIRST(target))
