@@ -23,8 +23,8 @@ sub new {
     weaken( my $loop = $self );
     my @closures = $model->_closures(
         sub { $loop->_when_ready( $_[0] ) },
-        sub { $loop->_take_turn      if $loop },
-        sub { $loop->_expire         if $loop },
+        sub { $loop->_take_turn if $loop },
+        sub { $loop->_expire    if $loop },
     );
     $self->_attach( $client, @closures, $model->_has_coroutines );
     weaken( $loops{ refaddr $self } = $self );
