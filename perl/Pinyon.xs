@@ -32,6 +32,7 @@
 #include "making.h"
 #include "servers.h"
 #include "locks.h"
+#include "lock.h"
 #include "operations.h"
 #include "loop.h"
 #include "beginning.h"
@@ -93,9 +94,15 @@ get(self, ...)
         one.left    = sizeof room;
         self        = SELF_THAT_STAYS(cache);
         prepare(aTHX_ cache, self, &one, (unsigned)ix, given, count);
+        if (one.method->gives == GIVES_VALUE && cache->serialization <= SERIALIZE_RAW)
+            one.target = target_of_op(aTHX);
         result = run_call(aTHX_ cache, self, &one);
         if (result) {
-            ST(0) = sv_2mortal(result);
+            ST(0) = result;
+            if (result == one.target)
+                SvREFCNT_dec_NN(result);
+            else if (!SvIMMORTAL(result))
+                sv_2mortal(result);
             XSRETURN(1);
         }
         if (GIMME_V == G_LIST)
@@ -374,357 +381,6 @@ close(self)
     pinyon_client_close(cache_of(aTHX_ self)->client);
     XSRETURN(0);
 
-MODULE = Pinyon    PACKAGE = Pinyon::Batch
-
-void
-_begin(self, client)
-    SV *self
-    SV *client
-  PPCODE:
-    {
-        pinyon_error *error = NULL;
-        pinyon_batch *batch = pinyon_batch_new(cache_of(aTHX_ client)->client, &error);
-        if (!batch)
-            throw_error(aTHX_ error);
-        attach(aTHX_ self, &batch_table, batch);
-        XSRETURN(0);
-    }
-
-void
-_add(self, client, number, ...)
-    SV *self
-    SV *client
-    unsigned number
-  ALIAS:
-    _push = 1
-  PPCODE:
-    {
-        cache_handle  *cache = cache_of(aTHX_ client);
-        call           one;
-        pinyon_request request;
-        char           room[ROOM];
-        SV            *given[MOST_ARGUMENTS];
-        SSize_t        index;
-
-        for (index = 0; index < items - 3 && index < MOST_ARGUMENTS; index++)
-            given[index] = ST(index + 3);
-        one.request = &request;
-        one.room    = room;
-        one.left    = sizeof room;
-        prepare(aTHX_ cache, client, &one, number, given, items - 3);
-        if (ix) {
-            pinyon_error *error = batch_push(aTHX_ batch_magic(aTHX_ self), &one);
-            if (error)
-                throw_error(aTHX_ error);
-        } else {
-            batch_add(aTHX_ self, &one);
-        }
-        XSRETURN(0);
-    }
-
-bool
-_is_full(self)
-    SV *self
-  CODE:
-    RETVAL = batch_is_full(self);
-  OUTPUT:
-    RETVAL
-
-void
-_send(self)
-    SV *self
-  PPCODE:
-    {
-        pinyon_error *error = NULL;
-        if (pinyon_batch_send((pinyon_batch *)batch_magic(aTHX_ self)->mg_ptr, &error) < 0)
-            throw_error(aTHX_ error);
-        XSRETURN(0);
-    }
-
-SV *
-_finish(self)
-    SV *self
-  CODE:
-    RETVAL = batch_finish(aTHX_ self);
-  OUTPUT:
-    RETVAL
-
-MODULE = Pinyon    PACKAGE = Pinyon::Compat::Client
-
-bool
-_push_set(self, ...)
-    SV *self
-  ALIAS:
-    _push_set     = METHOD_SET
-    _push_add     = METHOD_ADD
-    _push_replace = METHOD_REPLACE
-  CODE:
-    {
-        GIVEN(given, count)
-        RETVAL = count >= 2 && count <= MOST_ARGUMENTS && push_quick(aTHX_ self, (unsigned)ix, given, count);
-    }
-  OUTPUT:
-    RETVAL
-
-MODULE = Pinyon    PACKAGE = Pinyon::Making
-
-void
-_begin(self, client, key, ttl, stale, early, lease, wait, scope = 0, caller = 0)
-    SV *self
-    SV *client
-    SV *key
-    SV *ttl
-    SV *stale
-    SV *early
-    SV *lease
-    SV *wait
-    UV scope
-    UV caller
-  PPCODE:
-    {
-        cache_handle  *cache = cache_of(aTHX_ client);
-        pinyon_error  *error = NULL;
-        pinyon_making *making;
-        pinyon_terms   terms;
-        STRLEN         size;
-
-        Zero(&terms, 1, pinyon_terms);
-        terms.size      = sizeof terms;
-        if (!SvOK(key))
-            throw_kind(aTHX_ PINYON_E_UNSUPPORTED_TYPE, newSVpvs("a key is a string, not undef"));
-        terms.key.start = SvPV(key, size);
-        terms.key.size  = size;
-        terms.ttl       = seconds_of(aTHX_ ttl, 0, "ttl");
-        terms.stale     = seconds_of(aTHX_ stale, 0, "stale");
-        terms.early     = seconds_of(aTHX_ early, 0, "early");
-        terms.lease     = seconds_of(aTHX_ lease, 0, "lease");
-        terms.wait      = seconds_of(aTHX_ wait, 0, "wait");
-        if (SvOK(wait) && terms.wait == 0)
-            terms.wait = -1;
-        terms.scope   = (uint64_t)scope;
-        terms.caller  = (uint64_t)caller;
-        terms.context = SvRV(self);
-        making = pinyon_making_new(cache->client, &terms, &error);
-        if (!making)
-            throw_error(aTHX_ error);
-        attach(aTHX_ self, &making_table, making);
-        XSRETURN(0);
-    }
-
-void
-_run(self, client)
-    SV *self
-    SV *client
-  PPCODE:
-    {
-        cache_handle *cache = cache_of(aTHX_ client);
-        SV           *value = making_run(aTHX_ cache, client, making_of(aTHX_ self));
-        if (!value)
-            XSRETURN(0);
-        ST(0) = sv_2mortal(value);
-        XSRETURN(1);
-    }
-
-void
-_made(self, client, value)
-    SV *self
-    SV *client
-    SV *value
-  PPCODE:
-    {
-        cache_handle  *cache = cache_of(aTHX_ client);
-        pinyon_making *making = making_of(aTHX_ self);
-        call           one;
-        pinyon_request request;
-        char           room[ROOM];
-
-        Zero(&request, 1, pinyon_request);
-        Zero(&one, 1, call);
-        one.request = &request;
-        one.method  = &methods[METHOD_SET];
-        one.room    = room;
-        one.left    = sizeof room;
-        value_to_store(aTHX_ cache, client, &one, value);
-        pinyon_making_made(making, request.value, request.client_flags);
-        XSRETURN(0);
-    }
-
-void
-_failed(self, message)
-    SV *self
-    SV *message
-  PPCODE:
-    {
-        STRLEN       size;
-        pinyon_bytes bytes;
-        bytes.start = SvPVutf8(message, size);
-        bytes.size  = size;
-        pinyon_making_failed(making_of(aTHX_ self), bytes);
-        XSRETURN(0);
-    }
-
-void
-_leave(self, client)
-    SV *self
-    SV *client
-  PPCODE:
-    {
-        pinyon_making *making = (pinyon_making *)attached(self, &making_table);
-        cache_handle  *cache  = (cache_handle *)attached(client, &cache_table);
-        if (making && cache)
-            making_leave(aTHX_ cache, making);
-        XSRETURN(0);
-    }
-
-MODULE = Pinyon    PACKAGE = Pinyon::Locks
-
-void
-_attach(self, names, values)
-    SV *self
-    SV *names
-    SV *values
-  PPCODE:
-    {
-        pinyon_error  *error = NULL;
-        size_t         count;
-        pinyon_option *options = options_of(aTHX_ array_of(aTHX_ names), array_of(aTHX_ values), &count);
-        pinyon_locks  *client  = pinyon_locks_new(options, count, &error);
-        locks_handle  *locks;
-        if (!client)
-            throw_error(aTHX_ error);
-        Newxz(locks, 1, locks_handle);
-        locks->locks = client;
-        attach(aTHX_ self, &locks_table, locks);
-        XSRETURN(0);
-    }
-
-bool
-_acquire(self, object, names, options, at_once)
-    SV *self
-    SV *object
-    SV *names
-    SV *options
-    bool at_once
-  CODE:
-    RETVAL = acquire(aTHX_ locks_of(aTHX_ self), object, names, (HV *)SvRV(options), at_once);
-  OUTPUT:
-    RETVAL
-
-SV *
-_inspect(self, names)
-    SV *self
-    SV *names
-  CODE:
-    RETVAL = inspect(aTHX_ locks_of(aTHX_ self), names);
-  OUTPUT:
-    RETVAL
-
-SV *
-_execute(self, parts)
-    SV *self
-    SV *parts
-  CODE:
-    RETVAL = execute(aTHX_ locks_of(aTHX_ self), parts);
-  OUTPUT:
-    RETVAL
-
-SV *
-_force_release(self, names, token)
-    SV *self
-    SV *names
-    SV *token
-  CODE:
-    {
-        pinyon_wish wish;
-        forced_wish(aTHX_ & wish, names, token);
-        RETVAL = newSVuv((UV)run_plain_wish(aTHX_ locks_of(aTHX_ self), &wish));
-    }
-  OUTPUT:
-    RETVAL
-
-SV *
-_next_warning(self)
-    SV *self
-  CODE:
-    RETVAL = next_warning(aTHX_ locks_of(aTHX_ self));
-    if (!RETVAL)
-        XSRETURN_UNDEF;
-  OUTPUT:
-    RETVAL
-
-SV *
-server(self)
-    SV *self
-  CODE:
-    RETVAL = text_sv(aTHX_ pinyon_locks_server(locks_of(aTHX_ self)->locks));
-  OUTPUT:
-    RETVAL
-
-void
-close(self)
-    SV *self
-  PPCODE:
-    pinyon_locks_close(locks_of(aTHX_ self)->locks);
-    XSRETURN(0);
-
-MODULE = Pinyon    PACKAGE = Pinyon::Lock
-
-SV *
-token(self)
-    SV *self
-  CODE:
-    RETVAL = newSVuv((UV)pinyon_lock_token(lock_of(aTHX_ self)));
-  OUTPUT:
-    RETVAL
-
-double
-_remaining(self)
-    SV *self
-  CODE:
-    RETVAL = pinyon_lock_remaining(lock_of(aTHX_ self));
-  OUTPUT:
-    RETVAL
-
-void
-_check(self)
-    SV *self
-  PPCODE:
-    {
-        pinyon_error *error = NULL;
-        if (pinyon_lock_check(lock_of(aTHX_ self), &error) < 0)
-            throw_error(aTHX_ error);
-        XSRETURN(0);
-    }
-
-void
-_die_of_loss(self)
-    SV *self
-  PPCODE:
-    throw_error(aTHX_ pinyon_lock_lost_early(lock_of(aTHX_ self)));
-
-unsigned
-_loss(self)
-    SV *self
-  CODE:
-    RETVAL = (unsigned)pinyon_lock_loss(lock_of(aTHX_ self));
-  OUTPUT:
-    RETVAL
-
-SV *
-_wish(self, locks, kind, number)
-    SV *self
-    SV *locks
-    int kind
-    SV *number
-  CODE:
-    {
-        pinyon_wish wish;
-        holders_wish(aTHX_ & wish, self, kind, number);
-        RETVAL = newSViv(run_plain_wish(aTHX_ locks_of(aTHX_ locks), &wish));
-    }
-  OUTPUT:
-    RETVAL
-
 MODULE = Pinyon    PACKAGE = Pinyon
 
 const char *
@@ -757,6 +413,10 @@ _kinds()
             XPUSHs(sv_2mortal(newRV_noinc((SV *)fields)));
         }
     }
+
+INCLUDE: making.xs
+
+INCLUDE: locks.xs
 
 INCLUDE: loop.xs
 

@@ -7,18 +7,29 @@ static void operation_unless_begun(pTHX_ void *pointer)
         operation_release(aTHX_ begun);
 }
 
+/* A callback, as it is called later: a sub itself, or an object that acts as one. */
+static SV *callback_kept(pTHX_ SV *callback)
+{
+    SV *code;
+    if (!callback || !SvOK(callback))
+        return NULL;
+    code = SvROK(callback) ? SvRV(callback) : NULL;
+    if (code && SvTYPE(code) == SVt_PVCV && !SvOBJECT(code))
+        return SvREFCNT_inc_simple_NN(code);
+    if (!code || (SvTYPE(code) != SVt_PVCV && !SvAMAGIC(callback)))
+        throw_usage(aTHX_ newSVpvs("cb is a reference to a sub that is called with value and error"));
+    return newSVsv(callback);
+}
+
 /* An operation that is let go at LEAVE unless it is begun: preparing it may die. */
 static operation *operation_prepared(pTHX_ SV *self, SV *callback)
 {
     operation *begun = operation_new(aTHX_ self);
     begun->holders   = 1;
     SAVEDESTRUCTOR_X(operation_unless_begun, begun);
-    if (callback && SvOK(callback)) {
-        if (!SvROK(callback) || (SvTYPE(SvRV(callback)) != SVt_PVCV && !SvAMAGIC(callback)))
-            throw_usage(aTHX_ newSVpvs("cb is a reference to a sub that is called with value and error"));
-        begun->callback = newSVsv(callback);
+    begun->callback = callback_kept(aTHX_ callback);
+    if (begun->callback)
         remember_place(aTHX_ begun);
-    }
     return begun;
 }
 
@@ -40,17 +51,6 @@ static void begin_request(pTHX_ operation *begun, pinyon_request *request)
 
 #define LOOP_ROOM 1024
 
-static operation *call_prepared(pTHX_ cache_handle *cache, SV *self, pinyon_request *request, char *room, SV *callback)
-{
-    operation *begun   = operation_prepared(aTHX_ self, callback);
-    begun->cache       = cache;
-    begun->one.request = request;
-    begun->one.room    = room;
-    begun->one.left    = LOOP_ROOM;
-    begun->read        = read_call;
-    return begun;
-}
-
 /* Whether reading what the method returns cannot die. */
 static bool gives_plainly(const call *one)
 {
@@ -63,22 +63,66 @@ static bool gives_plainly(const call *one)
     }
 }
 
+/* Begins a call that is prepared. Returns NULL, with the error, if it is refused. Nothing dies once the operation is there.
+ * `target`: of the op that calls and gets the value, or NULL. */
+static operation *begin_unless_refused(pTHX_ cache_handle *cache, SV *self, call *one, SV *callback, SV *target,
+                                       pinyon_error **error)
+{
+    loop_handle *loop  = loop_ready(aTHX_ cache->loop);
+    SV          *kept  = callback_kept(aTHX_ callback);
+    operation   *begun = operation_of_loop(aTHX_ loop, self);
+
+    begun->holders  = 1;
+    begun->cache    = cache;
+    begun->read     = read_call;
+    begun->callback = kept;
+    begun->one      = *one;
+    if (kept)
+        remember_place(aTHX_ begun);
+    if (target && one->method->gives == GIVES_VALUE && cache->serialization <= SERIALIZE_RAW)
+        begun->one.target = SvREFCNT_inc_simple_NN(target);
+    begun->is_plain       = gives_plainly(one);
+    one->request->context = begun;
+    if (pinyon_begin_using(loop->loop, cache->client, one->request, &begun->ticket, error) < 0) {
+        operation_release(aTHX_ begun);
+        return NULL;
+    }
+    operation_is_begun(loop, begun);
+    return begun;
+}
+
+static operation *begin_prepared(pTHX_ cache_handle *cache, SV *self, call *one, SV *callback, SV *target)
+{
+    pinyon_error *error = NULL;
+    operation    *begun = begin_unless_refused(aTHX_ cache, self, one, callback, target, &error);
+    if (!begun)
+        throw_error(aTHX_ error);
+    return begun;
+}
+
 /* Begins a call of one of the methods. */
-static operation *begin_call(pTHX_ SV *self, unsigned number, SV **given, SSize_t count, SV *callback)
+static operation *begin_call(pTHX_ SV *self, unsigned number, SV **given, SSize_t count, SV *callback, SV *target)
 {
     cache_handle  *cache = cache_of(aTHX_ self);
     pinyon_request request;
     char           room[LOOP_ROOM];
+    call           one;
     operation     *begun;
+    const bool     writes = count > 1 && SvROK(given[1]); /* what is written may be large, and is not needed afterwards */
 
-    ENTER;
-    SAVETMPS;
-    begun = call_prepared(aTHX_ cache, self, &request, room, callback);
-    prepare(aTHX_ cache, self, &begun->one, number, given, count);
-    begun->is_plain = gives_plainly(&begun->one);
-    begin_request(aTHX_ begun, &request);
-    FREETMPS;
-    LEAVE;
+    one.request = &request;
+    one.room    = room;
+    one.left    = sizeof room;
+    if (writes) {
+        ENTER;
+        SAVETMPS;
+    }
+    prepare(aTHX_ cache, self, &one, number, given, count);
+    begun = begin_prepared(aTHX_ cache, self, &one, callback, target);
+    if (writes) {
+        FREETMPS;
+        LEAVE;
+    }
     return begun;
 }
 
@@ -87,20 +131,16 @@ static operation *begin_give_back(pTHX_ SV *self, SV *key, SV *token, bool stays
     cache_handle  *cache = cache_of(aTHX_ self);
     pinyon_request request;
     char           room[LOOP_ROOM];
-    operation     *begun;
+    call           one;
 
-    ENTER;
-    SAVETMPS;
-    begun           = call_prepared(aTHX_ cache, self, &request, room, callback);
-    begun->is_plain = true;
-    prepare(aTHX_ cache, self, &begun->one, METHOD_DELETE, &key, 1);
+    one.request = &request;
+    one.room    = room;
+    one.left    = sizeof room;
+    prepare(aTHX_ cache, self, &one, METHOD_DELETE, &key, 1);
     request.verb = PINYON_GIVE_BACK;
     request.cas  = (uint64_t)SvUV(token);
     request.with = stays ? PINYON_KEEP : 0;
-    begin_request(aTHX_ begun, &request);
-    FREETMPS;
-    LEAVE;
-    return begun;
+    return begin_prepared(aTHX_ cache, self, &one, callback, NULL);
 }
 
 static operation *begin_question(pTHX_ SV *self, int number, SV *value, SV *delay, SV *callback)
@@ -166,17 +206,28 @@ static void begin_wished(pTHX_ operation *prepared, pinyon_wish *wish)
     operation_is_begun(loop, prepared);
 }
 
-static operation *begin_lock(pTHX_ SV *self, SV *object, SV *names, HV *options, bool at_once, SV *callback)
+static operation *begin_lock(pTHX_ SV *self, SV *object, HV *options, bool at_once, SV *callback)
 {
-    operation  *begun;
-    pinyon_wish wish;
+    operation   *begun;
+    pinyon_wish  wish;
+    pinyon_bytes one;
+    HE          *entry;
     ENTER;
     SAVETMPS;
     begun          = operation_prepared(aTHX_ self, callback);
     begun->object  = newSVsv(object);
     begun->read    = read_lock;
     begun->at_once = at_once;
-    lock_wish(aTHX_ & wish, names, options, at_once);
+    begin_wish(&wish, PINYON_LOCK);
+    if (at_once)
+        wish.with = PINYON_AT_ONCE;
+    hv_iterinit(options);
+    while ((entry = hv_iternext(options))) {
+        I32         size;
+        const char *name = hv_iterkey(entry, &size);
+        wish_option(aTHX_ & wish, name, (STRLEN)size, hv_iterval(options, entry));
+    }
+    wish_kept_names(aTHX_ & wish, held_of(aTHX_ object), &one);
     begun->is_plain = at_once || !(wish.with & PINYON_AT_ONCE);
     begin_wished(aTHX_ begun, &wish);
     FREETMPS;
@@ -236,10 +287,10 @@ static operation *begin_holders(pTHX_ SV *self, SV *lock, int kind, SV *number, 
 /* The lock of an object that goes now: the operation has it until it is released. */
 static operation *begin_last_release(pTHX_ SV *self, SV *lock, SV *callback)
 {
-    operation *begun = begin_holders(aTHX_ self, lock, PINYON_RELEASE, &PL_sv_undef, callback);
-    MAGIC     *magic = mg_findext(SvRV(lock), PERL_MAGIC_ext, &lock_table);
-    begun->lock      = (pinyon_lock *)magic->mg_ptr;
-    magic->mg_ptr    = NULL;
+    operation   *begun = begin_holders(aTHX_ self, lock, PINYON_RELEASE, NULL, callback);
+    lock_handle *held  = held_of(aTHX_ lock);
+    begun->lock        = held->lock;
+    held->lock         = NULL;
     return begun;
 }
 

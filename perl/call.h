@@ -63,7 +63,8 @@ static const call_method_of methods[] = {
 typedef struct {
     pinyon_request       *request;
     const call_method_of *method;
-    SV                   *value; /* what was received, as bytes */
+    SV                   *value;  /* what was received, as bytes */
+    SV                   *target; /* the caller's op has this for a short result; NULL: it has none */
     uint32_t              flags;
 #ifdef MULTIPLICITY
     PerlInterpreter *my_perl;
@@ -160,10 +161,11 @@ static void value_to_store(pTHX_ cache_handle *cache, SV *self, call *one, SV *v
     if (SvPOK(value) && !SvROK(value)) {
         const pinyon_part_kind kind = SvUTF8(value) ? PINYON_TEXT : PINYON_BYTES;
         start                       = SvPV_nomg_const(value, size);
-        if (cache->has_bytes_flags && kind == PINYON_BYTES && cache->serialization != SERIALIZE_RAW)
-            request->client_flags = cache->bytes_flags;
-        else if (cache->serialization != SERIALIZE_RAW && !pinyon_flags_of(cache->client, kind, &request->client_flags))
-            goto written; /* for the dialect's message */
+        if (cache->serialization != SERIALIZE_RAW) {
+            if (!cache->has_plain[kind])
+                goto written; /* for the dialect's message */
+            request->client_flags = cache->plain_flags[kind];
+        }
         request->value = kept(aTHX_ one, value, start, size);
         return;
     }
@@ -177,7 +179,8 @@ static void value_to_store(pTHX_ cache_handle *cache, SV *self, call *one, SV *v
         request->value = kept(aTHX_ one, NULL, start, size);
         return;
     }
-    if (SvIOK(value) && pinyon_flags_of(cache->client, PINYON_INTEGER, &request->client_flags)) {
+    if (SvIOK(value) && cache->has_plain[PINYON_INTEGER]) {
+        request->client_flags = cache->plain_flags[PINYON_INTEGER];
         start          = SvPV_const(sv_2mortal(newSVsv_nomg(value)), size);
         request->value = kept(aTHX_ one, NULL, start, size);
         return;
@@ -257,6 +260,7 @@ static void prepare(pTHX_ cache_handle *cache, SV *self, call *one, unsigned num
     request->context = one;
     one->method      = method;
     one->value       = NULL;
+    one->target      = NULL;
 #ifdef MULTIPLICITY
     one->my_perl = my_perl;
 #endif
@@ -284,7 +288,7 @@ static void prepare(pTHX_ cache_handle *cache, SV *self, call *one, unsigned num
             request->delta = count_of(aTHX_ given[1], method->name);
             index          = 2;
         }
-        pinyon_flags_of(cache->client, PINYON_INTEGER, &request->client_flags);
+        request->client_flags = cache->plain_flags[PINYON_INTEGER];
         break;
     case TAKES_STALE:
     case TAKES_LEASE: break;
@@ -297,6 +301,27 @@ static void prepare(pTHX_ cache_handle *cache, SV *self, call *one, unsigned num
 
 /* ---- Answers ---------------------------------------------------------------------------------------------------- */
 
+/* Short values go into the target of the caller's op, as those of Perl's own functions do, instead of a new scalar. It
+ * keeps its memory, so long values do not. */
+#define LONGEST_IN_TARGET 1000
+
+/* What the op that calls has for its result, if it has something. */
+static SV *target_of_op(pTHX)
+{
+    return PL_op->op_type == OP_ENTERSUB && PL_op->op_private & OPpENTERSUB_HASTARG ? PAD_SV(PL_op->op_targ) : NULL;
+}
+
+static SV *target_of_size(pTHX_ SV *target, size_t size)
+{
+    if (SvTHINKFIRST(target))
+        sv_force_normal_flags(target, SV_COW_DROP_PV);
+    SvUPGRADE(target, SVt_PV);
+    SvGROW(target, size + 1);
+    /* A string without room is copied by an assignment; one with room would be shared, and be a new one here each time. */
+    SvLEN_set(target, size + 1);
+    return SvREFCNT_inc_simple_NN(target);
+}
+
 /* Where the library puts a value: a string of Perl's. */
 static void *place(void *context, size_t size, uint32_t flags)
 {
@@ -304,7 +329,7 @@ static void *place(void *context, size_t size, uint32_t flags)
     SV   *value;
     dTHXa(one->my_perl);
 
-    value = newSV(size ? size : 1);
+    value = one->target && size <= LONGEST_IN_TARGET ? target_of_size(aTHX_ one->target, size) : newSV(size ? size : 1);
     SvPOK_only(value);
     SvCUR_set(value, size);
     *SvEND(value) = '\0';

@@ -94,7 +94,11 @@ static int call_check(pTHX_ coro_frame *frame)
         dSP;
         SV *value    = begun->value ? begun->value : &PL_sv_undef;
         begun->value = NULL;
-        XPUSHs(sv_2mortal(value));
+        if (value == begun->one.target)
+            SvREFCNT_dec_NN(value); /* its op has it, too */
+        else if (!SvIMMORTAL(value))
+            sv_2mortal(value);
+        XPUSHs(value);
         PUTBACK;
     }
     operation_release(aTHX_ begun);
@@ -116,7 +120,8 @@ static void call_destroy(pTHX_ coro_frame *frame)
  * that are there at once are failures; no other coroutine runs in the middle of this one's call. */
 static void send_before_waiting(pTHX_ loop_handle *loop)
 {
-    carry_out(aTHX_ loop);
+    if (!loop->turn_is_due) /* otherwise all is done in that turn */
+        carry_out(aTHX_ loop);
     if (!loop->turn_is_due || loop->depth)
         return;
     if (coro->ready_count == 0) {
@@ -153,7 +158,7 @@ static void call_begin(pTHX_ coro_frame *frame, unsigned number, SV **arguments,
         throw_usage(aTHX_ newSVpvf("%s is a method of Pinyon::Coro::Cache", methods[number].name));
     for (index = 0; index + 1 < items && index < MOST_ARGUMENTS; index++)
         given[index] = arguments[index + 1];
-    begun                = begin_call(aTHX_ arguments[0], number, given, items - 1, NULL);
+    begun                = begin_call(aTHX_ arguments[0], number, given, items - 1, NULL, target_of_op(aTHX));
     begun->is_miss_empty = true;
     wait_for_operation(aTHX_ frame, begun);
 }

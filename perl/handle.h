@@ -6,6 +6,9 @@ typedef struct loop_handle loop_handle;
 /* How values that are no plain scalars are stored. */
 typedef enum { SERIALIZE_PLAIN, SERIALIZE_RAW, SERIALIZE_STORABLE, SERIALIZE_OBJECT } serialization;
 
+/* Kinds that are stored as they are. */
+#define PLAIN_KINDS (PINYON_TEXT + 1)
+
 typedef struct cache_handle {
     pinyon_client *client;
     pinyon_writer *writer; /* kept for the next value; NULL while one is written */
@@ -13,9 +16,12 @@ typedef struct cache_handle {
     loop_handle   *loop; /* of a client in an event loop; its object has the loop */
     serialization  serialization;
     uint32_t       storable_flags;
-    uint32_t       bytes_flags; /* of plain bytes */
-    bool           has_bytes_flags;
+    uint32_t       plain_flags[PLAIN_KINDS]; /* of a new value; by kind */
+    bool           has_plain[PLAIN_KINDS];   /* whether the dialect has that kind */
+    uint32_t       flags_of_kind;            /* of the last value that was read */
+    pinyon_part_kind kind;                   /* and what they say */
     unsigned       users;    /* calls that wait */
+    bool           knows_kind;
     bool           is_gone;  /* the object died during a call */
     bool           tells;    /* of events */
 
@@ -41,14 +47,15 @@ static cache_handle *cache_copy(pTHX_ const cache_handle *cache)
 {
     cache_handle *copy;
     PERL_UNUSED_CONTEXT;
-    Newxz(copy, 1, cache_handle);
-    copy->client         = pinyon_client_clone(cache->client);
-    copy->serialization  = cache->serialization;
-    copy->storable_flags = cache->storable_flags;
-    copy->bytes_flags    = cache->bytes_flags;
-    copy->has_bytes_flags = cache->has_bytes_flags;
-    copy->tells          = cache->tells;
-    copy->old            = cache->old ? cache_copy(aTHX_ cache->old) : NULL;
+    Newx(copy, 1, cache_handle);
+    *copy         = *cache;
+    copy->client  = pinyon_client_clone(cache->client);
+    copy->writer  = NULL;
+    copy->reader  = NULL;
+    copy->loop    = NULL;
+    copy->users   = 0;
+    copy->is_gone = false;
+    copy->old     = cache->old ? cache_copy(aTHX_ cache->old) : NULL;
     return copy;
 }
 
@@ -80,36 +87,46 @@ static int cache_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
     return 0;
 }
 
+/* Forks of this process, and of those that it comes from. */
+static unsigned forks_so_far;
+
+static void count_fork(void) { forks_so_far++; }
+
 typedef struct {
     pinyon_locks *locks;
     loop_handle  *loop; /* as above */
+    HV           *lock_class;
+    SV           *warning;   /* taken from the library, and not told yet */
+    unsigned      listeners; /* locks of this thread that are to tell of their loss */
     unsigned      users;
     bool          is_gone;
 } locks_handle;
 
-static void locks_drop(locks_handle *locks)
+static void locks_drop(pTHX_ locks_handle *locks)
 {
     if (locks->users) {
         locks->is_gone = true;
         return;
     }
     pinyon_locks_free(locks->locks);
+    SvREFCNT_dec((SV *)locks->lock_class);
+    SvREFCNT_dec(locks->warning);
     Safefree(locks);
 }
 
 static void locks_enter(locks_handle *locks) { locks->users++; }
 
-static void locks_leave(locks_handle *locks)
+static void locks_leave(pTHX_ locks_handle *locks)
 {
     if (!--locks->users && locks->is_gone)
-        locks_drop(locks);
+        locks_drop(aTHX_ locks);
 }
 
 static int locks_free(pTHX_ SV *sv, MAGIC *magic)
 {
     PERL_UNUSED_VAR(sv);
     if (magic->mg_ptr)
-        locks_drop((locks_handle *)magic->mg_ptr);
+        locks_drop(aTHX_ (locks_handle *)magic->mg_ptr);
     magic->mg_ptr = NULL;
     return 0;
 }
@@ -127,6 +144,31 @@ static int locks_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
     return 0;
 }
 
+/* A lock: from when it is wished for until its object dies. */
+typedef struct {
+    pinyon_lock *lock;   /* NULL until it is acquired */
+    SV          *client; /* the object of the locks */
+    SV          *names;  /* as they were given: one, or an array of them */
+    unsigned     forks;
+    bool         is_held;
+    bool         is_released;
+    bool         listens;
+} lock_handle;
+
+static int lock_free(pTHX_ SV *sv, MAGIC *magic)
+{
+    lock_handle *held = (lock_handle *)magic->mg_ptr;
+    PERL_UNUSED_VAR(sv);
+    magic->mg_ptr = NULL;
+    if (!held)
+        return 0;
+    pinyon_lock_free(held->lock);
+    SvREFCNT_dec(held->client);
+    SvREFCNT_dec(held->names);
+    Safefree(held);
+    return 0;
+}
+
 static int batch_free(pTHX_ SV *sv, MAGIC *magic)
 {
     PERL_UNUSED_VAR(sv);
@@ -139,14 +181,6 @@ static int making_free(pTHX_ SV *sv, MAGIC *magic)
 {
     PERL_UNUSED_VAR(sv);
     pinyon_making_free((pinyon_making *)magic->mg_ptr);
-    magic->mg_ptr = NULL;
-    return 0;
-}
-
-static int lock_free(pTHX_ SV *sv, MAGIC *magic)
-{
-    PERL_UNUSED_VAR(sv);
-    pinyon_lock_free((pinyon_lock *)magic->mg_ptr);
     magic->mg_ptr = NULL;
     return 0;
 }
@@ -174,15 +208,28 @@ static void attach(pTHX_ SV *object, const MGVTBL *table, void *handle)
 /* The handle of an object; NULL if it has none (any more). */
 static void *attached(SV *object, const MGVTBL *table)
 {
-    MAGIC *magic = SvROK(object) ? mg_findext(SvRV(object), PERL_MAGIC_ext, table) : NULL;
+    SV    *inner;
+    MAGIC *magic;
+    if (!SvROK(object))
+        return NULL;
+    inner = SvRV(object);
+    magic = SvTYPE(inner) >= SVt_PVMG ? SvMAGIC(inner) : NULL;
+    while (magic && magic->mg_virtual != table)
+        magic = magic->mg_moremagic;
     return magic ? magic->mg_ptr : NULL;
+}
+
+static void throw_not(pTHX_ const char *what) __attribute__noreturn__;
+static void throw_not(pTHX_ const char *what)
+{
+    throw_usage(aTHX_ newSVpvf("this is not %s, or one that belongs to another thread", what));
 }
 
 static void *handle_of(pTHX_ SV *object, const MGVTBL *table, const char *what)
 {
     void *handle = attached(object, table);
     if (!handle)
-        throw_usage(aTHX_ newSVpvf("this is not %s, or one that belongs to another thread", what));
+        throw_not(aTHX_ what);
     return handle;
 }
 

@@ -1,40 +1,62 @@
 /* Locks, for those who wait. */
 
 #define NO_TIME 1e-300
+#define A_LOCK  "a lock that this thread has acquired"
+
+static lock_handle *held_of(pTHX_ SV *object)
+{
+    return (lock_handle *)handle_of(aTHX_ object, &lock_table, A_LOCK);
+}
 
 static pinyon_lock *lock_of(pTHX_ SV *object)
 {
-    return (pinyon_lock *)handle_of(aTHX_ object, &lock_table, "a lock that this thread has acquired");
+    lock_handle *held = held_of(aTHX_ object);
+    if (!held->lock)
+        throw_not(aTHX_ A_LOCK);
+    return held->lock;
+}
+
+/* A name as it stays, whatever happens to the caller's variables. */
+static SV *name_kept(pTHX_ SV *name)
+{
+    SvGETMAGIC(name);
+    if (!SvOK(name) || (SvROK(name) && !SvAMAGIC(name)))
+        throw_kind(aTHX_ PINYON_E_UNSUPPORTED_TYPE,
+                   newSVpvf("the name of a lock is a string, not %s", SvOK(name) ? "a reference" : "undef"));
+    return newSVsv_nomg(name);
+}
+
+/* The array, if these are several names. */
+static AV *several_names(SV *names)
+{
+    return SvROK(names) && SvTYPE(SvRV(names)) == SVt_PVAV && !SvOBJECT(SvRV(names)) ? (AV *)SvRV(names) : NULL;
+}
+
+static SV *name_at(pTHX_ AV *list, size_t index)
+{
+    SV **at = av_fetch(list, (SSize_t)index, 0);
+    return at ? *at : &PL_sv_undef;
+}
+
+/* Room for so many names, for as long as a mortal. */
+static pinyon_bytes *names_room(pTHX_ size_t count)
+{
+    return (pinyon_bytes *)(void *)SvPVX(sv_2mortal(newSV((count + 1) * sizeof(pinyon_bytes))));
 }
 
 /* The names, copied, as one name or an array of them. */
 static void wish_names(pTHX_ pinyon_wish *wish, SV *names)
 {
-    AV            *list  = NULL;
-    size_t         count = 1, index;
-    pinyon_bytes  *bytes;
-    SV            *room;
+    AV           *list;
+    size_t        count = 1, index;
+    pinyon_bytes *bytes;
 
     SvGETMAGIC(names);
-    if (SvROK(names) && SvTYPE(SvRV(names)) == SVt_PVAV && !SvOBJECT(SvRV(names))) {
-        list  = (AV *)SvRV(names);
-        count = (size_t)(av_len(list) + 1);
-    }
-    room  = sv_2mortal(newSV((count + 1) * sizeof(pinyon_bytes)));
-    bytes = (pinyon_bytes *)(void *)SvPVX(room);
+    list  = several_names(names);
+    count = list ? (size_t)(av_len(list) + 1) : 1;
+    bytes = names_room(aTHX_ count);
     for (index = 0; index < count; index++) {
-        SV  *name = names;
-        SV **at;
-        if (list) {
-            at   = av_fetch(list, (SSize_t)index, 0);
-            name = at ? *at : &PL_sv_undef;
-        }
-        SvGETMAGIC(name);
-        if (!SvOK(name) || (SvROK(name) && !SvAMAGIC(name)))
-            throw_kind(aTHX_ PINYON_E_UNSUPPORTED_TYPE,
-                       newSVpvf("the name of a lock is a string, not %s",
-                                SvOK(name) ? "a reference" : "undef"));
-        name               = sv_2mortal(newSVsv_nomg(name));
+        SV *name           = sv_2mortal(name_kept(aTHX_ list ? name_at(aTHX_ list, index) : names));
         bytes[index].start = SvPV(name, bytes[index].size);
     }
     wish->names = bytes;
@@ -59,33 +81,45 @@ static double wait_of(pTHX_ SV *given)
     return SvOK(given) && seconds == 0 ? NO_TIME : seconds;
 }
 
-/* Options of lock and try_lock. The names are checked, and on_lost is taken, in Perl. */
-static void wish_options(pTHX_ pinyon_wish *wish, HV *options)
+/* Options of lock and try_lock. */
+typedef enum {
+    LOCK_TIMEOUT, LOCK_TTL, LOCK_RENEW, LOCK_REENTRANT, LOCK_MAX_HOLD, LOCK_OWNER, LOCK_ON_LOST, LOCK_OPTIONS
+} lock_option;
+
+static const struct {
+    const char *name;
+    STRLEN      size;
+} lock_options[LOCK_OPTIONS] = {{"timeout", 7},  {"ttl", 3},   {"renew", 5},  {"reentrant", 9},
+                                {"max_hold", 8}, {"owner", 5}, {"on_lost", 7}};
+
+/* Takes an option that says how a lock is acquired. Which one it was. */
+static lock_option wish_option(pTHX_ pinyon_wish *wish, const char *name, STRLEN size, SV *value)
 {
-    HE *entry;
-    hv_iterinit(options);
-    while ((entry = hv_iternext(options))) {
-        I32   size;
-        char *name  = hv_iterkey(entry, &size);
-        SV   *value = hv_iterval(options, entry);
-        if (strEQ(name, "renew")) {
-            if (SvOK(value) && !SvTRUE(value))
-                wish->with |= PINYON_NO_RENEWAL;
-        } else if (strEQ(name, "reentrant")) {
-            if (SvOK(value))
-                wish->with |= SvTRUE(value) ? PINYON_REENTRANT : PINYON_NOT_REENTRANT;
-        } else if (strEQ(name, "ttl")) {
-            wish->ttl = SvOK(value) ? above_zero(aTHX_ value, "ttl") : 0;
-        } else if (strEQ(name, "max_hold")) {
-            wish->max_hold = SvOK(value) ? above_zero(aTHX_ value, "max_hold") : 0;
-        } else if (strEQ(name, "timeout")) {
-            wish->wait = wait_of(aTHX_ value);
-        } else if (strEQ(name, "owner")) {
-            wish->owner = (uint64_t)SvUV(value);
-        } else {
-            throw_usage(aTHX_ newSVpvf("lock has no option \"%s\"", name));
-        }
+    int option = 0;
+    while (option < LOCK_OPTIONS && (size != lock_options[option].size || memNE(name, lock_options[option].name, size)))
+        option++;
+    if (option == LOCK_OPTIONS)
+        throw_usage(aTHX_ newSVpvf("lock has no option \"%s\"", name));
+    if (SvGMAGICAL(value))
+        value = sv_2mortal(newSVsv(value));
+    switch ((lock_option)option) {
+    case LOCK_TIMEOUT: wish->wait = wait_of(aTHX_ value); break;
+    case LOCK_TTL: wish->ttl = SvOK(value) ? above_zero(aTHX_ value, "ttl") : 0; break;
+    case LOCK_MAX_HOLD: wish->max_hold = SvOK(value) ? above_zero(aTHX_ value, "max_hold") : 0; break;
+    case LOCK_OWNER: wish->owner = (uint64_t)SvUV(value); break;
+    case LOCK_RENEW:
+        wish->with &= ~(uint32_t)PINYON_NO_RENEWAL;
+        if (SvOK(value) && !SvTRUE(value))
+            wish->with |= PINYON_NO_RENEWAL;
+        break;
+    case LOCK_REENTRANT:
+        wish->with &= ~(uint32_t)(PINYON_REENTRANT | PINYON_NOT_REENTRANT);
+        if (SvOK(value))
+            wish->with |= SvTRUE(value) ? PINYON_REENTRANT : PINYON_NOT_REENTRANT;
+        break;
+    default: break;
     }
+    return (lock_option)option;
 }
 
 static void begin_wish(pinyon_wish *wish, pinyon_wish_kind kind)
@@ -95,64 +129,54 @@ static void begin_wish(pinyon_wish *wish, pinyon_wish_kind kind)
     wish->kind = kind;
 }
 
-/* Carries out a wish; dies of a failure. The reply is to be cleared. */
-static void run_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, pinyon_reply *reply)
+/* Carries out a wish. If it fails, nothing but the error is left of the reply. */
+static pinyon_status carry_out_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, pinyon_reply *reply, waiting *wait)
 {
-    waiting       wait;
-    pinyon_error *error;
-    pinyon_status status;
-
     Zero(reply, 1, pinyon_reply);
     reply->size = sizeof *reply;
-    begin_wait(aTHX_ & wait);
-    wait.host.place = NULL;
+    begin_wait(aTHX_ wait);
+    wait->host.place = NULL;
     locks_enter(locks);
-    reply->status = pinyon_lock_run(locks->locks, wish, reply, &wait.host);
-    locks_leave(locks);
-    status = reply->status;
+    reply->status = pinyon_lock_run(locks->locks, wish, reply, &wait->host);
+    locks_leave(aTHX_ locks);
+    if (reply->status < 0) {
+        const pinyon_status status = reply->status;
+        pinyon_error       *error  = reply->error;
+        reply->error               = NULL;
+        pinyon_reply_clear(reply);
+        reply->status = status;
+        reply->error  = error;
+    }
+    return reply->status;
+}
+
+/* The same, and dies of a failure. The reply is to be cleared. */
+static void run_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, pinyon_reply *reply)
+{
+    waiting             wait;
+    const pinyon_status status = carry_out_wish(aTHX_ locks, wish, reply, &wait);
     if (status >= 0)
         return;
-    error        = reply->error;
-    reply->error = NULL;
-    pinyon_reply_clear(reply);
     if (status == PINYON_INTERRUPTED) {
-        pinyon_error_free(error);
+        pinyon_error_free(reply->error);
         end_interrupted(aTHX_ & wait);
     }
-    throw_error(aTHX_ error);
+    throw_error(aTHX_ reply->error);
 }
 
-static void lock_wish(pTHX_ pinyon_wish *wish, SV *names, HV *options, bool at_once)
-{
-    begin_wish(wish, PINYON_LOCK);
-    wish_names(aTHX_ wish, names);
-    wish_options(aTHX_ wish, options);
-    if (at_once)
-        wish->with |= PINYON_AT_ONCE;
-}
-
-/* Attaches the lock of a reply to `object`. False: it is taken. */
+/* Gives the lock of a reply to `object`. False: it is taken. */
 static bool acquired(pTHX_ SV *object, pinyon_reply *reply, bool at_once)
 {
     if (reply->status == PINYON_DONE) {
-        attach(aTHX_ object, &lock_table, reply->lock);
-        reply->lock = NULL;
-        hv_stores((HV *)SvRV(object), "is_held", newSViv(1));
+        lock_handle *held = held_of(aTHX_ object);
+        held->lock        = reply->lock;
+        held->is_held     = true;
+        reply->lock       = NULL;
         return true;
     }
     if (!at_once)
         throw_kind(aTHX_ PINYON_E_LOCK_TIMEOUT, newSVpvs("others hold the lock, and timeout => 0 does not wait for it"));
     return false;
-}
-
-static bool acquire(pTHX_ locks_handle *locks, SV *object, SV *names, HV *options, bool at_once)
-{
-    pinyon_wish  wish;
-    pinyon_reply reply;
-
-    lock_wish(aTHX_ & wish, names, options, at_once);
-    run_wish(aTHX_ locks, &wish, &reply);
-    return acquired(aTHX_ object, &reply, at_once);
 }
 
 /* What the holder of a lock wishes: to release, extend, park or notify. */

@@ -51,7 +51,8 @@ static void carry_out(pTHX_ loop_handle *loop)
  * say so themselves when they wait. */
 static void carry_out_begun(pTHX_ loop_handle *loop)
 {
-    carry_out(aTHX_ loop);
+    if (!loop->turn_is_due) /* otherwise all is done in that turn */
+        carry_out(aTHX_ loop);
     if (loop->turn_is_due && !(loop->depth && loop->has_coroutines))
         announce_turn(aTHX_ loop);
 }
@@ -150,10 +151,14 @@ static void loop_leave(pTHX_ void *pointer)
 }
 
 /* Warnings, and locks that were lost. */
-static void take_notes(pTHX_ loop_handle *loop)
+static void take_notes_of_loop(pTHX_ loop_handle *loop)
 {
     dSP;
-    if (!loop->locks || !SvROK(loop->owner) || PL_dirty)
+    locks_handle *locks;
+    if (!loop->locks || PL_dirty)
+        return;
+    locks = (locks_handle *)attached(loop->owner, &locks_table);
+    if (!locks || !notes_are_due(aTHX_ locks))
         return;
     PUSHMARK(SP);
     XPUSHs(sv_2mortal(newSVsv(loop->owner)));
@@ -185,7 +190,7 @@ static void hand_out(pTHX_ loop_handle *loop)
     }
     if (loop->turn_is_due && !loop->is_gone)
         announce_turn(aTHX_ loop);
-    take_notes(aTHX_ loop);
+    take_notes_of_loop(aTHX_ loop);
     died = loop->depth == 1 ? loop->died : NULL;
     if (died)
         loop->died = NULL;
@@ -223,7 +228,14 @@ static void loop_drop(pTHX_ loop_handle *loop)
     pinyon_loop_free(loop->loop);
     pinyon_client_free(loop->client);
     pinyon_locks_free(loop->locks);
-    Safefree(loop);
+    while (loop->spare) {
+        operation *spare = loop->spare;
+        loop->spare      = spare->after;
+        Safefree(spare);
+    }
+    loop->is_dropped = true;
+    if (!loop->used)
+        Safefree(loop);
 }
 
 static int loop_free(pTHX_ SV *sv, MAGIC *magic)
@@ -289,6 +301,40 @@ static loop_handle *loop_of(pTHX_ SV *object)
     if (loop->forks != forks_so_far)
         loop_renew(aTHX_ loop);
     return loop;
+}
+
+/* ---- When a descriptor is ready ----------------------------------------------------------------------------------- */
+
+/* Only tells its subs from others. */
+static const MGVTBL lane_table = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+
+/* A sub of code_for_lane: its magic has the object of the loop, weakly, and the lane. */
+static XSPROTO(lane_is_ready)
+{
+    dXSARGS;
+    MAGIC       *magic = mg_findext((SV *)cv, PERL_MAGIC_ext, &lane_table);
+    loop_handle *loop  = magic ? (loop_handle *)attached(magic->mg_obj, &loop_table) : NULL;
+    PERL_UNUSED_VAR(items);
+    if (loop) {
+        if (loop->forks != forks_so_far)
+            loop_renew(aTHX_ loop);
+        if (loop->loop)
+            pinyon_ready(loop->loop, PTR2UV(magic->mg_ptr));
+        hand_out(aTHX_ loop);
+    }
+    XSRETURN(0);
+}
+
+/* A sub for the host's loop to call when a lane's descriptor is ready. It is no Perl code, whose frames Coro would have to
+ * put aside for each coroutine that it runs. */
+static SV *code_for_lane(pTHX_ SV *self, UV lane)
+{
+    CV *code = newXS(NULL, lane_is_ready, __FILE__);
+    SV *loop = newRV_inc(SvRV(self));
+    sv_rvweaken(loop);
+    sv_magicext((SV *)code, loop, PERL_MAGIC_ext, &lane_table, INT2PTR(const char *, lane), 0);
+    SvREFCNT_dec_NN(loop);
+    return newRV_noinc((SV *)code);
 }
 
 /* The reply is not awaited any more. */

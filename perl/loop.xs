@@ -28,18 +28,14 @@ _announce(self)
     announce_turn(aTHX_ loop_of(aTHX_ self));
     XSRETURN(0);
 
-void
-_ready(self, lane)
+SV *
+_when_ready(self, lane)
     SV *self
     UV lane
-  PPCODE:
-    {
-        loop_handle *loop = loop_of(aTHX_ self);
-        if (loop->loop)
-            pinyon_ready(loop->loop, (size_t)lane);
-        hand_out(aTHX_ loop);
-        XSRETURN(0);
-    }
+  CODE:
+    RETVAL = code_for_lane(aTHX_ self, lane);
+  OUTPUT:
+    RETVAL
 
 void
 _turn(self)
@@ -121,7 +117,7 @@ get(self, ...)
             promise_call(aTHX_ ax, items, (unsigned)ix);
             return;
         }
-        begun = begin_call(aTHX_ self, (unsigned)ix, given, count - 2, given[count - 1]);
+        begun = begin_call(aTHX_ self, (unsigned)ix, given, count - 2, given[count - 1], NULL);
         if (GIMME_V == G_VOID) {
             carry_out_begun(aTHX_ begun->loop);
             XSRETURN(0);
@@ -141,7 +137,7 @@ _begin(self, number, callback, ...)
         SSize_t    index;
         for (index = 0; index < items - 3 && index < MOST_ARGUMENTS; index++)
             given[index] = ST(index + 3);
-        RETVAL = begun_object(aTHX_ begin_call(aTHX_ self, number, given, items - 3, callback));
+        RETVAL = begun_object(aTHX_ begin_call(aTHX_ self, number, given, items - 3, callback, NULL));
     }
   OUTPUT:
     RETVAL
@@ -239,15 +235,14 @@ _leave(self, client)
 MODULE = Pinyon    PACKAGE = Pinyon::Loop::Locks
 
 SV *
-_begin_lock(self, callback, object, names, options, at_once)
+_begin_lock(self, callback, object, options, at_once)
     SV *self
     SV *callback
     SV *object
-    SV *names
     SV *options
     bool at_once
   CODE:
-    RETVAL = begun_object(aTHX_ begin_lock(aTHX_ self, object, names, (HV *)SvRV(options), at_once, callback));
+    RETVAL = begun_object(aTHX_ begin_lock(aTHX_ self, object, (HV *)SvRV(options), at_once, callback));
   OUTPUT:
     RETVAL
 

@@ -69,46 +69,41 @@ static SV *item_of(pTHX_ AV *list, SSize_t index)
  * error of one that cannot be sent. */
 static AV *begin_many(pTHX_ SV *self, unsigned number, AV *calls, AV *callbacks)
 {
-    cache_handle    *cache = cache_of(aTHX_ self);
-    loop_handle     *loop  = loop_ready(aTHX_ cache->loop);
-    const SSize_t    count = av_len(calls) + 1;
-    AV              *results = (AV *)sv_2mortal((SV *)newAV());
-    operation      **begun;
-    pinyon_request  *requests;
-    call             at;
-    SSize_t          index;
+    cache_handle   *cache   = cache_of(aTHX_ self);
+    const SSize_t   count   = av_len(calls) + 1;
+    AV             *results = (AV *)sv_2mortal((SV *)newAV());
+    call           *ones;
+    pinyon_request *requests;
+    char           *room;
+    STRLEN          left = (count + 1) * ROOM_FOR_EACH;
+    SSize_t         index;
 
     ENTER;
     SAVETMPS;
-    begun    = (operation **)(void *)SvPVX(sv_2mortal(newSV((count + 1) * sizeof *begun)));
+    ones     = (call *)(void *)SvPVX(sv_2mortal(newSV((count + 1) * sizeof *ones)));
     requests = (pinyon_request *)(void *)SvPVX(sv_2mortal(newSV((count + 1) * sizeof *requests)));
-    at.left  = (count + 1) * ROOM_FOR_EACH;
-    at.room  = SvPVX(sv_2mortal(newSV(at.left)));
+    room     = SvPVX(sv_2mortal(newSV(left)));
     for (index = 0; index < count; index++) {
         SV     *given[MOST_ARGUMENTS];
         AV     *list    = array_of(aTHX_ item_of(aTHX_ calls, index));
         SSize_t present = av_len(list) + 1, argument;
         for (argument = 0; argument < present && argument < MOST_ARGUMENTS; argument++)
             given[argument] = item_of(aTHX_ list, argument);
-        begun[index] = call_prepared(aTHX_ cache, self, &requests[index], at.room, item_of(aTHX_ callbacks, index));
-        begun[index]->one.left = at.left;
-        prepare(aTHX_ cache, self, &begun[index]->one, number, given, present);
-        begun[index]->is_plain = gives_plainly(&begun[index]->one);
-        at.room                = begun[index]->one.room;
-        at.left                = begun[index]->one.left;
+        ones[index].request = &requests[index];
+        ones[index].room    = room;
+        ones[index].left    = left;
+        prepare(aTHX_ cache, self, &ones[index], number, given, present);
+        room = ones[index].room;
+        left = ones[index].left;
     }
     for (index = 0; index < count; index++) {
-        pinyon_error *error      = NULL;
-        requests[index].context = begun[index];
-        if (pinyon_begin_using(loop->loop, cache->client, &requests[index], &begun[index]->ticket, &error) < 0) {
-            av_push(results, error_object_taken(aTHX_ error));
-            continue;
-        }
-        operation_is_begun(loop, begun[index]);
-        av_push(results, operation_object(aTHX_ begun[index]));
+        pinyon_error *error = NULL;
+        operation    *begun
+            = begin_unless_refused(aTHX_ cache, self, &ones[index], item_of(aTHX_ callbacks, index), NULL, &error);
+        av_push(results, begun ? operation_object(aTHX_ begun) : error_object_taken(aTHX_ error));
     }
     FREETMPS;
     LEAVE;
-    carry_out_begun(aTHX_ loop);
+    carry_out_begun(aTHX_ loop_ready(aTHX_ cache->loop));
     return results;
 }

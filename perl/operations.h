@@ -4,6 +4,8 @@
  * _ready(lane), _turn() and _expire(). */
 
 #define CLOSURES 4 /* by pinyon_action_kind */
+#define MOST_SPARES 256
+#define SHORT_FILE 80
 
 typedef struct operation operation;
 
@@ -13,6 +15,9 @@ struct loop_handle {
     pinyon_locks  *locks; /* one of the two */
     SV            *closures[CLOSURES];
     operation     *begun;   /* all that is under way */
+    operation     *spare;   /* to be used again */
+    size_t         spares;
+    size_t         used;    /* operations of calls that are not spare */
     operation     *orphans; /* what was under way when the process forked */
     SV            *owner;   /* the object of the client, weakly */
     SV            *died;    /* what a callback died of, until all replies are handed out */
@@ -23,6 +28,7 @@ struct loop_handle {
     bool           turn_is_due;
     bool           turn_is_announced;
     bool           is_gone;
+    bool           is_dropped; /* but for the memory, for operations that are used still */
     bool           has_coroutines;
     bool           is_calm; /* coroutines are made ready, but run later */
 #ifdef MULTIPLICITY
@@ -34,6 +40,7 @@ struct loop_handle {
 struct operation {
     call          one;  /* the first field: what `place` is told */
     loop_handle  *loop; /* while it is under way */
+    loop_handle  *home; /* of a call: where its memory is used again */
     operation    *before, *after;
     cache_handle *cache; /* that of `self`, unless it has locks */
     pinyon_verb   verb;  /* of a question to all servers */
@@ -56,11 +63,8 @@ struct operation {
     bool         is_miss_empty; /* a miss is the empty list, where a list is wanted */
     bool         is_plain; /* reading the answer cannot die */
     bool         has_no_place;
+    char         short_file[SHORT_FILE]; /* the last field: it is not cleared */
 };
-
-static unsigned forks_so_far;
-
-static void count_fork(void) { forks_so_far++; }
 
 static void wake(pTHX_ loop_handle *loop, operation *begun);
 
@@ -90,41 +94,84 @@ static void operation_unlink(operation *begun)
     begun->loop                  = NULL;
 }
 
-static operation *operation_new(pTHX_ SV *self)
+static void operation_clear(pTHX_ operation *begun)
 {
-    operation *begun;
-    Newxz(begun, 1, operation);
-    begun->self       = SvREFCNT_inc_NN(SvRV(self));
+    memset(begun, 0, offsetof(operation, short_file));
     begun->reply.size = sizeof begun->reply;
 #ifdef MULTIPLICITY
     begun->one.my_perl = my_perl;
 #endif
+}
+
+static operation *operation_new(pTHX_ SV *self)
+{
+    operation *begun;
+    Newx(begun, 1, operation);
+    operation_clear(aTHX_ begun);
+    begun->self = SvREFCNT_inc_NN(SvRV(self));
     return begun;
+}
+
+/* For a call: in memory of one that is over. */
+static operation *operation_of_loop(pTHX_ loop_handle *loop, SV *self)
+{
+    operation *begun = loop->spare;
+    if (begun) {
+        loop->spare = begun->after;
+        loop->spares--;
+    } else {
+        Newx(begun, 1, operation);
+    }
+    operation_clear(aTHX_ begun);
+    begun->self = SvREFCNT_inc_simple_NN(SvRV(self));
+    begun->home = loop;
+    loop->used++;
+    return begun;
+}
+
+static void operation_over(operation *begun)
+{
+    loop_handle *home = begun->home;
+    if (home && !home->is_dropped && home->spares < MOST_SPARES) {
+        begun->after = home->spare;
+        home->spare  = begun;
+        home->spares++;
+    } else {
+        Safefree(begun);
+    }
+    if (home && !--home->used && home->is_dropped)
+        Safefree(home);
 }
 
 static void operation_release(pTHX_ operation *begun)
 {
     if (--begun->holders)
         return;
-    pinyon_reply_clear(&begun->reply);
+    if (begun->reply.memory || begun->reply.answers || begun->reply.error || begun->reply.lock)
+        pinyon_reply_clear(&begun->reply);
     pinyon_lock_free(begun->lock);
     SvREFCNT_dec(begun->one.value);
+    SvREFCNT_dec(begun->one.target);
     SvREFCNT_dec(begun->value);
     SvREFCNT_dec(begun->failure);
     SvREFCNT_dec(begun->callback);
     SvREFCNT_dec(begun->coroutine);
     SvREFCNT_dec(begun->object);
     SvREFCNT_dec(begun->self);
-    Safefree(begun->file);
-    Safefree(begun);
+    if (begun->file != begun->short_file)
+        Safefree(begun->file);
+    operation_over(begun);
 }
 
 /* Where the caller is, for the error that a callback may get later. */
 static void remember_place(pTHX_ operation *begun)
 {
-    const COP *place = users_place(aTHX);
-    begun->file      = savepv(CopFILE(place) ? CopFILE(place) : "-");
-    begun->line      = CopLINE(place);
+    const COP  *place = users_place(aTHX);
+    const char *file  = CopFILE(place) ? CopFILE(place) : "-";
+    const size_t size = strlen(file) + 1;
+    begun->file       = size <= SHORT_FILE ? begun->short_file : (char *)safemalloc(size);
+    begun->line       = CopLINE(place);
+    Copy(file, begun->file, size, char);
 }
 
 static bool is_our_error(SV *error) { return SvROK(error) && SvOBJECT(SvRV(error)) && SvTYPE(SvRV(error)) == SVt_PVHV; }
@@ -141,14 +188,16 @@ static void place_error(pTHX_ SV *error, const char *file, line_t line)
 static bool is_plain_value(pTHX_ cache_handle *cache, call *one, const pinyon_reply *reply)
 {
     pinyon_part_kind kind;
+    IV               number;
     PERL_UNUSED_CONTEXT;
     if (reply->marks & PINYON_OF_OLD)
         cache = cache->old;
     if (cache->serialization == SERIALIZE_RAW || !one->value)
         return true;
-    if (cache->serialization == SERIALIZE_OBJECT || !pinyon_kind_of(cache->client, reply->client_flags, &kind))
+    if (cache->serialization == SERIALIZE_OBJECT || !kind_of_flags(cache, reply->client_flags, &kind))
         return false;
     return kind == PINYON_BYTES
+           || (kind == PINYON_INTEGER && short_integer(SvPVX(one->value), SvCUR(one->value), &number))
            || (kind == PINYON_TEXT && is_utf8_string((const U8 *)SvPVX(one->value), SvCUR(one->value)));
 }
 

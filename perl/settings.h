@@ -39,7 +39,7 @@ static void cache_attach(pTHX_ SV *self, pinyon_client *client, unsigned form, b
     cache->storable_flags = 1u << 11;
     if (pinyon_kind_of(client, 1, &kind) && kind == PINYON_MAP)
         cache->storable_flags = 1;
-    cache->has_bytes_flags = pinyon_flags_of(client, PINYON_BYTES, &cache->bytes_flags)
-                             && pinyon_kind_of(client, cache->bytes_flags, &kind) && kind == PINYON_BYTES;
+    for (kind = PINYON_NULL; kind < PLAIN_KINDS; kind++)
+        cache->has_plain[kind] = pinyon_flags_of(client, kind, &cache->plain_flags[kind]);
     attach(aTHX_ self, &cache_table, cache);
 }

@@ -493,6 +493,21 @@ static bool short_integer(const char *start, STRLEN size, IV *number)
     return true;
 }
 
+/* What flags say. Most values are of the kind of the one before. */
+static bool kind_of_flags(cache_handle *cache, uint32_t flags, pinyon_part_kind *kind)
+{
+    if (cache->knows_kind && cache->flags_of_kind == flags) {
+        *kind = cache->kind;
+        return true;
+    }
+    if (!pinyon_kind_of(cache->client, flags, kind))
+        return false;
+    cache->knows_kind    = true;
+    cache->flags_of_kind = flags;
+    cache->kind          = *kind;
+    return true;
+}
+
 /* The value of stored bytes. Takes over `stored`, and may be the same. */
 static SV *value_of(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t flags)
 {
@@ -504,9 +519,7 @@ static SV *value_of(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t fl
     if (cache->serialization == SERIALIZE_OBJECT
         || (cache->serialization == SERIALIZE_STORABLE && flags == cache->storable_flags))
         return loaded(aTHX_ self, sv_2mortal(stored), flags);
-    if (flags == cache->bytes_flags && cache->has_bytes_flags)
-        return stored;
-    if (pinyon_kind_of(cache->client, flags, &kind)) {
+    if (kind_of_flags(cache, flags, &kind)) {
         if (kind == PINYON_BYTES)
             return stored;
         if (kind == PINYON_TEXT && is_utf8_string((const U8 *)SvPVX(stored), SvCUR(stored))) {

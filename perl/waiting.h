@@ -91,7 +91,29 @@ static void tell(pTHX_ SV *self)
     LEAVE;
 }
 
-/* What is needed of a reply, so that nothing of it leaks if Perl dies: its value becomes a string of Perl's. */
+/* Leaves of a reply what is needed, so that nothing of it leaks if Perl dies: its value becomes a string of Perl's. Returns
+ * its error. */
+static pinyon_error *settle(pTHX_ call *one, pinyon_reply *reply)
+{
+    pinyon_error *error = reply->error;
+    reply->error        = NULL;
+    if (reply->value.start) {
+        SvREFCNT_dec(one->value);
+        one->value         = newSVpvn(reply->value.start, reply->value.size);
+        reply->value.start = NULL;
+    }
+    if (reply->memory || reply->answers) {
+        pinyon_reply plain = *reply;
+        pinyon_reply_clear(reply);
+        plain.answers     = NULL;
+        plain.memory      = NULL;
+        plain.memory_size = 0;
+        *reply            = plain;
+    }
+    return error;
+}
+
+/* The same for a reply that stays as it is. */
 static pinyon_reply settled(pTHX_ call *one, pinyon_reply *reply)
 {
     pinyon_reply plain = *reply;
@@ -119,7 +141,7 @@ static void fail(pTHX_ cache_handle *cache, SV *self, pinyon_error *error)
 static SV *run_call(pTHX_ cache_handle *cache, SV *self, call *one)
 {
     waiting       wait;
-    pinyon_reply  reply, plain;
+    pinyon_reply  reply;
     pinyon_error *error;
     SV           *result;
     bool          is_gone;
@@ -129,25 +151,22 @@ static SV *run_call(pTHX_ cache_handle *cache, SV *self, call *one)
     begin_wait(aTHX_ & wait);
     cache_enter(cache);
     reply.status = pinyon_run(cache->client, one->request, &reply, &wait.host);
-    error        = reply.error;
-    plain        = settled(aTHX_ one, &reply);
+    error        = settle(aTHX_ one, &reply);
     is_gone      = cache->is_gone;
     cache_leave(cache);
-    if (plain.status == PINYON_INTERRUPTED) {
+    if (UNLIKELY(reply.status < 0 || is_gone)) {
         SvREFCNT_dec(one->value);
-        pinyon_error_free(error);
-        end_interrupted(aTHX_ & wait);
-    }
-    if (is_gone) {
-        SvREFCNT_dec(one->value);
-        pinyon_error_free(error);
-        throw_kind(aTHX_ PINYON_E_CLOSED, newSVpvs("the client was destroyed during the call"));
-    }
-    if (plain.status < 0) {
-        SvREFCNT_dec(one->value);
+        if (reply.status == PINYON_INTERRUPTED) {
+            pinyon_error_free(error);
+            end_interrupted(aTHX_ & wait);
+        }
+        if (is_gone) {
+            pinyon_error_free(error);
+            throw_kind(aTHX_ PINYON_E_CLOSED, newSVpvs("the client was destroyed during the call"));
+        }
         fail(aTHX_ cache, self, error);
     }
-    result = answer(aTHX_ cache, self, one, &plain);
+    result = answer(aTHX_ cache, self, one, &reply);
     if (UNLIKELY(cache->tells)) {
         if (result)
             sv_2mortal(SvREFCNT_inc_simple_NN(result));

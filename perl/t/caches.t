@@ -23,6 +23,38 @@ subtest 'a value is stored, read and deleted' => sub {
     is_deeply [ $cache->get('user') ], [], 'and the empty list';
 };
 
+subtest 'values that the same call returned are apart' => sub {
+    my %stored = ( short => 'a', empty => q{}, text => "\x{263a}", number => 7, long => 'x' x 5_000, list => [1] );
+    $cache->set( $_ => $stored{$_} ) for keys %stored;
+    my @order    = ( ( sort keys %stored ) x 2, 'missing' );
+    my $expected = [ @stored{@order} ];
+    my ( @assigned, @referred, @looped );
+    for my $key (@order) {
+        my $value = $cache->get($key);
+        push @assigned, $value;
+        $value = 'changed' if !ref $value;
+        push @referred, \scalar $cache->get($key);
+        for my $alias ( scalar $cache->get($key) ) {
+            push @looped, \$alias;
+        }
+    }
+    is_deeply \@assigned,                                $expected, 'assigned';
+    is_deeply [ map { ${$_} } @referred ],               $expected, 'referred to';
+    is_deeply [ map { ${$_} } @looped ],                 $expected, 'in a loop';
+    is_deeply [ map { scalar $cache->get($_) } @order ], $expected, 'mapped';
+    my $returned = sub { return $cache->get( $_[0] ) };
+    is_deeply [ map { scalar $returned->($_) } @order ], $expected, 'returned';
+    my $changed = sub { $_[0] .= '!'; return $_[0] };
+    is_deeply [ map { $changed->( $cache->get($_) ) } qw(short text short) ], [ 'a!', "\x{263a}!", 'a!' ], 'changed';
+    my $nested;
+    $nested = sub { my ( $key, @others ) = @_; return $cache->get($key) . ( @others ? $nested->(@others) : q{} ) };
+    is $nested->(qw(short number short)), 'a7a', 'from within a call';
+    is_deeply [ map { $cache->gat( $_, 60 ) } qw(short number) ], [ 'a', 7 ], 'gat';
+    my @pairs = map { $cache->gets($_) } qw(short text short);
+    is_deeply [ map { $_->[0] } @pairs ], [ 'a', "\x{263a}", 'a' ], 'in pairs that stay';
+    is utf8::is_utf8( scalar $cache->get('short') ) ? 1 : 0, 0, 'bytes after text';
+};
+
 subtest 'storing on a condition' => sub {
     is $cache->add( once => 1 ),         1,   'add stores what is missing';
     is $cache->add( once => 2 ),         q{}, 'and nothing else';

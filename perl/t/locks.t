@@ -10,7 +10,7 @@ use Time::HiRes qw(sleep time ualarm);
 use if $Config{useithreads}, 'threads';
 
 use Pinyon;
-use Servers qw(eventually have_server in_child locks redis);
+use Servers qw(eventually have_server in_child locks redis server);
 
 plan skip_all => 'redis-server is not installed' if !have_server('redis-server');
 
@@ -144,6 +144,63 @@ subtest 'a lock that is lost' => sub {
     is_deeply \@lost, [$lock], 'and is told';
     $lock->on_lost( sub { push @lost, 'late' } );
     is $lost[1], 'late', 'at once where it is lost already';
+};
+
+subtest 'the end of a scope that cannot release' => sub {
+    my $server = server( qw(redis-server --port 0 --unixsocket SOCKET --save), q{}, '--dir', 'FOLDER' );
+    my $closed = locks( url => "unix://$server->{address}", command_timeout => 5 );
+    my @warned;
+    local $SIG{__WARN__} = sub {
+        push @warned, @_;
+        eval { die "inside\n" }
+    };
+    my $lock = $closed->lock( [qw(kept also)] );
+    $server->stop;
+    eval { die "before\n" };
+    local $? = 5;
+    local $! = 2;
+    undef $lock;
+    is $@,             "before\n";
+    is $? + 0,         5;
+    is $! + 0,         2;
+    is scalar @warned, 1;
+    like $warned[0], qr/\Apinyon: the lock on kept also was not released, and ends with its ttl: .+\n\z/, 'warns';
+};
+
+subtest 'options, names and objects' => sub {
+    my %options = ( ttl => undef, timeout => undef, renew => undef, reentrant => undef, max_hold => undef, on_lost => undef );
+    my @names   = qw(one two);
+    my $lock    = $locks->lock( \@names, %options );
+    @names = ();
+    is_deeply [ $lock->names ], [qw(one two)], 'names are kept';
+    is scalar( my @many = $lock->names ), 2;
+    isa_ok $lock, 'Pinyon::Lock';
+    $lock->{own} = 'field';
+    is $lock->{own},             'field', 'an object has room for fields';
+    is $lock->is_released,       q{};
+    is $lock->release,           1;
+    is $lock->is_released,       1;
+    is $lock->is_lost,           q{}, 'what was released is not lost';
+    is $lock->token > 0 ? 1 : 0, 1;
+    my $name = 'of a sub';
+    my $code = sub {
+        return $locks->synchronized( $name, sub { return wantarray ? 'list' : 'scalar' }, ttl => 5, ttl => 60 );
+    };
+    is_deeply [ $code->() ], ['list'];
+    is scalar $code->(), 'scalar';
+    isa_ok died_of { $locks->lock( 'a', on_lost => 'no sub' ) }, 'Pinyon::Error::Usage';
+    ok !$locks->is_locked('a'), 'and nothing stays locked';
+    is_deeply [ $other->try_lock('b') ? 'got' : () ], ['got'];
+    my $held = $locks->lock('c');
+    is_deeply [ $other->try_lock('c') ], [], 'nothing, in list context';
+    isa_ok died_of { Pinyon::Lock::release( bless {}, 'Pinyon::Lock' ) }, 'Pinyon::Error::Usage';
+};
+
+subtest 'an object of locks stays as long as its locks' => sub {
+    my $lock = locks()->lock('alone');
+    ok $lock->is_held;
+    undef $lock;
+    ok !$locks->is_locked('alone');
 };
 
 subtest 'conditions' => sub {

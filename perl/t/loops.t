@@ -91,6 +91,18 @@ subtest 'coroutines' => sub {
     is $cache->get_or_set( deep => sub { $cache->get('chain:7') } ), '7 in 50', 'a maker may wait';
     ok !eval { $cache->get('with space'); 1 }, 'an error is thrown';
     is $@->line, __LINE__ - 1, 'where it was called';
+    $cache->set( $_ => "value of $_" ) for 1 .. 3;
+    my @values = map { $_->join } map {
+        my $first = $_;
+        Coro::async(
+            sub {
+                my @references;
+                push @references, \scalar $cache->get($_) for $first, 1, 'missing', 2;
+                return join q{, }, map { ${$_} // 'none' } @references;
+            }
+        )
+    } 1 .. 3;
+    is_deeply \@values, [ map { "value of $_, value of 1, none, value of 2" } 1 .. 3 ], 'values of one call are apart';
     my $semaphore = Coro::Semaphore->new(100);
     my @many      = map {
         Coro::async( sub { my $guard = $semaphore->guard; $cache->get('chain:1') } )

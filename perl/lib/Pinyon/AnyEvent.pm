@@ -16,12 +16,12 @@ BEGIN { Pinyon::Loop::needs(qw(Pinyon::AnyEvent AnyEvent)) }
 package Pinyon::AnyEvent::Model;
 
 sub _closures {
-    my ( $self, $ready, $turn, $expire ) = @_;
+    my ( $self, $when_ready, $turn, $expire ) = @_;
     my ( @watchers, $alarm );
     return (
         sub {
             my ( $lane, $descriptor, $write ) = @_;
-            my $is_ready = sub { $ready->($lane) };
+            my $is_ready = $when_ready->($lane);
             $watchers[$lane] = [ AE::io( $descriptor, 0, $is_ready ), $write ? AE::io( $descriptor, 1, $is_ready ) : () ];
         },
         sub { $watchers[ $_[0] ] = undef },

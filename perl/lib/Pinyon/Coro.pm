@@ -80,13 +80,19 @@ our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Locks);                         
 
 # These are the methods of clients that wait, over what waits here.
 BEGIN {
-    no strict 'refs';                                                                 ## no critic (ProhibitNoStrict)
-    *{$_} = Pinyon::Locks->can($_) for qw(lock try_lock synchronized status is_locked owner waiting force_release execute);
+    no strict 'refs';                                      ## no critic (ProhibitNoStrict)
+    *{$_} = Pinyon::Locks->can($_) for qw(synchronized status is_locked owner waiting force_release execute);
 }
 
-sub _new_lock {
-    my ( $self, $names ) = @_;
-    return Pinyon::Coro::Lock->_new( $self, $names );
+sub lock {
+    my ( $self, $names, %options ) = @_;
+    return $self->_acquired( $names, \%options, 0 );
+}
+
+sub try_lock {
+    my ( $self, $names, %options ) = @_;
+    Pinyon::Error::Usage->throw('try_lock does not wait: leave out timeout') if exists $options{timeout};
+    return $self->_acquired( $names, \%options, 1 );
 }
 
 sub _acquired {
@@ -97,12 +103,15 @@ sub _acquired {
         push @{ $self->{wait_for_release}{$owner} }, $rouse;
         Coro::rouse_wait($rouse);
     }
-    my $lock = Pinyon::Locks::_acquired( $self, $names, { %{$options}, owner => $owner }, $at_once ) or return;
-    $lock->{owner} = $owner;
+    $self->_take_notes;
+    my $on_lost = delete $options->{on_lost};
+    my $lock    = Pinyon::Coro::Lock->_new( $self, $names );
+    $lock->{owner} = $options->{owner} = $owner;
+    Pinyon::Coro::_wait( $self->_begin_lock( undef, $lock, $options, $at_once ) ) or return;
+    $lock->on_lost($on_lost) if $on_lost;
     return $lock;
 }
 
-sub _acquire       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_lock( undef, @wish ) ) }
 sub _inspect       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_inspect( undef, @wish ) ) }
 sub _execute       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_execute( undef, @wish ) ) }
 sub _force_release { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_force_release( undef, @wish ) ) }
@@ -114,6 +123,22 @@ our @ISA = ('Pinyon::Lock');    ## no critic (ProhibitExplicitISA)
 sub _wish {
     my ( $self, $locks, @wish ) = @_;
     return Pinyon::Coro::_wait( $locks->_begin_wish( undef, $self, @wish ) );
+}
+
+sub release {
+    my ($self) = @_;
+    return q{} if $self->_is_over;
+    my $locks = $self->_client;
+    $locks->_take_notes;
+    my $was_held = $self->_wish( $locks, $self->RELEASE, undef );
+    $self->_note_release( 0, $was_held );
+    return $was_held ? 1 : q{};
+}
+
+sub _ends {
+    my ($self) = @_;
+    $self->is_released || $self->release || $self->_die_of_loss;
+    return;
 }
 
 sub DESTROY { goto &Pinyon::Loop::Lock::DESTROY }

@@ -30,7 +30,7 @@ sub _take_loop {
 }
 
 sub _closures {
-    my ( $self, $ready, $turn, $expire ) = @_;
+    my ( $self, $when_ready, $turn, $expire ) = @_;
     my $loop = $self->{host};
     my ( @handles, @writes, $alarm );
     my $forget = sub {
@@ -41,7 +41,7 @@ sub _closures {
     return (
         sub {
             my ( $lane, $descriptor, $write ) = @_;
-            my $is_ready = sub { $ready->($lane) };
+            my $is_ready = $when_ready->($lane);
             if ( my $handle = $handles[$lane] ) {
                 my $method = $write ? 'watch_io' : 'unwatch_io';
                 $loop->$method( handle => $handle, on_write_ready => $is_ready ) if $write != $writes[$lane];

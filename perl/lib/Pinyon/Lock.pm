@@ -13,66 +13,30 @@ sub CLONE_SKIP { return 1 }
 # As in pinyon.h.
 use constant { RELEASE => 1, EXTEND => 2, PARK => 3, NOTIFY => 4, IS_FORKED => 5 };
 
-sub _new {
-    my ( $class, $locks, $names ) = @_;
-    return bless {
-        locks       => $locks,
-        names       => [ ref $names eq 'ARRAY' ? @{$names} : $names ],
-        is_held     => 0,
-        is_released => 0,
-        process     => $$,
-        callbacks   => [],
-    }, $class;
-}
-
-sub names       { return @{ $_[0]{names} } }
-sub is_released { return $_[0]{is_released} ? 1 : q{} }
-
-sub remaining {
-    my ($self) = @_;
-    my $left = $self->_remaining;
-    $self->{locks}->_take_notes;
-    return $left;
-}
-
-sub is_held {
-    my ($self) = @_;
-    return $self->remaining > 0 ? 1 : q{};
-}
-
 sub is_lost {
     my ($self) = @_;
-    return !$self->{is_released} && !$self->is_held ? 1 : q{};
+    return !$self->is_released && !$self->is_held ? 1 : q{};
 }
 
 sub check {
     my ($self) = @_;
-    $self->{locks}->_take_notes;
+    $self->_client->_take_notes;
     $self->_check;
     return $self;
 }
 
-sub release {
-    my ($self) = @_;
-    return q{} if $self->{is_released} && !$self->{is_held};
-    my $locks = $self->{locks};
-    $locks->_take_notes;
-    my $was_held = $self->_wish( $locks, RELEASE, undef );
-    $self->{is_released} = $was_held ? 1 : $self->{is_released};
-    $self->{is_held}     = 0;
-    return $was_held ? 1 : q{};
-}
-
 sub extend {
     my ( $self, $ttl ) = @_;
-    $self->{locks}->_take_notes;
-    return $self->_wish( $self->{locks}, EXTEND, $ttl ) ? 1 : q{};
+    my $locks = $self->_client;
+    $locks->_take_notes;
+    return $self->_wish( $locks, EXTEND, $ttl ) ? 1 : q{};
 }
 
 sub wait {    ## no critic (ProhibitBuiltinHomonyms)
     my ( $self, $timeout ) = @_;
-    $self->{locks}->_take_notes;
-    return $self->_wish( $self->{locks}, PARK, $timeout ) ? 1 : q{};
+    my $locks = $self->_client;
+    $locks->_take_notes;
+    return $self->_wish( $locks, PARK, $timeout ) ? 1 : q{};
 }
 
 sub wait_for {
@@ -95,12 +59,12 @@ sub notify {
     if ( $count !~ /\A[1-9]\d*\z/ ) {
         Pinyon::Error::Usage->throw("notify wakes 1 or more, not $count; notify_all wakes all");
     }
-    return $self->_wish( $self->{locks}, NOTIFY, $count );
+    return $self->_wish( $self->_client, NOTIFY, $count );
 }
 
 sub notify_all {
     my ($self) = @_;
-    return $self->_wish( $self->{locks}, NOTIFY, 0 );
+    return $self->_wish( $self->_client, NOTIFY, 0 );
 }
 
 sub on_lost {
@@ -109,15 +73,16 @@ sub on_lost {
         Pinyon::Error::Usage->throw('on_lost takes a reference to a sub');
     }
     push @{ $self->{callbacks} }, $callback;
-    weaken( $self->{locks}{listeners}{ refaddr $self } = $self );
+    weaken( $self->_client->{listeners}{ refaddr $self } = $self );
+    $self->_listen;
     $self->_lost if $self->_loss;
     return $self;
 }
 
 sub _lost {
     my ($self) = @_;
-    delete $self->{locks}{listeners}{ refaddr $self };
-    my @callbacks = splice @{ $self->{callbacks} };
+    $self->_listen_no_more;
+    my @callbacks = splice @{ $self->{callbacks} || [] };
     for my $callback (@callbacks) {
         next if eval { $callback->($self); 1 };
         warn "pinyon: a callback of on_lost failed: $@";
@@ -125,14 +90,12 @@ sub _lost {
     return;
 }
 
-sub DESTROY {
-    my ($self) = @_;
-    delete $self->{locks}{listeners}{ refaddr $self } if $self->{locks};
-    return if !$self->{is_held} || $self->{process} != $$ || ${^GLOBAL_PHASE} eq 'DESTRUCT';
-    local ( $@, $!, $? );
-    return if eval { $self->release; 1 };
-    my $why = "$@" =~ s/ at \S+ line \d+\.\n\z//r;
-    warn "pinyon: the lock on @{ $self->{names} } was not released, and ends with its ttl: $why\n";
+# Called when the object goes, and its lock could not be released.
+sub _not_released {
+    my ( $self, $why ) = @_;
+    my $names = join q{ }, $self->names;
+    $why = "$why" =~ s/ at \S+ line \d+\.\n\z//r;
+    warn "pinyon: the lock on $names was not released, and ends with its ttl: $why\n";
     return;
 }
 

@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Scalar::Util qw(reftype);
+use Scalar::Util qw(blessed reftype);
 
 use Pinyon           ();
 use Pinyon::Lock     ();
@@ -22,44 +22,21 @@ sub new {
     return $self;
 }
 
-sub lock {    ## no critic (ProhibitBuiltinHomonyms)
-    my ( $self, $names, %options ) = @_;
-    return $self->_acquired( $names, \%options, 0 );
-}
-
-sub try_lock {
-    my ( $self, $names, %options ) = @_;
-    Pinyon::Error::Usage->throw('try_lock does not wait: leave out timeout') if exists $options{timeout};
-    return $self->_acquired( $names, \%options, 1 );
-}
-
 sub synchronized {
-    my ( $self, $names, $code, %options ) = @_;
-    if ( ( reftype( $code // q{} ) // q{} ) ne 'CODE' ) {
+    my $self   = shift;
+    my ($code) = splice @_, 1, 1;
+    if ( ref $code ne 'CODE' && ( reftype( $code // q{} ) // q{} ) ne 'CODE' ) {
         Pinyon::Error::Usage->throw('synchronized takes names and a reference to a sub');
     }
-    my $lock     = $self->lock( $names, %options );
-    my $is_list  = wantarray;
-    my @results  = $is_list ? $code->($lock) : scalar $code->($lock);
-    my $was_held = $lock->is_released || $lock->release;
-    $lock->_die_of_loss if !$was_held;
-    return $is_list ? @results : $results[0];
-}
-
-sub _acquired {
-    my ( $self, $names, $options, $at_once ) = @_;
-    $self->_take_notes;
-    my $on_lost = delete $options->{on_lost};
-    my $lock    = $self->_new_lock($names);
-    $self->_acquire( $lock, $names, $options, $at_once ) or return;
-    $lock->{is_held} = 1;
-    $lock->on_lost($on_lost) if $on_lost;
-    return $lock;
-}
-
-sub _new_lock {
-    my ( $self, $names ) = @_;
-    return Pinyon::Lock->_new( $self, $names );
+    my $lock = $self->lock(@_);
+    if (wantarray) {
+        my @results = $code->($lock);
+        $lock->_ends;
+        return @results;
+    }
+    my $result = $code->($lock);
+    $lock->_ends;
+    return $result;
 }
 
 sub status {
@@ -97,14 +74,12 @@ sub execute {
     return $answer;
 }
 
-# Takes notes of what happened by itself: warns, and tells the listeners of this thread, whoever took the note.
-sub _take_notes {
+# Tells the listeners of this thread, whoever took the note.
+sub _tell_losses {
     my ($self) = @_;
-    while ( defined( my $warning = $self->_next_warning ) ) {
-        warn "pinyon: $warning\n";
-    }
-    for my $lock ( values %{ $self->{listeners} } ) {
-        $lock->_lost if $lock && $lock->_loss;
+    my @listeners = grep { blessed $_} values %{ $self->{listeners} };
+    for my $lock (@listeners) {
+        $lock->_lost if $lock->_loss;
     }
     return;
 }

@@ -15,15 +15,16 @@ sub CLONE_SKIP { return 1 }
 my %loops;    # all that there are, weakly
 
 # A client's part in an event loop. `model` says how the loop watches a descriptor, forgets it, calls before it waits
-# again, and calls after some seconds: it makes these four closures, from three to call back.
+# again, and calls after some seconds: it makes these four closures, from three: one makes a
+# sub to call when a lane's descriptor is ready, two are to be called.
 sub new {
     my ( $class, $client, $model ) = @_;
     my $self = bless { later => [] }, $class;
     weaken( my $loop = $self );
     my @closures = $model->_closures(
-        sub { $loop->_ready( $_[0] ) if $loop },
-        sub { $loop->_take_turn      if $loop },
-        sub { $loop->_expire         if $loop },
+        sub { $loop->_when_ready( $_[0] ) },
+        sub { $loop->_take_turn if $loop },
+        sub { $loop->_expire    if $loop },
     );
     $self->_attach( $client, @closures, $model->_has_coroutines );
     weaken( $loops{ refaddr $self } = $self );

@@ -30,7 +30,7 @@ sub _take_loop {
 }
 
 sub _closures {
-    my ( $self, $ready, $turn, $expire ) = @_;
+    my ( $self, $when_ready, $turn, $expire ) = @_;
     my $loop    = $self->{host};
     my $reactor = $loop->reactor;
     my ( @handles, $alarm );
@@ -43,7 +43,7 @@ sub _closures {
                 open my $handle, '+<&', $descriptor    ## no critic (RequireBriefOpen)
                     or Pinyon::Error::Connect->throw("cannot copy a descriptor: $!");
                 $handles[$lane] = $handle;
-                $reactor->io( $handle => sub { $ready->($lane) } );
+                $reactor->io( $handle => $when_ready->($lane) );
             }
             $reactor->watch( $handles[$lane], 1, $write ? 1 : 0 );
         },

@@ -15,26 +15,25 @@ our @ISA = ('Pinyon::Lock');    ## no critic (ProhibitExplicitISA)
 
 sub release {
     my ( $self, @arguments ) = @_;
-    my $locks = $self->{locks};
+    my $locks = $self->_client;
     return $locks->_asked(
         Pinyon::Loop::callback_of( \@arguments ),
         sub {
             my ($told) = @_;
-            if ( $self->{is_released} && !$self->{is_held} ) {
+            if ( $self->_is_over ) {
                 $locks->{loop}->later( sub { $told->( q{}, undef ) } );
                 return Pinyon::Loop::Operations->new;
             }
             my $operation = $self->_wished(
                 sub {
                     my ( $was_held, $error ) = @_;
-                    $self->{is_held}     = 1 if defined $error;
-                    $self->{is_released} = 1 if $was_held;
+                    $self->_note_release( defined $error, $was_held );
                     $told->( defined $error ? undef : $was_held ? 1 : q{}, $error );
                 },
                 $self->RELEASE,
                 undef
             );
-            $self->{is_held} = 0;
+            $self->_note_release( 0, 0 );
             return $operation;
         }
     );
@@ -53,7 +52,7 @@ sub wait {    ## no critic (ProhibitBuiltinHomonyms)
 
 sub wait_for {
     my ( $self, $predicate, @arguments ) = @_;
-    my $locks    = $self->{locks};
+    my $locks    = $self->_client;
     my $callback = Pinyon::Loop::callback_of( \@arguments );
     my $until    = defined $arguments[0] ? Time::HiRes::time() + $arguments[0] : undef;
     return $locks->_asked(
@@ -69,7 +68,7 @@ sub notify {
     my ( $self, @arguments ) = @_;
     my $callback = Pinyon::Loop::callback_of( \@arguments );
     my $count    = $arguments[0] // 1;
-    return $self->{locks}->_asked(
+    return $self->_client->_asked(
         $callback,
         sub {
             if ( $count !~ /\A[1-9]\d*\z/ ) {
@@ -82,13 +81,13 @@ sub notify {
 
 sub notify_all {
     my ( $self, @arguments ) = @_;
-    return $self->{locks}
-        ->_asked( Pinyon::Loop::callback_of( \@arguments ), sub { $self->_wished( $_[0], $self->NOTIFY, 0 ) } );
+    return $self->_client->_asked( Pinyon::Loop::callback_of( \@arguments ),
+        sub { $self->_wished( $_[0], $self->NOTIFY, 0 ) } );
 }
 
 sub _truth {
     my ( $self, $arguments, $kind, $number ) = @_;
-    return $self->{locks}->_asked(
+    return $self->_client->_asked(
         Pinyon::Loop::callback_of($arguments),
         sub {
             my ($told) = @_;
@@ -99,17 +98,16 @@ sub _truth {
 
 sub _wished {
     my ( $self, $told, $kind, $number ) = @_;
-    return $self->{locks}->_begin_wish( $told, $self, $kind, $number );
+    return $self->_client->_begin_wish( $told, $self, $kind, $number );
 }
 
 # Released without waiting.
 sub DESTROY {
     my ($self) = @_;
-    delete $self->{locks}{listeners}{ Scalar::Util::refaddr($self) } if $self->{locks};
-    return if !$self->{is_held} || $self->{process} != $$ || ${^GLOBAL_PHASE} eq 'DESTRUCT';
+    return if !$self->_goes_held;
     local ( $@, $!, $? );
-    my $names = "@{ $self->{names} }";
-    my ( $locks, $owner ) = @{$self}{qw(locks owner)};
+    my $names = join q{ }, $self->names;
+    my ( $locks, $owner ) = ( $self->_client, $self->{owner} );
     my $told = sub {
         my ( undef, $error ) = @_;
         $locks->_has_released($owner);
@@ -134,7 +132,7 @@ sub again {
     my ($self) = @_;
     my $value;
     return $self->_tell( undef, $@ ) if !eval { $value = $self->{predicate}->(); 1 };
-    $self->{lock}{locks}->_when( $value, sub { $self->_found(@_) } );
+    $self->{lock}->_client->_when( $value, sub { $self->_found(@_) } );
     return $self;
 }
 

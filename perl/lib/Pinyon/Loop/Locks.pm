@@ -66,7 +66,6 @@ sub _acquired {
                     $told->( $is_held ? $lock : undef, $error );
                 },
                 $lock,
-                $names,
                 \%options,
                 $at_once
             );
