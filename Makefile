@@ -142,6 +142,8 @@ lint: setup ## Formatting, lints and types of all languages
 	cd bench/ruby && rubocop
 	perlcritic --quiet --profile bench/perl/.perlcriticrc bench/perl bench/tests/perl
 	find bench/perl bench/tests/perl -name '*.p[lm]' | xargs perltidy -pro=bench/perl/.perltidyrc --assert-tidy
+	perlcritic --quiet --profile perl/xt/perlcriticrc --severity 4 verify/perl
+	find verify/perl -name '*.p[lm]' | xargs -n 1 perltidy -pro=perl/xt/perltidyrc --assert-tidy -st >/dev/null
 	cd perl && prove -b xt/pod.t xt/style.t
 
 .PHONY: signatures

@@ -80,8 +80,10 @@ BEGIN {
 }
 
 sub _new_lock {
-    my ( $self, $names ) = @_;
-    return Pinyon::Coro::Lock->_new( $self, $names );
+    my ( $self, $names, $owner ) = @_;
+    my $lock = Pinyon::Coro::Lock->_new( $self, $names );
+    $lock->{owner} = $owner;
+    return $lock;
 }
 
 sub _acquired {
@@ -92,9 +94,7 @@ sub _acquired {
         push @{ $self->{wait_for_release}{$owner} }, $rouse;
         Coro::rouse_wait($rouse);
     }
-    my $lock = Pinyon::Locks::_acquired( $self, $names, { %{$options}, owner => $owner }, $at_once ) or return;
-    $lock->{owner} = $owner;
-    return $lock;
+    return Pinyon::Locks::_acquired( $self, $names, { %{$options}, owner => $owner }, $at_once );
 }
 
 sub _acquire       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_lock( undef, @wish ) ) }

@@ -50,7 +50,7 @@ sub _acquired {
     my ( $self, $names, $options, $at_once ) = @_;
     $self->_take_notes;
     my $on_lost = delete $options->{on_lost};
-    my $lock    = $self->_new_lock($names);
+    my $lock    = $self->_new_lock( $names, $options->{owner} );
     $self->_acquire( $lock, $names, $options, $at_once ) or return;
     $lock->{is_held} = 1;
     $lock->on_lost($on_lost) if $on_lost;
