@@ -124,6 +124,8 @@ subtest 'coroutines that are thrown at and cancelled in the middle' => sub {
         } 0 .. 19;
         Coro::cede() for 1 .. rand 4;
         Coro::AnyEvent::sleep( rand 0.002 );
+        my $before = $got;
+        eventually { Coro::AnyEvent::sleep(0.001); $got > $before } if $batch % 10 == 0;
         for my $coroutine (@all) {
             if   ( rand() < 0.5 ) { $coroutine->throw("thrown\n"); $thrown++ }
             else                  { $coroutine->cancel;            $cancelled++ }
@@ -132,7 +134,7 @@ subtest 'coroutines that are thrown at and cancelled in the middle' => sub {
         $_->join for @all;
     }
     is $wrong, 0, "no wrong value in $got, with $thrown thrown and $cancelled cancelled";
-    cmp_ok $got, '>', $batches, 'values were got';
+    cmp_ok $got, '>', $batches / 10, 'values were got';
     is $alive,               0,         'all scopes are left';
     is $cache->get('key:3'), 'value 3', 'the client goes on';
 };

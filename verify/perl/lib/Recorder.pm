@@ -27,8 +27,10 @@ sub nanoseconds {
 # What is in a file.
 sub content {
     my ($path) = @_;
-    local ( @ARGV, $/ ) = $path;
-    return scalar <>;
+    open my $file, '<', $path or die "$path: $!";
+    my $content = do { local $/ = undef; <$file> };
+    close $file;
+    return $content;
 }
 
 sub new {
