@@ -9,22 +9,12 @@ class TestWithPython < PinyonTest
   include Making
 
   PYTHON = File.join(Support::ROOT, ".venv", "bin", "python")
-  # For each line with a key it fetches the value. It makes it when it gets another line.
-  FETCHING = <<~PYTHON
-    import sys, pinyon
-    def make():
-        print("making", flush=True)
-        sys.stdin.readline()
-        return ["made in Python"]
-    cache = pinyon.Client(sys.argv[1], timeout=60, connect_timeout=60)
-    while key := sys.stdin.readline().strip():
-        print(*cache.get_or_set(key, make, 60, wait=60), flush=True)
-  PYTHON
+  PROGRAM = File.join(Support::ROOT, "python", "tests", "beside_others.py")
 
   def test_what_python_makes_ruby_waits_for
     cache = client
     python do |input, output|
-      input.puts(key)
+      input.puts("fetch #{key}")
       assert_equal "making\n", output.gets
       waiting = Array.new(3) { Thread.new { cache.fetch(key, ttl: 60, wait: GENEROUS, &NEVER) } }
       assert(eventually { following(cache) == 2 })
@@ -39,7 +29,7 @@ class TestWithPython < PinyonTest
     python do |input, output|
       made = cache.fetch(key, ttl: 60, lease: LONG) do
         before = asked(cache)
-        input.puts(key)
+        input.puts("fetch #{key}")
         # A caller that waits asks again and again.
         assert(eventually { asked(cache) > before + 3 })
         ["made in Ruby"]
@@ -54,7 +44,7 @@ class TestWithPython < PinyonTest
       50.times do |round|
         made = Queue.new
         here = Thread.new { cache.fetch(key(round), ttl: 60, wait: GENEROUS) { (made << :ruby) && ["made in Ruby"] } }
-        input.puts(key(round))
+        input.puts("fetch #{key(round)}")
         if (there = output.gets) == "making\n"
           made << :python
           input.puts
@@ -73,7 +63,7 @@ class TestWithPython < PinyonTest
   end
 
   def python
-    Open3.popen2(PYTHON, "-c", FETCHING, memcached.address) do |input, output, process|
+    Open3.popen2(PYTHON, PROGRAM, memcached.address) do |input, output, process|
       yield input, output
     ensure
       Process.kill(:KILL, process.pid) if process.alive?

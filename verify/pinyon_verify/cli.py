@@ -9,8 +9,8 @@ import shutil
 from .locks.cells import CELLS
 from .locks.run import HEADING, details, line, run
 from .locks.sabotage import SABOTAGES
-from .ruby.cli import add_verb as add_ruby
 from .soak.cli import add_verb as add_soak
+from .stops.cli import add_verbs as add_languages
 
 #: The duration of work in each quick cell, in seconds.
 QUICK_SECONDS = 1.2
@@ -97,5 +97,5 @@ def _parser() -> argparse.ArgumentParser:
     locks.add_argument("--list", action="store_true", help="list the cells and exit")
     locks.set_defaults(carry_out=_locks)
     add_soak(verbs)
-    add_ruby(verbs)
+    add_languages(verbs)
     return parser

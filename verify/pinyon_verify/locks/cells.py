@@ -13,6 +13,7 @@ BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays
 MODELS = ("blocking", "gevent", "asyncio")
 
 RUBY = ("ruby-threads", "ruby-async")
+PERL = ("perl-threads", "perl-coro")
 
 #: A user with exactly the permissions that the pure handler needs according to the documentation.
 PLAIN_USER = (
@@ -29,6 +30,11 @@ def each(settings: Settings, *models: str, **changes: object) -> tuple[Settings,
 def _all(settings: Settings) -> tuple[Settings, ...]:
     """One client of each model, and one extra."""
     return each(settings, *MODELS, "blocking")
+
+
+def _perl(settings: Settings, *others: str) -> tuple[Settings, ...]:
+    """One client of each of Perl's models, and of others. One is cancelled by a handler that dies, so it is alone."""
+    return (*each(settings, *PERL, *others), settings.but(model="perl-alarm", workers=1))
 
 
 _CUT = BUSY.but(command_timeout=0.5, cancels=0.1)
@@ -296,6 +302,58 @@ CELLS = (
         "fork-ruby",
         "forks of Ruby's threads and fibers inside critical sections while others wait",
         each(BUSY.but(forks=0.03), *RUBY, "blocking"),
+    ),
+    Cell(
+        "calm-perl",
+        "Perl's threads and coroutines, no faults: two calls for each lock",
+        each(CALM, *PERL, *PERL),
+        exact=True,
+    ),
+    Cell("perl", "Perl's models beside Python's and Ruby's", _perl(BUSY, *MODELS, "ruby-threads"), quick=True),
+    Cell(
+        "cancel-perl",
+        "nearly all of Perl's waiters are cancelled: by a timeout, a handler that dies, or a throw",
+        (*_perl(BUSY.but(cancels=0.8, cancel_within=0.006)), BUSY.but(cancels=0.7, stepwise=True, model="perl-coro")),
+        quick=True,
+    ),
+    Cell(
+        "kill-perl",
+        "kill -9 and SIGSTOP among Perl's clients and Python's",
+        _perl(BUSY, "blocking", "asyncio"),
+        faults=(faults.kill_holder, faults.kill_waiter, faults.stop_holder, faults.stop_waiter),
+        quick=True,
+    ),
+    Cell(
+        "cut-perl",
+        "connections cut among Perl's clients and Python's",
+        _perl(_CUT, "blocking", "asyncio"),
+        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+    ),
+    Cell(
+        "conditions-perl",
+        "Perl's holders and Python's wait on conditions, and notify each other; connections are cut",
+        _perl(_CUT.but(conditions=0.3), "blocking", "asyncio"),
+        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+    ),
+    Cell(
+        "nested-perl",
+        "nested locks of Perl and Python in any order: a deadlock is reported",
+        _perl(BUSY.but(nested=0.4, most=3), "blocking", "gevent"),
+        ordered=False,
+        quick=True,
+    ),
+    Cell(
+        "kill-nested-perl",
+        "kill -9 among Perl's clients and Python's that hold others",
+        _perl(BUSY.but(nested=0.4, most=3), "blocking", "gevent"),
+        faults=(faults.kill_holder, faults.kill_waiter),
+        ordered=False,
+    ),
+    Cell("apart-perl", "each worker of Perl with a connection of its own", each(BUSY.but(apart=True), *PERL, *PERL)),
+    Cell(
+        "fork-perl",
+        "forks of Perl's threads and coroutines inside critical sections while others wait",
+        _perl(BUSY.but(forks=0.03), "blocking"),
     ),
     Cell("fork", "forks inside critical sections while others wait", each(BUSY.but(forks=0.03), *3 * ["blocking"])),
     Cell(

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..programs import Missing
 from .cell import Cell
 from .checks import Finding, check
 from .checks.liveness import gaps
@@ -56,7 +57,7 @@ def run(cell: Cell, seed: int, seconds: float, keep: bool = False) -> Result:
     world = World(cell, seed, seconds, folder)
     try:
         evidence = world.run()
-    except Skipped as skipped:
+    except (Skipped, Missing) as skipped:
         shutil.rmtree(folder)
         return Result(cell, seed, seconds, [], skipped=str(skipped))
     result = _result(world, evidence, check(evidence))

@@ -21,7 +21,8 @@ class Settings:
     folder: str = ""
     #: ``CLOCK_MONOTONIC`` nanoseconds after which nothing new begins. A world sets this when it begins.
     until: int = 0
-    #: ``blocking``, ``gevent``, ``asyncio``, ``ruby-threads`` or ``ruby-async``.
+    #: ``blocking``, ``gevent``, ``asyncio``, ``ruby-threads``, ``ruby-async``, ``perl-threads``, ``perl-coro``, or
+    #: ``perl-alarm``, which has one worker.
     model: str = "blocking"
     workers: int = 3
     #: Whether each worker has its own connection, and thus its own place in the server's queue.

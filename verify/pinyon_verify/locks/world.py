@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .. import programs
 from . import evidence as evidence_of
 from .cell import Cell
 from .clock import WallClock
@@ -30,14 +31,6 @@ WARM_UP, TAIL = 0.3, 0.5
 ENDING = 30.0
 
 
-def program(model: str) -> list[str]:
-    """Return the command that runs a client process in this concurrency model."""
-    if model.startswith("ruby"):
-        root = Path(__file__).parents[3]
-        return ["ruby", "-I", str(root / "ruby" / "lib"), str(root / "verify" / "ruby" / "locks.rb")]
-    return [sys.executable, "-m", "pinyon_verify.locks.client"]
-
-
 class Client:
     """One client process."""
 
@@ -48,7 +41,7 @@ class Client:
         settings.dump(path)
         self._errors = path.with_suffix(".errors")
         with self._errors.open("wb") as errors:
-            command = [*program(settings.model), str(path)]
+            command = [*programs.of_locks(settings.model), str(path)]
             self.process = subprocess.Popen(command, stderr=errors, env={**os.environ, **environment})
 
     @property

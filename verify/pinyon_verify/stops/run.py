@@ -1,4 +1,4 @@
-"""Runs ``verify/ruby/stops.rb`` on real servers, and judges what it has found."""
+"""Runs a program that stops its own callers on real servers, and judges what it has found."""
 
 from __future__ import annotations
 
@@ -10,33 +10,32 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from ..programs import Missing
 from ..soak.servers import Memcached
+from .languages import Language
 
-ROOT = Path(__file__).parents[3]
-PROGRAM = ROOT / "verify" / "ruby" / "stops.rb"
-SUPPRESSIONS, FIBERS_SUPPRESSIONS = PROGRAM.with_name("memcheck.supp"), PROGRAM.with_name("memcheck-fibers.supp")
-MODELS = ("threads", "plain", "async", "eventmachine")
 #: By how many bytes a warm process may grow: the allocator keeps what it has had.
 GROWTH = 64 * 1024 * 1024
+#: Callers that leave something behind leave it each time. A few values are kept for later, whatever the number of callers.
+LEFT_OF_EACH = 4
 #: Seconds after which a process hangs.
 LIMIT = 600.0
 #: The exit status of valgrind when it has found something.
 INVALID = 99
 
-#: memcheck takes a jump of the stack pointer by less than 2 MB for a call or a return. So fibers get stacks that are
-#: farther apart, in bytes.
-STACKS = {"RUBY_FIBER_VM_STACK_SIZE": str(4 << 20), "RUBY_FIBER_MACHINE_STACK_SIZE": str(8 << 20)}
-MEMCHECK = (
-    "valgrind",
-    "--quiet",
-    "--num-callers=25",
-    f"--error-exitcode={INVALID}",
-    f"--suppressions={SUPPRESSIONS}",
-)
+MEMCHECK = ("valgrind", "--quiet", "--num-callers=25", f"--error-exitcode={INVALID}")
 
 
-def run(model: str, stops: int, seed: int, *, memcheck: bool = False) -> tuple[list[str], dict[str, Any]]:
-    """Stop so many callers of each kind. Return what was wrong, and the facts."""
+def run(
+    language: Language, model: str, stops: int, seed: int, *, memcheck: bool = False
+) -> tuple[list[str], dict[str, Any]]:
+    """Stop so many callers of each kind. Return what was wrong, and the facts, or why it was ``skipped``."""
+    try:
+        command = language.command(model)
+    except Missing as missing:
+        return [], {"skipped": str(missing)}
+    if memcheck:
+        command = [*MEMCHECK, *(f"--suppressions={path}" for path in language.suppressions(model)), *command]
     with tempfile.TemporaryDirectory(prefix="ps-") as folder, ExitStack() as stack:
         servers = [Memcached(), Memcached(Path(folder) / "socket")]
         for server in servers:
@@ -44,8 +43,6 @@ def run(model: str, stops: int, seed: int, *, memcheck: bool = False) -> tuple[l
             server.start()
         addresses = [server.address for server in servers]
         settings = {"model": model, "servers": addresses, "stops": stops, "seed": seed}
-        under = _memcheck(model) if memcheck else []
-        command = [*under, "ruby", "-I", str(ROOT / "ruby" / "lib"), str(PROGRAM)]
         try:
             ended = subprocess.run(
                 [*command, json.dumps(settings)],
@@ -53,7 +50,7 @@ def run(model: str, stops: int, seed: int, *, memcheck: bool = False) -> tuple[l
                 text=True,
                 timeout=LIMIT,
                 check=False,
-                env={**os.environ, **(STACKS if memcheck else {})},
+                env={**os.environ, **(language.checked if memcheck else {})},
             )
         except subprocess.TimeoutExpired:
             return [f"hang: the process has not ended after {LIMIT:g} seconds"], {}
@@ -66,13 +63,8 @@ def run(model: str, stops: int, seed: int, *, memcheck: bool = False) -> tuple[l
     return judge(facts, look_at_memory=not memcheck), facts
 
 
-def _memcheck(model: str) -> list[str]:
-    """Return the command that looks for invalid accesses of a program in this model."""
-    return [*MEMCHECK, *([] if model == "threads" else [f"--suppressions={FIBERS_SUPPRESSIONS}"])]
-
-
 def judge(facts: dict[str, Any], *, look_at_memory: bool = True) -> list[str]:
-    """Return wrong values, and the descriptors and memory that the process leaked."""
+    """Return wrong values, and the descriptors, memory and values of the language that the process leaked."""
     found = [f"value: {finding}" for finding in facts["findings"]]
     if not facts["counts"].get("right"):
         found.append("work: no value was read")
@@ -82,4 +74,7 @@ def judge(facts: dict[str, Any], *, look_at_memory: bool = True) -> list[str]:
     growth = after["memory"] - before["memory"]
     if look_at_memory and growth > GROWTH:
         found.append(f"memory: grew by {growth >> 20} MiB")
+    leaked = facts.get("leaked")
+    if leaked and leaked["values"] > leaked["stops"] / LEFT_OF_EACH:
+        found.append(f"leak: {leaked['values']} values of the language are left by {leaked['stops']} stops")
     return found

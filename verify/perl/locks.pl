@@ -1,0 +1,68 @@
+#!/usr/bin/env perl
+# A client process of Perl's among those of `python -m pinyon_verify locks`:
+#
+#     perl -Mblib=perl locks.pl SETTINGS
+#
+# It works and records as pinyon_verify/locks/share.py and work.py do, in ithreads, alone, or in coroutines of Coro's.
+
+use 5.016;
+use strict;
+use warnings;
+
+use threads;
+
+use FindBin     qw($Bin);
+use JSON::PP    ();
+use POSIX       ();
+use Time::HiRes ();
+
+use lib "$Bin/lib";
+use Models   ();
+use Recorder qw(content now);
+use Share    ();
+use Worker   ();
+
+# A process that got no time for so long, in nanoseconds, says so.
+use constant STALL => 80_000_000;
+
+sub wait_for_start {
+    my ($folder) = @_;
+    Time::HiRes::sleep(0.005) until -e "$folder/start";
+    return content("$folder/start") + 0;
+}
+
+# Records when this process got no processor time. Signals are for the thread that works.
+sub watch_for_stalls {
+    my ( $recorder, $folder ) = @_;
+    POSIX::sigprocmask( POSIX::SIG_BLOCK(), POSIX::SigSet->new( POSIX::SIGALRM() ) );
+    my $until = wait_for_start($folder);
+    while ( ( my $before = now() ) < $until ) {
+        Time::HiRes::sleep(0.02);
+        $recorder->record( 'stall', q{}, at => $before, until => now() ) if now() - $before > STALL;
+    }
+    return;
+}
+
+my $settings = JSON::PP->new->utf8->decode( content( $ARGV[0] ) );
+my $recorder = Recorder->new( $settings->{folder} );
+
+# Before Coro is loaded, which threads must not copy.
+my $watcher = threads->create( \&watch_for_stalls, $recorder, $settings->{folder} );
+my $model   = Models::of( $settings->{model} );
+$recorder->record('ready');
+$settings->{until} = wait_for_start( $settings->{folder} );
+my $shared = $settings->{apart} ? undef : $model->locks($settings);
+$model->run(
+    map {
+        my $number = $_;
+        sub {
+            my $locks  = $shared || $model->locks($settings);
+            my $worker = Worker->new( $model, Share->new( $settings, $recorder, $number ), $locks );
+            $worker->work;
+            $locks->close if !$shared;
+        }
+    } 0 .. $settings->{workers} - 1
+);
+$shared->close if $shared;
+$watcher->join;
+$recorder->record('over');

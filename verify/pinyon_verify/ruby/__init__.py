@@ -1,1 +1,0 @@
-"""Ruby callers that are stopped at random, and Ruby under valgrind."""
