@@ -135,7 +135,7 @@ get_multi(self, ...)
             count       = av_len((AV *)SvRV(ST(1))) + 1;
         }
         ENTER;
-        if (are_plain_keys(aTHX_ items_given, (size_t)count))
+        if (!cache->old && are_plain_keys(aTHX_ items_given, (size_t)count))
             results = read_many(aTHX_ self, cache, ix == METHOD_GETS, items_given, (size_t)count, failed);
         else
             results = run_many(aTHX_ self, (unsigned)ix, many_new(aTHX_ cache, items_given, (size_t)count), NULL, failed,

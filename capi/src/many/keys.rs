@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::Arc;
 
 use pinyon_core::dialect::{Packing, ValueError};
 use pinyon_core::invalid::InvalidArgument;
@@ -14,11 +13,10 @@ use crate::client::{Client, View};
 use crate::errors::{Error, Failure};
 use crate::guard::with;
 use crate::host::{Host, Interrupted};
-use crate::migrating::{self, Migrating};
 use crate::placing::{Placed, Placing};
 use crate::replies::Status;
 use crate::requests::with as flags;
-use crate::structs::{self, stride, Found, Place, Reply, Request};
+use crate::structs::{self, stride, Found, Place, Request};
 
 /// # Safety
 /// As the header says.
@@ -39,12 +37,11 @@ pub unsafe extern "C" fn pinyon_get_many(
     (0..count).for_each(|index| all.begin(index));
     // SAFETY: as above, and the header says so of the rest.
     let outcome = unsafe {
-        with(client, |client| {
-            let host = Host::new(host)?;
-            match &client.migrating {
-                None => get_many(client, all, asked, &host),
-                Some(migrating) => get_from_both(client, migrating, all, asked, &host),
-            }
+        with(client, |client| match &client.migrating {
+            None => get_many(client, all, asked, &Host::new(host)?),
+            Some(_) => Err(Failure::usage(
+                "pinyon_get_many cannot say of which pool a value is: use pinyon_run_many with a client of two pools",
+            )),
         })
     };
     (match outcome {
@@ -137,37 +134,6 @@ unsafe fn get_many(view: &View, all: Structs, asked: u32, host: &Host) -> Result
     }
     let failed = (0..all.count).any(|index| all.status(index) == Status::Failed as i32);
     Ok(if failed { Status::Failed } else { Status::Done })
-}
-
-/// The same from two pools, by requests.
-///
-/// # Safety
-/// The keys' bytes stay as they are.
-unsafe fn get_from_both(
-    view: &View,
-    migrating: &Arc<Migrating>,
-    all: Structs,
-    asked: u32,
-    host: &Host,
-) -> Result<Status, Error> {
-    let request = |index: usize| {
-        // SAFETY: it is the caller's, who does not use it meanwhile.
-        let key = unsafe { (*all.at(index)).key };
-        Request { key, with: asked, context: all.at(index).cast(), ..structs::empty() }
-    };
-    let requests: Vec<Request> = (0..all.count).map(request).collect();
-    let mut replies: Vec<Reply> = (0..all.count).map(|_| structs::empty()).collect();
-    let (asked, mut answered): (Vec<_>, Vec<_>) = (requests.iter().collect(), replies.iter_mut().collect());
-    // SAFETY: the caller says so.
-    let outcome = unsafe { migrating::run_many(view, migrating, &asked, &mut answered, host) };
-    for (index, reply) in replies.iter_mut().enumerate() {
-        // SAFETY: as above.
-        let found = unsafe { &mut *all.at(index) };
-        (found.status, found.client_flags, found.cas) = (reply.status, reply.client_flags, reply.cas);
-        found.error = std::mem::replace(&mut reply.error, null_mut());
-        reply.clear();
-    }
-    outcome
 }
 
 /// Structs, which are misses until something else is known.

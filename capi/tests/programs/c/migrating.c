@@ -342,6 +342,9 @@ static void misuse(void)
     pinyon_error_free(error);
     CHECK(!pinyon_client_migrating(both, new_pool, NULL, &error) && strstr(pinyon_error_message(error), "already"));
     pinyon_error_free(error);
+    pinyon_found  wanted = {.size = sizeof wanted, .key = pinyon_text("k")};
+    CHECK(pinyon_get_many(both, &wanted, 1, 0, NULL) == PINYON_FAILED && pinyon_error_kind(wanted.error) == PINYON_E_USAGE);
+    pinyon_error_free(wanted.error);
     pinyon_option  option = PINYON_OPTION("namespace", "v2:");
     pinyon_client *view   = pinyon_client_using(new_pool, &option, 1, NULL);
     pinyon_client *moving = pinyon_client_migrating(new_pool, view, NULL, NULL);
