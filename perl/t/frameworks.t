@@ -198,6 +198,26 @@ CONFIGURATION
     check_workers( Apache => server( qw(sh -c), $start, 'PORT' ) );
 }
 
+# A client of an event loop that was used before the fork.
+SKIP: {
+    skip 'Mojolicious is not installed', 2 if missing('Mojolicious');
+    open my $file, '>', "$folder/prefork.pl" or die "prefork.pl: $!";
+    print {$file} <<"APPLICATION";
+use Mojolicious::Lite -signatures;
+use Pinyon::Mojo;
+my \$cache = Pinyon::Mojo::Cache->new(servers => '$memcached->{address}');
+\$cache->delete('visits')->wait;
+get '/' => sub (\$c) {
+    return \$cache->incr('visits', 1, initial => 1)->then(sub (\$visits) { \$c->render(text => "worker \$\$, visit \$visits") });
+};
+app->start;
+APPLICATION
+    close $file;
+    my $start =
+        qq{exec $^X $folder/prefork.pl prefork --workers 3 --pid-file $folder/prefork.pid --listen http://127.0.0.1:\$0};
+    check_workers( Mojolicious => server( qw(sh -c), $start, 'PORT' ) );
+}
+
 # At the end, for the server goes away.
 my ($mojo) = written( 'Mojolicious', 'mojo.pl' );
 SKIP: {
