@@ -158,6 +158,7 @@ impl ClientLoop {
     }
 
     /// Tells one of those who wait for a batch. False: nobody does.
+    #[cold]
     pub(super) fn next_outcome(&mut self, reply: &mut Reply) -> bool {
         while let Some((caller, status)) = self.outcomes.pop_front() {
             if caller.is_gone() {

@@ -165,7 +165,7 @@ impl ClientLoop {
     }
 
     /// Fills the next reply. False: there is none.
-    #[inline]
+    #[inline(always)]
     pub fn next_reply(&mut self, reply: &mut Reply) -> bool {
         while let Some(finished) = self.machine.next_finished() {
             if finished.waiter.waiting.0.is_gone() {
@@ -191,7 +191,7 @@ impl ClientLoop {
             self.fill(reply, verb, operation);
             return true;
         }
-        self.next_outcome(reply)
+        !self.outcomes.is_empty() && self.next_outcome(reply)
     }
 
     #[inline]
@@ -209,7 +209,7 @@ impl ClientLoop {
 }
 
 /// A copy of the data block to send.
-#[inline]
+#[inline(always)]
 pub(super) fn data_of(data: Option<Cow<'_, [u8]>>) -> OwnedData {
     match data {
         None => OwnedData::Nothing,
