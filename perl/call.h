@@ -339,11 +339,17 @@ static void *place(void *context, size_t size, uint32_t flags)
     return SvPVX(value);
 }
 
-/* The old client of a migrating one. */
-static SV *old_of(pTHX_ SV *self)
+#ifdef __GNUC__
+#define COLD __attribute__((cold, noinline))
+#else
+#define COLD
+#endif
+
+/* A value that the old client of a migrating one reads. */
+static COLD SV *value_of_old(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t flags)
 {
     SV **old = self ? hv_fetchs((HV *)SvRV(self), "old", 0) : NULL;
-    return old ? *old : NULL;
+    return value_of(aTHX_ cache->old, old ? *old : NULL, stored, flags);
 }
 
 static SV *taken_value(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_reply *reply)
@@ -351,7 +357,7 @@ static SV *taken_value(pTHX_ cache_handle *cache, SV *self, call *one, const pin
     SV *stored = one->value ? one->value : newSVpvs("");
     one->value = NULL;
     if (UNLIKELY(reply->marks & PINYON_OF_OLD))
-        return value_of(aTHX_ cache->old, old_of(aTHX_ self), stored, reply->client_flags);
+        return value_of_old(aTHX_ cache, self, stored, reply->client_flags);
     return value_of(aTHX_ cache, self, stored, reply->client_flags);
 }
 

@@ -34,7 +34,8 @@ static SV *read_batch(pTHX_ operation *begun)
     return batch_failures(aTHX_ batch_of(aTHX_ begun->object));
 }
 
-static operation *begin_batch_finish(pTHX_ SV *client, SV *object, SV *callback)
+/* `tells`: the answer is what was not carried out. Otherwise a later one has it. */
+static operation *begin_batch_finish(pTHX_ SV *client, SV *object, SV *callback, bool tells)
 {
     operation    *begun;
     loop_handle  *loop;
@@ -46,7 +47,7 @@ static operation *begin_batch_finish(pTHX_ SV *client, SV *object, SV *callback)
     begun->cache    = cache_of(aTHX_ client);
     begun->object   = newSVsv(object);
     begun->is_plain = true;
-    begun->read     = read_batch;
+    begun->read     = tells ? read_batch : read_nothing;
     loop            = loop_ready(aTHX_ begun->cache->loop);
     if (pinyon_batch_begin_finish(loop->loop, batch, begun, &begun->ticket, &error) < 0)
         throw_error(aTHX_ error);

@@ -45,12 +45,21 @@ _add(self, client, number, ...)
         XSRETURN(0);
     }
 
+bool
+_is_full(self)
+    SV *self
+  CODE:
+    RETVAL = pinyon_batch_is_full(batch_of(aTHX_ self));
+  OUTPUT:
+    RETVAL
+
 SV *
-_begin_finish(self, client, callback)
+_begin_finish(self, client, callback, tells = true)
     SV *self
     SV *client
     SV *callback
+    bool tells
   CODE:
-    RETVAL = begun_object(aTHX_ begin_batch_finish(aTHX_ client, self, callback));
+    RETVAL = begun_object(aTHX_ begin_batch_finish(aTHX_ client, self, callback, tells));
   OUTPUT:
     RETVAL

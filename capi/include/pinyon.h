@@ -698,9 +698,11 @@ pinyon_status pinyon_lock_begin(pinyon_loop *loop, const pinyon_wish *wish, uint
  * client. The functions that wait refuse such a batch; pinyon_batch_next_failure and pinyon_batch_free are for both kinds. A
  * batch may outlive its loop. */
 pinyon_batch *pinyon_batch_of_loop(pinyon_loop *loop, const pinyon_client *view, pinyon_error **error);
-/* Begins a command, of which no reply comes. Its values are kept until they are stored: finish a large batch now and then. */
+/* Begins a command, of which no reply comes. Its value is kept until it is stored. */
 pinyon_status pinyon_batch_begin(pinyon_loop *loop, pinyon_batch *batch, const pinyon_request *request,
                                  pinyon_error **error);
+/* Whether so many commands are under way that a host which can wait should: finish the batch before it begins more. */
+bool pinyon_batch_is_full(const pinyon_batch *batch);
 /* Begins to wait for the outcome of every command. It is the status of a reply with this context and ticket: PINYON_DONE,
  * or PINYON_FAILED without an error if some failed, which pinyon_batch_next_failure tells. The batch may be used again. */
 pinyon_status pinyon_batch_begin_finish(pinyon_loop *loop, pinyon_batch *batch, void *context, uint64_t *ticket,

@@ -98,6 +98,10 @@ impl Batch {
         }
     }
 
+    fn is_full(&self) -> bool {
+        matches!(&self.kind, Kind::Loop(batch) if batch.is_full())
+    }
+
     fn next_failure(&mut self) -> Option<Failed> {
         match &mut self.kind {
             Kind::Waiting { failed, .. } => failed.pop_front(),
@@ -243,6 +247,14 @@ pub unsafe extern "C" fn pinyon_batch_begin(
         };
         status(with_mut(event_loop, begin).map(|()| Status::Done), error)
     }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_batch_is_full(batch: *const Batch) -> bool {
+    // SAFETY: the header says so.
+    unsafe { with(batch, |batch| Ok(batch.is_full())) }.unwrap_or(false)
 }
 
 /// # Safety

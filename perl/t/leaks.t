@@ -23,6 +23,9 @@ $cache->set( broken => [1] );
 $cache->append( broken => 'x' );
 my $storable = cache( serializer => 'storable' );
 
+my $old       = cache( namespace => 'old:', serializer => 'storable' );
+my $migrating = Pinyon::MigratingCache->new( $old, $cache );
+
 my %use = (
     'get'          => sub { my $value = $cache->get('there') },
     'a miss'       => sub { my $value = $cache->get('missing'); my @none = $cache->get('missing') },
@@ -41,7 +44,19 @@ my %use = (
             $cache->quiet( sub { $_[0]->add( there => 'value' ) } );
         }
     },
-    'a value is made' => sub {
+    'migrating' => sub {
+        $old->set( moved => [1] );
+        my $value = $migrating->get('moved');
+        $migrating->delete('moved');
+        $old->set( moved => bless [], 'Some::Object' );
+        $value = $migrating->get('moved');
+        $value = $migrating->get_multi(qw(moved there missing));
+        $value = $migrating->progress;
+        $migrating->using( on_failure => 'miss' )->get('moved');
+        $migrating->delete_multi('moved');
+    },
+    'a migrating client' => sub { Pinyon::MigratingCache->new( $old, $cache )->get('there') },
+    'a value is made'    => sub {
         $cache->get_or_set( made => sub { 'made' }, ttl => 60 );
         $cache->delete('made');
     },

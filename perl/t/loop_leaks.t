@@ -29,6 +29,9 @@ $cache->set( deep   => { list => [ 1, 2.5, undef ] } );
 $cache->set( broken => [1] );
 $cache->append( broken => 'x' );
 
+my $old       = Pinyon::AnyEvent::Cache->new( @servers, namespace => 'old:', serializer => 'storable' );
+my $migrating = Pinyon::AnyEvent::MigratingCache->new( $old, $called );
+
 my %use = (
     'a callback' => sub {
         my $done = AE::cv();
@@ -47,6 +50,26 @@ my %use = (
         my $operation = $called->get( there => cb => sub { } );
         $operation->cancel;
         $called->get('there')->recv;
+    },
+    'one of many that makes no sense' => sub {
+        eval { $called->set_multi( [ there => 'value' ], ['there'] )->recv };
+        eval { $called->get_multi( 'there', 'a b' )->recv };
+        $@ = q{};
+    },
+    'a batch' => sub {
+        my $batch = $called->quiet;
+        $batch->set( there => 'value' );
+        eval { $batch->set('there') };
+        $@ = q{};
+        $batch->finish->recv;
+    },
+    'migrating' => sub {
+        $old->set( moved => [1] )->recv;
+        my $value = $migrating->get('moved')->recv;
+        $migrating->delete('moved')->recv;
+        $old->set( moved => bless [], 'Some::Object' )->recv;
+        $value = $migrating->get_multi(qw(moved there missing))->recv;
+        $migrating->delete('moved')->recv;
     },
     'made by a callback' => sub {
         $called->get_or_set( made => sub { 'made' }, ttl => 60 )->recv;

@@ -126,6 +126,14 @@ subtest 'a coroutine that leaves, and a child' => sub {
     is $coroutine->join, "thrown\n", 'it leaves';
     ok !eval { $batch->finish; 1 }, 'the outcome is there still';
     is first_of($@)->{key}, 'batch:no', 'with what failed';
+    $way->cache(@settings)->set( 'many:there' => 1 );
+    my $error = error_of(
+        $way,
+        sub {
+            $cache->quiet( sub { $_[0]->add( 'many:there' => $_ ) for 1 .. 5000 } );
+        }
+    );
+    is scalar( my @all = $error->failures ), 5000, 'a batch that had to wait tells all that failed';
     my $said = in_child { $batch->set( key => 1 ); return 'set' };
     like $said, qr/died: .*another event loop/, 'a batch stays with its process';
 };

@@ -34,7 +34,7 @@ struct State {
     first: usize,
     failed: VecDeque<Failed>,
     /// Who waits for the outcome.
-    finishing: Option<Arc<Caller>>,
+    finishing: Vec<Arc<Caller>>,
 }
 
 /// A batch with runs under way.
@@ -46,6 +46,10 @@ pub struct Open {
 impl LoopBatch {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.state().batch.is_full()
     }
 
     pub fn next_failure(&self) -> Option<Failed> {
@@ -81,7 +85,7 @@ impl ClientLoop {
             commands: VecDeque::new(),
             first: 0,
             failed: VecDeque::new(),
-            finishing: None,
+            finishing: Vec::new(),
         };
         let (caller, state) = (Arc::new(Caller::numbered(self.batches_made)), Arc::new(Mutex::new(state)));
         Ok(LoopBatch { view, caller, event_loop: self.number, state })
@@ -119,11 +123,7 @@ impl ClientLoop {
     pub fn begin_finish(&mut self, batch: &LoopBatch, context: *mut c_void) -> Result<u64, Error> {
         self.check_batch(batch)?;
         let mut state = batch.state();
-        if state.finishing.as_ref().is_some_and(|caller| !caller.is_gone()) {
-            return Err(Failure::usage("this batch is being finished already: wait for that reply"));
-        }
         let (caller, mut runs) = (self.callers.begin(context), 0);
-        state.finishing = Some(caller.clone());
         let begun = self.machine.begin(|machine, now| {
             let waiter = || {
                 runs = 1;
@@ -135,6 +135,7 @@ impl ClientLoop {
             self.callers.end(caller.ticket);
             return Err(Failure::usage(error.to_string()));
         }
+        state.finishing.push(caller.clone());
         self.opened(batch, runs);
         Ok(caller.ticket)
     }
@@ -149,18 +150,28 @@ impl ClientLoop {
             self.open_batches.remove(&number);
         }
         let mut state = batch.state();
-        let (_, Some((caller, failed))) = state.batch.over(run) else { return false };
+        let (_, Some((_, failed))) = state.batch.over(run) else { return false };
         let status = state.told(failed);
-        state.finishing = None;
-        if caller.is_gone() {
-            return false;
+        let finishing = std::mem::take(&mut state.finishing);
+        self.outcomes.extend(finishing.into_iter().map(|caller| (caller, status)));
+        self.next_outcome(reply)
+    }
+
+    /// Tells one of those who wait for a batch. False: nobody does.
+    #[cold]
+    pub(super) fn next_outcome(&mut self, reply: &mut Reply) -> bool {
+        while let Some((caller, status)) = self.outcomes.pop_front() {
+            if caller.is_gone() {
+                continue;
+            }
+            let room = reply.begin(caller.context);
+            reply.keep(room);
+            reply.ticket = caller.ticket;
+            self.callers.end(caller.ticket);
+            reply.finish(status);
+            return true;
         }
-        let room = reply.begin(caller.context);
-        reply.keep(room);
-        reply.ticket = caller.ticket;
-        self.callers.end(caller.ticket);
-        reply.finish(status);
-        true
+        false
     }
 
     fn opened(&mut self, batch: &LoopBatch, runs: usize) {

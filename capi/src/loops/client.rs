@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use pinyon_core::spare::{Reused, Spare, Vacant};
 use pinyon_core::LARGE;
 
 use super::batch::Open;
-use super::callers::{Callers, Waiting};
+use super::callers::{Caller, Callers, Waiting};
 use super::values::LoopValues;
 use crate::client::{Client, View};
 use crate::errors::{Error, Failure};
@@ -54,6 +54,8 @@ pub struct ClientLoop {
     pub(super) number: u64,
     pub(super) batches_made: u64,
     pub(super) open_batches: HashMap<u64, Open>,
+    /// The outcomes of batches that were not told yet.
+    pub(super) outcomes: VecDeque<(Arc<Caller>, Status)>,
 }
 
 impl ClientLoop {
@@ -71,6 +73,7 @@ impl ClientLoop {
             number: MADE.fetch_add(1, Ordering::Relaxed),
             batches_made: 0,
             open_batches: HashMap::new(),
+            outcomes: VecDeque::new(),
         })
     }
 
@@ -162,7 +165,7 @@ impl ClientLoop {
     }
 
     /// Fills the next reply. False: there is none.
-    #[inline]
+    #[inline(always)]
     pub fn next_reply(&mut self, reply: &mut Reply) -> bool {
         while let Some(finished) = self.machine.next_finished() {
             if finished.waiter.waiting.0.is_gone() {
@@ -188,7 +191,7 @@ impl ClientLoop {
             self.fill(reply, verb, operation);
             return true;
         }
-        false
+        !self.outcomes.is_empty() && self.next_outcome(reply)
     }
 
     #[inline]
@@ -206,7 +209,7 @@ impl ClientLoop {
 }
 
 /// A copy of the data block to send.
-#[inline]
+#[inline(always)]
 pub(super) fn data_of(data: Option<Cow<'_, [u8]>>) -> OwnedData {
     match data {
         None => OwnedData::Nothing,

@@ -97,6 +97,7 @@ impl Loop {
 
     /// # Safety
     /// As for [`ClientLoop::begin`].
+    #[inline(always)]
     unsafe fn begin(&mut self, view: Option<&Client>, request: &Request) -> Result<u64, Error> {
         self.check_open()?;
         match &mut self.kind {

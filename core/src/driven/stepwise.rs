@@ -92,6 +92,7 @@ impl<M: Driven> Stepwise<M> {
     }
 
     /// The next order to carry out.
+    #[inline(always)]
     pub fn next_order(&mut self) -> Option<Order> {
         if !self.is_of_this_process() {
             return None;
@@ -116,11 +117,13 @@ impl<M: Driven> Stepwise<M> {
     }
 
     /// Sends what was begun in this turn.
+    #[inline(always)]
     pub fn turn(&mut self) {
         self.advance(M::turn);
     }
 
     /// Receives and sends on a connection that is ready for it. An unknown lane does no harm.
+    #[inline(always)]
     pub fn ready(&mut self, lane: usize) {
         match lane {
             BELL => self.advance(|_, _| ()),
@@ -162,6 +165,7 @@ impl<M: Driven> Stepwise<M> {
         self.generation == fork::generation()
     }
 
+    #[inline(always)]
     fn advance(&mut self, change: impl FnOnce(&mut M, Instant)) {
         if !self.is_of_this_process() {
             return;

@@ -61,6 +61,11 @@ for my $method ( Pinyon::Loop::Many::methods() ) {
     };
 }
 
+sub _new_batch {
+    my ($self) = @_;
+    return Pinyon::Coro::Batch->new($self);
+}
+
 # The maker runs in the coroutine that asks.
 sub get_or_set {
     my ( $self, $key, $make, %options ) = @_;
@@ -68,6 +73,18 @@ sub get_or_set {
         Pinyon::Error::Usage->throw('get_or_set takes a key and a reference to a sub that makes the value');
     }
     return Pinyon::Loop::Making->new( $self, $key, %options )->value($make);
+}
+
+package Pinyon::Coro::Batch;
+
+our @ISA = ('Pinyon::Loop::Batch');    ## no critic (ProhibitExplicitISA)
+
+# Waits for the commands before, when many are under way. `finish` tells what failed.
+sub _add {
+    my ( $self, @command ) = @_;
+    $self->Pinyon::Loop::Batch::_add(@command);
+    Pinyon::Coro::_wait( $self->_begin_finish( $self->{client}, undef, 0 ) ) if $self->_is_full;
+    return;
 }
 
 package Pinyon::Coro::MigratingCache;

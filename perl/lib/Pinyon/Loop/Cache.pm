@@ -101,10 +101,15 @@ sub get_or_set {
 
 sub quiet {
     my ( $self, $fill, @arguments ) = @_;
-    my $batch = Pinyon::Loop::Batch->new($self);
+    my $batch = $self->_new_batch;
     return $batch if !$fill;
     $fill->($batch);
     return $batch->finish(@arguments);
+}
+
+sub _new_batch {
+    my ($self) = @_;
+    return Pinyon::Loop::Batch->new($self);
 }
 
 sub version {
