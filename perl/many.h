@@ -197,6 +197,14 @@ static void many_failed(pTHX_ many_calls *many, HV *results, HV *failed)
         croak_sv(thrown);
 }
 
+/* A value that the caller of a method may change, as it is in a hash. */
+static SV *own_copy(pTHX_ SV *value)
+{
+    if (value == &PL_sv_yes)
+        return newSViv(1); /* costs a third of a copy */
+    return SvIMMORTAL(value) ? newSVsv(value) : value;
+}
+
 /* Carries out a method for many keys: the hash of results by key, a mortal. `order`, if any, receives them in order. */
 static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *common, HV *failed, AV *order)
 {
@@ -222,8 +230,8 @@ static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *commo
         if (!value && reads)
             continue;
         if (order)
-            av_push(order, value ? newSVsv(value) : newSV(0));
-        value = value ? (SvIMMORTAL(value) ? newSVsv(value) : value) : newSV(0);
+            av_push(order, value ? (SvIMMORTAL(value) ? value : newSVsv(value)) : newSV(0));
+        value = value ? own_copy(aTHX_ value) : newSV(0);
         if (!hv_store_ent(results, key_of_item(aTHX_ many->items[index]), value, 0))
             SvREFCNT_dec(value);
     }
