@@ -71,41 +71,38 @@ static void stop_watching(pTHX_ loop_handle *loop)
 static void call_back(pTHX_ loop_handle *loop, operation *begun)
 {
     dSP;
-    ENTER;
-    SAVETMPS;
     PUSHMARK(SP);
     EXTEND(SP, 2);
     PUSHs(begun->value ? begun->value : &PL_sv_undef);
     PUSHs(begun->failure ? begun->failure : &PL_sv_undef);
     PUTBACK;
     call_sv(begun->callback, G_VOID | G_DISCARD | G_EVAL);
-    if (SvTRUE(ERRSV)) {
+    if (UNLIKELY(SvTRUE(ERRSV))) {
         if (loop->died)
             warn_sv(loop->died);
         SvREFCNT_dec(loop->died);
         loop->died = newSVsv(ERRSV);
     }
-    FREETMPS;
-    LEAVE;
 }
 
+/* The operation is held as what was under way; nobody else lets go of that once it is over. */
 static void hand_out_one(pTHX_ loop_handle *loop, operation *begun)
 {
-    begun->holders++;
+    SV *object;
     operation_unlink(begun);
     begun->is_over = true;
     if (!begun->failure)
         read_answer(aTHX_ begun);
     /* Nothing is held while a coroutine runs that may go on for long: a lock is released when its caller lets it go. */
-    SvREFCNT_dec(begun->object);
+    object        = begun->object;
     begun->object = NULL;
+    SvREFCNT_dec(object);
     if (begun->cache && begun->cache->tells)
         tell(aTHX_ sv_2mortal(newRV_inc(begun->self)));
     if (begun->callback)
         call_back(aTHX_ loop, begun);
     else
         wake(aTHX_ loop, begun);
-    operation_release(aTHX_ begun); /* what was under way */
     operation_release(aTHX_ begun);
 }
 
