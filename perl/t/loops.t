@@ -209,14 +209,29 @@ subtest 'two clients, and a view, in one process' => sub {
     is_deeply [ $first->get('key'), $second->get('key')->recv, $view->get('key') ], [ 1, 2, 3 ], 'do not meet';
 };
 
+# A hundred coroutines that store and read texts of 100 kB; how many read what they have stored.
+my $text = substr join( q{ }, 1 .. 50_000 ), 0, 100_000;
+
+sub hundred_texts {
+    my ($cache) = @_;
+    my @all = map {
+        my $own = "$_ $text";
+        Coro::async(
+            sub {
+                $cache->set( "text:$_[0]" => $own );
+                return 2 == grep { $cache->get("text:$_[0]") eq $own } 1 .. 2;
+            },
+            $_
+        )
+    } 1 .. 100;
+    return scalar grep { $_->join } @all;
+}
+
 subtest 'large and compressed values on small stacks' => sub {
-    my $cache = coro_cache( compression => { algorithm => 'zstd', threshold => 100 } );
-    my $text  = join q{ }, 1 .. 50_000;
-    my @all   = map {
-        my $key = "large:$_";
-        Coro::async( sub { $cache->set( $key => $text ); $cache->get($key) eq $text } )
-    } 1 .. 20;
-    is scalar( grep { $_->join } @all ), 20, 'in twenty coroutines';
+    for my $algorithm (qw(zstd gzip zlib)) {
+        my $cache = coro_cache( compression => { algorithm => $algorithm, threshold => 100 } );
+        is hundred_texts($cache), 100, $algorithm;
+    }
 };
 
 subtest 'TLS on small stacks' => sub {
@@ -236,17 +251,21 @@ subtest 'TLS on small stacks' => sub {
         qw(-l 127.0.0.1 -p PORT -Z -o),
         "ssl_chain_cert=$files[1],ssl_key=$files[0]"
     );
+    my @settings = ( servers => [ $server->{address} ], tls => { ca => $files[2] } );
+    is hundred_texts( coro_cache(@settings) ), 100, 'plain values';
+    is hundred_texts( coro_cache( @settings, compression => { algorithm => 'zstd', threshold => 100 } ) ), 100,
+        'compressed ones';
     my @all = map {
         my $key = "tls:$_";
         Coro::async(
             sub {
-                my $cache = coro_cache( servers => [ $server->{address} ], tls => { ca => $files[2] } );
+                my $cache = coro_cache(@settings);
                 $cache->set( $key => 'x' x 100_000 );
                 return length $cache->get($key);
             }
         )
-    } 1 .. 5;
-    is_deeply [ map { $_->join } @all ], [ (100_000) x 5 ], 'handshakes in coroutines';
+    } 1 .. 100;
+    is_deeply [ map { $_->join } @all ], [ (100_000) x 100 ], 'handshakes in coroutines';
 };
 
 done_testing;

@@ -22,8 +22,8 @@ sub is_clean {
 is_clean($_) for qw(caches leases errors leaks signals locks);
 
 SKIP: {
-    skip 'Coro is not installed', 4 if !eval { require Coro; 1 };
-    is_clean( $_, '-MFarStacks' ) for qw(loops loop_locks loop_leaks promises);
+    skip 'Coro is not installed', 6 if !eval { require Coro; 1 };
+    is_clean( $_, '-MFarStacks' ) for qw(loops loop_locks loop_leaks loop_failures discovery promises);
 }
 
 done_testing;

@@ -117,7 +117,7 @@ sub is_about_lines {
 
     sub together {
         my ( $self, @calls ) = @_;
-        return map { $_->join } map { Coro::async($_) } @calls;
+        return map { $_->join } map { &Coro::async($_) } @calls;
     }
 
     package Ways::AnyEvent;
@@ -160,7 +160,7 @@ sub is_about_lines {
     # The loop runs in a coroutine of its own.
     sub got {
         my ( $self, $future ) = @_;
-        $self->{pump}{$$} ||= Coro::async(
+        $self->{pump}{$$} ||= &Coro::async(
             sub {
                 my $loop = IO::Async::Loop->new;
                 while (1) {
