@@ -142,14 +142,10 @@ lint: setup ## Formatting, lints and types of all languages
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
 	cd bench/ruby && rubocop
 	perlcritic --quiet --profile bench/perl/.perlcriticrc bench/perl bench/tests/perl
-<<<<<<< HEAD
 	perlcritic --quiet --profile bench/perl/.perlcriticrc tools/site_perl.pl
 	find bench/perl bench/tests/perl -name '*.p[lm]' | xargs perltidy tools/site_perl.pl -pro=bench/perl/.perltidyrc --assert-tidy
-=======
-	find bench/perl bench/tests/perl -name '*.p[lm]' | xargs perltidy -pro=bench/perl/.perltidyrc --assert-tidy
 	perlcritic --quiet --profile perl/xt/perlcriticrc --severity 4 verify/perl
 	find verify/perl -name '*.p[lm]' | xargs -n 1 perltidy -pro=perl/xt/perltidyrc --assert-tidy -st >/dev/null
->>>>>>> verify
 	cd perl && prove -b xt/pod.t xt/style.t
 
 .PHONY: signatures
