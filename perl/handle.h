@@ -10,20 +10,20 @@ typedef enum { SERIALIZE_PLAIN, SERIALIZE_RAW, SERIALIZE_STORABLE, SERIALIZE_OBJ
 #define PLAIN_KINDS (PINYON_TEXT + 1)
 
 typedef struct cache_handle {
-    pinyon_client *client;
-    pinyon_writer *writer; /* kept for the next value; NULL while one is written */
-    pinyon_reader *reader;
-    loop_handle   *loop; /* of a client in an event loop; its object has the loop */
-    serialization  serialization;
-    uint32_t       storable_flags;
-    uint32_t       plain_flags[PLAIN_KINDS]; /* of a new value; by kind */
-    bool           has_plain[PLAIN_KINDS];   /* whether the dialect has that kind */
-    uint32_t       flags_of_kind;            /* of the last value that was read */
-    pinyon_part_kind kind;                   /* and what they say */
-    unsigned       users;    /* calls that wait */
-    bool           knows_kind;
-    bool           is_gone;  /* the object died during a call */
-    bool           tells;    /* of events */
+    pinyon_client   *client;
+    pinyon_writer   *writer; /* kept for the next value; NULL while one is written */
+    pinyon_reader   *reader;
+    loop_handle     *loop; /* of a client in an event loop; its object has the loop */
+    serialization    serialization;
+    uint32_t         storable_flags;
+    uint32_t         plain_flags[PLAIN_KINDS]; /* of a new value; by kind */
+    bool             has_plain[PLAIN_KINDS];   /* whether the dialect has that kind */
+    uint32_t         flags_of_kind;            /* of the last value that was read */
+    pinyon_part_kind kind;                     /* and what they say */
+    unsigned         users;                    /* calls that wait */
+    bool             knows_kind;
+    bool             is_gone; /* the object died during a call */
+    bool             tells;   /* of events */
 
     struct cache_handle *old; /* of a migrating client: how values of the old pool are read */
 } cache_handle;

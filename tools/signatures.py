@@ -89,6 +89,9 @@ TYPES = {
         "command_timeout": "float",
         "connect_timeout": "float",
         "tls": "bool | Tls | None",
+        "sentinel_username": "str | None",
+        "sentinel_password": "str | bytes | None",
+        "sentinel_tls": "bool | Tls | None",
     },
 }
 

@@ -235,7 +235,7 @@ class Locks(locks.Locks):
     greenlet whose wait for a lock is ended leaves the queue.
 
     Args:
-        url: The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS, or
+        url: The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS,
             `unix:///path[?db=database]`, `redis+cluster://host,host,host`, or
             `redis+sentinel://host,host,host/service[/database]`.
         namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
