@@ -341,8 +341,10 @@ static void *place(void *context, size_t size, uint32_t flags)
 
 #ifdef __GNUC__
 #define COLD __attribute__((cold, noinline))
+#define HOT __attribute__((always_inline)) inline
 #else
 #define COLD
+#define HOT
 #endif
 
 /* A value that the old client of a migrating one reads. */
@@ -352,7 +354,7 @@ static COLD SV *value_of_old(pTHX_ cache_handle *cache, SV *self, SV *stored, ui
     return value_of(aTHX_ cache->old, old ? *old : NULL, stored, flags);
 }
 
-static SV *taken_value(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_reply *reply)
+static HOT SV *taken_value(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_reply *reply)
 {
     SV *stored = one->value ? one->value : newSVpvs("");
     one->value = NULL;

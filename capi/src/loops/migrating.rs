@@ -27,7 +27,7 @@ pub struct MigratingLoop {
     running: HashMap<usize, Running>,
     /// The number of the last operation.
     begun: usize,
-    finished: VecDeque<(Arc<Caller>, End)>,
+    finished: VecDeque<(Arc<Caller>, Running, End)>,
     /// The host's lanes: the pool, and the lane in its machine.
     lanes: Vec<Option<(usize, usize)>>,
     /// When the host was told to expire.
@@ -110,6 +110,10 @@ impl MigratingLoop {
     /// The operation goes on to its end, so that both pools agree, but nobody hears of it.
     pub fn abandon(&mut self, ticket: u64) {
         self.callers.abandon(ticket);
+        let waits = self.finished.iter().position(|(caller, ..)| caller.ticket == ticket);
+        if let Some((_, running, end)) = waits.and_then(|place| self.finished.remove(place)) {
+            self.over(running, end);
+        }
     }
 
     /// Whether no caller waits.
@@ -119,18 +123,13 @@ impl MigratingLoop {
 
     /// Fills the next reply. False: there is none.
     pub fn next_reply(&mut self, reply: &mut Reply) -> bool {
-        while let Some((caller, end)) = self.finished.pop_front() {
-            if caller.is_gone() {
-                continue;
-            }
-            let room = reply.begin(caller.context);
-            reply.keep(room);
-            reply.ticket = caller.ticket;
-            self.callers.end(caller.ticket);
-            end.fill(reply, self.place);
-            return true;
-        }
-        false
+        let Some((caller, _, end)) = self.finished.pop_front() else { return false };
+        let room = reply.begin(caller.context);
+        reply.keep(room);
+        reply.ticket = caller.ticket;
+        self.callers.end(caller.ticket);
+        end.fill(reply, self.place);
+        true
     }
 
     /// Goes on with operations that have a reply, until none has. Calls the host's function that converts.
@@ -165,10 +164,11 @@ impl MigratingLoop {
 
     /// Hands out the end of an operation. A lease that was won for a caller which is gone is given back.
     fn over(&mut self, running: Running, end: End) {
-        let Running { caller: Some(caller), migrating, given, .. } = running else { return };
+        let Some(caller) = running.caller.clone() else { return };
         if !caller.is_gone() {
-            return self.finished.push_back((caller, end));
+            return self.finished.push_back((caller, running, end));
         }
+        let Running { migrating, given, .. } = running;
         let Some(request) = end.give_back(&given.request) else { return };
         let number = self.next_number();
         let request = Request { context: number as *mut _, ..request };
