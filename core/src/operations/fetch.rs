@@ -1,5 +1,6 @@
 //! Reading many keys. Plain keys of the same server share a `get` line.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use pinyon_proto::{Command, Head, Status};
@@ -107,9 +108,8 @@ impl<V: Values> Fetch<V> {
 
     /// The outcome. Call it once the operation is over.
     pub fn finish(mut self) -> Fetched<V::Value, V::Error> {
-        for Unanswered { keys, error } in &mut self.unanswered {
-            keys.retain(|key| self.found.iter().all(|one| one.index != *key as usize));
-            *error = self.failures.told(error.clone());
+        if !self.unanswered.is_empty() {
+            self.complete_unanswered();
         }
         let Self { found, unreadable, failures, unanswered, .. } = self;
         Fetched { found, unreadable, failures, unanswered }
@@ -122,9 +122,11 @@ impl<V: Values> Fetch<V> {
         }
         let (keys, failover) = (&self.keys, self.failures.policy().failover);
         let (unanswered, retried) = (&mut self.unanswered, &self.retried);
+        let mut earlier: Option<HashMap<u32, &Error>> = None;
         let refuse = |key, error: &Error| {
-            let earlier = retried.iter().find(|one| one.keys.contains(&key)).map(|one| &one.error);
-            unanswered.push(Unanswered { keys: vec![key], error: earlier.unwrap_or(error).clone() });
+            let of = |one| Unanswered::each(one);
+            let earlier = earlier.get_or_insert_with(|| retried.iter().flat_map(of).collect());
+            refuse(unanswered, key, earlier.get(&key).copied().unwrap_or(error));
         };
         let (by_server, down) = by_server(fleet, failover, now, wanted, |index| keys.routed(index as usize), refuse);
         for (choice, keys) in by_server {
@@ -155,6 +157,23 @@ impl<V: Values> Fetch<V> {
             self.ask_for(choice, line.to_vec(), false, asks);
             rest = others;
         }
+    }
+}
+
+impl Unanswered {
+    fn each(&self) -> impl Iterator<Item = (u32, &Error)> {
+        self.keys.iter().map(|key| (*key, &self.error))
+    }
+}
+
+/// Notes a key whose server cannot be asked, with the others that failed in the same way.
+fn refuse(unanswered: &mut Vec<Unanswered>, key: u32, error: &Error) {
+    let is_same = |one: &&mut Unanswered| {
+        (one.error.kind, one.error.sent, &one.error.server) == (error.kind, error.sent, &error.server)
+    };
+    match unanswered.iter_mut().rfind(is_same) {
+        Some(one) => one.keys.push(key),
+        None => unanswered.push(Unanswered { keys: vec![key], error: error.clone() }),
     }
 }
 
@@ -245,6 +264,17 @@ impl<V: Values> Operation for Fetch<V> {
 }
 
 impl<V: Values> Fetch<V> {
+    /// Leaves out the keys that were found before their request failed.
+    #[cold]
+    fn complete_unanswered(&mut self) {
+        let mut is_found = vec![false; self.keys.len()];
+        self.found.iter().for_each(|one| is_found[one.index] = true);
+        for Unanswered { keys, error } in &mut self.unanswered {
+            keys.retain(|key| !is_found[*key as usize]);
+            *error = self.failures.told(error.clone());
+        }
+    }
+
     /// Asks for all keys of a request again.
     fn ask_again(&mut self, part: &mut Part) {
         self.found.retain(|one| !part.keys.contains(&(one.index as u32)));
