@@ -80,7 +80,7 @@ sub default_discard_policy { return 'distant' }
 sub discard_policy_distant {
     my ($self)  = @_;
     my $near    = $self->can('l1_cache') && $self->l1_cache;
-    my %is_near = map { $_ => 1 } $near ? $near->get_keys : ();
+    my %is_near = map  { $_ => 1 } $near ? $near->get_keys : ();
     my @keys    = sort { ( $is_near{$a} // 0 ) <=> ( $is_near{$b} // 0 ) } $self->get_keys;
     return sub { return shift @keys };
 }
