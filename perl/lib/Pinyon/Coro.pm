@@ -217,7 +217,8 @@ A coroutine that is thrown at (C<throw>) or cancelled gives up what it waits for
 back. A coroutine is the owner of its locks. At the end of a lock's scope it is released without waiting.
 
 A coroutine that waits inside several subs must not be cancelled with Coro 6.57 on perl 5.36: Coro then reads the wrong
-variables and crashes, whatever the coroutine waits for. C<throw> is safe.
+variables and crashes, whatever the coroutine waits for. It also keeps what the closure of a cancelled coroutine has captured, such
+as a client, which is then never freed; give clients as arguments of C<Coro::async>. C<throw> is safe.
 
 Coro is asked for its C interface, version 7, when this is loaded; another one is refused.
 

@@ -340,7 +340,6 @@ CELLS = (
         "nested locks of Perl and Python in any order: a deadlock is reported",
         _perl(BUSY.but(nested=0.4, most=3), "blocking", "gevent"),
         ordered=False,
-        quick=True,
     ),
     Cell(
         "kill-nested-perl",
