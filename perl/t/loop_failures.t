@@ -60,7 +60,8 @@ for my $way ( Ways::Coro->new, Ways::AnyEvent->new, Ways::Future->new ) {
         my $faults = sub {
             my $reaches = sub {
                 my ( $count, $next ) = @_;
-                eventually { $way->pause(0.001); ( ${$count} || 0 ) > 100 };
+                eventually { $way->pause(0.001); ( ${$count} || 0 ) > 100 }
+                    or push @wrong, "too little happens before it is $next";
                 $phase = $next;
             };
             eval {
