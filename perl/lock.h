@@ -215,7 +215,8 @@ static bool is_left_held(pTHX_ const lock_handle *held)
     return held->is_held && held->forks == forks_so_far && PL_phase != PERL_PHASE_DESTRUCT;
 }
 
-/* Releases the lock of an object that goes; returns why it could not, or NULL. */
+/* Releases the lock of an object that goes; returns why it could not, or NULL. Handlers of signals run after it: Perl would
+ * not let them die out of the end of an object, and the lock would stay until its ttl. */
 static SV *last_released(pTHX_ locks_handle *locks, SV *object, lock_handle *held)
 {
     waiting       wait;
@@ -225,15 +226,13 @@ static SV *last_released(pTHX_ locks_handle *locks, SV *object, lock_handle *hel
     SV           *why = NULL;
 
     holders_wish(aTHX_ & wish, object, PINYON_RELEASE, NULL);
-    status = carry_out_wish(aTHX_ locks, &wish, &reply, &wait);
-    held->is_held = false;
-    if (status == PINYON_INTERRUPTED && wait.died)
-        why = sv_2mortal(wait.died);
-    else if (status < 0)
+    begin_wait(aTHX_ & wait);
+    wait.host.interrupted = NULL;
+    status                = carry_out_wish(aTHX_ locks, &wish, &reply, &wait);
+    held->is_held         = false;
+    if (status < 0)
         why = sv_2mortal(text_sv(aTHX_ pinyon_error_message(reply.error)));
     pinyon_reply_clear(&reply);
-    if (wait.exits)
-        end_interrupted(aTHX_ & wait);
     return why;
 }
 

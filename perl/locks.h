@@ -129,12 +129,11 @@ static void begin_wish(pinyon_wish *wish, pinyon_wish_kind kind)
     wish->kind = kind;
 }
 
-/* Carries out a wish. If it fails, nothing but the error is left of the reply. */
+/* Carries out a wish, in a wait that has begun. If it fails, nothing but the error is left of the reply. */
 static pinyon_status carry_out_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, pinyon_reply *reply, waiting *wait)
 {
     Zero(reply, 1, pinyon_reply);
     reply->size = sizeof *reply;
-    begin_wait(aTHX_ wait);
     wait->host.place = NULL;
     locks_enter(locks);
     reply->status = pinyon_lock_run(locks->locks, wish, reply, &wait->host);
@@ -153,8 +152,10 @@ static pinyon_status carry_out_wish(pTHX_ locks_handle *locks, const pinyon_wish
 /* The same, and dies of a failure. The reply is to be cleared. */
 static void run_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, pinyon_reply *reply)
 {
-    waiting             wait;
-    const pinyon_status status = carry_out_wish(aTHX_ locks, wish, reply, &wait);
+    waiting       wait;
+    pinyon_status status;
+    begin_wait(aTHX_ & wait);
+    status = carry_out_wish(aTHX_ locks, wish, reply, &wait);
     if (status >= 0)
         return;
     if (status == PINYON_INTERRUPTED) {
