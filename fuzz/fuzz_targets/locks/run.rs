@@ -90,6 +90,8 @@ impl Run {
         let platform = Platform::default();
         let host = if input.named { "redis.example" } else { "127.0.0.1" };
         let settings = Setup {
+            sentinels: None,
+            other_nodes: Vec::new(),
             endpoint: Endpoint::Tcp { host: host.into(), port: 6379 },
             server: "fuzzed".into(),
             login: redis::SessionSettings { limits: LIMITS, ..redis::SessionSettings::default() },
