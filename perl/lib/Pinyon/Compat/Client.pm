@@ -186,7 +186,7 @@ sub _push_now {
     my $batch = $self->{batch} ||= $client->quiet;
     $self->{batch_of} = "$client";
     $self->{quick} ||= [ $batch, $client, $self->{stored} ] if $client == $self->{cache} && !$self->{has_prefix};
-    $batch->_push( $client, Pinyon::Batch::number_of($method), @arguments );
+    $batch->_push( $client, Pinyon::Batch::_number_of($method), @arguments );
     return;
 }
 
