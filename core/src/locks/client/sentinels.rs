@@ -400,11 +400,8 @@ fn verdict<'v>(service: &str, votes: impl Iterator<Item = (&'v Endpoint, &'v Vot
                 Vote::None(why) => format!("{sentinel} {why}"),
             });
             let said = said.collect::<Vec<_>>().join("; ");
-            let word = if needed == 1 { "Sentinel names" } else { "Sentinels name" };
-            Verdict::None(format!(
-                "fewer than {needed} {word} the same primary of '{}': {said}",
-                service.escape_debug()
-            ))
+            let service = service.escape_debug();
+            Verdict::None(format!("no majority of the Sentinels names the same primary of '{service}': {said}"))
         }
     }
 }
