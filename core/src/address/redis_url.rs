@@ -316,7 +316,7 @@ mod tests {
         for (url, why) in [
             (
                 "http://:secret@localhost",
-                "begins with http://, not with redis://, rediss://, unix:// or redis+sentinel://",
+                "begins with http://, not with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://",
             ),
             (
                 "localhost:6379",

@@ -15,7 +15,7 @@ use pinyon_proto::resp::Value;
 
 use super::lane::Lane;
 use super::link::{pause, Phase, COMMANDS};
-use super::{Client, Platform};
+use super::{Client, Platform, Report};
 use crate::address::{Address, Endpoint, SentinelService};
 use crate::driven::Action;
 use crate::error::{Error, Kind};
@@ -37,6 +37,8 @@ pub struct SentinelSetup {
 pub(super) struct Sentinels<P: Platform> {
     service: String,
     each: Vec<Sentinel<P>>,
+    /// The server that they named last.
+    primary: Option<Endpoint>,
 }
 
 struct Sentinel<P: Platform> {
@@ -89,7 +91,8 @@ impl<P: Platform> Sentinels<P> {
                 is_replaced: false,
             }
         };
-        Self { service: setup.service.name.clone(), each: setup.service.sentinels.iter().map(sentinel).collect() }
+        let each = setup.service.sentinels.iter().map(sentinel).collect();
+        Self { service: setup.service.name.clone(), each, primary: None }
     }
 
     /// Whether they agree on a primary, as far as they have answered.
@@ -328,7 +331,7 @@ impl<W, P: Platform> Client<W, P> {
         let connects = self.link.is_connecting();
         match (sentinels.verdict(), self.link.phase) {
             (Verdict::Primary(primary), Phase::Rising) if !connects => {
-                self.endpoint = primary;
+                self.led_to(primary);
                 self.connect_lane(COMMANDS, now);
             }
             (Verdict::Primary(primary), Phase::Down) if primary != self.endpoint => {
@@ -338,7 +341,7 @@ impl<W, P: Platform> Client<W, P> {
             (Verdict::Primary(primary), _) if primary != self.endpoint => {
                 let message =
                     format!("the primary of {} is {primary} now, not {}", self.settings.server, self.endpoint);
-                self.endpoint = primary;
+                self.led_to(primary);
                 self.moved(message);
                 self.advance(now);
             }
@@ -349,6 +352,18 @@ impl<W, P: Platform> Client<W, P> {
             }
             _ => {}
         }
+    }
+}
+
+impl<W, P: Platform> Client<W, P> {
+    /// Turns to a server, and tells the operators if it is another one than before.
+    fn led_to(&mut self, primary: Endpoint) {
+        let before = self.sentinels.as_mut().and_then(|sentinels| sentinels.primary.replace(primary.clone()));
+        if let Some(before) = before.filter(|before| *before != primary) {
+            let message = format!("{}: the primary is {primary} now, and no longer {before}", self.settings.server);
+            self.finished.push_back(Report::Warning(message));
+        }
+        self.endpoint = primary;
     }
 }
 

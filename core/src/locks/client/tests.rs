@@ -18,6 +18,7 @@ pub(super) struct Host {
     platform: InMemory,
     /// The outcomes that the waiters received.
     pub(super) told: Vec<(&'static str, Outcome)>,
+    pub(super) warnings: Vec<String>,
 }
 
 impl Host {
@@ -30,7 +31,7 @@ impl Host {
         let platform = InMemory::default();
         let settings = Setup { login, ..settings(handler) };
         let client = Client::on(platform.clone(), settings, "c".into());
-        let mut host = Self { client, platform, told: Vec::new() };
+        let mut host = Self { client, platform, told: Vec::new(), warnings: Vec::new() };
         let ask = Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() });
         host.begin("ask", ask);
         host.greet();
@@ -55,7 +56,12 @@ impl Host {
             sentinels: Some(SentinelSetup { service, login: redis::SessionSettings::default() }),
             ..settings(HandlerKind::Script)
         };
-        Self { client: Client::on(platform.clone(), settings, "c".into()), platform, told: Vec::new() }
+        Self {
+            client: Client::on(platform.clone(), settings, "c".into()),
+            platform,
+            told: Vec::new(),
+            warnings: Vec::new(),
+        }
     }
 
     /// The server accepts the client. Returns what the client asked together with the last question.
@@ -151,10 +157,13 @@ impl Host {
                     Action::Watch { .. } | Action::Resolve { .. } => {}
                 }
             }
-            self.told.extend(finished.into_iter().filter_map(|finished| match finished {
-                Report::Done { waiter, outcome } => Some((waiter, outcome)),
-                Report::Lost { .. } | Report::Warning(_) => None,
-            }));
+            for report in finished {
+                match report {
+                    Report::Done { waiter, outcome } => self.told.push((waiter, outcome)),
+                    Report::Warning(warning) => self.warnings.push(warning),
+                    Report::Lost { .. } => {}
+                }
+            }
         }
     }
 }
@@ -211,7 +220,12 @@ fn the_nodes_of_a_cluster_are_asked_in_turn_before_any_failure_is_told() {
         ..settings(HandlerKind::Script)
     };
     platform.peer.expect_openings([Opening::Unreachable; 3]);
-    let mut host = Host { client: Client::on(platform.clone(), settings, "c".into()), platform, told: Vec::new() };
+    let mut host = Host {
+        client: Client::on(platform.clone(), settings, "c".into()),
+        platform,
+        told: Vec::new(),
+        warnings: Vec::new(),
+    };
     host.lock("first", false);
     assert!(format!("{:?}", host.told).contains("Connect"), "{:?}", host.told);
     assert_eq!(host.opened(), ["10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"]);
@@ -285,7 +299,7 @@ fn a_replica_that_names_no_primary_is_refused() {
     ] {
         let platform = InMemory::default();
         let client = Client::on(platform.clone(), settings(HandlerKind::Script), "c".into());
-        let mut host = Host { client, platform, told: Vec::new() };
+        let mut host = Host { client, platform, told: Vec::new(), warnings: Vec::new() };
         host.lock("lock", false);
         host.answer(REPLICA);
         host.answer(role);

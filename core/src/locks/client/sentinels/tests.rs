@@ -52,6 +52,8 @@ fn a_switch_leads_to_the_new_primary_which_gets_the_calls_under_way() {
     assert_eq!(host.sent(), ["SENTINEL"], "one question before the word is believed");
     host.answer_on(LANE, &names("10.0.0.2"));
     assert_eq!(host.opened().last().unwrap(), "10.0.0.2:6379");
+    let warning = "10.0.0.9:26379/main: the primary is 10.0.0.2:6379 now, and no longer 10.0.0.1:6379";
+    assert_eq!(host.warnings, [warning]);
     host.answer("");
     assert_eq!(host.greet(), calls);
 }
