@@ -121,6 +121,28 @@ CELLS = (
         every=3.0,
         persistence="aof",
     ),
+    Cell(
+        "failover",
+        "Sentinels make a replica the primary; clients of all models follow them",
+        _all(_LOST),
+        faults=(faults.fail_over,),
+        every=2.0,
+        watched=True,
+        ordered=False,
+    ),
+    Cell(
+        "kill-primary",
+        "kill -9 of the primary, until the Sentinels have another one; it returns without data",
+        (
+            *each(_LOST, *MODELS),
+            *each(_LOST.but(handler="pure"), "blocking"),
+            *each(_LOST, "ruby-threads", "perl-coro"),
+        ),
+        faults=(faults.kill_primary,),
+        every=2.0,
+        watched=True,
+        ordered=False,
+    ),
     Cell("cut-before-send", "connections cut before a request is passed on", _all(_CUT), cuts=("before-send",)),
     Cell(
         "cut-before-reply", "connections cut between request and reply", _all(_CUT), cuts=("before-reply",), quick=True

@@ -12,14 +12,15 @@ from .observer import Scan
 from .trace import Step
 
 #: Faults that excuse violations: the server lost or deleted data, or its clock jumped.
-LOSSES = ("restart", "flush", "delete", "evict", "clock")
+LOSSES = ("restart", "failover", "flush", "delete", "evict", "clock")
 
 
 @dataclass(frozen=True)
 class Fault:
     """Something done to the world.
 
-    ``kill`` and ``stop`` of a process; of the server ``pause``, ``restart``, ``flush`` (all its data), ``delete``
+    ``kill`` and ``stop`` of a process; of the server ``pause``, ``restart``, ``failover`` (another one becomes the
+    primary, without the last writes), ``flush`` (all its data), ``delete``
     (the locks of some names), ``clock``, ``forget`` (its scripts), ``queue`` (its waiters or its counter); ``cut``
     of a connection.
     """
@@ -119,7 +120,7 @@ def _fault(line: Line) -> Fault:
 
 def _stalls(lines: Iterable[Line], faults: list[Fault]) -> Iterator[tuple[int, int]]:
     """Return when processes got no processor time, except those stopped on purpose."""
-    away = [fault for fault in faults if fault.kind in ("stop", "pause", "restart")]
+    away = [fault for fault in faults if fault.kind in ("stop", "pause", "restart", "failover")]
     for line in lines:
         if line.event != "stall":
             continue

@@ -10,6 +10,7 @@ from .history import MILLISECOND, Recorder, now
 from .resp import Connection, ServerSaid
 from .server import Server
 from .settings import NAMESPACE
+from .watched import Watched
 
 _SCRIPT = """
 local seen = {}
@@ -51,7 +52,7 @@ def lock_key(name: str) -> str:
 class Observer:
     """A thread that looks until it is stopped."""
 
-    def __init__(self, server: Server, names: list[str], recorder: Recorder, every: float = 0.01) -> None:
+    def __init__(self, server: Server | Watched, names: list[str], recorder: Recorder, every: float = 0.01) -> None:
         self.scans: list[Scan] = []
         self._server, self._names, self._record, self._every = server, names, recorder, every
         self._stopped = threading.Event()

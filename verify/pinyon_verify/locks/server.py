@@ -39,12 +39,9 @@ class Server:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        words = f"--port {self.port} --bind 127.0.0.1 --daemonize no --loglevel warning --unixsocket {self.socket}"
-        words += " --hz 100 --slowlog-log-slower-than 500 --slowlog-max-len 1000"
-        command = [program(), *words.split(), "--dir", str(self.folder), *self._arguments]
         with (self.folder / "log").open("ab") as log:
             environment = {**os.environ, **self.environment}
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+            self._process = subprocess.Popen(self._command(), stdout=log, stderr=log, env=environment)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             try:
@@ -55,6 +52,11 @@ class Server:
                     break
                 time.sleep(0.01)
         raise RuntimeError(f"{PROGRAM} does not answer on port {self.port}; see {self.folder / 'log'}")
+
+    def _command(self) -> list[str]:
+        words = f"--port {self.port} --bind 127.0.0.1 --daemonize no --loglevel warning --unixsocket {self.socket}"
+        words += " --hz 100 --slowlog-log-slower-than 500 --slowlog-max-len 1000"
+        return [program(), *words.split(), "--dir", str(self.folder), *self._arguments]
 
     def connect(self, timeout: float = 10.0) -> Connection:
         return Connection(self.port, timeout)

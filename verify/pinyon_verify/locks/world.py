@@ -24,6 +24,7 @@ from .resp import ServerSaid
 from .server import Server
 from .settings import NAMESPACE, Settings
 from .trace import Tracer, steps
+from .watched import Watched
 
 #: Seconds from the clients' start to the first fault, and from the last one to the end.
 WARM_UP, TAIL = 0.3, 0.5
@@ -64,7 +65,8 @@ class World:
         self.history = folder / "history"
         self.history.mkdir(parents=True)
         self.record = Recorder(self.history)
-        self.server = Server(folder / "server", cell.persistence, cell.options)
+        kind = Watched if cell.watched else Server
+        self.server: Server | Watched = kind(folder / "server", cell.persistence, cell.options)
         self.register = Server(folder / "register")
         #: The server's clock, if it can be moved, and the clients' clocks, if theirs can be.
         self.clock: WallClock | None = None
@@ -82,7 +84,7 @@ class World:
         with self._servers(), self._proxy() as port:
             if self.cell.prepare:
                 self.cell.prepare(self)
-            tracer = Tracer(self.server, self.folder / "trace") if self.cell.traced else None
+            tracer = self._tracer()
             observer = Observer(self.server, self.names, self.record)
             complaints = self.cell.scenario(self) if self.cell.scenario else self._work(port)
             for complaint in complaints:
@@ -103,6 +105,12 @@ class World:
         found.ordered = self.cell.ordered
         found.bounds = Bounds(int(self.cell.grant_within * SECOND), int(self.cell.clients[0].ttl * SECOND))
         return found
+
+    def _tracer(self) -> Tracer | None:
+        """A tracer follows one server."""
+        if not self.cell.traced or isinstance(self.server, Watched):
+            return None
+        return Tracer(self.server, self.folder / "trace")
 
     @contextmanager
     def _servers(self) -> Iterator[None]:
@@ -140,7 +148,8 @@ class World:
     def _work(self, port: int) -> list[str]:
         for index, settings in enumerate(self.cell.clients):
             skew = self.cell.skews[index % len(self.cell.skews)] if self.cell.skews else 0
-            self.spawn(settings.but(url=f"redis://{settings.login}127.0.0.1:{port}"), skew)
+            own = f"redis://{settings.login}127.0.0.1:{port}"
+            self.spawn(settings.but(url=self.server.url if isinstance(self.server, Watched) else own), skew)
         self._start()
         if self.cell.cuts:
             # A connection may be cut at any time.
@@ -260,6 +269,6 @@ class World:
             return [str(error)], []
         assert isinstance(keys, list) and isinstance(channels, list)
         mortal = (f"{prefix}#x:", f"{prefix}#f")
-        return [key.decode() for key in keys if not key.decode().startswith(mortal)], [
-            each.decode() for each in channels
-        ]
+        # Sentinels have a channel of their own.
+        own = [channel for each in channels if (channel := each.decode()).startswith(prefix)]
+        return [key.decode() for key in keys if not key.decode().startswith(mortal)], own

@@ -31,7 +31,7 @@ def gaps(evidence: Evidence) -> Iterator[tuple[Attempt, int, int]]:
     attempts = evidence.attempts
     starts = [attempt.invoked for attempt in attempts]
     active: list[Attempt] = []
-    away = [(fault.at, fault.until) for fault in evidence.faults if fault.kind in ("pause", "restart")]
+    away = [(fault.at, fault.until) for fault in evidence.faults if fault.kind in ("pause", "restart", "failover")]
     for index, attempt in enumerate(attempts):
         active = [other for other in active if other.over > attempt.invoked]
         until = attempt.granted if attempt.granted is not None else attempt.over
