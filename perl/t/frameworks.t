@@ -95,7 +95,18 @@ sub check_sessions {
     return;
 }
 
-check_sessions( 'Plack',   written( 'Plack',   'plack.psgi' ),   'Plack::Middleware::Session' );
+check_sessions( 'Plack', written( 'Plack', 'plack.psgi' ), 'Plack::Middleware::Session' );
+
+# The engine takes the settings that the page has in YAML.
+SKIP: {
+    skip 'Dancer2 is not installed', 1 if !eval { require Dancer2::Session::Pinyon; 1 };
+    require CPAN::Meta::YAML;
+    my ($yaml)   = $page =~ /^```yaml\n(.*?)^```/ms or die 'the page has no YAML';
+    my $settings = CPAN::Meta::YAML->read_string($yaml)->[0];
+    my $engine   = 'Dancer2::Session::' . $settings->{session};
+    ok $engine->new( %{ $settings->{engines}{session}{ $settings->{session} } } ), 'settings of Dancer2 in YAML';
+}
+
 check_sessions( 'Dancer2', written( 'Dancer2', 'dancer2.psgi' ), 'Dancer2' );
 
 my ($dancer) = written( 'Dancer', 'dancer.psgi' );
