@@ -112,7 +112,8 @@ sub acquire {
     $is_armed = 1;
     eval {
         Time::HiRes::ualarm( 1 + int $cancel_after * 1e6 );
-        $held = $locks->lock( $names, %{$options} );
+        $held     = $locks->lock( $names, %{$options} );
+        $is_armed = 0;                                     # inside: a signal that comes between the two would end the program
         1;
     } or $error = $@;
     $is_armed = 0;
