@@ -110,10 +110,15 @@ sub acquire {
     return $locks->lock( $names, %{$options} ) if !defined $cancel_after;
     my ( $held, $error );
     $is_armed = 1;
+
+    # The outer one is for a signal that comes when the inner one is over.
     eval {
-        Time::HiRes::ualarm( 1 + int $cancel_after * 1e6 );
-        $held     = $locks->lock( $names, %{$options} );
-        $is_armed = 0;                                     # inside: a signal that comes between the two would end the program
+        eval {
+            Time::HiRes::ualarm( 1 + int $cancel_after * 1e6 );
+            $held = $locks->lock( $names, %{$options} );
+            1;
+        } or $error = $@;
+        $is_armed = 0;
         1;
     } or $error = $@;
     $is_armed = 0;
