@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pinyon_core::driven::{Order, Stepwise};
 use pinyon_core::fork;
 use pinyon_core::locks::{Front, LockFinished};
 
+use super::alarm::Alarm;
 use super::callers::{Caller, Callers};
 use crate::errors::{Error, Failure};
 use crate::locks::lock::Place;
@@ -35,9 +36,7 @@ pub struct LocksLoop {
     callers: Callers,
     /// The branch and the lock for which the caller with this ticket waits.
     awaited: HashMap<u64, (usize, Arc<Grant>)>,
-    /// When the host was told to expire.
-    alarm: Option<Instant>,
-    alarm_is_old: bool,
+    alarm: Alarm,
     uses: u64,
     generation: u64,
 }
@@ -67,8 +66,7 @@ impl LocksLoop {
             lanes: Vec::new(),
             callers: Callers::default(),
             awaited: HashMap::new(),
-            alarm: None,
-            alarm_is_old: false,
+            alarm: Alarm::default(),
             uses: 0,
             generation: fork::generation(),
         })
@@ -136,14 +134,15 @@ impl LocksLoop {
             while let Some(branch) = &self.branches[index] {
                 let order = branch.machine().next_order();
                 match order {
-                    Some(Order::Alarm(_)) => self.alarm_is_old = true,
+                    Some(Order::Alarm(_)) => self.alarm.outdate(),
                     Some(order) => return Some(renumbered(&mut self.lanes, index, order)),
                     None if branch.is_closed => self.branches[index] = None,
                     None => break,
                 }
             }
         }
-        self.next_alarm()
+        let due = if self.alarm.is_old() { self.deadline() } else { None };
+        self.alarm.set(due)
     }
 
     pub fn ready(&mut self, lane: usize) {
@@ -158,8 +157,7 @@ impl LocksLoop {
     }
 
     pub fn expire(&mut self) {
-        self.alarm = None;
-        self.alarm_is_old = true;
+        self.alarm.went_off();
         self.each(|machine| machine.expire());
     }
 
@@ -237,15 +235,6 @@ impl LocksLoop {
             |branch: &Option<Branch>| branch.as_ref().is_some_and(|branch| Arc::ptr_eq(&branch.machine, machine));
         let wrong = || Failure::usage("this lock was acquired in another event loop, or its connection is gone");
         self.branches.iter().position(is_it).ok_or_else(wrong)
-    }
-
-    fn next_alarm(&mut self) -> Option<Order> {
-        if !std::mem::take(&mut self.alarm_is_old) {
-            return None;
-        }
-        let due = self.deadline().filter(|due| self.alarm.is_none_or(|alarm| alarm > *due))?;
-        self.alarm = Some(due);
-        Some(Order::Alarm(due.checked_duration_since(Instant::now()).unwrap_or(Duration::ZERO)))
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pinyon_core::driven::Order;
 use pinyon_core::migration::Side;
 
+use super::alarm::Alarm;
 use super::callers::{Caller, Callers};
 use super::client::ClientLoop;
 use crate::client::Client;
@@ -30,9 +31,7 @@ pub struct MigratingLoop {
     finished: VecDeque<(Arc<Caller>, Running, End)>,
     /// The host's lanes: the pool, and the lane in its machine.
     lanes: Vec<Option<(usize, usize)>>,
-    /// When the host was told to expire.
-    alarm: Option<Instant>,
-    alarm_is_old: bool,
+    alarm: Alarm,
 }
 
 /// An operation under way.
@@ -77,8 +76,7 @@ impl MigratingLoop {
             begun: 0,
             finished: VecDeque::new(),
             lanes: Vec::new(),
-            alarm: None,
-            alarm_is_old: false,
+            alarm: Alarm::default(),
             client,
         })
     }
@@ -192,21 +190,13 @@ impl MigratingLoop {
         for pool in 0..2 {
             while let Some(order) = self.pools[pool].machine().next_order() {
                 match order {
-                    Order::Alarm(_) => self.alarm_is_old = true,
+                    Order::Alarm(_) => self.alarm.outdate(),
                     order => return Some(super::renumbered(&mut self.lanes, pool, order)),
                 }
             }
         }
-        self.next_alarm()
-    }
-
-    fn next_alarm(&mut self) -> Option<Order> {
-        if !std::mem::take(&mut self.alarm_is_old) {
-            return None;
-        }
-        let due = self.deadline().filter(|due| self.alarm.is_none_or(|alarm| alarm > *due))?;
-        self.alarm = Some(due);
-        Some(Order::Alarm(due.checked_duration_since(Instant::now()).unwrap_or(Duration::ZERO)))
+        let due = if self.alarm.is_old() { self.deadline() } else { None };
+        self.alarm.set(due)
     }
 
     pub fn ready(&mut self, lane: usize) {
@@ -219,8 +209,7 @@ impl MigratingLoop {
     }
 
     pub fn expire(&mut self) {
-        self.alarm = None;
-        self.alarm_is_old = true;
+        self.alarm.went_off();
         self.pools.iter_mut().for_each(|pool| pool.machine().expire());
     }
 

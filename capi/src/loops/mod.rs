@@ -1,5 +1,6 @@
 //! Event loops, whose hosts carry out actions and take replies.
 
+mod alarm;
 mod batch;
 mod callers;
 mod client;
