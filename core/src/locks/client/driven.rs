@@ -44,14 +44,14 @@ impl<W, P: Platform> Driven for Client<W, P> {
                 lane.session.poll(now);
                 self.advance(now);
             }
-            None => self.sentinel_ready(lane, now),
+            None => self.sentinel_ready(lane - FIRST_LANE, now),
         }
     }
 
     fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
         match lane < FIRST_LANE {
             true => self.resolved(lane, resolved, now),
-            false => self.found_sentinel(lane, resolved, now),
+            false => self.found_sentinel(lane - FIRST_LANE, resolved, now),
         }
     }
 
@@ -80,7 +80,7 @@ impl<W, P: Platform> Driven for Client<W, P> {
     fn forgotten(&mut self, lane: usize, now: Instant) {
         match lane < FIRST_LANE {
             true => self.forgotten_lane(lane, now),
-            false => self.sentinel_forgotten(lane, now),
+            false => self.sentinel_forgotten(lane - FIRST_LANE, now),
         }
     }
 

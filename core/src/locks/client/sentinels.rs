@@ -20,6 +20,7 @@ use crate::address::{Address, Endpoint, SentinelService};
 use crate::driven::Action;
 use crate::error::{Error, Kind};
 use crate::redis::{Protocol, RespEvent, RespSession, SessionSettings, Ticket};
+use crate::tls::ServerTls;
 
 /// The lane of the first Sentinel. Those of the server come before.
 pub(super) const FIRST_LANE: usize = 2;
@@ -43,7 +44,7 @@ pub(super) struct Sentinels<P: Platform> {
 
 struct Sentinel<P: Platform> {
     endpoint: Endpoint,
-    login: SessionSettings,
+    tls: Option<ServerTls>,
     lane: Lane<P>,
     resolving: bool,
     /// The question for the primary, until it is answered.
@@ -81,7 +82,7 @@ impl<P: Platform> Sentinels<P> {
             let session = RespSession::new(endpoint.to_string().into(), platform.clone(), setup.login.clone());
             Sentinel {
                 endpoint: endpoint.clone(),
-                login: setup.login.clone(),
+                tls: setup.login.tls.clone(),
                 lane: Lane::new(session),
                 resolving: false,
                 question: None,
@@ -231,12 +232,12 @@ impl<W, P: Platform> Client<W, P> {
             return;
         }
         sentinel.vote = Vote::Awaited;
-        match sentinel.login.tls.as_ref().map(|tls| tls.moved_to(&sentinel.endpoint)).transpose() {
+        match sentinel.tls.as_ref().map(|tls| tls.moved_to(&sentinel.endpoint)).transpose() {
             Ok(tls) => sentinel.lane.session.set_tls(tls),
-            Err(error) => return self.found_sentinel(FIRST_LANE + index, Err(error.to_string()), now),
+            Err(error) => return self.found_sentinel(index, Err(error.to_string()), now),
         }
         match sentinel.endpoint.addresses() {
-            Ok(addresses) => self.found_sentinel(FIRST_LANE + index, Ok(addresses), now),
+            Ok(addresses) => self.found_sentinel(index, Ok(addresses), now),
             Err((name, port)) => {
                 sentinel.resolving = true;
                 self.actions.push_back(Action::Resolve { lane: FIRST_LANE + index, name: name.to_owned(), port });
@@ -245,13 +246,11 @@ impl<W, P: Platform> Client<W, P> {
     }
 
     /// Continues with the addresses of a Sentinel.
-    pub(super) fn found_sentinel(&mut self, lane: usize, found: Result<Vec<Address>, String>, now: Instant) {
-        let timeout = self.settings.connect_timeout;
-        let Some(sentinel) = self.sentinels.as_mut().and_then(|all| all.each.get_mut(lane - FIRST_LANE)) else {
-            return;
-        };
+    pub(super) fn found_sentinel(&mut self, index: usize, found: Result<Vec<Address>, String>, now: Instant) {
+        let (closed, timeout) = (self.closed, self.settings.connect_timeout);
+        let Some(sentinel) = self.sentinel(index) else { return };
         sentinel.resolving = false;
-        if self.closed || !sentinel.lane.session.is_closed() {
+        if closed || !sentinel.lane.session.is_closed() {
             return;
         }
         match found {
@@ -261,33 +260,33 @@ impl<W, P: Platform> Client<W, P> {
                 sentinel.lane.session.fail(error);
             }
         }
-        self.advance_sentinel(lane - FIRST_LANE, now);
+        self.advance_sentinel(index, now);
     }
 
-    pub(super) fn sentinel_ready(&mut self, lane: usize, now: Instant) {
-        let Some(sentinel) = self.sentinels.as_mut().and_then(|all| all.each.get_mut(lane - FIRST_LANE)) else {
-            return;
-        };
+    pub(super) fn sentinel_ready(&mut self, index: usize, now: Instant) {
+        let Some(sentinel) = self.sentinel(index) else { return };
         sentinel.lane.session.poll(now);
-        self.advance_sentinel(lane - FIRST_LANE, now);
+        self.advance_sentinel(index, now);
     }
 
-    pub(super) fn sentinel_forgotten(&mut self, lane: usize, now: Instant) {
-        let Some(sentinel) = self.sentinels.as_mut().and_then(|all| all.each.get_mut(lane - FIRST_LANE)) else {
-            return;
-        };
+    pub(super) fn sentinel_forgotten(&mut self, index: usize, now: Instant) {
+        let Some(sentinel) = self.sentinel(index) else { return };
         sentinel.lane.release();
         if sentinel.vote == Vote::Awaited && !self.closed {
-            self.connect_sentinel(lane - FIRST_LANE, now);
+            self.connect_sentinel(index, now);
         }
+    }
+
+    fn sentinel(&mut self, index: usize) -> Option<&mut Sentinel<P>> {
+        self.sentinels.as_mut()?.each.get_mut(index)
     }
 
     /// Does what is due for the Sentinels.
     pub(super) fn expire_sentinels(&mut self, now: Instant) {
-        let Some(sentinels) = &mut self.sentinels else { return };
+        let count = self.sentinels.as_ref().map_or(0, |sentinels| sentinels.each.len());
         let is_wanted = !self.closed && !self.machine.is_idle();
-        for index in 0..sentinels.each.len() {
-            let Some(sentinel) = self.sentinels.as_mut().map(|all| &mut all.each[index]) else { return };
+        for index in 0..count {
+            let Some(sentinel) = self.sentinel(index) else { return };
             if sentinel.lane.session.deadline().is_some_and(|until| until <= now) {
                 sentinel.lane.session.poll(now);
                 self.advance_sentinel(index, now);
