@@ -75,7 +75,7 @@ TYPES = {
         "password": "str | bytes | None",
     },
     "Locks": {
-        "url": "str",
+        "url": "str | Sequence[str]",
         "namespace": "str | bytes",
         "hash_tags": 'Literal["namespace", "names"]',
         "ttl": "float",

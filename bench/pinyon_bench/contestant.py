@@ -107,7 +107,7 @@ def _coroutines(client: str, adapter: str, model: str, *groups: str) -> Entry:
 
 def _locks(client: str, adapter: str, model: str) -> Entry:
     command = [sys.executable, "-m", "pinyon_bench.locks.contestants", adapter, model]
-    return Entry(contestant_name(client, model), command, lock_entries.LIBRARY_GROUPS, (model,))
+    return Entry(contestant_name(client, model), command, lock_entries.groups_of(client), (model,))
 
 
 def _of_language(language: Any, client: str, file: str, model: str, groups: tuple[str, ...]) -> Entry:

@@ -45,12 +45,13 @@ seconds to live. `workers` do so at once (threads, greenlets or tasks), on one c
   - `ping`: one command and its reply;
   - `pair`: a lock and its release;
   - `pipelined`: both sent at once;
+  - `quorum`: a pair on a majority of several servers, whose names in `server` are separated by commas;
   - `mutex`: a pair, by workers that share `count` cycles;
   - `section`: for `seconds`, every worker sleeps, locks, writes, increases, reads and deletes a value, and unlocks;
   - `handover`: as many processes as workers get this request. From `start` (seconds of a clock that all processes
     share) and for `seconds`, each locks and unlocks one name. Its reply has `held`: when it asked for the lock, had
     it, and began to release it, in nanoseconds since the start.
-- `latency` is that of the command, or of acquiring the lock.
+- `latency` is that of the command, of the whole pair on several servers, or of acquiring the lock.
 - `warmup` cycles come first. A reply has `cycles`, the number of timed cycles. The cycles of `verify` give two workers
   a chance to be inside at once, which is detected; its `wall` is their duration.
 """
@@ -64,7 +65,7 @@ Step = list[Any]
 Kind = Literal["bytes", "object"]
 Operation = Literal["set", "get"]
 Order = Literal["chunks", "shared", "semaphore"]
-Workload = Literal["ping", "pair", "pipelined", "mutex", "section", "handover"]
+Workload = Literal["ping", "pair", "pipelined", "quorum", "mutex", "section", "handover"]
 
 
 class PhaseSpec(TypedDict):

@@ -572,7 +572,8 @@ bool pinyon_kind_of(const pinyon_client *client, uint32_t client_flags, pinyon_p
 
 typedef struct pinyon_locks pinyon_locks;
 
-/* Makes a client of locks: options url, namespace, ttl, timeout, … It does not connect yet. */
+/* Makes a client of locks: options url, namespace, ttl, timeout, … Several urls are independent servers, of which a
+ * majority holds each lock. It does not connect yet. */
 pinyon_locks *pinyon_locks_new(const pinyon_option *options, size_t count, pinyon_error **error);
 pinyon_locks *pinyon_locks_clone(const pinyon_locks *locks);
 /* Fails all waits and closes the connections. Held locks are lost here; on the server they end with their ttl. Event

@@ -10,6 +10,8 @@ from pinyon import _native
 from pinyon._settings import check_names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typing_extensions import Literal, Self
 
     from pinyon._loop_driver import Loops
@@ -32,7 +34,7 @@ class BaseLocks(_native.Locks):
     @check_names("Locks")
     def __new__(
         cls,
-        url: str = "redis://127.0.0.1:6379/0",
+        url: str | Sequence[str] = "redis://127.0.0.1:6379/0",
         *,
         namespace: str | bytes = "pinyon",
         hash_tags: Literal["namespace", "names"] = "namespace",

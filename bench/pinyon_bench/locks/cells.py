@@ -9,11 +9,12 @@ from ..contestant import Contestant, ContestantError, answered
 from ..coroutines.link import LinkError, delay_proxy
 from ..coroutines.work import latency_of
 from ..results import Handovers, Latency, Measured, Sample, ServerWork
+from ..servers import ServerError
 from .handover import Processes, handover_seconds, held_by_all
 from .origins import Origins, listening
 from .rows import LocksRow
-from .server import LockServer, Statistics
-from .workloads import FAR_ONE_WAY_MILLISECONDS, HANDOVER, NEAR, PAIR, PING, PIPELINED
+from .server import LockServer, LockServers, Statistics, start_lock_servers
+from .workloads import FAR_ONE_WAY_MILLISECONDS, HANDOVER, NEAR, PAIR, PING, PIPELINED, QUORUM, QUORUM_SERVERS
 
 VERIFY_CYCLES, VERIFY_WORKERS, VERIFY_SECONDS = 12, 3, 0.1
 VERIFY_LIMIT, TIME_LIMIT = 30.0, 120.0
@@ -35,20 +36,21 @@ class LocksCells:
         self._counts: dict[tuple[str, str], int] = {}
         self._origins: dict[tuple[str, str], Origins] = {}
         self._processes: dict[str, Processes] = {}
-        self._far = ""
+        self._several: LockServers | None = None
+        self._far: dict[str, str] = {}
         self._opened = ExitStack()
 
     def close(self) -> None:
-        """Ends the processes of the hand-over, and the far link."""
+        """Ends the processes of the hand-over, the far links, and the servers of a quorum."""
         for processes in self._processes.values():
             processes.close()
         self._opened.close()
 
     def verify(self, contestant: Contestant, row: LocksRow) -> None:
         """Finds how many cycles fill the cell; raises ContestantError for a lock that does not exclude, stays, or is too slow."""
-        server, cell = self._required(), (row.name, contestant.entry.name)
-        server.reset()
-        with listening(server) as origins:
+        servers, cell = self._servers(row), (row.name, contestant.entry.name)
+        servers.reset()
+        with listening(*servers.each) as origins:
             if row.workload == HANDOVER:
                 spec = row.spec(self._address(row), 0, VERIFY_SECONDS)
                 held_by_all(self._processes_of(contestant, row).ask("verify", spec, VERIFY_LIMIT))
@@ -56,7 +58,7 @@ class LocksCells:
             else:
                 wall = self._verify_alone(contestant, row)
         self._origins[cell] = origins
-        left = server.locks_left()
+        left = servers.locks_left()
         if left:
             raise ContestantError(f"{len(left)} locks were left behind, of {left[0]!r}")
         if row.workload == HANDOVER:
@@ -92,17 +94,17 @@ class LocksCells:
 
     def time(self, contestant: Contestant, row: LocksRow, number: int) -> Measured:
         """Returns a timed cell. Raises ContestantError if it failed."""
-        server, name = self._required(), contestant.entry.name
+        servers, name = self._servers(row), contestant.entry.name
         count = self._counts[row.name, name]
-        warmup = WARM_UP if row.workload in (PING, PAIR, PIPELINED) else 0
+        warmup = WARM_UP if row.workload in (PING, PAIR, PIPELINED, QUORUM) else 0
         spec = row.spec(self._address(row), count, row.seconds, warmup=warmup)
-        server.reset()
-        before = server.statistics()
+        servers.reset()
+        before = servers.statistics()
         if row.workload == HANDOVER:
             replies = self._processes_of(contestant, row).ask("time", spec, TIME_LIMIT)
         else:
             replies = [answered(contestant.ask({"do": "time", "row": spec}, TIME_LIMIT))]
-        work = self._work(server.statistics().since(before), row, name, number, sum_of(replies, "cycles") + warmup)
+        work = self._work(servers.work_since(before), row, name, number, sum_of(replies, "cycles") + warmup)
         if row.workload == HANDOVER:
             return _handed_over(replies, work)
         reply = replies[0]
@@ -124,21 +126,30 @@ class LocksCells:
         return self._processes[name]
 
     def _address(self, row: LocksRow) -> str:
-        """The server's address for contestants: its own, or that of a process in between that delays every byte."""
-        server = self._required()
-        if row.link == NEAR:
-            return server.name
-        if not self._far:
+        """The servers' addresses for contestants: their own, or those of processes in between that delay every byte."""
+        names = [server.name for server in self._servers(row).each]
+        return ",".join(names if row.link == NEAR else map(self._from_afar, names))
+
+    def _from_afar(self, name: str) -> str:
+        if name not in self._far:
             try:
-                self._far = self._opened.enter_context(delay_proxy(server.name, FAR_ONE_WAY_MILLISECONDS, None))
+                self._far[name] = self._opened.enter_context(delay_proxy(name, FAR_ONE_WAY_MILLISECONDS, None))
             except LinkError as error:
                 raise ContestantError(str(error)) from None
-        return self._far
+        return self._far[name]
 
-    def _required(self) -> LockServer:
+    def _servers(self, row: LocksRow) -> LockServers:
+        """The row's servers. Those of a quorum are started for the first row that needs them."""
         if self._server is None:
             raise ContestantError(self._without)
-        return self._server
+        if row.workload != QUORUM:
+            return LockServers((self._server,))
+        if self._several is None:
+            try:
+                self._several = self._opened.enter_context(start_lock_servers(QUORUM_SERVERS, self._server.cores))
+            except ServerError as error:
+                raise ContestantError(str(error)) from None
+        return self._several
 
 
 def _handed_over(replies: list[dict[str, Any]], work: ServerWork) -> Measured:

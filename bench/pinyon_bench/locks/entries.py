@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..names import ASYNCIO, BLOCKING, GEVENT
-from .workloads import FAR, HANDOVER, MUTEX, PAIR, PING, PIPELINED, SECTION, group_of
+from .workloads import FAR, HANDOVER, MUTEX, PAIR, PING, PIPELINED, QUORUM, SECTION, group_of
 
 #: Client, module and adapter in `locks.contestants`, model. The reference for comparisons comes first.
 LOCK_CONTESTANTS = (
@@ -23,9 +23,17 @@ LOCK_CONTESTANTS = (
     ("aioredlock", "aioredlock", ASYNCIO),
     ("coredis", "coredis", ASYNCIO),
 )
+#: Those whose locks can be held on a majority of several servers.
+OF_SEVERAL = ("Pinyon script", "redlock-py", "pottery", "aioredlock")
+QUORUM_GROUPS = (group_of(QUORUM), group_of(QUORUM, FAR))
 #: The groups of rows for libraries, and those for the floor.
 LIBRARY_GROUPS = (
     *(group_of(workload) for workload in (PING, PAIR, MUTEX, SECTION, HANDOVER)),
     *(group_of(workload, FAR) for workload in (PING, HANDOVER)),
 )
 FLOOR_GROUPS = (*(group_of(workload) for workload in (PING, PAIR, PIPELINED)), group_of(PING, FAR))
+
+
+def groups_of(client: str) -> tuple[str, ...]:
+    """Returns the groups of rows in which a lock library takes part."""
+    return LIBRARY_GROUPS + QUORUM_GROUPS if client in OF_SEVERAL else LIBRARY_GROUPS

@@ -13,6 +13,7 @@ from .measures import (
     PerCycle,
     commands_sent,
     in_round_trips,
+    latencies,
     lock_rows_of,
     middle_of,
     p99_of,
@@ -21,7 +22,7 @@ from .measures import (
     reads,
     server_time,
 )
-from .workloads import FAR, HANDOVER, MUTEX, NEAR, PAIR, PIPELINED, PURE, SCRIPT, group_of
+from .workloads import FAR, HANDOVER, MUTEX, NEAR, PAIR, PING, PIPELINED, PURE, SCRIPT, group_of
 
 OURS_SCRIPT, OURS_PURE = f"{OURS} {SCRIPT}", f"{OURS} {PURE}"
 ONE_PIPELINED = f"{group_of(PIPELINED)}:1"
@@ -124,6 +125,17 @@ def at_most_round_trips(middle: float, p99: float) -> Goal:
         for what, part, most in (("p50", middle_of, middle), ("p99", p99_of, p99)):
             found = in_round_trips(document, OURS_SCRIPT, part, link)
             yield from not_exceeded(f"{row}: {what} at most {most:g} round trips of the {FLOOR}", found, most)
+
+    return goal
+
+
+def at_most_round_trips_a_pair(most: float) -> Goal:
+    """A pair takes at most this many round trips of the floor over the same link, in the middle."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        ours = latencies(document, row, OURS_SCRIPT, middle_of)
+        found = ratio(ours, latencies(document, group_of(PING, FAR), FLOOR, middle_of))
+        yield from not_exceeded(f"{row}: p50 of a pair at most {most:g} round trips of the {FLOOR}", found, most)
 
     return goal
 

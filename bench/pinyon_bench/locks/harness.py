@@ -15,8 +15,8 @@ from ..coroutines.work import latency_of
 from ..protocol import LocksSpec
 from .calls import LockAdapter, LockCalls
 from .tally import Tally, delays_of, draws_of
-from .work import Checked, Writing, cycle, cycle_awaiting, hold, ping
-from .workloads import HANDOVER, MUTEX, PAIR, PING, SECTION
+from .work import Checked, Writing, cycle, cycle_awaiting, hold, pair, ping
+from .workloads import HANDOVER, MUTEX, PAIR, PING, QUORUM, SECTION
 
 Do = Callable[[LocksSpec], dict[str, Any]]
 Work = Coroutine[Any, Any, Any]
@@ -99,6 +99,9 @@ class LocksHarness:
             draws = draws_of(row, row["count"])
             work = cycle_awaiting if isinstance(model, Tasks) else cycle
             return [work(calls, draws, tally) for _ in workers]
+        if workload == QUORUM:
+            draws = draws_of(row, row["count"])
+            return [pair(model, calls, draws, tally) for _ in workers]
         if workload == SECTION:
             until = perf_counter() + row["seconds"]
             return [Writing(model, row, delay, until, tally).work(calls) for delay in delays_of(row["workers"])]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from .server import LockServer
@@ -54,15 +54,17 @@ class Origins:
 
 
 @contextmanager
-def listening(server: LockServer) -> Iterator[Origins]:
-    """Listens to the server within the block. The yielded origins are filled in at its end."""
+def listening(*servers: LockServer) -> Iterator[Origins]:
+    """Listens to the servers within the block. The yielded origins are filled in at its end."""
     origins = Origins()
-    with server.connection.monitor() as monitor:
+    with ExitStack() as stack:
+        monitors = [stack.enter_context(server.connection.monitor()) for server in servers]
         yield origins
-        server.connection.echo(END)
-        while (heard := monitor.next_command())["command"].split(" ")[-1] != END:
-            where = origins.inside if heard["client_type"] == "lua" else origins.sent
-            where[statistics_name(heard["command"])] += 1
+        for server, monitor in zip(servers, monitors, strict=True):
+            server.connection.echo(END)
+            while (heard := monitor.next_command())["command"].split(" ")[-1] != END:
+                where = origins.inside if heard["client_type"] == "lua" else origins.sent
+                where[statistics_name(heard["command"])] += 1
 
 
 def statistics_name(words: str) -> str:

@@ -20,6 +20,7 @@ from .goals import (
     at_least_at_scale,
     at_least_seed,
     at_most_round_trips,
+    at_most_round_trips_a_pair,
     at_most_server_time,
     at_most_wake_ups,
     grows_at_most,
@@ -35,6 +36,8 @@ from .workloads import (
     PING,
     PIPELINED,
     PREFIX,
+    QUORUM,
+    QUORUM_SERVERS,
     SECTION,
     Link,
     group_of,
@@ -67,7 +70,7 @@ def _group(workload: Workload, title: str = "", link: Link = NEAR, *goals: Any) 
         group_of(workload, link),
         title and f"Locks: {title}",
         ", cycles per second",
-        prefix=2,
+        prefix=2 if link == NEAR else 3,
         labels="client, by names locked",
         beside="first of model",
         transposed=True,
@@ -91,7 +94,11 @@ LOCK_GROUPS = (
     ),
     _group(SECTION, "100 workers, each wants n of 2n−1 names (seed 004, test 2)"),
     _group(HANDOVER),
+    _group(QUORUM, "one worker, a majority of five independent servers"),
     _group(PING, link=FAR),
+    _group(
+        QUORUM, f"a majority of five independent servers, each over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms", FAR
+    ),
     _group(HANDOVER, link=FAR),
 )
 GOALS: Goals = {
@@ -107,6 +114,8 @@ GOALS: Goals = {
     "locks:mutex:10/19": (at_least_at_scale(8_000, SEED_MODELS), at_least_at_scale(6_720, FIBERS_AND_CORO)),
     "locks:section:1/1": (at_least_seed(1.5, 10_300, SECTION_SECONDS, (*SEED_MODELS, *FIBERS)),),
     "locks:section:10/19": (at_least_seed(1.5, 6_500, SECTION_SECONDS, (*SEED_MODELS, *FIBERS)),),
+    "locks:quorum:1": (at_least(2.0, "redlock-py", ours=OURS_SCRIPT), at_least(2.0, "pottery", ours=OURS_SCRIPT)),
+    "locks:far:quorum:1": (at_most_round_trips_a_pair(3.0),),
     "locks:handover:*": (at_most_wake_ups(1.0),),
     "locks:*handover:*": (at_most_round_trips(1.5, 5.0),),
 }
@@ -183,7 +192,12 @@ def lock_rows(short: bool) -> list[LocksRow]:
     ]
     about = f"{PROCESSES} processes want one name: from a release to the next holder"
     handover = _row(HANDOVER, f":{PROCESSES}", 1, 1, PROCESSES, about, seconds=handover_seconds, **alone)
-    return [ping, *pairs, *pipelined, *mutexes, *sections, handover, _from_afar(ping), _from_afar(handover)]
+    about = f"one worker locks and unlocks {_names(1)} on a majority of {QUORUM_SERVERS} servers"
+    quorum = _row(
+        QUORUM, ":1", 1, 1, 1, about, servers=QUORUM_SERVERS, models=(BLOCKING, GEVENT, ASYNCIO), most_rounds=rounds
+    )
+    afar = [_from_afar(row) for row in (ping, handover, quorum)]
+    return [ping, *pairs, *pipelined, *mutexes, *sections, handover, quorum, *afar]
 
 
 def _row(workload: Workload, label: str, keys: int, of: int, workers: int, about: str, **more: Any) -> LocksRow:

@@ -6,8 +6,9 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,14 +40,25 @@ class Statistics:
         used = {name: count for name, count in calls.items() if count}
         return Statistics(used, {name: spent[name] for name in used}, self.reads - earlier.reads - 1)
 
+    @staticmethod
+    def sum(each: list[Statistics]) -> Statistics:
+        """Returns the counts of several servers together."""
+        calls: Counter[str] = Counter()
+        microseconds: Counter[str] = Counter()
+        for one in each:
+            calls.update(one.calls)
+            microseconds.update(one.microseconds)
+        return Statistics(dict(calls), dict(microseconds), sum(one.reads for one in each))
+
 
 @dataclass(frozen=True)
 class LockServer:
-    """A running Redis, and a connection for questions."""
+    """A running Redis on some cores (None: anywhere), and a connection for questions."""
 
     port: int
     process: subprocess.Popen[bytes]
     connection: Any
+    cores: set[int] | None = None
 
     @property
     def name(self) -> str:
@@ -76,6 +88,37 @@ class LockServer:
         return [key.decode(errors="replace") for key in keys if self.connection.pttl(key) > LOCK_MILLISECONDS]
 
 
+@dataclass(frozen=True)
+class LockServers:
+    """Several running servers that know nothing of each other."""
+
+    each: tuple[LockServer, ...]
+
+    def statistics(self) -> list[Statistics]:
+        """Returns the counts of each so far."""
+        return [server.statistics() for server in self.each]
+
+    def work_since(self, earlier: list[Statistics]) -> Statistics:
+        """Returns what all did together since then."""
+        return Statistics.sum([now.since(before) for now, before in zip(self.statistics(), earlier, strict=True)])
+
+    def reset(self) -> None:
+        """Empties the servers and resets their counters."""
+        for server in self.each:
+            server.reset()
+
+    def locks_left(self) -> list[str]:
+        """Returns the keys that still have the ttl of a workload's lock."""
+        return [key for server in self.each for key in server.locks_left()]
+
+
+@contextmanager
+def start_lock_servers(count: int, cores: set[int] | None) -> Iterator[LockServers]:
+    """Runs several servers, and ends them at the end of the block."""
+    with ExitStack() as stack:
+        yield LockServers(tuple(stack.enter_context(start_lock_server(cores)) for _ in range(count)))
+
+
 @contextmanager
 def start_lock_server(cores: set[int] | None) -> Iterator[LockServer]:
     """Runs a redis-server without persistence on these cores (None: anywhere), and ends it at the end of the block."""
@@ -92,7 +135,7 @@ def start_lock_server(cores: set[int] | None) -> Iterator[LockServer]:
                 if connection is None:
                     continue
                 with connection:
-                    yield LockServer(port, process, connection)
+                    yield LockServer(port, process, connection, cores)
                 return
             finally:
                 end_process(process)

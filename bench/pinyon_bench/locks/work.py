@@ -52,6 +52,16 @@ async def cycle_awaiting(calls: LockCalls, draws: Iterator[list[str]], tally: Ta
             tally.count += 1
 
 
+async def pair(model: Model, calls: LockCalls, draws: Iterator[list[str]], tally: Tally) -> None:
+    """Locks, counts, unlocks. Reads the clock around the whole of it."""
+    context, lock, seconds = model.held, calls.lock, tally.seconds
+    for names in draws:
+        start = perf_counter()
+        async with context(lock(names)):
+            tally.count += 1
+        seconds.append(perf_counter() - start)
+
+
 async def hold(model: Model, calls: LockCalls, row: LocksSpec, tally: Tally) -> list[list[int]]:
     """Locks repeatedly, at least once. Returns when each lock was requested, acquired, and about to be released.
 

@@ -10,9 +10,13 @@ PREFIX = "locks"
 PING: Workload = "ping"
 PAIR: Workload = "pair"
 PIPELINED: Workload = "pipelined"
+QUORUM: Workload = "quorum"
 MUTEX: Workload = "mutex"
 SECTION: Workload = "section"
 HANDOVER: Workload = "handover"
+
+#: Independent servers, of which a majority holds a lock.
+QUORUM_SERVERS = 5
 
 Link = Literal["near", "far"]
 NEAR: Link = "near"

@@ -210,7 +210,7 @@ impl Setting for ServerTexts {
     }
 }
 
-/// A server's URL as a user writes it.
+/// A server's URL as a user writes it, or several with spaces between them.
 #[derive(Clone, Debug)]
 pub struct UrlText(pub String);
 
@@ -218,7 +218,21 @@ impl Setting for UrlText {
     fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
         match given {
             Given::Text(text) | Given::Untyped(text) => Ok(Self(text.to_owned())),
-            other => refused(ErrorKind::InvalidServers, name, "text such as \"redis://host:port\"", &other),
+            Given::List(each) => {
+                let urls = each.into_iter().map(|one| match one {
+                    Given::Text(text) | Given::Untyped(text) if !text.contains(char::is_whitespace) => Ok(text),
+                    Given::Text(_) | Given::Untyped(_) => {
+                        let message = format!("a URL in {name} contains a space: write %20");
+                        Err(InvalidArgument::new(ErrorKind::InvalidServers, message))
+                    }
+                    other => refused(ErrorKind::InvalidServers, "a URL", "text such as \"redis://host:port\"", &other),
+                });
+                urls.collect::<Result<Vec<_>, _>>().map(|urls| Self(urls.join(" ")))
+            }
+            other => {
+                let expected = "text such as \"redis://host:port\", or a list of such texts";
+                refused(ErrorKind::InvalidServers, name, expected, &other)
+            }
         }
     }
 

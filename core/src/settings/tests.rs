@@ -508,7 +508,17 @@ fn settings_of_locks_that_make_no_sense() {
             (
                 &[("url", Given::Bytes(b"redis://"))],
                 SERVERS,
-                "url must be text such as \"redis://host:port\", not bytes",
+                "url must be text such as \"redis://host:port\", or a list of such texts, not bytes",
+            ),
+            (
+                &[("url", Given::List(vec![text("redis://a"), text("redis://b c")]))],
+                SERVERS,
+                "a URL in url contains a space: write %20",
+            ),
+            (
+                &[("url", Given::List(vec![text("redis://a"), Given::Whole(1)]))],
+                SERVERS,
+                "a URL must be text such as \"redis://host:port\", not a whole number",
             ),
             (&[("namespace", text(""))], USAGE, "the namespace is empty"),
             (&[("handler", text("lua"))], USAGE, "handler must be \"auto\", \"script\" or \"pure\", not \"lua\""),

@@ -14,7 +14,7 @@ use Pinyon::Settings ();
 
 sub new {
     my ( $class, @arguments ) = @_;
-    my $url      = @arguments % 2 && !ref $arguments[0] ? shift @arguments : undef;
+    my $url      = @arguments % 2 && ref $arguments[0] ne 'HASH' ? shift @arguments : undef;
     my %settings = Pinyon::Settings::given( $class, @arguments );
     $settings{url} = $url if defined $url;
     my $self = bless { listeners => {} }, $class;
@@ -118,9 +118,9 @@ Pinyon's.
 =head2 new($url, %settings)
 
 The URL is C<redis://user:password@host:port/database>, C<rediss://...> with TLS, C<unix:///path?db=database>,
-C<redis+cluster://host,host,host>, or C<redis+sentinel://host,host,host/service/database>. The settings
-are those of every language, as C<namespace>, C<ttl>, C<timeout>, C<reentrant>, C<handler>, C<fairness>, C<command_timeout>,
-C<connect_timeout>, C<tls>.
+C<redis+cluster://host,host,host>, or C<redis+sentinel://host,host,host/service/database>. Several URLs in an array are
+independent servers, of which a majority holds each lock. The settings are those of every language, as C<namespace>,
+C<ttl>, C<timeout>, C<reentrant>, C<handler>, C<fairness>, C<command_timeout>, C<connect_timeout>, C<tls>.
 
 =head2 lock($names, %options)
 

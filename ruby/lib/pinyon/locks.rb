@@ -28,9 +28,10 @@ module Pinyon
     # @!attribute age [Float, nil] the seconds since it was acquired
     Status = Struct.new(:name, :holder, :token, :left, :waiting, :age)
 
-    # @param url [String] +redis://user:password@host:port/database+, where only the host is needed; +rediss://…+ with
-    #   TLS, +unix:///path?db=database+, +redis+cluster://host,host,host+, or
-    #   +redis+sentinel://host,host,host/service/database+
+    # @param url [String, Array<String>] +redis://user:password@host:port/database+, where only the host is needed;
+    #   +rediss://…+ with TLS, +unix:///path?db=database+, +redis+cluster://host,host,host+, or
+    #   +redis+sentinel://host,host,host/service/database+. Several URLs are independent servers, of which a majority
+    #   holds each lock.
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +ttl+,
     #   +timeout+, +reentrant+, +handler+, +fairness+, +command_timeout+, +connect_timeout+, +tls+ …
     # @raise [ArgumentError] a setting that does not exist; the message names the closest one

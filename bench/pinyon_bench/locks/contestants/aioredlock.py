@@ -1,4 +1,4 @@
-"""aioredlock: the Redlock algorithm for asyncio, on the old aioredis, here with a single master."""
+"""aioredlock: the Redlock algorithm for asyncio, on the old aioredis."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class AioredlockAdapter:
 
     def configuration(self) -> str:
         return (
-            "Aioredlock([one server]), default delay (tries after 0.1 to 0.3 s), tries without end; "
+            "Aioredlock([servers]), default delay (tries after 0.1 to 0.3 s), tries without end; "
             "many names: nested, sorted"
         )
 
     async def connect(self, server: str, ttl: int) -> LockCalls:
-        address = address_of(server)
-        manager = Aioredlock([address], retry_count=TRIES)
-        client = await aioredis.create_redis_pool(address)
+        addresses = [address_of(each) for each in server.split(",")]
+        manager = Aioredlock(addresses, retry_count=TRIES)
+        client = await aioredis.create_redis_pool(addresses[0])
 
         @asynccontextmanager
         async def single(name: str) -> AsyncIterator[Any]:

@@ -31,7 +31,9 @@ class PinyonLocks:
         return f'{self._module}.Locks, handler="{self._handler}", otherwise defaults (one connection)'
 
     def connect(self, server: str, ttl: int) -> Any:
-        locks = self._locks_class()(f"redis://{server}/0", namespace=NAMESPACE, handler=self._handler)
+        locks = self._locks_class()(
+            *_where(server), namespace=NAMESPACE, handler=self._handler, **_on_several(server, ttl)
+        )
 
         def lock(names: Names) -> Any:
             return locks.lock(*names, ttl=ttl, timeout=TIMEOUT_SECONDS)
@@ -43,6 +45,16 @@ class PinyonLocks:
         if found is None:
             raise CannotDo(f"this Pinyon has no {self._module}.Locks")
         return found
+
+
+def _where(server: str) -> tuple[Any]:
+    urls = [f"redis://{each}/0" for each in server.split(",")]
+    return (urls[0] if len(urls) == 1 else urls,)
+
+
+def _on_several(server: str, ttl: int) -> dict[str, Any]:
+    """The settings that only a quorum has."""
+    return {"longest_ttl": ttl, "fairness": "throughput"} if "," in server else {}
 
 
 class PinyonAsyncLocks(PinyonLocks):

@@ -1,4 +1,4 @@
-"""pottery: the Redlock algorithm with a pool of threads for every call, here with a single master."""
+"""pottery: the Redlock algorithm with a pool of threads for every call."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ class PotteryAdapter:
         return f"{version('pottery')} (redis-py {version('redis')})"
 
     def configuration(self) -> str:
-        return (
-            "Redlock(key, one master, auto_release_time), defaults (tries after 0 to 0.2 s); many names: nested, sorted"
-        )
+        return "Redlock(key, masters, auto_release_time), defaults (tries after 0 to 0.2 s); many names: nested, sorted"
 
     def connect(self, server: str, ttl: int) -> Any:
-        host, port = address_of(server)
-        client = redis.Redis(host, port)
-        masters = {client}
+        clients = [redis.Redis(*address_of(each)) for each in server.split(",")]
+        masters = set(clients)
 
         def single(name: str) -> Any:
             return Redlock(key=name, masters=masters, auto_release_time=ttl)
 
-        return LockCalls(nested(single), client.execute_command, client.close)
+        def close() -> None:
+            for client in clients:
+                client.close()
+
+        return LockCalls(nested(single), clients[0].execute_command, close)
 
 
 ADAPTER = PotteryAdapter()

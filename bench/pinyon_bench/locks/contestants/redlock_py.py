@@ -1,4 +1,4 @@
-"""redlock-py: the Redlock algorithm, here with a single master."""
+"""redlock-py: the Redlock algorithm."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ class RedlockPyAdapter:
         return f"{version('redlock-py')} (redis-py {version('redis')})"
 
     def configuration(self) -> str:
-        return "Redlock([one server]), default delay (tries every 0.2 s), tries without end; many names: nested, sorted"
+        return "Redlock([servers]), default delay (tries every 0.2 s), tries without end; many names: nested, sorted"
 
     def connect(self, server: str, ttl: int) -> Any:
-        host, port = address_of(server)
-        client = redis.Redis(host, port)
-        manager = Redlock([client], retry_count=TRIES)
+        clients = [redis.Redis(*address_of(each)) for each in server.split(",")]
+        manager = Redlock(clients, retry_count=TRIES)
 
         @contextmanager
         def single(name: str) -> Iterator[None]:
@@ -42,7 +41,11 @@ class RedlockPyAdapter:
             finally:
                 manager.unlock(held)
 
-        return LockCalls(nested(single), client.execute_command, client.close)
+        def close() -> None:
+            for client in clients:
+                client.close()
+
+        return LockCalls(nested(single), clients[0].execute_command, close)
 
 
 ADAPTER = RedlockPyAdapter()
