@@ -1,0 +1,135 @@
+"""Locks that a majority of independent servers holds, in every concurrency model."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from locking import outlived, until
+from models import Model, every_model
+from servers import Redis
+
+import pinyon
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "quorum.md"
+LocksOn = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def five() -> Iterator[list[Redis]]:
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Redis()) for _ in range(5)]
+
+
+@pytest.fixture
+def servers(five: list[Redis]) -> list[Redis]:
+    """Five empty servers."""
+    for server in five:
+        server.ask("FLUSHALL")
+    return five
+
+
+def urls(servers: list[Redis]) -> list[str]:
+    return [server.url for server in servers]
+
+
+def keepers(servers: list[Redis], name: str) -> int:
+    """How many servers keep a lock of this name."""
+    return sum(server.ask("EXISTS", f"{{pinyon}}:l:{name}") for server in servers)
+
+
+@every_model
+async def test_all_servers_keep_a_lock_and_give_it_back(model: Model, servers: list[Redis], locks_on: LocksOn) -> None:
+    locks, others = locks_on(urls(servers)), locks_on(urls(servers))
+    async with locks.lock("a", "b", timeout=60) as held:
+        await until(model, lambda: keepers(servers, "a") == keepers(servers, "b") == 5)
+        assert await others.try_lock("b") is None
+        first = held.token
+    async with others.lock("b", timeout=60) as held:
+        assert held.token > first
+    await until(model, lambda: not any(server.left_behind() for server in servers))
+
+
+@every_model
+async def test_a_waiter_gets_it_from_the_holder(model: Model, servers: list[Redis], locks_on: LocksOn) -> None:
+    locks, others = locks_on(urls(servers)), locks_on(urls(servers), heartbeat=60)
+    held = await locks.lock("a", timeout=60).acquire()
+
+    async def wait() -> int:
+        async with others.lock("a", timeout=60) as got:
+            return got.token
+
+    waiting = model.spawn(wait())
+    await until(model, lambda: all(server.ask("ZCARD", "{pinyon}:#q") for server in servers))
+    assert await held.release()
+    assert await model.join(waiting) > held.token
+
+
+@every_model
+async def test_a_minority_that_is_gone_costs_nothing(model: Model, locks_on: LocksOn) -> None:
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Redis()) for _ in range(3)]
+        locks, others = locks_on(urls(servers), ttl=6), locks_on(urls(servers), ttl=6)
+        held = await locks.lock("a", timeout=60).acquire()
+        servers[0].stop()
+        await outlived(model, held, 6)
+        assert await others.try_lock("a") is None
+        async with others.lock("b", timeout=60) as other:
+            assert other.token > 0
+        assert await held.extend(6)
+        assert await held.release()
+        async with others.lock("a", timeout=60) as other:
+            assert other.token > held.token
+
+
+@every_model
+async def test_without_a_majority_the_error_names_each_server(model: Model, locks_on: LocksOn) -> None:
+    with Redis() as alone, Redis() as first, Redis() as second:
+        locks = locks_on(urls([alone, first, second]), connect_timeout=5)
+        first.stop()
+        second.stop()
+        with pytest.raises(pinyon.LockError) as caught:
+            await locks.lock("a", timeout=1).acquire()
+        for server in (first, second):
+            assert str(server.port) in str(caught.value)
+        await until(model, lambda: not alone.left_behind())
+
+
+@pytest.mark.parametrize(
+    ("servers", "settings", "said"),
+    [
+        (["redis://a", "redis://b"], {}, "2 servers"),
+        (["redis://a", "redis://b", "redis://c", "redis://d"], {}, "4 servers"),
+        ([f"redis://s{number}" for number in range(11)], {}, "11 servers"),
+        (["redis://a", "redis://b", "redis://a:6379"], {}, "a:6379"),
+        (["redis://a", "redis://b", "redis+sentinel://c/main"], {}, "redis[+]sentinel"),
+        (["redis://a", "redis://b", "redis://c"], {"hash_tags": "names"}, "hash_tags"),
+        (["redis://a", "redis://b", "redis://c"], {"handler": "pure"}, "handler"),
+        (["redis://a", "redis://b", "redis://c"], {"ttl": 20, "longest_ttl": 10}, "longest_ttl"),
+        (["redis://a b", "redis://b", "redis://c"], {}, "contains a space"),
+    ],
+)
+def test_what_makes_no_quorum_is_refused(servers: list[str], settings: dict[str, Any], said: str) -> None:
+    with pytest.raises((pinyon.UsageError, pinyon.InvalidServers), match=said):
+        pinyon.Locks(servers, **settings)
+
+
+def test_what_a_quorum_does_not_have_is_refused_by_name(servers: list[Redis]) -> None:
+    with pinyon.Locks(urls(servers)) as locks, locks.lock("a", timeout=60) as held:
+        for refused in (lambda: held.wait(timeout=1), held.notify, lambda: locks.execute("PING")):
+            with pytest.raises(pinyon.Unsupported, match=r"quorum|majority|several servers"):
+                refused()
+
+
+def test_the_example_of_the_page_runs(five: list[Redis], capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    places = dict(zip(("10.0.0.1", "10.0.0.2", "10.0.0.3"), five))
+    for place, server in places.items():
+        assert place in block
+        block = block.replace(f"redis://{place}", server.url)
+    exec(compile(block, str(PAGE), "exec"), {})
+    assert int(capsys.readouterr().out) > 0
