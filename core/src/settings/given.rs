@@ -210,7 +210,7 @@ impl Setting for ServerTexts {
     }
 }
 
-/// A server's URL as a user writes it.
+/// A server's URL as a user writes it, or several URLs with spaces between them.
 #[derive(Clone, Debug)]
 pub struct UrlText(pub String);
 
@@ -218,6 +218,10 @@ impl Setting for UrlText {
     fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
         match given {
             Given::Text(text) | Given::Untyped(text) => Ok(Self(text.to_owned())),
+            Given::List(urls) => {
+                let urls = urls.into_iter().map(|url| Self::read(name, url).map(|Self(url)| url));
+                Ok(Self(urls.collect::<Result<Vec<_>, _>>()?.join(" ")))
+            }
             other => refused(ErrorKind::InvalidServers, name, "text such as \"redis://host:port\"", &other),
         }
     }

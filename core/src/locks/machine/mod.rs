@@ -27,6 +27,7 @@ use std::time::Duration;
 use foldhash::HashMap;
 
 pub use table::Fairness;
+pub(in crate::locks) use table::Table;
 pub use time::Moment;
 
 use super::call::{Attempt, Call, Names, ScriptAnswer};
@@ -35,7 +36,6 @@ use crate::locks::loss::Loss;
 use crate::locks::sequence::Sequence;
 use entry::{Entry, Stage};
 use late::Looks;
-use table::Table;
 
 /// The options of a client.
 #[derive(Clone, Debug)]
