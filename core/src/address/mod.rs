@@ -1,11 +1,13 @@
 //! Addresses of servers: as users write them, and as sockets take them.
 
+mod redis_servers;
 mod redis_url;
 mod servers;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
+pub(crate) use redis_servers::RedisServers;
 pub(crate) use redis_url::RedisUrl;
 pub use redis_url::SentinelService;
 pub(crate) use servers::{gutter_servers, parse_servers, usual_servers};

@@ -20,6 +20,8 @@ const SENTINEL_PORT: u16 = 26379;
 pub struct RedisUrl {
     /// The server, the first node of a cluster, or the first Sentinel.
     pub endpoint: Endpoint,
+    /// Whether it is a node of a cluster.
+    pub is_cluster: bool,
     /// The other nodes of a cluster.
     pub other_nodes: Vec<Endpoint>,
     /// Who knows the server, if the URL does not name it.
@@ -97,12 +99,21 @@ impl RedisUrl {
 
     fn of(endpoint: Endpoint) -> Self {
         let (username, password, sentinels) = (None, None, None);
-        Self { endpoint, other_nodes: Vec::new(), sentinels, username, password, database: 0, tls: false }
+        Self {
+            endpoint,
+            is_cluster: false,
+            other_nodes: Vec::new(),
+            sentinels,
+            username,
+            password,
+            database: 0,
+            tls: false,
+        }
     }
 
     fn nodes(mut nodes: Vec<Endpoint>) -> Self {
         let other_nodes = nodes.split_off(1);
-        Self { other_nodes, ..Self::of(nodes.remove(0)) }
+        Self { is_cluster: true, other_nodes, ..Self::of(nodes.remove(0)) }
     }
 
     fn watched(service: SentinelService) -> Self {

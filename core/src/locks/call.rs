@@ -93,6 +93,14 @@ pub enum Call {
     Extend {
         held: Vec<(Attempt, Names, Duration)>,
     },
+    /// Extends the lock, and raises its token and the counter to `floor` if they are lower. Does neither if the attempt
+    /// no longer has all of its names.
+    Raise {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+        floor: u64,
+    },
     /// Releases the names and waits for a notification from their next holder.
     Park {
         attempt: Attempt,

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use pinyon_proto::resp::{Command, Value};
 
 use super::call::{Call, Names, ScriptAnswer};
-use super::client::{Client, Outcome, Platform, Report, Setup, Wish};
+use super::client::{Outcome, Platform, Report, Setup, Wish};
 use super::failure::LockFailure;
 use super::grant::{Grant, Registry};
 use super::identity::new_client;
 use super::machine::{LockRequest, MachineFailure};
 use super::notes::{Note, Notes};
 use super::shareable;
+use super::side::Side;
 use super::status::{Asked, StatusAnswer, StatusQuestion};
 use crate::address::Address;
 use crate::driven::{Action, Driven};
@@ -95,7 +96,7 @@ pub enum LockFinished<W, L> {
 
 /// A client and the locks it holds. `W` identifies a waiting thread or coroutine to the host; `L` is a listener.
 pub struct Front<W, L, P: Platform = System> {
-    pub(super) client: Client<Pending<W, L>, P>,
+    pub(super) client: Side<Pending<W, L>, P>,
     registry: Registry<L>,
     /// Outcomes that needed no answer from the client, and the notes of one loss.
     finished: VecDeque<LockFinished<W, L>>,
@@ -117,7 +118,7 @@ enum About<L> {
 
 impl<W, L> Front<W, L> {
     pub fn new(settings: Setup) -> Self {
-        Self::of(Client::new(settings, new_client()))
+        Self::of(Side::new(System, settings, new_client()))
     }
 
     /// Like [`Self::new`]. It leaves its notes instead of handing them out, for hosts that take them in a thread.
@@ -127,7 +128,7 @@ impl<W, L> Front<W, L> {
 }
 
 impl<W, L, P: Platform> Front<W, L, P> {
-    pub(super) fn of(client: Client<Pending<W, L>, P>) -> Self {
+    pub(super) fn of(client: Side<Pending<W, L>, P>) -> Self {
         Self { client, registry: Registry::default(), finished: VecDeque::new(), notes: None }
     }
 

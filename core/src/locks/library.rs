@@ -17,6 +17,7 @@ pub enum Function {
     Unlock,
     Poll,
     Extend,
+    Raise,
     Park,
     Unpark,
     Notify,
@@ -25,12 +26,13 @@ pub enum Function {
 }
 
 impl Function {
-    pub const ALL: [Function; 10] = [
+    pub const ALL: [Function; 11] = [
         Self::Open,
         Self::Lock,
         Self::Unlock,
         Self::Poll,
         Self::Extend,
+        Self::Raise,
         Self::Park,
         Self::Unpark,
         Self::Notify,
@@ -46,6 +48,7 @@ impl Function {
             Self::Unlock => "pinyon_unlock_3",
             Self::Poll => "pinyon_poll_3",
             Self::Extend => "pinyon_extend_3",
+            Self::Raise => "pinyon_raise_3",
             Self::Park => "pinyon_park_3",
             Self::Unpark => "pinyon_unpark_3",
             Self::Notify => "pinyon_notify_3",
@@ -66,6 +69,7 @@ impl Function {
             Self::Unlock => include_str!("lua/unlock.lua"),
             Self::Poll => include_str!("lua/poll.lua"),
             Self::Extend => include_str!("lua/extend.lua"),
+            Self::Raise => include_str!("lua/raise.lua"),
             Self::Park => include_str!("lua/park.lua"),
             Self::Unpark => include_str!("lua/unpark.lua"),
             Self::Notify => include_str!("lua/notify.lua"),
@@ -80,7 +84,7 @@ impl Function {
 
     fn parts(self) -> &'static [&'static str] {
         match self {
-            Self::Open | Self::Extend => &[COMMON],
+            Self::Open | Self::Extend | Self::Raise => &[COMMON],
             Self::Inspect | Self::Notify => &[COMMON, QUEUE],
             Self::Unlock | Self::Park | Self::ForceRelease => &[COMMON, QUEUE, GRANT],
             Self::Lock | Self::Poll | Self::Unpark => &[COMMON, QUEUE, GRANT, TAKE],

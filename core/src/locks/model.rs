@@ -85,6 +85,9 @@ impl Model {
             Call::Extend { held } => ScriptAnswer::Extended(
                 held.iter().map(|(attempt, names, ttl)| self.extend(now, attempt, names, *ttl)).collect(),
             ),
+            Call::Raise { attempt, names, ttl, floor } => {
+                ScriptAnswer::Extended(vec![self.raise(now, attempt, names, *ttl, *floor)])
+            }
             Call::Park { attempt, names, ttl } => self.park(now, attempt, names, *ttl),
             Call::Unpark { attempt, names, ttl } => {
                 let mut run = Run::new(self, now, Some(attempt));
@@ -152,6 +155,18 @@ impl Model {
         let held = self.holds(attempt, names);
         if held {
             self.prolong(now, names, ttl);
+        }
+        held
+    }
+
+    fn raise(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration, floor: u64) -> bool {
+        let held = self.extend(now, attempt, names, ttl);
+        if held {
+            self.counter = self.counter.max(Some(floor));
+            for name in names.iter() {
+                let token = self.locks.get_mut(name).and_then(|lock| lock.holder.token.as_mut());
+                token.into_iter().for_each(|token| *token = floor.max(*token));
+            }
         }
         held
     }

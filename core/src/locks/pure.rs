@@ -116,8 +116,9 @@ impl Pure {
 
     pub(crate) fn begin(&mut self, id: u64, call: Call) {
         match call {
-            Call::Park { .. } | Call::Unpark { .. } | Call::Notify { .. } => {
-                let message = "conditions need scripts on the server: set handler to \"script\"".into();
+            Call::Park { .. } | Call::Unpark { .. } | Call::Notify { .. } | Call::Raise { .. } => {
+                let what = if matches!(call, Call::Raise { .. }) { "quorums" } else { "conditions" };
+                let message = format!("{what} need scripts on the server: set handler to \"script\"").into();
                 self.answers.push((id, Err(ServerError { code: "".into(), message })));
             }
             Call::Inspect { names } => self.inspect(id, &names),

@@ -89,6 +89,11 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
                 out.push_number(names.len() as u64);
             }
         }
+        Call::Raise { attempt, ttl, floor, .. } => {
+            push_attempt(attempt, out);
+            out.push_number(milliseconds(*ttl));
+            out.push_number(*floor);
+        }
         Call::Notify { attempt, most, .. } => {
             push_attempt(attempt, out);
             out.push_number(u64::from(*most));
@@ -107,6 +112,7 @@ fn function_of(call: &Call) -> Function {
         Call::Unlock { .. } => Function::Unlock,
         Call::Poll { .. } => Function::Poll,
         Call::Extend { .. } => Function::Extend,
+        Call::Raise { .. } => Function::Raise,
         Call::Park { .. } => Function::Park,
         Call::Unpark { .. } => Function::Unpark,
         Call::Notify { .. } => Function::Notify,
@@ -123,6 +129,7 @@ fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
         Call::Lock { names, .. }
         | Call::Unlock { names, .. }
         | Call::Poll { names, .. }
+        | Call::Raise { names, .. }
         | Call::Park { names, .. }
         | Call::Unpark { names, .. }
         | Call::Notify { names, .. }
@@ -170,6 +177,7 @@ pub fn decode(call: &Call, reply: Value) -> Result<ScriptAnswer, ScriptError> {
         Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. } => taken(&items),
         Call::Unlock { .. } => None,
         Call::Extend { held } => extended(&items, held.len()),
+        Call::Raise { .. } => extended(&items, 1),
         Call::Notify { .. } => notified(&items),
         Call::Inspect { names } => inspected(&items, names.len()),
         Call::ForceRelease { .. } => {
@@ -485,9 +493,9 @@ mod tests {
         ];
         let expected = "FCALL pinyon_extend_3 6 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
         assert_eq!(words(&Call::Extend { held }, false, &Via::Functions).join(" "), expected);
-        let shas = Shas::read(&(0..10).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
+        let shas = Shas::read(&(0..Function::ALL.len()).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
         let call = Call::ForceRelease { names: names(["a"]).unwrap(), token: None };
-        assert_eq!(words(&call, false, &Via::EvalSha(shas)).join(" "), "EVALSHA 9 4 {n}:#f {n}:#q {n}:#w {n}:l:a  ");
+        assert_eq!(words(&call, false, &Via::EvalSha(shas)).join(" "), "EVALSHA 10 4 {n}:#f {n}:#q {n}:#w {n}:l:a  ");
     }
 
     #[test]

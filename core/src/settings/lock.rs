@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::checks::{choose, seconds, waiting_time};
 use super::table::settings;
 use super::{TlsChoice, UrlText};
-use crate::address::RedisUrl;
+use crate::address::{RedisServers as Servers, RedisUrl};
 use crate::invalid::InvalidArgument;
-use crate::locks::client::{SentinelSetup, Setup};
+use crate::locks::client::{QuorumSetup, SentinelSetup, Setup, Voting};
 use crate::locks::keys::LockKeys;
 use crate::locks::machine::{Fairness, LockOptions};
 use crate::locks::{HandlerKind, LockRequest, Names, Renewal};
@@ -19,7 +19,8 @@ settings! {
     pub struct LockSettings {
         /// The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS,
         /// `unix:///path[?db=database]`, `redis+cluster://host,host,host`, or
-        /// `redis+sentinel://host,host,host/service[/database]`.
+        /// `redis+sentinel://host,host,host/service[/database]`. Several URLs, 3 to 9 and an odd number, are independent
+        /// servers: a majority of them holds each lock.
         url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),
         /// A prefix for the names of locks. Only locks with the same namespace exclude each other.
         namespace: Vec<u8> = b"pinyon".into(),
@@ -28,6 +29,9 @@ settings! {
         hash_tags: String = "namespace".into(),
         /// How long a lock outlives a holder that has died, in seconds. While the holder lives, the lock is renewed.
         ttl: f64 = 10.0,
+        /// The longest ttl that any client of these servers gives a lock, in seconds; without it, `ttl`. Only for several
+        /// servers: one that was started a shorter time ago may have forgotten locks, and has no vote.
+        longest_ttl: Option<f64> = None,
         /// How long to wait for a lock, in seconds. 0 does not wait, infinity waits without a limit.
         timeout: f64 = 10.0,
         /// Whether a holder may acquire again what it holds.
@@ -36,8 +40,8 @@ settings! {
         /// the first of them that the server permits. Clients with different handlers can share locks.
         handler: String = "auto".into(),
         /// Who is next: `"fifo"`, first come, first served, for each name; or `"throughput"`, whoever finds all its
-        /// names free.
-        fairness: String = "fifo".into(),
+        /// names free. Without it, `"fifo"`; with several servers, `"throughput"`.
+        fairness: Option<String> = None,
         /// The user name, instead of the one in the URL.
         username: Option<String> = None,
         /// The password, instead of the one in the URL.
@@ -105,7 +109,8 @@ impl LockTerms {
 impl LockSettings {
     /// Checks all settings.
     pub fn build(&self) -> Result<LockParts, InvalidArgument> {
-        let url = RedisUrl::parse(&self.url.0)?;
+        let servers = Servers::parse(&self.url.0)?;
+        let url = servers.first.clone();
         let keys = LockKeys::new(&self.namespace).map_err(|error| InvalidArgument::usage(error.to_string()))?;
         let setup = Setup {
             server: url.servers().into(),
@@ -115,13 +120,15 @@ impl LockSettings {
             keys,
             handler: self.handler()?,
             connect_timeout: seconds("connect_timeout", self.connect_timeout)?,
+            voting: Voting::Alone,
             options: LockOptions {
-                fairness: self.fairness()?,
+                fairness: self.fairness(servers.others.is_empty())?,
                 heartbeat: seconds("heartbeat", self.heartbeat)?,
                 patience: seconds("command_timeout", self.command_timeout)?,
             },
             endpoint: url.endpoint,
         };
+        let setup = self.with_others(setup, &servers)?;
         lock_ttl(self.ttl)?;
         waiting_time("timeout", self.timeout)?;
         let usual = UsualLock { ttl: self.ttl, timeout: self.timeout, reentrant: self.reentrant };
@@ -166,21 +173,73 @@ impl LockSettings {
         Ok(Some(SentinelSetup { service, login }))
     }
 
+    /// The setup of all servers, if there are several.
+    fn with_others(&self, first: Setup, servers: &Servers) -> Result<Setup, InvalidArgument> {
+        let longest_ttl = lock_ttl_of("longest_ttl", self.longest_ttl.unwrap_or(self.ttl));
+        if servers.others.is_empty() {
+            return match self.longest_ttl {
+                None => Ok(first),
+                Some(_) => Err(InvalidArgument::usage("longest_ttl is for several servers, but url names one")),
+            };
+        }
+        let longest_ttl = longest_ttl?;
+        self.check_quorum(longest_ttl)?;
+        let member = |url: &RedisUrl| {
+            let (voting, handler) = (Voting::Member { longest_ttl }, HandlerKind::Script);
+            let (server, endpoint, login) = (url.servers().into(), url.endpoint.clone(), self.login(url)?);
+            Ok(Setup { server, endpoint, login, voting, handler, ..first.clone() })
+        };
+        let members: Vec<Setup> = servers.all().map(member).collect::<Result<_, InvalidArgument>>()?;
+        let names: Vec<&str> = members.iter().map(|member| &*member.server).collect();
+        let server = names.join(", ").into();
+        let voting = Voting::Quorum(QuorumSetup { members, longest_ttl }.into());
+        Ok(Setup { server, voting, handler: HandlerKind::Script, ..first })
+    }
+
+    /// Refuses what several servers cannot do together.
+    fn check_quorum(&self, longest_ttl: Duration) -> Result<(), InvalidArgument> {
+        let refused = |what: &str| {
+            Err(InvalidArgument::usage(format!(
+                "{what} is not possible with several servers: leave it out, or name one server"
+            )))
+        };
+        if self.handler == "pure" {
+            return refused("handler \"pure\"");
+        }
+        if self.fairness.as_deref() == Some("fifo") {
+            return refused("fairness \"fifo\"");
+        }
+        if self.hash_tags == "names" {
+            return refused("hash_tags \"names\"");
+        }
+        if lock_ttl(self.ttl)? > longest_ttl {
+            let (ttl, longest) = (self.ttl, longest_ttl.as_secs_f64());
+            let message = format!("longest_ttl must be at least ttl, {ttl:?} seconds, not {longest:?}");
+            return Err(InvalidArgument::usage(message));
+        }
+        Ok(())
+    }
+
     fn handler(&self) -> Result<HandlerKind, InvalidArgument> {
         let kinds = [("auto", HandlerKind::Auto), ("script", HandlerKind::Script), ("pure", HandlerKind::Pure)];
         choose("handler", &self.handler, &kinds)
     }
 
-    fn fairness(&self) -> Result<Fairness, InvalidArgument> {
-        choose("fairness", &self.fairness, &[("fifo", Fairness::Fifo), ("throughput", Fairness::Throughput)])
+    fn fairness(&self, alone: bool) -> Result<Fairness, InvalidArgument> {
+        let chosen = self.fairness.as_deref().unwrap_or(if alone { "fifo" } else { "throughput" });
+        choose("fairness", chosen, &[("fifo", Fairness::Fifo), ("throughput", Fairness::Throughput)])
     }
 }
 
 /// A lock's ttl, from seconds. Redis counts in milliseconds.
 pub fn lock_ttl(ttl: f64) -> Result<Duration, InvalidArgument> {
-    let duration = seconds("ttl", ttl)?;
+    lock_ttl_of("ttl", ttl)
+}
+
+fn lock_ttl_of(name: &str, ttl: f64) -> Result<Duration, InvalidArgument> {
+    let duration = seconds(name, ttl)?;
     match duration >= Duration::from_millis(1) {
         true => Ok(duration),
-        false => Err(InvalidArgument::usage(format!("ttl must be at least a millisecond, not {ttl:?} seconds"))),
+        false => Err(InvalidArgument::usage(format!("{name} must be at least a millisecond, not {ttl:?} seconds"))),
     }
 }

@@ -16,8 +16,9 @@ use crate::dialect::Dialect;
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
 use crate::locks::machine::Fairness;
-use crate::locks::{names, HandlerKind, Renewal};
+use crate::locks::{names, HandlerKind, Renewal, Voting};
 use crate::operations::OwnedKey;
+use crate::settings::UrlText;
 use crate::tls::{Tls, TlsSettings};
 use crate::ttl::Ttl;
 
@@ -386,7 +387,7 @@ fn the_tables_hand_out_what_they_hold() {
 fn the_defaults_of_all_settings_are_exported_as_json() {
     let all: serde_json::Value = serde_json::from_str(&super::defaults()).unwrap();
     let names = |table| all[table].as_object().unwrap().len();
-    assert_eq!(["Client", "Locks", "View", "Tls", "Compression"].map(names), [27, 17, 2, 5, 5]);
+    assert_eq!(["Client", "Locks", "View", "Tls", "Compression"].map(names), [27, 18, 2, 5, 5]);
     assert_eq!(all["Client"]["timeout"], 1.0);
     assert_eq!(all["Client"]["max_connections"], 64);
     assert_eq!(all["Client"]["failover"], true);
@@ -468,6 +469,35 @@ fn every_setting_of_locks_reaches_its_part() {
 }
 
 #[test]
+fn several_urls_are_a_quorum() {
+    let urls = ["redis://a/1", "rediss://:secret@b:7", "/run/c"].map(Given::Text);
+    let settings: LockSettings = filled(&[
+        ("url", Given::List(urls.into())),
+        ("ttl", Given::Whole(3)),
+        ("longest_ttl", Given::Whole(30)),
+        ("username", Given::Text("user")),
+        ("tls", Given::Tls(any_tls())),
+    ])
+    .unwrap();
+    assert_eq!(settings.url.0, "redis://a/1 rediss://:secret@b:7 /run/c");
+    let refused = settings.build().unwrap_err();
+    assert!(refused.message.contains("/run/c is a path"), "{refused}");
+    let settings =
+        LockSettings { url: UrlText("redis://a/1 redis://:secret@b:7 /run/c".into()), tls: None, ..settings };
+    let setup = settings.build().unwrap().setup;
+    assert_eq!((&*setup.server, setup.handler), ("a:6379, b:7, /run/c", HandlerKind::Script));
+    let Voting::Quorum(quorum) = setup.voting else { panic!("one server") };
+    assert_eq!(quorum.longest_ttl, Duration::from_secs(30));
+    let members: Vec<_> = quorum.members.iter().map(|member| (&*member.server, member.login.database)).collect();
+    assert_eq!(members, [("a:6379", 1), ("b:7", 0), ("/run/c", 0)]);
+    assert_eq!(quorum.members[1].login.password, Some("secret".into()));
+    for member in &quorum.members {
+        assert_eq!((member.login.user.as_deref(), member.options.fairness), (Some("user"), Fairness::Throughput));
+        assert!(matches!(member.voting, Voting::Member { longest_ttl } if longest_ttl == Duration::from_secs(30)));
+    }
+}
+
+#[test]
 fn terms_of_a_lock_become_a_request() {
     let terms = LockTerms { ttl: 10.0, timeout: f64::INFINITY, renew: true, max_hold: None, reentrant: true };
     let asked = |terms: LockTerms| terms.request(names(["a"]).unwrap());
@@ -501,6 +531,7 @@ fn a_url_turns_tls_on() {
 #[test]
 fn settings_of_locks_that_make_no_sense() {
     let text = Given::Text;
+    let three = || text("redis://a redis://b redis://c");
     assert_refused(
         locks,
         &[
@@ -521,6 +552,17 @@ fn settings_of_locks_that_make_no_sense() {
                 "a URL must be text such as \"redis://host:port\", not a whole number",
             ),
             (&[("namespace", text(""))], USAGE, "the namespace is empty"),
+            (&[("url", text("redis://a redis://b"))], SERVERS, "url names 2 servers"),
+            (&[("url", three()), ("handler", text("pure"))], USAGE, "handler \"pure\" is not possible"),
+            (&[("url", three()), ("fairness", text("fifo"))], USAGE, "fairness \"fifo\" is not possible"),
+            (&[("url", three()), ("hash_tags", text("names"))], USAGE, "hash_tags \"names\" is not possible"),
+            (
+                &[("url", three()), ("longest_ttl", Given::Whole(5))],
+                USAGE,
+                "longest_ttl must be at least ttl, 10.0 seconds, not 5.0",
+            ),
+            (&[("url", three()), ("longest_ttl", Given::Whole(0))], USAGE, "longest_ttl must be a positive number"),
+            (&[("longest_ttl", Given::Whole(50))], USAGE, "longest_ttl is for several servers, but url names one"),
             (&[("handler", text("lua"))], USAGE, "handler must be \"auto\", \"script\" or \"pure\", not \"lua\""),
             (&[("fairness", text("lifo"))], USAGE, "fairness must be \"fifo\" or \"throughput\", not \"lifo\""),
             (&[("hash_tags", text("slots"))], USAGE, "hash_tags must be \"namespace\" or \"names\", not \"slots\""),

@@ -80,7 +80,8 @@ impl<'a> Trace<'a> {
             40..65 => self.unlock(),
             65..75 => self.poll(),
             75..79 => self.again(),
-            79..83 => self.extend(),
+            79..82 => self.extend(),
+            82 => self.raise(),
             83..87 => self.park(),
             87..89 => self.unpark(),
             89..92 => self.notify(),
@@ -155,6 +156,18 @@ impl<'a> Trace<'a> {
     fn extend(&mut self) {
         let held = (0..3).filter_map(|_| self.someone()).map(|(attempt, names)| (attempt, names, 3 * LONG)).collect();
         self.call(Call::Extend { held });
+    }
+
+    /// The counter, and what the others hold, follow the highest token that anybody was told.
+    fn raise(&mut self) {
+        let Some((attempt, names)) = self.someone() else { return };
+        let floor = self.last_token + self.random.below(50) as u64;
+        let raised = Call::Raise { attempt: attempt.clone(), names, ttl: 3 * LONG, floor };
+        if self.call(raised) == ScriptAnswer::Extended(vec![true]) && attempt.client.as_ref() != "p" {
+            let token = self.tokens.entry(attempt).or_default();
+            *token = floor.max(*token);
+            self.last_token = self.last_token.max(floor);
+        }
     }
 
     fn park(&mut self) {

@@ -4,6 +4,7 @@ mod locks;
 #[path = "../ports/mod.rs"]
 mod ports;
 mod program;
+mod quorum;
 mod sentinels;
 mod server;
 

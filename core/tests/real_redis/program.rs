@@ -8,8 +8,8 @@ use pinyon_core::blocking::Host;
 use pinyon_core::locks::keys::{self, LockKeys};
 use pinyon_core::locks::machine::LockOptions;
 use pinyon_core::locks::{owners, Asked, HandlerKind, LockOperation, LockOutcome, LockRequest, Note, Notes};
-use pinyon_core::locks::{Renewal, SentinelSetup, Setup, Station, StatusAnswer, StatusQuestion, ThreadLocks};
-use pinyon_core::{redis, Address, Endpoint};
+use pinyon_core::locks::{Renewal, SentinelSetup, Setup, Station, StatusAnswer, StatusQuestion, ThreadLocks, Voting};
+use pinyon_core::{redis, Endpoint};
 
 use super::server::Redis;
 
@@ -42,22 +42,14 @@ pub struct Program {
 
 impl Program {
     pub fn on(server: &Redis) -> Self {
-        let Address::Unix(path) = server.address() else { unreachable!("it listens on a socket") };
-        Self::connecting(Endpoint::Unix(path), None)
+        Self::connecting(server.endpoint(), None)
     }
 
     pub fn connecting(endpoint: Endpoint, sentinels: Option<SentinelSetup>) -> Self {
-        let settings = Setup {
-            endpoint,
-            sentinels,
-            other_nodes: Vec::new(),
-            server: "redis".into(),
-            login: redis::SessionSettings::default(),
-            keys: LockKeys::new("n").unwrap(),
-            handler: HandlerKind::Auto,
-            connect_timeout: TIMEOUT,
-            options: LockOptions::default(),
-        };
+        Self::of(setup(endpoint, sentinels))
+    }
+
+    pub fn of(settings: Setup) -> Self {
         let notes = Arc::<Notes<&'static str>>::default();
         Self { threads: ThreadLocks::new(settings, notes.clone()), notes }
     }
@@ -110,6 +102,21 @@ impl Program {
             note.is_some()
         });
         note.unwrap()
+    }
+}
+
+pub fn setup(endpoint: Endpoint, sentinels: Option<SentinelSetup>) -> Setup {
+    Setup {
+        endpoint,
+        sentinels,
+        other_nodes: Vec::new(),
+        server: "redis".into(),
+        login: redis::SessionSettings::default(),
+        keys: LockKeys::new("n").unwrap(),
+        handler: HandlerKind::Auto,
+        connect_timeout: TIMEOUT,
+        options: LockOptions::default(),
+        voting: Voting::Alone,
     }
 }
 

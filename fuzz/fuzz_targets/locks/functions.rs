@@ -50,6 +50,12 @@ pub fn read(function: Function, words: &[&[u8]], prefix: &[u8]) -> Called {
             });
             Call::Extend { held: each.collect() }
         }
+        Function::Raise => Call::Raise {
+            attempt: attempt(arguments[0]),
+            names: locks.collect(),
+            ttl: Duration::from_millis(number(arguments[1])),
+            floor: number(arguments[2]),
+        },
         Function::Notify => Call::Notify {
             attempt: attempt(arguments[0]),
             names: locks.collect(),

@@ -127,6 +127,13 @@ pub struct InTime {
     moment: Moment,
 }
 
+impl InTime {
+    /// Whether it is later than this.
+    pub(in crate::locks) fn is_after(self, due: Option<Moment>) -> bool {
+        due.is_some_and(|due| due < self.moment)
+    }
+}
+
 /// For threads that wait by themselves.
 impl<W> Client<W> {
     /// The moment when `time` will have passed since `now`, which was read just now.
@@ -137,7 +144,7 @@ impl<W> Client<W> {
     /// Whether [`Driven::deadline`] comes before `end`. Reads no clock.
     pub fn is_due_before(&self, end: InTime) -> bool {
         let link = self.connections_due().is_some_and(|due| due < end.instant);
-        link || self.machine.due().is_some_and(|due| due < end.moment)
+        link || end.is_after(self.machine.due())
     }
 
     /// The next pending order to the host. Take orders after every call.

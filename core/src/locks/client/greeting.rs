@@ -5,7 +5,7 @@ use std::time::Instant;
 use pinyon_proto::resp::{Command, Value};
 
 use super::link::{About, COMMANDS, PUSHES};
-use super::{Client, Platform, Report};
+use super::{Client, Platform, Report, Voting};
 use crate::address::Endpoint;
 use crate::error::{Error, Kind};
 use crate::locks::handler::Redirection;
@@ -105,6 +105,10 @@ impl<W, P: Platform> Client<W, P> {
             )),
             _ => {
                 let deadline = now + self.settings.options.patience;
+                if matches!(self.settings.voting, Voting::Member { .. }) {
+                    // Answered before any grant on this connection.
+                    self.link.push(Command::of(["INFO", "server"]), About::Info, deadline);
+                }
                 self.link.push(Command::of(["INFO", "memory"]), About::Info, deadline);
                 self.rise(now);
             }
@@ -127,6 +131,7 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn informed(&mut self, info: &Value) {
         let Value::Bytes(text) = info else { return };
         let text = String::from_utf8_lossy(text);
+        self.told_standing(&text);
         let Some(policy) = text.lines().find_map(|line| line.strip_prefix("maxmemory_policy:")) else { return };
         if policy != "noeviction" && !std::mem::replace(&mut self.warned_of_policy, true) {
             self.finished.push_back(Report::Warning(format!(

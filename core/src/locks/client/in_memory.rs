@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Decoded, Reader, Value};
 
-use super::{Platform, Setup};
+use super::{Platform, Setup, Voting};
 use crate::address::{Address, Endpoint};
 use crate::connection::peer::{Line, Peer};
 use crate::locks::handler::HandlerKind;
@@ -40,6 +40,7 @@ pub(in crate::locks) fn settings(handler: HandlerKind) -> Setup {
         handler,
         connect_timeout: Duration::from_secs(1),
         options: LockOptions { patience: PATIENCE, ..LockOptions::default() },
+        voting: Voting::Alone,
     }
 }
 

@@ -451,6 +451,7 @@ impl<W, P: Platform> Client<W, P> {
             self.take_from(lane, now);
             self.link.lanes[lane].put_away(lane, &mut self.actions);
         }
+        self.standing = None;
         self.link.flight.clear();
         self.link.read_only.clear();
         self.link.handler.reset();

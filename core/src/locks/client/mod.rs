@@ -11,6 +11,7 @@ mod lane;
 mod link;
 mod platform;
 mod sentinels;
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +27,9 @@ use super::call::{Call, ScriptAnswer};
 use super::handler::{Handler, HandlerKind};
 use super::keys::LockKeys;
 use super::loss::Loss;
-use super::machine::{Fairness, LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, NotHeld};
+use super::machine::{
+    Fairness, LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Moment, NotHeld, Renewal,
+};
 use crate::address::Endpoint;
 use crate::driven::Action;
 use crate::error::{Error, Kind};
@@ -37,6 +40,7 @@ use link::{About, Link};
 pub use platform::Platform;
 pub use sentinels::SentinelSetup;
 use sentinels::Sentinels;
+pub use standing::{QuorumSetup, Standing, Voting};
 
 /// The parts of a client.
 #[derive(Clone, Debug)]
@@ -54,6 +58,8 @@ pub struct Setup {
     pub handler: HandlerKind,
     pub connect_timeout: Duration,
     pub options: LockOptions,
+    /// Whether its locks are held by this server alone.
+    pub voting: Voting,
 }
 
 impl Setup {
@@ -81,6 +87,8 @@ pub enum Wish {
     Release { number: u64 },
     /// Holds it for `ttl` from now: [`Outcome::Extended`].
     Extend { number: u64, ttl: Duration },
+    /// Raises the counter of its server to `floor`, and holds it for its ttl from now: [`Outcome::Extended`].
+    Raise { number: u64, floor: u64 },
     /// Releases its names until it is notified, for at most `wait`, then takes them again, within `relock`:
     /// [`Outcome::Granted`].
     Park { number: u64, wait: Option<Duration>, relock: Duration },
@@ -90,6 +98,18 @@ pub enum Wish {
     Ask(Call),
     /// Sends any command on the same connection: [`Outcome::Value`], or the server's error.
     Execute { command: Command, deadline: Instant },
+}
+
+impl Wish {
+    /// Its outcome on a closed client: nothing is held any more.
+    pub(in crate::locks) fn outcome_if_closed(&self, closed: Error) -> Outcome {
+        match self {
+            Self::Release { .. } => Outcome::Released { held: false },
+            Self::Extend { .. } | Self::Raise { .. } => Outcome::Extended { held: false },
+            Self::Park { .. } | Self::Notify { .. } => Outcome::Failed(MachineFailure::NotHeld),
+            Self::Lock(_) | Self::Ask(_) | Self::Execute { .. } => Outcome::Failed(MachineFailure::Server(closed)),
+        }
+    }
 }
 
 /// The outcome of a wish.
@@ -143,6 +163,8 @@ pub struct Client<W, P: Platform = System> {
     /// Who names the server, if the settings do not.
     sentinels: Option<Box<Sentinels<P>>>,
     machine: Machine,
+    /// What the connected server has told, if it is a member of a quorum.
+    standing: Option<Standing>,
     link: Link<W, P>,
     waiting: HashMap<(u64, Awaited), Waiters<W>>,
     finished: VecDeque<Report<W>>,
@@ -169,6 +191,7 @@ impl<W, P: Platform> Client<W, P> {
             endpoint: settings.endpoint.clone(),
             sentinels: settings.sentinels.as_ref().map(|setup| Box::new(Sentinels::new(setup, &platform))),
             nodes_asked: 1,
+            standing: None,
             platform,
             settings,
             waiting: HashMap::default(),
@@ -184,7 +207,7 @@ impl<W, P: Platform> Client<W, P> {
     /// the attempt, if one was begun.
     pub fn begin(&mut self, wish: Wish, waiter: W, now: Instant) -> Option<u64> {
         if self.closed {
-            self.finish(waiter, self.closed_to(&wish));
+            self.finish(waiter, wish.outcome_if_closed(self.is_closed_error()));
             self.end_turn();
             return None;
         }
@@ -200,6 +223,10 @@ impl<W, P: Platform> Client<W, P> {
             Wish::Extend { number, ttl } => {
                 let extended = self.machine.extend(number, ttl, at);
                 extended.map(|()| (number, Awaited::Extension)).map_err(|NotHeld| Outcome::Extended { held: false })
+            }
+            Wish::Raise { number, floor } => {
+                let raised = self.machine.raise(number, floor, at);
+                raised.map(|()| (number, Awaited::Extension)).map_err(|NotHeld| Outcome::Extended { held: false })
             }
             Wish::Park { .. } | Wish::Notify { .. } if self.link.handler.is_plain() => {
                 let message = "conditions need scripts on the server: set handler to \"script\"";
@@ -257,7 +284,16 @@ impl<W, P: Platform> Client<W, P> {
 
     /// The token of a held lock, and how long the client still considers it held.
     pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
-        self.machine.held(number, self.platform.boot_time())
+        self.held_at(number, self.platform.boot_time())
+    }
+
+    pub(in crate::locks) fn held_at(&self, number: u64, at: Moment) -> Option<(u64, Duration)> {
+        self.machine.held(number, at)
+    }
+
+    /// Sets how a lock is renewed from now on.
+    pub(in crate::locks) fn set_renewal(&mut self, number: u64, renewal: Renewal, at: Moment) {
+        self.machine.set_renewal(number, renewal, at);
     }
 
     /// The next report. Take reports after every call.
@@ -287,18 +323,6 @@ impl<W, P: Platform> Client<W, P> {
             }
         }
         self.finished.push_back(Report::Done { waiter, outcome });
-    }
-
-    /// The outcome of a wish on a closed client: nothing is held any more.
-    fn closed_to(&self, wish: &Wish) -> Outcome {
-        match wish {
-            Wish::Release { .. } => Outcome::Released { held: false },
-            Wish::Extend { .. } => Outcome::Extended { held: false },
-            Wish::Park { .. } | Wish::Notify { .. } => Outcome::Failed(MachineFailure::NotHeld),
-            Wish::Lock(_) | Wish::Ask(_) | Wish::Execute { .. } => {
-                Outcome::Failed(MachineFailure::Server(self.is_closed_error()))
-            }
-        }
     }
 
     /// Schedules a send for the end of the turn, since the caller may be in the middle of the host's own work.

@@ -23,7 +23,7 @@ struct Host {
 impl Host {
     fn connected() -> Self {
         let platform = InMemory::default();
-        let client = Client::on(platform.clone(), settings(HandlerKind::Script), "c".into());
+        let client = Side::new(platform.clone(), settings(HandlerKind::Script), "c".into());
         let mut host = Self { front: Front::of(client), platform, told: Vec::new() };
         host.begin("inspect", inspect(StatusQuestion::IsLocked));
         for (asked, answer) in GREETING {

@@ -87,6 +87,18 @@ impl Machine {
         }
     }
 
+    pub(super) fn send_raise(&mut self, number: u64, floor: u64, now: Moment) {
+        let attempt = self.attempt(number);
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        if let Stage::Held(held) = &mut entry.stage {
+            held.extending = true;
+        }
+        let (names, ttl) = (entry.names.clone(), entry.ttl);
+        self.wake_by(now + self.options.patience);
+        let about = About::Extend { numbers: vec![number], wanted: true };
+        self.send(about, Call::Raise { attempt, names, ttl, floor }, now);
+    }
+
     /// Takes the names of a parked lock again. The time to wait is that of a new lock.
     pub(super) fn send_unpark(&mut self, number: u64, now: Moment) {
         self.wait_anew(number, now);

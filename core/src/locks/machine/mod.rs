@@ -27,6 +27,7 @@ use std::time::Duration;
 use foldhash::HashMap;
 
 pub use table::Fairness;
+pub(in crate::locks) use table::Table;
 pub use time::Moment;
 
 use super::call::{Attempt, Call, Names, ScriptAnswer};
@@ -35,7 +36,6 @@ use crate::locks::loss::Loss;
 use crate::locks::sequence::Sequence;
 use entry::{Entry, Stage};
 use late::Looks;
-use table::Table;
 
 /// The options of a client.
 #[derive(Clone, Debug)]
@@ -379,17 +379,43 @@ impl Machine {
         if held.until <= now {
             return Err(NotHeld);
         }
-        held.extending = true;
         if !self.connected {
-            held.extending = false;
-            let answer = Err(Error::new(Kind::Closed, &"".into(), "there is no connection to the server now"));
-            self.events.push_back(MachineEvent::Extended { number, answer });
+            self.extension_impossible(number);
             return Ok(());
         }
+        held.extending = true;
         entry.ttl = ttl;
         self.wake_by(now + self.options.patience);
         self.send_extend(vec![number], true, now);
         Ok(())
+    }
+
+    fn extension_impossible(&mut self, number: u64) {
+        let answer = Err(Error::new(Kind::Closed, &"".into(), "there is no connection to the server now"));
+        self.events.push_back(MachineEvent::Extended { number, answer });
+    }
+
+    /// Raises the counter of a held lock's server to `floor`, and extends the lock: [`MachineEvent::Extended`] follows.
+    pub fn raise(&mut self, number: u64, floor: u64, now: Moment) -> Result<(), NotHeld> {
+        self.held(number, now).ok_or(NotHeld)?;
+        match self.connected {
+            true => self.send_raise(number, floor, now),
+            false => self.extension_impossible(number),
+        }
+        Ok(())
+    }
+
+    /// Sets how a lock is renewed from now on, as if it had just been granted.
+    pub fn set_renewal(&mut self, number: u64, renewal: Renewal, now: Moment) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        entry.renewal = renewal;
+        let Stage::Held(held) = &mut entry.stage else { return };
+        held.granted = now;
+        held.renew_at = match renewal {
+            Renewal::Never => None,
+            Renewal::Always => held.renew_at,
+            Renewal::For(longest) => held.renew_at.filter(|at| *at < now + longest),
+        };
     }
 
     /// Releases the names entirely, and waits for a notification, for at most `wait`. Then takes them again with the

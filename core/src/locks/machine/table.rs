@@ -21,7 +21,7 @@ pub enum Fairness {
 }
 
 #[derive(Default)]
-pub(super) struct Table {
+pub(in crate::locks) struct Table {
     fairness: Fairness,
     lines: HashMap<Name, Line>,
     waiting: HashMap<u64, Waiting>,
@@ -42,12 +42,12 @@ struct Waiting {
 }
 
 impl Table {
-    pub(super) fn new(fairness: Fairness) -> Self {
+    pub(in crate::locks) fn new(fairness: Fairness) -> Self {
         Self { fairness, ..Self::default() }
     }
 
     /// Adds an attempt to its lines. Returns whether it may go to the server at once.
-    pub(super) fn enter(&mut self, number: u64, names: &Names) -> bool {
+    pub(in crate::locks) fn enter(&mut self, number: u64, names: &Names) -> bool {
         let fairness = self.fairness;
         let is_blocked = |line: Option<&Line>| {
             line.is_some_and(|line| line.started.is_some() || fairness == Fairness::Fifo && !line.waiting.is_empty())
@@ -65,12 +65,12 @@ impl Table {
     }
 
     /// Whether no other attempt has any of the names.
-    pub(super) fn is_free(&self, names: &Names) -> bool {
+    pub(in crate::locks) fn is_free(&self, names: &Names) -> bool {
         names.iter().all(|name| !self.lines.contains_key(name))
     }
 
     /// Removes an attempt that is over. Returns those that may go to the server now, in order.
-    pub(super) fn leave(&mut self, number: u64, names: &Names) -> Vec<u64> {
+    pub(in crate::locks) fn leave(&mut self, number: u64, names: &Names) -> Vec<u64> {
         match self.waiting.remove(&number) {
             Some(_) => self.give_up(number, names),
             None => self.vacate(number, names),

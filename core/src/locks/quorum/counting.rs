@@ -1,0 +1,307 @@
+//! What the members say, and what follows for a lock.
+
+use super::asking::raise;
+use super::failing::{failed, Why};
+use super::lock::{Granted, Lock, Seat, Stage, Vote};
+use super::{Ballot, Known, Member, Now, Quorum};
+use crate::locks::client::{Outcome, Report};
+use crate::locks::loss::Loss;
+use crate::locks::machine::{MachineFailure, Moment, Renewal};
+
+impl<W, M: Member> Quorum<W, M> {
+    /// Takes what the members report. Call it after every call to a member.
+    pub fn collect(&mut self, now: Now) {
+        loop {
+            let mut any = self.notice_standing(now);
+            for member in 0..self.members.len() {
+                while let Some(report) = self.members[member].next_report() {
+                    any = true;
+                    self.told(member, report, now);
+                }
+            }
+            if !any {
+                break;
+            }
+        }
+    }
+
+    fn told(&mut self, member: usize, report: Report<Ballot>, now: Now) {
+        match report {
+            Report::Warning(text) => self.reports.push_back(Report::Warning(text)),
+            Report::Lost { number, loss } => {
+                let of = |lock: &Lock<W>| lock.seats[member].granted().is_some_and(|vote| vote.number == number);
+                let Some(lock) = self.locks.iter().find(|(_, lock)| of(lock)).map(|(lock, _)| *lock) else { return };
+                self.vote_lost(lock, member, loss, now);
+            }
+            Report::Done { waiter: Ballot::Grant { lock, since }, outcome } => match outcome {
+                Outcome::Granted { number, token, .. } => self.granted(lock, member, number, token, since, now),
+                Outcome::Failed(failure) => self.vote_failed(lock, member, failure, now),
+                _ => {}
+            },
+            Report::Done { waiter: Ballot::Raise { lock, floor }, outcome } => {
+                self.raised(lock, member, floor, &outcome, now);
+            }
+            Report::Done { waiter: Ballot::Answer { poll, since }, outcome } => {
+                if !matches!(outcome, Outcome::Failed(_)) {
+                    self.took(now.moment - since);
+                }
+                if let Some(of) = self.polls.get_mut(&poll) {
+                    of.take(member, outcome);
+                    self.answer_poll(poll);
+                }
+            }
+        }
+    }
+
+    fn granted(&mut self, number: u64, member: usize, sub: u64, token: u64, since: Moment, now: Now) {
+        let votes_from = self.members[member].standing().map(|standing| standing.votes_from);
+        let Some(lock) = self.locks.get_mut(&number) else { return };
+        if !matches!(lock.seats[member].vote, Vote::Asked(asked) if asked == sub) {
+            return;
+        }
+        lock.seats[member].grant(sub, token, votes_from);
+        if let Stage::Held { token, .. } = lock.stage {
+            let renewal = lock.renewal_now(now.moment);
+            self.members[member].set_renewal(sub, renewal, now);
+            raise(&mut self.members, lock, number, token, now);
+        }
+        if self.round_trip.is_none() {
+            self.round_trip = Some(now.moment - since).filter(|time| *time < self.options.patience / 4);
+        }
+        self.settle(number, now);
+    }
+
+    fn vote_failed(&mut self, number: u64, member: usize, failure: MachineFailure, now: Now) {
+        let Some(lock) = self.locks.get_mut(&number) else { return };
+        if matches!(lock.seats[member].vote, Vote::Granted(_)) {
+            return;
+        }
+        let retries = match lock.stage {
+            Stage::Held { .. } => lock.is_kept(now.moment),
+            _ => lock.waits() && matches!(failure, MachineFailure::Server(_)),
+        };
+        lock.seats[member].fail(Some(failure), retries.then_some(self.options.heartbeat), now.moment);
+        self.settle(number, now);
+    }
+
+    fn raised(&mut self, number: u64, member: usize, floor: u64, outcome: &Outcome, now: Now) {
+        let Some(lock) = self.locks.get_mut(&number) else { return };
+        let Some(granted) = lock.seats[member].granted_mut() else { return };
+        match outcome {
+            Outcome::Extended { held: true } => granted.stored = granted.stored.max(floor),
+            // Its loss is reported by itself, or no answer came. Then it may be raised again.
+            _ => granted.raising = granted.stored,
+        }
+        self.settle(number, now);
+    }
+
+    fn vote_lost(&mut self, number: u64, member: usize, loss: Loss, now: Now) {
+        let heartbeat = self.options.heartbeat;
+        let Some(lock) = self.locks.get_mut(&number) else { return };
+        let Some(sub) = lock.seats[member].number() else { return };
+        // The member forgets it.
+        self.members[member].cancel(sub, now);
+        lock.seats[member].fail(None, Some(heartbeat), now.moment);
+        let wanted = match lock.stage {
+            Stage::Held { .. } => lock.remaining(&self.members, now).is_some() && lock.is_kept(now.moment),
+            _ => lock.waits(),
+        };
+        if !wanted {
+            lock.seats[member].vote = Vote::None { again_at: None };
+        }
+        self.settle_after(number, loss, now);
+    }
+
+    /// Notes which members have told what they are. Returns whether anything has changed.
+    fn notice_standing(&mut self, now: Now) -> bool {
+        let mut changed = false;
+        for at in 0..self.members.len() {
+            let known = match (self.members[at].standing(), self.known[at]) {
+                (Some(_), _) => Known::Now,
+                (None, Known::Now) => Known::Gone(now.moment),
+                (None, before) => before,
+            };
+            let is_new = std::mem::replace(&mut self.known[at], known) != known;
+            changed |= is_new && known == Known::Now;
+            if let Some(out_at) = self.out_at(known).filter(|_| is_new) {
+                self.wake_by(out_at);
+            }
+        }
+        if !changed {
+            return false;
+        }
+        self.twins = twins(&self.members);
+        for lock in self.locks.values_mut() {
+            for (seat, member) in lock.seats.iter_mut().zip(&self.members) {
+                let Some(granted) = seat.granted_mut().filter(|granted| granted.votes_from.is_none()) else { continue };
+                granted.votes_from = member.standing().map(|standing| standing.votes_from);
+            }
+        }
+        let numbers: Vec<u64> = self.locks.keys().copied().collect();
+        for number in numbers {
+            match (self.same_server_twice(), self.locks.get(&number).map(|lock| &lock.stage)) {
+                (Some(error), Some(Stage::Waiting(_))) => self.fail(number, MachineFailure::Server(error), now),
+                _ => self.settle(number, now),
+            }
+        }
+        true
+    }
+
+    /// Decides what the votes mean for a lock.
+    pub(super) fn settle(&mut self, number: u64, now: Now) {
+        self.settle_after(number, Loss::Expired, now);
+    }
+
+    fn settle_after(&mut self, number: u64, loss: Loss, now: Now) {
+        let Some(lock) = self.locks.get(&number) else { return };
+        match lock.stage {
+            Stage::Waiting(_) => self.count(number, now),
+            Stage::Held { .. } if lock.remaining(&self.members, now).is_none() => self.lose(number, loss, now),
+            Stage::Held { .. } | Stage::Lined(_) | Stage::Lost => {}
+        }
+        if let Some(due) = self.locks.get(&number).and_then(|lock| lock.due(now.moment)) {
+            self.wake_by(due);
+        }
+    }
+
+    /// Counts the votes of an attempt.
+    fn count(&mut self, number: u64, now: Now) {
+        let majority = self.majority();
+        let lock = self.locks.get_mut(&number).expect("it was there");
+        let mut tokens: Vec<u64> = lock.voters(&self.members, now).map(|(_, granted)| granted.token).collect();
+        if tokens.len() >= majority {
+            tokens.sort_unstable();
+            let agreed = lock.target.filter(|target| tokens[majority - 1] <= *target);
+            let token = agreed.unwrap_or(tokens[majority - 1]);
+            let stored = |granted: &Granted| granted.token <= token && granted.stored >= token;
+            if lock.voters(&self.members, now).filter(|(_, granted)| stored(granted)).count() >= majority {
+                return self.hold(number, token, now);
+            }
+            lock.target = Some(token);
+            return raise(&mut self.members, lock, number, token, now);
+        }
+        if let Some(failure) = self.failure(number, now) {
+            return self.fail(number, failure, now);
+        }
+        let lock = &self.locks[&number];
+        let granted = lock.granted().count();
+        let is_split = lock.waits() && (1..majority).contains(&granted);
+        let split_at = match lock.split_at.filter(|_| is_split) {
+            None if is_split => Some(now.moment + self.patience_with_split(granted, self.locks[&number].splits)),
+            split_at => split_at,
+        };
+        self.locks.entry(number).and_modify(|lock| lock.split_at = split_at);
+    }
+
+    /// A majority has granted it, and has stored its token.
+    fn hold(&mut self, number: u64, token: u64, now: Now) {
+        let lock = self.locks.get_mut(&number).expect("it was there");
+        let Stage::Waiting(waiter) = std::mem::replace(&mut lock.stage, Stage::Held { token, granted: now.moment })
+        else {
+            return;
+        };
+        lock.split_at = None;
+        if lock.renewal != Renewal::Always {
+            for (member, seat) in self.members.iter_mut().zip(&lock.seats) {
+                seat.number().into_iter().for_each(|sub| member.set_renewal(sub, lock.renewal, now));
+            }
+        }
+        raise(&mut self.members, lock, number, token, now);
+        self.holding.entry(lock.owner).or_default().push(number);
+        let outcome = Outcome::Granted { number, token, notified: false };
+        self.reports.push_back(Report::Done { waiter, outcome });
+    }
+
+    /// Marks a lock lost, and gives up what is left of it.
+    pub(super) fn lose(&mut self, number: u64, loss: Loss, now: Now) {
+        self.vacate(number, now);
+        self.hand_on(number, now);
+        if let Some(lock) = self.locks.get_mut(&number) {
+            lock.stage = Stage::Lost;
+            self.reports.push_back(Report::Lost { number, loss });
+        }
+    }
+
+    /// Why a majority can no longer be had, if that is so.
+    fn failure(&self, number: u64, now: Now) -> Option<MachineFailure> {
+        let lock = &self.locks[&number];
+        let out = lock.seats.iter().zip(&self.known).filter(|(seat, known)| match &seat.vote {
+            Vote::Granted(granted) => !lock.waits() && !granted.may_vote(now.moment),
+            Vote::Asked(_) => self.is_out(**known, now) || seat.failure.is_some() && **known != Known::Now,
+            Vote::None { .. } => seat.failure.is_some(),
+        });
+        (out.count() > self.members.len() - self.majority()).then(|| self.why(lock, now))
+    }
+
+    /// Whether a member has been gone for so long that its answer is not awaited.
+    fn is_out(&self, known: Known, now: Now) -> bool {
+        self.out_at(known).is_some_and(|at| at <= now.moment)
+    }
+
+    /// Why an attempt does not have its lock.
+    fn why(&self, lock: &Lock<W>, now: Now) -> MachineFailure {
+        let failures = || lock.seats.iter().filter_map(|seat| seat.failure.as_ref());
+        let fatal = |failure: &&MachineFailure| {
+            matches!(failure, MachineFailure::Deadlock { .. } | MachineFailure::AlreadyHeld)
+        };
+        if let Some(failure) = failures().find(fatal) {
+            return failure.clone();
+        }
+        let said = |(at, seat): (usize, &Seat)| {
+            let name = self.members[at].name();
+            match (&seat.failure, &seat.vote) {
+                (Some(failure), _) => Why::of(name, failure),
+                (None, Vote::Granted(granted)) if !granted.may_vote(now.moment) => {
+                    Some(Why::young(name, granted.votes_from.map(|from| from - now.moment)))
+                }
+                (None, Vote::Asked(_)) if self.is_out(self.known[at], now) => Some(Why::gone(name)),
+                _ => None,
+            }
+        };
+        let why: Vec<Why> = lock.seats.iter().enumerate().filter_map(said).collect();
+        let taken = failures().find(|failure| matches!(failure, MachineFailure::Timeout { .. } | MachineFailure::Busy));
+        match (why.len() > self.members.len() - self.majority(), taken) {
+            (false, Some(taken)) => taken.clone(),
+            (false, None) if why.is_empty() => {
+                MachineFailure::Timeout { waited: lock.wait.unwrap_or_default(), blocker: None }
+            }
+            _ => failed(&self.members, why.into_iter(), "no majority of the servers can hold the lock"),
+        }
+    }
+
+    /// Does what is due for one lock.
+    pub(super) fn expire_one(&mut self, number: u64, now: Now) {
+        self.settle(number, now);
+        let Some(lock) = self.locks.get(&number) else { return };
+        let is_late = lock.deadline <= now.moment;
+        match lock.stage {
+            Stage::Lined(_) if is_late => {
+                let blocker = self.holder_here(&lock.names, now);
+                let failure = MachineFailure::Timeout { waited: lock.wait.unwrap_or_default(), blocker };
+                return self.fail(number, failure, now);
+            }
+            Stage::Waiting(_) if is_late => {
+                let failure = self.why(lock, now);
+                return self.fail(number, failure, now);
+            }
+            Stage::Waiting(_) | Stage::Held { .. } => {}
+            Stage::Lined(_) | Stage::Lost => return,
+        }
+        if lock.split_at.is_some_and(|at| at <= now.moment) {
+            self.give_back(number, now);
+        }
+        for member in 0..self.members.len() {
+            let seat = self.locks.get(&number).map(|lock| &lock.seats[member].vote);
+            if matches!(seat, Some(Vote::None { again_at: Some(at) }) if *at <= now.moment) {
+                self.ask(number, member, now);
+            }
+        }
+    }
+}
+
+/// Two members that are the same process.
+fn twins<M: Member>(members: &[M]) -> Option<(usize, usize)> {
+    let runs: Vec<Option<&str>> = members.iter().map(|member| member.standing().map(|of| &*of.run)).collect();
+    let other = |at: usize| runs[..at].iter().position(|run| run.is_some() && *run == runs[at]);
+    (0..runs.len()).find_map(|at| Some((other(at)?, at)))
+}

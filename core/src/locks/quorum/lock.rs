@@ -1,0 +1,215 @@
+//! One lock on a quorum, and what each member has said about it.
+
+use std::time::Duration;
+
+use super::member::{Member, Now};
+use crate::locks::call::Names;
+use crate::locks::machine::{LockRequest, MachineFailure, Moment, Renewal};
+
+/// The pause before a member that failed is asked again. It doubles with each further failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+pub(super) struct Lock<W> {
+    pub(super) names: Names,
+    pub(super) owner: u64,
+    pub(super) ttl: Duration,
+    pub(super) wait: Option<Duration>,
+    pub(super) renewal: Renewal,
+    pub(super) deadline: Moment,
+    /// Whether it stands in the table.
+    pub(super) lined_up: bool,
+    /// How many times its owner has acquired it.
+    pub(super) holds: u32,
+    pub(super) stage: Stage<W>,
+    /// One for each member.
+    pub(super) seats: Vec<Seat>,
+    /// The token that a majority is being told.
+    pub(super) target: Option<u64>,
+    /// When to give up the votes that are no majority, and how often that was done.
+    pub(super) split_at: Option<Moment>,
+    pub(super) splits: u32,
+}
+
+pub(super) enum Stage<W> {
+    /// Others of this process are ahead of it.
+    Lined(W),
+    /// The members are asked.
+    Waiting(W),
+    Held {
+        token: u64,
+        granted: Moment,
+    },
+    /// Lost; its holder has not released it yet.
+    Lost,
+}
+
+/// What a member has said about a lock.
+#[derive(Default)]
+pub(super) struct Seat {
+    pub(super) vote: Vote,
+    /// Why it failed last, until it is granted.
+    pub(super) failure: Option<MachineFailure>,
+    failures: u32,
+}
+
+pub(super) enum Vote {
+    /// Not asked; with the time when to ask, if it is to be asked again.
+    None {
+        again_at: Option<Moment>,
+    },
+    /// Asked for the lock of this number.
+    Asked(u64),
+    Granted(Granted),
+}
+
+pub(super) struct Granted {
+    pub(super) number: u64,
+    pub(super) token: u64,
+    /// A number that its server has stored and that later tokens there exceed: the token, or what it was raised to.
+    pub(super) stored: u64,
+    /// What it is being raised to.
+    pub(super) raising: u64,
+    /// From when on it counts. Unknown until the server has told when it was started.
+    pub(super) votes_from: Option<Moment>,
+}
+
+impl Default for Vote {
+    fn default() -> Self {
+        Self::None { again_at: None }
+    }
+}
+
+impl<W> Lock<W> {
+    pub(super) fn new(request: LockRequest, waiter: W, members: usize, deadline: Moment, nested: bool) -> Self {
+        Self {
+            names: request.names,
+            owner: request.owner,
+            ttl: request.ttl,
+            wait: request.wait,
+            renewal: request.renewal,
+            deadline,
+            lined_up: !nested,
+            holds: 1,
+            stage: Stage::Lined(waiter),
+            seats: std::iter::repeat_with(Seat::default).take(members).collect(),
+            target: None,
+            split_at: None,
+            splits: 0,
+        }
+    }
+
+    /// Whether it waits if its names are taken.
+    pub(super) fn waits(&self) -> bool {
+        self.wait.is_some_and(|wait| !wait.is_zero())
+    }
+
+    pub(super) fn granted(&self) -> impl Iterator<Item = (usize, &Granted)> {
+        self.seats.iter().enumerate().filter_map(|(member, seat)| Some((member, seat.granted()?)))
+    }
+
+    /// The granted votes that count now.
+    pub(super) fn voters<'l, M: Member>(
+        &'l self,
+        members: &'l [M],
+        now: Now,
+    ) -> impl Iterator<Item = (usize, &'l Granted)> + 'l {
+        self.granted().filter(move |(member, granted)| {
+            granted.may_vote(now.moment) && members[*member].held(granted.number, now).is_some()
+        })
+    }
+
+    /// For how long a majority holds it with its token.
+    pub(super) fn remaining<M: Member>(&self, members: &[M], now: Now) -> Option<Duration> {
+        let Stage::Held { token, .. } = self.stage else { return None };
+        let voters = self.granted().filter(|(_, granted)| granted.may_vote(now.moment) && granted.stored >= token);
+        let mut remaining: Vec<Duration> =
+            voters.filter_map(|(member, granted)| members[member].held(granted.number, now)).collect();
+        remaining.sort_unstable();
+        remaining.len().checked_sub(majority(members.len())).map(|at| remaining[at])
+    }
+
+    /// How a vote that is granted now is to be renewed. While the lock is waited for, all votes are kept.
+    pub(super) fn renewal_now(&self, now: Moment) -> Renewal {
+        match (&self.stage, self.renewal) {
+            (Stage::Held { granted, .. }, Renewal::For(longest)) => {
+                Renewal::For(longest.saturating_sub(now - *granted))
+            }
+            (Stage::Held { .. }, renewal) => renewal,
+            _ => Renewal::Always,
+        }
+    }
+
+    /// Whether a vote that was lost is asked for again.
+    pub(super) fn is_kept(&self, now: Moment) -> bool {
+        match self.renewal_now(now) {
+            Renewal::Never => false,
+            Renewal::Always => true,
+            Renewal::For(left) => !left.is_zero(),
+        }
+    }
+
+    /// When it needs attention.
+    pub(super) fn due(&self, now: Moment) -> Option<Moment> {
+        let again_at = self.seats.iter().filter_map(|seat| match seat.vote {
+            Vote::None { again_at } => again_at,
+            _ => None,
+        });
+        match self.stage {
+            Stage::Lined(_) => Some(self.deadline),
+            Stage::Waiting(_) => {
+                let votes_from = self.granted().filter_map(|(_, granted)| granted.votes_from).filter(|at| *at > now);
+                again_at.chain(votes_from).chain(self.split_at).chain([self.deadline]).min()
+            }
+            Stage::Held { .. } => again_at.min(),
+            Stage::Lost => None,
+        }
+    }
+}
+
+impl Seat {
+    pub(super) fn granted(&self) -> Option<&Granted> {
+        match &self.vote {
+            Vote::Granted(granted) => Some(granted),
+            _ => None,
+        }
+    }
+
+    pub(super) fn granted_mut(&mut self) -> Option<&mut Granted> {
+        match &mut self.vote {
+            Vote::Granted(granted) => Some(granted),
+            _ => None,
+        }
+    }
+
+    /// The number of its lock, if it was asked for or granted.
+    pub(super) fn number(&self) -> Option<u64> {
+        match &self.vote {
+            Vote::None { .. } => None,
+            Vote::Asked(number) => Some(*number),
+            Vote::Granted(granted) => Some(granted.number),
+        }
+    }
+
+    pub(super) fn grant(&mut self, number: u64, token: u64, votes_from: Option<Moment>) {
+        (self.failure, self.failures) = (None, 0);
+        self.vote = Vote::Granted(Granted { number, token, stored: token, raising: token, votes_from });
+    }
+
+    /// Notes a failure. `most`: the longest pause before it is asked again; `None` if it is not asked again.
+    pub(super) fn fail(&mut self, failure: Option<MachineFailure>, most: Option<Duration>, now: Moment) {
+        let pause = FIRST_PAUSE * 2u32.saturating_pow(self.failures.min(16));
+        self.failures += 1;
+        self.failure = failure;
+        self.vote = Vote::None { again_at: most.map(|most| now + pause.min(most)) };
+    }
+}
+
+impl Granted {
+    pub(super) fn may_vote(&self, now: Moment) -> bool {
+        self.votes_from.is_some_and(|from| from <= now)
+    }
+}
+
+pub(super) fn majority(members: usize) -> usize {
+    members / 2 + 1
+}
