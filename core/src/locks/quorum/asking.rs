@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::lock::{Lock, Stage, Vote};
+use super::rules::{kept, Rule};
 use super::{Ballot, Member, Now, Question, Quorum};
 use crate::locks::client::{Outcome, Report, Wish};
 use crate::locks::machine::{LockRequest, MachineFailure};
@@ -74,7 +75,9 @@ impl<W, M: Member> Quorum<W, M> {
         let seats: Vec<Option<u64>> = lock.seats.iter().map(|seat| Some(seat.granted()?.number)).collect();
         for (member, seat) in self.members.iter_mut().zip(&lock.seats) {
             if let Vote::Asked(number) = seat.vote {
-                member.cancel(number, now);
+                if kept(Rule::ReleaseAll) {
+                    member.cancel(number, now);
+                }
             }
         }
         self.poll(Question::Release, waiter, now, |member| seats[member].map(|number| Wish::Release { number }));

@@ -3,6 +3,7 @@
 use super::asking::raise;
 use super::failing::{failed, Why};
 use super::lock::{Granted, Lock, Seat, Stage, Vote};
+use super::rules::{kept, Rule};
 use super::{Ballot, Known, Member, Now, Quorum};
 use crate::locks::client::{Outcome, Report};
 use crate::locks::loss::Loss;
@@ -47,7 +48,7 @@ impl<W, M: Member> Quorum<W, M> {
                 }
                 if let Some(of) = self.polls.get_mut(&poll) {
                     of.take(member, outcome);
-                    self.answer_poll(poll);
+                    self.answer_poll(poll, now);
                 }
             }
         }
@@ -55,11 +56,12 @@ impl<W, M: Member> Quorum<W, M> {
 
     fn granted(&mut self, number: u64, member: usize, sub: u64, token: u64, since: Moment, now: Now) {
         let votes_from = self.members[member].standing().map(|standing| standing.votes_from);
+        let floor = self.about[member].floor;
         let Some(lock) = self.locks.get_mut(&number) else { return };
         if !matches!(lock.seats[member].vote, Vote::Asked(asked) if asked == sub) {
             return;
         }
-        lock.seats[member].grant(sub, token, votes_from);
+        lock.seats[member].grant(sub, token, votes_from, floor);
         if let Stage::Held { token, .. } = lock.stage {
             let renewal = lock.renewal_now(now.moment);
             self.members[member].set_renewal(sub, renewal, now);
@@ -103,48 +105,15 @@ impl<W, M: Member> Quorum<W, M> {
         self.members[member].cancel(sub, now);
         lock.seats[member].fail(None, Some(heartbeat), now.moment);
         let wanted = match lock.stage {
-            Stage::Held { .. } => lock.remaining(&self.members, now).is_some() && lock.is_kept(now.moment),
+            Stage::Held { .. } => {
+                lock.remaining(&self.members, now).is_some() && lock.is_kept(now.moment) && kept(Rule::AskAgain)
+            }
             _ => lock.waits(),
         };
         if !wanted {
             lock.seats[member].vote = Vote::None { again_at: None };
         }
         self.settle_after(number, loss, now);
-    }
-
-    /// Notes which members have told what they are. Returns whether anything has changed.
-    fn notice_standing(&mut self, now: Now) -> bool {
-        let mut changed = false;
-        for at in 0..self.members.len() {
-            let known = match (self.members[at].standing(), self.known[at]) {
-                (Some(_), _) => Known::Now,
-                (None, Known::Now) => Known::Gone(now.moment),
-                (None, before) => before,
-            };
-            let is_new = std::mem::replace(&mut self.known[at], known) != known;
-            changed |= is_new && known == Known::Now;
-            if let Some(out_at) = self.out_at(known).filter(|_| is_new) {
-                self.wake_by(out_at);
-            }
-        }
-        if !changed {
-            return false;
-        }
-        self.twins = twins(&self.members);
-        for lock in self.locks.values_mut() {
-            for (seat, member) in lock.seats.iter_mut().zip(&self.members) {
-                let Some(granted) = seat.granted_mut().filter(|granted| granted.votes_from.is_none()) else { continue };
-                granted.votes_from = member.standing().map(|standing| standing.votes_from);
-            }
-        }
-        let numbers: Vec<u64> = self.locks.keys().copied().collect();
-        for number in numbers {
-            match (self.same_server_twice(), self.locks.get(&number).map(|lock| &lock.stage)) {
-                (Some(error), Some(Stage::Waiting(_))) => self.fail(number, MachineFailure::Server(error), now),
-                _ => self.settle(number, now),
-            }
-        }
-        true
     }
 
     /// Decides what the votes mean for a lock.
@@ -168,12 +137,13 @@ impl<W, M: Member> Quorum<W, M> {
     fn count(&mut self, number: u64, now: Now) {
         let majority = self.majority();
         let lock = self.locks.get_mut(&number).expect("it was there");
-        let mut tokens: Vec<u64> = lock.voters(&self.members, now).map(|(_, granted)| granted.token).collect();
+        let mut tokens: Vec<u64> = lock.voters(&self.members, now).map(|(_, granted)| granted.least()).collect();
         if tokens.len() >= majority {
             tokens.sort_unstable();
             let agreed = lock.target.filter(|target| tokens[majority - 1] <= *target);
             let token = agreed.unwrap_or(tokens[majority - 1]);
-            let stored = |granted: &Granted| granted.token <= token && granted.stored >= token;
+            let stored =
+                |granted: &Granted| granted.least() <= token && (granted.stored >= token || !kept(Rule::StoredToken));
             if lock.voters(&self.members, now).filter(|(_, granted)| stored(granted)).count() >= majority {
                 return self.hold(number, token, now);
             }
@@ -185,7 +155,7 @@ impl<W, M: Member> Quorum<W, M> {
         }
         let lock = &self.locks[&number];
         let granted = lock.granted().count();
-        let is_split = lock.waits() && (1..majority).contains(&granted);
+        let is_split = lock.waits() && (1..majority).contains(&granted) && kept(Rule::GiveBack);
         let split_at = match lock.split_at.filter(|_| is_split) {
             None if is_split => Some(now.moment + self.patience_with_split(granted, self.locks[&number].splits)),
             split_at => split_at,
@@ -225,17 +195,12 @@ impl<W, M: Member> Quorum<W, M> {
     /// Why a majority can no longer be had, if that is so.
     fn failure(&self, number: u64, now: Now) -> Option<MachineFailure> {
         let lock = &self.locks[&number];
-        let out = lock.seats.iter().zip(&self.known).filter(|(seat, known)| match &seat.vote {
-            Vote::Granted(granted) => !lock.waits() && !granted.may_vote(now.moment),
-            Vote::Asked(_) => self.is_out(**known, now) || seat.failure.is_some() && **known != Known::Now,
+        let out = lock.seats.iter().enumerate().filter(|(at, seat)| match &seat.vote {
+            Vote::Granted(granted) => !lock.waits() && !granted.is_of_age(now.moment),
+            Vote::Asked(_) => self.is_out(*at, now) || seat.failure.is_some() && self.about[*at].known != Known::Now,
             Vote::None { .. } => seat.failure.is_some(),
         });
         (out.count() > self.members.len() - self.majority()).then(|| self.why(lock, now))
-    }
-
-    /// Whether a member has been gone for so long that its answer is not awaited.
-    fn is_out(&self, known: Known, now: Now) -> bool {
-        self.out_at(known).is_some_and(|at| at <= now.moment)
     }
 
     /// Why an attempt does not have its lock.
@@ -251,10 +216,10 @@ impl<W, M: Member> Quorum<W, M> {
             let name = self.members[at].name();
             match (&seat.failure, &seat.vote) {
                 (Some(failure), _) => Why::of(name, failure),
-                (None, Vote::Granted(granted)) if !granted.may_vote(now.moment) => {
+                (None, Vote::Granted(granted)) if !granted.is_of_age(now.moment) => {
                     Some(Why::young(name, granted.votes_from.map(|from| from - now.moment)))
                 }
-                (None, Vote::Asked(_)) if self.is_out(self.known[at], now) => Some(Why::gone(name)),
+                (None, Vote::Asked(_)) if self.is_out(at, now) => Some(Why::gone(name)),
                 _ => None,
             }
         };
@@ -297,11 +262,4 @@ impl<W, M: Member> Quorum<W, M> {
             }
         }
     }
-}
-
-/// Two members that are the same process.
-fn twins<M: Member>(members: &[M]) -> Option<(usize, usize)> {
-    let runs: Vec<Option<&str>> = members.iter().map(|member| member.standing().map(|of| &*of.run)).collect();
-    let other = |at: usize| runs[..at].iter().position(|run| run.is_some() && *run == runs[at]);
-    (0..runs.len()).find_map(|at| Some((other(at)?, at)))
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::member::{Member, Now};
+use super::rules::{kept, Rule};
 use crate::locks::call::Names;
 use crate::locks::machine::{LockRequest, MachineFailure, Moment, Renewal};
 
@@ -71,6 +72,8 @@ pub(super) struct Granted {
     pub(super) raising: u64,
     /// From when on it counts. Unknown until the server has told when it was started.
     pub(super) votes_from: Option<Moment>,
+    /// The highest counter when its server was connected. Unknown until the counters have been read.
+    pub(super) floor: Option<u64>,
 }
 
 impl Default for Vote {
@@ -114,18 +117,22 @@ impl<W> Lock<W> {
         now: Now,
     ) -> impl Iterator<Item = (usize, &'l Granted)> + 'l {
         self.granted().filter(move |(member, granted)| {
-            granted.may_vote(now.moment) && members[*member].held(granted.number, now).is_some()
+            let is_valid = members[*member].held(granted.number, now).is_some() || !kept(Rule::ValidVotes);
+            granted.may_vote(now.moment) && is_valid
         })
     }
 
     /// For how long a majority holds it with its token.
     pub(super) fn remaining<M: Member>(&self, members: &[M], now: Now) -> Option<Duration> {
         let Stage::Held { token, .. } = self.stage else { return None };
-        let voters = self.granted().filter(|(_, granted)| granted.may_vote(now.moment) && granted.stored >= token);
+        let counts =
+            |granted: &Granted| granted.may_vote(now.moment) && (granted.stored >= token || !kept(Rule::StoredToken));
+        let voters = self.granted().filter(|(_, granted)| counts(granted));
         let mut remaining: Vec<Duration> =
             voters.filter_map(|(member, granted)| members[member].held(granted.number, now)).collect();
         remaining.sort_unstable();
-        remaining.len().checked_sub(majority(members.len())).map(|at| remaining[at])
+        let valid = if kept(Rule::ValidMajority) { majority(members.len()) } else { 1 };
+        remaining.len().checked_sub(valid).map(|at| remaining[at])
     }
 
     /// How a vote that is granted now is to be renewed. While the lock is waited for, all votes are kept.
@@ -190,9 +197,9 @@ impl Seat {
         }
     }
 
-    pub(super) fn grant(&mut self, number: u64, token: u64, votes_from: Option<Moment>) {
+    pub(super) fn grant(&mut self, number: u64, token: u64, votes_from: Option<Moment>, floor: Option<u64>) {
         (self.failure, self.failures) = (None, 0);
-        self.vote = Vote::Granted(Granted { number, token, stored: token, raising: token, votes_from });
+        self.vote = Vote::Granted(Granted { number, token, stored: token, raising: token, votes_from, floor });
     }
 
     /// Notes a failure. `most`: the longest pause before it is asked again; `None` if it is not asked again.
@@ -205,11 +212,22 @@ impl Seat {
 }
 
 impl Granted {
-    pub(super) fn may_vote(&self, now: Moment) -> bool {
-        self.votes_from.is_some_and(|from| from <= now)
+    /// Whether its server has been running for so long that it has forgotten no lock.
+    pub(super) fn is_of_age(&self, now: Moment) -> bool {
+        self.votes_from.is_some_and(|from| from <= now) || !kept(Rule::YoungHaveNoVote)
+    }
+
+    fn may_vote(&self, now: Moment) -> bool {
+        self.is_of_age(now) && (self.floor.is_some() || !kept(Rule::Floor))
+    }
+
+    /// The lowest token that the lock can have if this vote counts.
+    pub(super) fn least(&self) -> u64 {
+        let floor = self.floor.filter(|_| kept(Rule::Floor));
+        floor.map_or(self.token, |floor| self.token.max(floor + 1))
     }
 }
 
 pub(super) fn majority(members: usize) -> usize {
-    members / 2 + 1
+    members / 2 + usize::from(kept(Rule::Majority))
 }

@@ -12,9 +12,11 @@
 mod asking;
 mod counting;
 mod failing;
+mod floors;
 mod lock;
 mod member;
 mod polls;
+mod rules;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -30,6 +32,7 @@ use super::client::{Outcome, Report, Wish};
 use super::loss::Loss;
 use super::machine::{Blocker, Fairness, LockOptions, LockRequest, MachineFailure, Moment, Table};
 use crate::error::{Error, Kind};
+use floors::About;
 use lock::{majority, Lock, Stage, Vote};
 pub use member::{Ballot, Member, Now};
 use polls::{Answer, Poll, Question};
@@ -52,13 +55,16 @@ pub struct Quorum<W, M> {
     jitter: u64,
     /// How long a member takes to answer, lately.
     round_trip: Option<Duration>,
-    /// Since when each member is known, or unknown again. Before the first time, it is neither.
-    known: Vec<Known>,
+    /// What is known about the server of each member.
+    about: Vec<About>,
+    /// When to read the counters again.
+    read_at: Option<Moment>,
     /// Two members that are the same server.
     twins: Option<(usize, usize)>,
     closed: bool,
 }
 
+/// Whether a member's server has told what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Never,
@@ -74,7 +80,8 @@ impl<W, M: Member> Quorum<W, M> {
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Self {
-            known: vec![Known::Never; members.len()],
+            about: vec![About { known: Known::Never, since: 0, floor: None }; members.len()],
+            read_at: None,
             members,
             options,
             longest_ttl,
@@ -166,7 +173,7 @@ impl<W, M: Member> Quorum<W, M> {
 
     /// Whether nothing is held or wanted.
     pub fn is_idle(&self) -> bool {
-        self.locks.is_empty() && self.polls.is_empty()
+        self.locks.is_empty() && self.polls.values().all(|poll| poll.waiter.is_none())
     }
 
     /// Does what is due. The members have done so before.
@@ -175,13 +182,15 @@ impl<W, M: Member> Quorum<W, M> {
         if self.due.is_none_or(|due| due > now.moment) {
             return;
         }
+        self.read_again(now);
         let numbers: Vec<u64> = self.locks.keys().copied().collect();
         for number in numbers {
             self.expire_one(number, now);
         }
         self.collect(now);
-        let gone = self.known.iter().filter_map(|known| self.out_at(*known)).filter(|at| *at > now.moment);
-        self.due = self.locks.values().filter_map(|lock| lock.due(now.moment)).chain(gone).min();
+        let gone = self.about.iter().filter_map(|about| self.out_at(about.known)).filter(|at| *at > now.moment);
+        let locks = self.locks.values().filter_map(|lock| lock.due(now.moment));
+        self.due = locks.chain(gone).chain(self.read_at).min();
     }
 
     /// Closes the quorum: nothing is awaited any more. Held locks are not released.
@@ -193,7 +202,7 @@ impl<W, M: Member> Quorum<W, M> {
                 self.reports.push_back(Report::Done { waiter, outcome: failed() });
             }
         }
-        for (_, Poll { waiter, .. }) in std::mem::take(&mut self.polls) {
+        for waiter in std::mem::take(&mut self.polls).into_values().filter_map(|poll| poll.waiter) {
             self.reports.push_back(Report::Done { waiter, outcome: failed() });
         }
         self.holding.clear();
@@ -314,20 +323,23 @@ impl<W, M: Member> Quorum<W, M> {
         let wishes: Vec<Option<Wish>> = (0..self.members.len()).map(&mut wish).collect();
         let answer = |wish: &Option<Wish>| if wish.is_some() { Answer::Pending } else { Answer::NotAsked };
         let answers = wishes.iter().map(answer).collect();
-        self.polls.insert(poll, Poll { waiter, question, answers });
+        self.polls.insert(poll, Poll { waiter: Some(waiter), question, answers });
         let ballot = Ballot::Answer { poll, since: now.moment };
         for (member, wish) in self.members.iter_mut().zip(wishes) {
             wish.map(|wish| member.begin(wish, ballot, now));
         }
-        self.answer_poll(poll);
+        self.answer_poll(poll, now);
     }
 
     /// Reports the outcome of a poll, if it is decided.
-    fn answer_poll(&mut self, number: u64) {
+    fn answer_poll(&mut self, number: u64, now: Now) {
         let Some(poll) = self.polls.get(&number) else { return };
+        if poll.question == Question::Counters {
+            return self.take_counters(number, now);
+        }
         let Some(outcome) = poll.outcome(&self.members) else { return };
-        let Poll { waiter, .. } = self.polls.remove(&number).expect("it was there");
-        self.reports.push_back(Report::Done { waiter, outcome });
+        let waiter = self.polls.remove(&number).and_then(|poll| poll.waiter);
+        self.reports.extend(waiter.map(|waiter| Report::Done { waiter, outcome }));
     }
 
     /// The lock of this process that holds one of the names.
@@ -350,14 +362,6 @@ impl<W, M: Member> Quorum<W, M> {
     fn unsupported(&self, what: &str) -> Outcome {
         let message = format!("{what} not possible with a quorum of servers: use locks on one of them");
         Outcome::Failed(MachineFailure::Server(Error::new(Kind::Unsupported, &"".into(), message)))
-    }
-
-    /// When a member that is gone is not reckoned with any more.
-    fn out_at(&self, known: Known) -> Option<Moment> {
-        match known {
-            Known::Gone(since) => Some(since + self.options.patience),
-            Known::Never | Known::Now => None,
-        }
     }
 
     fn majority(&self) -> usize {

@@ -9,7 +9,8 @@ use crate::locks::machine::MachineFailure;
 
 /// A question to all members, and their answers so far.
 pub(super) struct Poll<W> {
-    pub(super) waiter: W,
+    /// Nobody waits for counters.
+    pub(super) waiter: Option<W>,
     pub(super) question: Question,
     pub(super) answers: Vec<Answer>,
 }
@@ -19,6 +20,8 @@ pub(super) enum Question {
     Release,
     Extend,
     Ask,
+    /// The counters of the servers, for the quorum itself.
+    Counters,
 }
 
 #[derive(Clone, Debug)]
@@ -47,6 +50,7 @@ impl<W> Poll<W> {
             Question::Release => self.verdict(members, |held| Outcome::Released { held }),
             Question::Extend => self.verdict(members, |held| Outcome::Extended { held }),
             Question::Ask => self.answer(members),
+            Question::Counters => None,
         }
     }
 
