@@ -54,7 +54,7 @@ def _where(server: str) -> tuple[Any]:
 
 def _on_several(server: str, ttl: int) -> dict[str, Any]:
     """The settings that only a quorum has."""
-    return {"longest_ttl": ttl, "fairness": "throughput"} if "," in server else {}
+    return {"ttl": ttl, "longest_ttl": ttl} if "," in server else {}
 
 
 class PinyonAsyncLocks(PinyonLocks):
