@@ -9,6 +9,7 @@
 //! - A lock counts as held until its ttl has passed since the question that was answered, whatever the server says
 //!   later. The clock counts suspend. A grant that is read too late is confirmed before it counts.
 //! - An attempt that stops waiting leaves the server's queue. If the server still grants it, the grant is released.
+//! - No token is accepted that is not higher than all that were seen before it was asked for.
 
 mod answers;
 mod asking;
@@ -171,6 +172,8 @@ pub struct Machine {
     connected: bool,
     /// Whether the counter was checked on this connection.
     opened: bool,
+    /// The highest token or counter that any server has told.
+    highest: u64,
     /// When the server last answered.
     heard: Option<Moment>,
     /// Why the last connection failed; none once the server has answered again.
@@ -229,6 +232,7 @@ impl Machine {
             holding: HashMap::default(),
             connected: false,
             opened: false,
+            highest: 0,
             heard: None,
             trouble: None,
             looks: Looks::default(),
@@ -401,6 +405,9 @@ impl Machine {
         }
         let until = wait.map(|wait| now + wait);
         (entry.wait, entry.unparking) = (Some(relock), false);
+        if self.connected {
+            entry.above = Some(self.highest);
+        }
         entry.stage = Stage::Parked { since: now, poll_at: None, until };
         let (names, ttl) = (entry.names.clone(), entry.ttl);
         let attempt = self.attempt(number);
