@@ -42,7 +42,7 @@ pub mod script;
 
 pub use branches::Branches;
 pub use call::{Attempt, Holder, Inspected, Name, Names};
-pub use client::{SentinelSetup, Setup};
+pub use client::{SentinelSetup, Setup, Slots};
 pub use clock::boot_time;
 pub use failure::LockFailure;
 pub use front::{Front, LockFinished, LockOperation, LockOutcome};

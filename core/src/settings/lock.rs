@@ -7,7 +7,7 @@ use super::table::settings;
 use super::{TlsChoice, UrlText};
 use crate::address::RedisUrl;
 use crate::invalid::InvalidArgument;
-use crate::locks::client::{SentinelSetup, Setup};
+use crate::locks::client::{SentinelSetup, Setup, Slots};
 use crate::locks::keys::LockKeys;
 use crate::locks::machine::{Fairness, LockOptions};
 use crate::locks::{HandlerKind, LockRequest, Names, Renewal};
@@ -110,6 +110,7 @@ impl LockSettings {
         let setup = Setup {
             server: url.servers().into(),
             other_nodes: url.other_nodes.clone(),
+            slots: Slots::default(),
             sentinels: self.sentinels(&url)?,
             login: self.login(&url)?,
             keys,

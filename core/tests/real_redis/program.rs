@@ -8,7 +8,7 @@ use pinyon_core::blocking::Host;
 use pinyon_core::locks::keys::{self, LockKeys};
 use pinyon_core::locks::machine::LockOptions;
 use pinyon_core::locks::{owners, Asked, HandlerKind, LockOperation, LockOutcome, LockRequest, Note, Notes};
-use pinyon_core::locks::{Renewal, SentinelSetup, Setup, Station, StatusAnswer, StatusQuestion, ThreadLocks};
+use pinyon_core::locks::{Renewal, SentinelSetup, Setup, Slots, Station, StatusAnswer, StatusQuestion, ThreadLocks};
 use pinyon_core::{redis, Address, Endpoint};
 
 use super::server::Redis;
@@ -51,6 +51,7 @@ impl Program {
             endpoint,
             sentinels,
             other_nodes: Vec::new(),
+            slots: Slots::default(),
             server: "redis".into(),
             login: redis::SessionSettings::default(),
             keys: LockKeys::new("n").unwrap(),

@@ -92,6 +92,7 @@ impl Run {
         let settings = Setup {
             sentinels: None,
             other_nodes: Vec::new(),
+            slots: Slots::default(),
             endpoint: Endpoint::Tcp { host: host.into(), port: 6379 },
             server: "fuzzed".into(),
             login: redis::SessionSettings { limits: LIMITS, ..redis::SessionSettings::default() },

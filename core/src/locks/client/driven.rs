@@ -59,6 +59,7 @@ impl<W, P: Platform> Driven for Client<W, P> {
         self.machine.expire(self.platform.boot_time());
         self.expire_commands(now);
         self.try_again(now);
+        self.refresh_nodes(now);
         for lane in &mut self.link.lanes {
             if lane.session.deadline().is_some_and(|until| until <= now) {
                 lane.session.poll(now);

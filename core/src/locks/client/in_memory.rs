@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Decoded, Reader, Value};
 
-use super::{Platform, Setup};
+use super::{Platform, Setup, Slots};
 use crate::address::{Address, Endpoint};
 use crate::connection::peer::{Line, Peer};
 use crate::locks::handler::HandlerKind;
@@ -34,6 +34,7 @@ pub(in crate::locks) fn settings(handler: HandlerKind) -> Setup {
         endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 6379 },
         sentinels: None,
         other_nodes: Vec::new(),
+        slots: Slots::default(),
         server: "redis1".into(),
         login: redis::SessionSettings::default(),
         keys: LockKeys::new("n").unwrap(),

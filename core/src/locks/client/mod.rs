@@ -9,8 +9,10 @@ mod greeting;
 pub(super) mod in_memory;
 mod lane;
 mod link;
+mod nodes;
 mod platform;
 mod sentinels;
+mod slots;
 #[cfg(test)]
 mod tests;
 
@@ -34,9 +36,11 @@ use crate::network::System;
 use crate::redis;
 pub use driven::InTime;
 use link::{About, Link};
+use nodes::Nodes;
 pub use platform::Platform;
 pub use sentinels::SentinelSetup;
 use sentinels::Sentinels;
+pub use slots::Slots;
 
 /// The parts of a client.
 #[derive(Clone, Debug)]
@@ -46,6 +50,8 @@ pub struct Setup {
     pub sentinels: Option<SentinelSetup>,
     /// Other nodes of the cluster to ask, in turn, when one cannot be reached.
     pub other_nodes: Vec<Endpoint>,
+    /// What is known of the cluster.
+    pub slots: Slots,
     /// The server's name for messages.
     pub server: Arc<str>,
     /// The user to log in as, and the database.
@@ -138,8 +144,8 @@ pub struct Client<W, P: Platform = System> {
     settings: Setup,
     /// The server with the keys. In a cluster and with Sentinels, it may differ from the one in the settings.
     endpoint: Endpoint,
-    /// How many of the nodes in the settings were asked since the client was last connected, or paused.
-    nodes_asked: usize,
+    /// The nodes of the cluster. A single server counts as the only one.
+    nodes: Nodes,
     /// Who names the server, if the settings do not.
     sentinels: Option<Box<Sentinels<P>>>,
     machine: Machine,
@@ -168,7 +174,7 @@ impl<W, P: Platform> Client<W, P> {
             link: Link::new(settings.handler(), [settings.session(&platform), settings.session(&platform)]),
             endpoint: settings.endpoint.clone(),
             sentinels: settings.sentinels.as_ref().map(|setup| Box::new(Sentinels::new(setup, &platform))),
-            nodes_asked: 1,
+            nodes: Nodes::new(&settings),
             platform,
             settings,
             waiting: HashMap::default(),

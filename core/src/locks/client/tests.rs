@@ -56,12 +56,30 @@ impl Host {
             sentinels: Some(SentinelSetup { service, login: redis::SessionSettings::default() }),
             ..settings(HandlerKind::Script)
         };
-        Self {
-            client: Client::on(platform.clone(), settings, "c".into()),
-            platform,
-            told: Vec::new(),
-            warnings: Vec::new(),
-        }
+        Self::with(platform, settings)
+    }
+
+    /// Nothing is asked yet of these nodes of a cluster.
+    pub(super) fn of_cluster<const COUNT: usize>(nodes: [&str; COUNT]) -> Self {
+        let platform = InMemory::default();
+        let mut nodes = nodes.into_iter().map(|host| Endpoint::Tcp { host: host.into(), port: 6379 });
+        let endpoint = nodes.next().expect("a node");
+        let settings = Setup { endpoint, other_nodes: nodes.collect(), ..settings(HandlerKind::Script) };
+        Self::with(platform, settings)
+    }
+
+    pub(super) fn with(platform: InMemory, settings: Setup) -> Self {
+        let client = Client::on(platform.clone(), settings, "c".into());
+        Self { client, platform, told: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// The next connections are refused.
+    pub(super) fn refuse(&self, connections: usize) {
+        self.platform.peer.expect_openings(vec![Opening::Unreachable; connections]);
+    }
+
+    pub(super) fn settings(&self) -> &Setup {
+        self.client.settings()
     }
 
     /// The server accepts the client. Returns what the client asked together with the last question.
@@ -75,7 +93,7 @@ impl Host {
         sent
     }
 
-    fn begin(&mut self, waiter: &'static str, wish: Wish) -> Option<u64> {
+    pub(super) fn begin(&mut self, waiter: &'static str, wish: Wish) -> Option<u64> {
         let number = self.client.begin(wish, waiter, self.platform.now());
         self.settle();
         number
@@ -130,7 +148,7 @@ impl Host {
     }
 
     /// Lets time pass. Whenever something is due, the server answers it with `reply`.
-    fn pass(&mut self, time: Duration, reply: &str) {
+    pub(super) fn pass(&mut self, time: Duration, reply: &str) {
         let end = self.platform.now() + time;
         while let Some(due) = self.client.deadline().filter(|due| *due <= end) {
             let left = due.saturating_duration_since(self.platform.now());
@@ -142,6 +160,20 @@ impl Host {
         }
         let left = end - self.platform.now();
         self.platform.elapsed.set(self.platform.elapsed.get() + left);
+    }
+
+    /// Lets time pass. Whatever is due meanwhile is not done yet.
+    pub(super) fn let_pass(&self, time: Duration) {
+        self.platform.elapsed.set(self.platform.elapsed.get() + time);
+    }
+
+    /// Lets time pass until something is due.
+    pub(super) fn await_due(&mut self) {
+        let due = self.client.deadline().expect("something is due");
+        let left = due.saturating_duration_since(self.platform.now());
+        self.platform.elapsed.set(self.platform.elapsed.get() + left);
+        self.client.expire(self.platform.now());
+        self.settle();
     }
 
     fn settle(&mut self) {
@@ -191,10 +223,10 @@ fn nodes_that_send_each_others_clients_on_are_not_asked_without_end() {
     while host.platform.now() < end && redirected < 100 {
         match host.sent().first().map(String::as_str) {
             Some("HELLO") => {
-                host.answer("%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nmode\r\n$7\r\ncluster\r\n+PONG\r\n");
-                assert_eq!(host.sent(), ["EXISTS"]);
+                host.answer(NODE);
+                assert_eq!(host.sent(), ["CLUSTER", "EXISTS"]);
                 redirected += 1;
-                host.answer(&format!("-MOVED 7 127.0.0.{}:6379\r\n", 1 + redirected % 2));
+                host.answer(&format!("*0\r\n-MOVED 7 127.0.0.{}:6379\r\n", 1 + redirected % 2));
                 host.client.ready(link::COMMANDS, host.platform.now());
             }
             _ => {
@@ -207,25 +239,13 @@ fn nodes_that_send_each_others_clients_on_are_not_asked_without_end() {
             }
         }
     }
-    assert!((3..10).contains(&redirected), "{redirected}");
+    assert!((3..20).contains(&redirected), "{redirected}");
 }
 
 #[test]
 fn the_nodes_of_a_cluster_are_asked_in_turn_before_any_failure_is_told() {
-    let platform = InMemory::default();
-    let node = |host: &str| Endpoint::Tcp { host: host.into(), port: 6379 };
-    let settings = Setup {
-        endpoint: node("10.0.0.1"),
-        other_nodes: vec![node("10.0.0.2"), node("10.0.0.3")],
-        ..settings(HandlerKind::Script)
-    };
-    platform.peer.expect_openings([Opening::Unreachable; 3]);
-    let mut host = Host {
-        client: Client::on(platform.clone(), settings, "c".into()),
-        platform,
-        told: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let mut host = Host::of_cluster(["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+    host.refuse(3);
     host.lock("first", false);
     assert!(format!("{:?}", host.told).contains("Connect"), "{:?}", host.told);
     assert_eq!(host.opened(), ["10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"]);
@@ -239,6 +259,7 @@ fn the_nodes_of_a_cluster_are_asked_in_turn_before_any_failure_is_told() {
     assert_eq!(host.opened()[5..], ["10.0.0.3:6379"], "what is no node of a cluster keeps no locks");
 }
 
+pub(super) const NODE: &str = "%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nmode\r\n$7\r\ncluster\r\n+PONG\r\n";
 pub(super) const REPLICA: &str = "%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nrole\r\n$7\r\nreplica\r\n+PONG\r\n";
 const ITS_PRIMARY: &str = "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.2\r\n:6380\r\n$9\r\nconnected\r\n:9\r\n";
 
