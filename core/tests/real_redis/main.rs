@@ -1,5 +1,6 @@
 //! The RESP session on real sockets, with the installed redis-server.
 
+mod clusters;
 mod locks;
 #[path = "../ports/mod.rs"]
 mod ports;
