@@ -14,6 +14,9 @@ use crate::locks::{HandlerKind, LockRequest, Names, Renewal};
 use crate::login::Password;
 use crate::redis::SessionSettings;
 
+/// More replicas than any server has.
+const MOST_REPLICAS: u32 = 1000;
+
 settings! {
     /// The settings of a client of locks. Times are in seconds.
     pub struct LockSettings {
@@ -38,6 +41,9 @@ settings! {
         /// Who is next: `"fifo"`, first come, first served, for each name; or `"throughput"`, whoever finds all its
         /// names free.
         fairness: String = "fifo".into(),
+        /// How many replicas must have a lock before it counts as acquired. Too few of them in time are a failure, and
+        /// the lock is released.
+        replicas: i64 = 0,
         /// The user name, instead of the one in the URL.
         username: Option<String> = None,
         /// The password, instead of the one in the URL.
@@ -116,6 +122,7 @@ impl LockSettings {
             keys,
             handler: self.handler()?,
             connect_timeout: seconds("connect_timeout", self.connect_timeout)?,
+            replicas: self.replicas()?,
             options: LockOptions {
                 fairness: self.fairness()?,
                 heartbeat: seconds("heartbeat", self.heartbeat)?,
@@ -170,6 +177,14 @@ impl LockSettings {
     fn handler(&self) -> Result<HandlerKind, InvalidArgument> {
         let kinds = [("auto", HandlerKind::Auto), ("script", HandlerKind::Script), ("pure", HandlerKind::Pure)];
         choose("handler", &self.handler, &kinds)
+    }
+
+    fn replicas(&self) -> Result<u32, InvalidArgument> {
+        let number = u32::try_from(self.replicas).ok().filter(|number| *number <= MOST_REPLICAS);
+        number.ok_or_else(|| {
+            let (most, given) = (MOST_REPLICAS, self.replicas);
+            InvalidArgument::usage(format!("replicas must be a whole number from 0 to {most}, not {given}"))
+        })
     }
 
     fn fairness(&self) -> Result<Fairness, InvalidArgument> {

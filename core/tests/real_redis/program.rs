@@ -57,6 +57,7 @@ impl Program {
             keys: LockKeys::new("n").unwrap(),
             handler: HandlerKind::Auto,
             connect_timeout: TIMEOUT,
+            replicas: 0,
             options: LockOptions::default(),
         };
         let notes = Arc::<Notes<&'static str>>::default();

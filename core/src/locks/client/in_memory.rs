@@ -40,6 +40,7 @@ pub(in crate::locks) fn settings(handler: HandlerKind) -> Setup {
         keys: LockKeys::new("n").unwrap(),
         handler,
         connect_timeout: Duration::from_secs(1),
+        replicas: 0,
         options: LockOptions { patience: PATIENCE, ..LockOptions::default() },
     }
 }

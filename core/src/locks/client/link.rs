@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause before asking again for a slot that is moving.
-const MOVING: Duration = Duration::from_millis(20);
+pub(super) const MOVING: Duration = Duration::from_millis(20);
 
 pub(super) struct Link<W, P: Platform> {
     pub(super) lanes: [Lane<P>; 2],
@@ -123,6 +123,10 @@ impl<W, P: Platform> Link<W, P> {
 
     pub(super) fn is_up(&self) -> bool {
         self.phase == Phase::Up
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.session.failure().is_some())
     }
 
     pub(super) fn has_been_up(&self) -> bool {
@@ -265,6 +269,7 @@ impl<W, P: Platform> Client<W, P> {
         self.pump(now);
         self.sent(now);
         self.take_events();
+        self.confirm_grants(now);
         if self.link.has_something_to_send() {
             self.end_turn();
         }
@@ -399,6 +404,15 @@ impl<W, P: Platform> Client<W, P> {
         self.link.read_only.push((call, refused));
     }
 
+    /// Asks the server whether it has become a replica, as it has refused what another connection sent.
+    pub(super) fn ask_for_role_alone(&mut self) {
+        if self.link.read_only.is_empty() {
+            let deadline = self.platform.now() + self.settings.options.patience;
+            self.link.push(Command::of(["ROLE"]), About::Role, deadline);
+            self.end_turn();
+        }
+    }
+
     /// Fails the calls that the server refused, although it is no replica, or names no primary.
     pub(super) fn refuse_read_only(&mut self) {
         for (call, error) in std::mem::take(&mut self.link.read_only) {
@@ -453,6 +467,7 @@ impl<W, P: Platform> Client<W, P> {
             self.take_from(lane, now);
             self.link.lanes[lane].put_away(lane, &mut self.actions);
         }
+        self.end_confirmations(&error);
         self.link.flight.clear();
         self.link.read_only.clear();
         self.link.handler.reset();

@@ -11,6 +11,7 @@ mod lane;
 mod link;
 mod nodes;
 mod platform;
+mod replicas;
 mod sentinels;
 mod slots;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use driven::InTime;
 use link::{About, Link};
 use nodes::Nodes;
 pub use platform::Platform;
+use replicas::Replicas;
 pub use sentinels::SentinelSetup;
 use sentinels::Sentinels;
 pub use slots::Slots;
@@ -59,6 +61,8 @@ pub struct Setup {
     pub keys: LockKeys,
     pub handler: HandlerKind,
     pub connect_timeout: Duration,
+    /// How many replicas must have a lock before it counts.
+    pub replicas: u32,
     pub options: LockOptions,
 }
 
@@ -148,6 +152,8 @@ pub struct Client<W, P: Platform = System> {
     nodes: Nodes,
     /// Who names the server, if the settings do not.
     sentinels: Option<Box<Sentinels<P>>>,
+    /// What waits for replicas, if they are wanted.
+    replicas: Option<Box<Replicas<P>>>,
     machine: Machine,
     link: Link<W, P>,
     waiting: HashMap<(u64, Awaited), Waiters<W>>,
@@ -175,6 +181,7 @@ impl<W, P: Platform> Client<W, P> {
             endpoint: settings.endpoint.clone(),
             sentinels: settings.sentinels.as_ref().map(|setup| Box::new(Sentinels::new(setup, &platform))),
             nodes: Nodes::new(&settings),
+            replicas: Replicas::new(&settings, &platform),
             platform,
             settings,
             waiting: HashMap::default(),
@@ -247,6 +254,7 @@ impl<W, P: Platform> Client<W, P> {
     /// Cancels an attempt whose caller no longer waits.
     pub fn cancel(&mut self, number: u64, now: Instant) {
         self.waiting.remove(&(number, Awaited::Grant));
+        self.forget_grant(number);
         self.machine.cancel(number, self.platform.boot_time());
         self.begun(now);
     }
@@ -282,7 +290,7 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Whether nothing is under way. Held locks may still need renewal, by [`Driven::deadline`].
     pub fn is_quiet(&self) -> bool {
-        self.link.is_quiet()
+        self.link.is_quiet() && self.replicas.as_ref().is_none_or(|replicas| replicas.is_quiet())
     }
 
     fn finish(&mut self, waiter: W, mut outcome: Outcome) {
@@ -326,7 +334,10 @@ impl<W, P: Platform> Client<W, P> {
     fn take_events(&mut self) {
         while let Some(event) = self.machine.next_event() {
             let (number, awaited, outcome) = match event {
-                MachineEvent::Granted { number, token, notified } => {
+                MachineEvent::Granted { number, token, notified, again } => {
+                    if self.hold_back(number, token, notified, again) {
+                        continue;
+                    }
                     (number, Awaited::Grant, Outcome::Granted { number, token, notified })
                 }
                 MachineEvent::Failed { number, failure } => (number, Awaited::Grant, Outcome::Failed(failure)),
@@ -343,6 +354,7 @@ impl<W, P: Platform> Client<W, P> {
                 MachineEvent::Answered { request, answer } => {
                     (request, Awaited::ScriptAnswer, answer.map_or_else(Outcome::Failed, Outcome::Answered))
                 }
+                MachineEvent::Lost { number, .. } if self.lost_too_early(number) => continue,
                 MachineEvent::Lost { number, loss } => {
                     self.finished.push_back(Report::Lost { number, loss });
                     continue;

@@ -100,10 +100,29 @@ impl Host {
     }
 
     pub(super) fn lock(&mut self, waiter: &'static str, reentrant: bool) -> u64 {
-        let names = keys::names(["a"]).unwrap();
+        self.lock_of(1, "a", waiter, reentrant)
+    }
+
+    pub(super) fn lock_of(&mut self, owner: u64, name: &str, waiter: &'static str, reentrant: bool) -> u64 {
+        let names = keys::names([name]).unwrap();
         let (wait, renewal) = (Some(Duration::from_secs(3)), Renewal::Never);
-        let request = LockRequest { names, owner: 1, ttl: TTL, wait, renewal, reentrant };
+        let request = LockRequest { names, owner, ttl: TTL, wait, renewal, reentrant };
         self.begin(waiter, Wish::Lock(request)).expect("it has a number")
+    }
+
+    pub(super) fn cancel(&mut self, number: u64) {
+        self.client.cancel(number, self.platform.now());
+        self.settle();
+    }
+
+    pub(super) fn close(&mut self) {
+        self.client.close(self.platform.now());
+        self.settle();
+    }
+
+    pub(super) fn expire(&mut self) {
+        self.client.expire(self.platform.now());
+        self.settle();
     }
 
     /// A held lock.
@@ -120,7 +139,7 @@ impl Host {
         self.commands().iter().map(|command| name_of(command)).collect()
     }
 
-    fn commands(&mut self) -> Vec<Vec<String>> {
+    pub(super) fn commands(&mut self) -> Vec<Vec<String>> {
         self.settle();
         self.platform.commands()
     }

@@ -193,7 +193,7 @@ impl Machine {
         entry.stage = Stage::Held(Held { token, until, granted: now, renew_at, extending: false });
         self.holding.entry(entry.owner).or_default().push(number);
         self.wake_for(number);
-        self.events.push_back(MachineEvent::Granted { number, token, notified });
+        self.events.push_back(MachineEvent::Granted { number, token, notified, again: false });
     }
 
     /// Notes a number that a server told.

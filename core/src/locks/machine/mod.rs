@@ -94,6 +94,8 @@ pub enum MachineEvent {
         token: u64,
         /// For a parked lock: whether it was notified.
         notified: bool,
+        /// Whether its owner held it already, and has acquired it once more.
+        again: bool,
     },
     Failed {
         number: u64,
@@ -439,6 +441,23 @@ impl Machine {
         }
     }
 
+    /// The call that extends these locks by their ttls, for another connection. It does not concern their validity here.
+    pub fn extending(&self, numbers: impl Iterator<Item = u64>) -> Call {
+        let held = |number| {
+            let entry: Option<&Entry> = self.entries.get(&number);
+            entry.map_or_else(
+                || (self.attempt(number), Names::from([]), Duration::ZERO),
+                |entry| (self.attempt(number), entry.names.clone(), entry.ttl),
+            )
+        };
+        Call::Extend { held: numbers.map(held).collect() }
+    }
+
+    /// When the time to wait for a lock ends.
+    pub fn wait_ends(&self, number: u64) -> Option<Moment> {
+        self.entries.get(&number).map(|entry| entry.deadline)
+    }
+
     /// The names of a held lock.
     pub fn names(&self, number: u64) -> Option<Names> {
         let entry = self.entries.get(&number)?;
@@ -480,7 +499,7 @@ impl Machine {
             });
         }
         entry.holds += 1;
-        self.events.push_back(MachineEvent::Granted { number, token: held.token, notified: false });
+        self.events.push_back(MachineEvent::Granted { number, token: held.token, notified: false, again: true });
         Ok(Some(number))
     }
 
