@@ -83,6 +83,7 @@ TYPES = {
         "reentrant": "bool",
         "handler": 'Literal["auto", "script", "pure"]',
         "fairness": 'Literal["fifo", "throughput"]',
+        "replicas": "int",
         "username": "str | None",
         "password": "str | bytes | None",
         "heartbeat": "float",

@@ -386,7 +386,7 @@ fn the_tables_hand_out_what_they_hold() {
 fn the_defaults_of_all_settings_are_exported_as_json() {
     let all: serde_json::Value = serde_json::from_str(&super::defaults()).unwrap();
     let names = |table| all[table].as_object().unwrap().len();
-    assert_eq!(["Client", "Locks", "View", "Tls", "Compression"].map(names), [27, 17, 2, 5, 5]);
+    assert_eq!(["Client", "Locks", "View", "Tls", "Compression"].map(names), [27, 18, 2, 5, 5]);
     assert_eq!(all["Client"]["timeout"], 1.0);
     assert_eq!(all["Client"]["max_connections"], 64);
     assert_eq!(all["Client"]["failover"], true);
@@ -447,6 +447,7 @@ fn every_setting_of_locks_reaches_its_part() {
         ("reentrant", Given::Flag(true)),
         ("handler", Given::Text("pure")),
         ("fairness", Given::Text("throughput")),
+        ("replicas", Given::Whole(2)),
         ("heartbeat", Given::Whole(7)),
         ("command_timeout", Given::Whole(8)),
         ("connect_timeout", Given::Whole(9)),
@@ -457,7 +458,7 @@ fn every_setting_of_locks_reaches_its_part() {
     assert_eq!((&*setup.server, setup.keys.prefix()), ("host:7", &b"{app}:"[..]));
     assert_eq!((setup.handler, setup.options.fairness), (HandlerKind::Pure, Fairness::Throughput));
     assert_eq!((setup.connect_timeout, setup.options.heartbeat), (Duration::from_secs(9), Duration::from_secs(7)));
-    assert_eq!(setup.options.patience, Duration::from_secs(8));
+    assert_eq!((setup.options.patience, setup.replicas), (Duration::from_secs(8), 2));
     assert_eq!((usual.ttl, usual.timeout, usual.reentrant, names_have_tags), (0.001, f64::INFINITY, true, true));
     let login = setup.login;
     assert_eq!((login.user.as_deref(), login.password, login.database), (Some("user"), Some("secret".into()), 2));
@@ -513,6 +514,8 @@ fn settings_of_locks_that_make_no_sense() {
             (&[("namespace", text(""))], USAGE, "the namespace is empty"),
             (&[("handler", text("lua"))], USAGE, "handler must be \"auto\", \"script\" or \"pure\", not \"lua\""),
             (&[("fairness", text("lifo"))], USAGE, "fairness must be \"fifo\" or \"throughput\", not \"lifo\""),
+            (&[("replicas", Given::Whole(-1))], USAGE, "replicas must be a whole number from 0 to 1000, not -1"),
+            (&[("replicas", Given::Whole(1001))], USAGE, "replicas must be a whole number from 0 to 1000, not 1001"),
             (&[("hash_tags", text("slots"))], USAGE, "hash_tags must be \"namespace\" or \"names\", not \"slots\""),
             (&[("ttl", Given::Whole(0))], USAGE, "ttl must be a positive number of seconds, not 0.0"),
             (&[("ttl", Given::Number(1e-4))], USAGE, "ttl must be at least a millisecond, not 0.0001 seconds"),

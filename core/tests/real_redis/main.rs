@@ -5,6 +5,7 @@ mod locks;
 #[path = "../ports/mod.rs"]
 mod ports;
 mod program;
+mod replicas;
 mod sentinels;
 mod server;
 

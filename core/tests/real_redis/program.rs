@@ -47,9 +47,14 @@ impl Program {
     }
 
     pub fn connecting(endpoint: Endpoint, sentinels: Option<SentinelSetup>) -> Self {
-        let settings = Setup {
+        Self::with(endpoint, |setup| setup.sentinels = sentinels)
+    }
+
+    /// A program with other settings.
+    pub fn with(endpoint: Endpoint, change: impl FnOnce(&mut Setup)) -> Self {
+        let mut settings = Setup {
             endpoint,
-            sentinels,
+            sentinels: None,
             other_nodes: Vec::new(),
             slots: Slots::default(),
             server: "redis".into(),
@@ -60,6 +65,7 @@ impl Program {
             replicas: 0,
             options: LockOptions::default(),
         };
+        change(&mut settings);
         let notes = Arc::<Notes<&'static str>>::default();
         Self { threads: ThreadLocks::new(settings, notes.clone()), notes }
     }

@@ -54,6 +54,12 @@ impl Redis {
         Address::Unix(self.directory.join("socket"))
     }
 
+    /// Sends a signal, such as `STOP`.
+    pub fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args(["-s", signal, &self.process.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "it is not sent");
+    }
+
     pub fn stop(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();

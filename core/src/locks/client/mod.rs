@@ -203,6 +203,11 @@ impl<W, P: Platform> Client<W, P> {
         }
         let at = self.platform.boot_time();
         let begun = match wish {
+            // An owner that waits for replicas neither holds its lock yet, nor may it wait for itself.
+            Wish::Lock(request) if self.is_held_back(&request) => Err(Outcome::Failed(match request.wait {
+                Some(_) => MachineFailure::AlreadyHeld,
+                None => MachineFailure::Busy,
+            })),
             Wish::Lock(request) => {
                 self.machine.lock(request, at).map(|number| (number, Awaited::Grant)).map_err(Outcome::Failed)
             }

@@ -21,7 +21,7 @@ use crate::driven::Action;
 use crate::error::{Error, Kind, Sent};
 use crate::locks::call::ScriptAnswer;
 use crate::locks::handler::{Handler, Redirection};
-use crate::locks::machine::Moment;
+use crate::locks::machine::{LockRequest, Moment};
 use crate::locks::script::ScriptError;
 use crate::locks::sequence::Sequence;
 use crate::redis::{RespEvent, Ticket};
@@ -29,8 +29,8 @@ use crate::redis::{RespEvent, Ticket};
 /// The lane of the connection that waits for replicas.
 pub(super) const CONFIRMATIONS: usize = 2;
 
-/// A wait is not worth beginning for less than this.
-const SHORTEST: Duration = Duration::from_millis(1);
+/// How long before the deadline a wait ends, so that its answer comes in time: this, or an eighth of what is left.
+const MARGIN: Duration = Duration::from_millis(50);
 
 pub(super) struct Replicas<P: Platform> {
     wanted: u32,
@@ -55,8 +55,7 @@ pub(super) struct Replicas<P: Platform> {
 struct Grant {
     number: u64,
     token: u64,
-    /// For each acquisition: whether it was notified.
-    acquisitions: Vec<bool>,
+    notified: bool,
     deadline: Moment,
     /// How many replicas had it when a wait ended.
     acknowledged: u32,
@@ -151,7 +150,7 @@ impl<P: Platform> Replicas<P> {
             None => false,
         };
         if is_due {
-            let milliseconds = left.as_millis().max(1).to_string();
+            let milliseconds = (left - MARGIN.min(left / 8)).as_millis().max(1).to_string();
             let wait = Command::of(["WAIT", &self.wanted.to_string(), &milliseconds]);
             let wait = self.submit_one(&wait, None, deadline + left);
             if let Some(batch) = &mut self.batch {
@@ -184,17 +183,22 @@ impl<W, P: Platform> Client<W, P> {
         let now = self.platform.boot_time();
         let patience = now + self.settings.options.patience;
         let Some(replicas) = &mut self.replicas else { return false };
-        match replicas.position(number) {
-            Some(at) => replicas.grants[at].acquisitions.push(notified),
-            None if again => return false,
-            None => {
-                let by = self.machine.wait_ends(number).filter(|_| !notified);
-                let deadline = by.map_or(patience, |by| by.min(patience));
-                let acquisitions = vec![notified];
-                replicas.grants.push(Grant { number, token, acquisitions, deadline, acknowledged: 0 });
-            }
+        if !again {
+            let by = self.machine.wait_ends(number).filter(|_| !notified);
+            let deadline = by.map_or(patience, |by| by.min(patience));
+            replicas.grants.push(Grant { number, token, notified, deadline, acknowledged: 0 });
         }
-        true
+        !again
+    }
+
+    /// Whether the owner of this request waits for replicas to have one of its names.
+    pub(super) fn is_held_back(&self, request: &LockRequest) -> bool {
+        let shares = |grant: &Grant| {
+            let names = self.machine.names(grant.number);
+            let shares = names.is_some_and(|names| names.iter().any(|name| request.names.contains(name)));
+            shares && self.machine.attempt(grant.number).owner == request.owner
+        };
+        self.replicas.as_ref().is_some_and(|replicas| replicas.grants.iter().any(shares))
     }
 
     /// Forgets a grant that nobody waits for any more.
@@ -219,10 +223,8 @@ impl<W, P: Platform> Client<W, P> {
         replicas.close(error, &mut self.actions);
         replicas.retry_at = None;
         for grant in std::mem::take(&mut replicas.grants) {
-            for _ in grant.acquisitions {
-                if let Some(waiter) = self.take_waiter(grant.number, Awaited::Grant) {
-                    self.finish(waiter, Outcome::Failed(MachineFailure::Server(error.clone())));
-                }
+            if let Some(waiter) = self.take_waiter(grant.number, Awaited::Grant) {
+                self.finish(waiter, Outcome::Failed(MachineFailure::Server(error.clone())));
             }
         }
     }
@@ -361,7 +363,7 @@ impl<W, P: Platform> Client<W, P> {
         let is_over = |batch: &mut Batch| batch.held.is_some() && batch.waited.is_some();
         let Some(batch) = replicas.batch.take_if(is_over) else { return };
         let (wanted, held) = (replicas.wanted, batch.held.unwrap_or_default());
-        let soon = self.platform.boot_time() + SHORTEST;
+        let soon = self.platform.boot_time() + MARGIN;
         for ((number, token), held) in batch.grants.into_iter().zip(held) {
             let Some(replicas) = &mut self.replicas else { return };
             let grant = replicas.grants.iter_mut().find(|grant| (grant.number, grant.token) == (number, token));
@@ -411,7 +413,11 @@ impl<W, P: Platform> Client<W, P> {
         if let Some(tls) = &self.settings.login.tls {
             match tls.moved_to(&self.endpoint) {
                 Ok(tls) => replicas.lane.session.set_tls(Some(tls)),
-                Err(error) => return self.confirmations_resolved(Err(error.to_string()), now),
+                Err(error) => {
+                    let message = format!("cannot connect: {error}");
+                    replicas.lane.session.fail(Error::new(Kind::Connect, &self.settings.server, message));
+                    return self.mend_confirmations(now);
+                }
             }
         }
         match self.endpoint.addresses() {
@@ -448,11 +454,9 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Tells whoever waits for a grant that enough replicas have it.
     fn grant_counts(&mut self, number: u64) {
-        let Some(grant) = self.take_grant(number) else { return };
-        for notified in grant.acquisitions {
-            if let Some(waiter) = self.take_waiter(number, Awaited::Grant) {
-                self.finish(waiter, Outcome::Granted { number, token: grant.token, notified });
-            }
+        let Some(Grant { token, notified, .. }) = self.take_grant(number) else { return };
+        if let Some(waiter) = self.take_waiter(number, Awaited::Grant) {
+            self.finish(waiter, Outcome::Granted { number, token, notified });
         }
     }
 
@@ -469,13 +473,13 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Releases a grant that does not count, and tells whoever waits for it.
     fn fail_grant(&mut self, number: u64, why: &str) {
-        let Some(grant) = self.take_grant(number) else { return };
+        if self.take_grant(number).is_none() {
+            return;
+        }
         let error = self.naming_node(Error::new(Kind::Server, &self.settings.server, why).of("", Sent::Yes));
-        for _ in grant.acquisitions {
-            self.machine.cancel(number, self.platform.boot_time());
-            if let Some(waiter) = self.take_waiter(number, Awaited::Grant) {
-                self.finish(waiter, Outcome::Failed(MachineFailure::Server(error.clone())));
-            }
+        self.machine.give_back(number, self.platform.boot_time());
+        if let Some(waiter) = self.take_waiter(number, Awaited::Grant) {
+            self.finish(waiter, Outcome::Failed(MachineFailure::Server(error)));
         }
         self.end_turn();
     }

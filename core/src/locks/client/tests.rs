@@ -104,10 +104,11 @@ impl Host {
     }
 
     pub(super) fn lock_of(&mut self, owner: u64, name: &str, waiter: &'static str, reentrant: bool) -> u64 {
-        let names = keys::names([name]).unwrap();
-        let (wait, renewal) = (Some(Duration::from_secs(3)), Renewal::Never);
-        let request = LockRequest { names, owner, ttl: TTL, wait, renewal, reentrant };
-        self.begin(waiter, Wish::Lock(request)).expect("it has a number")
+        self.begin(waiter, wanting(owner, name, reentrant)).expect("it has a number")
+    }
+
+    pub(super) fn cannot_lock(&mut self, owner: u64, name: &str, waiter: &'static str) {
+        assert_eq!(self.begin(waiter, wanting(owner, name, true)), None);
     }
 
     pub(super) fn cancel(&mut self, number: u64) {
@@ -217,6 +218,12 @@ impl Host {
             }
         }
     }
+}
+
+fn wanting(owner: u64, name: &str, reentrant: bool) -> Wish {
+    let names = keys::names([name]).unwrap();
+    let (wait, renewal) = (Some(Duration::from_secs(3)), Renewal::Never);
+    Wish::Lock(LockRequest { names, owner, ttl: TTL, wait, renewal, reentrant })
 }
 
 #[test]

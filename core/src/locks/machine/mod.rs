@@ -358,6 +358,14 @@ impl Machine {
         }
     }
 
+    /// Releases a lock without waiting for the answer, however many times its owner has acquired it. No event follows.
+    pub fn give_back(&mut self, number: u64, now: Moment) {
+        if let Some(entry) = self.entries.get_mut(&number) {
+            entry.holds = 1;
+            self.cancel(number, now);
+        }
+    }
+
     /// Gives up a lock that no caller can release any more: it is not renewed.
     pub fn forsake(&mut self, number: u64) {
         let Some(entry) = self.entries.get_mut(&number) else { return };

@@ -80,7 +80,7 @@ fn a_wait_lasts_as_long_as_the_attempt_and_no_longer_than_an_answer_may_take() {
     host.let_pass(Duration::from_millis(2500));
     host.answer("*1\r\n:4999\r\n:5000\r\n");
     greet(&mut host);
-    assert_eq!(host.commands()[1], ["WAIT", "2", "500"], "of three seconds");
+    assert_eq!(host.commands()[1], ["WAIT", "2", "450"], "and a little less, for the answer");
 }
 
 #[test]
@@ -162,6 +162,16 @@ fn whoever_gives_up_or_closes_is_not_kept_waiting() {
     let (mut host, _) = waiting();
     host.close();
     assert!(matches!(host.told[..], [("lock", Outcome::Failed(_))]), "{:?}", host.told);
+}
+
+#[test]
+fn an_owner_that_waits_for_replicas_does_not_acquire_again_meanwhile() {
+    let (mut host, number) = waiting();
+    host.cannot_lock(1, "a", "again");
+    assert!(matches!(host.told.pop(), Some(("again", Outcome::Failed(MachineFailure::AlreadyHeld)))));
+    host.answer_on(CONFIRMATIONS, &[HELD, ":1\r\n"].concat());
+    assert_eq!(host.lock("again", true), number);
+    assert_eq!(host.told.len(), 2, "{:?}", host.told);
 }
 
 #[test]
