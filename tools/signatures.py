@@ -84,6 +84,7 @@ TYPES = {
         "reentrant": "bool",
         "handler": 'Literal["auto", "script", "pure"]',
         "fairness": 'Literal["fifo", "throughput"] | None',
+        "replicas": "int",
         "username": "str | None",
         "password": "str | bytes | None",
         "heartbeat": "float",

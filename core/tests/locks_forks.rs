@@ -1,5 +1,6 @@
 //! Locks and forks, and threads that come and go. In a process of its own.
 
+#[allow(dead_code)] // Other tests use more of it.
 #[path = "real_redis/program.rs"]
 mod program;
 #[allow(dead_code)] // It lives as long as the test.

@@ -44,6 +44,7 @@ class BaseLocks(_native.Locks):
         reentrant: bool = False,
         handler: Literal["auto", "script", "pure"] = "auto",
         fairness: Literal["fifo", "throughput"] | None = None,
+        replicas: int = 0,
         username: str | None = None,
         password: str | bytes | None = None,
         heartbeat: float = 5.0,

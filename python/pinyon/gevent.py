@@ -251,6 +251,8 @@ class Locks(locks.Locks):
             by the first of them that the server permits. Clients with different handlers can share locks.
         fairness: Who is next: `"fifo"`, first come, first served, for each name; or `"throughput"`, whoever finds all
             its names free. Without it, `"fifo"`; with several servers, `"throughput"`.
+        replicas: How many replicas must have a lock before it counts as acquired. Too few of them in time are a
+            failure, and the lock is released.
         username: The user name, instead of the one in the URL.
         password: The password, instead of the one in the URL.
         heartbeat: How often a waiting client tells the server that it is alive, in seconds.

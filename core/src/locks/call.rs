@@ -65,8 +65,11 @@ fn hex_digits(number: u64) -> u32 {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Raises the counter of tokens to the server's clock. Sent once per connection.
-    Open,
+    /// Raises the counter of tokens to the server's clock, and to the highest number that this client has seen. Sent
+    /// once per connection.
+    Open {
+        seen: u64,
+    },
     /// Takes all names or none. `wait`: joins the queue if they are not free. `nested`: the owner already holds other
     /// locks.
     Lock {

@@ -367,9 +367,9 @@ impl Handler {
                      or EVALSHA and SCRIPT LOAD, or set handler to \"pure\""
                 ));
                 self.speak_plainly();
-                if !calls.iter().any(|(_, call)| matches!(call, Call::Open)) {
+                if !calls.iter().any(|(_, call)| matches!(call, Call::Open { .. })) {
                     // The scripts checked the counter by themselves; plain commands must check it here.
-                    self.begin(NOBODY, Call::Open);
+                    self.begin(NOBODY, Call::Open { seen: 0 });
                 }
                 calls.into_iter().for_each(|(id, call)| self.begin(id, call));
             }

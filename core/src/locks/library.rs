@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 /// The library's name. Its number changes with any change to the functions' arguments, replies or keys.
-pub const LIBRARY: &str = "pinyon_locks_3";
+pub const LIBRARY: &str = "pinyon_locks_4";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Function {
@@ -43,17 +43,17 @@ impl Function {
     /// The function's name in the library.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Open => "pinyon_open_3",
-            Self::Lock => "pinyon_lock_3",
-            Self::Unlock => "pinyon_unlock_3",
-            Self::Poll => "pinyon_poll_3",
-            Self::Extend => "pinyon_extend_3",
-            Self::Raise => "pinyon_raise_3",
-            Self::Park => "pinyon_park_3",
-            Self::Unpark => "pinyon_unpark_3",
-            Self::Notify => "pinyon_notify_3",
-            Self::Inspect => "pinyon_inspect_3",
-            Self::ForceRelease => "pinyon_force_release_3",
+            Self::Open => "pinyon_open_4",
+            Self::Lock => "pinyon_lock_4",
+            Self::Unlock => "pinyon_unlock_4",
+            Self::Poll => "pinyon_poll_4",
+            Self::Extend => "pinyon_extend_4",
+            Self::Raise => "pinyon_raise_4",
+            Self::Park => "pinyon_park_4",
+            Self::Unpark => "pinyon_unpark_4",
+            Self::Notify => "pinyon_notify_4",
+            Self::Inspect => "pinyon_inspect_4",
+            Self::ForceRelease => "pinyon_force_release_4",
         }
     }
 

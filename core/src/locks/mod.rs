@@ -44,7 +44,7 @@ pub mod script;
 
 pub use branches::Branches;
 pub use call::{Attempt, Holder, Inspected, Name, Names};
-pub use client::{QuorumSetup, SentinelSetup, Setup, Voting};
+pub use client::{QuorumSetup, SentinelSetup, Setup, Slots, Voting};
 pub use clock::boot_time;
 pub use failure::LockFailure;
 pub use front::{Front, LockFinished, LockOperation, LockOutcome};

@@ -75,7 +75,7 @@ impl Model {
     pub fn call(&mut self, now: Duration, call: &Call) -> ScriptAnswer {
         self.expire(now);
         match call {
-            Call::Open => ScriptAnswer::Opened { counter: self.open(now) },
+            Call::Open { seen } => ScriptAnswer::Opened { counter: self.open(now, *seen) },
             Call::Lock { attempt, names, ttl, wait, nested } => self.lock(now, attempt, names, *ttl, *wait, *nested),
             Call::Unlock { attempt, names, tombstone } => self.unlock(now, attempt, names, *tombstone),
             Call::Poll { attempt, names, ttl, .. } => {
@@ -110,8 +110,8 @@ impl Model {
         std::mem::take(&mut self.pushes)
     }
 
-    fn open(&mut self, now: Duration) -> u64 {
-        let counter = self.counter.unwrap_or(0).max(floor(now));
+    fn open(&mut self, now: Duration, seen: u64) -> u64 {
+        let counter = self.counter.unwrap_or(0).max(floor(now)).max(seen);
         self.counter = Some(counter);
         counter
     }

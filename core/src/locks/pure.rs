@@ -257,7 +257,7 @@ impl Pure {
             return self.answers.push((id, Ok(ScriptAnswer::Granted { token })));
         }
         let Call::Lock { attempt, names, ttl, .. } = call else { return };
-        self.gathered.push((NOBODY, Call::Open));
+        self.gathered.push((NOBODY, Call::Open { seen: self.highest }));
         self.gathered.push((id, Call::Poll { attempt, names, ttl, nested: false }));
     }
 
@@ -302,7 +302,7 @@ impl Pure {
     /// calls that set it: every waiter draws a token with each try, so other calls would hardly ever succeed.
     fn open_section(&mut self) {
         let calls = std::mem::take(&mut self.gathered);
-        let sets_counter = calls.iter().any(|(_, call)| matches!(call, Call::Open));
+        let sets_counter = calls.iter().any(|(_, call)| matches!(call, Call::Open { .. }));
         let mut keys: Vec<Vec<u8>> = calls.iter().flat_map(|(_, call)| self.keys_of(call)).collect();
         keys.push(self.keys.counter());
         let watched = if sets_counter || keys.len() == 1 { &keys[..] } else { &keys[..keys.len() - 1] };
@@ -358,7 +358,7 @@ impl Pure {
     /// Fails a section that the server refuses. Calls that wait for the check of the counter get the same answer when
     /// they are sent.
     fn refused(&mut self, calls: Vec<(u64, Call)>, error: &ServerError) {
-        self.opened |= calls.iter().any(|(_, call)| matches!(call, Call::Open));
+        self.opened |= calls.iter().any(|(_, call)| matches!(call, Call::Open { .. }));
         self.answers.extend(calls.into_iter().map(|(id, _)| (id, Err(error.clone()))));
         self.go_on();
     }
@@ -378,8 +378,8 @@ impl Pure {
         let next = acts.commands.len();
         let holders: Vec<Option<Holder>> = values.iter().map(holder).collect();
         match call {
-            Call::Open => {
-                let (counter, least) = (counter.and_then(number).unwrap_or(0), floor.max(self.highest));
+            Call::Open { seen } => {
+                let (counter, least) = (counter.and_then(number).unwrap_or(0), floor.max(self.highest).max(*seen));
                 if counter < least {
                     acts.commands.push(parts(&[b"SET", &self.keys.counter(), least.to_string().as_bytes()]));
                 }

@@ -71,7 +71,8 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
         out.push_joined(flags.map(str::as_bytes));
     };
     match call {
-        Call::Open | Call::Inspect { .. } => {}
+        Call::Open { seen } => out.push_number(*seen),
+        Call::Inspect { .. } => {}
         Call::Lock { attempt, ttl, wait, nested, .. } => {
             waiter(attempt, ttl, [if *wait { "w" } else { "" }, nesting(*nested), fairness]);
         }
@@ -107,7 +108,7 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
 
 fn function_of(call: &Call) -> Function {
     match call {
-        Call::Open => Function::Open,
+        Call::Open { .. } => Function::Open,
         Call::Lock { .. } => Function::Lock,
         Call::Unlock { .. } => Function::Unlock,
         Call::Poll { .. } => Function::Poll,
@@ -124,7 +125,7 @@ fn function_of(call: &Call) -> Function {
 /// Writes the number of keys, then the keys.
 fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
     match call {
-        Call::Open => push_keys_of(std::iter::empty(), keys, out),
+        Call::Open { .. } => push_keys_of(std::iter::empty(), keys, out),
         Call::Extend { held } => push_keys_of(held.iter().flat_map(|(_, names, _)| names.iter()), keys, out),
         Call::Lock { names, .. }
         | Call::Unlock { names, .. }
@@ -173,7 +174,7 @@ pub fn decode(call: &Call, reply: Value) -> Result<ScriptAnswer, ScriptError> {
         other => return Err(ScriptError::Unexpected(format!("{other:?}"))),
     };
     let answer = match call {
-        Call::Open => number(&items, 0).map(|counter| ScriptAnswer::Opened { counter }),
+        Call::Open { .. } => number(&items, 0).map(|counter| ScriptAnswer::Opened { counter }),
         Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. } => taken(&items),
         Call::Unlock { .. } => None,
         Call::Extend { held } => extended(&items, held.len()),
@@ -485,13 +486,13 @@ mod tests {
 
     #[test]
     fn a_call_is_one_command() {
-        let expected = "FCALL pinyon_lock_3 5 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
+        let expected = "FCALL pinyon_lock_4 5 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
         assert_eq!(words(&lock(), true, &Via::Functions).join(" "), expected);
         let held = vec![
             (a("c:1:1"), names(["a", "b"]).unwrap(), Duration::from_millis(7)),
             (a("c:1:2"), names(["c"]).unwrap(), Duration::ZERO),
         ];
-        let expected = "FCALL pinyon_extend_3 6 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
+        let expected = "FCALL pinyon_extend_4 6 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
         assert_eq!(words(&Call::Extend { held }, false, &Via::Functions).join(" "), expected);
         let shas = Shas::read(&(0..Function::ALL.len()).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
         let call = Call::ForceRelease { names: names(["a"]).unwrap(), token: None };
@@ -549,7 +550,7 @@ mod tests {
         let moved = |asking| ScriptError::Moved { slot: 3999, address: "127.0.0.1:6381".into(), asking };
         assert_eq!(error("MOVED", "3999 127.0.0.1:6381"), moved(false));
         assert_eq!(error("ASK", "3999 127.0.0.1:6381"), moved(true));
-        let replica = "You can't write against a read only replica. script: pinyon_lock_3, on @user_function:29.";
+        let replica = "You can't write against a read only replica. script: pinyon_lock_4, on @user_function:29.";
         assert!(matches!(error("READONLY", replica), ScriptError::ReadOnly(_)));
         let wrapped = "Error running script (call to f_5f): @user_script:4: @user_script: 4: -READONLY You can't";
         assert!(matches!(error("ERR", wrapped), ScriptError::ReadOnly(_)));

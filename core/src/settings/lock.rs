@@ -7,12 +7,15 @@ use super::table::settings;
 use super::{TlsChoice, UrlText};
 use crate::address::{RedisServers as Servers, RedisUrl};
 use crate::invalid::InvalidArgument;
-use crate::locks::client::{QuorumSetup, SentinelSetup, Setup, Voting};
+use crate::locks::client::{QuorumSetup, SentinelSetup, Setup, Slots, Voting};
 use crate::locks::keys::LockKeys;
 use crate::locks::machine::{Fairness, LockOptions};
 use crate::locks::{HandlerKind, LockRequest, Names, Renewal};
 use crate::login::Password;
 use crate::redis::SessionSettings;
+
+/// More replicas than any server has.
+const MOST_REPLICAS: u32 = 1000;
 
 settings! {
     /// The settings of a client of locks. Times are in seconds.
@@ -42,6 +45,9 @@ settings! {
         /// Who is next: `"fifo"`, first come, first served, for each name; or `"throughput"`, whoever finds all its
         /// names free. Without it, `"fifo"`; with several servers, `"throughput"`.
         fairness: Option<String> = None,
+        /// How many replicas must have a lock before it counts as acquired. Too few of them in time are a failure, and
+        /// the lock is released.
+        replicas: i64 = 0,
         /// The user name, instead of the one in the URL.
         username: Option<String> = None,
         /// The password, instead of the one in the URL.
@@ -115,12 +121,14 @@ impl LockSettings {
         let setup = Setup {
             server: url.servers().into(),
             other_nodes: url.other_nodes.clone(),
+            slots: Slots::default(),
             sentinels: self.sentinels(&url)?,
             login: self.login(&url)?,
             keys,
             handler: self.handler()?,
             connect_timeout: seconds("connect_timeout", self.connect_timeout)?,
             voting: Voting::Alone,
+            replicas: self.replicas()?,
             options: LockOptions {
                 fairness: self.fairness(servers.others.is_empty())?,
                 heartbeat: seconds("heartbeat", self.heartbeat)?,
@@ -228,6 +236,14 @@ impl LockSettings {
     fn fairness(&self, alone: bool) -> Result<Fairness, InvalidArgument> {
         let chosen = self.fairness.as_deref().unwrap_or(if alone { "fifo" } else { "throughput" });
         choose("fairness", chosen, &[("fifo", Fairness::Fifo), ("throughput", Fairness::Throughput)])
+    }
+
+    fn replicas(&self) -> Result<u32, InvalidArgument> {
+        let number = u32::try_from(self.replicas).ok().filter(|number| *number <= MOST_REPLICAS);
+        number.ok_or_else(|| {
+            let (most, given) = (MOST_REPLICAS, self.replicas);
+            InvalidArgument::usage(format!("replicas must be a whole number from 0 to {most}, not {given}"))
+        })
     }
 }
 

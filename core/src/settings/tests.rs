@@ -448,6 +448,7 @@ fn every_setting_of_locks_reaches_its_part() {
         ("reentrant", Given::Flag(true)),
         ("handler", Given::Text("pure")),
         ("fairness", Given::Text("throughput")),
+        ("replicas", Given::Whole(2)),
         ("heartbeat", Given::Whole(7)),
         ("command_timeout", Given::Whole(8)),
         ("connect_timeout", Given::Whole(9)),
@@ -458,7 +459,7 @@ fn every_setting_of_locks_reaches_its_part() {
     assert_eq!((&*setup.server, setup.keys.prefix()), ("host:7", &b"{app}:"[..]));
     assert_eq!((setup.handler, setup.options.fairness), (HandlerKind::Pure, Fairness::Throughput));
     assert_eq!((setup.connect_timeout, setup.options.heartbeat), (Duration::from_secs(9), Duration::from_secs(7)));
-    assert_eq!(setup.options.patience, Duration::from_secs(8));
+    assert_eq!((setup.options.patience, setup.replicas), (Duration::from_secs(8), 2));
     assert_eq!((usual.ttl, usual.timeout, usual.reentrant, names_have_tags), (0.001, f64::INFINITY, true, true));
     let login = setup.login;
     assert_eq!((login.user.as_deref(), login.password, login.database), (Some("user"), Some("secret".into()), 2));
@@ -565,6 +566,8 @@ fn settings_of_locks_that_make_no_sense() {
             (&[("longest_ttl", Given::Whole(50))], USAGE, "longest_ttl is for several servers, but url names one"),
             (&[("handler", text("lua"))], USAGE, "handler must be \"auto\", \"script\" or \"pure\", not \"lua\""),
             (&[("fairness", text("lifo"))], USAGE, "fairness must be \"fifo\" or \"throughput\", not \"lifo\""),
+            (&[("replicas", Given::Whole(-1))], USAGE, "replicas must be a whole number from 0 to 1000, not -1"),
+            (&[("replicas", Given::Whole(1001))], USAGE, "replicas must be a whole number from 0 to 1000, not 1001"),
             (&[("hash_tags", text("slots"))], USAGE, "hash_tags must be \"namespace\" or \"names\", not \"slots\""),
             (&[("ttl", Given::Whole(0))], USAGE, "ttl must be a positive number of seconds, not 0.0"),
             (&[("ttl", Given::Number(1e-4))], USAGE, "ttl must be at least a millisecond, not 0.0001 seconds"),

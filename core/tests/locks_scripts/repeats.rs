@@ -165,7 +165,7 @@ fn when_everything_is_lost_tokens_go_on_from_the_clock() {
     let near = |lab: &Lab, number: u64| assert!(number.abs_diff(floor(lab)) < 5000 * 4096, "{number}");
     lab.flush();
     lab.connect(&"x".into());
-    for opened in servers(&mut lab, &Call::Open) {
+    for opened in servers(&mut lab, &Call::Open { seen: 0 }) {
         near(&lab, opened);
     }
     let before = servers(&mut lab, &lock("x", "a", true, false));

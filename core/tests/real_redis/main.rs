@@ -1,10 +1,12 @@
 //! The RESP session on real sockets, with the installed redis-server.
 
+mod clusters;
 mod locks;
 #[path = "../ports/mod.rs"]
 mod ports;
 mod program;
 mod quorum;
+mod replicas;
 mod sentinels;
 mod server;
 

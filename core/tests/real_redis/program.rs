@@ -8,7 +8,8 @@ use pinyon_core::blocking::Host;
 use pinyon_core::locks::keys::{self, LockKeys};
 use pinyon_core::locks::machine::LockOptions;
 use pinyon_core::locks::{owners, Asked, HandlerKind, LockOperation, LockOutcome, LockRequest, Note, Notes};
-use pinyon_core::locks::{Renewal, SentinelSetup, Setup, Station, StatusAnswer, StatusQuestion, ThreadLocks, Voting};
+use pinyon_core::locks::{Renewal, SentinelSetup, Setup, Slots, Station, StatusAnswer, StatusQuestion};
+use pinyon_core::locks::{ThreadLocks, Voting};
 use pinyon_core::{redis, Endpoint};
 
 use super::server::Redis;
@@ -47,6 +48,13 @@ impl Program {
 
     pub fn connecting(endpoint: Endpoint, sentinels: Option<SentinelSetup>) -> Self {
         Self::of(setup(endpoint, sentinels))
+    }
+
+    /// A program with other settings.
+    pub fn with(endpoint: Endpoint, change: impl FnOnce(&mut Setup)) -> Self {
+        let mut settings = setup(endpoint, None);
+        change(&mut settings);
+        Self::of(settings)
     }
 
     pub fn of(settings: Setup) -> Self {
@@ -110,11 +118,13 @@ pub fn setup(endpoint: Endpoint, sentinels: Option<SentinelSetup>) -> Setup {
         endpoint,
         sentinels,
         other_nodes: Vec::new(),
+        slots: Slots::default(),
         server: "redis".into(),
         login: redis::SessionSettings::default(),
         keys: LockKeys::new("n").unwrap(),
         handler: HandlerKind::Auto,
         connect_timeout: TIMEOUT,
+        replicas: 0,
         options: LockOptions::default(),
         voting: Voting::Alone,
     }

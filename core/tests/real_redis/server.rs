@@ -68,6 +68,14 @@ impl Redis {
         self.process.is_some()
     }
 
+    /// Sends a signal, such as `STOP`.
+    pub fn signal(&self, signal: &str) {
+        let sent = Command::new("kill")
+            .args(["-s", signal, &self.process.as_ref().expect("it runs").id().to_string()])
+            .status();
+        assert!(sent.is_ok_and(|status| status.success()), "it is not sent");
+    }
+
     pub fn stop(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().unwrap();

@@ -28,7 +28,7 @@ pub fn read(function: Function, words: &[&[u8]], prefix: &[u8]) -> Called {
         (attempt(arguments[0]), ttl)
     };
     let call = match function {
-        Function::Open => Call::Open,
+        Function::Open => Call::Open { seen: number(arguments[0]) },
         Function::Lock | Function::Poll | Function::Park | Function::Unpark => {
             let (attempt, ttl) = waiter();
             let (names, nested): (Names, _) = (locks.collect(), flags.contains(&b'n'));

@@ -92,19 +92,21 @@ impl Run {
         let settings = Setup {
             sentinels: None,
             other_nodes: Vec::new(),
+            slots: Slots::default(),
             endpoint: Endpoint::Tcp { host: host.into(), port: 6379 },
             server: "fuzzed".into(),
             login: redis::SessionSettings { limits: LIMITS, ..redis::SessionSettings::default() },
             keys: LockKeys::new("n").expect("a namespace"),
             handler: input.handler.into(),
             connect_timeout: Duration::from_secs(1),
+            replicas: 0,
             options: LockOptions { fairness: input.fairness(), patience: PATIENCE, ..LockOptions::default() },
         };
         Self {
             client: Client::on(platform.clone(), settings, CLIENT.into()),
             platform,
             server: Server::new(input.manners, input.scripts),
-            watched: [None; 2],
+            watched: [None; 3],
             unresolved: Vec::new(),
             next_waiter: 0,
             waiting: BTreeMap::new(),

@@ -163,7 +163,7 @@ impl Server {
             }
             return;
         }
-        self.model.call(now, &Call::Open);
+        self.model.call(now, &Call::Open { seen: 0 });
         self.model.call(
             now,
             &match takes {
@@ -252,7 +252,7 @@ impl Server {
             (b"FCALL" | b"FUNCTION" | b"EVALSHA" | b"SCRIPT", Scripts::Forbidden) => forbids(),
             (b"FUNCTION", _) => {
                 self.loaded.0 = true;
-                say::text("pinyon_locks_3")
+                say::text("pinyon_locks_4")
             }
             (b"SCRIPT", _) => {
                 self.loaded.1 = true;
@@ -272,7 +272,7 @@ impl Server {
 
     fn call(&mut self, function: Function, words: &[&[u8]], now: Duration) -> Vec<u8> {
         let Called { call, waiter_ttl, throughput } = functions::read(function, words, PREFIX.as_bytes());
-        self.done_by.0 |= !matches!(call, Call::Open);
+        self.done_by.0 |= !matches!(call, Call::Open { .. });
         self.model.waiter_ttl = waiter_ttl.unwrap_or(self.model.waiter_ttl);
         self.model.throughput = throughput;
         let answer = self.model.call(now, &call);

@@ -13,7 +13,7 @@ from .cells import BUSY, CALM, each
 if TYPE_CHECKING:
     from .world import World
 
-LIBRARY = "pinyon_locks_3"
+LIBRARY = "pinyon_locks_4"
 
 
 @dataclass(frozen=True)

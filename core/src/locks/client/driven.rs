@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::lane::Lane;
-use super::link::COMMANDS;
+use super::link::{COMMANDS, PUSHES};
+use super::replicas::CONFIRMATIONS;
 use super::sentinels::FIRST_LANE;
 use super::{Client, Platform, Report};
 use crate::address::Address;
@@ -36,6 +37,7 @@ impl<W, P: Platform> Driven for Client<W, P> {
         self.link.flush();
         self.sent(now);
         self.take_events();
+        self.confirm_grants(now);
     }
 
     fn ready(&mut self, lane: usize, now: Instant) {
@@ -44,14 +46,16 @@ impl<W, P: Platform> Driven for Client<W, P> {
                 lane.session.poll(now);
                 self.advance(now);
             }
+            None if lane == CONFIRMATIONS => self.confirmations_ready(now),
             None => self.sentinel_ready(lane - FIRST_LANE, now),
         }
     }
 
     fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
-        match lane < FIRST_LANE {
-            true => self.resolved(lane, resolved, now),
-            false => self.found_sentinel(lane - FIRST_LANE, resolved, now),
+        match lane {
+            COMMANDS | PUSHES => self.resolved(lane, resolved, now),
+            CONFIRMATIONS => self.confirmations_resolved(resolved, now),
+            lane => self.found_sentinel(lane - FIRST_LANE, resolved, now),
         }
     }
 
@@ -59,34 +63,38 @@ impl<W, P: Platform> Driven for Client<W, P> {
         self.machine.expire(self.platform.boot_time());
         self.expire_commands(now);
         self.try_again(now);
+        self.refresh_nodes(now);
         for lane in &mut self.link.lanes {
             if lane.session.deadline().is_some_and(|until| until <= now) {
                 lane.session.poll(now);
             }
         }
         self.expire_sentinels(now);
+        self.expire_confirmations(now);
         self.connect_if_wanted(now);
         self.advance(now);
     }
 
     fn deadline(&self) -> Option<Instant> {
         let link = self.connections_due();
-        let Some(due) = self.machine.due() else { return link };
+        let Some(due) = self.due() else { return link };
         let (now, at) = (self.platform.now(), self.platform.boot_time());
         let due = if due > at { now + (due - at) } else { now.checked_sub(at - due).unwrap_or(now) };
         Some(link.map_or(due, |link| link.min(due)))
     }
 
     fn forgotten(&mut self, lane: usize, now: Instant) {
-        match lane < FIRST_LANE {
-            true => self.forgotten_lane(lane, now),
-            false => self.sentinel_forgotten(lane - FIRST_LANE, now),
+        match lane {
+            COMMANDS | PUSHES => self.forgotten_lane(lane, now),
+            CONFIRMATIONS => self.confirmations_forgotten(now),
+            lane => self.sentinel_forgotten(lane - FIRST_LANE, now),
         }
     }
 
     fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
         let sentinels = self.sentinels.iter().flat_map(|sentinels| sentinels.watched());
-        self.link.watched().chain(sentinels)
+        let replicas = self.replicas.iter().filter_map(|replicas| replicas.watched());
+        self.link.watched().chain(replicas).chain(sentinels)
     }
 
     fn is_idle(&self) -> bool {
@@ -97,12 +105,14 @@ impl<W, P: Platform> Driven for Client<W, P> {
         self.closed = true;
         self.link.lanes.iter_mut().for_each(Lane::discard);
         self.sentinels.iter_mut().for_each(|sentinels| sentinels.discard());
+        self.replicas.iter_mut().for_each(|replicas| replicas.discard());
         Vec::new()
     }
 
     fn close(&mut self, now: Instant) {
         self.closed = true;
         let error = self.is_closed_error();
+        self.close_confirmations(&error);
         self.machine.close(&error, self.platform.boot_time());
         self.sentinels.iter_mut().for_each(|sentinels| sentinels.close(&error, &mut self.actions));
         self.link.lanes[COMMANDS].session.fail(error.clone());
@@ -112,9 +122,16 @@ impl<W, P: Platform> Driven for Client<W, P> {
 }
 
 impl<W, P: Platform> Client<W, P> {
+    /// When the machine is due, or a grant that does not count yet.
+    fn due(&self) -> Option<Moment> {
+        let Some(replicas) = &self.replicas else { return self.machine.due() };
+        [self.machine.due(), replicas.due()].into_iter().flatten().min()
+    }
+
     /// When a connection is due, to the server or to a Sentinel.
     fn connections_due(&self) -> Option<Instant> {
-        let link = self.link.deadline();
+        let replicas = self.replicas.as_ref().and_then(|replicas| replicas.deadline());
+        let link = [self.link.deadline(), replicas].into_iter().flatten().min();
         let Some(sentinels) = &self.sentinels else { return link };
         link.into_iter().chain(sentinels.deadline(!self.machine.is_idle())).min()
     }
@@ -144,7 +161,7 @@ impl<W> Client<W> {
     /// Whether [`Driven::deadline`] comes before `end`. Reads no clock.
     pub fn is_due_before(&self, end: InTime) -> bool {
         let link = self.connections_due().is_some_and(|due| due < end.instant);
-        link || end.is_after(self.machine.due())
+        link || end.is_after(self.due())
     }
 
     /// The next pending order to the host. Take orders after every call.
@@ -160,7 +177,8 @@ impl<W> Client<W> {
             Some((index, descriptor, write))
         };
         let sentinels = self.sentinels.iter().flat_map(|sentinels| sentinels.lanes());
-        self.link.lanes.iter().enumerate().chain(sentinels).filter_map(of).collect()
+        let replicas = self.replicas.iter().map(|replicas| (CONFIRMATIONS, replicas.lane()));
+        self.link.lanes.iter().enumerate().chain(replicas).chain(sentinels).filter_map(of).collect()
     }
 
     /// The descriptor, if it is the only one and only bytes are awaited. A thread may then receive from it directly,
@@ -168,7 +186,11 @@ impl<W> Client<W> {
     pub fn only_descriptor(&self, timeout: Duration) -> Option<Arc<OwnedFd>> {
         let [commands, pushes] = &self.link.lanes;
         let listens = self.sentinels.as_ref().is_some_and(|sentinels| sentinels.are_connected());
-        let is_only = self.link.is_up() && pushes.session.is_closed() && !commands.session.wants_to_write() && !listens;
+        let is_only = self.link.is_up()
+            && self.replicas.is_none()
+            && pushes.session.is_closed()
+            && !commands.session.wants_to_write()
+            && !listens;
         let socket = commands.session.stream().filter(|_| is_only)?;
         socket.let_wait(timeout).is_ok().then(|| socket.descriptor())
     }

@@ -58,16 +58,13 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Asks a cluster's node whether it serves the keys.
-    fn ask_for_slot(&mut self, now: Instant) {
-        let key = self.settings.keys.counter();
-        self.submit_first(&[b"EXISTS", &key], About::Slot, now);
-    }
-
     pub(super) fn told_slot(&mut self, reply: Value, now: Instant) {
         match reply {
             Value::Error(error) => match ScriptError::of(error) {
-                ScriptError::Moved { slot, address, asking: false } => self.redirect(Redirection { slot, address }),
+                ScriptError::Moved { slot, address, asking: false } => self.sent_on(Redirection { slot, address }),
+                error @ ScriptError::ClusterDown(_) => self.not_served(error.to_string()),
+                // The slot is about to move, but is here.
+                ScriptError::Moved { .. } | ScriptError::TryAgain(_) => self.subscribe_somewhere(now),
                 error => self.refuse_server(&error.to_string()),
             },
             _ => self.subscribe_somewhere(now),
@@ -122,7 +119,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    fn submit_first(&mut self, parts: &[&[u8]], about: About<W>, now: Instant) {
+    pub(super) fn submit_first(&mut self, parts: &[&[u8]], about: About<W>, now: Instant) {
         let deadline = now + self.settings.options.patience;
         self.link.submit_first(parts, about, deadline);
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Decoded, Reader, Value};
 
-use super::{Platform, Setup, Voting};
+use super::{Platform, Setup, Slots, Voting};
 use crate::address::{Address, Endpoint};
 use crate::connection::peer::{Line, Peer};
 use crate::locks::handler::HandlerKind;
@@ -34,11 +34,13 @@ pub(in crate::locks) fn settings(handler: HandlerKind) -> Setup {
         endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 6379 },
         sentinels: None,
         other_nodes: Vec::new(),
+        slots: Slots::default(),
         server: "redis1".into(),
         login: redis::SessionSettings::default(),
         keys: LockKeys::new("n").unwrap(),
         handler,
         connect_timeout: Duration::from_secs(1),
+        replicas: 0,
         options: LockOptions { patience: PATIENCE, ..LockOptions::default() },
         voting: Voting::Alone,
     }

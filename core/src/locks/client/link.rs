@@ -11,7 +11,7 @@ use super::{Client, MachineFailure, Outcome, Platform, Report};
 use crate::address::{Address, Endpoint};
 use crate::driven::Action;
 use crate::error::{Error, Kind, Sent};
-use crate::locks::handler::{Handler, Redirection};
+use crate::locks::handler::Handler;
 use crate::locks::script::{Missing, ScriptError};
 use crate::locks::sequence::Sequence;
 use crate::redis::{RespEvent, RespRefused, RespSession, Ticket};
@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause before asking again for a slot that is moving.
-const MOVING: Duration = Duration::from_millis(20);
+pub(super) const MOVING: Duration = Duration::from_millis(20);
 
 pub(super) struct Link<W, P: Platform> {
     pub(super) lanes: [Lane<P>; 2],
@@ -43,7 +43,7 @@ pub(super) struct Link<W, P: Platform> {
     retry_at: Option<Instant>,
     has_been_up: bool,
     /// Whether the connection was given up for one to another node.
-    moved: bool,
+    pub(super) moved: bool,
     /// The number of redirections in a row that led to no node with the keys.
     redirections: u32,
     resolving: bool,
@@ -78,6 +78,8 @@ pub(super) enum About<W> {
     Info,
     /// The question whether a cluster's node has the keys.
     Slot,
+    /// The question for all nodes of a cluster.
+    Nodes,
     /// The question which primary a replica has.
     Role,
     Subscription,
@@ -121,6 +123,14 @@ impl<W, P: Platform> Link<W, P> {
 
     pub(super) fn is_up(&self) -> bool {
         self.phase == Phase::Up
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.session.failure().is_some())
+    }
+
+    pub(super) fn has_been_up(&self) -> bool {
+        self.has_been_up
     }
 
     /// Whether a connection for commands is being made.
@@ -207,7 +217,10 @@ impl<W, P: Platform> Client<W, P> {
         }
         link.phase = Phase::Rising;
         match self.sentinels {
-            None => self.connect_lane(COMMANDS, now),
+            None => {
+                self.begin_to_ask();
+                self.connect_lane(COMMANDS, now);
+            }
             Some(_) => self.find_primary(now),
         }
     }
@@ -256,6 +269,7 @@ impl<W, P: Platform> Client<W, P> {
         self.pump(now);
         self.sent(now);
         self.take_events();
+        self.confirm_grants(now);
         if self.link.has_something_to_send() {
             self.end_turn();
         }
@@ -310,6 +324,7 @@ impl<W, P: Platform> Client<W, P> {
             }
             Some(About::Info) => self.informed(&reply),
             Some(About::Slot) => self.told_slot(reply, now),
+            Some(About::Nodes) => self.told_nodes(&reply, now),
             Some(About::Role) => self.told_role(&reply, now),
             Some(About::Subscription) => self.subscribed(reply, now),
             None => {}
@@ -333,7 +348,10 @@ impl<W, P: Platform> Client<W, P> {
     fn take_answers(&mut self) {
         while let Some((call, answer)) = self.link.handler.next_answer() {
             if let Some(redirection) = self.link.handler.take_redirection() {
-                return self.redirect(redirection);
+                return self.sent_on(redirection);
+            }
+            if let Err(error @ ScriptError::ClusterDown(_)) = &answer {
+                return self.not_served(error.to_string());
             }
             if let Err(ScriptError::Unexpected(_)) = &answer {
                 let message = "the server's answer does not fit the request";
@@ -386,24 +404,21 @@ impl<W, P: Platform> Client<W, P> {
         self.link.read_only.push((call, refused));
     }
 
+    /// Asks the server whether it has become a replica, as it has refused what another connection sent.
+    pub(super) fn ask_for_role_alone(&mut self) {
+        if self.link.read_only.is_empty() {
+            let deadline = self.platform.now() + self.settings.options.patience;
+            self.link.push(Command::of(["ROLE"]), About::Role, deadline);
+            self.end_turn();
+        }
+    }
+
     /// Fails the calls that the server refused, although it is no replica, or names no primary.
     pub(super) fn refuse_read_only(&mut self) {
         for (call, error) in std::mem::take(&mut self.link.read_only) {
             let error = self.explain(&error);
             self.machine.answer(call, Err(error), self.platform.boot_time());
         }
-    }
-
-    /// Moves to another node of the cluster that has the keys. Calls under way are repeated there.
-    pub(super) fn redirect(&mut self, Redirection { slot, address }: Redirection) {
-        let Some((host, port)) = address.rsplit_once(':') else { return };
-        let Ok(port) = port.parse() else { return };
-        let message = format!("slot {slot} is on {address}");
-        if let Endpoint::Tcp { host: asked, .. } = &self.endpoint {
-            let host = if host.is_empty() { asked.clone() } else { host.trim_matches(['[', ']']).to_owned() };
-            self.endpoint = Endpoint::Tcp { host, port };
-        }
-        self.moved(message);
     }
 
     /// Moves from a replica to its primary. Calls under way are repeated there.
@@ -413,6 +428,7 @@ impl<W, P: Platform> Client<W, P> {
         self.moved(message);
     }
 
+    /// Moves to another server. Calls under way are repeated there.
     pub(super) fn moved(&mut self, message: String) {
         self.link.moved = true;
         self.link.redirections = self.link.redirections.saturating_add(1);
@@ -452,18 +468,25 @@ impl<W, P: Platform> Client<W, P> {
             self.link.lanes[lane].put_away(lane, &mut self.actions);
         }
         self.standing = None;
+        self.end_confirmations(&error);
         self.link.flight.clear();
         self.link.read_only.clear();
         self.link.handler.reset();
         self.link.outbox.retain(|item| matches!(item.about, About::Command(_)));
         self.link.down_since.get_or_insert(now);
         let moved = std::mem::take(&mut self.link.moved);
-        self.machine.disconnected(&error, moved, self.platform.boot_time());
-        if !was_up && !moved {
-            let error = self.naming_node(error);
-            if self.sentinels.is_some() || !self.ask_next_node() {
-                self.unreachable(&error, now);
-            }
+        let is_refused = !moved && (!was_up || self.nodes.is_refused_by(&self.endpoint));
+        if was_up && !is_refused {
+            self.nodes.restart();
+        }
+        let (error, goes_on, patiently) = match &self.sentinels {
+            _ if !is_refused => (error, moved, false),
+            Some(_) => (self.naming_node(error), false, false),
+            None => self.ask_next_node(error),
+        };
+        self.machine.disconnected(&error, goes_on || patiently, self.platform.boot_time());
+        if is_refused && !goes_on {
+            self.unreachable(&error, patiently, now);
         }
         if moved && self.link.redirections > 1 {
             // Nodes that redirect a client to each other have not agreed yet.
@@ -475,21 +498,8 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Turns to the next node in the settings, or back to the first one. Returns whether it is to be asked at once:
-    /// the others have not failed yet.
-    fn ask_next_node(&mut self) -> bool {
-        let others = &self.settings.other_nodes;
-        let next = match self.nodes_asked {
-            0 => Some(&self.settings.endpoint),
-            asked => others.get(asked - 1),
-        };
-        self.nodes_asked = next.map_or(1, |_| self.nodes_asked + 1);
-        self.endpoint = next.unwrap_or(&self.settings.endpoint).clone();
-        next.is_some()
-    }
-
     /// Adds the server to the error, if another one sent the client there.
-    fn naming_node(&self, error: Error) -> Error {
+    pub(super) fn naming_node(&self, error: Error) -> Error {
         if self.endpoint == self.settings.endpoint {
             return error;
         }
@@ -504,13 +514,15 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Handles a failed attempt to connect. A server that has answered before gets some time to return; one that never
     /// did is reported at once. While Sentinels watch a primary, they are about to name another one.
-    fn unreachable(&mut self, error: &Error, now: Instant) {
+    ///
+    /// `patiently`: a cluster is about to serve the slot again. Whoever waits for it does so within its own time.
+    fn unreachable(&mut self, error: &Error, patiently: bool, now: Instant) {
         let link = &mut self.link;
         link.failures += 1;
         link.retry_at = Some(now + pause(link.failures));
         let down_for = link.down_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         let is_watched = self.sentinels.as_ref().is_some_and(|sentinels| sentinels.agree());
-        if link.has_been_up && (is_watched || down_for < self.settings.options.patience) {
+        if patiently || link.has_been_up && (is_watched || down_for < self.settings.options.patience) {
             return;
         }
         self.machine.unreachable(error, self.platform.boot_time());
@@ -528,9 +540,10 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Fails the user's commands that no connection took in time.
     pub(super) fn expire_commands(&mut self, now: Instant) {
-        let why = match self.link.is_up() {
-            true => "the connection accepted no more commands in time",
-            false => "no connection was made in time",
+        let why = match self.nodes.verdict() {
+            Some(verdict) => &*verdict.message.clone(),
+            None if self.link.is_up() => "the connection accepted no more commands in time",
+            None => "no connection was made in time",
         };
         let is_late = |item: &Item<W>| item.deadline <= now && matches!(item.about, About::Command(_));
         let (late, waiting): (_, VecDeque<_>) = std::mem::take(&mut self.link.outbox).into_iter().partition(is_late);
@@ -559,7 +572,7 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn rise(&mut self, now: Instant) {
         let link = &mut self.link;
         (link.phase, link.failures, link.down_since, link.has_been_up) = (Phase::Up, 0, None, true);
-        self.nodes_asked = usize::from(self.settings.other_nodes.is_empty());
+        self.nodes.rise();
         self.machine.connected(self.platform.boot_time());
         self.pump(now);
     }

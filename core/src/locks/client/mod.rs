@@ -9,8 +9,11 @@ mod greeting;
 pub(super) mod in_memory;
 mod lane;
 mod link;
+mod nodes;
 mod platform;
+mod replicas;
 mod sentinels;
+mod slots;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -37,9 +40,12 @@ use crate::network::System;
 use crate::redis;
 pub use driven::InTime;
 use link::{About, Link};
+use nodes::Nodes;
 pub use platform::Platform;
+use replicas::Replicas;
 pub use sentinels::SentinelSetup;
 use sentinels::Sentinels;
+pub use slots::Slots;
 pub use standing::{QuorumSetup, Standing, Voting};
 
 /// The parts of a client.
@@ -50,6 +56,8 @@ pub struct Setup {
     pub sentinels: Option<SentinelSetup>,
     /// Other nodes of the cluster to ask, in turn, when one cannot be reached.
     pub other_nodes: Vec<Endpoint>,
+    /// What is known of the cluster.
+    pub slots: Slots,
     /// The server's name for messages.
     pub server: Arc<str>,
     /// The user to log in as, and the database.
@@ -57,6 +65,8 @@ pub struct Setup {
     pub keys: LockKeys,
     pub handler: HandlerKind,
     pub connect_timeout: Duration,
+    /// How many replicas must have a lock before it counts.
+    pub replicas: u32,
     pub options: LockOptions,
     /// Whether its locks are held by this server alone.
     pub voting: Voting,
@@ -158,10 +168,12 @@ pub struct Client<W, P: Platform = System> {
     settings: Setup,
     /// The server with the keys. In a cluster and with Sentinels, it may differ from the one in the settings.
     endpoint: Endpoint,
-    /// How many of the nodes in the settings were asked since the client was last connected, or paused.
-    nodes_asked: usize,
+    /// The nodes of the cluster. A single server counts as the only one.
+    nodes: Nodes,
     /// Who names the server, if the settings do not.
     sentinels: Option<Box<Sentinels<P>>>,
+    /// What waits for replicas, if they are wanted.
+    replicas: Option<Box<Replicas<P>>>,
     machine: Machine,
     /// What the connected server has told, if it is a member of a quorum.
     standing: Option<Standing>,
@@ -190,8 +202,9 @@ impl<W, P: Platform> Client<W, P> {
             link: Link::new(settings.handler(), [settings.session(&platform), settings.session(&platform)]),
             endpoint: settings.endpoint.clone(),
             sentinels: settings.sentinels.as_ref().map(|setup| Box::new(Sentinels::new(setup, &platform))),
-            nodes_asked: 1,
             standing: None,
+            nodes: Nodes::new(&settings),
+            replicas: Replicas::new(&settings, &platform),
             platform,
             settings,
             waiting: HashMap::default(),
@@ -213,6 +226,11 @@ impl<W, P: Platform> Client<W, P> {
         }
         let at = self.platform.boot_time();
         let begun = match wish {
+            // An owner that waits for replicas neither holds its lock yet, nor may it wait for itself.
+            Wish::Lock(request) if self.is_held_back(&request) => Err(Outcome::Failed(match request.wait {
+                Some(_) => MachineFailure::AlreadyHeld,
+                None => MachineFailure::Busy,
+            })),
             Wish::Lock(request) => {
                 self.machine.lock(request, at).map(|number| (number, Awaited::Grant)).map_err(Outcome::Failed)
             }
@@ -268,6 +286,7 @@ impl<W, P: Platform> Client<W, P> {
     /// Cancels an attempt whose caller no longer waits.
     pub fn cancel(&mut self, number: u64, now: Instant) {
         self.waiting.remove(&(number, Awaited::Grant));
+        self.forget_grant(number);
         self.machine.cancel(number, self.platform.boot_time());
         self.begun(now);
     }
@@ -312,7 +331,7 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Whether nothing is under way. Held locks may still need renewal, by [`Driven::deadline`].
     pub fn is_quiet(&self) -> bool {
-        self.link.is_quiet()
+        self.link.is_quiet() && self.replicas.as_ref().is_none_or(|replicas| replicas.is_quiet())
     }
 
     fn finish(&mut self, waiter: W, mut outcome: Outcome) {
@@ -344,7 +363,10 @@ impl<W, P: Platform> Client<W, P> {
     fn take_events(&mut self) {
         while let Some(event) = self.machine.next_event() {
             let (number, awaited, outcome) = match event {
-                MachineEvent::Granted { number, token, notified } => {
+                MachineEvent::Granted { number, token, notified, again } => {
+                    if self.hold_back(number, token, notified, again) {
+                        continue;
+                    }
                     (number, Awaited::Grant, Outcome::Granted { number, token, notified })
                 }
                 MachineEvent::Failed { number, failure } => (number, Awaited::Grant, Outcome::Failed(failure)),
@@ -361,6 +383,7 @@ impl<W, P: Platform> Client<W, P> {
                 MachineEvent::Answered { request, answer } => {
                     (request, Awaited::ScriptAnswer, answer.map_or_else(Outcome::Failed, Outcome::Answered))
                 }
+                MachineEvent::Lost { number, .. } if self.lost_too_early(number) => continue,
                 MachineEvent::Lost { number, loss } => {
                     self.finished.push_back(Report::Lost { number, loss });
                     continue;

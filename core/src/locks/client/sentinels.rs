@@ -23,7 +23,7 @@ use crate::redis::{Protocol, RespEvent, RespSession, SessionSettings, Ticket};
 use crate::tls::ServerTls;
 
 /// The lane of the first Sentinel. Those of the server come before.
-pub(super) const FIRST_LANE: usize = 2;
+pub(super) const FIRST_LANE: usize = 3;
 
 /// The channel on which a Sentinel tells of a new primary.
 const SWITCHES: &[u8] = b"+switch-master";

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use super::entry::{Entry, Held, Stage};
 use super::time::believed;
-use super::{About, Blocker, InFlight, Machine, MachineEvent, MachineFailure, Moment, ScriptAnswer};
+use super::{About, Blocker, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment, ScriptAnswer};
 use crate::error::{Error, Kind};
 use crate::locks::call::{Holder, Pushed};
 use crate::locks::loss::Loss;
+
+/// Scripts count exactly up to here.
+const MOST: u64 = 1 << 53;
 
 impl Machine {
     /// Takes the answer to a call from [`Machine::next_call`]. An error must be the server's own; for a broken
@@ -26,6 +29,7 @@ impl Machine {
             }
         }
         match (about, answer) {
+            (About::Open, Ok(ScriptAnswer::Opened { counter })) => self.see(counter),
             (About::Open | About::Tidy, _) => {}
             (About::Lock(number) | About::Unpark(number), Ok(answer)) => self.asked(number, answer, sent, now),
             (About::Lock(number) | About::Unpark(number), Err(error)) => self.refused(number, error, now),
@@ -170,7 +174,13 @@ impl Machine {
     /// Notes a grant that was made at `since` or later.
     fn granted(&mut self, number: u64, token: u64, since: Moment, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
+        if entry.above.is_some_and(|above| token <= above) {
+            return self.distrust(number, token, now);
+        }
         let until = since + believed(entry.ttl);
+        if token < MOST {
+            self.highest = self.highest.max(token);
+        }
         if until <= now {
             entry.stage = match entry.stage {
                 Stage::Parked { until, .. } => Stage::Parked { since, poll_at: None, until },
@@ -183,7 +193,35 @@ impl Machine {
         entry.stage = Stage::Held(Held { token, until, granted: now, renew_at, extending: false });
         self.holding.entry(entry.owner).or_default().push(number);
         self.wake_for(number);
-        self.events.push_back(MachineEvent::Granted { number, token, notified });
+        self.events.push_back(MachineEvent::Granted { number, token, notified, again: false });
+    }
+
+    /// Notes a number that a server told.
+    fn see(&mut self, number: u64) {
+        if number < MOST {
+            self.highest = self.highest.max(number);
+        }
+    }
+
+    /// Gives up a grant whose token is not higher than an earlier one. The server has lost its counter, and its clock
+    /// is behind. Once the counter is raised, the names are asked for again.
+    fn distrust(&mut self, number: u64, token: u64, now: Moment) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let was_parked = matches!(entry.stage, Stage::Parked { .. });
+        if std::mem::replace(&mut entry.distrusted, true) {
+            let message = format!(
+                "the server gives out tokens again that were given out before: {token}, although {} was seen",
+                self.highest
+            );
+            self.send_tidy(number, true, now);
+            let error = Error::new(Kind::Server, &"".into(), message);
+            return self.fail(number, MachineFailure::Server(error), now);
+        }
+        self.send(About::Open, Call::Open { seen: self.highest }, now);
+        if was_parked {
+            self.wait_anew(number, now);
+        }
+        self.ask_as_another(number, now);
     }
 
     /// Handles a server's refusal to take the question or to keep the waiter.

@@ -11,7 +11,7 @@ const EXTENDED_AT_ONCE: usize = 100;
 impl Machine {
     pub(super) fn send(&mut self, about: About, call: Call, now: Moment) -> u64 {
         if self.connected && may_grant(&call) && !std::mem::replace(&mut self.opened, true) {
-            self.send(About::Open, Call::Open, now);
+            self.send(About::Open, Call::Open { seen: self.highest }, now);
         }
         let id = self.next_call;
         self.next_call += 1;
@@ -23,12 +23,13 @@ impl Machine {
 
     /// Asks for an attempt's names, as soon as there is a connection.
     pub(super) fn ask(&mut self, number: u64, now: Moment) {
-        let connected = self.connected;
+        let (connected, highest) = (self.connected, self.highest);
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.stage = Stage::Asking(connected.then_some(now));
         if !connected {
             return;
         }
+        entry.above.get_or_insert(highest);
         let (names, ttl, wait, nested) = (entry.names.clone(), entry.ttl, entry.waits(), entry.nested);
         let attempt = self.attempt(number);
         self.send(About::Lock(number), Call::Lock { attempt, names, ttl, wait, nested }, now);
@@ -130,5 +131,5 @@ impl Machine {
 
 /// Whether a call may draw tokens, for any waiter. Calls that only read change nothing.
 pub(super) fn may_grant(call: &Call) -> bool {
-    !matches!(call, Call::Open | Call::Inspect { .. })
+    !matches!(call, Call::Open { .. } | Call::Inspect { .. })
 }

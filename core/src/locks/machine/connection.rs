@@ -12,7 +12,7 @@ impl Machine {
         self.connected = true;
         if self.calls.iter().any(|(_, call)| may_grant(call)) {
             self.opened = true;
-            self.send(About::Open, Call::Open, now);
+            self.send(About::Open, Call::Open { seen: self.highest }, now);
             self.calls.rotate_right(1);
         }
         let numbers: Vec<u64> = self.entries.keys().copied().collect();
@@ -41,14 +41,19 @@ impl Machine {
     /// Takes the names with a new attempt. Parking the old one went unanswered, so the server may or may not have
     /// parked it. The old attempt is given up, and the lock counts as notified.
     fn take_anew(&mut self, number: u64, now: Moment) {
+        self.wait_anew(number, now);
+        self.ask_as_another(number, now);
+    }
+
+    /// Gives an attempt up, and asks for its names with a new one.
+    pub(super) fn ask_as_another(&mut self, number: u64, now: Moment) {
         self.send_tidy(number, true, now);
         let attempt = self.next_number;
         self.next_number += 1;
         self.renumbered.insert(attempt, number);
         if let Some(entry) = self.entries.get_mut(&number) {
             self.renumbered.remove(&std::mem::replace(&mut entry.attempt, attempt));
-            entry.unparking = false;
-            self.wait_anew(number, now);
+            (entry.unparking, entry.above) = (false, None);
             self.ask(number, now);
         }
     }

@@ -36,6 +36,11 @@ pub(super) struct Entry {
     pub(super) parked_by: Option<u64>,
     /// Whether it takes its names again without a notification, and the server has not confirmed this.
     pub(super) unparking: bool,
+    /// The highest number that was seen when this attempt was first sent, or parked. Its token is higher, whatever the
+    /// order in which answers and pushes arrive.
+    pub(super) above: Option<u64>,
+    /// Whether a grant was given up because its token was not higher.
+    pub(super) distrusted: bool,
     pub(super) stage: Stage,
 }
 
@@ -103,6 +108,8 @@ impl Entry {
             holds: 1,
             parked_by: None,
             unparking: false,
+            above: None,
+            distrusted: false,
             stage: Stage::Lined,
         }
     }

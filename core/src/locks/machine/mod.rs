@@ -9,6 +9,7 @@
 //! - A lock counts as held until its ttl has passed since the question that was answered, whatever the server says
 //!   later. The clock counts suspend. A grant that is read too late is confirmed before it counts.
 //! - An attempt that stops waiting leaves the server's queue. If the server still grants it, the grant is released.
+//! - No token is accepted that is not higher than all that were seen before it was asked for.
 
 mod answers;
 mod asking;
@@ -93,6 +94,8 @@ pub enum MachineEvent {
         token: u64,
         /// For a parked lock: whether it was notified.
         notified: bool,
+        /// Whether its owner held it already, and has acquired it once more.
+        again: bool,
     },
     Failed {
         number: u64,
@@ -171,6 +174,8 @@ pub struct Machine {
     connected: bool,
     /// Whether the counter was checked on this connection.
     opened: bool,
+    /// The highest token or counter that any server has told.
+    highest: u64,
     /// When the server last answered.
     heard: Option<Moment>,
     /// Why the last connection failed; none once the server has answered again.
@@ -229,6 +234,7 @@ impl Machine {
             holding: HashMap::default(),
             connected: false,
             opened: false,
+            highest: 0,
             heard: None,
             trouble: None,
             looks: Looks::default(),
@@ -352,6 +358,14 @@ impl Machine {
         }
     }
 
+    /// Releases a lock without waiting for the answer, however many times its owner has acquired it. No event follows.
+    pub fn give_back(&mut self, number: u64, now: Moment) {
+        if let Some(entry) = self.entries.get_mut(&number) {
+            entry.holds = 1;
+            self.cancel(number, now);
+        }
+    }
+
     /// Gives up a lock that no caller can release any more: it is not renewed.
     pub fn forsake(&mut self, number: u64) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
@@ -427,6 +441,9 @@ impl Machine {
         }
         let until = wait.map(|wait| now + wait);
         (entry.wait, entry.unparking) = (Some(relock), false);
+        if self.connected {
+            entry.above = Some(self.highest);
+        }
         entry.stage = Stage::Parked { since: now, poll_at: None, until };
         let (names, ttl) = (entry.names.clone(), entry.ttl);
         let attempt = self.attempt(number);
@@ -456,6 +473,23 @@ impl Machine {
             Stage::Held(held) if held.until > now => Some((held.token, held.until - now)),
             _ => None,
         }
+    }
+
+    /// The call that extends these locks by their ttls, for another connection. It does not concern their validity here.
+    pub fn extending(&self, numbers: impl Iterator<Item = u64>) -> Call {
+        let held = |number| {
+            let entry: Option<&Entry> = self.entries.get(&number);
+            entry.map_or_else(
+                || (self.attempt(number), Names::from([]), Duration::ZERO),
+                |entry| (self.attempt(number), entry.names.clone(), entry.ttl),
+            )
+        };
+        Call::Extend { held: numbers.map(held).collect() }
+    }
+
+    /// When the time to wait for a lock ends.
+    pub fn wait_ends(&self, number: u64) -> Option<Moment> {
+        self.entries.get(&number).map(|entry| entry.deadline)
     }
 
     /// The names of a held lock.
@@ -499,7 +533,7 @@ impl Machine {
             });
         }
         entry.holds += 1;
-        self.events.push_back(MachineEvent::Granted { number, token: held.token, notified: false });
+        self.events.push_back(MachineEvent::Granted { number, token: held.token, notified: false, again: true });
         Ok(Some(number))
     }
 

@@ -111,7 +111,7 @@ impl Machine {
         }
         for id in late {
             self.calls.retain(|(call, _)| *call != id);
-            let error = self.unanswered();
+            let error = self.trouble.clone().filter(|_| !self.connected).unwrap_or_else(|| self.unanswered());
             match self.flight.remove(id).map(|call| call.about) {
                 Some(About::Question(request)) => {
                     self.events

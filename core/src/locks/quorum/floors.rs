@@ -63,7 +63,7 @@ impl<W, M: Member> Quorum<W, M> {
         for (member, about) in self.members.iter_mut().zip(&self.about) {
             answers.push(if about.known == Known::Now { Answer::Pending } else { Answer::NotAsked });
             if about.known == Known::Now {
-                member.begin(Wish::Ask(Call::Open), ballot, now);
+                member.begin(Wish::Ask(Call::Open { seen: 0 }), ballot, now);
             }
         }
         self.polls.insert(poll, Poll { waiter: None, question: Question::Counters, answers });

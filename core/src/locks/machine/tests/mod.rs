@@ -2,4 +2,5 @@
 
 mod parking;
 mod schedules;
+mod tokens;
 mod world;

@@ -396,7 +396,7 @@ impl World {
             assert!(client.releasing.is_empty(), "client {index} never heard of what it gave back: {open:?}");
         }
         self.pass(Duration::from_secs(120));
-        self.model.call(self.server_clock, &Call::Open);
+        self.model.call(self.server_clock, &Call::Open { seen: 0 });
         assert!(self.model.is_idle(), "something is left on the server");
     }
 }
