@@ -371,6 +371,13 @@ impl<W, P: Platform> Client<W, P> {
             ScriptError::Forbidden { missing: Missing::Keys, .. } => {
                 &format!("; permit the keys ~{}*", self.settings.keys.prefix().escape_ascii())
             }
+            ScriptError::Forbidden { missing: Missing::Channels, .. } => &format!(
+                "; permit PUBLISH, SUBSCRIBE and the channels &{}*",
+                self.settings.keys.prefix().escape_ascii()
+            ),
+            ScriptError::Forbidden { missing: Missing::Database, .. } => {
+                "; permit this database (db=), or name another in the URL"
+            }
             ScriptError::Forbidden { .. } => "; see the permissions that locks need in the documentation",
             _ => "",
         };
