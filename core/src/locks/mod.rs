@@ -17,6 +17,7 @@ mod loss;
 #[cfg(test)]
 pub mod model;
 mod notes;
+mod observed;
 pub mod owners;
 mod pure;
 mod sequence;
@@ -53,6 +54,7 @@ pub use keys::{common_tag, names, NameError, SeveralTags};
 pub use loss::Loss;
 pub use machine::{LockRequest, Renewal};
 pub use notes::{Note, Notes};
+pub use observed::{LockEvent, LockEventKind, LockMetrics, Observed};
 pub use pinyon_proto::resp::{Command as RedisCommand, Value as RedisValue};
 pub use status::{Asked, StatusAnswer, StatusQuestion};
 pub use threads::{Station, ThreadLocks};

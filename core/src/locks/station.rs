@@ -438,6 +438,7 @@ impl<L: Send + 'static> Station<L> {
                     Action::EndTurn => shared.front.turn(now),
                 }
             }
+            shared.front.at(now);
             match shared.front.next_finished() {
                 Some(LockFinished::Done { waiter, outcome, unheard }) => waiter.give((outcome, unheard)),
                 Some(LockFinished::Note(note)) => self.notes.leave(note),

@@ -119,6 +119,7 @@ impl LockSettings {
                 fairness: self.fairness()?,
                 heartbeat: seconds("heartbeat", self.heartbeat)?,
                 patience: seconds("command_timeout", self.command_timeout)?,
+                ..LockOptions::default()
             },
             endpoint: url.endpoint,
         };
