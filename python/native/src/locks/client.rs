@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use super::place::{Keeping, Operation, Sharing};
 use crate::errors::{checked, unsupported, ErrorKind};
 use crate::keys::{key_bytes, text_bytes};
+use crate::metrics::of_locks;
 use crate::settings::changed;
 
 /// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.
@@ -27,10 +28,10 @@ pub(crate) struct Locks {
 impl Locks {
     /// `settings`: those of the core.
     #[new]
-    #[pyo3(signature = (*, warn, loops = None, **settings))]
+    #[pyo3(signature = (*, report, loops = None, **settings))]
     fn new(
         py: Python<'_>,
-        warn: Py<PyAny>,
+        report: Py<PyAny>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
@@ -38,7 +39,7 @@ impl Locks {
         let LockParts { setup, usual, names_have_tags } = checked(py, py.detach(|| settings.build()))?;
         let branches = names_have_tags.then(Branches::default);
         let sharing = Arc::new(loops.map_or_else(OnceLock::new, |(current, make)| (current, make.unbind()).into()));
-        let keeping = Arc::new(Keeping::new(setup, sharing.clone(), warn));
+        let keeping = Arc::new(Keeping::new(setup, sharing.clone(), report));
         Ok(Self { keeping, branches, sharing, usual })
     }
 
@@ -87,6 +88,18 @@ impl Locks {
         }
         let keeping = names.map_or_else(|| Ok(self.keeping.clone()), |names| self.of(names))?;
         keeping.place(py)?.run(py, Operation::Execute { command }, None)
+    }
+
+    /// Return what happened to the locks of this client in this process, as `LockMetrics`. It contacts no server and
+    /// never waits; do not await it.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        of_locks(py, self.keeping.metrics())
+    }
+
+    /// Which events are this client's.
+    #[getter]
+    fn _source(&self) -> u64 {
+        self.keeping.settings().options.observed.source()
     }
 
     /// The beginning of all keys of the namespace on the server, as bytes.
