@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
+use pinyon_core::events::Level;
 use pinyon_core::locks::{Branches, Notes, Setup, ThreadLocks, UsualLock};
 use pinyon_core::settings::{LockParts, LockSettings};
 
@@ -37,14 +38,16 @@ impl Handle for Locks {
 }
 
 impl Locks {
-    pub fn new(options: Options<'_>) -> Result<Self, Error> {
+    pub fn new(mut options: Options<'_>) -> Result<Self, Error> {
+        let least = if options.take_flag("events")? { Level::Debug } else { Level::Warning };
         let mut settings = LockSettings::default();
         options.fill(&mut settings)?;
-        Ok(Self::of(settings.build()?))
+        Ok(Self::of(settings.build()?, least))
     }
 
-    pub fn of(LockParts { setup, usual, names_have_tags }: LockParts) -> Self {
-        let notes = Arc::<Notes<Listener>>::default();
+    /// `least`: events from this level on are noted.
+    pub fn of(LockParts { setup, usual, names_have_tags }: LockParts, least: Level) -> Self {
+        let notes = Arc::new(Notes::from(least));
         let server = c_string(&setup.server);
         let keeping = Arc::new(Keeping::new(setup, notes.clone()));
         let branches = names_have_tags.then(Branches::default);

@@ -10,6 +10,7 @@ use pinyon::locks::{pinyon_lock_run, pinyon_locks_free, pinyon_next_note, pinyon
 use pinyon::loops::structs::Action;
 use pinyon::loops::*;
 use pinyon::structs::{empty, Reply};
+use pinyon_core::events::Level;
 use pinyon_core::locks::{Loss, Note, Setup};
 use pinyon_core::settings::{LockParts, UsualLock};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -55,7 +56,7 @@ impl Client {
     fn new(setup: Setup) -> Self {
         // Each call says what it wants of the usual terms.
         let usual = UsualLock { ttl: 1.0, timeout: 1.0, reentrant: false };
-        Self(Box::into_raw(Box::new(Locks::of(LockParts { setup, usual, names_have_tags: false }))))
+        Self(Box::into_raw(Box::new(Locks::of(LockParts { setup, usual, names_have_tags: false }, Level::Warning))))
     }
 
     fn run(self, asked: &Asked) -> Over {
@@ -69,12 +70,12 @@ impl Client {
         // SAFETY: as the header says. The contexts are names: see `Held::listen`.
         unsafe {
             let note = pinyon_next_note(self.0);
-            let read = note.as_ref().map(|note| match note.warning.is_null() {
-                true => Note::Lost { listener: (*note.context.cast::<String>()).clone(), loss: Loss::Gone },
-                false => Note::Warning(String::new()),
-            });
+            let lost = note
+                .as_ref()
+                .filter(|note| note.event.is_null())
+                .map(|note| Note::Lost { listener: (*note.context.cast::<String>()).clone(), loss: Loss::Gone });
             pinyon_note_free(note);
-            read
+            lost
         }
     }
 }

@@ -121,17 +121,37 @@ impl<L> Notes<L> {
         }
         let left = self.of_process();
         let mut waiting = left.lock();
-        let is_event = |note: &Note<L>| matches!(note, Note::Event { .. });
-        let too_many = waiting.notes.len() >= MOST_EVENTS
-            && waiting.notes.iter().filter(|note| is_event(note)).count() >= MOST_EVENTS;
-        if !(is_event(&note) && too_many) {
-            waiting.notes.push_back(note);
-            left.some.notify_one();
+        if note.level().is_some() && !waiting.make_room(note.level()) {
+            return;
         }
+        waiting.notes.push_back(note);
+        left.some.notify_one();
     }
 
     fn of_process(&self) -> &Left<L> {
         self.left.get(|_| Left::default())
+    }
+}
+
+impl<L> Note<L> {
+    /// The level of an event.
+    fn level(&self) -> Option<Level> {
+        match self {
+            Note::Event { event, .. } => Some(event.kind.level()),
+            Note::Lost { .. } => None,
+        }
+    }
+}
+
+impl<L> Waiting<L> {
+    /// Drops the oldest event that is no more important, if there are too many. Returns whether there is room now.
+    fn make_room(&mut self, level: Option<Level>) -> bool {
+        let events = || self.notes.iter().map(Note::level);
+        if self.notes.len() < MOST_EVENTS || events().flatten().count() < MOST_EVENTS {
+            return true;
+        }
+        let dropped = events().position(|of| of.is_some() && of <= level);
+        dropped.is_some_and(|dropped| self.notes.remove(dropped).is_some())
     }
 }
 
@@ -223,6 +243,24 @@ mod tests {
         notes.leave(Note::Lost { listener: 1, loss: Loss::Gone });
         let all: Vec<String> = std::iter::from_fn(|| said(notes.take())).collect();
         assert_eq!(all.len(), MOST_EVENTS + 1);
-        assert_eq!((&*all[0], &all[MOST_EVENTS]), ("0", &gone(1).unwrap()));
+        assert_eq!((&all[0], &all[MOST_EVENTS]), (&(9 * MOST_EVENTS).to_string(), &gone(1).unwrap()));
+    }
+
+    #[test]
+    fn a_warning_is_kept_rather_than_lesser_events() {
+        let notes = Notes::from(Level::Debug);
+        let connected = || Note::Event { source: 1, event: LockEvent::connected(&"a".into(), None).into() };
+        for _ in 0..MOST_EVENTS {
+            notes.leave(connected());
+        }
+        notes.leave(event("w"));
+        let all: Vec<String> = std::iter::from_fn(|| said(notes.take())).collect();
+        assert_eq!((all.len(), &*all[MOST_EVENTS - 1]), (MOST_EVENTS, "w"));
+        for _ in 0..MOST_EVENTS {
+            notes.leave(event("w"));
+        }
+        notes.leave(connected());
+        let all: Vec<String> = std::iter::from_fn(|| said(notes.take())).collect();
+        assert_eq!(all, ["w"; MOST_EVENTS]);
     }
 }
