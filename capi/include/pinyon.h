@@ -133,7 +133,7 @@ pinyon_kind pinyon_kind_parent(pinyon_kind kind, size_t index);
  * lists them. Booleans are 1, true, yes, on or 0, false, no, off. A list is one text with commas, or the same name
  * again. A value whose start is NULL leaves the setting as it is. Further settings of `tls` and `compression` have names
  * of two words: "tls.ca", "compression.threshold", "compression.dictionaries". Besides, both kinds of client have:
- *   events      whether the host takes events (pinyon_next_event, pinyon_next_note); off, only warnings of locks are kept
+ *   events      whether the host takes events (pinyon_next_event, pinyon_next_note); off, few of locks are kept
  * and a client of caches has:
  *   serializer  how a pinyon_writer writes lists and maps in Pinyon's own dialect: portable (MessagePack), json */
 typedef struct pinyon_option {
@@ -655,10 +655,10 @@ char *pinyon_locks_metrics(const pinyon_locks *locks);
 
 /* What happened by itself: a lock that was lost (context), or an event of the servers, of one of these kinds: connected,
  * disconnected, down, up, switched (the primary), sentinel_down, sentinel_up, renewals (are refused), warning (any other).
- * Where the option `events` is off, only events that are warnings are noted. */
+ * Where the option `events` is off, only switched, renewals and warning are noted. */
 typedef struct pinyon_note {
     size_t              size;    /* that of the library's struct */
-    const char         *warning; /* the line of an event that is a warning, for operators; NULL for all else */
+    const char         *warning; /* the line of such an event, for operators; NULL for all else */
     void               *context;
     pinyon_loss         loss;
     const pinyon_event *event; /* it lives as long as the note; NULL: a loss */

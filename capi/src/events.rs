@@ -73,13 +73,9 @@ impl Told {
         &self.event
     }
 
-    /// Its line, if it is a warning.
-    pub fn warning(&self) -> *const c_char {
-        // SAFETY: it is one of the texts above, which have no end.
-        match unsafe { CStr::from_ptr(self.event.level) } == c"warning" {
-            true => self.event.message,
-            false => std::ptr::null(),
-        }
+    /// Its line.
+    pub fn message(&self) -> *const c_char {
+        self.event.message
     }
 }
 

@@ -3,7 +3,6 @@
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-use pinyon_core::events::Level;
 use pinyon_core::locks::{Branches, Notes, Setup, ThreadLocks, UsualLock};
 use pinyon_core::settings::{LockParts, LockSettings};
 
@@ -39,15 +38,15 @@ impl Handle for Locks {
 
 impl Locks {
     pub fn new(mut options: Options<'_>) -> Result<Self, Error> {
-        let least = if options.take_flag("events")? { Level::Debug } else { Level::Warning };
+        let events = options.take_flag("events")?;
         let mut settings = LockSettings::default();
         options.fill(&mut settings)?;
-        Ok(Self::of(settings.build()?, least))
+        Ok(Self::of(settings.build()?, events))
     }
 
-    /// `least`: events from this level on are noted.
-    pub fn of(LockParts { setup, usual, names_have_tags }: LockParts, least: Level) -> Self {
-        let notes = Arc::new(Notes::from(least));
+    /// `events`: whether the host takes all events.
+    pub fn of(LockParts { setup, usual, names_have_tags }: LockParts, events: bool) -> Self {
+        let notes = Arc::new(Notes::new(events));
         let server = c_string(&setup.server);
         let keeping = Arc::new(Keeping::new(setup, notes.clone()));
         let branches = names_have_tags.then(Branches::default);

@@ -50,8 +50,10 @@ fn told(note: locks::Note<Listener>) -> *mut Note {
             Told { note, event: None }
         }
         locks::Note::Event { event, .. } => {
+            let is_warning = event.kind.is_told_unasked();
             let event = events::Told::of_locks(&event);
-            Told { note: Note { warning: event.warning(), event: event.event(), ..empty }, event: Some(event) }
+            let warning = if is_warning { event.message() } else { std::ptr::null() };
+            Told { note: Note { warning, event: event.event(), ..empty }, event: Some(event) }
         }
     });
     // The note is its first field.

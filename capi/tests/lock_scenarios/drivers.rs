@@ -10,7 +10,6 @@ use pinyon::locks::{pinyon_lock_run, pinyon_locks_free, pinyon_next_note, pinyon
 use pinyon::loops::structs::Action;
 use pinyon::loops::*;
 use pinyon::structs::{empty, Reply};
-use pinyon_core::events::Level;
 use pinyon_core::locks::{Loss, Note, Setup};
 use pinyon_core::settings::{LockParts, UsualLock};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -56,7 +55,7 @@ impl Client {
     fn new(setup: Setup) -> Self {
         // Each call says what it wants of the usual terms.
         let usual = UsualLock { ttl: 1.0, timeout: 1.0, reentrant: false };
-        Self(Box::into_raw(Box::new(Locks::of(LockParts { setup, usual, names_have_tags: false }, Level::Warning))))
+        Self(Box::into_raw(Box::new(Locks::of(LockParts { setup, usual, names_have_tags: false }, false))))
     }
 
     fn run(self, asked: &Asked) -> Over {

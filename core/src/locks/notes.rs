@@ -21,12 +21,13 @@ pub enum Note<L> {
     Event { source: u64, event: Box<LockEvent> },
 }
 
-/// The notes of a process's clients, in order. Unless the host wants more, only events that are warnings are kept. A forked child starts without its parent's notes.
+/// The notes of a process's clients, in order. Unless the host takes all events, only those are kept that
+/// are told unasked. A forked child starts without its parent's notes.
 #[derive(Debug)]
 pub struct Notes<L> {
     left: PerProcess<Left<L>>,
-    /// Events of lower levels are dropped.
-    least: Level,
+    /// Whether the host takes all events.
+    all_events: bool,
 }
 
 #[derive(Debug)]
@@ -49,14 +50,14 @@ impl<L> Default for Left<L> {
 
 impl<L> Default for Notes<L> {
     fn default() -> Self {
-        Self::from(Level::Warning)
+        Self::new(false)
     }
 }
 
 impl<L> Notes<L> {
-    /// Notes with events from this level on.
-    pub fn from(least: Level) -> Self {
-        Self { left: PerProcess::new(Left::default()), least }
+    /// `all_events`: or only those that are told unasked.
+    pub fn new(all_events: bool) -> Self {
+        Self { left: PerProcess::new(Left::default()), all_events }
     }
 
     /// Waits for the next note. [`Self::close`] ends the wait with `None`.
@@ -116,7 +117,7 @@ impl<L> Notes<L> {
     }
 
     pub(super) fn leave(&self, note: Note<L>) {
-        if matches!(&note, Note::Event { event, .. } if event.kind.level() < self.least) {
+        if !self.all_events && matches!(&note, Note::Event { event, .. } if !event.kind.is_told_unasked()) {
             return;
         }
         let left = self.of_process();
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_warning_is_kept_rather_than_lesser_events() {
-        let notes = Notes::from(Level::Debug);
+        let notes = Notes::new(true);
         let connected = || Note::Event { source: 1, event: LockEvent::connected(&"a".into(), None).into() };
         for _ in 0..MOST_EVENTS {
             notes.leave(connected());

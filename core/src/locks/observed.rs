@@ -205,6 +205,11 @@ impl LockEventKind {
         }
     }
 
+    /// Whether a host that takes no events reports it nevertheless. Whoever uses a server that is down has an error.
+    pub fn is_told_unasked(self) -> bool {
+        matches!(self, Self::Switched | Self::Renewals | Self::Warning)
+    }
+
     pub fn level(self) -> Level {
         match self {
             Self::Connected => Level::Debug,

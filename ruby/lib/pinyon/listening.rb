@@ -6,6 +6,9 @@ module Pinyon
   #
   # @api private
   module Listening
+    # Events that are warned of where no client listens.
+    UNASKED = %i[switched renewals warning].freeze
+
     @mutex = Mutex.new
     @held = ObjectSpace::WeakMap.new
     @clients = ObjectSpace::WeakMap.new
@@ -54,7 +57,7 @@ module Pinyon
         event = Client::Event.new(*fields)
         if locks
           locks.tell(event)
-        elsif event.level == :warning
+        elsif UNASKED.include?(event.kind)
           warn("pinyon: #{event.message}")
         end
       rescue StandardError => e

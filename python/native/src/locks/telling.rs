@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pinyon_core::events::Level;
 use pinyon_core::fork;
 use pinyon_core::locks::{Note, Notes};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -56,7 +55,7 @@ pub(super) fn tell(
 /// The notes for the threads of the process.
 pub(super) fn notes() -> &'static Arc<Notes<Listener>> {
     static NOTES: OnceLock<Arc<Notes<Listener>>> = OnceLock::new();
-    NOTES.get_or_init(|| Notes::from(Level::Debug).into())
+    NOTES.get_or_init(|| Notes::new(true).into())
 }
 
 /// Starts this process's thread for notes, unless it is running.

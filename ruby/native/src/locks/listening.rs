@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use magnus::{Error, IntoValue, RArray, Ruby, Value};
-use pinyon_core::events::Level;
 use pinyon_core::locks::{LockEvent, Note, Notes};
 
 use crate::errors::failure;
@@ -16,7 +15,7 @@ pub(crate) type Listener = u64;
 /// The notes for the threads of the process.
 pub(super) fn notes() -> &'static Arc<Notes<Listener>> {
     static NOTES: OnceLock<Arc<Notes<Listener>>> = OnceLock::new();
-    NOTES.get_or_init(|| Notes::from(Level::Debug).into())
+    NOTES.get_or_init(|| Notes::new(true).into())
 }
 
 /// Waits for the next note: `[:lost, number]` or `[:event, [source, fields]]`.
