@@ -12,6 +12,7 @@ mod front;
 mod grant;
 mod handler;
 mod identity;
+mod interview;
 mod keeper;
 mod loss;
 #[cfg(test)]
@@ -50,6 +51,7 @@ pub use front::{Front, LockFinished, LockOperation, LockOutcome};
 pub use grant::Grant;
 pub use handler::HandlerKind;
 pub use identity::new_client;
+pub use interview::{place, Asks};
 pub use keys::{common_tag, names, NameError, SeveralTags};
 pub use loss::Loss;
 pub use machine::{LockRequest, Renewal};
