@@ -104,6 +104,7 @@ pub struct Front<W, L, P: Platform = System> {
     notes: Option<Arc<Notes<L>>>,
     /// The time of the last call.
     now: Instant,
+    counts: Arc<Counts>,
 }
 
 /// A waiter, and what it waits for.
@@ -133,7 +134,9 @@ impl<W, L> Front<W, L> {
 
 impl<W, L, P: Platform> Front<W, L, P> {
     pub(super) fn of(client: Client<Pending<W, L>, P>) -> Self {
-        Self { client, registry: Registry::default(), finished: VecDeque::new(), notes: None, now: Instant::now() }
+        let counts = client.settings().options.observed.counts().clone();
+        let (registry, finished) = (Registry::default(), VecDeque::new());
+        Self { client, registry, finished, notes: None, now: Instant::now(), counts }
     }
 
     /// Begins an operation. Its outcome comes as [`LockFinished::Done`].
@@ -223,7 +226,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                     return Some(self.done(waiter, about, outcome));
                 }
                 Report::Lost { number, loss } => {
-                    self.counts().lost(loss);
+                    self.counts.lost(loss);
                     let listeners = self.registry.lose(number, loss).into_iter();
                     let note = |listener| LockFinished::Note(Note::Lost { listener, loss });
                     self.finished.extend(listeners.map(note));
@@ -241,10 +244,6 @@ impl<W, L, P: Platform> Front<W, L, P> {
         LockFinished::Note(Note::Event { source: self.settings().options.observed.source(), event })
     }
 
-    fn counts(&self) -> &Counts {
-        self.settings().options.observed.counts()
-    }
-
     /// Notes the time, so that what happens now is measured.
     pub(super) fn at(&mut self, now: Instant) {
         self.now = now;
@@ -254,7 +253,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
         let mut unheard = Vec::new();
         let outcome = match (outcome, &about) {
             (Outcome::Granted { number, token, notified }, About::Acquire(grant, begun)) => {
-                self.counts().acquired(self.now.saturating_duration_since(*begun));
+                self.counts.acquired(self.now.saturating_duration_since(*begun));
                 self.granted(grant, number, token);
                 LockOutcome::Held { notified }
             }
@@ -263,13 +262,13 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 LockOutcome::Held { notified }
             }
             (Outcome::Released { held }, About::Lock(grant)) => {
-                self.counts().released.add(u64::from(held));
+                self.counts.released.add(u64::from(held));
                 unheard = grant.take_listeners();
                 LockOutcome::Released { held }
             }
             (Outcome::Extended { held }, _) => LockOutcome::Extended { held },
             (Outcome::Failed(MachineFailure::Busy), _) => {
-                self.counts().busy.add(1);
+                self.counts.busy.add(1);
                 LockOutcome::Busy
             }
             (Outcome::Failed(failure), about) => {
@@ -278,7 +277,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                     _ => None,
                 };
                 let failure = LockFailure::of(failure, names, &self.settings().server);
-                self.counts().failed(failure.kind);
+                self.counts.failed(failure.kind);
                 LockOutcome::failed(failure)
             }
             (Outcome::Answered(ScriptAnswer::Notified { moved }), _) => LockOutcome::Notified { moved },

@@ -17,7 +17,7 @@ use crate::metrics::{Histogram, Latencies};
 pub struct Observed {
     /// Tells events of one client from those of others.
     source: u64,
-    counts: PerProcess<Counts>,
+    counts: PerProcess<Arc<Counts>>,
 }
 
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ pub struct LockMetrics {
 impl Default for Observed {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self { source: NEXT.fetch_add(1, Ordering::Relaxed), counts: PerProcess::new(Counts::default()) }
+        Self { source: NEXT.fetch_add(1, Ordering::Relaxed), counts: PerProcess::new(Arc::default()) }
     }
 }
 
@@ -90,8 +90,9 @@ impl Observed {
         self.source
     }
 
-    pub(super) fn counts(&self) -> &Counts {
-        self.counts.get(|_| Counts::default())
+    /// The counters of this process.
+    pub(super) fn counts(&self) -> &Arc<Counts> {
+        self.counts.get(|_| Arc::default())
     }
 
     pub fn metrics(&self) -> LockMetrics {

@@ -425,6 +425,7 @@ impl<L: Send + 'static> Station<L> {
 
     /// Carries out the client's orders and hands out outcomes.
     fn settle(&self, shared: &mut Shared<L>, now: Instant) {
+        shared.front.at(now);
         loop {
             while let Some(action) = shared.front.client.next_action() {
                 match action {
@@ -438,7 +439,6 @@ impl<L: Send + 'static> Station<L> {
                     Action::EndTurn => shared.front.turn(now),
                 }
             }
-            shared.front.at(now);
             match shared.front.next_finished() {
                 Some(LockFinished::Done { waiter, outcome, unheard }) => waiter.give((outcome, unheard)),
                 Some(LockFinished::Note(note)) => self.notes.leave(note),
