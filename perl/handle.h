@@ -96,7 +96,7 @@ typedef struct {
     pinyon_locks *locks;
     loop_handle  *loop; /* as above */
     HV           *lock_class;
-    SV           *warning;   /* taken from the library, and not told yet */
+    SV           *event;     /* taken from the library, and not told yet */
     unsigned      listeners; /* locks of this thread that are to tell of their loss */
     unsigned      users;
     bool          is_gone;
@@ -110,7 +110,7 @@ static void locks_drop(pTHX_ locks_handle *locks)
     }
     pinyon_locks_free(locks->locks);
     SvREFCNT_dec((SV *)locks->lock_class);
-    SvREFCNT_dec(locks->warning);
+    SvREFCNT_dec(locks->event);
     Safefree(locks);
 }
 

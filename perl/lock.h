@@ -16,19 +16,24 @@ static void stays(pTHX_ SV *object) { sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(obj
 
 static bool notes_are_due(pTHX_ locks_handle *locks)
 {
-    if (!locks->warning)
-        locks->warning = next_warning(aTHX_ locks);
-    return locks->warning || locks->listeners;
+    if (!locks->event)
+        locks->event = next_event_of_locks(aTHX_ locks);
+    return locks->event || locks->listeners;
 }
 
-/* Warns, and tells the locks of this thread that are to tell of their loss. Runs Perl code. */
+/* Reports events, and tells the locks of this thread that are to tell of their loss. Runs Perl code. */
 static void tell_notes(pTHX_ locks_handle *locks, SV *client)
 {
-    while (locks->warning) {
-        SV *warning    = sv_2mortal(locks->warning);
-        locks->warning = NULL;
-        warn("pinyon: %" SVf "\n", SVfARG(warning));
-        locks->warning = next_warning(aTHX_ locks);
+    while (locks->event) {
+        dSP;
+        SV *event    = sv_2mortal(locks->event);
+        locks->event = NULL;
+        PUSHMARK(SP);
+        mXPUSHs(newRV_inc(client));
+        XPUSHs(event);
+        PUTBACK;
+        call_method("_tell_event", G_VOID | G_DISCARD);
+        locks->event = next_event_of_locks(aTHX_ locks);
     }
     if (locks->listeners) {
         dSP;

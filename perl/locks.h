@@ -312,15 +312,15 @@ static SV *execute(pTHX_ locks_handle *locks, SV *parts)
     return executed(aTHX_ & reply);
 }
 
-/* A warning for operators; NULL: none. Losses are seen by the locks themselves, in the thread that has them. */
-static SV *next_warning(pTHX_ locks_handle *locks)
+/* An event of the servers as a hash; NULL: none. Losses are seen by the locks themselves, in the thread that has them. */
+static SV *next_event_of_locks(pTHX_ locks_handle *locks)
 {
     pinyon_note *note;
     while ((note = pinyon_next_note(locks->locks))) {
-        SV *warning = note->warning ? text_sv(aTHX_ note->warning) : NULL;
+        SV *event = note->event ? event_fields(aTHX_ note->event) : NULL;
         pinyon_note_free(note);
-        if (warning)
-            return warning;
+        if (event)
+            return event;
     }
     return NULL;
 }

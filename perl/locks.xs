@@ -70,6 +70,18 @@ _force_release(self, names, token)
   OUTPUT:
     RETVAL
 
+SV *
+_metrics(self)
+    SV *self
+  CODE:
+    {
+        char *text = pinyon_locks_metrics(locks_of(aTHX_ self)->locks);
+        RETVAL = newSVpv(text, 0);
+        pinyon_text_free(text);
+    }
+  OUTPUT:
+    RETVAL
+
 void
 _take_notes(self)
     SV *self

@@ -80,14 +80,10 @@ static SV *ask_servers(pTHX_ cache_handle *cache, SV *self, const pinyon_request
     return SvREFCNT_inc_NN(results);
 }
 
-/* An event as a hash; NULL: there is none. */
-static SV *next_event(pTHX_ cache_handle *cache)
+/* An event as a hash. */
+static SV *event_fields(pTHX_ const pinyon_event *event)
 {
-    pinyon_event *event = pinyon_next_event(cache->client);
-    HV           *fields;
-    if (!event)
-        return NULL;
-    fields = newHV();
+    HV *fields = newHV();
     hv_stores(fields, "kind", newSVpv(event->kind, 0));
     hv_stores(fields, "level", newSVpv(event->level, 0));
     hv_stores(fields, "message", text_sv(aTHX_ event->message));
@@ -95,6 +91,19 @@ static SV *next_event(pTHX_ cache_handle *cache)
     hv_stores(fields, "command", *event->command ? newSVpv(event->command, 0) : newSV(0));
     hv_stores(fields, "seconds", event->seconds < 0 ? newSV(0) : newSVnv(event->seconds));
     hv_stores(fields, "error", event->error ? error_object(aTHX_ event->error) : newSV(0));
-    pinyon_event_free(event);
+    if (event->previous)
+        hv_stores(fields, "previous", text_sv(aTHX_ event->previous));
     return newRV_noinc((SV *)fields);
+}
+
+/* The next event of a client; NULL: there is none. */
+static SV *next_event(pTHX_ cache_handle *cache)
+{
+    pinyon_event *event = pinyon_next_event(cache->client);
+    SV           *fields;
+    if (!event)
+        return NULL;
+    fields = event_fields(aTHX_ event);
+    pinyon_event_free(event);
+    return fields;
 }

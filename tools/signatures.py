@@ -25,20 +25,30 @@ WIDTH = 120
 DEFAULTS: dict[str, dict[str, Any]] = json.loads(_native.DEFAULT_SETTINGS)
 TEXTS: dict[str, dict[str, str]] = json.loads(_native.SETTING_TEXTS)
 
-#: The settings that only Python has: where they stand, their type, default and text.
+#: The settings that only Python has, by table: where they stand, their default and text.
 OF_PYTHON = {
-    "serializer": (
-        "connect_timeout",
-        '"portable"',
-        'How values become bytes. `"portable"`: plain data, readable in every language; `"pickle"`; `"json"`; '
-        '`"raw"`: bytes only; or an object with `dump` and `load`.',
-    ),
-    "on_event": (
-        "discovery_interval",
-        "None",
-        "A function that is called with an `Event` when a server is marked down or is up again, when a command is "
-        "retried or slow, and when servers were added or removed.",
-    ),
+    "Client": {
+        "serializer": (
+            "connect_timeout",
+            '"portable"',
+            'How values become bytes. `"portable"`: plain data, readable in every language; `"pickle"`; `"json"`; '
+            '`"raw"`: bytes only; or an object with `dump` and `load`.',
+        ),
+        "on_event": (
+            "discovery_interval",
+            "None",
+            "A function that is called with an `Event` when a server is marked down or is up again, when a command is "
+            "retried or slow, and when servers were added or removed.",
+        ),
+    },
+    "Locks": {
+        "on_event": (
+            "connect_timeout",
+            "None",
+            "A function that is called with an `Event` when the server or a Sentinel is down or up again, when another "
+            "server takes over as the primary, and when renewals are refused.",
+        ),
+    },
 }
 
 #: The types of settings in Python.
@@ -90,6 +100,7 @@ TYPES = {
         "heartbeat": "float",
         "command_timeout": "float",
         "connect_timeout": "float",
+        "on_event": "Callable[[Event], object] | None",
         "tls": "bool | Tls | None",
         "sentinel_username": "str | None",
         "sentinel_password": "str | bytes | None",
@@ -129,22 +140,21 @@ OF_LOOPS = {"connections"}
 def names_of(table: str, *, shared: bool) -> list[str]:
     """Return the settings of a table in the order in which they are shown."""
     names = [name for name in DEFAULTS[table] if shared or name not in OF_LOOPS]
-    if table == "Client":
-        for name, (before, _, _) in OF_PYTHON.items():
-            names.insert(names.index(before) + 1, name)
+    for name, (before, _, _) in OF_PYTHON[table].items():
+        names.insert(names.index(before) + 1, name)
     return names
 
 
 def default_of(table: str, name: str) -> str:
-    if table == "Client" and name in OF_PYTHON:
-        return OF_PYTHON[name][1]
+    if name in OF_PYTHON[table]:
+        return OF_PYTHON[table][name][1]
     default = DEFAULTS[table][name]
     return json.dumps(default) if isinstance(default, str) else repr(default)
 
 
 def text_of(table: str, name: str) -> str:
     """Return a setting's text, with Python's words for values."""
-    text = OF_PYTHON[name][2] if table == "Client" and name in OF_PYTHON else TEXTS[table][name]
+    text = OF_PYTHON[table][name][2] if name in OF_PYTHON[table] else TEXTS[table][name]
     for word, in_python in {
         "`true`": "`True`",
         "`Compression`": "`pinyon.Compression`",

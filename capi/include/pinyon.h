@@ -132,8 +132,9 @@ pinyon_kind pinyon_kind_parent(pinyon_kind kind, size_t index);
 /* Settings are named texts: {"timeout", "0.5"}. Names, defaults and checks are those of every language; pinyon_settings
  * lists them. Booleans are 1, true, yes, on or 0, false, no, off. A list is one text with commas, or the same name
  * again. A value whose start is NULL leaves the setting as it is. Further settings of `tls` and `compression` have names
- * of two words: "tls.ca", "compression.threshold", "compression.dictionaries". Besides, a client of caches has:
- *   events      whether the host takes events (pinyon_next_event); off, nothing is kept for it
+ * of two words: "tls.ca", "compression.threshold", "compression.dictionaries". Besides, both kinds of client have:
+ *   events      whether the host takes events (pinyon_next_event, pinyon_next_note); off, few of locks are kept
+ * and a client of caches has:
  *   serializer  how a pinyon_writer writes lists and maps in Pinyon's own dialect: portable (MessagePack), json */
 typedef struct pinyon_option {
     const char  *name;
@@ -353,14 +354,15 @@ void  pinyon_text_free(char *text);
 /* What happened: a server went down or came back, a command was slow or repeated, … Events are kept where the option
  * `events` is set. Take them now and then, for instance after a call, from any thread. */
 typedef struct pinyon_event {
-    size_t              size;    /* that of the library's struct */
-    const char         *kind;    /* down, up, retry, slow, servers, discovery, classic */
-    const char         *level;   /* debug, info, warning */
-    const char         *server;  /* "" if there is none */
-    const char         *command; /* "" if there is none */
-    const char         *message; /* a line for people */
-    double              seconds; /* how long it took, or how long the server was down; below 0: unknown */
-    const pinyon_error *error;   /* NULL if there is none */
+    size_t              size;      /* that of the library's struct */
+    const char         *kind;      /* down, up, retry, slow, servers, discovery, classic; of locks: see pinyon_note */
+    const char         *level;     /* debug, info, warning */
+    const char         *server;    /* "" if there is none */
+    const char         *command;   /* "" if there is none */
+    const char         *message;   /* a line for people */
+    double              seconds;   /* how long it took, or how long the server was down; below 0: unknown */
+    const pinyon_error *error;     /* NULL if there is none */
+    const char         *previous;  /* of "switched": the former primary; NULL if there is none */
 } pinyon_event;
 
 pinyon_event *pinyon_next_event(const pinyon_client *client); /* NULL: none */
@@ -649,12 +651,18 @@ bool pinyon_lock_listen(const pinyon_lock *lock, void *context);
 /* Frees the handle. A lock that is held still is given up: it is not renewed, and ends with its ttl. */
 void pinyon_lock_free(pinyon_lock *lock);
 
-/* What happened by itself: a lock that was lost (context), or a warning for operators (text). */
+/* The metrics of the locks, as JSON: an object. Free it with pinyon_text_free. */
+char *pinyon_locks_metrics(const pinyon_locks *locks);
+
+/* What happened by itself: a lock that was lost (context), or an event of the servers, of one of these kinds: connected,
+ * disconnected, down, up, switched (the primary), sentinel_down, sentinel_up, renewals (are refused), warning (any other).
+ * Where the option `events` is off, only switched, renewals and warning are noted. */
 typedef struct pinyon_note {
-    size_t      size;    /* that of the library's struct */
-    const char *warning; /* NULL: a loss */
-    void       *context;
-    pinyon_loss loss;
+    size_t              size;    /* that of the library's struct */
+    const char         *warning; /* the line of such an event, for operators; NULL for all else */
+    void               *context;
+    pinyon_loss         loss;
+    const pinyon_event *event; /* it lives as long as the note; NULL: a loss */
 } pinyon_note;
 
 pinyon_note *pinyon_next_note(const pinyon_locks *locks); /* NULL: none */

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use pinyon_core::directory::Directory;
+use pinyon_core::locks::LockMetrics;
 use pinyon_core::metrics::{CommandMetrics, Latencies, ServerMetrics};
 
 /// A list with an object for each server.
@@ -12,6 +13,35 @@ pub fn json<'d>(directories: impl Iterator<Item = &'d Directory>) -> String {
         servers.extend(directory.known().metrics().map(|metrics| server(&metrics)));
     }
     format!("[{}]", servers.join(", "))
+}
+
+/// An object for a client's locks.
+pub fn locks_json(metrics: &LockMetrics) -> String {
+    let numbers = [
+        ("acquired", metrics.acquired),
+        ("queued", metrics.queued),
+        ("busy", metrics.busy),
+        ("released", metrics.released),
+        ("renewals", metrics.renewals),
+        ("renewals_refused", metrics.renewals_refused),
+        ("connects", metrics.connects),
+        ("disconnects", metrics.disconnects),
+        ("switches", metrics.switches),
+    ];
+    let lost = metrics.lost.iter().map(|(loss, count)| (loss.word(), *count));
+    let errors = metrics.errors.iter().map(|(kind, count)| (kind.as_str(), *count));
+    let waits = latency(&metrics.waits);
+    format!(
+        "{{{}, \"lost\": {{{}}}, \"errors\": {{{}}}, \"waits\": {waits}}}",
+        pairs(numbers),
+        pairs(lost),
+        pairs(errors)
+    )
+}
+
+fn pairs<'n>(numbers: impl IntoIterator<Item = (&'n str, u64)>) -> String {
+    let pairs = numbers.into_iter().map(|(name, number)| format!("{}: {number}", quoted(name)));
+    pairs.collect::<Vec<_>>().join(", ")
 }
 
 fn server(metrics: &ServerMetrics) -> String {

@@ -155,6 +155,7 @@ c_structs! {
         message: *const c_char,
         seconds: f64,
         error: *const Error,
+        previous: *const c_char,
     }
 
     "pinyon_terms" Terms {

@@ -47,7 +47,7 @@ from pinyon.events import Event
 from pinyon.leases import Lease, Outcome
 from pinyon.locks import Held, Lock, Locks, LockStatus
 from pinyon.metadata import ItemMetadata
-from pinyon.metrics import CommandMetrics, Latencies, ServerMetrics
+from pinyon.metrics import CommandMetrics, Latencies, LockMetrics, ServerMetrics
 from pinyon.migration import MigratingClient, Progress, migrating
 from pinyon.serializers import Serializer
 from pinyon.tls import Tls
@@ -77,6 +77,7 @@ __all__ = [
     "Lock",
     "LockError",
     "LockLost",
+    "LockMetrics",
     "LockStatus",
     "LockTimeout",
     "Locks",

@@ -255,6 +255,8 @@ class Locks(BaseLocks, ClosingAwaited):
         heartbeat: How often a waiting client tells the server that it is alive, in seconds.
         command_timeout: How long the server may take to answer a command, in seconds.
         connect_timeout: How long a connection attempt may take, in seconds.
+        on_event: A function that is called with an `Event` when the server or a Sentinel is down or up again, when
+            another server takes over as the primary, and when renewals are refused.
         tls: `True` to speak TLS, like `rediss://`, or a `pinyon.Tls` with more settings. Without it, the URL decides.
         sentinel_username: The user name for the Sentinels, if they have users.
         sentinel_password: The password for the Sentinels. The user and the password in the URL are for the servers.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 from typing import TYPE_CHECKING, Any, Callable
 
-from pinyon import _native
-from pinyon._settings import check_names
+from pinyon import _native, _telling
+from pinyon._settings import check_callable, check_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,16 +14,18 @@ if TYPE_CHECKING:
     from typing_extensions import Literal, Self
 
     from pinyon._loop_driver import Loops
+    from pinyon.events import Event
     from pinyon.tls import Tls
 
 DEFAULT_URL: str = json.loads(_native.DEFAULT_SETTINGS)["Locks"]["url"]
-logger = logging.getLogger("pinyon.locks")
 
 
 class BaseLocks(_native.Locks):
     """What the locks of all concurrency models have in common; use one of those."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_on_event")
+
+    _on_event: Callable[[Event], object] | None
 
     #: Returns the number of what holds and waits: a thread, greenlet or task.
     _owner: Callable[[], int]
@@ -50,6 +51,7 @@ class BaseLocks(_native.Locks):
         heartbeat: float = 5.0,
         command_timeout: float = 2.0,
         connect_timeout: float = 1.0,
+        on_event: Callable[[Event], object] | None = None,
         tls: bool | Tls | None = None,
         sentinel_username: str | None = None,
         sentinel_password: str | bytes | None = None,
@@ -61,7 +63,12 @@ class BaseLocks(_native.Locks):
     def _made(cls, settings: dict[str, Any]) -> Self:
         """Make locks of the arguments of ``__new__``."""
         del settings["cls"]
-        return _native.Locks.__new__(cls, warn=logger.warning, loops=cls._loops, **settings)
+        on_event = check_callable("on_event", settings.pop("on_event"))
+        made = _native.Locks.__new__(cls, report=_telling.report, loops=cls._loops, **settings)
+        made._on_event = on_event
+        if on_event is not None:
+            _telling.listen(made)
+        return made
 
     if not TYPE_CHECKING:
 

@@ -1,4 +1,4 @@
-"""The logger ``pinyon.servers``: what happens to servers, in a line each.
+"""The loggers ``pinyon.servers`` and ``pinyon.locks``: what happens to servers, in a line each.
 
 Without any handler Python writes its warnings to stderr: that a server is down, and that it is back.
 """
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pinyon.events import Event
 
 LOGGER = logging.getLogger("pinyon.servers")
+#: For the servers of locks.
+LOCKS = logging.getLogger("pinyon.locks")
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
@@ -23,12 +25,12 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 _LONGEST_WAIT = 5.0
 
 
-def log(event: Event) -> None:
+def log(event: Event, logger: logging.Logger = LOGGER) -> None:
     """Write an event's line, where somebody wants it."""
     level = _LEVELS[event.level]
-    if LOGGER.isEnabledFor(level):
+    if logger.isEnabledFor(level):
         with _fork:
-            LOGGER.log(level, "%s", event.line, extra={"pinyon_event": event})
+            logger.log(level, "%s", event.line, extra={"pinyon_event": event})
 
 
 def logging_too(on_event: Callable[[Event], object] | None) -> Callable[[Event], object]:

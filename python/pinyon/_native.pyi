@@ -13,7 +13,7 @@ from pinyon.compression import Compression
 from pinyon.errors import Error
 from pinyon.events import Event
 from pinyon.metadata import ItemMetadata
-from pinyon.metrics import ServerMetrics
+from pinyon.metrics import LockMetrics, ServerMetrics
 
 _Key: TypeAlias = str | bytes
 _KeyT = TypeVar("_KeyT", bound=str | bytes)
@@ -552,7 +552,7 @@ class Tls:
 
 def thread_number() -> int: ...
 def new_owner() -> int: ...
-def tell_threads(warn: Callable[[str], Any]) -> None: ...
+def tell_threads(report: Callable[[int, Event, None], Any]) -> None: ...
 def stop_telling() -> None: ...
 def check_setting(table: str, name: str) -> None: ...
 def check_compression(compression: Compression) -> None: ...
@@ -567,7 +567,7 @@ class Locks:
     def __new__(
         cls,
         *,
-        warn: Callable[[str], Any],
+        report: Callable[[int, Event, Callable[[Callable[[Event], object], Event], Any] | None], Any],
         loops: Loops | None = None,
         **settings: Any,
     ) -> Self: ...
@@ -580,6 +580,17 @@ class Locks:
     def _command(
         self, parts: tuple[str | bytes | int | float, ...], names: tuple[str | bytes, ...] | None = None
     ) -> Any: ...
+    def metrics(self) -> LockMetrics:
+        """Return what happened to the locks of this client in this process, as `LockMetrics`. It contacts no server and
+        never waits; do not await it.
+        """
+    @property
+    def _source(self) -> int: ...
+    @property
+    def _places(self) -> list[tuple[str, bool]]: ...
+    @property
+    def _service(self) -> str | None: ...
+    def _ask(self, place: str, commands: list[list[str | bytes | int | float]], sentinel: bool) -> list[Any]: ...
     @property
     def prefix(self) -> bytes:
         """The beginning of all keys of the namespace on the server, as bytes."""

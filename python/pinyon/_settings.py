@@ -13,6 +13,8 @@ from pinyon.errors import UnsupportedType, UsageError
 if TYPE_CHECKING:
     from typing_extensions import TypeAlias
 
+    from pinyon.events import Event
+
 #: The ttl of values that are stored without one: the client's ``default_ttl``.
 DEFAULT_TTL: Any = ...
 
@@ -56,6 +58,13 @@ SerializerName: TypeAlias = Literal["portable", "pickle", "json", "raw"]
 Algorithm: TypeAlias = Literal["zstd", "zlib", "gzip"]
 
 _New = TypeVar("_New", bound=Callable[..., Any])
+
+
+def check_callable(name: str, given: Callable[[Event], object] | None) -> Callable[[Event], object] | None:
+    """Refuse what cannot be called with an event."""
+    if given is not None and not callable(given):
+        raise UnsupportedType(f"{name} is called with each event; {type(given).__qualname__} is not callable")
+    return given
 
 
 def check_names(table: str, **elsewhere: str) -> Callable[[_New], _New]:

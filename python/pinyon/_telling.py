@@ -1,21 +1,48 @@
-"""The thread that calls ``on_lost`` when a lock is lost."""
+"""The thread that calls ``on_lost`` when a lock is lost, and how events of locks reach ``on_event``."""
 
 from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable
-from typing import Any
+import weakref
+from typing import TYPE_CHECKING, Any
 
 from pinyon import _native
+from pinyon._logging import LOCKS, log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pinyon._base_locks import BaseLocks
+    from pinyon.events import Event
 
 #: That of this process, and of the one that it was forked from.
 _threads: list[threading.Thread] = []
+#: The clients with an ``on_event``, by the source of their events. This does not keep them alive.
+_listening: weakref.WeakValueDictionary[int, BaseLocks] = weakref.WeakValueDictionary()
 
 
-def start(warn: Callable[[str], Any]) -> None:
-    """Start this process's thread. ``warn`` is called with warnings for the people who run the program."""
-    thread = threading.Thread(target=_native.tell_threads, args=(warn,), name="pinyon-locks-told", daemon=True)
+def listen(locks: BaseLocks) -> None:
+    """Let a client's ``on_event`` have its events."""
+    _listening[locks._source] = locks
+
+
+def report(source: int, event: Event, soon: Callable[[Callable[[Event], object], Event], Any] | None) -> None:
+    """Log an event of locks, and call the ``on_event`` of its client: by ``soon`` in an event loop."""
+    log(event, LOCKS)
+    locks = _listening.get(source)
+    on_event = None if locks is None else locks._on_event
+    if on_event is None:
+        return
+    if soon is None:
+        on_event(event)
+    else:
+        soon(on_event, event)
+
+
+def start(report: Callable[..., Any]) -> None:
+    """Start this process's thread. ``report`` is called with each event and its source."""
+    thread = threading.Thread(target=_native.tell_threads, args=(report,), name="pinyon-locks-told", daemon=True)
     thread.start()
     _threads[:] = [thread]
 

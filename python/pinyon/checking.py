@@ -6,6 +6,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pinyon._survey import info_of, survey
 from pinyon.client import Client
 from pinyon.errors import Error, ServerError, UsageError
 from pinyon.locks import Locks
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from typing_extensions import Literal
+
+    from pinyon._survey import Survey
 
 __all__ = ["Finding", "check_caches", "check_locks"]
 
@@ -126,7 +129,7 @@ def _ring(names: list[str], versions: set[str], ring: str) -> Iterator[Finding]:
 
 
 def check_locks(url: str, **settings: Any) -> list[Finding]:
-    """Check whether a Redis or Valkey server can keep locks.
+    """Check whether Redis or Valkey servers can keep locks.
 
     Args:
         url: as for ``pinyon.Locks``.
@@ -136,24 +139,106 @@ def check_locks(url: str, **settings: Any) -> list[Finding]:
         UsageError: the settings themselves are wrong.
     """
     with Locks(url, **settings) as locks:
-        server = locks.server
+        found = survey(locks)
+        findings = [*_sentinels(found), *_cluster(found), *_servers(found)]
+        server = found.primary or locks.server
         try:
-            return list(_lock_server(locks, server))
+            findings += _lock_server(locks, server)
         except UsageError:
             raise
         except Error as error:
-            return [Finding("error", server, _without(str(error), [server]))]
+            message = _without(str(error), [locks.server])
+            if not any(finding.level == "error" and finding.message in message for finding in findings):
+                findings.append(Finding("error", locks.server, message))
+    return findings
+
+
+def _sentinels(found: Survey) -> Iterator[Finding]:
+    """What Sentinels say, and whether there are enough."""
+    all_of_them, needed = ", ".join(each.address for each in found.sentinels), len(found.sentinels) // 2 + 1
+    for each in found.sentinels:
+        if each.error is not None:
+            silent = sum(other.error is not None for other in found.sentinels)
+            level: Literal["error", "warning"] = "warning" if len(found.sentinels) - silent >= needed else "error"
+            yield Finding(level, each.address, f"this Sentinel names no primary: {each.error}")
+    named = {each.primary for each in found.sentinels if each.primary is not None}
+    if len(named) > 1:
+        votes = "; ".join(f"{each.address} names {each.primary}" for each in found.sentinels if each.primary)
+        level = "warning" if found.primary is not None else "error"
+        text = f"the Sentinels disagree: {votes}. Wait if a failover is under way; else see their logs"
+        yield Finding(level, all_of_them, text)
+    if not found.sentinels or not named:
+        return
+    if found.primary is not None:
+        agreeing = sum(each.primary == found.primary for each in found.sentinels)
+        text = (
+            f"{agreeing} of {len(found.sentinels)} Sentinels name {found.primary} as the primary of {found.service!r}"
+        )
+        yield Finding("ok", all_of_them, text)
+    in_url = {each.address for each in found.sentinels}
+    others = sorted({other for each in found.sentinels for other in each.others} - in_url)
+    if len(found.sentinels) < 3:
+        remedy = f"add {', '.join(others)}" if others else "run three, and name them all"
+        text = f"the URL names {len(found.sentinels)} of the Sentinels, and locks need a majority of those: {remedy}"
+        yield Finding("warning", all_of_them, text)
+    elif others and not any(each.error for each in found.sentinels):
+        text = f"the URL does not name these Sentinels of the service: {', '.join(others)}; add them"
+        yield Finding("warning", all_of_them, text)
+
+
+def _cluster(found: Survey) -> Iterator[Finding]:
+    """Whether a cluster has all slots, and agrees on that of the namespace."""
+    if found.kind != "cluster":
+        return
+    nodes = ", ".join(each.address for each in found.servers if each.is_named)
+    if found.missing:
+        text = (
+            f"no node has the slots {', '.join(found.missing)}, so the cluster may refuse all commands: "
+            "repair it by redis-cli --cluster fix"
+        )
+        yield Finding("error", nodes, text)
+    if len(found.owners) > 1:
+        text = f"the nodes disagree on who has slot {found.slot}, that of the namespace: {', '.join(found.owners)}"
+        yield Finding("warning", nodes, f"{text}. Wait if a failover or a move is under way")
+    elif found.primary is not None:
+        text = f"slot {found.slot}, that of the namespace, is on {found.primary}"
+        yield Finding("ok", nodes, text)
+    without = [each.address for each in found.servers if each.slots and each.role == "primary" and not each.replicas]
+    if without:
+        text = (
+            "no replica follows this primary: when it fails, its locks have no server until it is back; add a replica"
+        )
+        yield from (Finding("warning", address, text) for address in without)
+
+
+def _servers(found: Survey) -> Iterator[Finding]:
+    """Whether the servers can be asked, and replicas keep up."""
+    for each in found.servers:
+        if each.error is not None:
+            needed = found.kind == "server" or each.has_locks
+            yield Finding("error" if needed else "warning", each.address, each.error)
+        elif found.kind == "server" and each.is_named and each.role == "replica":
+            text = f"is a replica of {each.primary}, which clients follow: name the primary, or its Sentinels"
+            yield Finding("warning", each.address, text)
+        elif each.role == "replica" and not each.is_linked:
+            text = f"has no connection to its primary {each.primary}: a failover to it would lose locks"
+            yield Finding("warning", each.address, text)
+    versions = {each.version for each in found.servers if each.version is not None}
+    if len(versions) > 1:
+        together = ", ".join(each.address for each in found.servers)
+        yield Finding("warning", together, f"the servers have different versions: {', '.join(sorted(versions))}")
+    primaries = [each for each in found.servers if each.has_locks]
+    if found.kind == "sentinels" and primaries and not any(each.role == "replica" for each in found.servers):
+        yield Finding("warning", primaries[0].address, "has no replica, so the Sentinels have nothing to fail over to")
 
 
 def _lock_server(locks: Locks, server: str) -> Iterator[Finding]:
     with locks.lock(_KEY, ttl=1, timeout=0, renew=False) as held:
         held.check()
-    told = _info(locks)
+    told = info_of(locks.execute("INFO"))
     product = "valkey" if "valkey_version" in told else "redis"
     version = told.get("valkey_version") or told.get("redis_version", "of an unknown version")
     yield Finding("ok", server, f"{product} {version} answers and locks")
-    if told.get("role", "master") != "master":
-        yield Finding("error", server, "is a replica: use the primary instead")
     yield from _eviction(told, server)
     if told.get("aof_enabled") == "0":
         yield Finding("warning", server, _after_a_restart(locks))
@@ -191,12 +276,6 @@ def _clock(locks: Locks, server: str) -> Iterator[Finding]:
             "fencing tokens restart from it if the server loses its data"
         )
         yield Finding("warning", server, text)
-
-
-def _info(locks: Locks) -> dict[str, str]:
-    reply = locks.execute("INFO")
-    text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else str(reply)
-    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
 
 def _without(message: str, names: list[str]) -> str:

@@ -10,9 +10,8 @@ from pinyon._closing import Closing
 from pinyon._get_or_set import Threads, get_or_set
 from pinyon._gevent_choice import undecided
 from pinyon._logging import logging_too
-from pinyon._settings import check_names
+from pinyon._settings import check_callable, check_names
 from pinyon._steps import drive
-from pinyon.errors import UnsupportedType
 from pinyon.leases import Lease
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class BaseClient(_native.Client):
         """Make a client of the arguments of ``__new__``."""
         del settings["cls"]
         settings["serializer"] = serializers.find(settings["serializer"])
-        settings["on_event"] = logging_too(_callable(settings["on_event"]))
+        settings["on_event"] = logging_too(check_callable("on_event", settings["on_event"]))
         return _native.Client.__new__(cls, loops=loops, **settings)
 
     if not TYPE_CHECKING:
@@ -293,9 +292,3 @@ METHODS = frozenset(
 )
 
 _UndecidedClient = undecided(Client, METHODS, "Client", 1)
-
-
-def _callable(on_event: Callable[[Event], object] | None) -> Callable[[Event], object] | None:
-    if on_event is not None and not callable(on_event):
-        raise UnsupportedType(f"on_event is called with each event; {type(on_event).__qualname__} is not callable")
-    return on_event

@@ -1,4 +1,4 @@
-"""Events: what happened to the servers of a client. ``on_event`` receives them."""
+"""Events: what happened to the servers of a client of caches or locks. ``on_event`` receives them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,44 @@ class Event:
             ``slow_after`` seconds or longer. ``"servers"``: the list of servers has changed. ``"discovery"``: no
             servers were discovered, and the last known ones stay in use. ``"classic"``: the server, or a proxy before
             it, does not take meta commands, and gets classic text from now on.
+
+            Of locks: ``"connected"``: a connection was made. ``"disconnected"``: it broke; the client connects again
+            when it needs the server. ``"down"``: no connection can be made. ``"up"``: a connection was made again.
+            ``"switched"``: another server has taken over as the primary. ``"sentinel_down"`` and ``"sentinel_up"``: a
+            Sentinel cannot be asked, or can be asked again. ``"renewals"``: the server refuses to renew locks that are
+            held. ``"warning"``: something else that you should know; ``line`` says what.
         server: the server's name, as it was given or discovered. For ``"servers"``, the names of all servers that hold
-            keys from now on, separated by commas. For ``"discovery"``, the server that was asked.
+            keys from now on, separated by commas. For ``"discovery"``, the server that was asked. For ``"switched"``,
+            the new primary. If the servers of locks are found by Sentinels or in a cluster, ``"down"`` names those.
         command: the command's name in the protocol, if the event is about a command.
-        error: the failure, for ``"down"``, ``"retry"`` and ``"discovery"``.
+        error: the failure, for ``"down"``, ``"retry"``, ``"discovery"``, ``"disconnected"``, ``"sentinel_down"`` and
+            ``"renewals"``.
         duration: in seconds. For ``"up"``, how long the server was down; for ``"slow"``, how long the command took.
         level: the importance, as in ``logging``.
-        line: the event as a line of text, which the logger ``pinyon.servers`` writes.
+        line: the event as a line of text, which the logger ``pinyon.servers`` writes, or ``pinyon.locks`` for locks.
+        previous: for ``"switched"``, the former primary.
     """
 
-    kind: Literal["down", "up", "retry", "slow", "servers", "discovery", "classic"]
+    kind: Literal[
+        "down",
+        "up",
+        "retry",
+        "slow",
+        "servers",
+        "discovery",
+        "classic",
+        "connected",
+        "disconnected",
+        "switched",
+        "sentinel_down",
+        "sentinel_up",
+        "renewals",
+        "warning",
+    ]
     server: str
     command: str | None = None
     error: Error | None = None
     duration: float | None = None
     level: Literal["debug", "info", "warning"] = "info"
     line: str = ""
+    previous: str | None = None

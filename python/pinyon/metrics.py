@@ -1,4 +1,4 @@
-"""Metrics: how often each command succeeded or failed, and how long it took."""
+"""Metrics: how often each command or lock succeeded or failed, and how long it took."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from pinyon._native import LATENCY_BOUNDS, Latencies
 
-__all__ = ["BOUNDS", "CommandMetrics", "Latencies", "ServerMetrics"]
+__all__ = ["BOUNDS", "CommandMetrics", "Latencies", "LockMetrics", "ServerMetrics"]
 
 #: The upper bounds of the latency buckets, in seconds. The last bucket also counts everything that took longer.
 BOUNDS = LATENCY_BOUNDS
@@ -89,3 +89,43 @@ class ServerMetrics:
     def command(self, name: str) -> CommandMetrics:
         """Return the metrics of a command, with zeros if it was never used."""
         return self.commands.get(name, CommandMetrics(name))
+
+
+@dataclass(frozen=True)
+class LockMetrics:
+    """What happened to the locks of a client, in this process.
+
+    Attributes:
+        acquired: how many locks were acquired. Each acquisition of a reentrant lock counts.
+        queued: how many attempts had to wait because others held a name. On a quorum, each server counts.
+        busy: how many attempts without waiting found a name taken.
+        released: how many locks their holders released while they were held.
+        lost: how many locks were lost, by reason: ``"expired"``, before a renewal was confirmed; ``"gone"``, deleted or
+            expired on the server; ``"forced"``, released by force.
+        errors: how many operations failed, by the name of the exception in ``pinyon.errors``. ``LockTimeout`` counts
+            locks that were not acquired in time.
+        renewals: how often a held lock was renewed in the background.
+        renewals_refused: how often the server refused to renew one.
+        connects: how many connections were made to servers, not counting Sentinels.
+        disconnects: how many of them broke.
+        switches: how often another server took over as the primary.
+        waits: how long it took to acquire the locks that were acquired, with waiting. All are timed.
+    """
+
+    acquired: int = 0
+    queued: int = 0
+    busy: int = 0
+    released: int = 0
+    lost: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    errors: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    renewals: int = 0
+    renewals_refused: int = 0
+    connects: int = 0
+    disconnects: int = 0
+    switches: int = 0
+    waits: Latencies = field(default_factory=Latencies)
+
+    @property
+    def timeouts(self) -> int:
+        """How many locks could not be acquired in time."""
+        return self.errors.get("LockTimeout", 0)

@@ -248,7 +248,8 @@ def test_the_settings_have_their_defaults() -> None:
     made = json.loads(DEFAULT_SETTINGS)["Locks"]
     names = set(made)
     taken = inspect.signature(pinyon.Locks.lock).parameters
-    assert set(documented) == names | (set(taken) - {"self", "names"})
+    assert set(documented) == names | {"on_event"} | (set(taken) - {"self", "names"})
+    assert documented["on_event"] == f"{inspect.signature(pinyon.Locks.__new__).parameters['on_event'].default}"
     later = ("ttl", "timeout", "reentrant")
     for name in names - set(later):
         assert documented[name] == f"{made[name]}".removesuffix(".0"), name

@@ -199,4 +199,59 @@ class TestLocks < PinyonTest
     assert_raises(Pinyon::Closed) { mine.lock("b") }
     held.release
   end
+
+  def test_a_server_that_is_lost_and_found_is_told
+    events = []
+    server = Support::Server.new(*Support::REDIS)
+    mine = locks(server:, on_event: ->(event) { events << event }, command_timeout: 2)
+    use(mine)
+    assert(eventually { events.any? { |event| event.kind == :connected } })
+    assert_equal [:debug, server.address, nil], events[0].to_a.values_at(5, 1, 7)
+    server.kill
+    use(mine) until events.any? { |event| event.kind == :down }
+    down = events.find { |event| event.kind == :down }
+    assert_equal :warning, down.level
+    assert_kind_of Pinyon::ConnectError, down.error
+    assert_match(/cannot be used: cannot connect/, down.message)
+    server.start
+    use(mine) until events.any? { |event| event.kind == :up }
+    assert_operator events.last.seconds, :>, 0
+    assert_equal %i[connected disconnected down up], events.map(&:kind)
+    assert_equal [2, 1, 0], mine.metrics.values_at(:connects, :disconnects, :switches)
+  ensure
+    server.stop
+  end
+
+  def use(client)
+    client.try_lock("a", ttl: 1)&.release
+  rescue Pinyon::Error
+    sleep 0.02
+  end
+
+  def test_what_a_callback_raises_is_reported
+    _, written = capture_io do
+      mine = locks(on_event: ->(_) { raise KeyError, "of the test" })
+      mine.synchronize("a") { nil }
+      assert(eventually { $stderr.string.include?("on_event failed") })
+      assert mine.try_lock("a").release
+    end
+    assert_match(/pinyon: on_event failed: .*of the test \(KeyError\)/, written)
+  end
+
+  def test_what_becomes_of_locks_is_counted
+    mine = locks
+    others = locks
+    assert_equal [0, {}, {}], mine.metrics.values_at(:acquired, :lost, :errors)
+    held = mine.lock("a")
+    assert_nil others.try_lock("a")
+    assert_raises(Pinyon::LockTimeout) { others.lock("a", timeout: 0.01) }
+    assert held.release
+    mine.lock("a")
+    assert_equal 1, others.force_release("a")
+    assert(eventually { mine.metrics[:lost] == { forced: 1 } })
+    assert_equal [2, 1, 0], mine.metrics.values_at(:acquired, :released, :queued)
+    assert_equal [0, 1, 1, { "LockTimeout" => 1 }], others.metrics.values_at(:acquired, :busy, :queued, :errors)
+    assert_operator mine.metrics[:percentiles][50], :>, 0
+    assert_equal 2, mine.metrics[:buckets].values.sum
+  end
 end

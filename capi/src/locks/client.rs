@@ -37,14 +37,16 @@ impl Handle for Locks {
 }
 
 impl Locks {
-    pub fn new(options: Options<'_>) -> Result<Self, Error> {
+    pub fn new(mut options: Options<'_>) -> Result<Self, Error> {
+        let events = options.take_flag("events")?;
         let mut settings = LockSettings::default();
         options.fill(&mut settings)?;
-        Ok(Self::of(settings.build()?))
+        Ok(Self::of(settings.build()?, events))
     }
 
-    pub fn of(LockParts { setup, usual, names_have_tags }: LockParts) -> Self {
-        let notes = Arc::<Notes<Listener>>::default();
+    /// `events`: whether the host takes all events.
+    pub fn of(LockParts { setup, usual, names_have_tags }: LockParts, events: bool) -> Self {
+        let notes = Arc::new(Notes::new(events));
         let server = c_string(&setup.server);
         let keeping = Arc::new(Keeping::new(setup, notes.clone()));
         let branches = names_have_tags.then(Branches::default);

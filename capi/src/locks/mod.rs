@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use pinyon_core::locks::{self, owners};
 
-use crate::errors::{Error, Failure};
+use crate::errors::{c_string, Error, Failure};
 use crate::guard::{alone, free, made, with};
 use crate::host::{Host, Interrupted};
 use crate::options::Options;
@@ -99,6 +99,18 @@ pub unsafe extern "C" fn pinyon_locks_free(locks: *mut Locks) {
 pub unsafe extern "C" fn pinyon_locks_server(locks: *const Locks) -> *const c_char {
     // SAFETY: the header says so.
     unsafe { with(locks, |locks| Ok(locks.server().as_ptr())) }.unwrap_or(c"".as_ptr())
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_locks_metrics(locks: *const Locks) -> *mut c_char {
+    let metrics = |locks: &Locks| Ok(crate::metrics::locks_json(&locks.setup().options.observed.metrics()));
+    // SAFETY: the header says so.
+    match unsafe { with(locks, metrics) } {
+        Ok(text) => c_string(&text).into_raw(),
+        Err(_) => std::ptr::null_mut(),
+    }
 }
 
 /// # Safety

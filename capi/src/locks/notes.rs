@@ -1,6 +1,6 @@
-//! Notes of what happened by itself: losses, and warnings for the operators of the program.
+//! Notes of what happened by itself: losses, and events of the servers.
 
-use std::ffi::{c_void, CString};
+use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
 use pinyon_core::blocking::Host as _;
@@ -10,7 +10,8 @@ use pinyon_core::settings::waiting_time;
 use super::lock::number;
 use super::structs::Note;
 use super::Locks;
-use crate::errors::{c_string, Error};
+use crate::errors::Error;
+use crate::events;
 use crate::guard::{free, with};
 use crate::host::Host;
 use crate::structs as c;
@@ -32,19 +33,29 @@ impl Listener {
 #[repr(C)]
 struct Told {
     note: Note,
-    warning: Option<CString>,
+    event: Option<Box<events::Told>>,
 }
 
 fn told(note: locks::Note<Listener>) -> *mut Note {
-    let empty = Note { size: size_of::<Note>(), warning: std::ptr::null(), context: std::ptr::null_mut(), loss: 0 };
-    let mut told = Box::new(match note {
+    let empty = Note {
+        size: size_of::<Note>(),
+        warning: std::ptr::null(),
+        context: std::ptr::null_mut(),
+        loss: 0,
+        event: std::ptr::null(),
+    };
+    let told = Box::new(match note {
         locks::Note::Lost { listener, loss } => {
             let note = Note { context: listener.0 as *mut c_void, loss: number(Some(loss)), ..empty };
-            Told { note, warning: None }
+            Told { note, event: None }
         }
-        locks::Note::Warning(text) => Told { note: empty, warning: Some(c_string(&text)) },
+        locks::Note::Event { event, .. } => {
+            let is_warning = event.kind.is_told_unasked();
+            let event = events::Told::of_locks(&event);
+            let warning = if is_warning { event.message() } else { std::ptr::null() };
+            Told { note: Note { warning, event: event.event(), ..empty }, event: Some(event) }
+        }
     });
-    told.note.warning = told.warning.as_ref().map_or(std::ptr::null(), |warning| warning.as_ptr());
     // The note is its first field.
     Box::into_raw(told).cast()
 }

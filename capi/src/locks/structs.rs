@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 use super::lock::Lock;
-use crate::structs::{c_structs, sized, Bytes};
+use crate::structs::{c_structs, sized, Bytes, Event};
 
 c_structs! {
     "pinyon_wish" Wish {
@@ -27,6 +27,7 @@ c_structs! {
         warning: *const c_char,
         context: *mut c_void,
         loss: u32,
+        event: *const Event,
     }
 }
 

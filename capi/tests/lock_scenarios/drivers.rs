@@ -55,7 +55,7 @@ impl Client {
     fn new(setup: Setup) -> Self {
         // Each call says what it wants of the usual terms.
         let usual = UsualLock { ttl: 1.0, timeout: 1.0, reentrant: false };
-        Self(Box::into_raw(Box::new(Locks::of(LockParts { setup, usual, names_have_tags: false }))))
+        Self(Box::into_raw(Box::new(Locks::of(LockParts { setup, usual, names_have_tags: false }, false))))
     }
 
     fn run(self, asked: &Asked) -> Over {
@@ -69,12 +69,12 @@ impl Client {
         // SAFETY: as the header says. The contexts are names: see `Held::listen`.
         unsafe {
             let note = pinyon_next_note(self.0);
-            let read = note.as_ref().map(|note| match note.warning.is_null() {
-                true => Note::Lost { listener: (*note.context.cast::<String>()).clone(), loss: Loss::Gone },
-                false => Note::Warning(String::new()),
-            });
+            let lost = note
+                .as_ref()
+                .filter(|note| note.event.is_null())
+                .map(|note| Note::Lost { listener: (*note.context.cast::<String>()).clone(), loss: Loss::Gone });
             pinyon_note_free(note);
-            read
+            lost
         }
     }
 }

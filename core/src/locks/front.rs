@@ -17,6 +17,7 @@ use super::grant::{Grant, Registry};
 use super::identity::new_client;
 use super::machine::{LockRequest, MachineFailure};
 use super::notes::{Note, Notes};
+use super::observed::{Counts, LockEvent};
 use super::shareable;
 use super::side::Side;
 use super::status::{Asked, StatusAnswer, StatusQuestion};
@@ -102,6 +103,9 @@ pub struct Front<W, L, P: Platform = System> {
     finished: VecDeque<LockFinished<W, L>>,
     /// Where notes are left, if they are not handed out.
     notes: Option<Arc<Notes<L>>>,
+    /// The time of the last call.
+    now: Instant,
+    counts: Arc<Counts>,
 }
 
 /// A waiter, and what it waits for.
@@ -111,6 +115,8 @@ pub(super) struct Pending<W, L> {
 }
 
 enum About<L> {
+    /// An acquisition, and when it began.
+    Acquire(Arc<Grant<L>>, Instant),
     Lock(Arc<Grant<L>>),
     Status(Box<(Asked, StatusQuestion)>),
     Other,
@@ -129,7 +135,9 @@ impl<W, L> Front<W, L> {
 
 impl<W, L, P: Platform> Front<W, L, P> {
     pub(super) fn of(client: Side<Pending<W, L>, P>) -> Self {
-        Self { client, registry: Registry::default(), finished: VecDeque::new(), notes: None }
+        let counts = client.settings().options.observed.counts().clone();
+        let (registry, finished) = (Registry::default(), VecDeque::new());
+        Self { client, registry, finished, notes: None, now: Instant::now(), counts }
     }
 
     /// Begins an operation. Its outcome comes as [`LockFinished::Done`].
@@ -140,7 +148,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
         let (wish, about) = match operation {
             LockOperation::Acquire { grant, request } => {
-                let about = About::Lock(grant.clone());
+                let about = About::Acquire(grant.clone(), now);
                 if let Some(number) = self.client.begin(Wish::Lock(request), Pending { waiter, about }, now) {
                     grant.begun(number);
                 }
@@ -219,34 +227,59 @@ impl<W, L, P: Platform> Front<W, L, P> {
                     return Some(self.done(waiter, about, outcome));
                 }
                 Report::Lost { number, loss } => {
+                    self.counts.lost(loss);
                     let listeners = self.registry.lose(number, loss).into_iter();
                     let note = |listener| LockFinished::Note(Note::Lost { listener, loss });
                     self.finished.extend(listeners.map(note));
                 }
-                Report::Warning(text) => return Some(LockFinished::Note(Note::Warning(text))),
+                Report::Event(event) => return Some(self.event(event)),
+                Report::Warning(text) => {
+                    let event = LockEvent::warning(&self.settings().server, text);
+                    return Some(self.event(event.into()));
+                }
             }
         }
+    }
+
+    fn event(&self, event: Box<LockEvent>) -> LockFinished<W, L> {
+        LockFinished::Note(Note::Event { source: self.settings().options.observed.source(), event })
+    }
+
+    /// Notes the time, so that what happens now is measured.
+    pub(super) fn at(&mut self, now: Instant) {
+        self.now = now;
     }
 
     fn done(&mut self, waiter: W, about: About<L>, outcome: Outcome) -> LockFinished<W, L> {
         let mut unheard = Vec::new();
         let outcome = match (outcome, &about) {
+            (Outcome::Granted { number, token, notified }, About::Acquire(grant, begun)) => {
+                self.counts.acquired(self.now.saturating_duration_since(*begun));
+                self.granted(grant, number, token);
+                LockOutcome::Held { notified }
+            }
             (Outcome::Granted { number, token, notified }, About::Lock(grant)) => {
                 self.granted(grant, number, token);
                 LockOutcome::Held { notified }
             }
             (Outcome::Released { held }, About::Lock(grant)) => {
+                self.counts.released.add(u64::from(held));
                 unheard = grant.take_listeners();
                 LockOutcome::Released { held }
             }
             (Outcome::Extended { held }, _) => LockOutcome::Extended { held },
-            (Outcome::Failed(MachineFailure::Busy), _) => LockOutcome::Busy,
+            (Outcome::Failed(MachineFailure::Busy), _) => {
+                self.counts.busy.add(1);
+                LockOutcome::Busy
+            }
             (Outcome::Failed(failure), about) => {
                 let names = match about {
-                    About::Lock(grant) => Some(grant.names()),
+                    About::Acquire(grant, _) | About::Lock(grant) => Some(grant.names()),
                     _ => None,
                 };
-                LockOutcome::failed(LockFailure::of(failure, names, &self.settings().server))
+                let failure = LockFailure::of(failure, names, &self.settings().server);
+                self.counts.failed(failure.kind);
+                LockOutcome::failed(failure)
             }
             (Outcome::Answered(ScriptAnswer::Notified { moved }), _) => LockOutcome::Notified { moved },
             (Outcome::Answered(ScriptAnswer::ForceReleased { released }), _) => LockOutcome::ForceReleased { released },
@@ -352,10 +385,12 @@ impl<W, L, P: Platform> Driven for Front<W, L, P> {
     }
 
     fn turn(&mut self, now: Instant) {
+        self.at(now);
         self.client.turn(now);
     }
 
     fn ready(&mut self, lane: usize, now: Instant) {
+        self.at(now);
         self.client.ready(lane, now);
     }
 
@@ -364,6 +399,7 @@ impl<W, L, P: Platform> Driven for Front<W, L, P> {
     }
 
     fn expire(&mut self, now: Instant) {
+        self.at(now);
         self.client.expire(now);
     }
 

@@ -17,6 +17,19 @@ pub enum Loss {
 }
 
 impl Loss {
+    pub const ALL: [Self; 5] = [Self::Expired, Self::Gone, Self::Forced, Self::Closed, Self::Forked];
+
+    /// A word for metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Gone => "gone",
+            Self::Forced => "forced",
+            Self::Closed => "closed",
+            Self::Forked => "forked",
+        }
+    }
+
     /// The reason, as a phrase that follows a colon.
     pub fn as_str(self) -> &'static str {
         match self {

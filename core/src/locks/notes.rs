@@ -6,22 +6,29 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::loss::Loss;
+use super::observed::LockEvent;
+use crate::events::Level;
 use crate::fork::PerProcess;
 
-/// How many warnings are kept for a host that does not take them.
-const MOST_WARNINGS: usize = 64;
+/// How many events are kept for a host that does not take them.
+const MOST_EVENTS: usize = 64;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Note<L> {
     /// The lock of this listener was lost.
     Lost { listener: L, loss: Loss },
-    /// Something that the operators of the program should know.
-    Warning(String),
+    /// What happened to the servers of the client with this [`source`](super::Observed::source).
+    Event { source: u64, event: Box<LockEvent> },
 }
 
-/// The notes of a process's clients, in order. A forked child starts without its parent's notes.
+/// The notes of a process's clients, in order. Unless the host takes all events, only those are kept that
+/// are told unasked. A forked child starts without its parent's notes.
 #[derive(Debug)]
-pub struct Notes<L>(PerProcess<Left<L>>);
+pub struct Notes<L> {
+    left: PerProcess<Left<L>>,
+    /// Whether the host takes all events.
+    all_events: bool,
+}
 
 #[derive(Debug)]
 struct Left<L> {
@@ -43,11 +50,16 @@ impl<L> Default for Left<L> {
 
 impl<L> Default for Notes<L> {
     fn default() -> Self {
-        Self(PerProcess::new(Left::default()))
+        Self::new(false)
     }
 }
 
 impl<L> Notes<L> {
+    /// `all_events`: or only those that are told unasked.
+    pub fn new(all_events: bool) -> Self {
+        Self { left: PerProcess::new(Left::default()), all_events }
+    }
+
     /// Waits for the next note. [`Self::close`] ends the wait with `None`.
     pub fn wait(&self) -> Option<Note<L>> {
         self.wait_unless(&AtomicBool::new(false))
@@ -105,19 +117,42 @@ impl<L> Notes<L> {
     }
 
     pub(super) fn leave(&self, note: Note<L>) {
+        if !self.all_events && matches!(&note, Note::Event { event, .. } if !event.kind.is_told_unasked()) {
+            return;
+        }
         let left = self.of_process();
         let mut waiting = left.lock();
-        let is_warning = |note: &Note<L>| matches!(note, Note::Warning(_));
-        let too_many = waiting.notes.len() >= MOST_WARNINGS
-            && waiting.notes.iter().filter(|note| is_warning(note)).count() >= MOST_WARNINGS;
-        if !(is_warning(&note) && too_many) {
-            waiting.notes.push_back(note);
-            left.some.notify_one();
+        if note.level().is_some() && !waiting.make_room(note.level()) {
+            return;
         }
+        waiting.notes.push_back(note);
+        left.some.notify_one();
     }
 
     fn of_process(&self) -> &Left<L> {
-        self.0.get(|_| Left::default())
+        self.left.get(|_| Left::default())
+    }
+}
+
+impl<L> Note<L> {
+    /// The level of an event.
+    fn level(&self) -> Option<Level> {
+        match self {
+            Note::Event { event, .. } => Some(event.kind.level()),
+            Note::Lost { .. } => None,
+        }
+    }
+}
+
+impl<L> Waiting<L> {
+    /// Drops the oldest event that is no more important, if there are too many. Returns whether there is room now.
+    fn make_room(&mut self, level: Option<Level>) -> bool {
+        let events = || self.notes.iter().map(Note::level);
+        if self.notes.len() < MOST_EVENTS || events().flatten().count() < MOST_EVENTS {
+            return true;
+        }
+        let dropped = events().position(|of| of.is_some() && of <= level);
+        dropped.is_some_and(|dropped| self.notes.remove(dropped).is_some())
     }
 }
 
@@ -133,68 +168,100 @@ mod tests {
 
     use super::*;
 
+    fn event(line: &str) -> Note<i32> {
+        Note::Event { source: 1, event: LockEvent::warning(&"a".into(), line.into()).into() }
+    }
+
+    /// What a note says, for comparisons.
+    fn said(note: Option<Note<i32>>) -> Option<String> {
+        note.map(|note| match note {
+            Note::Lost { listener, loss } => format!("{listener} lost: {loss}"),
+            Note::Event { event, .. } => event.line,
+        })
+    }
+
+    fn gone(listener: i32) -> Option<String> {
+        said(Some(Note::Lost { listener, loss: Loss::Gone }))
+    }
+
     #[test]
     fn notes_come_in_order_to_whoever_waits() {
         let notes = Notes::default();
         let all = std::thread::scope(|scope| {
-            let taking = scope.spawn(|| std::iter::from_fn(|| notes.wait()).take(3).collect::<Vec<_>>());
+            let taking = scope.spawn(|| std::iter::from_fn(|| said(notes.wait())).take(3).collect::<Vec<_>>());
             for listener in 1..4 {
                 notes.leave(Note::Lost { listener, loss: Loss::Gone });
             }
             taking.join().unwrap()
         });
-        assert_eq!(all, [1, 2, 3].map(|listener| Note::Lost { listener, loss: Loss::Gone }));
-        assert_eq!(notes.take(), None);
+        assert_eq!(all, [1, 2, 3].map(|listener| gone(listener).unwrap()));
+        assert!(notes.take().is_none());
     }
 
     #[test]
     fn closing_ends_the_wait() {
-        let notes = Notes::<()>::default();
+        let notes = Notes::<i32>::default();
         let late = Instant::now() + Duration::from_secs(60);
         std::thread::scope(|scope| {
             let taking = [scope.spawn(|| notes.wait()), scope.spawn(|| notes.wait_until(late))];
             notes.close();
-            assert_eq!(taking.map(|taking| taking.join().unwrap()), [None, None]);
+            assert!(taking.map(|taking| taking.join().unwrap()).iter().all(Option::is_none));
         });
         assert!(Instant::now() < late);
     }
 
     #[test]
     fn a_wait_with_a_deadline_ends_with_a_note_or_without() {
-        let notes = Notes::<()>::default();
-        assert_eq!(notes.wait_until(Instant::now() + Duration::from_millis(1)), None);
-        let warning = Note::Warning("w".into());
+        let notes = Notes::<i32>::default();
+        assert!(notes.wait_until(Instant::now() + Duration::from_millis(1)).is_none());
         std::thread::scope(|scope| {
             let taking = scope.spawn(|| notes.wait_until(Instant::now() + Duration::from_secs(60)));
-            notes.leave(Note::Warning("w".into()));
-            assert_eq!(taking.join().unwrap(), Some(warning));
+            notes.leave(event("w"));
+            assert_eq!(said(taking.join().unwrap()).as_deref(), Some("w"));
         });
     }
 
     #[test]
     fn an_interrupt_ends_the_wait_of_whoever_it_is_for() {
-        let (notes, interrupted) = (Notes::default(), AtomicBool::new(false));
+        let (notes, interrupted) = (Notes::<i32>::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let ended = scope.spawn(|| notes.wait_unless(&interrupted));
             let goes_on = scope.spawn(|| notes.wait());
             interrupted.store(true, Ordering::Relaxed);
             notes.interrupt();
-            assert_eq!(ended.join().unwrap(), None);
+            assert!(ended.join().unwrap().is_none());
             notes.leave(Note::Lost { listener: 1, loss: Loss::Gone });
-            assert_eq!(goes_on.join().unwrap(), Some(Note::Lost { listener: 1, loss: Loss::Gone }));
+            assert_eq!(said(goes_on.join().unwrap()), gone(1));
         });
     }
 
     #[test]
-    fn warnings_that_nobody_takes_are_bounded_and_losses_are_not_dropped_for_them() {
+    fn events_that_nobody_takes_are_bounded_and_losses_are_not_dropped_for_them() {
         let notes = Notes::default();
-        for number in 0..10 * MOST_WARNINGS {
-            notes.leave(Note::Warning(number.to_string()));
+        for number in 0..10 * MOST_EVENTS {
+            notes.leave(event(&number.to_string()));
         }
         notes.leave(Note::Lost { listener: 1, loss: Loss::Gone });
-        let all: Vec<Note<i32>> = std::iter::from_fn(|| notes.take()).collect();
-        assert_eq!(all.len(), MOST_WARNINGS + 1);
-        assert_eq!(all[0], Note::Warning("0".into()));
-        assert_eq!(all[MOST_WARNINGS], Note::Lost { listener: 1, loss: Loss::Gone });
+        let all: Vec<String> = std::iter::from_fn(|| said(notes.take())).collect();
+        assert_eq!(all.len(), MOST_EVENTS + 1);
+        assert_eq!((&all[0], &all[MOST_EVENTS]), (&(9 * MOST_EVENTS).to_string(), &gone(1).unwrap()));
+    }
+
+    #[test]
+    fn a_warning_is_kept_rather_than_lesser_events() {
+        let notes = Notes::new(true);
+        let connected = || Note::Event { source: 1, event: LockEvent::connected(&"a".into(), None).into() };
+        for _ in 0..MOST_EVENTS {
+            notes.leave(connected());
+        }
+        notes.leave(event("w"));
+        let all: Vec<String> = std::iter::from_fn(|| said(notes.take())).collect();
+        assert_eq!((all.len(), &*all[MOST_EVENTS - 1]), (MOST_EVENTS, "w"));
+        for _ in 0..MOST_EVENTS {
+            notes.leave(event("w"));
+        }
+        notes.leave(connected());
+        let all: Vec<String> = std::iter::from_fn(|| said(notes.take())).collect();
+        assert_eq!(all, ["w"; MOST_EVENTS]);
     }
 }

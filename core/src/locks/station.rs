@@ -425,6 +425,7 @@ impl<L: Send + 'static> Station<L> {
 
     /// Carries out the client's orders and hands out outcomes.
     fn settle(&self, shared: &mut Shared<L>, now: Instant) {
+        shared.front.at(now);
         loop {
             while let Some(action) = shared.front.client.next_action() {
                 match action {

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::client::Setup;
 use super::failure::LockFailure;
 use super::notes::Notes;
+use super::observed::LockMetrics;
 pub use super::station::Station;
 use crate::error::{Error, Kind};
 use crate::fork::PerProcess;
@@ -26,6 +27,11 @@ impl<L: Send + 'static> ThreadLocks<L> {
 
     pub fn settings(&self) -> &Setup {
         &self.settings
+    }
+
+    /// What its clients have counted in this process.
+    pub fn metrics(&self) -> LockMetrics {
+        self.settings.options.observed.metrics()
     }
 
     pub fn is_closed(&self) -> bool {

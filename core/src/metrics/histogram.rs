@@ -1,5 +1,7 @@
 //! Durations of answers in buckets, four for each doubling. The bounds of a bucket differ by at most a quarter.
 
+use std::sync::atomic::Ordering;
+
 use super::{Counter, Latencies};
 
 /// The finest resolution is a quarter of a microsecond (`1 << FINEST` nanoseconds).
@@ -8,7 +10,7 @@ const FINEST: u32 = 8;
 pub(super) const BUCKETS: usize = 108;
 
 #[derive(Debug)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     buckets: [Counter; BUCKETS],
     nanoseconds: Counter,
 }
@@ -26,7 +28,14 @@ impl Histogram {
         self.nanoseconds.add(nanoseconds.wrapping_mul(times));
     }
 
-    pub(super) fn add_to(&self, all: &mut Latencies) {
+    /// The same for one duration, where several threads may record at once.
+    #[inline]
+    pub(crate) fn record_shared(&self, nanoseconds: u64) {
+        self.buckets[bucket(nanoseconds)].0.fetch_add(1, Ordering::Relaxed);
+        self.nanoseconds.0.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_to(&self, all: &mut Latencies) {
         all.buckets.iter_mut().zip(&self.buckets).for_each(|(sum, bucket)| *sum += bucket.get());
         all.nanoseconds = all.nanoseconds.wrapping_add(self.nanoseconds.get());
     }
@@ -70,7 +79,8 @@ mod tests {
     fn all_that_was_recorded_is_told() {
         let histogram = Histogram::default();
         histogram.record(1_000, 1);
-        histogram.record(2_000_000, 3);
+        histogram.record(2_000_000, 2);
+        histogram.record_shared(2_000_000);
         let mut all = Latencies::default();
         histogram.add_to(&mut all);
         histogram.add_to(&mut all);

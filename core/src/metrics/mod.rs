@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 pub use counted::Counted;
 pub use figures::{CommandMetrics, ServerMetrics, Traffic};
-use histogram::Histogram;
+pub(crate) use histogram::Histogram;
 pub use latencies::{Latencies, NotAPercentage};
 
 use crate::connection::Ticket;

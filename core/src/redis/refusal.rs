@@ -27,6 +27,12 @@ impl<N: Network> RespSession<N> {
                              connect to the master"
                     .into()
             }
+            "NOPERM" if error.message.contains("access database") => {
+                let (user, database) = (self.user(), self.settings.database);
+                format!(
+                    "the user {user} may not use database {database}: allow it in the server's ACL, or name another"
+                )
+            }
             "NOPERM" => {
                 format!("the user {} may not use {}: allow it in the server's ACL", self.user(), question.name())
             }

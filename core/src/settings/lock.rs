@@ -133,6 +133,7 @@ impl LockSettings {
                 fairness: self.fairness(servers.others.is_empty())?,
                 heartbeat: seconds("heartbeat", self.heartbeat)?,
                 patience: seconds("command_timeout", self.command_timeout)?,
+                ..LockOptions::default()
             },
             endpoint: url.endpoint,
         };

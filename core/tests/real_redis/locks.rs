@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use pinyon_core::blocking;
 use pinyon_core::error::kinds::ErrorKind;
+use pinyon_core::events::Level;
 use pinyon_core::locks::owners;
-use pinyon_core::locks::{LockOutcome, Loss, Note, Renewal, StatusAnswer, StatusQuestion};
+use pinyon_core::locks::{LockEventKind, LockOutcome, LockRequest, Loss, Note, Renewal, StatusAnswer, StatusQuestion};
 use pinyon_proto::resp::{Command, Value};
 
 use super::program::{acquiring, until, Operation, Program};
@@ -82,8 +83,36 @@ fn a_warning_is_noted() {
     let server = Redis::start("maxmemory-policy allkeys-lru\n");
     let locks = Program::on(&server);
     locks.acquire("a", Renewal::Never);
-    let Note::Warning(text) = locks.note() else { panic!("nothing is lost") };
-    assert!(text.contains("maxmemory-policy is allkeys-lru"), "{text}");
+    let Note::Event { source, event } = locks.note() else { panic!("nothing is lost") };
+    assert_eq!(source, locks.threads.settings().options.observed.source());
+    assert!(event.line.contains("maxmemory-policy is allkeys-lru"), "{event:?}");
+    assert_eq!((event.kind, event.kind.level()), (LockEventKind::Warning, Level::Warning));
+}
+
+#[test]
+fn what_becomes_of_locks_is_counted() {
+    let server = Redis::start("");
+    let [locks, other] = [(); 2].map(|()| Program::on(&server));
+    let first = locks.acquire("a", Renewal::Never);
+    for (wait, kind) in [(None, None), (Some(Duration::from_millis(20)), Some(ErrorKind::LockTimeout))] {
+        let (grant, operation) = acquiring("a", Renewal::Never, false);
+        let Operation::Acquire { request, .. } = operation else { unreachable!() };
+        let outcome = other.run(Operation::Acquire { grant, request: LockRequest { wait, ..request } });
+        match (outcome, kind) {
+            (LockOutcome::Busy, None) => {}
+            (LockOutcome::Failed(failure), Some(kind)) => assert_eq!(failure.kind, kind),
+            (other, _) => panic!("{other:?}"),
+        }
+    }
+    assert!(locks.release(&first));
+    let forced = locks.acquire("a", Renewal::Never);
+    other.run(Operation::ForceRelease { names: forced.names().clone(), token: None });
+    until(|| forced.loss().is_some());
+    let [counted, others] = [&locks, &other].map(|program| program.threads.metrics());
+    assert_eq!((counted.acquired, counted.released, counted.connects), (2, 1, 1));
+    assert_eq!((counted.lost, counted.waits.count()), (vec![(Loss::Forced, 1)], 2));
+    assert_eq!((others.acquired, others.busy, others.queued), (0, 1, 1));
+    assert_eq!(others.errors, [(ErrorKind::LockTimeout, 1)]);
 }
 
 #[test]

@@ -17,7 +17,11 @@ sub new {
     my $url      = @arguments % 2 && ref $arguments[0] ne 'HASH' ? shift @arguments : undef;
     my %settings = Pinyon::Settings::given( $class, @arguments );
     $settings{url} = $url if defined $url;
-    my $self = bless { listeners => {} }, $class;
+    my $self = bless { listeners => {}, on_event => delete $settings{on_event} }, $class;
+    if ( $self->{on_event} && ( reftype( $self->{on_event} ) // q{} ) ne 'CODE' ) {
+        Pinyon::Error::Usage->throw('on_event is a reference to a sub that is called with an event');
+    }
+    $settings{events} = $self->{on_event} ? 1 : 0;
     $self->_attach( Pinyon::Settings::flat(%settings) );
     return $self;
 }
@@ -74,6 +78,25 @@ sub execute {
     return $answer;
 }
 
+sub metrics {
+    my ($self) = @_;
+    require JSON::PP;
+    return JSON::PP->new->utf8->decode( $self->_metrics );
+}
+
+# Reports an event of the servers. Without on_event, the library keeps only those that are worth a warning.
+sub _tell_event {
+    my ( $self, $event ) = @_;
+    my $told = $self->{on_event};
+    if ( !$told ) {
+        warn "pinyon: $event->{message}\n";
+        return;
+    }
+    return if eval { $told->($event); 1 };
+    warn "pinyon: on_event failed: $@";
+    return;
+}
+
 # Tells the listeners of this thread, whoever took the note.
 sub _tell_losses {
     my ($self) = @_;
@@ -120,7 +143,19 @@ Pinyon's.
 The URL is C<redis://user:password@host:port/database>, C<rediss://...> with TLS, C<unix:///path?db=database>,
 C<redis+cluster://host,host,host>, or C<redis+sentinel://host,host,host/service/database>. Several URLs in an array are
 independent servers, of which a majority holds each lock. The settings are those of every language, as C<namespace>,
-C<ttl>, C<timeout>, C<reentrant>, C<handler>, C<fairness>, C<command_timeout>, C<connect_timeout>, C<tls>.
+C<ttl>, C<timeout>, C<reentrant>, C<handler>, C<fairness>, C<command_timeout>, C<connect_timeout>, C<tls>; and
+
+=over
+
+=item on_event
+
+A sub that is called with an event of the servers, at the next call of Pinyon's. An event is a hash: C<kind>
+(C<connected>, C<disconnected>, C<down>, C<up>, C<switched>, C<sentinel_down>, C<sentinel_up>, C<renewals> for refused
+ones, or C<warning> for any other), C<level> (C<debug>, C<info> or C<warning>), C<message> for people, C<server>, C<error>,
+C<seconds> for which the server was down, and of C<switched> C<previous>, the former primary. Without it, C<switched>,
+C<renewals> and C<warning> are warned of.
+
+=back
 
 =head2 lock($names, %options)
 
@@ -187,6 +222,13 @@ Takes names away from their holders; with C<token>, only from that one. How many
 =head2 execute(@command)
 
 Sends a command on the connection of the locks, and returns the server's answer.
+
+=head2 metrics
+
+What happened to the locks of this client in this process: a hash with C<acquired>, C<queued> (had to wait), C<busy> (were
+taken, and not waited for), C<released>, C<lost> (by reason), C<errors> (by kind), C<renewals>, C<renewals_refused>,
+C<connects>, C<disconnects>, C<switches> of the primary, and C<waits>: how many acquisitions were timed (C<count>), and in
+seconds their C<mean>, C<p50>, C<p90>, C<p99> and C<p99.9>.
 
 =head2 server
 

@@ -2,6 +2,7 @@
 
 use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
+use pinyon_core::locks::LockEvent;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
@@ -49,6 +50,16 @@ fn tell(on_event: &Bound<'_, PyAny>, directory: &Directory) -> PyResult<()> {
         }
     }
     Ok(())
+}
+
+/// An event of locks.
+pub(crate) fn of_locks<'py>(py: Python<'py>, event: &LockEvent) -> PyResult<Bound<'py, PyAny>> {
+    let LockEvent { kind, server, previous, error, duration, line } = event;
+    let error = error.as_ref().map(|error| from_core(py, error).into_value(py));
+    let duration = duration.map(|duration| duration.as_secs_f64());
+    let (kind, level) = (kind.as_str(), kind.level().as_str());
+    let fields = (kind, &**server, py.None(), error, duration, level, line, previous.as_deref());
+    py.import("pinyon.events")?.getattr("Event")?.call1(fields)
 }
 
 fn python<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyAny>> {

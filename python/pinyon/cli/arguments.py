@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pinyon import __version__, _native
 from pinyon.cli import check as checking
 from pinyon.cli import looking, releasing
+from pinyon.cli import servers as surveying
 from pinyon.cli import stats as watching
 from pinyon.cli import stress as stressing
 from pinyon.cli.trust import add_login, add_tls
@@ -46,6 +47,8 @@ def _add_looking(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     each = _add_verb(verbs, "list", "list the locked names of a namespace", looking.list_all)
     one = _add_verb(verbs, "show", "show who holds a lock, until when, and who waits for it", looking.show)
     one.add_argument("names", nargs="+", metavar="NAME", type=os.fsencode)
+    where = "show the servers of the locks: Sentinels, primary and replicas, or nodes of a cluster"
+    _add_verb(verbs, "servers", where, surveying.servers).add_argument("--json", action="store_true", help="print JSON")
     for verb in (each, one):
         verb.add_argument("--json", action="store_true", help="print JSON")
         _add_hash_tags(verb)
@@ -97,7 +100,8 @@ def _add_check(rooms: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.set_defaults(verb=checking.check)
     where = (
         "memcached as host[:port] or /unix/path, also with commas between "
-        f"(MEMCACHE_SERVERS, or else {_native.DEFAULT_SERVER}); Redis or Valkey as redis://host[:port][/database]"
+        f"(MEMCACHE_SERVERS, or else {_native.DEFAULT_SERVER}); Redis or Valkey as redis://host[:port][/database], "
+        "redis+sentinel://host,host,host/service or redis+cluster://host,host,host"
     )
     parser.add_argument("servers", nargs="*", metavar="SERVERS", help=where)
     parser.add_argument("--ring", default="ketama", metavar="RING", help="how keys are assigned to servers (ketama)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from pinyon.checking import check_caches, check_locks
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from pinyon.checking import Finding
 
-_SCHEMES = ("redis://", "rediss://", "unix://")
+_SCHEMES = re.compile(r"rediss?(\+cluster|\+sentinel)?://|unix://")
 
 
 def check(options: argparse.Namespace) -> int:
@@ -29,7 +30,7 @@ def check(options: argparse.Namespace) -> int:
 
 def _findings(options: argparse.Namespace) -> list[Finding]:
     tls = tls_of(options)
-    urls = [server for server in options.servers if server.startswith(_SCHEMES)]
+    urls = [server for server in options.servers if _SCHEMES.match(server)]
     servers = [server for server in options.servers if server not in urls]
     findings: list[Finding] = []
     if servers or not urls:

@@ -24,7 +24,7 @@ def opened(options: argparse.Namespace) -> Locks:
     return Locks(
         options.url,
         namespace=options.namespace,
-        hash_tags=options.hash_tags,
+        hash_tags=getattr(options, "hash_tags", "namespace"),
         command_timeout=options.timeout,
         connect_timeout=options.timeout / 2,
         tls=tls_of(options),

@@ -26,14 +26,17 @@ module Pinyon
 
     # An event of the servers.
     #
-    # @!attribute kind [Symbol] +:down+, +:up+, +:retry+, +:slow+, +:servers+, +:discovery+ or +:classic+
+    # @!attribute kind [Symbol] +:down+, +:up+, +:retry+, +:slow+, +:servers+, +:discovery+ or +:classic+; of {Locks}
+    #   +:connected+, +:disconnected+, +:down+, +:up+, +:switched+ (the primary), +:sentinel_down+, +:sentinel_up+,
+    #   +:renewals+ (are refused) or +:warning+ (anything else that you should know)
     # @!attribute server [String] the server's name
     # @!attribute command [String, nil] the command's name
     # @!attribute error [Error, nil] what failed
     # @!attribute seconds [Float, nil] how long the server was down, or the command took
     # @!attribute level [Symbol] +:debug+, +:info+ or +:warning+
     # @!attribute message [String] a line for people, without keys and values
-    Event = Struct.new(:kind, :server, :command, :error, :seconds, :level, :message)
+    # @!attribute previous [String, nil] of +:switched+: the former primary
+    Event = Struct.new(:kind, :server, :command, :error, :seconds, :level, :message, :previous)
 
     # What the server knows about an item.
     #

@@ -1,13 +1,17 @@
 # frozen_string_literal: true
 
 module Pinyon
-  # Tells holders that their locks were lost, and warns the program's operators, in one thread of each process. The
-  # thread sleeps in the core.
+  # Tells holders that their locks were lost, and reports events of the servers, in one thread of each process. The
+  # thread sleeps in the core. Warnings that no client listens to go to stderr.
   #
   # @api private
   module Listening
+    # Events that are warned of where no client listens.
+    UNASKED = %i[switched renewals warning].freeze
+
     @mutex = Mutex.new
     @held = ObjectSpace::WeakMap.new
+    @clients = ObjectSpace::WeakMap.new
     @thread = nil
     @process = nil
 
@@ -19,6 +23,14 @@ module Pinyon
           start
         end
         native.listen
+      end
+
+      # Registers a client that takes events.
+      def to_events(locks, native)
+        @mutex.synchronize do
+          @clients[native.source] = locks
+          start
+        end
       end
 
       # Starts the thread, unless this process has it.
@@ -36,8 +48,20 @@ module Pinyon
       def take(kind, news)
         case kind
         when :lost then lost(@mutex.synchronize { @held[news] })
-        when :warning then warn("pinyon: #{news}")
+        when :event then event(*news)
         end
+      end
+
+      def event(source, fields)
+        locks = @mutex.synchronize { @clients[source] }
+        event = Client::Event.new(*fields)
+        if locks
+          locks.tell(event)
+        elsif UNASKED.include?(event.kind)
+          warn("pinyon: #{event.message}")
+        end
+      rescue StandardError => e
+        warn("pinyon: on_event failed: #{e.full_message(highlight: false)}")
       end
 
       def lost(held)

@@ -32,13 +32,34 @@ module Pinyon
     #   +rediss://…+ with TLS, +unix:///path?db=database+, +redis+cluster://host,host,host+, or
     #   +redis+sentinel://host,host,host/service/database+. Several URLs are independent servers, of which a majority
     #   holds each lock.
+    # @param on_event [#call, nil] called with a {Client::Event} when the server or a Sentinel is down or up again, when
+    #   another server takes over as the primary, and so on, in a thread of Pinyon
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +ttl+,
     #   +timeout+, +reentrant+, +handler+, +fairness+, +command_timeout+, +connect_timeout+, +tls+ …
     # @raise [ArgumentError] a setting that does not exist; the message names the closest one
     # @raise [UsageError] a setting with a value that makes no sense
-    def initialize(url = nil, **settings)
+    def initialize(url = nil, on_event: nil, **settings)
       settings[:url] = url if url
       @native = Native::Locks.new(settings)
+      @on_event = on_event
+      Listening.to_events(self, @native) if on_event
+    end
+
+    # Report an event of the servers.
+    #
+    # @api private
+    def tell(event)
+      @on_event.call(event)
+    end
+
+    # What happened to the locks of this client, in this process.
+    #
+    # @return [Hash{Symbol => Object}] +:acquired+, +:queued+ (had to wait), +:busy+ (were taken, and not waited for),
+    #   +:released+, +:lost+ (by reason), +:errors+ (by kind), +:renewals+, +:renewals_refused+, +:connects+,
+    #   +:disconnects+, +:switches+ (of the primary), and of the time to acquire +:seconds+ (in all), +:mean+,
+    #   +:percentiles+ and +:buckets+, as in {Client#metrics}
+    def metrics
+      @native.metrics
     end
 
     # Hold a lock for a block.

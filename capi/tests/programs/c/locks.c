@@ -291,6 +291,7 @@ static void lifetimes(const char *url)
     pinyon_wish  wish = wish_for(PINYON_LOCK, &name, 1);
     CHECK(run(mine, &wish) == PINYON_DONE && reply.lock);
     pinyon_reply_clear(&reply);
+    CHECK(!pinyon_next_note(mine)); /* it takes no events */
     pinyon_lock *next = lock_named(other, "left");
     CHECK(release(other, next) == PINYON_DONE);
     pinyon_lock_free(next);
@@ -301,6 +302,27 @@ static void lifetimes(const char *url)
     CHECK(run(mine, &wish) == PINYON_FAILED && pinyon_error_kind(reply.error) == PINYON_E_CLOSED);
     pinyon_lock_free(lock);
     pinyon_locks_free(mine);
+}
+
+/* A host that takes events learns of the connection, and all count. */
+static void told_and_counted(const char *url)
+{
+    pinyon_locks *mine = locks_of(url, "events", "1");
+    pinyon_lock  *lock = lock_named(mine, "told");
+    pinyon_note  *note = pinyon_wait_note(mine, 60, NULL);
+    CHECK(note && !note->warning && !note->context && note->event && note->event->size == sizeof(pinyon_event));
+    CHECK(!strcmp(note->event->kind, "connected") && !strcmp(note->event->level, "debug"));
+    CHECK(!strcmp(note->event->server, pinyon_locks_server(mine)) && strstr(note->event->message, "is connected"));
+    CHECK(!note->event->previous && !note->event->error && note->event->seconds < 0);
+    pinyon_note_free(note);
+    CHECK(release(mine, lock) == PINYON_DONE);
+    pinyon_lock_free(lock);
+    char *metrics = pinyon_locks_metrics(mine);
+    CHECK(strstr(metrics, "{\"acquired\": 1, \"queued\": 0, \"busy\": 0, \"released\": 1, "));
+    CHECK(strstr(metrics, "\"lost\": {}, \"errors\": {}, \"waits\": {\"count\": 1, \"mean\": "));
+    pinyon_text_free(metrics);
+    pinyon_locks_free(mine);
+    CHECK(!pinyon_locks_metrics(NULL));
 }
 
 int main(int count, char **arguments)
@@ -318,6 +340,7 @@ int main(int count, char **arguments)
     hash_tags(url);
     misuse();
     lifetimes(url);
+    told_and_counted(url);
     pinyon_reply_clear(&reply);
     pinyon_locks_free(locks);
     pinyon_locks_free(other);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Command, Value};
@@ -12,6 +13,7 @@ use crate::address::{Address, Endpoint};
 use crate::driven::Action;
 use crate::error::{Error, Kind, Sent};
 use crate::locks::handler::Handler;
+use crate::locks::observed::LockEvent;
 use crate::locks::script::{Missing, ScriptError};
 use crate::locks::sequence::Sequence;
 use crate::redis::{RespEvent, RespRefused, RespSession, Ticket};
@@ -42,6 +44,10 @@ pub(super) struct Link<W, P: Platform> {
     down_since: Option<Instant>,
     retry_at: Option<Instant>,
     has_been_up: bool,
+    /// The node that was connected last.
+    served_by: Option<Endpoint>,
+    /// Whether it was reported that no connection can be made.
+    told_down: bool,
     /// Whether the connection was given up for one to another node.
     pub(super) moved: bool,
     /// The number of redirections in a row that led to no node with the keys.
@@ -98,6 +104,8 @@ impl<W, P: Platform> Link<W, P> {
             down_since: None,
             retry_at: None,
             has_been_up: false,
+            served_by: None,
+            told_down: false,
             moved: false,
             redirections: 0,
             resolving: false,
@@ -389,6 +397,13 @@ impl<W, P: Platform> Client<W, P> {
             ScriptError::Forbidden { missing: Missing::Keys, .. } => {
                 &format!("; permit the keys ~{}*", self.settings.keys.prefix().escape_ascii())
             }
+            ScriptError::Forbidden { missing: Missing::Channels, .. } => &format!(
+                "; permit PUBLISH, SUBSCRIBE and the channels &{}*",
+                self.settings.keys.prefix().escape_ascii()
+            ),
+            ScriptError::Forbidden { missing: Missing::Database, .. } => {
+                "; permit this database (db=), or name another in the URL"
+            }
             ScriptError::Forbidden { .. } => "; see the permissions that locks need in the documentation",
             _ => "",
         };
@@ -474,6 +489,9 @@ impl<W, P: Platform> Client<W, P> {
         self.link.handler.reset();
         self.link.outbox.retain(|item| matches!(item.about, About::Command(_)));
         self.link.down_since.get_or_insert(now);
+        if was_up && !self.link.moved && !self.closed {
+            self.report(LockEvent::disconnected(&self.node(), &error));
+        }
         let moved = std::mem::take(&mut self.link.moved);
         let is_refused = !moved && (!was_up || self.nodes.is_refused_by(&self.endpoint));
         if was_up && !is_refused {
@@ -520,6 +538,10 @@ impl<W, P: Platform> Client<W, P> {
         let link = &mut self.link;
         link.failures += 1;
         link.retry_at = Some(now + pause(link.failures));
+        if !std::mem::replace(&mut link.told_down, true) && !self.closed {
+            self.report(LockEvent::down(&self.settings.server.clone(), error));
+        }
+        let link = &mut self.link;
         let down_for = link.down_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         let is_watched = self.sentinels.as_ref().is_some_and(|sentinels| sentinels.agree());
         if patiently || link.has_been_up && (is_watched || down_for < self.settings.options.patience) {
@@ -568,8 +590,31 @@ impl<W, P: Platform> Client<W, P> {
         self.connect_if_wanted(now);
     }
 
+    /// Reports that the connection stands, and a switch of the primary. With Sentinels, a switch was reported when they
+    /// told of it.
+    fn report_connected(&mut self, now: Instant) {
+        let node = self.node();
+        let before = self.link.served_by.replace(self.endpoint.clone());
+        if let Some(before) = before.filter(|before| self.sentinels.is_none() && *before != self.endpoint) {
+            let (whose, before) = (self.settings.server.clone(), before.to_string().into());
+            self.report(LockEvent::switched(&whose, &node, &before));
+        }
+        let was_down = std::mem::take(&mut self.link.told_down);
+        let down_for = self.link.down_since.filter(|_| was_down).map(|since| now.saturating_duration_since(since));
+        self.report(LockEvent::connected(&node, down_for));
+    }
+
+    /// The server that is connected, or that the client turns to.
+    fn node(&self) -> Arc<str> {
+        match self.endpoint == self.settings.endpoint {
+            true if self.settings.other_nodes.is_empty() && self.sentinels.is_none() => self.settings.server.clone(),
+            _ => self.endpoint.to_string().into(),
+        }
+    }
+
     /// Marks the connection ready: pushes arrive from now on, so everything may be asked.
     pub(super) fn rise(&mut self, now: Instant) {
+        self.report_connected(now);
         let link = &mut self.link;
         (link.phase, link.failures, link.down_since, link.has_been_up) = (Phase::Up, 0, None, true);
         self.nodes.rise();

@@ -33,6 +33,7 @@ use super::loss::Loss;
 use super::machine::{
     Fairness, LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Moment, NotHeld, Renewal,
 };
+use super::observed::{LockEvent, LockEventKind};
 use crate::address::Endpoint;
 use crate::driven::Action;
 use crate::error::{Error, Kind};
@@ -144,7 +145,9 @@ pub enum Report<W> {
         number: u64,
         loss: Loss,
     },
-    /// Something that the operators of the program should know.
+    /// What happened to the servers.
+    Event(Box<LockEvent>),
+    /// Something else that the operators of the program should know.
     Warning(String),
 }
 
@@ -389,9 +392,8 @@ impl<W, P: Platform> Client<W, P> {
                     continue;
                 }
                 MachineEvent::RenewalRefused { error } => {
-                    let message =
-                        "the server does not renew locks that are held: they will be lost when their ttls have passed";
-                    self.finished.push_back(Report::Warning(format!("{message}: {error}")));
+                    let event = LockEvent::renewals(&self.settings.server, &error);
+                    self.report(event);
                     continue;
                 }
             };
@@ -399,6 +401,18 @@ impl<W, P: Platform> Client<W, P> {
                 self.finish(waiter, outcome);
             }
         }
+    }
+
+    /// Reports an event of the servers, and counts it.
+    fn report(&mut self, event: LockEvent) {
+        let counts = self.settings.options.observed.counts();
+        match event.kind {
+            LockEventKind::Connected | LockEventKind::Up => counts.connects.add(1),
+            LockEventKind::Disconnected => counts.disconnects.add(1),
+            LockEventKind::Switched => counts.switches.add(1),
+            _ => {}
+        }
+        self.finished.push_back(Report::Event(event.into()));
     }
 
     fn wait_for(&mut self, what: (u64, Awaited), waiter: W) {

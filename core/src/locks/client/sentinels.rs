@@ -15,10 +15,11 @@ use pinyon_proto::resp::Value;
 
 use super::lane::Lane;
 use super::link::{pause, Phase, COMMANDS};
-use super::{Client, Platform, Report};
+use super::{Client, Platform};
 use crate::address::{Address, Endpoint, SentinelService};
 use crate::driven::Action;
 use crate::error::{Error, Kind};
+use crate::locks::observed::LockEvent;
 use crate::redis::{Protocol, RespEvent, RespSession, SessionSettings, Ticket};
 use crate::tls::ServerTls;
 
@@ -302,7 +303,10 @@ impl<W, P: Platform> Client<W, P> {
         let deadline = now + self.settings.options.patience;
         let Some(sentinels) = &mut self.sentinels else { return };
         let sentinel = &mut sentinels.each[index];
+        let failed_before = sentinel.failures > 0;
         let mut told = sentinel.take(&sentinels.service, deadline);
+        let name = sentinel.lane.session.name().clone();
+        let mut event = (failed_before && sentinel.failures == 0).then(|| LockEvent::sentinel_up(&name));
         match sentinel.lane.session.failure().cloned() {
             None if sentinel.lane.session.is_closed() => return self.connect_sentinel(index, now),
             None => sentinel.lane.watch(FIRST_LANE + index, &mut self.actions),
@@ -314,10 +318,16 @@ impl<W, P: Platform> Client<W, P> {
                     return self.connect_sentinel(index, now);
                 }
                 sentinel.failures += 1;
+                if sentinel.failures == 1 && !self.closed {
+                    event = Some(LockEvent::sentinel_down(&name, &error));
+                }
                 sentinel.retry_at = Some(now + pause(sentinel.failures));
                 sentinel.vote = Vote::None(format!("cannot be asked ({})", error.message));
                 told = true;
             }
+        }
+        if let Some(event) = event {
+            self.report(event);
         }
         if told {
             self.judge(now);
@@ -359,8 +369,8 @@ impl<W, P: Platform> Client<W, P> {
     fn led_to(&mut self, primary: Endpoint) {
         let before = self.sentinels.as_mut().and_then(|sentinels| sentinels.primary.replace(primary.clone()));
         if let Some(before) = before.filter(|before| *before != primary) {
-            let message = format!("{}: the primary is {primary} now, and no longer {before}", self.settings.server);
-            self.finished.push_back(Report::Warning(message));
+            let [primary, before] = [&primary, &before].map(|one| one.to_string().into());
+            self.report(LockEvent::switched(&self.settings.server.clone(), &primary, &before));
         }
         self.endpoint = primary;
     }

@@ -19,6 +19,8 @@ pub(super) struct Host {
     /// The outcomes that the waiters received.
     pub(super) told: Vec<(&'static str, Outcome)>,
     pub(super) warnings: Vec<String>,
+    /// What happened to the servers.
+    pub(super) events: Vec<LockEvent>,
 }
 
 impl Host {
@@ -31,7 +33,7 @@ impl Host {
         let platform = InMemory::default();
         let settings = Setup { login, ..settings(handler) };
         let client = Client::on(platform.clone(), settings, "c".into());
-        let mut host = Self { client, platform, told: Vec::new(), warnings: Vec::new() };
+        let mut host = Self { client, platform, told: Vec::new(), warnings: Vec::new(), events: Vec::new() };
         let ask = Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() });
         host.begin("ask", ask);
         host.greet();
@@ -69,8 +71,13 @@ impl Host {
     }
 
     pub(super) fn with(platform: InMemory, settings: Setup) -> Self {
-        let client = Client::on(platform.clone(), settings, "c".into());
-        Self { client, platform, told: Vec::new(), warnings: Vec::new() }
+        Self {
+            client: Client::on(platform.clone(), settings, "c".into()),
+            platform,
+            told: Vec::new(),
+            warnings: Vec::new(),
+            events: Vec::new(),
+        }
     }
 
     /// The next connections are refused.
@@ -162,6 +169,19 @@ impl Host {
         self.settle();
     }
 
+    /// The kinds of the events since the last call.
+    pub(super) fn kinds(&mut self) -> Vec<LockEventKind> {
+        self.events.drain(..).map(|event| event.kind).collect()
+    }
+
+    /// Lets time pass until the client acts again.
+    pub(super) fn pass_to_next_try(&mut self) {
+        let left = self.client.deadline().expect("it tries again").saturating_duration_since(self.platform.now());
+        self.platform.elapsed.set(self.platform.elapsed.get() + left);
+        self.client.expire(self.platform.now());
+        self.settle();
+    }
+
     /// The addresses of all connections so far.
     pub(super) fn opened(&self) -> Vec<String> {
         self.platform.peer.opened().iter().map(Address::to_string).collect()
@@ -213,6 +233,7 @@ impl Host {
                 match report {
                     Report::Done { waiter, outcome } => self.told.push((waiter, outcome)),
                     Report::Warning(warning) => self.warnings.push(warning),
+                    Report::Event(event) => self.events.push(*event),
                     Report::Lost { .. } => {}
                 }
             }
@@ -224,6 +245,28 @@ fn wanting(owner: u64, name: &str, reentrant: bool) -> Wish {
     let names = keys::names([name]).unwrap();
     let (wait, renewal) = (Some(Duration::from_secs(3)), Renewal::Never);
     Wish::Lock(LockRequest { names, owner, ttl: TTL, wait, renewal, reentrant })
+}
+
+#[test]
+fn events_say_when_the_server_is_lost_and_found() {
+    let mut host = Host::connected(HandlerKind::Script);
+    host.held();
+    assert_eq!(host.kinds(), [LockEventKind::Connected]);
+    host.platform.peer.expect_openings([Opening::Unreachable; 3]);
+    host.end_on(link::COMMANDS, Ending::Closed);
+    for _ in 0..2 {
+        host.pass_to_next_try();
+    }
+    assert_eq!(host.kinds(), [LockEventKind::Disconnected, LockEventKind::Down], "told once");
+    host.pass_to_next_try();
+    host.answer("");
+    host.greet();
+    assert_eq!(host.kinds(), [LockEventKind::Up]);
+    let metrics = host.client.settings.options.observed.metrics();
+    assert_eq!((metrics.connects, metrics.disconnects, metrics.switches), (2, 1, 0));
+    host.client.close(host.platform.now());
+    host.settle();
+    assert_eq!(host.kinds(), [], "whoever closes it knows");
 }
 
 #[test]
@@ -346,7 +389,7 @@ fn a_replica_that_names_no_primary_is_refused() {
     ] {
         let platform = InMemory::default();
         let client = Client::on(platform.clone(), settings(HandlerKind::Script), "c".into());
-        let mut host = Host { client, platform, told: Vec::new(), warnings: Vec::new() };
+        let mut host = Host { client, platform, told: Vec::new(), warnings: Vec::new(), events: Vec::new() };
         host.lock("lock", false);
         host.answer(REPLICA);
         host.answer(role);

@@ -106,6 +106,7 @@ impl Machine {
                     Stage::Parked { since, poll_at: at, .. } => (*since, *at) = (sent, poll_at),
                     stage => *stage = Stage::Queued { since: sent, poll_at },
                 }
+                self.count_queued(number);
             }
             ScriptAnswer::Busy { pttl, holder, age } => self.busy(number, pttl, holder, age, now),
             ScriptAnswer::Deadlock { cycle } => self.fail(number, MachineFailure::Deadlock { cycle }, now),
@@ -149,6 +150,7 @@ impl Machine {
             entry.refused = true;
             entry.stage = Stage::Refused { again_at };
         });
+        self.count_queued(number);
     }
 
     /// Takes the answer to a poll. A poll renews a lock that it finds granted, so its validity begins anew.
@@ -271,6 +273,10 @@ impl Machine {
             if wanted {
                 let answer = error.clone().map_or(Ok(held), Err);
                 self.events.push_back(MachineEvent::Extended { number, answer });
+            } else {
+                let counts = self.options.observed.counts();
+                counts.renewals.add(u64::from(held));
+                counts.renewals_refused.add(u64::from(error.is_some()));
             }
         }
     }

@@ -24,6 +24,8 @@ pub(super) struct Entry {
     pub(super) blocker: Option<Box<(Blocker, Moment)>>,
     /// Whether the server has answered that the names are taken.
     pub(super) refused: bool,
+    /// Whether it was counted among those that had to wait.
+    pub(super) counted: bool,
     pub(super) renewal: Renewal,
     /// Whether its owner holds other locks. Then it goes to the server ahead of the local lines.
     pub(super) nested: bool,
@@ -101,6 +103,7 @@ impl Entry {
             looked: false,
             blocker: None,
             refused: false,
+            counted: false,
             deadline: request.wait.filter(|wait| !wait.is_zero()).map_or(impatient, |wait| now + wait),
             renewal: request.renewal,
             nested,

@@ -34,6 +34,7 @@ pub use time::Moment;
 use super::call::{Attempt, Call, Names, ScriptAnswer};
 use crate::error::{Error, Kind};
 use crate::locks::loss::Loss;
+use crate::locks::observed::Observed;
 use crate::locks::sequence::Sequence;
 use entry::{Entry, Stage};
 use late::Looks;
@@ -46,11 +47,18 @@ pub struct LockOptions {
     pub heartbeat: Duration,
     /// How long an answer may take.
     pub patience: Duration,
+    /// What is counted for metrics.
+    pub observed: Arc<Observed>,
 }
 
 impl Default for LockOptions {
     fn default() -> Self {
-        Self { fairness: Fairness::Fifo, heartbeat: Duration::from_secs(5), patience: Duration::from_secs(2) }
+        Self {
+            fairness: Fairness::Fifo,
+            heartbeat: Duration::from_secs(5),
+            patience: Duration::from_secs(2),
+            observed: Arc::default(),
+        }
     }
 }
 
@@ -300,8 +308,9 @@ impl Machine {
         let due = entry.look_at().unwrap_or(entry.deadline);
         let leads = nested || self.table.enter(number, &entry.names);
         self.wake_by(due);
-        if leads {
-            self.ask(number, now);
+        match leads {
+            true => self.ask(number, now),
+            false => self.count_queued(number),
         }
         Ok(number)
     }
@@ -574,6 +583,14 @@ impl Machine {
         entry.looked = false;
         let due = entry.look_at().unwrap_or(entry.deadline);
         self.wake_by(due);
+    }
+
+    /// Counts an attempt that has to wait, once.
+    fn count_queued(&mut self, number: u64) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        if !std::mem::replace(&mut entry.counted, true) {
+            self.options.observed.counts().queued.add(1);
+        }
     }
 
     /// Schedules a wake-up for this attempt.

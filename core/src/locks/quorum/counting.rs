@@ -29,6 +29,7 @@ impl<W, M: Member> Quorum<W, M> {
     fn told(&mut self, member: usize, report: Report<Ballot>, now: Now) {
         match report {
             Report::Warning(text) => self.reports.push_back(Report::Warning(text)),
+            Report::Event(event) => self.reports.push_back(Report::Event(event)),
             Report::Lost { number, loss } => {
                 let of = |lock: &Lock<W>| lock.seats[member].granted().is_some_and(|vote| vote.number == number);
                 let Some(lock) = self.locks.iter().find(|(_, lock)| of(lock)).map(|(lock, _)| *lock) else { return };

@@ -92,8 +92,10 @@ fn a_database_that_is_not_there_is_told() {
     assert!(message.contains("the server has no database 99: correct it in the URL"), "{message}");
     let message = refusal(settings.clone(), &[welcome, b"-ERR SELECT is not allowed in cluster mode\r\n"]);
     assert!(message.contains("part of a cluster, which has database 0 alone: database 99"), "{message}");
-    let message = refusal(settings, &[welcome, b"-NOPERM this user has no permissions\r\n"]);
+    let message = refusal(settings.clone(), &[welcome, b"-NOPERM this user has no permissions\r\n"]);
     assert!(message.contains("the user \"default\" may not use SELECT"), "{message}");
+    let message = refusal(settings, &[welcome, b"-NOPERM No permissions to access database\r\n"]);
+    assert!(message.contains("the user \"default\" may not use database 99: allow it"), "{message}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn shown(attempt: Attempt) -> String {
 }
 
 /// A reply: text for the server's own words, bytes for stored data.
-fn value_in_python(py: Python<'_>, value: Value) -> PyResult<Py<PyAny>> {
+pub(super) fn value_in_python(py: Python<'_>, value: Value) -> PyResult<Py<PyAny>> {
     match value {
         Value::Null => Ok(py.None()),
         Value::Boolean(truth) => truth.into_py_any(py),

@@ -2,15 +2,18 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pinyon_core::locks::{self, owners, Asked, Branches, Names, StatusQuestion};
+use pinyon_core::locks::{self, owners, Asked, Asks, Branches, Names, StatusQuestion};
 use pinyon_core::settings::{LockParts, LockSettings, UsualLock};
 use pinyon_proto::resp::Command;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
+use super::answers::value_in_python;
 use super::place::{Keeping, Operation, Sharing};
-use crate::errors::{checked, unsupported, ErrorKind};
+use crate::errors::{checked, from_core, unsupported, ErrorKind};
 use crate::keys::{key_bytes, text_bytes};
+use crate::metrics::of_locks;
 use crate::settings::changed;
 
 /// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.
@@ -27,10 +30,10 @@ pub(crate) struct Locks {
 impl Locks {
     /// `settings`: those of the core.
     #[new]
-    #[pyo3(signature = (*, warn, loops = None, **settings))]
+    #[pyo3(signature = (*, report, loops = None, **settings))]
     fn new(
         py: Python<'_>,
-        warn: Py<PyAny>,
+        report: Py<PyAny>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
@@ -38,7 +41,7 @@ impl Locks {
         let LockParts { setup, usual, names_have_tags } = checked(py, py.detach(|| settings.build()))?;
         let branches = names_have_tags.then(Branches::default);
         let sharing = Arc::new(loops.map_or_else(OnceLock::new, |(current, make)| (current, make.unbind()).into()));
-        let keeping = Arc::new(Keeping::new(setup, sharing.clone(), warn));
+        let keeping = Arc::new(Keeping::new(setup, sharing.clone(), report));
         Ok(Self { keeping, branches, sharing, usual })
     }
 
@@ -87,6 +90,55 @@ impl Locks {
         }
         let keeping = names.map_or_else(|| Ok(self.keeping.clone()), |names| self.of(names))?;
         keeping.place(py)?.run(py, Operation::Execute { command }, None)
+    }
+
+    /// Return what happened to the locks of this client in this process, as `LockMetrics`. It contacts no server and
+    /// never waits; do not await it.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        of_locks(py, self.keeping.metrics())
+    }
+
+    /// Asks the server or Sentinel at `place` on a connection of its own. Returns its answers; its errors are among
+    /// them.
+    fn _ask<'py>(
+        &self,
+        py: Python<'py>,
+        place: &str,
+        commands: Vec<Vec<Bound<'py, PyAny>>>,
+        sentinel: bool,
+    ) -> PyResult<Vec<Py<PyAny>>> {
+        let read = |parts: &Vec<Bound<'py, PyAny>>| {
+            let mut command = Command::default();
+            parts.iter().try_for_each(|part| push_part(&mut command, part))?;
+            PyResult::Ok(command)
+        };
+        let commands = commands.iter().map(read).collect::<PyResult<Vec<_>>>()?;
+        let Some(place) = locks::place(place) else {
+            return Err(PyValueError::new_err(format!("{place} is no address of a server")));
+        };
+        let asks = if sentinel { Asks::Sentinel } else { Asks::Server };
+        let answers = py.detach(|| self.keeping.settings().ask(asks, &place, &commands));
+        let answers = answers.map_err(|error| from_core(py, &error))?;
+        answers.into_iter().map(|answer| value_in_python(py, answer)).collect()
+    }
+
+    /// The places in the URL, and whether they are those of Sentinels.
+    #[getter]
+    fn _places(&self) -> Vec<(String, bool)> {
+        let places = self.keeping.settings().places();
+        places.into_iter().map(|(asks, place)| (place.to_string(), asks == Asks::Sentinel)).collect()
+    }
+
+    /// The name of the service in a URL with Sentinels.
+    #[getter]
+    fn _service(&self) -> Option<String> {
+        self.keeping.settings().sentinels.as_ref().map(|sentinels| sentinels.service.name.clone())
+    }
+
+    /// Which events are this client's.
+    #[getter]
+    fn _source(&self) -> u64 {
+        self.keeping.settings().options.observed.source()
     }
 
     /// The beginning of all keys of the namespace on the server, as bytes.

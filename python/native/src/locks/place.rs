@@ -3,8 +3,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pinyon_core::locks::{Front, LockFinished, LockOperation, Setup, Station, ThreadLocks};
+use pinyon_core::locks::{Front, LockFinished, LockMetrics, LockOperation, Setup, Station, ThreadLocks};
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -27,7 +28,7 @@ pub(crate) struct Keeping {
     threads: ThreadLocks<Listener>,
     sharing: Arc<Sharing>,
     loops: OnceLock<Arc<Loops<LocksDriver>>>,
-    warn: Py<PyAny>,
+    report: Py<PyAny>,
 }
 
 /// The keeper of the caller's locks: a station for threads, or a driver for an event loop.
@@ -37,18 +38,22 @@ pub(crate) enum Place {
 }
 
 impl Keeping {
-    pub(super) fn new(settings: Setup, sharing: Arc<Sharing>, warn: Py<PyAny>) -> Self {
+    pub(super) fn new(settings: Setup, sharing: Arc<Sharing>, report: Py<PyAny>) -> Self {
         let threads = ThreadLocks::new(settings, telling::notes().clone());
-        Self { threads, sharing, loops: OnceLock::new(), warn }
+        Self { threads, sharing, loops: OnceLock::new(), report }
     }
 
     /// The client of a hash tag.
     pub(super) fn tagged(&self, py: Python<'_>, tag: &[u8]) -> Self {
-        Self::new(self.settings().tagged(tag), self.sharing.clone(), self.warn.clone_ref(py))
+        Self::new(self.settings().tagged(tag), self.sharing.clone(), self.report.clone_ref(py))
     }
 
     pub(super) fn settings(&self) -> &Setup {
         self.threads.settings()
+    }
+
+    pub(super) fn metrics(&self) -> LockMetrics {
+        self.threads.metrics()
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -60,7 +65,7 @@ impl Keeping {
         if let Some(loops) = self.loops(py)? {
             return Ok(Place::Loop { driver: loops.caller(py)?.driver.unbind(), loops: loops.clone() });
         }
-        telling::start(py, &self.warn)?;
+        telling::start(py, &self.report)?;
         self.threads.station().map(Place::Threads).map_err(|failure| raised(py, failure))
     }
 
@@ -75,10 +80,12 @@ impl Keeping {
             return Ok(Some(loops));
         }
         let Some((current, make)) = self.sharing.get() else { return Ok(None) };
-        let (settings, warn) = (self.settings().clone(), self.warn.clone_ref(py));
+        let (settings, report) = (self.settings().clone(), self.report.clone_ref(py));
         let connect = move |host: &Bound<'_, PyAny>| {
             let front = Front::new(settings.clone());
-            Ok(LocksDriver(EventLoop::new(host, front, warn.clone_ref(host.py()))?))
+            let soon = host.getattr(intern!(host.py(), "report"))?.unbind();
+            let telling = Telling { report: report.clone_ref(host.py()), soon };
+            Ok(LocksDriver(EventLoop::new(host, front, telling)?))
         };
         let loops = Loops::new(current.clone_ref(py), make.bind(py).clone(), connect)?;
         Ok(Some(self.loops.get_or_init(|| Arc::new(loops))))
@@ -206,9 +213,14 @@ pub(crate) struct Wait {
     method: Option<&'static str>,
 }
 
+/// How an event loop reports events: see [`tell`].
+pub(crate) struct Telling {
+    report: Py<PyAny>,
+    soon: Py<PyAny>,
+}
+
 impl Machine for Front<Wait, Listener> {
-    /// `warn(text)`
-    type Context = Py<PyAny>;
+    type Context = Telling;
 
     fn waiter(finished: &LockFinished<Wait, Listener>) -> Option<&Waiter> {
         match finished {
@@ -224,8 +236,9 @@ impl Machine for Front<Wait, Listener> {
         }
     }
 
-    fn traverse(warn: &Py<PyAny>, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(warn)
+    fn traverse(telling: &Telling, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&telling.report)?;
+        visit.call(&telling.soon)
     }
 
     fn settle(
@@ -241,7 +254,10 @@ impl Machine for Front<Wait, Listener> {
                     let answer = answer(py, outcome, names).map_err(Box::new);
                     event_loop.waiting().answer(waiter, answer);
                 }
-                LockFinished::Note(note) => tell(py, note, event_loop.context().bind(py))?,
+                LockFinished::Note(note) => {
+                    let Telling { report, soon } = event_loop.context();
+                    tell(py, note, report.bind(py), Some(soon.bind(py)))?;
+                }
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Tells Python about lost locks, and about warnings for the operators of the program.
+//! Tells Python about lost locks, and about events of the servers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 
 use crate::errors::{exception, ErrorKind};
+use crate::events::of_locks;
 
 /// A callback of `on_lost`, and the lock to call it with. It does not keep the lock alive: a lock that nothing refers
 /// to is not renewed.
@@ -37,11 +38,16 @@ impl Listener {
     }
 }
 
-/// Calls `warn(text)` with warnings.
-pub(super) fn tell(py: Python<'_>, note: Note<Listener>, warn: &Bound<'_, PyAny>) -> PyResult<()> {
+/// Calls `report(source, event, soon)` with events. `soon(callable, event)` calls a callable in the event loop.
+pub(super) fn tell(
+    py: Python<'_>,
+    note: Note<Listener>,
+    report: &Bound<'_, PyAny>,
+    soon: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
     match note {
         Note::Lost { listener, .. } => listener.tell(py),
-        Note::Warning(text) => drop(warn.call1((text,))?),
+        Note::Event { source, event } => drop(report.call1((source, of_locks(py, &event)?, soon))?),
     }
     Ok(())
 }
@@ -49,26 +55,26 @@ pub(super) fn tell(py: Python<'_>, note: Note<Listener>, warn: &Bound<'_, PyAny>
 /// The notes for the threads of the process.
 pub(super) fn notes() -> &'static Arc<Notes<Listener>> {
     static NOTES: OnceLock<Arc<Notes<Listener>>> = OnceLock::new();
-    NOTES.get_or_init(Arc::default)
+    NOTES.get_or_init(|| Notes::new(true).into())
 }
 
 /// Starts this process's thread for notes, unless it is running.
-pub(super) fn start(py: Python<'_>, warn: &Py<PyAny>) -> PyResult<()> {
+pub(super) fn start(py: Python<'_>, report: &Py<PyAny>) -> PyResult<()> {
     static STARTED_BY: AtomicU64 = AtomicU64::new(u64::MAX);
     let process = fork::generation();
     if STARTED_BY.load(Ordering::Relaxed) == process || STARTED_BY.swap(process, Ordering::Relaxed) == process {
         return Ok(());
     }
-    let start = || py.import(intern!(py, "pinyon._telling"))?.call_method1(intern!(py, "start"), (warn,));
+    let start = || py.import(intern!(py, "pinyon._telling"))?.call_method1(intern!(py, "start"), (report,));
     start().map(drop).inspect_err(|_| STARTED_BY.store(u64::MAX, Ordering::Relaxed))
 }
 
 /// Delivers notes until `stop_telling` is called. It sleeps in the core without the GIL.
 #[pyfunction]
-pub(crate) fn tell_threads(py: Python<'_>, warn: &Bound<'_, PyAny>) {
+pub(crate) fn tell_threads(py: Python<'_>, report: &Bound<'_, PyAny>) {
     while let Some(note) = py.detach(|| notes().wait()) {
-        if let Err(raised) = tell(py, note, warn) {
-            raised.write_unraisable(py, Some(warn));
+        if let Err(raised) = tell(py, note, report, None) {
+            raised.write_unraisable(py, Some(report));
         }
     }
 }

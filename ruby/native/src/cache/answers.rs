@@ -148,7 +148,7 @@ pub(super) fn metrics(ruby: &Ruby, servers: impl Iterator<Item = ServerMetrics>)
     Ok(all)
 }
 
-fn durations(ruby: &Ruby, of_command: RHash, latencies: &Latencies) -> Result<(), Error> {
+pub(crate) fn durations(ruby: &Ruby, of_command: RHash, latencies: &Latencies) -> Result<(), Error> {
     let (buckets, percentiles) = (ruby.hash_new(), ruby.hash_new());
     for (bound, count) in Latencies::bounds().zip(latencies.buckets).filter(|(_, count)| *count > 0) {
         buckets.aset(bound, count)?;

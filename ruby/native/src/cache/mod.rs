@@ -7,6 +7,7 @@ mod fetching;
 mod many;
 mod reading;
 
+pub(crate) use answers::durations;
 use std::convert::Infallible;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,9 +1,10 @@
 //! Outcomes of operations on locks as Ruby's objects.
 
 use magnus::value::ReprValue;
-use magnus::{Error, Exception, IntoValue, Ruby, Value};
-use pinyon_core::locks::{Attempt, Inspected, LockFailure, LockOutcome, RedisValue, StatusAnswer};
+use magnus::{Error, Exception, IntoValue, RHash, Ruby, Value};
+use pinyon_core::locks::{Attempt, Inspected, LockFailure, LockMetrics, LockOutcome, RedisValue, StatusAnswer};
 
+use crate::cache::durations;
 use crate::errors::{exception, from_core, ErrorKind};
 
 /// The object for the thread that waited; nil if a lock is taken and the caller does not wait.
@@ -81,4 +82,28 @@ fn redis_value(ruby: &Ruby, value: RedisValue) -> Result<Value, Error> {
             None => unreachable!("it was made from a class"),
         },
     })
+}
+
+/// A Hash with Symbols as keys.
+pub(super) fn metrics(ruby: &Ruby, metrics: &LockMetrics) -> Result<RHash, Error> {
+    let (all, lost, errors) = (ruby.hash_new(), ruby.hash_new(), ruby.hash_new());
+    metrics.lost.iter().try_for_each(|(loss, count)| lost.aset(ruby.to_symbol(loss.word()), *count))?;
+    metrics.errors.iter().try_for_each(|(kind, count)| errors.aset(kind.as_str(), *count))?;
+    for (name, count) in [
+        ("acquired", metrics.acquired),
+        ("queued", metrics.queued),
+        ("busy", metrics.busy),
+        ("released", metrics.released),
+        ("renewals", metrics.renewals),
+        ("renewals_refused", metrics.renewals_refused),
+        ("connects", metrics.connects),
+        ("disconnects", metrics.disconnects),
+        ("switches", metrics.switches),
+    ] {
+        all.aset(ruby.to_symbol(name), count)?;
+    }
+    all.aset(ruby.to_symbol("lost"), lost)?;
+    all.aset(ruby.to_symbol("errors"), errors)?;
+    durations(ruby, all, &metrics.waits)?;
+    Ok(all)
 }

@@ -7,6 +7,7 @@ use magnus::{function, method, Error, Integer, Module, Object, RArray, RHash, RM
 use pinyon_core::locks::{self, Asked, Branches, LockOperation, Names, RedisCommand, StatusQuestion, UsualLock};
 use pinyon_core::settings::{waiting_time, LockParts, LockSettings, LockTerms};
 
+use super::answers;
 use super::held::Held;
 use super::listening::Listener;
 use super::place::{Caller, Grant, Keeping};
@@ -33,6 +34,8 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("inspect_names", method!(Locks::inspect_names, 2))?;
     class.define_method("force_release", method!(Locks::force_release, 2))?;
     class.define_method("execute", method!(Locks::execute, 1))?;
+    class.define_method("metrics", method!(Locks::metrics, 0))?;
+    class.define_method("source", method!(Locks::source, 0))?;
     class.define_method("server", method!(Locks::server, 0))?;
     class.define_method("prefix", method!(Locks::prefix, 0))?;
     class.define_method("hash_tags", method!(Locks::hash_tags, 0))?;
@@ -46,6 +49,16 @@ impl Locks {
         let LockParts { setup, usual, names_have_tags } = checked(ruby, settings.build())?;
         let branches = names_have_tags.then(Branches::default);
         Ok(Self { keeping: Keeping::new(setup).into(), branches, usual })
+    }
+
+    /// A Hash with Symbols as keys.
+    fn metrics(ruby: &Ruby, this: &Self) -> Result<RHash, Error> {
+        answers::metrics(ruby, &this.keeping.settings().options.observed.metrics())
+    }
+
+    /// Which events are this client's.
+    fn source(&self) -> u64 {
+        self.keeping.settings().options.observed.source()
     }
 
     /// Acquires names. Returns nil if `waits` is false and they are taken.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::connection::peer::Ending;
 use crate::locks::client::tests::{Host, REPLICA};
+use crate::locks::observed::LockEventKind;
 
 const SENTINEL: &str =
     "%3\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n+PONG\r\n";
@@ -52,10 +53,29 @@ fn a_switch_leads_to_the_new_primary_which_gets_the_calls_under_way() {
     assert_eq!(host.sent(), ["SENTINEL"], "one question before the word is believed");
     host.answer_on(LANE, &names("10.0.0.2"));
     assert_eq!(host.opened().last().unwrap(), "10.0.0.2:6379");
-    let warning = "10.0.0.9:26379/main: the primary is 10.0.0.2:6379 now, and no longer 10.0.0.1:6379";
-    assert_eq!(host.warnings, [warning]);
+    let line = "10.0.0.9:26379/main: the primary is 10.0.0.2:6379 now, and no longer 10.0.0.1:6379";
+    let [connected, switched] = &std::mem::take(&mut host.events)[..] else { panic!("two events") };
+    assert_eq!((connected.kind, &*connected.line), (LockEventKind::Connected, "10.0.0.1:6379 is connected"));
+    assert_eq!((switched.kind, &*switched.line), (LockEventKind::Switched, line));
+    assert_eq!((&*switched.server, switched.previous.as_deref()), ("10.0.0.2:6379", Some("10.0.0.1:6379")));
     host.answer("");
     assert_eq!(host.greet(), calls);
+    assert_eq!(host.kinds(), [LockEventKind::Connected], "the switch is told once");
+}
+
+#[test]
+fn a_sentinel_that_is_lost_and_found_is_told_once_each() {
+    let mut host = led_to("10.0.0.1");
+    host.greet();
+    host.kinds();
+    host.end_on(LANE, Ending::Closed);
+    assert_eq!(host.kinds(), [LockEventKind::SentinelDown]);
+    host.pass_to_next_try();
+    host.answer_on(LANE, "");
+    assert_eq!(host.kinds(), [], "it has not answered yet");
+    host.answer_on(LANE, SENTINEL);
+    let [event] = &host.events[..] else { panic!("{:?}", host.events) };
+    assert_eq!((event.kind, &*event.server), (LockEventKind::SentinelUp, "10.0.0.9:26379"));
 }
 
 #[test]

@@ -61,7 +61,8 @@ pub(super) fn names(letters: &str) -> Names {
 
 impl World {
     pub(super) fn new(clients: usize, fairness: Fairness) -> Self {
-        let options = LockOptions { fairness, heartbeat: HEARTBEAT, patience: Duration::from_secs(1) };
+        let options =
+            LockOptions { fairness, heartbeat: HEARTBEAT, patience: Duration::from_secs(1), ..LockOptions::default() };
         let throughput = fairness == Fairness::Throughput;
         let client = |index: usize| {
             let name: Arc<str> = format!("client{index}").into();
