@@ -693,6 +693,22 @@ pinyon_status pinyon_begin(pinyon_loop *loop, const pinyon_request *request, uin
 /* The same for a view of the loop's client (pinyon_client_using). */
 pinyon_status pinyon_begin_using(pinyon_loop *loop, const pinyon_client *view, const pinyon_request *request,
                                  uint64_t *ticket, pinyon_error **error);
+/* Many keys to read at the same time. */
+typedef struct pinyon_reading {
+    size_t        size; /* sizeof(pinyon_reading) */
+    pinyon_found *keys; /* structs that follow each other, all as large as the first says. Their bytes are copied, but they must
+                           stay where they are, untouched, until the reply comes or pinyon_abandon was called */
+    size_t        count;
+    uint32_t      with;  /* for all: PINYON_WITH_CAS, PINYON_NO_FAILOVER, PINYON_RAW */
+    pinyon_place  place; /* is told the key's struct, and must not return NULL */
+    void         *context;
+} pinyon_reading;
+
+/* Begins what pinyon_get_many does. The reply has the context and the ticket, and its status is PINYON_DONE, or PINYON_FAILED
+ * without an error if any key failed: the structs say which. `view` may be NULL for the loop's client. A loop of a client
+ * that migrates refuses it. */
+pinyon_status pinyon_begin_reading(pinyon_loop *loop, const pinyon_client *view, const pinyon_reading *reading,
+                                   uint64_t *ticket, pinyon_error **error);
 pinyon_status pinyon_lock_begin(pinyon_loop *loop, const pinyon_wish *wish, uint64_t *ticket, pinyon_error **error);
 /* Batches in a loop: nothing of them waits, and what was begun in one turn leaves together. `view` may be NULL for the loop's
  * client. The functions that wait refuse such a batch; pinyon_batch_next_failure and pinyon_batch_free are for both kinds. A

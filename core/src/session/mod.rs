@@ -21,7 +21,7 @@ use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_proto::{Capabilities, Head, ReplyReader, Unsupported};
+use pinyon_proto::{Capabilities, ReplyReader, Unsupported};
 
 pub use crate::connection::{SharedBytes, Wants};
 pub use completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
@@ -137,8 +137,6 @@ pub struct Session<N: Network = System> {
     reader: ReplyReader,
     queue: VecDeque<Exchange>,
     next_ticket: u64,
-    /// The head that was read last.
-    head: Head,
     /// A reply whose head has been read.
     current: Option<Current>,
     /// A large value on its way into the host's memory.
@@ -174,7 +172,6 @@ impl<N: Network> Session<N> {
             reader: ReplyReader::default(),
             queue: VecDeque::new(),
             next_ticket: 0,
-            head: Head::default(),
             current: None,
             receiving: None,
             silent: 0,
