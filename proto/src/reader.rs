@@ -106,19 +106,29 @@ impl ReplyReader {
 /// time, which costs less than to prepare a search.
 #[inline(always)]
 fn end_of_short_line(bytes: &[u8]) -> Option<usize> {
-    const LOWEST_BITS: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHEST_BITS: u64 = LOWEST_BITS << 7;
-    const LINE_FEEDS: u64 = LOWEST_BITS * b'\n' as u64;
+    let Some(last) = bytes.len().checked_sub(8) else { return bytes.iter().position(|byte| *byte == b'\n') };
     for start in [0, 8, 16] {
-        let Some(eight) = bytes.get(start..).and_then(<[u8]>::first_chunk) else { break };
-        // A line feed becomes a zero byte. Of all bytes, the lowest zero is surely marked.
-        let zero = u64::from_le_bytes(*eight) ^ LINE_FEEDS;
-        let marked = zero.wrapping_sub(LOWEST_BITS) & !zero & HIGHEST_BITS;
-        if marked != 0 {
-            return Some(start + marked.trailing_zeros() as usize / 8);
+        // The last eight overlap those before them.
+        let start = last.min(start);
+        let eight = bytes.get(start..).and_then(<[u8]>::first_chunk).map_or(0, |eight| u64::from_le_bytes(*eight));
+        match first_line_feed(eight) {
+            Some(found) => return Some(start + found),
+            None if start == last => return None,
+            None => {}
         }
     }
     memchr::memchr(b'\n', bytes)
+}
+
+#[inline(always)]
+fn first_line_feed(eight: u64) -> Option<usize> {
+    const LOWEST_BITS: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST_BITS: u64 = LOWEST_BITS << 7;
+    const LINE_FEEDS: u64 = LOWEST_BITS * b'\n' as u64;
+    // A line feed becomes a zero byte. Of all bytes, the lowest zero is surely marked.
+    let zero = eight ^ LINE_FEEDS;
+    let marked = zero.wrapping_sub(LOWEST_BITS) & !zero & HIGHEST_BITS;
+    (marked != 0).then(|| marked.trailing_zeros() as usize / 8)
 }
 
 #[cfg(test)]

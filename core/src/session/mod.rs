@@ -49,6 +49,9 @@ pub const LARGE: usize = 16 * 1024;
 /// How much is received at first while one value is awaited. If the value is large, these bytes are copied once more.
 const WINDOW_FOR_ONE: usize = LARGE + 512;
 
+/// The same after a large value, which another one may follow. A value for which this was too little takes another receive.
+const WINDOW_AFTER_LARGE: usize = 1024;
+
 /// Bounds on a session's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -141,6 +144,8 @@ pub struct Session<N: Network = System> {
     current: Option<Current>,
     /// A large value on its way into the host's memory.
     receiving: Option<Receiving>,
+    /// How much is received at first while one value is awaited.
+    window: usize,
     /// The number of quiet exchanges at the front of the queue that are over, as a later reply has shown.
     silent: usize,
     /// An error that one of the quiet exchanges at the front of the queue caused. The server does not say which.
@@ -174,6 +179,7 @@ impl<N: Network> Session<N> {
             next_ticket: 0,
             current: None,
             receiving: None,
+            window: WINDOW_FOR_ONE,
             silent: 0,
             unattributed: None,
             quiet_run: 0,
@@ -331,11 +337,16 @@ impl<N: Network> Session<N> {
             }
             None => {
                 let awaits_one_value = awaits_one_value(&self.queue) && !wire.is_secured();
+                let is_empty = self.incoming.is_empty();
                 let room = self.incoming.room();
                 if room.is_empty() {
                     return Err(io::ErrorKind::WouldBlock);
                 }
-                let window = if awaits_one_value { room.len().min(WINDOW_FOR_ONE) } else { room.len() };
+                let window = match awaits_one_value {
+                    true if is_empty => room.len().min(self.window),
+                    true => room.len().min(WINDOW_FOR_ONE),
+                    false => room.len(),
+                };
                 wire.receive(&mut [IoSliceMut::new(&mut room[..window])], receive)
             }
         };

@@ -6,7 +6,7 @@ use pinyon_proto::{Decoded, Form, Head, Malformed, Status};
 
 use super::completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
 use super::exchange::{About, Exchange, NOT_ENCODED};
-use super::{Session, LARGE};
+use super::{Session, LARGE, WINDOW_AFTER_LARGE, WINDOW_FOR_ONE};
 use crate::error::{Error, Kind, Sent};
 use crate::network::Network;
 
@@ -92,6 +92,7 @@ impl<N: Network> Session<N> {
         self.incoming.consume(filled);
         self.reader.take_value();
         self.receiving = Some(Receiving { destination, filled });
+        self.window = WINDOW_AFTER_LARGE;
     }
 
     #[inline(always)]
@@ -209,7 +210,12 @@ impl<N: Network> Session<N> {
         let Some(Current { index, .. }) = self.current.take() else { unreachable!("a value follows a head") };
         let value = match self.receiving.take() {
             Some(receiving) => Place::Destination(receiving.destination),
-            None => Place::Buffer(range),
+            None => {
+                if range.len() > WINDOW_AFTER_LARGE / 2 {
+                    self.window = WINDOW_FOR_ONE;
+                }
+                Place::Buffer(range)
+            }
         };
         Ok(self.finish_reply(index, value, 0..0))
     }
