@@ -80,15 +80,16 @@ LIBDIR ?= $(PREFIX)/lib
 C_BUILT ?= target/release
 
 .PHONY: install-c
-install-c: ## Install the C interface: pinyon.h, libraries and pinyon.pc, for C, C++ and others; takes DESTDIR, PREFIX, LIBDIR
+install-c: ## Install the C interface: headers, libraries and pinyon.pc, for C, C++ and others; takes DESTDIR, PREFIX, LIBDIR
 	cargo build --release --locked -q -p pinyon-capi
 	$(MAKE) --no-print-directory install-c-built
 
 # What was built before, without building it again.
 .PHONY: install-c-built
 install-c-built:
-	install -d "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(LIBDIR)/pkgconfig"
-	install -m 644 capi/include/pinyon.h "$(DESTDIR)$(PREFIX)/include/pinyon.h"
+	install -d "$(DESTDIR)$(PREFIX)/include/pinyon" "$(DESTDIR)$(LIBDIR)/pkgconfig"
+	install -m 644 capi/include/pinyon.h "$(DESTDIR)$(PREFIX)/include/"
+	install -m 644 capi/include/pinyon/*.h "$(DESTDIR)$(PREFIX)/include/pinyon/"
 	strip --strip-debug -o "$(DESTDIR)$(LIBDIR)/libpinyon.so.1" $(C_BUILT)/libpinyon.so
 	strip --strip-debug -o "$(DESTDIR)$(LIBDIR)/libpinyon.a" $(C_BUILT)/libpinyon.a
 	chmod 644 "$(DESTDIR)$(LIBDIR)/libpinyon.so.1" "$(DESTDIR)$(LIBDIR)/libpinyon.a"

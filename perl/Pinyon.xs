@@ -37,6 +37,7 @@
 #include "loop.h"
 #include "beginning.h"
 #include "loop_batches.h"
+#include "loop_reading.h"
 #include "migrating.h"
 #include "coro.h"
 
@@ -427,4 +428,5 @@ INCLUDE: migrating.xs
 BOOT:
     pthread_atfork(NULL, NULL, count_fork);
     newXS("Pinyon::Loop::_read", read_operation, __FILE__);
+    newXS("Pinyon::Loop::_read_wanted", read_wanted_value, __FILE__);
     newXS("Pinyon::_deliver_signals", deliver_signals, __FILE__);

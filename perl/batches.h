@@ -80,7 +80,36 @@ static bool short_ttl(pTHX_ SV *ttl, int64_t *seconds)
     return true;
 }
 
-/* Pushes a store of a client of Pinyon::Compat, whose `quick` are a batch, its Pinyon::Cache, and its Pinyon::Compat::Stored.
+/* Bytes that are stored as they are. */
+static bool is_quick_value(SV *value, UV plain_below)
+{
+    return is_plain_string(value) && !SvUTF8(value) && SvCUR(value) < plain_below;
+}
+
+/* Whether all arguments of a call of a client of Pinyon::Compat are of kinds that need no care. Sets what its ttl is, if it has
+ * one. */
+static bool is_quick(pTHX_ const call_method_of *method, SV **given, SSize_t count, UV plain_below, int64_t *ttl)
+{
+    if (!is_plain_string(given[0]))
+        return false;
+    switch (method->takes) {
+    case TAKES_VALUE:
+        return count >= 2 && is_quick_value(given[1], plain_below) && (count == 2 || short_ttl(aTHX_ given[2], ttl));
+    case TAKES_BYTES: return count == 2 && is_quick_value(given[1], plain_below);
+    case TAKES_TTL:
+        if (count != 2 || !SvOK(given[1]) || !short_ttl(aTHX_ given[1], ttl))
+            return false;
+        if (*ttl == PINYON_FOREVER)
+            *ttl = 0;
+        return true;
+    case TAKES_STALE: return count == 1;
+    case TAKES_DELTA:
+        return count == 1 || (count == 2 && SvIOK(given[1]) && !SvROK(given[1]) && !SvGMAGICAL(given[1]) && SvIVX(given[1]) >= 0);
+    default: return false;
+    }
+}
+
+/* Pushes a command of a client of Pinyon::Compat, whose `quick` are a batch, its Pinyon::Cache, and its Pinyon::Compat::Stored.
  * False, with nothing done, if that takes more than is done here. */
 static bool push_quick(pTHX_ SV *self, unsigned number, SV **given, SSize_t count)
 {
@@ -102,16 +131,16 @@ static bool push_quick(pTHX_ SV *self, unsigned number, SV **given, SSize_t coun
     plain_below = hv_fetchs((HV *)SvRV(parts[2]), "plain_below", 0);
     if (!cache || !plain_below || !magic || !magic->mg_ptr || magic->mg_private >= MOST_UNREAD)
         return false;
-    if (!is_plain_string(given[0]) || !is_plain_string(given[1]) || SvUTF8(given[1])
-        || SvCUR(given[1]) >= SvUV(*plain_below) || (count > 2 && !short_ttl(aTHX_ given[2], &ttl)))
+    if (!is_quick(aTHX_ & methods[number], given, count, SvUV(*plain_below), &ttl))
         return false;
     sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(parts[0])));
     sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(parts[1])));
     one.request = &request;
     one.room    = room;
     one.left    = sizeof room;
-    prepare(aTHX_ cache, parts[1], &one, number, given, 2);
-    request.ttl = ttl;
+    prepare(aTHX_ cache, parts[1], &one, number, given, count > 2 ? 2 : count);
+    if (methods[number].takes == TAKES_VALUE || methods[number].takes == TAKES_TTL)
+        request.ttl = ttl;
     error       = batch_push(aTHX_ magic, &one);
     if (error)
         pinyon_error_free(error);

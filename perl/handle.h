@@ -26,7 +26,35 @@ typedef struct cache_handle {
     bool             tells;   /* of events */
 
     struct cache_handle *old; /* of a migrating client: how values of the old pool are read */
+
+    void  *spare; /* memory that a call about many keys has left for the next */
+    size_t spare_size;
 } cache_handle;
+
+/* An allocator that is asked for a large piece tidies up first, at a higher cost than all else that a call about many keys
+ * does. So a client keeps one. */
+#define LARGEST_SPARE 65536
+
+static void *spare_taken(cache_handle *cache, size_t *size)
+{
+    void *spare = cache->spare;
+    if (!spare || cache->spare_size < *size)
+        return safemalloc(*size);
+    *size        = cache->spare_size;
+    cache->spare = NULL;
+    return spare;
+}
+
+static void spare_given(cache_handle *cache, void *memory, size_t size)
+{
+    if (size > LARGEST_SPARE || (cache->spare && cache->spare_size >= size)) {
+        Safefree(memory);
+        return;
+    }
+    Safefree(cache->spare);
+    cache->spare      = memory;
+    cache->spare_size = size;
+}
 
 static void cache_drop(cache_handle *cache)
 {
@@ -39,6 +67,7 @@ static void cache_drop(cache_handle *cache)
     pinyon_writer_free(cache->writer);
     pinyon_reader_free(cache->reader);
     pinyon_client_free(cache->client);
+    Safefree(cache->spare);
     Safefree(cache);
 }
 
@@ -55,6 +84,7 @@ static cache_handle *cache_copy(pTHX_ const cache_handle *cache)
     copy->loop    = NULL;
     copy->users   = 0;
     copy->is_gone = false;
+    copy->spare   = NULL;
     copy->old     = cache->old ? cache_copy(aTHX_ cache->old) : NULL;
     return copy;
 }

@@ -20,6 +20,22 @@ _begin_many(self, number, calls, callbacks)
         return;
     }
 
+SV *
+_begin_reading(self, keys, with_cas, callback)
+    SV *self
+    SV *keys
+    bool with_cas
+    SV *callback
+  CODE:
+    {
+        operation *begun = begin_reading(aTHX_ self, array_of(aTHX_ keys), with_cas, callback);
+        if (!begun)
+            XSRETURN_UNDEF;
+        RETVAL = begun_object(aTHX_ begun);
+    }
+  OUTPUT:
+    RETVAL
+
 MODULE = Pinyon    PACKAGE = Pinyon::Loop::Batch
 
 void

@@ -78,3 +78,43 @@ static void making_leave(pTHX_ cache_handle *cache, pinyon_making *making)
     cache_leave(cache);
     pinyon_reply_clear(&reply);
 }
+
+static SV *field_of(pTHX_ HV *object, const char *name)
+{
+    SV **field = hv_fetch(object, name, (I32)strlen(name), 0);
+    return field ? *field : &PL_sv_undef;
+}
+
+/* Gives back a win that nobody used, so that the next caller makes the value at once. Perl would not let a handler of signals
+ * die out of the end of an object, so handlers run after it. */
+static void lease_left(pTHX_ SV *lease)
+{
+    HV            *fields;
+    cache_handle  *cache;
+    pinyon_request request;
+    pinyon_reply   reply;
+    STRLEN         size;
+    dSAVE_ERRNO;
+
+    if (PL_phase == PERL_PHASE_DESTRUCT || !SvROK(lease) || SvTYPE(SvRV(lease)) != SVt_PVHV)
+        return;
+    fields = (HV *)SvRV(lease);
+    if (!SvTRUE(field_of(aTHX_ fields, "is_open")) || SvIV(field_of(aTHX_ fields, "process")) != (IV)getpid())
+        return;
+    cache = (cache_handle *)attached(field_of(aTHX_ fields, "client"), &cache_table);
+    if (!cache)
+        return;
+    Zero(&request, 1, pinyon_request);
+    request.size      = sizeof request;
+    request.verb      = PINYON_GIVE_BACK;
+    request.with      = SvTRUE(field_of(aTHX_ fields, "stays")) ? PINYON_KEEP : 0;
+    request.cas       = (uint64_t)SvUV(field_of(aTHX_ fields, "token"));
+    request.key.start = SvPV(field_of(aTHX_ fields, "key"), size);
+    request.key.size  = size;
+    Zero(&reply, 1, pinyon_reply);
+    reply.size = sizeof reply;
+    /* A server that fails ends the lease itself. */
+    pinyon_run(cache->client, &request, &reply, NULL);
+    pinyon_reply_clear(&reply);
+    RESTORE_ERRNO;
+}

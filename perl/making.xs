@@ -82,10 +82,16 @@ _push_set(self, ...)
     _push_set     = METHOD_SET
     _push_add     = METHOD_ADD
     _push_replace = METHOD_REPLACE
+    _push_append  = METHOD_APPEND
+    _push_prepend = METHOD_PREPEND
+    _push_delete  = METHOD_DELETE
+    _push_touch   = METHOD_TOUCH
+    _push_incr    = METHOD_INCR
+    _push_decr    = METHOD_DECR
   CODE:
     {
         GIVEN(given, count)
-        RETVAL = count >= 2 && count <= MOST_ARGUMENTS && push_quick(aTHX_ self, (unsigned)ix, given, count);
+        RETVAL = count >= 1 && count <= MOST_ARGUMENTS && push_quick(aTHX_ self, (unsigned)ix, given, count);
     }
   OUTPUT:
     RETVAL
@@ -199,3 +205,12 @@ _leave(self, client)
             making_leave(aTHX_ cache, making);
         XSRETURN(0);
     }
+
+MODULE = Pinyon    PACKAGE = Pinyon::Lease
+
+void
+DESTROY(self)
+    SV *self
+  PPCODE:
+    lease_left(aTHX_ self);
+    XSRETURN(0);

@@ -2,31 +2,29 @@
 
 typedef struct {
     cache_handle   *cache;
+    size_t          size; /* of this memory, with what follows */
     size_t          count;
     SV            **items; /* a key each, or an array of arguments */
     call           *calls;
     pinyon_request *requests;
     pinyon_reply   *replies;
     char           *room;
+    STRLEN          room_size;
 } many_calls;
 
 static void many_over(pTHX_ void *pointer)
 {
-    many_calls *many = (many_calls *)pointer;
-    size_t      index;
+    many_calls   *many  = (many_calls *)pointer;
+    cache_handle *cache = many->cache;
+    size_t        index;
     for (index = 0; index < many->count; index++) {
-        SvREFCNT_dec(many->items[index]);
+        SvREFCNT_dec_NN(many->items[index]);
         SvREFCNT_dec(many->calls[index].value);
         if (many->replies[index].memory || many->replies[index].error || many->replies[index].answers)
             pinyon_reply_clear(&many->replies[index]);
     }
-    Safefree(many->items);
-    Safefree(many->calls);
-    Safefree(many->requests);
-    Safefree(many->replies);
-    Safefree(many->room);
-    cache_leave(many->cache);
-    Safefree(many);
+    spare_given(cache, many, many->size);
+    cache_leave(cache);
 }
 
 static STRLEN room_for(SV *sv)
@@ -63,32 +61,54 @@ static SSize_t unpacked(pTHX_ const call_method_of *method, SV *item, SV **given
     return count;
 }
 
+/* How much room the short strings of some items take. */
+static STRLEN room_of_items(pTHX_ SV **items, size_t count)
+{
+    STRLEN room = 0;
+    size_t index;
+    PERL_UNUSED_CONTEXT;
+    for (index = 0; index < count; index++) {
+        SV *item = items[index];
+        if (!item || !SvROK(item)) {
+            room += room_for(item);
+        } else if (SvTYPE(SvRV(item)) == SVt_PVAV && !SvRMAGICAL(SvRV(item))) {
+            SV          **given = AvARRAY((AV *)SvRV(item));
+            const SSize_t last  = AvFILLp((AV *)SvRV(item));
+            if (last >= 0)
+                room += room_for(given[0]);
+            if (last >= 1)
+                room += room_for(given[1]);
+        }
+    }
+    return room;
+}
+
 /* Holds the items, which a handler of signals might let go. */
 static many_calls *many_new(pTHX_ cache_handle *cache, SV **items, size_t count)
 {
-    many_calls *many;
-    size_t      index;
-    Newxz(many, 1, many_calls);
-    many->cache = cache;
+    const STRLEN room = room_of_items(aTHX_ items, count);
+    many_calls  *many;
+    size_t       index, size = sizeof *many + room
+                               + count * (sizeof(SV *) + sizeof(call) + sizeof(pinyon_request) + sizeof(pinyon_reply));
+    many            = (many_calls *)spare_taken(cache, &size);
+    many->cache     = cache;
+    many->size      = size;
+    many->count     = count;
+    many->replies   = (pinyon_reply *)(many + 1);
+    many->requests  = (pinyon_request *)(many->replies + count);
+    many->calls     = (call *)(many->requests + count);
+    many->items     = (SV **)(many->calls + count);
+    many->room      = (char *)(many->items + count);
+    many->room_size = room;
     cache_enter(cache);
-    SAVEDESTRUCTOR_X(many_over, many);
-    Newx(many->items, count + 1, SV *);
-    Newx(many->calls, count + 1, call);
-    Newx(many->requests, count + 1, pinyon_request);
-    Newx(many->replies, count + 1, pinyon_reply);
-    many->count = count;
     for (index = 0; index < count; index++) {
-        pinyon_reply *reply        = &many->replies[index];
-        many->items[index]         = SvREFCNT_inc_simple_NN(items[index]);
+        /* An array may have gaps. */
+        many->items[index]         = SvREFCNT_inc_simple_NN(items[index] ? items[index] : &PL_sv_undef);
         many->calls[index].request = &many->requests[index];
         many->calls[index].value   = NULL;
-        /* What the library frees before it fills a reply; the rest is its own. */
-        reply->size    = sizeof *reply;
-        reply->error   = NULL;
-        reply->answers = NULL;
-        reply->lock    = NULL;
-        reply->memory  = NULL;
+        begin_reply(&many->replies[index]);
     }
+    SAVEDESTRUCTOR_X(many_over, many);
     return many;
 }
 
@@ -97,24 +117,10 @@ static void many_prepare(pTHX_ many_calls *many, SV *self, unsigned number, SV *
 {
     SV        **item  = many->items;
     size_t      count = many->count;
-    STRLEN      room  = 0;
-    char       *at;
+    char       *at    = many->room;
     SV         *given[MOST_ARGUMENTS + 1];
     size_t      index;
 
-    for (index = 0; index < count; index++) {
-        if (!SvROK(item[index])) {
-            room += room_for(item[index]);
-        } else if (SvTYPE(SvRV(item[index])) == SVt_PVAV && !SvRMAGICAL(SvRV(item[index]))) {
-            AV *list = (AV *)SvRV(item[index]);
-            if (av_len(list) >= 0)
-                room += room_for(AvARRAY(list)[0]);
-            if (av_len(list) >= 1)
-                room += room_for(AvARRAY(list)[1]);
-        }
-    }
-    Newx(many->room, room + 1, char);
-    at = many->room;
     for (index = 0; index < count; index++) {
         call   *one     = &many->calls[index];
         SSize_t present = 1;
@@ -124,7 +130,7 @@ static void many_prepare(pTHX_ many_calls *many, SV *self, unsigned number, SV *
         if (common)
             given[present++] = common;
         one->room = at;
-        one->left = room - (STRLEN)(at - many->room);
+        one->left = many->room_size - (STRLEN)(at - many->room);
         prepare(aTHX_ many->cache, self, one, number, given, present);
         at = one->room;
     }
@@ -205,6 +211,24 @@ static SV *own_copy(pTHX_ SV *value)
     return SvIMMORTAL(value) ? newSVsv(value) : value;
 }
 
+/* Prepares an empty hash for so many keys, as hv_ksplit does. That takes cleared memory, of which allocators of C keep none
+ * ready: they tidy up first. */
+static void make_room(pTHX_ HV *results, size_t count)
+{
+    size_t size = 8;
+    char  *room;
+    while (size < count)
+        size *= 2;
+    if (size > 128) {
+        hv_ksplit(results, (IV)count);
+        return;
+    }
+    Newx(room, PERL_HV_ARRAY_ALLOC_BYTES(size), char);
+    Zero(room, PERL_HV_ARRAY_ALLOC_BYTES(size), char);
+    HvARRAY(results) = (HE **)(void *)room;
+    HvMAX(results)   = size - 1;
+}
+
 /* Carries out a method for many keys: the hash of results by key, a mortal. `order`, if any, receives them in order. */
 static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *common, HV *failed, AV *order)
 {
@@ -217,7 +241,7 @@ static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *commo
 
     many_prepare(aTHX_ many, self, number, common);
     many_run(aTHX_ cache, self, many);
-    hv_ksplit(results, (IV)many->count);
+    make_room(aTHX_ results, many->count);
     for (index = 0; index < many->count; index++) {
         SV *value;
         if (many->replies[index].status < 0) {

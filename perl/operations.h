@@ -45,6 +45,7 @@ struct operation {
     cache_handle *cache; /* that of `self`, unless it has locks */
     pinyon_verb   verb;  /* of a question to all servers */
     pinyon_lock  *lock;  /* what is released for an object that is gone */
+    wanted_keys  *wanted; /* what is read at once */
     int           wish;  /* the kind of a wish */
     bool          at_once;
     SV *(*read)(pTHX_ operation *); /* the answer: a new reference, or NULL for undef. It may die */
@@ -150,6 +151,8 @@ static void operation_release(pTHX_ operation *begun)
     if (begun->reply.memory || begun->reply.answers || begun->reply.error || begun->reply.lock)
         pinyon_reply_clear(&begun->reply);
     pinyon_lock_free(begun->lock);
+    if (begun->wanted)
+        wanted_over(aTHX_ begun->wanted);
     SvREFCNT_dec(begun->one.value);
     SvREFCNT_dec(begun->one.target);
     SvREFCNT_dec(begun->value);
@@ -185,20 +188,25 @@ static void place_error(pTHX_ SV *error, const char *file, line_t line)
 }
 
 /* Whether the value is one that is there already: no reader is needed, which might die. */
-static bool is_plain_value(pTHX_ cache_handle *cache, call *one, const pinyon_reply *reply)
+static bool is_plain_stored(pTHX_ cache_handle *cache, SV *stored, uint32_t flags)
 {
     pinyon_part_kind kind;
     IV               number;
     PERL_UNUSED_CONTEXT;
-    if (reply->marks & PINYON_OF_OLD)
-        cache = cache->old;
-    if (cache->serialization == SERIALIZE_RAW || !one->value)
+    if (cache->serialization == SERIALIZE_RAW)
         return true;
-    if (cache->serialization == SERIALIZE_OBJECT || !kind_of_flags(cache, reply->client_flags, &kind))
+    if (cache->serialization == SERIALIZE_OBJECT || !kind_of_flags(cache, flags, &kind))
         return false;
     return kind == PINYON_BYTES
-           || (kind == PINYON_INTEGER && short_integer(SvPVX(one->value), SvCUR(one->value), &number))
-           || (kind == PINYON_TEXT && is_utf8_string((const U8 *)SvPVX(one->value), SvCUR(one->value)));
+           || (kind == PINYON_INTEGER && short_integer(SvPVX(stored), SvCUR(stored), &number))
+           || (kind == PINYON_TEXT && is_utf8_string((const U8 *)SvPVX(stored), SvCUR(stored)));
+}
+
+static bool is_plain_value(pTHX_ cache_handle *cache, call *one, const pinyon_reply *reply)
+{
+    if (reply->marks & PINYON_OF_OLD)
+        cache = cache->old;
+    return !one->value || is_plain_stored(aTHX_ cache, one->value, reply->client_flags);
 }
 
 static SV *read_call(pTHX_ operation *begun)

@@ -11,7 +11,9 @@ typedef struct {
 
 typedef struct {
     cache_handle *cache;
+    size_t        size; /* of this memory */
     size_t        count;
+    bool          with_cas; /* of an event loop */
     wanted_key    keys[1];
 } wanted_keys;
 
@@ -30,8 +32,9 @@ static bool are_plain_keys(pTHX_ SV **keys, size_t count)
 
 static void wanted_over(pTHX_ void *pointer)
 {
-    wanted_keys *many = (wanted_keys *)pointer;
-    size_t       index;
+    wanted_keys  *many  = (wanted_keys *)pointer;
+    cache_handle *cache = many->cache;
+    size_t        index;
     for (index = 0; index < many->count; index++) {
         wanted_key *one = &many->keys[index];
         SvREFCNT_dec_NN(one->key);
@@ -39,8 +42,8 @@ static void wanted_over(pTHX_ void *pointer)
         if (one->found.error)
             pinyon_error_free(one->found.error);
     }
-    cache_leave(many->cache);
-    Safefree(many);
+    spare_given(many->cache, many, many->size);
+    cache_leave(cache);
 }
 
 static void *place_wanted(void *context, size_t size, uint32_t flags)
@@ -63,12 +66,12 @@ static void *place_wanted(void *context, size_t size, uint32_t flags)
 static wanted_keys *wanted_new(pTHX_ cache_handle *cache, SV **keys, size_t count)
 {
     wanted_keys *many;
-    size_t       index;
-    many        = (wanted_keys *)safemalloc(sizeof *many + count * sizeof(wanted_key));
+    size_t       index, size = sizeof *many + count * sizeof(wanted_key);
+    many        = (wanted_keys *)spare_taken(cache, &size);
     many->cache = cache;
-    many->count = 0;
+    many->size  = size;
+    many->count = count;
     cache_enter(cache);
-    SAVEDESTRUCTOR_X(wanted_over, many);
     for (index = 0; index < count; index++) {
         wanted_key *one = &many->keys[index];
         STRLEN      size;
@@ -82,7 +85,6 @@ static wanted_keys *wanted_new(pTHX_ cache_handle *cache, SV **keys, size_t coun
         one->my_perl = my_perl;
 #endif
     }
-    many->count = count;
     return many;
 }
 
@@ -96,11 +98,12 @@ static HV *read_many(pTHX_ SV *self, cache_handle *cache, bool with_cas, SV **ke
     pinyon_status status;
     size_t        index;
 
+    SAVEDESTRUCTOR_X(wanted_over, many);
     begin_wait(aTHX_ & wait);
     wait.host.place = place_wanted;
     status = pinyon_get_many(cache->client, &many->keys[0].found, count, with_cas ? PINYON_WITH_CAS : 0, &wait.host);
     check_after_wait(aTHX_ cache, self, &wait, status);
-    hv_ksplit(results, (IV)count);
+    make_room(aTHX_ results, count);
     for (index = 0; index < count; index++) {
         wanted_key *one = &many->keys[index];
         SV         *value;

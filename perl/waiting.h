@@ -54,10 +54,13 @@ static int interrupted(void *host)
 
 static void begin_wait(pTHX_ waiting *wait)
 {
-    Zero(wait, 1, waiting);
+    wait->died             = NULL;
+    wait->exits            = false;
     wait->host.size        = sizeof wait->host;
     wait->host.place       = place;
     wait->host.interrupted = interrupted;
+    wait->host.before_wait = NULL;
+    wait->host.after_wait  = NULL;
     wait->host.host        = wait;
 #ifdef MULTIPLICITY
     wait->my_perl = my_perl;
@@ -137,6 +140,17 @@ static void fail(pTHX_ cache_handle *cache, SV *self, pinyon_error *error)
     croak_sv(object);
 }
 
+/* The library fills all else, and looks at these before. */
+static void begin_reply(pinyon_reply *reply)
+{
+    reply->size        = sizeof *reply;
+    reply->value.start = NULL;
+    reply->error       = NULL;
+    reply->answers     = NULL;
+    reply->lock        = NULL;
+    reply->memory      = NULL;
+}
+
 /* Carries out a prepared call: returns a new reference, or NULL for a miss; dies of a failure. */
 static SV *run_call(pTHX_ cache_handle *cache, SV *self, call *one)
 {
@@ -146,8 +160,7 @@ static SV *run_call(pTHX_ cache_handle *cache, SV *self, call *one)
     SV           *result;
     bool          is_gone;
 
-    Zero(&reply, 1, pinyon_reply);
-    reply.size = sizeof reply;
+    begin_reply(&reply);
     begin_wait(aTHX_ & wait);
     cache_enter(cache);
     reply.status = pinyon_run(cache->client, one->request, &reply, &wait.host);

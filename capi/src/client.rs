@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinyon_core::blocking;
-use pinyon_core::dialect::{Packing, PlainSerializer};
+use pinyon_core::dialect::{Dialect, Packing, PlainSerializer};
 use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
 use pinyon_core::fork::PerProcess;
+use pinyon_core::invalid::InvalidArgument;
 use pinyon_core::lease::Flights;
 use pinyon_core::migration::Side;
 use pinyon_core::operations::{KeyRules, Policy};
@@ -109,6 +110,9 @@ impl Client {
         let mut settings = CacheSettings::default();
         options.fill(&mut settings)?;
         let CacheParts { directory, connections, keys, policy, default_ttl, packing, .. } = settings.build(events)?;
+        if serializer != PlainSerializer::Portable && packing.dialect() != Dialect::Pinyon {
+            return Err(InvalidArgument::from(packing.dialect().has_serializer(false)).into());
+        }
         let shared = Shared {
             directory: directory.into(),
             packing: packing.into(),
@@ -136,7 +140,7 @@ impl Client {
     pub fn using(&self, mut options: Options<'_>) -> Result<Self, Error> {
         let rule: KeyRule = self.keys.rule();
         let keys = match options.take("namespace") {
-            Some(namespace) => KeyRules::new(namespace, rule).map_err(pinyon_core::invalid::InvalidArgument::from)?,
+            Some(namespace) => KeyRules::new(namespace, rule).map_err(InvalidArgument::from)?,
             None => self.keys.clone(),
         };
         let mut settings = ViewSettings::default();

@@ -61,7 +61,14 @@ impl Verb {
         Self::ALL.get(request.verb as usize).copied().ok_or_else(|| no_verb(request.verb))
     }
 
+    /// Whether it goes to every server.
+    #[inline]
+    pub fn is_for_all(self) -> bool {
+        matches!(self, Self::Versions | Self::Stats | Self::FlushAll)
+    }
+
     /// How a value is stored.
+    #[inline]
     fn mode(self) -> Option<Mode> {
         match self {
             Verb::Set => Some(Mode::Set),
@@ -136,7 +143,7 @@ pub struct Keyed<'d> {
 impl<'d> Keyed<'d> {
     /// # Safety
     /// The request's bytes stay as they are for the lifetime.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn of(view: &View, verb: Verb, asked: &Request) -> Result<Self, Error> {
         if let Verb::Get = verb {
             if asked.with & (with::CAS | with::TTL | with::METADATA) == 0 {
@@ -151,7 +158,6 @@ impl<'d> Keyed<'d> {
     }
 }
 
-#[inline]
 fn store<'d>(view: &View, mode: Mode, asked: &Request, value: &'d [u8]) -> Result<Keyed<'d>, Error> {
     let (mut data, mut client_flags) = (Cow::Borrowed(value), asked.client_flags);
     let packing = &view.shared.packing;
@@ -214,18 +220,18 @@ fn calculate(view: &View, direction: Direction, asked: &Request) -> Result<opera
     Ok(operations::Request::Arithmetic { direction, delta: asked.delta, initial })
 }
 
-/// The command for every server, if it is one.
-pub fn for_all(verb: Verb, asked: &Request) -> Option<Result<ServerCommand, Error>> {
+/// The command for every server, of a verb that [is for all](Verb::is_for_all).
+#[cold]
+pub fn for_all(verb: Verb, asked: &Request) -> Result<ServerCommand, Error> {
     match verb {
-        Verb::Versions => Some(Ok(ServerCommand::Version)),
+        Verb::Versions => Ok(ServerCommand::Version),
         Verb::Stats => {
             // SAFETY: the request's bytes stay as they are during the call.
             let kind = std::str::from_utf8(unsafe { asked.value.slice() });
-            let kind = kind.map_err(|_| Failure::usage("the kind of statistics is not text"));
-            Some(kind.and_then(|kind| Ok(ServerCommand::stats(kind)?)))
+            let kind = kind.map_err(|_| Failure::usage("the kind of statistics is not text"))?;
+            Ok(ServerCommand::stats(kind)?)
         }
-        Verb::FlushAll => Some(ServerCommand::flush_all(asked.ttl).map_err(Error::from)),
-        _ => None,
+        _ => Ok(ServerCommand::flush_all(asked.ttl)?),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::migrating;
 use crate::placing::Placing;
 use crate::replies::Status;
 use crate::requests::{for_all, with as flags, Keyed, Verb};
-use crate::structs::{self, given, to_fill, Reply, Request};
+use crate::structs::{self, borrowed, to_fill, Reply, Request};
 
 /// # Safety
 /// As the header says.
@@ -32,8 +32,8 @@ pub unsafe extern "C" fn pinyon_run(
     // SAFETY: the header says so.
     let outcome = unsafe {
         with(client, |client| {
-            let request = given(request)?;
-            run(client, &request, reply, &Host::new(host)?)
+            let request = borrowed(request)?;
+            run(client, request, reply, &Host::new(host)?)
         })
     };
     (match outcome {
@@ -53,8 +53,8 @@ pub unsafe fn run(view: &View, asked: &Request, reply: &mut Reply, host: &Host) 
         return unsafe { migrating::run(migrating, asked, reply, host) };
     }
     let verb = Verb::of(asked)?;
-    if let Some(command) = for_all(verb, asked) {
-        return ask_servers(view, Everywhere::new(command?), reply, host);
+    if verb.is_for_all() {
+        return ask_servers(view, Everywhere::new(for_all(verb, asked)?), reply, host);
     }
     let mut scratch = Vec::new();
     // SAFETY: the caller says so.
@@ -74,6 +74,7 @@ pub unsafe fn run(view: &View, asked: &Request, reply: &mut Reply, host: &Host) 
     Ok(reply.fill::<Placing<&Packing>>(verb, single.take_answer()))
 }
 
+#[cold]
 fn ask_servers(view: &View, mut asking: Everywhere, reply: &mut Reply, host: &Host) -> Result<Status, Error> {
     match blocking::run(&view.shared.directory, host, &mut asking) {
         Ok(()) => Ok(asked_servers(asking, reply)),

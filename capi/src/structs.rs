@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use crate::answers::Answers;
 use crate::errors::{Error, Failure};
 use crate::locks::structs::{Note, Wish};
-use crate::loops::structs::Action;
+use crate::loops::structs::{Action, Reading};
 
 /// A struct that begins with its size. Any bytes are a valid value of it, all zero included.
 ///
@@ -227,6 +227,7 @@ impl Bytes {
 
     /// # Safety
     /// The memory stays as it is for the lifetime.
+    #[inline]
     pub unsafe fn slice<'a>(self) -> &'a [u8] {
         match self.start.is_null() {
             true => &[],
@@ -239,7 +240,7 @@ impl Bytes {
 sized! { Request, Reply, Found, Answer, Host, Terms, Step, Part, Migration, Progress }
 
 /// The layouts of all structs here.
-pub const LAYOUTS: [Layout; 16] = [
+pub const LAYOUTS: [Layout; 17] = [
     Bytes::LAYOUT,
     NamedText::LAYOUT,
     Request::LAYOUT,
@@ -256,6 +257,7 @@ pub const LAYOUTS: [Layout; 16] = [
     Wish::LAYOUT,
     Note::LAYOUT,
     Action::LAYOUT,
+    Reading::LAYOUT,
 ];
 
 /// All zero, but for its size.
@@ -285,6 +287,7 @@ pub unsafe fn given<T: CStruct>(struct_: *const T) -> Result<T, Error> {
 ///
 /// # Safety
 /// As for [`given`], and nobody changes it for the lifetime.
+#[inline]
 pub unsafe fn borrowed<'a, T: CStruct>(struct_: *const T) -> Result<&'a T, Error> {
     // SAFETY: the caller says so, and any bytes are a valid value.
     unsafe {

@@ -1,7 +1,9 @@
 //! Reuses memory. With many operations in flight, allocating it would cost more than everything that is stored in it.
 
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::LocalKey;
 
 /// The most pieces that are kept.
 const MOST: usize = 256;
@@ -31,6 +33,39 @@ impl<T> Spare<T> {
     fn lock(&self) -> MutexGuard<'_, Vec<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The memory of a vector that a thread uses again. An allocator that is asked for a large piece tidies up first, and that
+/// costs more than an operation on a hundred keys.
+pub struct Kept<T>(Cell<Vec<T>>);
+
+/// The most bytes that are kept.
+const MOST_KEPT: usize = 64 * 1024;
+
+impl<T> Kept<T> {
+    #[allow(clippy::new_without_default)] // it is for constants
+    pub const fn new() -> Self {
+        Self(Cell::new(Vec::new()))
+    }
+
+    /// An empty vector.
+    pub fn take(here: &'static LocalKey<Self>) -> Vec<T> {
+        here.try_with(|kept| kept.0.take()).unwrap_or_default()
+    }
+
+    /// Keeps the memory of a vector, unless the thread ends.
+    pub fn give(here: &'static LocalKey<Self>, vector: Vec<T>) {
+        if vector.capacity() * size_of::<T>() <= MOST_KEPT {
+            let _ = here.try_with(|kept| kept.0.set(emptied(vector)));
+        }
+    }
+}
+
+/// The memory of a vector, for values of the same size. They may be of the same type with other lifetimes.
+pub fn emptied<A, B>(mut vector: Vec<A>) -> Vec<B> {
+    vector.clear();
+    // The library collects such vectors where they are.
+    vector.into_iter().map(|_| unreachable!("it is empty")).collect()
 }
 
 /// A value in memory that another value reuses later.
@@ -81,5 +116,30 @@ impl<T> DerefMut for Reused<T> {
             Some(value) => value,
             None => unreachable!("it is vacant only once it was given up"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    thread_local! {
+        static WORDS: Kept<&'static str> = const { Kept::new() };
+    }
+
+    #[test]
+    fn the_memory_of_a_vector_is_used_again() {
+        Kept::give(&WORDS, Vec::with_capacity(100));
+        let own = "owned".to_owned();
+        let mut words: Vec<&str> = emptied(Kept::take(&WORDS));
+        words.push(&own);
+        let before = (words.as_ptr().cast::<u8>(), words.capacity());
+        Kept::give(&WORDS, emptied(words));
+        let again = Kept::take(&WORDS);
+        assert!(again.is_empty());
+        assert_eq!((again.as_ptr().cast::<u8>(), again.capacity()), before);
+        assert_eq!(Kept::take(&WORDS).capacity(), 0, "it is taken once");
+        Kept::give(&WORDS, Vec::with_capacity(MOST_KEPT));
+        assert_eq!(Kept::take(&WORDS).capacity(), 0, "much is not kept");
     }
 }

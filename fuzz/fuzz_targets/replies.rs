@@ -56,7 +56,8 @@ fn read<'a>(input: &Input<'a>, pieces: &[u8]) -> (Vec<Item<'a>>, bool) {
             let form = FORMS[usize::from(input.forms[lines % 4]) % FORMS.len()];
             match reader.read(&input.bytes[start..end], form) {
                 Ok(Decoded::Partial) => break,
-                Ok(Decoded::Head { head, key, line, consumed }) => {
+                Ok(Decoded::Head { key, line, consumed }) => {
+                    let head = *reader.head();
                     assert!(line.len() + 2 == consumed && consumed <= MAX_LINE && key.len() <= line.len());
                     assert_eq!(reader.awaited_value(), head.size);
                     items.push(Item::Head(head, key, line));

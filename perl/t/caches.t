@@ -107,7 +107,11 @@ subtest 'many at once' => sub {
     is_deeply scalar $cache->add_multi( [ a => 2 ], [ d => 4 ] ), { a => q{}, d => 1 },                     'or a hash by key';
     is_deeply $cache->get_multi(qw(a b c d missing)),             { a => 1, b => 'two', c => [3], d => 4 }, 'hits only';
     is_deeply $cache->get_multi( [qw(a missing)] ),               { a => 1 },                               'an array of keys';
-    is_deeply $cache->get_multi,                                  {},                                       'no keys';
+    my @gaps;
+    $gaps[2] = 'a';
+    ok !eval { $cache->get_multi( \@gaps ); 1 };
+    isa_ok $@, 'Pinyon::Error::UnsupportedType', 'a gap in an array';
+    is_deeply $cache->get_multi, {}, 'no keys';
     my $found = $cache->gets_multi('a');
     is_deeply scalar $cache->cas_multi( [ a => 'cas', $found->{a}[1] ], [ b => 'cas', 1 ] ), { a => 1, b => q{} }, 'cas';
     is_deeply $cache->gat_multi( 100, qw(a missing) ),                                       { a => 'cas' },       'gat';

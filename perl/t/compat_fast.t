@@ -289,6 +289,47 @@ subtest 'commands that are not waited for, after a fork and in a handler of sign
     ok $handled;
 };
 
+subtest 'commands that are not waited for do what they do otherwise' => sub {
+    my @commands = (
+        ( map { [ set => "k$_" => '5', 60 ] } 1 .. 6 ),
+        [ incr    => 'k1' ],
+        [ incr    => 'k1', 30 ],
+        [ decr    => 'k1', 2 ],
+        [ incr    => 'k2', undef ],
+        [ incr    => 'k2', '3' ],
+        [ decr    => 'k2', -1 ],
+        [ append  => 'k3', 'x' ],
+        [ prepend => 'k3', 'y' ],
+        [ append  => 'k3', "\x{e4}\x{2713}" ],
+        [ delete  => 'k4' ],
+        [ touch   => 'k5', -1 ],
+        [ touch   => 'k6', 100 ],
+        [ touch   => 'k6' ],
+        [ touch   => 'k6',      time + 100 ],
+        [ append  => 'missing', 'x' ],
+        [ add     => 'k4',      'added' ],
+        [ replace => 'k6',      'replaced', undef ],
+    );
+    my %found;
+    for my $waits ( 0, 1 ) {
+        my $server = new_server();
+        my $ours   = $class->new( { %generous, utf8 => 1, nowait => !$waits, servers => [ $server->{address} ] } );
+        my $pushed = 0;
+        my $push   = Pinyon::Compat::Client->can('_push');
+        no warnings 'redefine';    ## no critic (ProhibitNoWarnings)
+        local *Pinyon::Compat::Client::_push = sub { $pushed++; goto &{$push} };
+        for my $command (@commands) {
+            my ( $method, @arguments ) = @{$command};
+            if ($waits) { my $result = $ours->$method(@arguments) }
+            else        { $ours->$method(@arguments) }
+        }
+        $found{$waits} = $ours->get_multi( map { "k$_" } 1 .. 6 );
+        is $pushed, $waits ? 0 : 8, 'most of them without calls of Perl code';
+    }
+    is_deeply $found{0}, $found{1};
+    is $found{1}{k1}, 34;
+};
+
 subtest 'commands that fail and are not waited for are forgotten' => sub {
     my $server = new_server();
     my $ours   = $class->new( { %generous, nowait => 1, servers => [ $server->{address} ] } );

@@ -99,6 +99,46 @@ sub check {
     return;
 }
 
+# Keys that are read.
+sub check_reading {
+    my ($way)  = @_;
+    my $cache  = $way->cache(@settings);
+    my %stored = map { ( "read:$_" => $_ % 2 ? [$_] : "value $_" ) } 1 .. 50;
+    $plain->set_multi( map { [ $_ => $stored{$_} ] } keys %stored );
+    is_deeply $way->got( scalar $cache->get_multi( keys %stored, 'read:no' ) ), \%stored, 'of all kinds';
+    my $pairs = $way->got( scalar $cache->gets_multi( [ 'read:1', 'read:2' ] ) );
+    is_deeply {
+        map { $_ => $pairs->{$_}[0] } keys %{$pairs}
+    }, { 'read:1' => [1], 'read:2' => 'value 2' }, 'with tokens';
+    is $plain->cas( 'read:1', 'new', $pairs->{'read:1'}[1] ), 1, 'which are right';
+    is_deeply $way->got( scalar $cache->get_multi( 'read:2', 'read:2', 'read:no' ) ), { 'read:2' => 'value 2' }, 'a key twice';
+
+    my $before = $plain->stats->{ memcached()->{address} }{cmd_get};
+    is keys %{ $way->got( scalar $cache->get_multi( map { "read:$_" } 2 .. 10 ) ) }, 9;
+    is $plain->stats->{ memcached()->{address} }{cmd_get} - $before, 9, 'each is asked for once';
+
+    cache( serializer => 'raw' )->append( 'read:3', 'rubbish' );
+    my $error = error_of( $way, sub { $cache->get_multi(qw(read:2 read:3 read:4)) } );
+    isa_ok $error, 'Pinyon::Error::UndecodableValue', 'one that cannot be read';
+    is_deeply $error->partial, { 'read:2' => 'value 2', 'read:4' => 'value 4' }, 'is the only one'
+        if ref $way ne 'Ways::Blocking';
+
+    my %errors;
+    my $half = $way->cache( servers => [ memcached()->{address}, '127.0.0.1:1' ], failover => 0, timeout => GENEROUS );
+    my $some = $way->got( scalar $half->get_multi( [ map { "read:$_" } 5 .. 50 ], failed => \%errors ) );
+    is_deeply [ keys %errors ], ['127.0.0.1:1'], 'a server that fails';
+    cmp_ok scalar keys %{$some}, '>', 0, 'and one that does not';
+    $error = error_of(
+        $way,
+        sub {
+            $half->get_multi( map { "read:$_" } 5 .. 50 );
+        }
+    );
+    is_deeply $error->partial, $some;
+    is $error->file, __FILE__, 'an error says where the call was';
+    return;
+}
+
 my $expected;
 {
     my $batch = $plain->quiet;
@@ -108,7 +148,10 @@ my $expected;
 }
 is scalar @{$expected}, 2 + 6, 'six are not carried out';
 
-subtest 'programs that wait'                   => sub { check( Ways::Blocking->new, $expected ) };
+subtest 'programs that wait' => sub {
+    check( Ways::Blocking->new, $expected );
+    check_reading( Ways::Blocking->new );
+};
 subtest 'a coroutine that leaves, and a child' => sub {
     my $way = Ways::Coro->new;
     if ( my $missing = $way->missing ) { plan skip_all => "$missing does not load" }
@@ -143,6 +186,7 @@ for my $model (qw(Coro AnyEvent Future)) {
     subtest $model => sub {
         if ( my $missing = $way->missing ) { plan skip_all => "$missing does not load" }
         check( $way, $expected );
+        check_reading($way);
     };
 }
 

@@ -45,6 +45,33 @@ subtest 'a handler that dies ends the wait' => sub {
     }
 };
 
+subtest 'a handler that dies while the end of a scope gives back a lease' => sub {
+    my $cache = cache();
+    local $SIG{ALRM} = sub { die "enough\n" };
+    my $resumes;
+    my $is_over = eval {
+        my $count = 0;
+        {
+            my $lease = $cache->lease('scoped');
+            memcached()->pause;
+            $resumes = fork // die "fork: $!";
+            if ( !$resumes ) {
+                sleep 1;
+                memcached()->resume;
+                POSIX::_exit(0);
+            }
+            ualarm 200_000;
+        }
+        $count++ while $count < 1000;
+        1;
+    };
+    my $died = $@;
+    waitpid $resumes, 0;
+    ok !$is_over;
+    is $died, "enough\n", 'dies into the program when that is over';
+    ok $cache->lease('scoped')->is_won, 'and the lease is given back';
+};
+
 subtest 'a handler that returns leaves the wait as it was' => sub {
     my $cache = cache( servers => [ $silent->{address} ], timeout => 2 );
     my $count = 0;

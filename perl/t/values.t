@@ -159,6 +159,17 @@ SKIP: {
         }
     };
 
+    subtest 'a serializer beside a dialect' => sub {
+        for my $serializer ( qw(json raw storable), Typed::Bytes->new ) {
+            ok !eval { cache( dialect => 'pylibmc', serializer => $serializer ); 1 };
+            isa_ok $@, 'Pinyon::Error::Usage';
+            like $@, qr/the dialect "pylibmc" says how values are stored/;
+        }
+        ok cache( dialect => 'pylibmc',         serializer => 'portable' ), 'what there is anyway';
+        ok cache( dialect => 'pinyon',          serializer => 'json' );
+        ok cache( dialect => 'cache-memcached', serializer => 'storable' ), "Perl's own";
+    };
+
     my $dialects = vectors('values');
     for my $dialect ( sort keys %{$dialects} ) {
         subtest "the dialect of $dialect" => sub {

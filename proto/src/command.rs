@@ -363,7 +363,7 @@ impl Direction {
 }
 
 impl Verb {
-    pub(crate) fn text(self) -> &'static [u8] {
+    pub(crate) fn text(self) -> &'static [u8; 3] {
         match self {
             Verb::Get => b"mg ",
             Verb::Store => b"ms ",

@@ -64,6 +64,7 @@ pub(crate) fn encode(
     }
 }
 
+#[inline(always)]
 fn begin(verb: Verb, key: &Key<'_>, size: Option<usize>, out: &mut Vec<u8>) {
     out.extend_from_slice(verb.text());
     out.extend_from_slice(key.wire);
@@ -76,6 +77,7 @@ fn begin(verb: Verb, key: &Key<'_>, size: Option<usize>, out: &mut Vec<u8>) {
     }
 }
 
+#[inline]
 fn encode_get(key: &Key<'_>, cas: bool, out: &mut Vec<u8>) {
     begin(Verb::Get, key, None, out);
     out.extend_from_slice(if cas { b" f c v" } else { b" f v" });
@@ -100,6 +102,7 @@ fn encode_store(store: &Store<'_>, out: &mut Vec<u8>) {
     }
 }
 
+#[inline(never)]
 fn encode_mark(mark: &MarkStale<'_>, out: &mut Vec<u8>) {
     begin(Verb::Delete, &mark.key, None, out);
     push_flag(Flag::Invalidate, out);
@@ -111,6 +114,7 @@ fn encode_mark(mark: &MarkStale<'_>, out: &mut Vec<u8>) {
     }
 }
 
+#[inline(never)]
 fn encode_lease(lease: &Lease<'_>, out: &mut Vec<u8>) {
     begin(Verb::Get, &lease.key, None, out);
     out.extend_from_slice(b" f c v");
@@ -120,6 +124,7 @@ fn encode_lease(lease: &Lease<'_>, out: &mut Vec<u8>) {
     }
 }
 
+#[inline(never)]
 fn encode_arithmetic(arithmetic: &Arithmetic<'_>, out: &mut Vec<u8>) {
     begin(Verb::Arithmetic, &arithmetic.key, None, out);
     out.extend_from_slice(b" v");
@@ -135,6 +140,7 @@ fn encode_arithmetic(arithmetic: &Arithmetic<'_>, out: &mut Vec<u8>) {
     }
 }
 
+#[inline(never)]
 fn encode_any(meta: &MetaCommand<'_>, capabilities: &Capabilities, out: &mut Vec<u8>) -> Result<Verb, Unsupported> {
     let unsupported = |what, since| Unsupported { what, since, capabilities: *capabilities };
     if meta.size.is_some() != (meta.verb == Verb::Store) {

@@ -6,16 +6,14 @@ pub(crate) fn push(out: &mut Vec<u8>, number: impl itoa::Integer) {
 }
 
 /// Appends `number` in lower-case hexadecimal without leading zeros.
+#[inline]
 pub(crate) fn push_hex(out: &mut Vec<u8>, number: u16) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut shift = (15 - (number | 1).leading_zeros()) / 4 * 4;
-    loop {
-        out.push(DIGITS[usize::from(number >> shift & 15)]);
-        if shift == 0 {
-            return;
-        }
-        shift -= 4;
-    }
+    let missing = (number | 1).leading_zeros() as usize / 4;
+    let first = number << (4 * missing);
+    // A fixed number of bytes is appended at less cost than a variable one.
+    out.extend_from_slice(&[12, 8, 4, 0].map(|shift| DIGITS[usize::from(first >> shift & 15)]));
+    out.truncate(out.len() - missing);
 }
 
 /// Reads digits only. `None` if the text is empty, contains anything else, or exceeds 64 bits.
@@ -52,15 +50,22 @@ pub(crate) fn signed(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Reads up to four hexadecimal digits.
-pub(crate) fn hex(text: &[u8]) -> Option<u16> {
-    if text.is_empty() || text.len() > 4 {
-        return None;
+/// Reads one to four hexadecimal digits at the beginning of the text. Returns the number and the rest of the text.
+#[inline]
+pub(crate) fn leading_hex(text: &[u8]) -> Option<(u16, &[u8])> {
+    let mut number = 0u16;
+    let mut length = 0;
+    for byte in text.iter().take(4) {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            b'A'..=b'F' => byte - b'A' + 10,
+            _ => break,
+        };
+        number = number << 4 | u16::from(digit);
+        length += 1;
     }
-    text.iter().try_fold(0u16, |number, byte| {
-        let digit = (*byte as char).to_digit(16)?;
-        Some(number << 4 | digit as u16)
-    })
+    (length > 0).then(|| (number, &text[length..]))
 }
 
 #[cfg(test)]
@@ -81,7 +86,7 @@ mod tests {
 
             text.clear();
             push_hex(&mut text, short);
-            prop_assert_eq!(hex(&text), Some(short));
+            prop_assert_eq!(leading_hex(&text), Some((short, &b""[..])));
             prop_assert_eq!(text, format!("{short:x}").into_bytes());
         }
     }
@@ -92,7 +97,8 @@ mod tests {
             assert_eq!(unsigned(text), None);
             assert_eq!(signed(text), None);
         }
-        assert_eq!(hex(b"12345"), None);
-        assert_eq!(hex(b"g"), None);
+        assert_eq!(leading_hex(b"12345"), Some((0x1234, &b"5"[..])));
+        assert_eq!(leading_hex(b"Fg"), Some((0xf, &b"g"[..])));
+        assert_eq!(leading_hex(b"g"), None);
     }
 }

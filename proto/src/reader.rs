@@ -11,9 +11,8 @@ pub const MAX_LINE: usize = 2048;
 pub enum Decoded<'b> {
     /// More bytes are needed.
     Partial,
-    /// A line. If its head has a size, a [`Decoded::Value`] follows.
+    /// A line. [`ReplyReader::head`] is what it says. If that has a size, a [`Decoded::Value`] follows.
     Head {
-        head: Head,
         /// The key in the line, or an empty slice.
         key: &'b [u8],
         line: &'b [u8],
@@ -30,6 +29,7 @@ pub struct ReplyReader {
     searched: usize,
     /// The length of the value that comes next, if any.
     value: Option<usize>,
+    head: Head,
 }
 
 impl ReplyReader {
@@ -43,7 +43,14 @@ impl ReplyReader {
         }
     }
 
+    /// What the last line says. It stays here, as copies of it would cost as much as reading it.
+    #[inline]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
     /// The length of the value that [`Self::read`] is waiting for.
+    #[inline]
     pub fn awaited_value(&self) -> Option<usize> {
         self.value
     }
@@ -54,7 +61,12 @@ impl ReplyReader {
     }
 
     fn read_line<'b>(&mut self, bytes: &'b [u8], form: Form) -> Result<Decoded<'b>, Malformed> {
-        let Some(found) = memchr::memchr(b'\n', &bytes[self.searched..]) else {
+        let rest = &bytes[self.searched..];
+        let found = match form {
+            Form::Meta(_) => end_of_short_line(rest),
+            _ => memchr::memchr(b'\n', rest),
+        };
+        let Some(found) = found else {
             if bytes.len() >= MAX_LINE {
                 return Err(Malformed::new("a reply line has no end", bytes));
             }
@@ -69,9 +81,9 @@ impl ReplyReader {
             return Err(Malformed::new("a reply line is too long", line));
         }
         self.searched = 0;
-        let (head, key) = decode(line, form)?;
-        self.value = head.size;
-        Ok(Decoded::Head { head, key, line, consumed: end + 1 })
+        let key = decode(line, form, &mut self.head)?;
+        self.value = self.head.size;
+        Ok(Decoded::Head { key, line, consumed: end + 1 })
     }
 
     fn read_value<'b>(&mut self, bytes: &'b [u8], length: usize) -> Result<Decoded<'b>, Malformed> {
@@ -87,5 +99,47 @@ impl ReplyReader {
         }
         self.value = None;
         Ok(Decoded::Value { value: &bytes[..length], consumed: length + 2 })
+    }
+}
+
+/// The position of the first line feed. Most replies to meta commands are short, so the first bytes are compared eight at a
+/// time, which costs less than to prepare a search.
+#[inline(always)]
+fn end_of_short_line(bytes: &[u8]) -> Option<usize> {
+    let Some(last) = bytes.len().checked_sub(8) else { return bytes.iter().position(|byte| *byte == b'\n') };
+    for start in [0, 8, 16] {
+        // The last eight overlap those before them.
+        let start = last.min(start);
+        let eight = bytes.get(start..).and_then(<[u8]>::first_chunk).map_or(0, |eight| u64::from_le_bytes(*eight));
+        match first_line_feed(eight) {
+            Some(found) => return Some(start + found),
+            None if start == last => return None,
+            None => {}
+        }
+    }
+    memchr::memchr(b'\n', bytes)
+}
+
+#[inline(always)]
+fn first_line_feed(eight: u64) -> Option<usize> {
+    const LOWEST_BITS: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST_BITS: u64 = LOWEST_BITS << 7;
+    const LINE_FEEDS: u64 = LOWEST_BITS * b'\n' as u64;
+    // A line feed becomes a zero byte. Of all bytes, the lowest zero is surely marked.
+    let zero = eight ^ LINE_FEEDS;
+    let marked = zero.wrapping_sub(LOWEST_BITS) & !zero & HIGHEST_BITS;
+    (marked != 0).then(|| marked.trailing_zeros() as usize / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_short_line_ends_where_any_line_does(bytes in proptest::collection::vec(0u8..20, 0..40)) {
+            prop_assert_eq!(end_of_short_line(&bytes), memchr::memchr(b'\n', &bytes));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Turns reply lines into heads: everything that a server says before a value.
 
-use crate::number::{hex, leading, signed, unsigned};
+use crate::number::{leading, leading_hex, signed, unsigned};
 use crate::{Form, Opaque, Verb};
 
 /// The first line of a reply, decoded. If [`Head::size`] is set, a value follows.
@@ -181,17 +181,36 @@ impl Form {
     }
 }
 
-/// Reads one line without its `\r\n`. Returns its head, and its key if the line contains one.
-pub(crate) fn decode(line: &[u8], form: Form) -> Result<(Head, &[u8]), Malformed> {
+/// Reads one line without its `\r\n` into `head`. Returns its key, or an empty slice if the line contains none.
+#[inline]
+pub(crate) fn decode<'b>(line: &'b [u8], form: Form, head: &mut Head) -> Result<&'b [u8], Malformed> {
+    if let (Form::Meta(_) | Form::Quiet, [first, second, rest @ ..]) = (form, line) {
+        match (status_of(*first, *second), rest) {
+            (Some(status), [] | [b' ', ..]) => return decode_meta(form, status, line, rest, head),
+            _ => {}
+        }
+    }
+    decode_other(line, form, head)
+}
+
+/// The status of a meta reply about an item.
+#[inline(always)]
+fn status_of(first: u8, second: u8) -> Option<Status> {
+    match &[first, second] {
+        b"VA" => Some(Status::Hit),
+        b"HD" => Some(Status::Done),
+        b"EN" => Some(Status::Miss),
+        b"NF" => Some(Status::NotFound),
+        b"NS" => Some(Status::NotStored),
+        b"EX" => Some(Status::Exists),
+        _ => None,
+    }
+}
+
+fn decode_other<'b>(line: &'b [u8], form: Form, head: &mut Head) -> Result<&'b [u8], Malformed> {
     let (word, rest) = split_word(line);
     let status = match (word, form) {
-        (b"VA", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::Hit, line, rest),
-        (b"HD", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::Done, line, rest),
-        (b"EN", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::Miss, line, rest),
-        (b"NF", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::NotFound, line, rest),
-        (b"NS", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::NotStored, line, rest),
-        (b"EX", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::Exists, line, rest),
-        (b"VALUE", Form::ClassicGet) | (b"CONFIG", Form::ClusterConfig) => return decode_value(line, rest),
+        (b"VALUE", Form::ClassicGet) | (b"CONFIG", Form::ClusterConfig) => return decode_value(line, rest, head),
         (b"ME", Form::Meta(Verb::Debug)) => Status::Debug,
         (b"MN", Form::NoOp | Form::Quiet) => Status::NoOp,
         (b"ERROR", _) => Status::UnknownCommand,
@@ -206,7 +225,7 @@ pub(crate) fn decode(line: &[u8], form: Form) -> Result<(Head, &[u8]), Malformed
         (b"NOT_FOUND", Form::ClassicStore | Form::ClassicDelete) => Status::NotFound,
         (b"NOT_FOUND", Form::ClassicTouch | Form::ClassicNumber) => Status::NotFound,
         (b"VERSION", Form::Version) => Status::Version,
-        (digits, Form::ClassicNumber) => return decode_number(line, digits),
+        (digits, Form::ClassicNumber) => return decode_number(line, digits, head),
         _ => return Err(Malformed::new(form.expectation(), line)),
     };
     form.check(status, line)?;
@@ -214,29 +233,34 @@ pub(crate) fn decode(line: &[u8], form: Form) -> Result<(Head, &[u8]), Malformed
     if !has_text && !rest.is_empty() {
         return Err(Malformed::new(form.expectation(), line));
     }
-    Ok((Head::of(status), &[]))
+    *head = Head::of(status);
+    Ok(&[])
 }
 
 /// Reads the rest of a meta reply: the value's length after `VA`, then flags.
+#[inline]
 fn decode_meta<'b>(
     form: Form,
     status: Status,
     line: &'b [u8],
     mut rest: &'b [u8],
-) -> Result<(Head, &'b [u8]), Malformed> {
+    head: &mut Head,
+) -> Result<&'b [u8], Malformed> {
     form.check(status, line)?;
-    let mut head = Head::of(status);
+    *head = Head::of(status);
     if status == Status::Hit {
         let size = rest.strip_prefix(b" ").and_then(leading).filter(|(_, after)| matches!(after, [] | [b' ', ..]));
-        let (size, after) = size.ok_or_else(|| Malformed::new("a value's length is not a number", line))?;
+        let Some((size, after)) = size else {
+            return Err(Malformed::new("a value's length is not a number", line));
+        };
         head.size = usize::try_from(size).ok();
         rest = after;
     }
-    let key = decode_flags(&mut head, rest).ok_or_else(|| Malformed::new("a flag in the reply is malformed", line))?;
-    Ok((head, key))
+    decode_flags(head, rest).ok_or_else(|| Malformed::new("a flag in the reply is malformed", line))
 }
 
 /// Reads ` f0 c12 …` into the head. Returns the key, if there is one.
+#[inline(always)]
 fn decode_flags<'b>(head: &mut Head, mut rest: &'b [u8]) -> Option<&'b [u8]> {
     let mut key: &[u8] = &[];
     while let [b' ', letter, after @ ..] = rest {
@@ -247,8 +271,8 @@ fn decode_flags<'b>(head: &mut Head, mut rest: &'b [u8]) -> Option<&'b [u8]> {
                 next
             }
             b'O' => {
-                let (argument, next) = split_word(after);
-                head.opaque = Some(Opaque(hex(argument)?));
+                let (opaque, next) = leading_hex(after)?;
+                head.opaque = Some(Opaque(opaque));
                 next
             }
             b'k' => {
@@ -282,29 +306,33 @@ fn decode_metadata(item: &mut Item, letter: u8, argument: &[u8]) -> Option<()> {
 }
 
 /// Reads `<key> <flags> <length> [<cas>]` after `VALUE `, or the same of a configuration after `CONFIG `.
-fn decode_value<'b>(line: &'b [u8], rest: &'b [u8]) -> Result<(Head, &'b [u8]), Malformed> {
+#[inline]
+fn decode_value<'b>(line: &'b [u8], rest: &'b [u8], head: &mut Head) -> Result<&'b [u8], Malformed> {
     let malformed = || Malformed::new("a VALUE line is malformed", line);
     let (key, rest) = next_long_word(rest).ok_or_else(malformed)?;
-    let (client_flags, rest) = next_word(rest).ok_or_else(malformed)?;
-    let (size, rest) = next_word(rest).ok_or_else(malformed)?;
-    let cas = match next_word(rest) {
-        Some((cas, &[])) => Some(unsigned(cas).ok_or_else(malformed)?),
-        None if rest.is_empty() => None,
-        _ => return Err(malformed()),
+    let (client_flags, rest) = next_number(rest).ok_or_else(malformed)?;
+    let client_flags = client_flags.try_into().map_err(|_| malformed())?;
+    let not_a_length = || Malformed::new("a value's length is not a number", line);
+    let size = rest.strip_prefix(b" ").filter(|size| !matches!(size, [] | [b' ', ..])).ok_or_else(malformed)?;
+    let (size, rest) = leading(size).ok_or_else(not_a_length)?;
+    let size = usize::try_from(size).map_err(|_| not_a_length())?;
+    let cas = match rest {
+        [] => None,
+        [b' ', ..] => match next_number(rest) {
+            Some((cas, [])) => Some(cas),
+            _ => return Err(malformed()),
+        },
+        _ => return Err(not_a_length()),
     };
-    let client_flags = unsigned(client_flags).and_then(|flags| flags.try_into().ok()).ok_or_else(malformed)?;
-    let size = length(size).ok_or_else(|| Malformed::new("a value's length is not a number", line))?;
-    let item = Item { client_flags, cas, ..Item::default() };
-    Ok((Head { status: Status::Hit, size: Some(size), item, ..Head::default() }, key))
+    *head = Head::of(Status::Hit);
+    (head.size, head.item.client_flags, head.item.cas) = (Some(size), client_flags, cas);
+    Ok(key)
 }
 
-fn decode_number<'b>(line: &'b [u8], digits: &'b [u8]) -> Result<(Head, &'b [u8]), Malformed> {
+fn decode_number<'b>(line: &'b [u8], digits: &'b [u8], head: &mut Head) -> Result<&'b [u8], Malformed> {
     let number = unsigned(digits).ok_or_else(|| Malformed::new(Form::ClassicNumber.expectation(), line))?;
-    Ok((Head { status: Status::Hit, number: Some(number), ..Head::default() }, &[]))
-}
-
-fn length(digits: &[u8]) -> Option<usize> {
-    unsigned(digits)?.try_into().ok()
+    *head = Head { number: Some(number), ..Head::of(Status::Hit) };
+    Ok(&[])
 }
 
 /// The first word, and the rest beginning with the space.
@@ -313,13 +341,13 @@ fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(end)
 }
 
-/// The next word after a space, and the rest.
-fn next_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (word, rest) = split_word(text.strip_prefix(b" ")?);
-    (!word.is_empty()).then_some((word, rest))
+/// The number after a space, and the rest.
+#[inline]
+fn next_number(text: &[u8]) -> Option<(u64, &[u8])> {
+    leading(text.strip_prefix(b" ")?)
 }
 
-/// The same, but faster for words as long as keys.
+/// The next word after a space, and the rest. It is as long as keys are.
 fn next_long_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.strip_prefix(b" ")?;
     let (word, rest) = text.split_at(memchr::memchr(b' ', text).unwrap_or(text.len()));

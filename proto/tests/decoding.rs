@@ -38,9 +38,9 @@ fn read(bytes: &[u8], form: Form, pieces: &[usize]) -> (Vec<Item>, Option<Malfor
         loop {
             match reader.read(&bytes[start..end], form) {
                 Ok(Decoded::Partial) => break,
-                Ok(Decoded::Head { head, key, line, consumed }) => {
+                Ok(Decoded::Head { key, line, consumed }) => {
                     assert!(line.len() < MAX_LINE && key.len() <= line.len() && consumed == line.len() + 2);
-                    items.push(Item::Head(head, key.to_vec(), line.to_vec()));
+                    items.push(Item::Head(*reader.head(), key.to_vec(), line.to_vec()));
                     start += consumed;
                 }
                 Ok(Decoded::Value { value, consumed }) => {

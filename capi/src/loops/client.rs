@@ -14,7 +14,8 @@ use pinyon_core::LARGE;
 
 use super::batch::Open;
 use super::callers::{Caller, Callers, Waiting};
-use super::values::LoopValues;
+use super::reading::Wanted;
+use super::values::{LoopValues, OneValue};
 use crate::client::{Client, View};
 use crate::errors::{Error, Failure};
 use crate::placing::Placing;
@@ -56,6 +57,8 @@ pub struct ClientLoop {
     pub(super) open_batches: HashMap<u64, Open>,
     /// The outcomes of batches that were not told yet.
     pub(super) outcomes: VecDeque<(Arc<Caller>, Status)>,
+    /// The keys that are read for callers, by ticket.
+    pub(super) wanted: HashMap<u64, Arc<Wanted>>,
 }
 
 impl ClientLoop {
@@ -74,6 +77,7 @@ impl ClientLoop {
             batches_made: 0,
             open_batches: HashMap::new(),
             outcomes: VecDeque::new(),
+            wanted: HashMap::new(),
         })
     }
 
@@ -115,8 +119,8 @@ impl ClientLoop {
     unsafe fn begin_for(&mut self, view: &View, asked: &Request) -> Result<u64, Error> {
         view.check_open()?;
         let verb = Verb::of(asked)?;
-        if let Some(command) = for_all(verb, asked) {
-            let asking = Everywhere::new(command?);
+        if verb.is_for_all() {
+            let asking = Everywhere::new(for_all(verb, asked)?);
             return self.start(asked, verb, |_, _| asking.into());
         }
         // SAFETY: the caller says so.
@@ -129,8 +133,8 @@ impl ClientLoop {
         self.start(asked, verb, |of, caller| {
             let room = Cell::new(of.rooms.pop().unwrap_or_default());
             let placing = Placing { packing, place: of.place, context: asked.context, is_raw, room };
-            let values = LoopValues { placing, caller: caller.0.clone(), is_placed: Cell::new(false) };
-            let single = Single::new(request, key, data, values, policy);
+            let value = OneValue { placing, caller: caller.0.clone(), is_placed: Cell::new(false) };
+            let single = Single::new(request, key, data, LoopValues::One(value), policy);
             AnyOperation::Single(Reused::new(single, of.spare.take()))
         })
     }
@@ -145,18 +149,24 @@ impl ClientLoop {
         let waiting = Waiting(self.callers.begin(asked.context));
         let ticket = waiting.0.ticket;
         let operation = operation(self, &waiting);
-        let begun = self.machine.begin(|machine, now| machine.start(operation, Asked { waiting, verb }, now));
-        match begun {
-            Ok(()) => Ok(ticket),
-            Err(error) => {
-                self.callers.end(ticket);
-                Err(Failure::usage(error.to_string()))
-            }
-        }
+        self.start_operation(operation, Asked { waiting, verb }).map(|()| ticket)
+    }
+
+    #[inline]
+    pub(super) fn start_operation(&mut self, operation: Operation, asked: Asked) -> Result<(), Error> {
+        let ticket = asked.waiting.0.ticket;
+        let begun = self.machine.begin(|machine, now| machine.start(operation, asked, now));
+        begun.map_err(|error| {
+            self.callers.end(ticket);
+            Failure::usage(error.to_string())
+        })
     }
 
     pub fn abandon(&mut self, ticket: u64) {
         self.callers.abandon(ticket);
+        if !self.wanted.is_empty() {
+            self.wanted.remove(&ticket);
+        }
     }
 
     /// Whether no caller waits.
@@ -203,6 +213,10 @@ impl ClientLoop {
                 status
             }
             AnyOperation::Everywhere(asking) => asked_servers(*asking, reply),
+            AnyOperation::Fetch(fetch) => {
+                let status = self.end_reading(reply.ticket, *fetch);
+                reply.finish(status)
+            }
             _ => unreachable!("no other operations are begun"),
         }
     }

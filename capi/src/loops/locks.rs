@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use pinyon_core::driven::{Order, Stepwise};
+use pinyon_core::driven::{HostAlarm, Order, Stepwise};
 use pinyon_core::fork;
 use pinyon_core::locks::{Front, LockFinished};
 
-use super::alarm::Alarm;
 use super::callers::{Caller, Callers};
 use crate::errors::{Error, Failure};
 use crate::locks::lock::Place;
@@ -36,7 +35,7 @@ pub struct LocksLoop {
     callers: Callers,
     /// The branch and the lock for which the caller with this ticket waits.
     awaited: HashMap<u64, (usize, Arc<Grant>)>,
-    alarm: Alarm,
+    alarm: HostAlarm,
     uses: u64,
     generation: u64,
 }
@@ -66,7 +65,7 @@ impl LocksLoop {
             lanes: Vec::new(),
             callers: Callers::default(),
             awaited: HashMap::new(),
-            alarm: Alarm::default(),
+            alarm: HostAlarm::default(),
             uses: 0,
             generation: fork::generation(),
         })
@@ -141,8 +140,10 @@ impl LocksLoop {
                 }
             }
         }
-        let due = if self.alarm.is_old() { self.deadline() } else { None };
-        self.alarm.set(due)
+        let mut alarm = std::mem::take(&mut self.alarm);
+        let order = alarm.next_order(|| self.deadline());
+        self.alarm = alarm;
+        order
     }
 
     pub fn ready(&mut self, lane: usize) {

@@ -4,10 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_core::driven::Order;
+use pinyon_core::driven::{HostAlarm, Order};
 use pinyon_core::migration::Side;
 
-use super::alarm::Alarm;
 use super::callers::{Caller, Callers};
 use super::client::ClientLoop;
 use crate::client::Client;
@@ -31,7 +30,7 @@ pub struct MigratingLoop {
     finished: VecDeque<(Arc<Caller>, Running, End)>,
     /// The host's lanes: the pool, and the lane in its machine.
     lanes: Vec<Option<(usize, usize)>>,
-    alarm: Alarm,
+    alarm: HostAlarm,
 }
 
 /// An operation under way.
@@ -76,7 +75,7 @@ impl MigratingLoop {
             begun: 0,
             finished: VecDeque::new(),
             lanes: Vec::new(),
-            alarm: Alarm::default(),
+            alarm: HostAlarm::default(),
             client,
         })
     }
@@ -195,8 +194,10 @@ impl MigratingLoop {
                 }
             }
         }
-        let due = if self.alarm.is_old() { self.deadline() } else { None };
-        self.alarm.set(due)
+        let mut alarm = std::mem::take(&mut self.alarm);
+        let order = alarm.next_order(|| self.deadline());
+        self.alarm = alarm;
+        order
     }
 
     pub fn ready(&mut self, lane: usize) {

@@ -1,11 +1,11 @@
 //! Event loops, whose hosts carry out actions and take replies.
 
-mod alarm;
 mod batch;
 mod callers;
 mod client;
 mod locks;
 mod migrating;
+mod reading;
 pub mod structs;
 mod values;
 
@@ -20,6 +20,7 @@ use crate::errors::{self, Error, Failure};
 use crate::guard::{free, made, with, with_mut, Handle, Poison};
 use crate::locks::structs::Wish;
 use crate::locks::Locks;
+use crate::many::keys::of_two_pools;
 use crate::replies::Status;
 use crate::structs::{given, to_fill, Place, Reply, Request};
 pub use batch::LoopBatch;
@@ -27,6 +28,7 @@ use client::ClientLoop;
 pub use locks::LockMachine;
 use locks::{renumbered, LocksLoop};
 use migrating::MigratingLoop;
+pub use reading::pinyon_begin_reading;
 use structs::Action;
 
 /// An event loop of a client or of locks.
@@ -106,9 +108,7 @@ impl Loop {
             Kind::Client(of_client) => unsafe { of_client.begin(view, request) },
             // SAFETY: as above.
             Kind::Migrating(of_both) => unsafe { of_both.begin(view, request) },
-            Kind::Locks(_) => {
-                Err(Failure::usage("this event loop is of locks: begin wishes there (pinyon_lock_begin)"))
-            }
+            Kind::Locks(_) => Err(of_locks()),
         }
     }
 
@@ -136,6 +136,15 @@ impl Loop {
 
     pub fn begin_finish(&mut self, batch: &LoopBatch, context: *mut c_void) -> Result<u64, Error> {
         self.with_batches()?.begin_finish(batch, context)
+    }
+
+    fn with_readings(&mut self) -> Result<&mut ClientLoop, Error> {
+        self.check_open()?;
+        match &mut self.kind {
+            Kind::Client(of_client) => Ok(of_client),
+            Kind::Locks(_) => Err(of_locks()),
+            Kind::Migrating(_) => Err(of_two_pools("pinyon_begin_reading", "pinyon_begin_using")),
+        }
     }
 
     fn with_batches(&mut self) -> Result<&mut ClientLoop, Error> {
@@ -170,6 +179,11 @@ impl Loop {
             Kind::Locks(of_locks) => of_locks.is_idle(),
         }
     }
+}
+
+#[cold]
+fn of_locks() -> Error {
+    Failure::usage("this event loop is of locks: begin wishes there (pinyon_lock_begin)")
 }
 
 impl Action {

@@ -1,6 +1,8 @@
 //! The structs of event loops, field by field.
 
-use crate::structs::{c_structs, sized};
+use std::ffi::c_void;
+
+use crate::structs::{c_structs, sized, Found, Place};
 
 c_structs! {
     "pinyon_action" Action {
@@ -11,6 +13,14 @@ c_structs! {
         write: u8,
         seconds: f64,
     }
+    "pinyon_reading" Reading {
+        size: usize,
+        keys: *mut Found,
+        count: usize,
+        with: u32,
+        place: Option<Place>,
+        context: *mut c_void,
+    }
 }
 
-sized! { Action }
+sized! { Action, Reading }

@@ -9,20 +9,88 @@ use pinyon_core::operations::{Head, Values};
 use pinyon_core::{Destination, Value};
 
 use super::callers::Caller;
+use super::reading::Wanted;
+use crate::many::reading::Slots;
 use crate::placing::{Placed, Placing};
 
-/// Takes the values of one request of a loop. It asks for no place, and uses none, once its caller has left.
-pub struct LoopValues {
-    pub placing: Placing<Arc<Packing>>,
-    pub caller: Arc<Caller>,
-    /// Whether a large value is being received into the host's memory.
-    pub is_placed: Cell<bool>,
+/// Takes the values of one operation of a loop.
+pub enum LoopValues {
+    One(OneValue),
+    Many(ManyValues),
 }
 
 impl Values for LoopValues {
     type Value = Placed;
     type Error = ValueError;
 
+    #[inline]
+    fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Placed, ValueError> {
+        match self {
+            Self::One(one) => one.read(head, value, server),
+            Self::Many(_) => unreachable!("each key is read by its index"),
+        }
+    }
+
+    fn destination(&self, head: &Head) -> Box<dyn Destination> {
+        match self {
+            Self::One(one) => one.destination(head),
+            Self::Many(_) => unreachable!("as above"),
+        }
+    }
+
+    fn read_of(&self, index: usize, head: &Head, value: Value<'_>, server: &str) -> Result<Placed, ValueError> {
+        match self {
+            Self::One(one) => one.read(head, value, server),
+            Self::Many(many) => Ok(many.read_of(index, head, value, server)),
+        }
+    }
+
+    fn destination_of(&self, index: usize, head: &Head) -> Box<dyn Destination> {
+        match self {
+            Self::One(one) => one.destination(head),
+            Self::Many(many) => many.destination_of(index, head),
+        }
+    }
+}
+
+/// Takes the values of many keys. Each value goes to the host's memory, and is noted in the key's struct. Neither is used once
+/// the caller has left.
+pub struct ManyValues {
+    pub wanted: Arc<Wanted>,
+    pub caller: Arc<Caller>,
+}
+
+impl ManyValues {
+    #[inline]
+    fn read_of(&self, index: usize, head: &Head, value: Value<'_>, server: &str) -> Placed {
+        if !self.caller.is_gone() {
+            self.wanted.slots.take(index, |placing| placing.read(head, value, server));
+        }
+        Placed { client_flags: head.item.client_flags, kept: None }
+    }
+
+    fn destination_of(&self, index: usize, head: &Head) -> Box<dyn Destination> {
+        let size = head.size.unwrap_or_default();
+        if self.caller.is_gone() {
+            return Box::new(vec![0; size]);
+        }
+        let placing = self.wanted.slots.placing(index);
+        match placing.host_memory(head) {
+            Some(memory) => Box::new(WhileAwaited { memory, caller: self.caller.clone(), instead: Vec::new(), size }),
+            None => placing.destination(head),
+        }
+    }
+}
+
+/// Takes the value of one request. It asks for no place, and uses none, once its caller has left.
+pub struct OneValue {
+    pub placing: Placing<Arc<Packing>>,
+    pub caller: Arc<Caller>,
+    /// Whether a large value is being received into the host's memory.
+    pub is_placed: Cell<bool>,
+}
+
+impl OneValue {
     #[inline]
     fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Placed, ValueError> {
         let client_flags = head.item.client_flags;

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::ops::Deref;
 use std::ptr::null_mut;
 
 use pinyon_core::dialect::{Packing, ValueError};
@@ -31,17 +32,13 @@ pub unsafe extern "C" fn pinyon_get_many(
     if count == 0 {
         return Status::Done as i32;
     }
-    // SAFETY: the header says that so many structs follow, each as large as the first says.
-    let Ok(apart) = (unsafe { stride(keys) }) else { return Status::Failed as i32 };
-    let all = Structs { first: keys, apart, count };
-    (0..count).for_each(|index| all.begin(index));
+    // SAFETY: the header says so.
+    let Ok(all) = (unsafe { Structs::new(keys, count) }) else { return Status::Failed as i32 };
     // SAFETY: as above, and the header says so of the rest.
     let outcome = unsafe {
         with(client, |client| match &client.migrating {
             None => get_many(client, all, asked, &Host::new(host)?),
-            Some(_) => Err(Failure::usage(
-                "pinyon_get_many cannot say of which pool a value is: use pinyon_run_many with a client of two pools",
-            )),
+            Some(_) => Err(of_two_pools("pinyon_get_many", "pinyon_run_many")),
         })
     };
     (match outcome {
@@ -55,15 +52,34 @@ pub unsafe extern "C" fn pinyon_get_many(
     }) as i32
 }
 
+#[cold]
+pub fn of_two_pools(function: &str, instead: &str) -> Error {
+    Failure::usage(format!("{function} cannot say of which pool a value is: use {instead} with a client of two pools"))
+}
+
 /// The caller's structs. They are used by pointers, as `place` may write to what is behind them.
 #[derive(Clone, Copy)]
-struct Structs {
+pub struct Structs {
     first: *mut Found,
     apart: usize,
     count: usize,
 }
 
 impl Structs {
+    /// # Safety
+    /// So many structs follow, each as large as the first says. Nobody else uses them as long as this is used.
+    pub unsafe fn new(first: *mut Found, count: usize) -> Result<Self, Error> {
+        // SAFETY: the caller says so.
+        let all = Self { first, apart: unsafe { stride(first) }?, count };
+        (0..count).for_each(|index| all.begin(index));
+        Ok(all)
+    }
+
+    /// Whether any has failed.
+    fn has_failed(self) -> bool {
+        (0..self.count).any(|index| self.status(index) == Status::Failed as i32)
+    }
+
     #[inline]
     fn at(self, index: usize) -> *mut Found {
         assert!(index < self.count);
@@ -109,51 +125,73 @@ impl Structs {
 /// The keys' bytes stay as they are until they are copied.
 unsafe fn get_many(view: &View, all: Structs, asked: u32, host: &Host) -> Result<Status, Error> {
     view.check_open()?;
-    let place = host.place().ok_or_else(|| Failure::usage("pinyon_get_many needs a host with a `place`"))?;
-    let mut keys = Keys::with_capacity(all.count);
-    let mut places: Option<Vec<usize>> = None;
-    for index in 0..all.count {
-        // SAFETY: the caller says so.
-        let given = unsafe { (*all.at(index)).key.slice() };
-        match keys.push(&view.keys, given) {
-            Ok(()) => places.iter_mut().for_each(|places| places.push(index)),
-            Err(why) => {
-                places.get_or_insert_with(|| (0..index).collect());
-                all.fail(index, InvalidArgument::key(&why, given).into());
-            }
-        }
-    }
-    let mut slots = Slotted { all, places, packing: &view.shared.packing, place, is_raw: asked & flags::RAW != 0 };
+    let place = host.place().ok_or_else(|| no_place("pinyon_get_many needs a host"))?;
+    // SAFETY: the caller says so.
+    let (slots, keys) = unsafe { Slotted::new(view, &*view.shared.packing, all, place, asked) };
     let policy = Request { with: asked, ..structs::empty() }.policy(view);
-    if let Err(Interrupted) = read(view, host, keys, asked & flags::CAS != 0, policy, &mut slots) {
+    if let Err(Interrupted) = read(view, host, keys, asked & flags::CAS != 0, policy, &slots) {
         for index in 0..all.count {
             all.forget_error(index);
             all.finish(index, Status::Interrupted);
         }
         return Ok(Status::Interrupted);
     }
-    let failed = (0..all.count).any(|index| all.status(index) == Status::Failed as i32);
-    Ok(if failed { Status::Failed } else { Status::Done })
+    Ok(slots.status())
 }
 
-/// Structs, which are misses until something else is known.
-struct Slotted<'p> {
+#[cold]
+pub fn no_place(who: &str) -> Error {
+    Failure::usage(format!("{who} with a `place`"))
+}
+
+/// Structs, which are misses until something else is known. `P` is a reference to the client's packing.
+pub struct Slotted<P> {
     all: Structs,
     /// Which struct each key is of, if some have keys that are refused.
     places: Option<Vec<usize>>,
-    packing: &'p Packing,
+    packing: P,
     place: Place,
     is_raw: bool,
 }
 
-impl Slotted<'_> {
+impl<P: Deref<Target = Packing>> Slotted<P> {
+    /// The structs, and the keys to read for them. A key that is refused has its error at once.
+    ///
+    /// # Safety
+    /// The keys' bytes stay as they are during the call.
+    pub unsafe fn new(view: &View, packing: P, all: Structs, place: Place, asked: u32) -> (Self, Keys) {
+        let mut keys = Keys::with_capacity(all.count);
+        let mut places: Option<Vec<usize>> = None;
+        for index in 0..all.count {
+            // SAFETY: the caller says so.
+            let given = unsafe { (*all.at(index)).key.slice() };
+            match keys.push(&view.keys, given) {
+                Ok(()) => places.iter_mut().for_each(|places| places.push(index)),
+                Err(why) => {
+                    places.get_or_insert_with(|| (0..index).collect());
+                    all.fail(index, InvalidArgument::key(&why, given).into());
+                }
+            }
+        }
+        (Self { all, places, packing, place, is_raw: asked & flags::RAW != 0 }, keys)
+    }
+
     #[inline]
     fn position(&self, index: usize) -> usize {
         self.places.as_ref().map_or(index, |places| places[index])
     }
+
+    /// How all of them went, once they are read.
+    pub fn status(&self) -> Status {
+        if self.all.has_failed() {
+            Status::Failed
+        } else {
+            Status::Done
+        }
+    }
 }
 
-impl Slots for Slotted<'_> {
+impl<P: Deref<Target = Packing>> Slots for Slotted<P> {
     #[inline]
     fn take(&self, index: usize, read: impl FnOnce(Placing<&Packing>) -> Result<Placed, ValueError>) {
         let position = self.position(index);
@@ -174,11 +212,11 @@ impl Slots for Slotted<'_> {
     fn placing(&self, index: usize) -> Placing<&Packing> {
         let context: *mut c_void = self.all.at(self.position(index)).cast();
         let room = Cell::default();
-        Placing { packing: self.packing, place: Some(self.place), context, is_raw: self.is_raw, room }
+        Placing { packing: &*self.packing, place: Some(self.place), context, is_raw: self.is_raw, room }
     }
 
     #[inline]
-    fn found(&mut self, index: usize, cas: Option<u64>) {
+    fn found(&self, index: usize, cas: Option<u64>) {
         let position = self.position(index);
         if self.all.status(position) == Status::Miss as i32 {
             // SAFETY: as above.
@@ -187,7 +225,7 @@ impl Slots for Slotted<'_> {
         }
     }
 
-    fn failed(&mut self, index: usize, error: &pinyon_core::Error) {
+    fn failed(&self, index: usize, error: &pinyon_core::Error) {
         self.all.fail(self.position(index), error.into());
     }
 }

@@ -1,7 +1,7 @@
 //! Many requests at once, whose replies a thread waits for.
 
 pub mod keys;
-mod reading;
+pub(crate) mod reading;
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -11,6 +11,7 @@ use pinyon_core::blocking;
 use pinyon_core::dialect::Packing;
 use pinyon_core::invalid::InvalidArgument;
 use pinyon_core::operations::{BorrowedKey, Key, SentData, Several, Single};
+use pinyon_core::spare::{emptied, Kept};
 use pinyon_core::Data;
 
 use crate::client::{Client, View};
@@ -106,7 +107,8 @@ unsafe fn run_many(
             replies[index].fail(error);
         }
     }
-    let mut singles = Vec::with_capacity(keys.all.len());
+    let mut singles: Vec<OneOfMany<'_>> = emptied(Kept::take(&SINGLES));
+    singles.reserve(keys.all.len());
     let mut indexes = Vec::with_capacity(keys.all.len());
     for one in &keys.all {
         let (asked, reply) = (requests[one.index], &mut *replies[one.index]);
@@ -133,12 +135,22 @@ unsafe fn run_many(
         }
         return Ok(Status::Interrupted);
     }
-    for (index, single) in indexes.into_iter().zip(&mut several.finish()) {
+    let mut singles = several.finish();
+    for (index, single) in indexes.into_iter().zip(&mut singles) {
         let verb = Verb::of(requests[index])?;
         replies[index].fill::<Placing<&Packing>>(verb, single.take_answer());
     }
+    Kept::give(&SINGLES, emptied(singles));
+    Kept::give(&KEYS, emptied(keys.all));
     let failed = replies.iter().any(|reply| reply.status == Status::Failed as i32);
     Ok(if failed { Status::Failed } else { Status::Done })
+}
+
+type OneOfMany<'r> = Single<BorrowedKey<'r>, Block<'r>, Placing<&'r Packing>>;
+
+thread_local! {
+    static SINGLES: Kept<OneOfMany<'static>> = const { Kept::new() };
+    static KEYS: Kept<KeyOfMany<'static>> = const { Kept::new() };
 }
 
 /// The block of a request, if it has one.
@@ -171,7 +183,9 @@ enum Sent<'d> {
 
 impl<'d> KeysOfMany<'d> {
     fn with_capacity(keys: usize) -> Self {
-        Self { written: Vec::new(), all: Vec::with_capacity(keys) }
+        let mut all = emptied(Kept::take(&KEYS));
+        all.reserve(keys);
+        Self { written: Vec::new(), all }
     }
 
     fn push(&mut self, view: &View, index: usize, given: &'d [u8], route: Option<&'d [u8]>) -> Result<(), Error> {

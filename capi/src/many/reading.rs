@@ -6,7 +6,8 @@ use std::convert::Infallible;
 use pinyon_core::blocking;
 use pinyon_core::dialect::{Packing, ValueError};
 use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::operations::{Fetch, Fetched, Head, Keys, Policy, Unanswered, Values};
+use pinyon_core::operations::{Fetch, Fetched, FoundKey, Head, Keys, Policy, Unanswered, Values};
+use pinyon_core::spare::Kept;
 use pinyon_core::{Destination, Value};
 
 use crate::client::View;
@@ -23,8 +24,12 @@ pub trait Slots {
     fn take(&self, index: usize, read: impl FnOnce(Placing<&Packing>) -> Result<Placed, ValueError>);
     /// Where a large value goes.
     fn placing(&self, index: usize) -> Placing<&Packing>;
-    fn found(&mut self, index: usize, cas: Option<u64>);
-    fn failed(&mut self, index: usize, error: &pinyon_core::Error);
+    fn found(&self, index: usize, cas: Option<u64>);
+    fn failed(&self, index: usize, error: &pinyon_core::Error);
+}
+
+thread_local! {
+    static FOUND: Kept<FoundKey<()>> = const { Kept::new() };
 }
 
 /// Reads keys. `S` is told what came of each, but for those that are missing.
@@ -34,18 +39,24 @@ pub fn read<S: Slots>(
     keys: Keys,
     cas: bool,
     policy: Policy,
-    slots: &mut S,
+    slots: &S,
 ) -> Result<(), Interrupted> {
-    let mut fetch = Fetch::new(keys, cas, Reading(&*slots), policy).named("get");
+    let mut fetch = Fetch::new(keys, cas, Reading(slots), policy).named("get").finding_into(Kept::take(&FOUND));
     blocking::run(&view.shared.directory, host, &mut fetch)?;
     let Fetched { found, unanswered, .. } = fetch.finish();
+    tell(slots, policy, &found, unanswered);
+    Kept::give(&FOUND, found);
+    Ok(())
+}
+
+/// Says what was found, and what failed.
+pub fn tell<V>(slots: &impl Slots, policy: Policy, found: &[FoundKey<V>], unanswered: Vec<Unanswered>) {
     for one in found {
         slots.found(one.index, one.cas);
     }
     for Unanswered { keys, error } in unanswered.into_iter().filter(|one| !policy.forgives(&one.error)) {
         keys.into_iter().for_each(|key| slots.failed(key as usize, &error));
     }
-    Ok(())
 }
 
 struct Reading<'s, S>(&'s S);
@@ -98,9 +109,9 @@ pub unsafe fn read_many(view: &View, requests: &[&Request], replies: &mut [&mut 
         reply.empty(asked.context);
         reply.finish(Status::Miss);
     }
-    let mut slots =
+    let slots =
         Replies { packing: &view.shared.packing, place: host.place(), requests, replies: RefCell::new(replies) };
-    let outcome = read(view, host, keys, first.has(flags::CAS), first.policy(view), &mut slots);
+    let outcome = read(view, host, keys, first.has(flags::CAS), first.policy(view), &slots);
     let mut status = Status::Done;
     for reply in slots.replies.into_inner() {
         match (reply.status, &outcome) {
@@ -159,12 +170,12 @@ impl Slots for Replies<'_, '_> {
     }
 
     #[inline]
-    fn found(&mut self, index: usize, cas: Option<u64>) {
-        self.replies.get_mut()[index].has_value(cas);
+    fn found(&self, index: usize, cas: Option<u64>) {
+        self.replies.borrow_mut()[index].has_value(cas);
     }
 
-    fn failed(&mut self, index: usize, error: &pinyon_core::Error) {
-        let reply = &mut *self.replies.get_mut()[index];
+    fn failed(&self, index: usize, error: &pinyon_core::Error) {
+        let reply = &mut *self.replies.borrow_mut()[index];
         reply.lose_value();
         reply.fail(Error::from(error));
     }

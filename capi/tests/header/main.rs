@@ -9,7 +9,22 @@ use std::process::Command;
 
 use regex_lite::Regex;
 
-const HEADER: &str = include_str!("../../include/pinyon.h");
+/// The header, and its chapters that are files of their own.
+const FILES: [(&str, &str); 3] = [
+    ("pinyon.h", include_str!("../../include/pinyon.h")),
+    ("pinyon/locks.h", include_str!("../../include/pinyon/locks.h")),
+    ("pinyon/loops.h", include_str!("../../include/pinyon/loops.h")),
+];
+
+/// The header as the compiler reads it.
+fn header() -> String {
+    let [(_, main), chapters @ ..] = FILES;
+    chapters.into_iter().fold(main.to_owned(), |header, (name, text)| {
+        let included = format!("#include \"{name}\"\n");
+        assert!(header.contains(&included));
+        header.replace(&included, text)
+    })
+}
 
 /// Runs a compiler over the header and what is behind it. Returns its complaints.
 fn compiled(compiler: &[&str], header: &str, behind: &str) -> Result<(), String> {
@@ -57,13 +72,25 @@ fn exported() -> Vec<rust_side::Function> {
 
 #[test]
 fn the_header_is_c99_and_cpp11() {
-    compiled(C99, HEADER, "int main(void) { return pinyon_abi() != PINYON_ABI; }").unwrap();
-    compiled(CXX, HEADER, "int main() { pinyon_request get = {}; return pinyon_abi() != get.size; }").unwrap();
+    compiled(C99, &header(), "int main(void) { return pinyon_abi() != PINYON_ABI; }").unwrap();
+    compiled(CXX, &header(), "int main() { pinyon_request get = {}; return pinyon_abi() != get.size; }").unwrap();
+}
+
+#[test]
+fn each_file_of_the_header_may_be_included_by_itself_and_twice() {
+    for compiler in [C99, CXX] {
+        for (name, _) in FILES {
+            let folder = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+            let compiler: Vec<&str> = compiler.iter().copied().chain([folder]).collect();
+            let twice = format!("#include <{name}>\n#include <{name}>\npinyon_loop *loop;\npinyon_locks *locks;");
+            compiled(&compiler, "", &twice).unwrap();
+        }
+    }
 }
 
 #[test]
 fn the_compiler_finds_no_difference() {
-    compiled(C11, HEADER, &rust_side::checks(&exported())).unwrap();
+    compiled(C11, &header(), &rust_side::checks(&exported())).unwrap();
 }
 
 #[test]
@@ -86,8 +113,8 @@ fn the_compiler_finds_each_kind_of_difference() {
         ("#define PINYON_ABI 1", "#define PINYON_ABI 2"),
         ("    int64_t      recache; /*", "    uint64_t     added;\n    int64_t      recache; /*"),
     ] {
-        let changed = HEADER.replacen(from, to, 1);
-        assert!(changed != HEADER, "the header no longer has {from:?}");
+        let changed = header().replacen(from, to, 1);
+        assert!(changed != header(), "the header no longer has {from:?}");
         assert!(compiled(C11, &changed, &behind).is_err(), "{to:?} is not noticed");
     }
 }
@@ -95,8 +122,9 @@ fn the_compiler_finds_each_kind_of_difference() {
 #[test]
 fn what_the_header_declares_is_exported_and_nothing_else() {
     let declared = Regex::new(r"(?m)^[a-z][a-z0-9_ *]*?\b\*?(pinyon_[a-z_]+)\(").unwrap();
+    let header = header();
     let declared: BTreeSet<&str> = declared
-        .captures_iter(HEADER)
+        .captures_iter(&header)
         .map(|found| found.get(1).unwrap().as_str())
         .filter(|name| *name != "pinyon_text")
         .collect();

@@ -58,6 +58,11 @@ fn batches_in_event_loops() {
 }
 
 #[test]
+fn many_keys_in_event_loops() {
+    check("readings");
+}
+
+#[test]
 fn migrating() {
     check("migrating");
 }

@@ -115,6 +115,11 @@ impl Call {
         self.requests.push(Request { verb: verb as u32, key, value, client_flags, ..empty() });
     }
 
+    /// Whether it reads many keys at once.
+    pub fn reads_many(&self) -> bool {
+        self.is_many && self.requests.first().is_some_and(|request| request.verb == Verb::Get as u32)
+    }
+
     /// What came of it.
     pub fn outcome(&self, replies: &[Reply]) -> Outcome {
         if !self.is_many {

@@ -1,5 +1,6 @@
 //! All calls run in one event loop, which waits with poll(2).
 
+use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use crate::calls::{afterwards, batch, check_place, client, of_batch, Call};
 use crate::playing::{self, Outcome, Raised};
+use crate::reading::{self, Wanted};
 
 pub struct Looping {
     client: *mut Client,
@@ -107,27 +109,10 @@ impl Drop for Looping {
     }
 }
 
-/// Servers whose answers are written for one line of `get` with all keys. In an event loop many gets are requests of their
-/// own, and only from the sixteenth on they join such lines.
-const ANSWER_A_LINE: [&str; 6] = [
-    "a huge length is refused before memory is taken for it: get_many",
-    "classic text behind a proxy",
-    "a proxy answers",
-    "an error in the middle of many values",
-    "one of many values that is cut at a byte: twenty keys",
-    "many values that drip",
-];
-
 impl playing::Client for Looping {
     const PROTOCOL: &'static str = "memcached";
     const SHARES: bool = true;
     const LIMITS: &'static [&'static str] = &["timeout"];
-
-    fn makes_requests_of(scenario: &Value) -> bool {
-        let name = scenario["name"].as_str().unwrap();
-        let many = scenario["calls"].as_array().unwrap().iter().any(|step| step["call"][0] == "get_many");
-        !(many && ANSWER_A_LINE.iter().any(|those| name.starts_with(those)))
-    }
 
     fn connected(scenario: &Value) -> Self {
         let client = client(scenario);
@@ -143,8 +128,15 @@ impl playing::Client for Looping {
         }
         let calls: Vec<Call> = calls.iter().map(|call| Call::new(call)).collect();
         let mut tickets: Vec<Vec<u64>> = Vec::new();
+        let mut read: HashMap<u64, Vec<Wanted>> = HashMap::new();
         for call in &calls {
             let mut of_call = Vec::new();
+            if call.reads_many() {
+                let (ticket, keys) = reading::begin(self.event_loop, call);
+                read.insert(ticket, keys);
+                tickets.push(vec![ticket]);
+                continue;
+            }
             for request in &call.requests {
                 let mut ticket = 0;
                 // SAFETY: as the header says.
@@ -162,9 +154,21 @@ impl playing::Client for Looping {
             all.append(&mut self.replies);
             assert!(Instant::now() < until, "nothing happens any more");
         }
-        let of = |ticket: &u64| *all.iter().find(|reply| reply.ticket == *ticket).expect("its reply");
-        let outcome = |(call, tickets): (&Call, &Vec<u64>)| call.outcome(&tickets.iter().map(of).collect::<Vec<_>>());
-        let outcomes = calls.iter().zip(&tickets).map(outcome).collect();
+        let mut outcomes = Vec::new();
+        for (call, tickets) in calls.iter().zip(&tickets) {
+            let of = |ticket: &u64| *all.iter().find(|reply| reply.ticket == *ticket).expect("its reply");
+            let replies: Vec<Reply> = match read.get(&tickets[0]) {
+                None => tickets.iter().map(of).collect(),
+                Some(keys) => {
+                    let replies = reading::replies(keys);
+                    let failed = replies.iter().any(|reply| !reply.error.is_null());
+                    assert_eq!(of(&tickets[0]).status < 0, failed);
+                    all.extend(replies.iter().map(|reply| Reply { error: reply.error, ..empty() }));
+                    replies
+                }
+            };
+            outcomes.push(call.outcome(&replies));
+        }
         // SAFETY: as the header says.
         all.iter_mut().for_each(|reply| unsafe { pinyon_reply_clear(reply) });
         outcomes

@@ -8,6 +8,7 @@ mod server;
 
 mod calls;
 mod looping;
+mod reading;
 mod waiting;
 
 use server::Memcached;

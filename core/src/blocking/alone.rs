@@ -47,12 +47,15 @@ fn exchange<H: Host>(
 ) -> Result<(), Failure<H::Interrupt>> {
     let server = ask.choice.server;
     let name = &fleet.servers()[server].name;
-    let mut loan = match open(fleet, host, ask.choice, now, timer) {
-        Err(Failure::Error(error)) => {
-            fleet.unsubmitted(&error, operation.name_of(ask.part));
-            return Err(error.of(operation.name_of(ask.part), Sent::No).into());
-        }
-        loan => loan?,
+    let mut loan = match fleet.pool(server).lend_trusted(now) {
+        Some(loan) => loan,
+        None => match open(fleet, host, ask.choice, now, timer) {
+            Err(Failure::Error(error)) => {
+                fleet.unsubmitted(&error, operation.name_of(ask.part));
+                return Err(error.of(operation.name_of(ask.part), Sent::No).into());
+            }
+            loan => loan?,
+        },
     };
     let Some(session) = loan.session() else { unreachable!("an open loan has a session") };
     let sending = Sending { is_shared: false, longest_ttl: fleet.longest_ttl(server), deadline: timer.deadline };

@@ -9,9 +9,10 @@ use super::{Failure, Host, Timer};
 use crate::doorbell::Wake;
 use crate::error::{Error, Sent};
 use crate::fleet::{Choice, Fleet};
-use crate::operations::{Ask, End, Next, Operation, Sending};
+use crate::operations::{Ask, Asks, End, Next, Operation, Sending};
 use crate::pool::Loan;
 use crate::session::{Outcome, Refused, Session, Ticket};
+use crate::spare::Kept;
 
 /// The asks for one server, and the connection that carries them.
 struct Part {
@@ -21,6 +22,10 @@ struct Part {
     /// The asks that the session has not taken yet.
     unsubmitted: VecDeque<u32>,
     flight: VecDeque<(Ticket, u32)>,
+}
+
+thread_local! {
+    static FLIGHT: Kept<(Ticket, u32)> = const { Kept::new() };
 }
 
 /// The asks that failed.
@@ -44,7 +49,10 @@ pub(super) fn together<H: Host, O: Operation>(
     for (choice, asks) in by_server(asks) {
         let begun = Instant::now();
         match begin(fleet, host, choice, begun, timer) {
-            Ok(loan) => parts.push(Part { choice, begun, loan, unsubmitted: asks, flight: VecDeque::new() }),
+            Ok(loan) => {
+                let flight = VecDeque::from(Kept::take(&FLIGHT));
+                parts.push(Part { choice, begun, loan, unsubmitted: asks, flight });
+            }
             Err(Failure::Error(error)) => {
                 running.not_submitted(fleet, &error, asks);
                 servers_failed.push((choice, error));
@@ -59,6 +67,7 @@ pub(super) fn together<H: Host, O: Operation>(
         parts.retain_mut(|part| match part.is_over() {
             None => true,
             Some(Ok(())) => {
+                Kept::give(&FLIGHT, std::mem::take(&mut part.flight).into());
                 fleet.succeeded(part.choice);
                 if fleet.measures() {
                     fleet.took(part.choice.server, running.operation.name(), part.begun.elapsed());
@@ -84,17 +93,24 @@ pub(super) fn together<H: Host, O: Operation>(
 
 /// Groups asks by server, in ascending order. With the same order in every thread, threads that each need several
 /// connections cannot deadlock.
-fn by_server(asks: Vec<Ask>) -> Vec<(Choice, VecDeque<u32>)> {
+fn by_server(mut asks: Vec<Ask>) -> Vec<(Choice, VecDeque<u32>)> {
     let mut servers: Vec<(Choice, VecDeque<u32>)> = Vec::new();
-    for Ask { part, choice } in asks {
+    // There may be no other server than the first.
+    let mut room = asks.len();
+    for Ask { part, choice } in asks.drain(..) {
         match servers.iter_mut().find(|(of, _)| of.server == choice.server) {
             Some((of, parts)) => {
                 of.probe |= choice.probe;
                 parts.push_back(part);
             }
-            None => servers.push((choice, VecDeque::from([part]))),
+            None => {
+                let mut parts = VecDeque::with_capacity(std::mem::take(&mut room));
+                parts.push_back(part);
+                servers.push((choice, parts));
+            }
         }
     }
+    Asks::keep(asks);
     servers.sort_unstable_by_key(|(choice, _)| choice.server);
     servers
 }

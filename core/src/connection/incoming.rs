@@ -12,6 +12,7 @@ impl Incoming {
         Self { buffer: vec![0; capacity].into(), start: 0, end: 0 }
     }
 
+    #[inline(always)]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -27,6 +28,7 @@ impl Incoming {
     }
 
     /// Bytes by position, read or unread, until the next call of [`Self::room`].
+    #[inline(always)]
     pub(crate) fn at(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.buffer[range]
     }
@@ -41,6 +43,7 @@ impl Incoming {
     }
 
     /// Memory for the next bytes. Moves the unread bytes to the front if the end is near.
+    #[inline]
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.is_empty() {
             self.start = 0;

@@ -194,11 +194,12 @@ impl Dialect {
         Err(ValueError::new(ErrorKind::UsageError, message))
     }
 
-    /// The error for a serializer beside this dialect, which determines by itself how values are stored.
-    pub fn has_serializer(self) -> ValueError {
+    /// The error for a serializer beside this dialect, which determines by itself how values are stored. `pickles`:
+    /// whether the host has pickles, which its clients may write.
+    pub fn has_serializer(self, pickles: bool) -> ValueError {
         let name = self.name();
-        let message =
-            format!("the dialect {name:?} says how values are stored; beside it, serializer is \"pickle\" or left out");
+        let remedy = if pickles { "beside it, serializer is \"pickle\" or left out" } else { "leave serializer out" };
+        let message = format!("the dialect {name:?} says how values are stored: {remedy}");
         ValueError::new(ErrorKind::UsageError, message)
     }
 }

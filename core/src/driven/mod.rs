@@ -12,6 +12,7 @@
 //!   cannot resolve names. It watches its connections by a [`Poller`], and its host asks for outcomes. A
 //!   [`Keeper`] does what is due when the host does not.
 
+mod alarm;
 mod drivers;
 mod event_loop;
 mod keeper;
@@ -23,6 +24,7 @@ mod stepwise;
 mod tests;
 mod turns;
 
+pub use alarm::HostAlarm;
 pub use drivers::Drivers;
 pub use event_loop::{InUse, LoopHost, LoopMachine};
 pub use keeper::Keeper;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::turns::Alarm;
+use super::alarm::HostAlarm;
 use super::{some_addresses, Action, Driven};
 use crate::address::Address;
 use crate::doorbell::Doorbell;
@@ -45,9 +45,7 @@ pub struct Stepwise<M: Driven> {
     finished: VecDeque<M::Finished>,
     /// The lane whose descriptor the host was told to forget by the last order.
     forgotten: Option<usize>,
-    alarm: Alarm,
-    /// Whether the deadline may have become earlier than the alarm.
-    alarm_is_old: bool,
+    alarm: HostAlarm,
     bell: Option<Arc<Doorbell>>,
     /// A bell that the host is told to forget.
     last_bell: Option<Arc<Doorbell>>,
@@ -62,8 +60,7 @@ impl<M: Driven> Stepwise<M> {
             orders: VecDeque::new(),
             finished: VecDeque::new(),
             forgotten: None,
-            alarm: Alarm::default(),
-            alarm_is_old: false,
+            alarm: HostAlarm::default(),
             bell: None,
             last_bell: None,
             resolving: Vec::new(),
@@ -107,7 +104,7 @@ impl<M: Driven> Stepwise<M> {
                 }
                 Some(order)
             }
-            None => self.next_alarm(),
+            None => self.alarm.next_order(|| self.machine.deadline()),
         }
     }
 
@@ -133,7 +130,7 @@ impl<M: Driven> Stepwise<M> {
 
     /// Does what is due.
     pub fn expire(&mut self) {
-        self.alarm.clear();
+        self.alarm.went_off();
         self.advance(M::expire);
     }
 
@@ -176,7 +173,7 @@ impl<M: Driven> Stepwise<M> {
         self.take_resolved(now);
         self.take_orders(now);
         self.finished.extend(self.machine.take_finished());
-        self.alarm_is_old = true;
+        self.alarm.outdate();
     }
 
     /// Closes the descriptor that the host has stopped watching.
@@ -197,7 +194,7 @@ impl<M: Driven> Stepwise<M> {
             if actions.is_empty() {
                 return;
             }
-            self.alarm_is_old = true;
+            self.alarm.outdate();
             for action in actions {
                 match action {
                     Action::EndTurn => self.orders.push_back(Order::EndTurn),
@@ -212,14 +209,6 @@ impl<M: Driven> Stepwise<M> {
                 }
             }
         }
-    }
-
-    fn next_alarm(&mut self) -> Option<Order> {
-        if !std::mem::take(&mut self.alarm_is_old) {
-            return None;
-        }
-        let due = self.machine.deadline().filter(|due| self.alarm.set(*due))?;
-        Some(Order::Alarm(due.saturating_duration_since(Instant::now())))
     }
 
     fn resolve(&mut self, name: &str, port: u16) -> io::Result<Resolving> {

@@ -26,7 +26,6 @@ pub struct Fetch<V: Values> {
     wanted: Vec<u32>,
     /// Keys whose value may be a placeholder. Each is asked for again by a command of its own, which can tell.
     in_doubt: Vec<u32>,
-    line: Vec<u8>,
     found: Vec<FoundKey<V::Value>>,
     unreadable: Option<Unreadable<V::Error>>,
     failures: Failures,
@@ -86,18 +85,24 @@ impl<V: Values> Fetch<V> {
         let name = if cas { "gets_many" } else { "get_many" };
         Self {
             wanted: (0..keys.len() as u32).collect(),
-            found: Vec::with_capacity(keys.len()),
+            found: Vec::new(),
             keys,
             values,
             cas,
             parts: Vec::new(),
             in_doubt: Vec::new(),
-            line: Vec::new(),
             unreadable: None,
             failures: Failures::new(name, policy),
             retried: Vec::new(),
             unanswered: Vec::new(),
         }
+    }
+
+    /// The same with memory for what it finds.
+    pub fn finding_into(mut self, found: Vec<FoundKey<V::Value>>) -> Self {
+        self.found = found;
+        self.found.clear();
+        self
     }
 
     /// The same under another name, in errors and events.
@@ -185,6 +190,7 @@ impl<V: Values> Operation for Fetch<V> {
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
         let mut asks = Vec::new();
         let (wanted, in_doubt) = (std::mem::take(&mut self.wanted), std::mem::take(&mut self.in_doubt));
+        self.found.reserve(wanted.len());
         let mut down = self.ask(fleet, now, wanted, false, &mut asks);
         down.extend(self.ask(fleet, now, in_doubt, true, &mut asks));
         self.retried.clear();
@@ -205,8 +211,8 @@ impl<V: Values> Operation for Fetch<V> {
             let command = Command::Get { key: self.keys.key(keys[0] as usize), cas: self.cas };
             return session.submit(&command, Data::None, sending.deadline);
         }
-        self.keys.join(keys, &mut self.line);
-        session.submit(&Command::GetMany { keys: &self.line, cas: self.cas }, Data::None, sending.deadline)
+        let keys = self.keys.join(keys);
+        session.submit(&Command::GetMany { keys, cas: self.cas }, Data::None, sending.deadline)
     }
 
     fn reply(&mut self, part: u32, reply: Reply<'_>) {

@@ -1,5 +1,6 @@
 //! The keys of an operation on many keys: the form that is sent, and the form that the ring hashes.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use pinyon_proto::{Key, KeyError, KeyRules};
@@ -8,10 +9,34 @@ use crate::session::{BYTES_PER_LINE, KEYS_PER_LINE};
 
 /// Many keys, addressed by index.
 #[derive(Clone, Debug, Default)]
-pub struct Keys {
+pub struct Keys(Memory);
+
+#[derive(Clone, Debug, Default)]
+struct Memory {
     /// The bytes of all keys. A key is followed by its form for the ring, where that differs.
     text: Vec<u8>,
     spans: Vec<Span>,
+    /// The line that was written last.
+    line: Vec<u8>,
+}
+
+/// The most bytes of keys whose memory is kept.
+const MOST_KEPT: usize = 64 * 1024;
+
+thread_local! {
+    /// The memory of the keys that were dropped last. An allocator tidies up when it is asked for large pieces, which
+    /// costs more than all else here.
+    static SPARE: Cell<Option<Memory>> = const { Cell::new(None) };
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        if (1..=MOST_KEPT).contains(&self.0.text.capacity()) {
+            let memory = std::mem::take(&mut self.0);
+            // A thread that ends has no memory to keep.
+            let _ = SPARE.try_with(|spare| spare.set(Some(memory)));
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -23,7 +48,12 @@ struct Span {
 
 impl Keys {
     pub fn with_capacity(keys: usize) -> Self {
-        Self { text: Vec::with_capacity(keys * 40), spans: Vec::with_capacity(keys) }
+        let mut memory = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
+        memory.text.clear();
+        memory.spans.clear();
+        memory.text.reserve(keys * 40);
+        memory.spans.reserve(keys);
+        Self(memory)
     }
 
     /// Adds a key, formed from the user's key by the client's rules.
@@ -32,55 +62,55 @@ impl Keys {
         if rules.as_given(given).is_none() {
             return self.push_asked_about(rules, given, &rules.routed(given));
         }
-        let start = self.text.len();
-        self.text.extend_from_slice(given);
-        let both = start..self.text.len();
-        self.spans.push(Span { wire: both.clone(), routed: both, base64: false });
+        let start = self.0.text.len();
+        self.0.text.extend_from_slice(given);
+        let both = start..self.0.text.len();
+        self.0.spans.push(Span { wire: both.clone(), routed: both, base64: false });
         Ok(())
     }
 
     /// Adds a key with its own form for the ring, for hosts that have both.
     #[inline]
     pub fn push_asked_about(&mut self, rules: &KeyRules, key: &[u8], routed: &[u8]) -> Result<(), KeyError> {
-        let start = self.text.len();
-        let base64 = rules.push(key, &mut self.text)?;
-        let wire = start..self.text.len();
-        let routed = match self.text[wire.clone()].ends_with(routed) {
+        let start = self.0.text.len();
+        let base64 = rules.push(key, &mut self.0.text)?;
+        let wire = start..self.0.text.len();
+        let routed = match self.0.text[wire.clone()].ends_with(routed) {
             true => wire.end - routed.len()..wire.end,
             false => {
-                self.text.extend_from_slice(routed);
-                wire.end..self.text.len()
+                self.0.text.extend_from_slice(routed);
+                wire.end..self.0.text.len()
             }
         };
-        self.spans.push(Span { wire, routed, base64 });
+        self.0.spans.push(Span { wire, routed, base64 });
         Ok(())
     }
 
     pub fn len(&self) -> usize {
-        self.spans.len()
+        self.0.spans.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        self.0.spans.is_empty()
     }
 
     pub(super) fn wire(&self, index: usize) -> &[u8] {
-        &self.text[self.spans[index].wire.clone()]
+        &self.0.text[self.0.spans[index].wire.clone()]
     }
 
     pub(super) fn routed(&self, index: usize) -> &[u8] {
-        &self.text[self.spans[index].routed.clone()]
+        &self.0.text[self.0.spans[index].routed.clone()]
     }
 
     pub(super) fn key(&self, index: usize) -> Key<'_> {
-        Key::known(self.wire(index), self.spans[index].base64)
+        Key::known(self.wire(index), self.0.spans[index].base64)
     }
 
     /// How many of these keys, counted from the first, fit on one `get` line.
     pub(super) fn fit_on_line(&self, indexes: &[u32]) -> usize {
         let mut length = 0;
         let fits = |index: &&u32| {
-            let span = &self.spans[**index as usize];
+            let span = &self.0.spans[**index as usize];
             length += span.wire.len() + 1;
             length <= BYTES_PER_LINE && !span.base64
         };
@@ -88,12 +118,14 @@ impl Keys {
     }
 
     /// Writes plain keys as the arguments of a `get` line.
-    pub(super) fn join(&self, indexes: &[u32], line: &mut Vec<u8>) {
+    pub(super) fn join(&mut self, indexes: &[u32]) -> &[u8] {
+        let Memory { text, spans, line } = &mut self.0;
         line.clear();
         for index in indexes {
-            line.extend_from_slice(self.wire(*index as usize));
+            line.extend_from_slice(&text[spans[*index as usize].wire.clone()]);
             line.push(b' ');
         }
         line.pop();
+        line
     }
 }

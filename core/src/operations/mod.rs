@@ -49,6 +49,7 @@ use crate::error::Error;
 use crate::fleet::{Choice, Fleet};
 use crate::network::Network;
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
+use crate::spare::Kept;
 
 /// One task of a client: an exchange with one server, or several exchanges with one common outcome.
 ///
@@ -147,7 +148,23 @@ pub enum Next {
     Again,
 }
 
+thread_local! {
+    static ASKS: Kept<Ask> = const { Kept::new() };
+}
+
 impl Asks {
+    /// Room for so many.
+    fn room(many: usize) -> Vec<Ask> {
+        let mut asks = Kept::take(&ASKS);
+        asks.reserve(many);
+        asks
+    }
+
+    /// Keeps the memory of asks that were taken.
+    pub(crate) fn keep(asks: Vec<Ask>) {
+        Kept::give(&ASKS, asks);
+    }
+
     fn of(mut asks: Vec<Ask>) -> Self {
         match asks.len() {
             0 => Asks::None,

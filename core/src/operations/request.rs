@@ -230,9 +230,11 @@ impl Request {
         if let Request::Arithmetic { .. } = self {
             return Ok(number(&reply).map_or(Answer::Missing, Answer::Number));
         }
+        if let Request::Get { cas: false } = self {
+            return values.read(head, reply.value, reply.server).map(Answer::Value);
+        }
         let value = values.read(head, reply.value, reply.server)?;
         Ok(match self {
-            Request::Get { cas: false } => Answer::Value(value),
             Request::Get { cas: true } | Request::GetAndTouch { cas: true, .. } => {
                 Answer::ValueAndCas(value, head.item.cas.unwrap_or_default())
             }

@@ -42,7 +42,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Several<K, D, V> {
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
         let mut wanted = std::mem::take(&mut self.wanted);
         wanted.sort_unstable();
-        let mut asks = Vec::with_capacity(wanted.len());
+        let mut asks = Asks::room(wanted.len());
         for part in wanted {
             if let Asks::One(Ask { choice, .. }) = self.singles[part as usize].begin(fleet, now) {
                 asks.push(Ask { part, choice });

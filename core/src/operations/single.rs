@@ -74,6 +74,16 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
     /// Takes the answer. Call it once, when the operation is over.
     #[inline]
     pub fn take_answer(&mut self) -> Answered<V> {
+        if self.failure.is_none() {
+            if let Some(Ok(answer)) = self.answer.take_if(|answer| answer.is_ok()) {
+                return Ok(answer);
+            }
+        }
+        self.take_failure()
+    }
+
+    #[cold]
+    fn take_failure(&mut self) -> Answered<V> {
         match (self.failure.take(), self.answer.take()) {
             (None, Some(Ok(answer))) => Ok(answer),
             (None, Some(Err(error))) => {

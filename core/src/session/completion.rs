@@ -54,6 +54,7 @@ pub enum Value<'s> {
 }
 
 impl Value<'_> {
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {
             Value::None => &[],

@@ -215,7 +215,7 @@ impl<N: Network> Session<N> {
 
     fn read_login(&mut self) {
         match self.reader.read(self.incoming.bytes(), Form::ClassicStore) {
-            Ok(Decoded::Head { head, consumed, .. }) if head.status == Status::Done => {
+            Ok(Decoded::Head { consumed, .. }) if self.reader.head().status == Status::Done => {
                 self.incoming.consume(consumed);
                 self.await_version();
             }
@@ -236,7 +236,7 @@ impl<N: Network> Session<N> {
     /// Reads the answer to `version`.
     fn read_version(&mut self) {
         let (kind, why) = match self.reader.read(self.incoming.bytes(), Form::Version) {
-            Ok(Decoded::Head { head, line, consumed, .. }) if head.status == Status::Version => {
+            Ok(Decoded::Head { line, consumed, .. }) if self.reader.head().status == Status::Version => {
                 let version = line.strip_prefix(b"VERSION ").and_then(ServerVersion::parse);
                 self.incoming.consume(consumed);
                 return self.await_no_op(version);
@@ -269,10 +269,10 @@ impl<N: Network> Session<N> {
     /// connection. Only the "ERROR" of an old memcached leaves it open.
     fn read_no_op(&mut self) {
         match self.reader.read(self.incoming.bytes(), Form::NoOp) {
-            Ok(Decoded::Head { head, line, consumed, .. }) => {
+            Ok(Decoded::Head { line, consumed, .. }) => {
                 let version = self.capabilities.version();
                 let is_old_memcached = line == b"ERROR" && version.is_some() && !self.capabilities.meta();
-                if head.status.is_error() && !is_old_memcached {
+                if self.reader.head().status.is_error() && !is_old_memcached {
                     self.manner.refuses_meta(self.connection.server());
                     return self.greet_anew(Probe::Never);
                 }

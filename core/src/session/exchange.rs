@@ -39,12 +39,17 @@ pub(crate) enum About {
 }
 
 impl About {
-    pub(crate) fn of(command: &Command<'_>, form: Form, capabilities: &Capabilities) -> Self {
+    /// `memory` may be used.
+    #[inline]
+    pub(crate) fn of(command: &Command<'_>, form: Form, capabilities: &Capabilities, memory: &mut Vec<u8>) -> Self {
+        if form != Form::ClassicGet {
+            return About::Echo;
+        }
+        let memory = std::mem::take(memory);
         match command {
-            _ if form != Form::ClassicGet => About::Echo,
-            Command::GetMany { keys, .. } => About::Keys(KeysOfLine::new(keys, capabilities.is_classic())),
+            Command::GetMany { keys, .. } => About::Keys(KeysOfLine::new(keys, capabilities.is_classic(), memory)),
             Command::Get { key, .. } | Command::GetAndTouch { key, .. } => {
-                About::Keys(KeysOfLine::new(key.wire(), false))
+                About::Keys(KeysOfLine::new(key.wire(), false, memory))
             }
             _ => About::Echo,
         }
@@ -122,8 +127,14 @@ pub(crate) struct KeysOfLine {
 }
 
 impl KeysOfLine {
-    fn new(text: &[u8], any_order: bool) -> Box<Self> {
-        Box::new(Self { text: text.to_vec(), at: 0, index: 0, found: 0, any_order })
+    fn new(keys: &[u8], any_order: bool, mut text: Vec<u8>) -> Box<Self> {
+        text.clear();
+        text.extend_from_slice(keys);
+        Box::new(Self { text, at: 0, index: 0, found: 0, any_order })
+    }
+
+    pub(crate) fn into_memory(self) -> Vec<u8> {
+        self.text
     }
 
     /// The index of `key`, which was not found before. Unless any order will do, it must come after the last one found.
@@ -179,16 +190,16 @@ mod tests {
     #[test]
     fn keys_are_found_in_order_and_each_once() {
         let text = b"a ab abc b";
-        let mut keys = KeysOfLine::new(text, false);
+        let mut keys = KeysOfLine::new(text, false, Vec::new());
         assert_eq!([keys.find(b"a"), keys.find(b"abc"), keys.find(b"b")], [Some(0), Some(2), Some(3)]);
         assert_eq!(keys.found_and_missing(), (3, 1));
-        let mut keys = KeysOfLine::new(text, false);
+        let mut keys = KeysOfLine::new(text, false, keys.into_memory());
         assert_eq!([keys.find(b"ab"), keys.find(b"a")], [Some(1), None]);
     }
 
     #[test]
     fn keys_are_found_in_any_order_behind_a_proxy_and_each_once() {
-        let mut keys = KeysOfLine::new(b"a ab abc b", true);
+        let mut keys = KeysOfLine::new(b"a ab abc b", true, Vec::new());
         assert_eq!([keys.find(b"abc"), keys.find(b"a"), keys.find(b"b")], [Some(2), Some(0), Some(3)]);
         assert_eq!([keys.find(b"abc"), keys.find(b"a"), keys.find(b"x")], [None; 3]);
         assert_eq!(keys.found_and_missing(), (3, 1));

@@ -21,7 +21,7 @@ use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_proto::{Capabilities, Head, ReplyReader, Unsupported};
+use pinyon_proto::{Capabilities, ReplyReader, Unsupported};
 
 pub use crate::connection::{SharedBytes, Wants};
 pub use completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
@@ -48,6 +48,9 @@ pub const LARGE: usize = 16 * 1024;
 
 /// How much is received at first while one value is awaited. If the value is large, these bytes are copied once more.
 const WINDOW_FOR_ONE: usize = LARGE + 512;
+
+/// The same after a large value, which another one may follow. A value for which this was too little takes another receive.
+const WINDOW_AFTER_LARGE: usize = 1024;
 
 /// Bounds on a session's memory.
 #[derive(Clone, Copy, Debug)]
@@ -137,12 +140,12 @@ pub struct Session<N: Network = System> {
     reader: ReplyReader,
     queue: VecDeque<Exchange>,
     next_ticket: u64,
-    /// The head that was read last.
-    head: Head,
     /// A reply whose head has been read.
     current: Option<Current>,
     /// A large value on its way into the host's memory.
     receiving: Option<Receiving>,
+    /// How much is received at first while one value is awaited.
+    window: usize,
     /// The number of quiet exchanges at the front of the queue that are over, as a later reply has shown.
     silent: usize,
     /// An error that one of the quiet exchanges at the front of the queue caused. The server does not say which.
@@ -174,9 +177,9 @@ impl<N: Network> Session<N> {
             reader: ReplyReader::default(),
             queue: VecDeque::new(),
             next_ticket: 0,
-            head: Head::default(),
             current: None,
             receiving: None,
+            window: WINDOW_FOR_ONE,
             silent: 0,
             unattributed: None,
             quiet_run: 0,
@@ -334,11 +337,16 @@ impl<N: Network> Session<N> {
             }
             None => {
                 let awaits_one_value = awaits_one_value(&self.queue) && !wire.is_secured();
+                let is_empty = self.incoming.is_empty();
                 let room = self.incoming.room();
                 if room.is_empty() {
                     return Err(io::ErrorKind::WouldBlock);
                 }
-                let window = if awaits_one_value { room.len().min(WINDOW_FOR_ONE) } else { room.len() };
+                let window = match awaits_one_value {
+                    true if is_empty => room.len().min(self.window),
+                    true => room.len().min(WINDOW_FOR_ONE),
+                    false => room.len(),
+                };
                 wire.receive(&mut [IoSliceMut::new(&mut room[..window])], receive)
             }
         };

@@ -6,7 +6,7 @@ use pinyon_proto::{Decoded, Form, Head, Malformed, Status};
 
 use super::completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
 use super::exchange::{About, Exchange, NOT_ENCODED};
-use super::{Session, LARGE};
+use super::{Session, LARGE, WINDOW_AFTER_LARGE, WINDOW_FOR_ONE};
 use crate::error::{Error, Kind, Sent};
 use crate::network::Network;
 
@@ -42,7 +42,7 @@ enum Reading {
 /// What to hand out, as positions in the receive buffer. The bytes are borrowed only after the last change to the
 /// buffer.
 enum What {
-    /// The reply whose head is [`Session::head`].
+    /// The reply whose head was read last.
     Reply {
         index: usize,
         value: Place,
@@ -92,8 +92,10 @@ impl<N: Network> Session<N> {
         self.incoming.consume(filled);
         self.reader.take_value();
         self.receiving = Some(Receiving { destination, filled });
+        self.window = WINDOW_AFTER_LARGE;
     }
 
+    #[inline(always)]
     fn step(&mut self) -> Result<Reading, Malformed> {
         if let Some((ticket, error)) = self.expired.pop_front() {
             return Ok(self.failed(ticket, error));
@@ -114,26 +116,29 @@ impl<N: Network> Session<N> {
         let form = if front.expect.quiet { Form::Quiet } else { front.expect.form };
         match &self.current {
             None => self.read_head(form),
-            Some(Current { index, .. }) if self.head.size.is_none() => {
+            Some(Current { index, .. }) if self.reader.head().size.is_none() => {
                 let index = *index;
                 self.current = None;
                 Ok(self.finish_reply(index, Place::None, 0..0))
             }
-            Some(_) => self.read_value(form),
+            Some(_) => self.read_late_value(form),
         }
     }
 
+    #[inline(always)]
     fn read_head(&mut self, form: Form) -> Result<Reading, Malformed> {
         let start = self.incoming.position();
-        let Decoded::Head { head, key, line, consumed } = self.reader.read(self.incoming.bytes(), form)? else {
+        let Decoded::Head { key, line, consumed } = self.reader.read(self.incoming.bytes(), form)? else {
             return Ok(Reading::Wait);
         };
+        let head = self.reader.head();
         if head.status.is_error() {
             let text = self.redacted(line);
+            let status = head.status;
             self.incoming.consume(consumed);
-            return Ok(self.finish_error(head.status, text));
+            return Ok(self.finish_error(status, text));
         }
-        let position = self.answered(form, &head, key);
+        let position = self.answered(form, head, key);
         let position = position.ok_or_else(|| Malformed::new("the reply belongs to no request", line))?;
         if position == 0 && self.unattributed.is_some() {
             return Err(Malformed::new("an error before this reply belongs to no request", line));
@@ -142,15 +147,14 @@ impl<N: Network> Session<N> {
         if form == Form::Quiet {
             exchange.expect.form.check(head.status, line)?;
         }
-        let index = exchange.verify(&head, key, line)?;
-        let line = start..start + line.len();
+        let index = exchange.verify(head, key, line)?;
+        let (line, size) = (start..start + line.len(), head.size);
         self.incoming.consume(consumed);
-        self.head = head;
-        if head.size.is_some_and(|size| size > self.limits.value) {
-            self.refuse_value(head.size.unwrap_or_default());
+        if size.is_some_and(|size| size > self.limits.value) {
+            self.refuse_value(size.unwrap_or_default());
             return Ok(Reading::Again);
         }
-        if position == 0 && head.size.is_none() {
+        if position == 0 && size.is_none() {
             return Ok(self.finish_reply(index, Place::None, line));
         }
         self.current = Some(Current { index, announced: false });
@@ -183,6 +187,13 @@ impl<N: Network> Session<N> {
         None
     }
 
+    /// A value that did not arrive together with its head.
+    #[inline(never)]
+    fn read_late_value(&mut self, form: Form) -> Result<Reading, Malformed> {
+        self.read_value(form)
+    }
+
+    #[inline(always)]
     fn read_value(&mut self, form: Form) -> Result<Reading, Malformed> {
         if self.awaits_large_value() {
             return Ok(Reading::Wait);
@@ -199,7 +210,12 @@ impl<N: Network> Session<N> {
         let Some(Current { index, .. }) = self.current.take() else { unreachable!("a value follows a head") };
         let value = match self.receiving.take() {
             Some(receiving) => Place::Destination(receiving.destination),
-            None => Place::Buffer(range),
+            None => {
+                if range.len() > WINDOW_AFTER_LARGE / 2 {
+                    self.window = WINDOW_FOR_ONE;
+                }
+                Place::Buffer(range)
+            }
         };
         Ok(self.finish_reply(index, value, 0..0))
     }
@@ -226,20 +242,29 @@ impl<N: Network> Session<N> {
         self.fail(Error::new(Kind::TooLarge, self.server(), message));
     }
 
+    #[inline(always)]
     fn finish_reply(&mut self, index: usize, value: Place, line: Range<usize>) -> Reading {
+        match self.end_reply() {
+            Some((ticket, last)) => Reading::Completed(ticket, What::Reply { index, value, line, last }),
+            None => Reading::Again,
+        }
+    }
+
+    /// Takes note of a reply. Returns whose it is and whether it is the last, if a caller waits for it.
+    fn end_reply(&mut self) -> Option<(Ticket, bool)> {
         let Some(front) = self.queue.front() else { unreachable!("a reply answers an exchange") };
         let (ticket, abandoned) = (front.ticket, front.abandoned);
-        let last = front.ends_with(&self.head);
+        let head = self.reader.head();
+        let last = front.ends_with(head);
         if last {
             if !abandoned {
-                self.count(front, &self.head);
+                self.count(front, head);
             }
-            self.pop_exchange();
+            if let Some(Exchange { about: About::Keys(keys), .. }) = self.pop_exchange() {
+                self.lines.keep(keys.into_memory());
+            }
         }
-        match abandoned {
-            true => Reading::Again,
-            false => Reading::Completed(ticket, What::Reply { index, value, line, last }),
-        }
+        (!abandoned).then_some((ticket, last))
     }
 
     /// Counts an answered exchange, if a caller waits for it.
@@ -344,13 +369,14 @@ impl<N: Network> Session<N> {
         Reading::Completed(ticket, What::Failed(Box::new(error)))
     }
 
+    #[inline(always)]
     fn lend(&self, ticket: Ticket, what: What) -> Completion<'_> {
         let server = self.server();
         let outcome = match what {
             What::Failed(error) => Outcome::Failed(*error),
             What::Large => {
                 let index = self.current.as_ref().map_or(0, |current| current.index);
-                Outcome::Large { head: self.head, index }
+                Outcome::Large { head: *self.reader.head(), index }
             }
             What::Silence(head) => Outcome::Reply(Reply { head, index: 0, value: Value::None, line: &[], server }),
             What::Reply { index, value, line, last } => {
@@ -359,7 +385,7 @@ impl<N: Network> Session<N> {
                     Place::Buffer(range) => Value::Borrowed(self.incoming.at(range)),
                     Place::Destination(destination) => Value::Received(destination),
                 };
-                let reply = Reply { head: &self.head, index, value, line: self.incoming.at(line), server };
+                let reply = Reply { head: self.reader.head(), index, value, line: self.incoming.at(line), server };
                 match last {
                     true => Outcome::Reply(reply),
                     false => Outcome::Part(reply),

@@ -54,7 +54,13 @@ impl Lines {
 
     /// Drops a line whose last reply has arrived.
     pub(super) fn end(&mut self) {
-        self.spare = self.encoded.pop_front().unwrap_or_default();
+        let line = self.encoded.pop_front().unwrap_or_default();
+        self.keep(line);
+    }
+
+    /// Keeps memory for the next line.
+    pub(super) fn keep(&mut self, memory: Vec<u8>) {
+        self.spare = memory;
         self.spare.clear();
     }
 
@@ -204,7 +210,7 @@ impl<N: Network> Session<N> {
                 .outgoing
                 .append(|out| encode(&command, &self.capabilities, opaque, false, out))
                 .expect("every server takes a get");
-            exchange.about = About::of(&command, exchange.expect.form, &self.capabilities);
+            exchange.about = About::of(&command, exchange.expect.form, &self.capabilities, &mut self.lines.spare);
         }
     }
 
@@ -245,6 +251,7 @@ impl<N: Network> Session<N> {
         }
     }
 
+    #[inline]
     fn enqueue(
         &mut self,
         command: &Command<'_>,
@@ -264,20 +271,22 @@ impl<N: Network> Session<N> {
         self.stores = 0;
         let begin = self.outgoing.end();
         let opaque = Opaque(self.next_ticket as u16);
-        let expect = self
-            .outgoing
-            .append(|out| encode(command, &self.capabilities, opaque, quiet, out))
-            .map_err(Refused::Unsupported)?;
+        let encoded = self.outgoing.append(|out| {
+            let expect = encode(command, &self.capabilities, opaque, quiet, out)?;
+            if let Data::Copied(bytes) = &data {
+                out.extend_from_slice(bytes);
+                out.extend_from_slice(b"\r\n");
+            }
+            Ok(expect)
+        });
+        let expect = encoded.map_err(Refused::Unsupported)?;
         let stores = !matches!(data, Data::None);
-        match data {
-            Data::None => {}
-            Data::Copied(bytes) => self.outgoing.append_bytes(bytes),
-            Data::Shared(bytes) => self.outgoing.append_shared(bytes),
-        }
-        if stores {
+        if let Data::Shared(bytes) = data {
+            self.outgoing.append_shared(bytes);
             self.outgoing.append_bytes(b"\r\n");
         }
         self.quiet_run = if expect.quiet { self.quiet_run + 1 } else { 0 };
+        let about = About::of(command, expect.form, &self.capabilities, &mut self.lines.spare);
         Ok(self.push(Exchange {
             ticket: Ticket(self.next_ticket),
             command: Counted::of(command),
@@ -287,7 +296,7 @@ impl<N: Network> Session<N> {
             stores,
             counts: matches!(command, Command::Arithmetic(_)),
             abandoned: false,
-            about: About::of(command, expect.form, &self.capabilities),
+            about,
         }))
     }
 

@@ -29,7 +29,16 @@ sub new {
     $settings{events} = $self->{on_event} ? 1 : 0;
     $self->{servers} = delete $settings{servers} if !defined $settings{servers};
     $self->_attach( Pinyon::Settings::flat(%settings), $form, $self->{on_event} ? 1 : 0 );
+    _check_dialect( $settings{dialect} // 'pinyon', $form );
     return $self;
+}
+
+# The dialects of other clients say how values are stored. Perl's clients use Storable.
+sub _check_dialect {
+    my ( $dialect, $form ) = @_;
+    return if !$form || $dialect eq 'pinyon' || ( $form == $FORM{storable} && $dialect =~ /\Acache-memcached/ );
+    Pinyon::Error::Usage->throw(qq{the dialect "$dialect" says how values are stored: leave serializer out});
+    return;
 }
 
 # How values are stored, by the setting `serializer`.

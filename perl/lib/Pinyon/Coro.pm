@@ -47,18 +47,30 @@ for my $method ( Pinyon::Loop::Many::methods() ) {
     no strict 'refs';                                      ## no critic (ProhibitNoStrict)
     *{$method} = sub {
         my ( $self, @arguments ) = @_;
-        my $many       = Pinyon::Loop::Many->new( $method, \@arguments );
-        my @operations = $many->begin_all( $self, undef );
-        for my $index ( grep { $operations[$_] } 0 .. $#operations ) {
-            my $value;
-            next   if eval { $value = Pinyon::Coro::_wait( $operations[$index] ); $many->take( $index, $value, undef ); 1 };
-            die $@ if !UNIVERSAL::isa( $@, 'Pinyon::Error' );
-            $many->take( $index, undef, $@ );
-        }
+        my $many = Pinyon::Loop::Many->new( $method, \@arguments );
+        _wait_for_many( $self, $many );
         my ( $results, $error ) = $many->outcome;
         die $error if defined $error;
         return wantarray && $method !~ /\Aga?ts?_|\Agets?_/ ? $many->values_in_order : $results;
     };
+}
+
+sub _wait_for_many {
+    my ( $self, $many ) = @_;
+    if ( my $reading = $many->begin_reading( $self, undef ) ) {
+        return if eval { $many->take_read( Pinyon::Coro::_wait($reading) ); 1 };
+        die $@ if !UNIVERSAL::isa( $@, 'Pinyon::Error' );
+        $many->take_read( undef, $@ );
+        return;
+    }
+    my @operations = $many->begin_all( $self, undef );
+    for my $index ( grep { $operations[$_] } 0 .. $#operations ) {
+        my $value;
+        next   if eval { $value = Pinyon::Coro::_wait( $operations[$index] ); $many->take( $index, $value, undef ); 1 };
+        die $@ if !UNIVERSAL::isa( $@, 'Pinyon::Error' );
+        $many->take( $index, undef, $@ );
+    }
+    return;
 }
 
 sub _new_batch {

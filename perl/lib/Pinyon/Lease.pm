@@ -56,15 +56,6 @@ sub _must_be_won {
     return;
 }
 
-# A win that nobody used: the next caller makes the value at once.
-sub DESTROY {
-    my ($self) = @_;
-    return if !$self->{is_open} || $self->{process} != $$ || ${^GLOBAL_PHASE} eq 'DESTRUCT';
-    local ( $@, $!, $? );
-    eval { $self->give_back; 1 } or 1;    # a server that fails ends the lease itself
-    return;
-}
-
 1;
 
 __END__

@@ -79,10 +79,10 @@ fn read(vector: &Value, pieces: &[usize]) -> Outcome {
                     outcome.partial = start < end || expects_value;
                     break;
                 }
-                Ok(Decoded::Head { head, key, line, consumed }) => {
+                Ok(Decoded::Head { key, line, consumed }) => {
                     start += consumed;
                     let (key, line) = (key.to_vec(), line.to_vec());
-                    outcome.replies.push(Reply { head, key, line, value: None });
+                    outcome.replies.push(Reply { head: *reader.head(), key, line, value: None });
                 }
                 Ok(Decoded::Value { value, consumed }) => {
                     start += consumed;

@@ -28,7 +28,7 @@ impl Foreign {
                 checked(py, dialect.check_pickles())?;
                 Ok(Self { dialect, pickle: Some(Serializer::new(serializer)?) })
             }
-            _ => checked(py, Err(dialect.has_serializer())),
+            _ => checked(py, Err(dialect.has_serializer(true))),
         }
     }
 

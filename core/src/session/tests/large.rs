@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::host::{echo, get, get_many, set, statuses, values, Event, Host, TIMEOUT};
 use super::peer::{Ending, Faults};
 use crate::error::{Kind, Sent};
-use crate::session::{Data, Destination, Outcome, Ticket, Value, LARGE};
+use crate::network::Stream;
+use crate::session::{Data, Destination, Outcome, Ticket, Value, LARGE, WINDOW_AFTER_LARGE, WINDOW_FOR_ONE};
 use pinyon_proto::Status;
 
 /// The host's memory, counted while it is alive.
@@ -105,6 +106,31 @@ fn a_large_value_is_received_into_the_hosts_memory_however_it_is_cut() {
         assert!(host.session.is_clean(), "cut at {cut}");
         assert_eq!(living.load(Ordering::Relaxed), 0);
     }
+}
+
+#[test]
+fn after_a_large_value_less_is_received_at_first() {
+    let living = Arc::new(AtomicUsize::new(0));
+    let mut host = Host::connected("1.6.18");
+    let mut first_pieces = Vec::new();
+    for size in [LARGE * 9, 100, LARGE * 9, 5000, 5000, 100] {
+        let value = value_of(size);
+        let ticket = host.submit(get("key"));
+        host.turn();
+        let reply = reply_of(&value, ticket);
+        host.peer.reply(&reply);
+        let received = host.session.fill_with(Stream::receive).unwrap();
+        first_pieces.push(received.min(reply.len()));
+        let mut values = Vec::new();
+        while values.is_empty() {
+            values.extend(turn_with_places(&mut host, &living));
+        }
+        assert!(values == [(ticket, value)], "{size} bytes");
+    }
+    assert_eq!(first_pieces[0], WINDOW_FOR_ONE);
+    assert!(first_pieces[2..4] == [WINDOW_AFTER_LARGE; 2], "{first_pieces:?}");
+    assert!(first_pieces[4] > 5000, "one between the two is received at once again");
+    assert!(host.session.is_clean());
 }
 
 #[test]

@@ -150,7 +150,7 @@ sub _call {
     my $result;
     my $is_done = eval { $result = $client->$method( $key, @arguments ); 1 };
     my $failure = $@;
-    Pinyon::Compat::Client::_failed($failure)      if !$is_done;
+    Pinyon::Compat::Common::_failed($failure)      if !$is_done;
     $self->_tell( $begin, $method, $client, $key ) if $begin;
     return ( 1, $result )                          if $is_done;
     return ( 0, $failure->sent eq 'no' ? 0 : q{} );
@@ -175,7 +175,7 @@ for my $method (qw(set add replace)) {
         return 0                    if $self->_is_shut;
         return _warn_of_undef($key) if !defined $value;
         my $stored = $self->{stored}->packed($value);
-        my ( undef, $result ) = $self->_call( $method, $key, $stored, Pinyon::Compat::Client::_ttl($ttl) );
+        my ( undef, $result ) = $self->_call( $method, $key, $stored, Pinyon::Compat::Common::_ttl($ttl) );
         return $result;
     };
 }
@@ -211,7 +211,7 @@ for my $method (qw(incr decr)) {
     *{$method} = sub {
         my ( $self, $key, $number ) = @_;
         return undef if $self->_is_shut;    ## no critic (ProhibitExplicitReturnUndef)
-        my ( $is_done, $result ) = $self->_call( $method, $key, Pinyon::Compat::Client::_number($number) );
+        my ( $is_done, $result ) = $self->_call( $method, $key, Pinyon::Compat::Common::_number($number) );
         return $is_done ? $result : undef;
     };
 }

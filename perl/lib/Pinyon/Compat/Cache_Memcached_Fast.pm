@@ -10,7 +10,7 @@ use Carp ();
 
 use parent qw(Pinyon::Compat::Client);
 
-our @CARP_NOT = qw(Pinyon::Compat::Client Pinyon::Compat::Stored);
+our @CARP_NOT = @Pinyon::Compat::Common::CARP_NOT;
 
 # memd_class is what CHI's driver passes on.
 my %IS_KNOWN = map { $_ => 1 } qw(
@@ -101,7 +101,7 @@ sub flush_all {
             $flushed{$address} = 1;
             next;
         }
-        Pinyon::Compat::Client::_failed($@);
+        Pinyon::Compat::Common::_failed($@);
     }
     return \%flushed;
 }

@@ -10,12 +10,13 @@ use Carp         ();
 use Scalar::Util qw(blessed);
 
 use Pinyon                 ();
+use Pinyon::Compat::Common qw(_counted _failed _is_unread _is_unreadable _number _ttl);
+use Pinyon::Compat::Many   ();
 use Pinyon::Compat::Stored ();
 
-our @CARP_NOT = qw(Pinyon::Compat::Stored Pinyon::Compat::Cache_Memcached_Fast Pinyon::Compat::Cache_Memcached);
+our @ISA = ('Pinyon::Compat::Many');    ## no critic (ProhibitExplicitISA)
 
-# memcached takes larger numbers for Unix times.
-use constant LONGEST_RELATIVE => 30 * 24 * 60 * 60;
+our @CARP_NOT = @Pinyon::Compat::Common::CARP_NOT;
 
 # Seconds that stand for "without end".
 use constant DAY => 24 * 60 * 60;
@@ -121,16 +122,6 @@ sub disconnect_all {
 
 # ---- One key ---------------------------------------------------------------------------------------------------
 
-# What the calls below fail of never reaches the program, but what a handler of signals dies of does.
-sub _failed {
-    my ($why) = @_;
-    return if !ref $why && $why eq q{};
-    Carp::croak( $why->message =~ s/\AStorable cannot write this value: //r )
-        if blessed $why && $why->isa('Pinyon::Error::Unpicklable');
-    die $why if !blessed $why || !$why->isa('Pinyon::Error');
-    return;
-}
-
 # A key, in bytes, behind the namespace where Pinyon does not know that.
 sub _key {
     my ( $self, $key ) = @_;
@@ -139,32 +130,8 @@ sub _key {
     return $self->{prefix} . $key;
 }
 
-# A time as memcached has it: seconds, or a Unix time.
-sub _ttl {
-    my ($given) = @_;
-    return 0 if !$given;
-    my $seconds = int $given;
-    return $seconds if $seconds <= LONGEST_RELATIVE;
-    my $left = $seconds - time;
-    return $left > 0 ? $left : -1;
-}
-
-# A number of incr and decr, which the server takes modulo 2**64.
-sub _number {
-    my ($given) = @_;
-    return 1 if !defined $given;
-    no warnings 'numeric';    ## no critic (ProhibitNoWarnings)
-    my $number = int $given;
-    return $number < 0 ? $number & ~0 : $number;
-}
-
-sub _counted {
-    my ($number) = @_;
-    return defined $number ? $number || '0E0' : q{};
-}
-
 # Sends a command without waiting for its reply. The two clients have connections of their own, so that one waits for the
-# other. Stores of plain values are sent by `_push_set` and its like, as long as there is `quick`.
+# other. What needs no care is sent by `_push_set` and its like, as long as there is `quick`.
 sub _push {
     my ( $self, $client, $method, @arguments ) = @_;
     return         if blessed $client && $client->isa('Pinyon::Compat::Client::Nowhere');
@@ -208,7 +175,7 @@ sub _writing {
     return ( $self->{exact}, map { scalar $stored->packed($_) } @values );
 }
 
-# These are the most used: they call few subs of Perl's.
+# These are the most used: they call few subs of Perl's. `_push_set` and its like have the arguments of the method.
 for my $method (qw(set add replace)) {
     my $call = Pinyon::Cache->can($method);
     my $push = __PACKAGE__->can("_push_$method");
@@ -234,8 +201,10 @@ for my $method (qw(set add replace)) {
 }
 
 for my $method (qw(append prepend)) {
+    my $push = __PACKAGE__->can("_push_$method");
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{$method} = sub {
+        return if !defined wantarray && $_[0]{quick} && &{$push};
         my ( $self, $key, $value ) = @_;
         my $stored = $self->{stored}->packed($value) or return;
         $key = $self->_key($key);
@@ -259,6 +228,7 @@ sub cas {
 }
 
 sub delete {    ## no critic (ProhibitBuiltinHomonyms)
+    return if !defined wantarray && $_[0]{quick} && &_push_delete;
     my ( $self, $key, $time ) = @_;
     Carp::carp('non-zero delete expiration time is ignored') if $time;
     $key = $self->_key($key);
@@ -271,6 +241,7 @@ sub delete {    ## no critic (ProhibitBuiltinHomonyms)
 sub remove { goto &delete }
 
 sub touch {
+    return if !defined wantarray && $_[0]{quick} && &_push_touch;
     my ( $self, $key, $ttl ) = @_;
     my @arguments = ( $self->_key($key), _ttl($ttl) );
     return $self->_push( $self->{cache}, touch => @arguments ) if $self->{nowait} && !defined wantarray;
@@ -282,8 +253,10 @@ sub touch {
 
 for my $method (qw(incr decr)) {
     my $call = Pinyon::Cache->can($method);
+    my $push = __PACKAGE__->can("_push_$method");
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{$method} = sub {
+        return if !defined wantarray && $_[0]{quick} && &{$push};
         my ( $self, $key, $number ) = @_;
         my @arguments = ( $self->_key($key), _number($number) );
         return $self->_push( $self->{cache}, $method, @arguments ) if $self->{nowait} && !defined wantarray;
@@ -315,11 +288,6 @@ sub _asked_again {
     return eval { $self->{exact}->$method(@arguments) } // _failed($@);
 }
 
-sub _is_unread {
-    my ($why) = @_;
-    return $why->isa('Pinyon::Error::UndecodableValue') || $why->isa('Pinyon::Error::ValueTooLarge');
-}
-
 sub gets {
     my ( $self, $key ) = @_;
     return $self->_read_pair( gets => $self->_key($key) );
@@ -345,197 +313,6 @@ sub _read_pair {
     return                     if !$pair || _is_unreadable( $pair->[0] );
     utf8::encode( $pair->[0] ) if utf8::is_utf8( $pair->[0] ) && !$self->{stored}{has_text};
     return [ reverse @{$pair} ];
-}
-
-sub _is_unreadable {
-    my ($value) = @_;
-    return ref $value && $value == $Pinyon::Compat::Stored::UNREADABLE;
-}
-
-# ---- Many keys -------------------------------------------------------------------------------------------------
-
-sub get_multi {
-    my ( $self, @keys ) = @_;
-    return $self->_read_many( get_multi => \@keys );
-}
-
-sub gets_multi {
-    my ( $self, @keys ) = @_;
-    return _reversed( $self->_read_many( gets_multi => \@keys ) );
-}
-
-sub gat_multi {
-    my ( $self, $ttl, @keys ) = @_;
-    return $self->_read_many( gat_multi => \@keys, _ttl($ttl) );
-}
-
-sub gats_multi {
-    my ( $self, $ttl, @keys ) = @_;
-    return _reversed( $self->_read_many( gats_multi => \@keys, _ttl($ttl) ) );
-}
-
-sub _reversed {
-    my ($pairs) = @_;
-    @{$_} = reverse @{$_} for values %{$pairs};
-    return $pairs;
-}
-
-# Values by the keys as they were given.
-sub _read_many {
-    my ( $self, $method, $keys, @first ) = @_;
-    $self->_settle if $self->{batch};
-    return {}      if !@{$keys};
-    my $is_bare = !$self->{has_prefix} && !grep { !defined || ref || utf8::is_utf8($_) } @{$keys};
-    my @sent    = $is_bare ? @{$keys} : map     { $self->_key($_) } @{$keys};
-    local $@ = undef;
-    my $found = eval { $self->{cache}->$method( @first, @sent ) };
-    if ( !$found && !_failed($@) && _is_unread($@) ) {
-        $found = eval { $self->{exact}->$method( @first, @sent ) } // _failed($@);
-    }
-    $found ||= $@->partial || {};
-    my $has_text = $self->{stored}{has_text};
-    my $is_pairs = $method =~ /ts_multi\z/;
-    for my $sent ( keys %{$found} ) {
-        my $stored = $is_pairs ? $found->{$sent}[0] : $found->{$sent};
-        if ( ref $stored ) {
-            delete $found->{$sent} if _is_unreadable($stored);
-        }
-        elsif ( !$has_text && utf8::is_utf8($stored) ) {
-            utf8::encode( $is_pairs ? $found->{$sent}[0] : $found->{$sent} );
-        }
-    }
-    return $found if $is_bare;
-    my %given;
-    @given{@sent} = map { defined $_ ? "$_" : q{} } @{$keys};
-    return { map { $given{$_} => $found->{$_} } keys %{$found} };
-}
-
-for my $method (qw(set add replace)) {
-    no strict 'refs';    ## no critic (ProhibitNoStrict)
-    *{"${method}_multi"} = sub {
-        my ( $self,   @items )  = @_;
-        my ( $client, @stored ) = $self->_writing( map { $_->[1] } _checked( 2, @items ) );
-        my @sent;
-        for my $item (@items) {
-            my ( $key, undef, $ttl ) = @{$item};
-            my $stored = shift @stored;
-            push @sent, [ "$key", defined $stored ? [ $self->_key($key), $stored, $ttl ? _ttl($ttl) : 0 ] : undef ];
-        }
-        return $self->_write_many( $client, $method, wantarray, @sent );
-    };
-}
-
-for my $method (qw(append prepend)) {
-    no strict 'refs';    ## no critic (ProhibitNoStrict)
-    *{"${method}_multi"} = sub {
-        my ( $self, @items ) = @_;
-        my @sent;
-        for my $item ( _checked( 2, @items ) ) {
-            my $stored = $self->{stored}->packed( $item->[1] );
-            push @sent, [ "$item->[0]", $stored && [ $self->_key( $item->[0] ), $stored->[0] ] ];
-        }
-        return $self->_write_many( $self->{cache}, $method, wantarray, @sent );
-    };
-}
-
-sub cas_multi {
-    my ( $self,   @items )  = @_;
-    my ( $client, @stored ) = $self->_writing( map { $_->[2] } _checked( 3, @items ) );
-    my @sent;
-    for my $item (@items) {
-        my ( $key, $cas, undef, $ttl ) = @{$item};
-        my $stored = shift @stored;
-        push @sent, [ "$key", defined $stored ? [ $self->_key($key), $stored, $cas, _ttl($ttl) ] : undef ];
-    }
-    return $self->_write_many( $client, 'cas', wantarray, @sent );
-}
-
-sub delete_multi {
-    my ( $self, @items ) = @_;
-    my @sent = map { [ $_, [ $self->_key($_) ] ] } map { ref $_ eq 'ARRAY' ? ( _checked( 1, $_ ) )[0][0] : $_ // q{} } @items;
-    return $self->_write_many( $self->{cache}, 'delete', wantarray, @sent );
-}
-
-sub touch_multi {
-    my ( $self, @items ) = @_;
-    my @sent = map { [ $_->[0], [ $self->_key( $_->[0] ), _ttl( $_->[1] ) ] ] } _checked( 1, @items );
-    return $self->_write_many( $self->{cache}, 'touch', wantarray, @sent );
-}
-
-for my $method (qw(incr decr)) {
-    no strict 'refs';    ## no critic (ProhibitNoStrict)
-    *{"${method}_multi"} = sub {
-        my ( $self, @items ) = @_;
-        my @sent;
-        for my $item (@items) {
-            my ( $key, $number ) = ref $item eq 'ARRAY' ? @{ ( _checked( 1, $item ) )[0] } : ( $item // q{} );
-            push @sent, [ "$key", [ $self->_key($key), _number($number) ] ];
-        }
-        return $self->_write_many( $self->{cache}, $method, wantarray, @sent );
-    };
-}
-
-# Nothing is sent unless all arguments are well formed.
-sub _checked {
-    my ( $fields, @items ) = @_;
-    for my $item (@items) {
-        Carp::croak('Not an array reference') if ref $item ne 'ARRAY';
-        for my $field ( 0 .. $fields - 1 ) {
-            Carp::croak('undefined value passed to av_fetch') if !defined $item->[$field];
-        }
-    }
-    return @items;
-}
-
-# Items are the key as given and the arguments, which are missing for what cannot be sent. Results are in order in list
-# context, without what failed at the end, and by key in scalar context.
-sub _write_many {
-    my ( $self, $client, $method, $is_list, @items ) = @_;
-    my @sent = map { $_->[1] || () } @items;
-    if ( $self->{nowait} && !defined $is_list ) {
-        $self->_push( $client, $method, @{$_} ) for @sent;
-        return;
-    }
-    $self->_settle if $self->{batch};
-    my @results = _results( $client, "${method}_multi", \@sent );
-    if ( @sent < @items ) {
-        my @received = @results;
-        @results = map { $_->[1] ? shift @received : undef } @items;
-    }
-    if ($is_list) {
-        pop @results while @results && !defined $results[-1];
-        return @results;
-    }
-    my %results;
-    for my $index ( grep { defined $results[$_] } 0 .. $#items ) {
-        $results{ $items[$index][0] } = $results[$index];
-    }
-    return \%results;
-}
-
-# The result of each of many commands; undef for what failed.
-sub _results {
-    my ( $client, $method, $sent ) = @_;
-    return if !@{$sent};
-    local $@ = undef;
-    my @results;
-    my $counts = $method =~ /\A(?:in|de)cr/;
-    if ( eval { @results = $client->$method( @{$sent} ); 1 } ) {
-        return map { _counted($_) } @results if $counts;
-        return map { $_ // q{} } @results;
-    }
-    my $why = $@;
-    _failed($why);
-    my $partial = $why->partial || {};
-    for my $item ( @{$sent} ) {
-        if ( !exists $partial->{ $item->[0] } ) {
-            push @results, undef;
-            next;
-        }
-        my $result = $partial->{ $item->[0] };
-        push @results, $counts ? _counted($result) : $result // q{};
-    }
-    return @results;
 }
 
 # ---- Servers ---------------------------------------------------------------------------------------------------

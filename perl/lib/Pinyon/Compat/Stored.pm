@@ -12,7 +12,7 @@ use Storable       ();
 
 use Pinyon ();
 
-our @CARP_NOT = qw(Pinyon::Compat::Client Pinyon::Compat::Cache_Memcached_Fast Pinyon::Compat::Cache_Memcached);
+our @CARP_NOT = map { "Pinyon::Compat::$_" } qw(Cache_Memcached Cache_Memcached_Fast Client Common Many);
 
 # The flags of Perl's clients.
 use constant { SERIALIZED => 1, COMPRESSED => 2, TEXT => 4 };

@@ -43,6 +43,23 @@ sub new {
     return $self;
 }
 
+# Begins to read all keys at once. Returns undef if they are not read, or not that simply.
+sub begin_reading {
+    my ( $self, $client, $callback ) = @_;
+    return if $self->{name} ne 'get' && $self->{name} ne 'gets' || !@{ $self->{calls} };
+    return $client->_begin_reading( [ map { $_->[0] } @{ $self->{calls} } ], $self->{name} eq 'gets', $callback );
+}
+
+# Takes what it has read: the results by key, and errors.
+sub take_read {
+    my ( $self, $read, $error ) = @_;
+    push @{ $self->{errors} }, $error if defined $error;
+    return if !$read;
+    ( $self->{results}, my @errors ) = @{$read};
+    push @{ $self->{errors} }, @errors;
+    return;
+}
+
 sub _calls {
     my ( $self, @arguments ) = @_;
     my $name = $self->{name};
@@ -78,6 +95,8 @@ sub begin {
         $client->{loop}->later($over);
         return Pinyon::Loop::Operations->new;
     }
+    my $reading = $self->begin_reading( $client, sub { $self->take_read(@_); $over->() } );
+    return $reading if $reading;
     my $each = sub {
         my ($index) = @_;
         return sub {

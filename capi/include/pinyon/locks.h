@@ -1,0 +1,119 @@
+/* pinyon/locks.h - locks: a chapter of pinyon.h, which includes it. */
+#ifndef PINYON_H
+#include "../pinyon.h"
+#elif !defined PINYON_LOCKS_H
+#define PINYON_LOCKS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Locks ------------------------------------------------------------------------------------------------------- */
+
+typedef struct pinyon_locks pinyon_locks;
+
+/* Makes a client of locks: options url, namespace, ttl, timeout, … Several urls are independent servers, of which a
+ * majority holds each lock. It does not connect yet. */
+pinyon_locks *pinyon_locks_new(const pinyon_option *options, size_t count, pinyon_error **error);
+pinyon_locks *pinyon_locks_clone(const pinyon_locks *locks);
+/* Fails all waits and closes the connections. Held locks are lost here; on the server they end with their ttl. Event
+ * loops begin nothing more; pinyon_loop_close ends what is under way there. */
+void        pinyon_locks_close(const pinyon_locks *locks);
+void        pinyon_locks_free(pinyon_locks *locks);
+const char *pinyon_locks_server(const pinyon_locks *locks);
+/* What stands before the names of locks in the server's keys. It lives as long as the handle. */
+pinyon_bytes pinyon_locks_prefix(const pinyon_locks *locks);
+
+typedef enum pinyon_wish_kind {
+    PINYON_LOCK          = 0, /* acquire all names or none: DONE with `lock`, or TAKEN with PINYON_AT_ONCE */
+    PINYON_RELEASE       = 1, /* DONE, or NOT_HELD if it was lost before */
+    PINYON_EXTEND        = 2, /* to `ttl` from now: DONE, or NOT_HELD */
+    PINYON_PARK          = 3, /* release the names until notified, for `wait` at most; then acquire them again */
+    PINYON_NOTIFY        = 4, /* notify `most` of those that are parked on the same names; 0: all of them */
+    PINYON_INSPECT       = 5, /* who holds the names, and who waits for them: `answers` */
+    PINYON_FORCE_RELEASE = 6, /* take the names away from their holders */
+    PINYON_COMMAND       = 7  /* send `names` as a command of the server: pinyon_read_answers */
+} pinyon_wish_kind;
+
+/* For `with` of wishes. */
+#define PINYON_AT_ONCE 0x1u       /* LOCK: do not wait: if others hold it, PINYON_TAKEN */
+#define PINYON_NO_RENEWAL 0x2u    /* LOCK: it ends after its ttl */
+#define PINYON_REENTRANT 0x4u     /* LOCK: the owner may hold the names already */
+#define PINYON_NOT_REENTRANT 0x8u /* LOCK: it must not, whatever the client's option says */
+#define PINYON_WITH_TOKEN 0x10u   /* FORCE_RELEASE: only from the holder of `token` */
+
+typedef struct pinyon_wish {
+    size_t              size; /* sizeof(pinyon_wish) */
+    pinyon_wish_kind    kind;
+    uint32_t            with;
+    const pinyon_bytes *names; /* LOCK, INSPECT, FORCE_RELEASE, COMMAND */
+    size_t              count; /* of names */
+    pinyon_lock        *lock;  /* RELEASE, EXTEND, PARK, NOTIFY: in the loop where it was acquired, or waiting */
+    uint64_t            owner; /* LOCK: who must not wait for itself; 0: the calling thread. See pinyon_new_owner */
+    double              ttl;   /* LOCK, EXTEND: 0 for the client's option */
+    double              wait;  /* LOCK: 0 for the client's option `timeout`. PARK: 0 for no end. Both: below 0, not at all,
+                                  so that LOCK fails with PINYON_E_LOCK_TIMEOUT; INFINITY: no end */
+    double              max_hold; /* LOCK: renew it for so long at most; 0: until it is released */
+    uint64_t            token;    /* FORCE_RELEASE */
+    uint32_t            most;     /* NOTIFY */
+    pinyon_bytes        tag;      /* COMMAND: with the option hash_tags=names, the names' tag; otherwise nothing */
+    void               *context;  /* of the reply. LOCK: also of the note of a loss, unless it is NULL */
+} pinyon_wish;
+
+/* Carries out a wish, and waits for its reply. An interrupted LOCK is given up. */
+pinyon_status pinyon_lock_run(const pinyon_locks *locks, const pinyon_wish *wish, pinyon_reply *reply,
+                              const pinyon_host *host);
+
+/* The fencing token: it grows with every acquisition of any of the names. */
+uint64_t pinyon_lock_token(const pinyon_lock *lock);
+/* How long it is held without renewal; 0: it is not held. */
+double pinyon_lock_remaining(const pinyon_lock *lock);
+/* PINYON_DONE, or PINYON_FAILED with PINYON_E_LOCK_LOST and the reason. Asks no server. */
+pinyon_status pinyon_lock_check(const pinyon_lock *lock, pinyon_error **error);
+/* The error for a block of code that ends, and whose lock was lost inside. */
+pinyon_error *pinyon_lock_lost_early(const pinyon_lock *lock);
+
+typedef enum pinyon_loss {
+    PINYON_NOT_LOST     = 0,
+    PINYON_LOSS_EXPIRED = 1, /* its ttl passed before a renewal was confirmed */
+    PINYON_LOSS_GONE    = 2, /* it is gone from the server */
+    PINYON_LOSS_FORCED  = 3, /* it was released by force */
+    PINYON_LOSS_CLOSED  = 4, /* its client was closed */
+    PINYON_LOSS_FORKED  = 5  /* it belongs to the process that this one was forked from */
+} pinyon_loss;
+
+pinyon_loss pinyon_lock_loss(const pinyon_lock *lock);
+const char *pinyon_loss_text(pinyon_loss loss); /* a phrase that follows a colon */
+/* Has a later loss noted with this context, beside the one of the wish. False: it was lost already. */
+bool pinyon_lock_listen(const pinyon_lock *lock, void *context);
+/* Frees the handle. A lock that is held still is given up: it is not renewed, and ends with its ttl. */
+void pinyon_lock_free(pinyon_lock *lock);
+
+/* The metrics of the locks, as JSON: an object. Free it with pinyon_text_free. */
+char *pinyon_locks_metrics(const pinyon_locks *locks);
+
+/* What happened by itself: a lock that was lost (context), or an event of the servers, of one of these kinds: connected,
+ * disconnected, down, up, switched (the primary), sentinel_down, sentinel_up, renewals (are refused), warning (any other).
+ * Where the option `events` is off, only switched, renewals and warning are noted. */
+typedef struct pinyon_note {
+    size_t              size;    /* that of the library's struct */
+    const char         *warning; /* the line of such an event, for operators; NULL for all else */
+    void               *context;
+    pinyon_loss         loss;
+    const pinyon_event *event; /* it lives as long as the note; NULL: a loss */
+} pinyon_note;
+
+pinyon_note *pinyon_next_note(const pinyon_locks *locks); /* NULL: none */
+/* Waits for a note, for so many seconds at most. For a thread that does nothing else. */
+pinyon_note *pinyon_wait_note(const pinyon_locks *locks, double seconds, const pinyon_host *host);
+void         pinyon_note_free(pinyon_note *note);
+
+uint64_t pinyon_new_owner(void);   /* a number for a coroutine, which no other has in this process */
+uint64_t pinyon_this_thread(void); /* the number of the calling thread */
+/* The hash tag that all names have; start NULL: they have none. Fails if they have several. */
+pinyon_status pinyon_common_tag(const pinyon_bytes *names, size_t count, pinyon_bytes *tag, pinyon_error **error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
