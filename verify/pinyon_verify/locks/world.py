@@ -18,6 +18,7 @@ from . import evidence as evidence_of
 from .cell import Cell
 from .clock import WallClock
 from .evidence import Bounds, Evidence
+from .group import Group
 from .history import SECOND, Recorder, now, read, start
 from .observer import Observer, process_of, scan
 from .resp import ServerSaid
@@ -28,6 +29,8 @@ from .watched import Watched
 
 #: Seconds from the clients' start to the first fault, and from the last one to the end.
 WARM_UP, TAIL = 0.3, 0.5
+#: The nanoseconds from the clock of histories to the servers' clocks.
+WALL = time.time_ns() - time.monotonic_ns()
 #: How long a client may take to end, beyond its time to wait.
 ENDING = 30.0
 
@@ -65,8 +68,7 @@ class World:
         self.history = folder / "history"
         self.history.mkdir(parents=True)
         self.record = Recorder(self.history)
-        kind = Watched if cell.watched else Server
-        self.server: Server | Watched = kind(folder / "server", cell.persistence, cell.options)
+        self.server = self._server_of(cell)
         self.register = Server(folder / "register")
         #: The server's clock, if it can be moved, and the clients' clocks, if theirs can be.
         self.clock: WallClock | None = None
@@ -78,6 +80,12 @@ class World:
         self.mean_script = 0.0
         self.slowest_script = 0
         self._spawned = 0
+
+    def _server_of(self, cell: Cell) -> Server | Group:
+        folder = self.folder / "server"
+        if cell.servers == "sentinels":
+            return Watched(folder, cell.options)
+        return Server(folder, cell.persistence, cell.options)
 
     def run(self) -> Evidence:
         """Let the clients work under faults, and return the evidence."""
@@ -91,6 +99,7 @@ class World:
                 self.record("violation", text=complaint)
             observer.stop()
             keys, channels = self._left()
+            journals = self.server.journals() if isinstance(self.server, Group) else []
             if tracer:
                 tracer.stop()
             calls = self.server.calls()
@@ -99,6 +108,7 @@ class World:
         found = evidence_of.weigh(read(self.history))
         found.scans = observer.scans
         found.steps = list(steps(self.folder / "trace")) if tracer else []
+        found.journals, found.wall = journals, None if self.cell.moves_clock else WALL
         found.keys_left, found.channels_left = keys, channels
         if self.cell.exact:
             found.calls, found.clients = {name: called for name, (called, _) in calls.items()}, len(self.cell.clients)
@@ -107,14 +117,18 @@ class World:
         return found
 
     def _tracer(self) -> Tracer | None:
-        """A tracer follows one server."""
-        if not self.cell.traced or isinstance(self.server, Watched):
+        """A tracer follows one server. Groups have journals."""
+        if not self.cell.traced or isinstance(self.server, Group):
             return None
         return Tracer(self.server, self.folder / "trace")
 
     @contextmanager
     def _servers(self) -> Iterator[None]:
-        if self.cell.moves_clock:
+        if self.cell.moves_clock and isinstance(self.server, Group):
+            self.server.clocks = [
+                WallClock(self.folder, f"clock_s{index}") for index in range(len(self.server.servers))
+            ]
+        elif self.cell.moves_clock:
             self.clock = WallClock(self.folder)
             self.server.environment = self.clock.environment
         try:
@@ -149,7 +163,7 @@ class World:
         for index, settings in enumerate(self.cell.clients):
             skew = self.cell.skews[index % len(self.cell.skews)] if self.cell.skews else 0
             own = f"redis://{settings.login}127.0.0.1:{port}"
-            self.spawn(settings.but(url=self.server.url if isinstance(self.server, Watched) else own), skew)
+            self.spawn(settings.but(url=self.server.url if isinstance(self.server, Group) else own), skew)
         self._start()
         if self.cell.cuts:
             # A connection may be cut at any time.
@@ -187,9 +201,9 @@ class World:
         self.clients.append(client)
         return client
 
-    def fault(self, kind: str, at: int, process: int = 0, names: list[str] | None = None) -> None:
+    def fault(self, kind: str, at: int, process: int = 0, names: list[str] | None = None, **more: object) -> None:
         """Record what was done since `at`."""
-        self.record("fault", at=at, kind=kind, until=now(), target=process, names=names or [])
+        self.record("fault", at=at, kind=kind, until=now(), target=process, names=names or [], **more)
 
     def running(self, process: int) -> Client | None:
         return next((each for each in self.clients if each.pid == process and each.is_running()), None)
@@ -261,14 +275,13 @@ class World:
             time.sleep(0.05)
 
     def _look(self) -> tuple[list[str], list[str]]:
-        prefix = f"{{{NAMESPACE}}}:"
         try:
-            keys = self.server.ask("KEYS", "*")
-            channels = self.server.ask("PUBSUB", "CHANNELS")
+            keys, channels = self.server.keys(), self.server.channels()
         except (OSError, ServerSaid) as error:
             return [str(error)], []
-        assert isinstance(keys, list) and isinstance(channels, list)
-        mortal = (f"{prefix}#x:", f"{prefix}#f")
+        own = f"{{{NAMESPACE}}}:"
+        mortal = (f"{own}#x:", f"{own}#f")
         # Sentinels have a channel of their own.
-        own = [channel for each in channels if (channel := each.decode()).startswith(prefix)]
-        return [key.decode() for key in keys if not key.decode().startswith(mortal)], own
+        return [key for key in keys if not any(part in key for part in mortal)], [
+            each for each in channels if own in each
+        ]
