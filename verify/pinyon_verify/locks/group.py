@@ -62,6 +62,16 @@ class Group:
         if self.links:
             self.links.stop()
 
+    def wait_for_next(self, before: Server) -> None:
+        """Wait until another server is the primary."""
+
+    def know(self, key: str, wanted: bool = True) -> bool:
+        """Whether all servers have this key, or none."""
+        return all(server.ask("EXISTS", key) == wanted for server in self.servers)
+
+    def let_fail_over(self, *, wanted: bool) -> None:
+        """Let another server take over when the primary is down, or not."""
+
     def settle(self) -> None:
         """Wait until all servers are in their places again."""
 

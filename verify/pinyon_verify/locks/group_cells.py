@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import switches
+from . import group_scenarios, switches
 from .cell import Cell
 from .settings import Settings
 
@@ -72,6 +72,25 @@ SENTINEL_CELLS = (
         switches.cut_off_a_sentinel,
     ),
     _watched(
+        "misled",
+        "all Sentinels tell some clients that a replica is the primary: nobody takes a lock there",
+        _ALERT,
+        switches.misled_by_sentinels,
+        every=1.0,
+    ),
+    _watched(
+        "lost-counter",
+        "kill -9 of the primary; the next one has never heard of the counter",
+        _ALL,
+        switches.lose_counter,
+    ),
+    _watched(
+        "repeated-request",
+        "the answer to a request is lost with the primary: the next one gives what was given",
+        _ALL[:1],
+        scenario=group_scenarios.repeated_request,
+    ),
+    _watched(
         "restart-primary",
         "the primary is restarted with its data before anyone calls it down: nothing is lost",
         _ALL,
@@ -99,4 +118,56 @@ SENTINEL_CELLS = (
     ),
 )
 
-GROUP_CELLS = SENTINEL_CELLS
+
+def _clustered(name: str, what: str, clients: tuple[Settings, ...], *faults, **more) -> Cell:  # type: ignore[no-untyped-def]
+    more = {"every": 2.0, "ordered": False, **more}
+    return Cell(name, what, clients, faults=faults, servers="cluster", **more)
+
+
+_TAGGED = tuple(each.but(tags=3, names=3, most=3) for each in _ALL)
+
+CLUSTER_CELLS = (
+    _clustered(
+        "cluster-kill",
+        "kill -9 of a cluster's primary, until its replica took over; it returns with data or without",
+        _MIXED,
+        switches.kill_primary,
+    ),
+    _clustered(
+        "cluster-kill-tags",
+        "the same for locks on all primaries, of which the others serve on",
+        _TAGGED,
+        switches.kill_primary,
+        options=("--cluster-require-full-coverage", "no"),
+    ),
+    _clustered(
+        "cluster-stop",
+        "SIGSTOP of a cluster's primary, until its replica took over; then it goes on",
+        _ALERT,
+        switches.stop_primary,
+    ),
+    _clustered(
+        "cluster-failover",
+        "CLUSTER FAILOVER: nothing is lost",
+        _ALL,
+        switches.fail_over_cluster,
+        every=1.0,
+    ),
+    _clustered(
+        "cluster-slot",
+        "the slot goes from primary to primary under load: nothing is lost",
+        _ALL,
+        switches.move_slot,
+        every=0.5,
+    ),
+    _clustered(
+        "cluster-slot-tags",
+        "the same for locks on all primaries, which move one after another, and fail over",
+        _TAGGED,
+        switches.move_slot,
+        switches.fail_over_cluster,
+        every=0.5,
+    ),
+)
+
+GROUP_CELLS = (*SENTINEL_CELLS, *CLUSTER_CELLS)

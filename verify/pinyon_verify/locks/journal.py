@@ -140,6 +140,9 @@ class _Reader:
             lock = self._locks.get(name_of(words[0]) or "")
             if lock:
                 self._have(Change(lock.name, lock.attempt, lock.token, int(words[1])))
+        elif command in (b"RESTORE", b"RESTORE-ASKING"):
+            if text := _restored(words[2]):
+                self._lock(words[0], text, int(words[1]))
         elif command in (b"DEL", b"UNLINK"):
             for key in words:
                 if name := name_of(key):
@@ -170,6 +173,15 @@ class _Reader:
     def _have(self, change: Change) -> None:
         self._locks[change.name] = change
         self._journal.add(change)
+
+
+def _restored(dump: bytes) -> bytes | None:
+    """Return the text that a key was restored from, if it is one; a slot that moves brings its keys like this."""
+    if dump[0] != 0 or dump[1] >= 128:
+        return None
+    if dump[1] < 64:
+        return dump[2 : 2 + dump[1]]
+    return dump[3 : 3 + ((dump[1] & 63) << 8 | dump[2])]
 
 
 def commands(data: bytes) -> Iterator[list[bytes]]:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from ..ports import free_port
 
 #: Connections stay open but carry nothing, in either direction, as if packets were lost. What was sent arrives later.
 SILENT = "silent"
+#: Requests arrive, and the answers do not, until later.
+DEAF = "deaf"
 #: Connections are closed, and new ones too.
 CLOSED = "closed"
 #: The address from which processes connect that have none of their own.
@@ -60,8 +63,17 @@ class Links:
         self._do("cut", [[source, port, how] for source in sources for port in ports])
 
     def heal(self) -> None:
-        """Let all links carry everything again."""
+        """Let all links carry everything again, unchanged."""
         self._do("heal")
+
+    def lead(self, sources: Iterable[str], ports: Iterable[int], to: int) -> None:
+        """Close these links, and let new ones lead to another server."""
+        ports = list(ports)
+        self._do("lead", [[source, port, to] for source in sources for port in ports])
+
+    def say(self, sources: Iterable[str], port: int, old: str, new: str) -> None:
+        """Close these links, and change words in what new ones carry, in both directions. `old` is a regular expression."""
+        self._do("say", [[source, port, old, new] for source in sources])
 
     def _do(self, what: str, rules: list[list[int | str]] | None = None) -> None:
         assert self._process is not None and self._process.stdin and self._process.stdout
@@ -77,11 +89,26 @@ class _Link:
     def __init__(self, source: str, port: int, client: asyncio.StreamWriter) -> None:
         self.source, self.port = source, port
         self.ends = [client]
-        self.carries = asyncio.Event()
+        #: Whether it carries requests, and answers.
+        self.carries, self.answers = asyncio.Event(), asyncio.Event()
+        #: What to change in what it carries.
+        self.changes: list[tuple[re.Pattern[bytes], bytes]] = []
+        self.heal()
+
+    def changed(self, data: bytes) -> bytes:
+        for old, new in self.changes:
+            data = old.sub(new, data)
+        return data
+
+    def heal(self) -> None:
         self.carries.set()
+        self.answers.set()
+        self.changes = []
 
     def cut(self, how: str) -> None:
-        self.carries.clear()
+        self.answers.clear()
+        if how != DEAF:
+            self.carries.clear()
         if how == CLOSED:
             for end in self.ends:
                 end.transport.abort()
@@ -90,7 +117,9 @@ class _Link:
 class _Proxies:
     def __init__(self) -> None:
         self._links: set[_Link] = set()
-        self._rules: dict[tuple[str, int], str] = {}
+        self._cuts: dict[tuple[str, int], str] = {}
+        self._leads: dict[tuple[str, int], int] = {}
+        self._changes: dict[tuple[str, int], list[tuple[re.Pattern[bytes], bytes]]] = {}
 
     async def run(self, listening: dict[int, int]) -> None:
         for descriptor, port in listening.items():
@@ -102,16 +131,23 @@ class _Proxies:
             self._carry_out(*json.loads(line))
             print("done", flush=True)
 
-    def _carry_out(self, what: str, rules: list[tuple[str, int, str]]) -> None:
+    def _carry_out(self, what: str, rules: list[list[str]]) -> None:
         if what == "heal":
-            self._rules.clear()
+            for kept in (self._cuts, self._leads, self._changes):
+                kept.clear()
             for link in self._links:
-                link.carries.set()
-        self._rules.update({(source, port): how for source, port, how in rules})
-        for link in list(self._links):
-            how = self._rules.get((link.source, link.port))
-            if how:
-                link.cut(how)
+                link.heal()
+        for source, port, *facts in rules:
+            key = (source, int(port))
+            if what == "cut":
+                self._cuts[key] = facts[0]
+            elif what == "lead":
+                self._leads[key] = int(facts[0])
+            else:
+                change = (re.compile(facts[0].encode("latin-1")), facts[1].encode("latin-1"))
+                self._changes.setdefault(key, []).append(change)
+            for link in [link for link in self._links if (link.source, link.port) == key]:
+                link.cut(facts[0] if what == "cut" else CLOSED)
 
     def _accepting(self, port: int):  # type: ignore[no-untyped-def]
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -120,7 +156,8 @@ class _Proxies:
             link = _Link(source, port, writer)
             self._links.add(link)
             try:
-                if how := self._rules.get((link.source, port)):
+                link.changes = self._changes.get((source, port), [])
+                if how := self._cuts.get((source, port)):
                     link.cut(how)
                 await self._connect(link, reader, writer)
             finally:
@@ -133,22 +170,24 @@ class _Proxies:
         await link.carries.wait()
         if writer.transport.is_closing():
             return
+        port = self._leads.get((link.source, link.port), link.port)
         try:
-            server_reader, server = await asyncio.open_connection("127.0.0.1", link.port)
+            server_reader, server = await asyncio.open_connection("127.0.0.1", port)
         except OSError:
             return
         link.ends.append(server)
-        await asyncio.gather(_pass_on(link, reader, server), _pass_on(link, server_reader, writer))
+        requests = _pass_on(link, link.carries, reader, server)
+        await asyncio.gather(requests, _pass_on(link, link.answers, server_reader, writer))
 
 
-async def _pass_on(link: _Link, reader: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+async def _pass_on(link: _Link, carries: asyncio.Event, reader: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
     """Forward one direction until its end, and tell the other side."""
     with contextlib.suppress(OSError):
         while data := await reader.read(1 << 16):
-            await link.carries.wait()
-            to.write(data)
+            await carries.wait()
+            to.write(link.changed(data))
             await to.drain()
-    await link.carries.wait()
+    await carries.wait()
     to.close()
 
 
@@ -163,7 +202,7 @@ def _process_at(port: int, other: int) -> int:
 
 
 def _process_with(file: str) -> int:
-    """Return the process with this open file, of those that the parent of this process has started."""
+    """Return the process with this open file, of those that the parent of this process has started, and that one."""
     for process in _siblings():
         with contextlib.suppress(OSError):
             folder = f"/proc/{process}/fd"
@@ -173,7 +212,7 @@ def _process_with(file: str) -> int:
 
 
 def _siblings() -> list[int]:
-    found: list[int] = []
+    found = [os.getppid()]
     for task in Path(f"/proc/{os.getppid()}/task").iterdir():
         with contextlib.suppress(OSError):
             found += map(int, (task / "children").read_text().split())

@@ -68,11 +68,13 @@ class Observer:
         self._server, self._names, self._record, self._every = server, names, recorder, every
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        if names:
+            self._thread.start()
 
     def stop(self) -> None:
         self._stopped.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _run(self) -> None:
         while not self._stopped.is_set():

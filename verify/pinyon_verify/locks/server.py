@@ -52,6 +52,9 @@ class Server:
     def pid(self) -> int:
         return self._process.pid if self._process is not None else 0
 
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def data(self, generation: int) -> Path:
         """Return where it keeps its data when it has been started without them so often."""
         return self.folder / f"data{generation}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from . import links
@@ -11,9 +11,9 @@ from .resp import ServerSaid
 from .server import Server, program
 
 SERVICE = "main"
-#: Milliseconds without a sign of life after which a Sentinel calls the primary down.
+#: Milliseconds without a sign of life after which a Sentinel calls the primary down, while that is wanted. On a busy
+#: machine it may be down for as long without a fault.
 DOWN_AFTER = 500
-#: So many that no primary is called down.
 NEVER_DOWN = 600_000
 #: Sentinels look at servers, and put them into their places, so often (milliseconds). They are usually slower. They
 #: promote no replica of which they have heard nothing for five times the period of pings, and ask it once a second. A
@@ -35,7 +35,7 @@ class Sentinel(Server):
             f"bind-source-addr {self.source}",
             f"dir {self.folder}",
             f"sentinel monitor {SERVICE} 127.0.0.1 {primary} 2",
-            f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER}",
+            f"sentinel down-after-milliseconds {SERVICE} {NEVER_DOWN}",
             f"sentinel failover-timeout {SERVICE} 3000",
             "sentinel announce-ip 127.0.0.1",
             f"sentinel announce-port {self.public}",
@@ -100,33 +100,43 @@ class Watched(Group):
         wait(is_over)
 
     def wait_for_next(self, before: Server) -> None:
-        """Wait until all Sentinels name another primary."""
+        """Wait until a majority of the Sentinels names another primary."""
         wait(lambda: self._is_switched(before))
 
-    def isolate(self, side: Iterable[int]) -> None:
-        """Cut the primary off from its replicas and the Sentinels, and these processes, on its side, too."""
+    def isolate(self, clients: Iterable[int], sentinels: Sequence[Sentinel] = ()) -> None:
+        """Cut the primary off from its replicas and the Sentinels, and with it these clients and Sentinels."""
         assert self.links
-        others = [each for each in (*self.servers, *self.sentinels) if each is not self.primary]
-        self.links.cut((each.source for each in others), [self.primary.port])
-        self.links.cut([self.primary.source, *map(str, side)], [each.port for each in others])
+        side = [self.primary, *sentinels]
+        others = [each for each in (*self.servers, *self.sentinels) if each not in side]
+        self.links.cut((each.source for each in others), [each.port for each in side])
+        self.links.cut([*(each.source for each in side), *map(str, clients)], [each.port for each in others])
 
     def cut_clients(self, clients: Iterable[int], servers: Iterable[Server], how: str = links.SILENT) -> None:
         assert self.links
         self.links.cut(map(str, clients), [server.port for server in servers], how)
 
     def settle(self) -> None:
-        """Wait until all other servers are replicas of the primary, and in step."""
-        others = [server for server in self.servers if server is not self.primary]
-        wait(lambda: all(is_in_step(server) for server in others))
+        """Wait until all Sentinels name the same primary, and the others are its replicas, and in step."""
 
-    def let_down_after(self, milliseconds: int) -> None:
-        """Let the Sentinels call a primary down after so long."""
+        def is_settled() -> bool:
+            named = {sentinel.primary() for sentinel in self.sentinels}
+            if len(named) == 1:
+                self.primary = next(server for server in self.servers if server.public in named)
+            others = [server for server in self.servers if server is not self.primary]
+            return len(named) == 1 and all(is_in_step(server) for server in others)
+
+        wait(is_settled)
+
+    def let_fail_over(self, *, wanted: bool) -> None:
+        """Let the Sentinels call a primary down, or not."""
+        milliseconds = DOWN_AFTER if wanted else NEVER_DOWN
         for sentinel in self.sentinels:
             sentinel.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", milliseconds)
 
     def _is_switched(self, before: Server) -> bool:
-        named = {sentinel.primary() for sentinel in self.sentinels}
-        if len(named) > 1 or before.public in named:
-            return False
-        self.primary = next(server for server in self.servers if server.public in named)
-        return True
+        named = [sentinel.primary() for sentinel in self.sentinels]
+        for server in self.servers:
+            if server is not before and named.count(server.public) > len(named) // 2:
+                self.primary = server
+                return True
+        return False

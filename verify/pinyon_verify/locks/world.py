@@ -17,6 +17,7 @@ from .. import programs
 from . import evidence as evidence_of
 from .cell import Cell
 from .clock import WallClock
+from .clustered import Clustered
 from .evidence import Bounds, Evidence
 from .group import Group
 from .history import SECOND, Recorder, now, read, start
@@ -85,6 +86,8 @@ class World:
         folder = self.folder / "server"
         if cell.servers == "sentinels":
             return Watched(folder, cell.options)
+        if cell.servers == "cluster":
+            return Clustered(folder, cell.options, tagged=cell.clients[0].tags > 0)
         return Server(folder, cell.persistence, cell.options)
 
     def run(self) -> Evidence:
@@ -93,7 +96,8 @@ class World:
             if self.cell.prepare:
                 self.cell.prepare(self)
             tracer = self._tracer()
-            observer = Observer(self.server, self.names, self.record)
+            # Names with tags are on several servers, which no script sees at once.
+            observer = Observer(self.server, self.names if not self.cell.clients[0].tags else [], self.record)
             complaints = self.cell.scenario(self) if self.cell.scenario else self._work(port)
             for complaint in complaints:
                 self.record("violation", text=complaint)
@@ -128,7 +132,7 @@ class World:
             self.server.clocks = [
                 WallClock(self.folder, f"clock_s{index}") for index in range(len(self.server.servers))
             ]
-        elif self.cell.moves_clock:
+        elif self.cell.moves_clock and isinstance(self.server, Server):
             self.clock = WallClock(self.folder)
             self.server.environment = self.clock.environment
         try:
@@ -201,9 +205,9 @@ class World:
         self.clients.append(client)
         return client
 
-    def fault(self, kind: str, at: int, process: int = 0, names: list[str] | None = None, **more: object) -> None:
+    def fault(self, kind: str, at: int, process: int = 0, names: list[str] | None = None) -> None:
         """Record what was done since `at`."""
-        self.record("fault", at=at, kind=kind, until=now(), target=process, names=names or [], **more)
+        self.record("fault", at=at, kind=kind, until=now(), target=process, names=names or [])
 
     def running(self, process: int) -> Client | None:
         return next((each for each in self.clients if each.pid == process and each.is_running()), None)
