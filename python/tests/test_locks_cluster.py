@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from certificates import Authority, SecureRedis, Shown
 from clusters import Cluster, SecureCluster
-from locking import nothing_left, outlived, renewed, until
+from locking import nothing_left, outlived, queued, renewed, until
 from models import Model, every_model
 from servers import Redis
 
@@ -97,6 +97,24 @@ async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cl
     assert not target.left_behind()
     holder.close()
     waiter.close()
+
+
+@every_model
+async def test_a_waiter_that_listens_to_another_node_is_granted_nothing(
+    model: Model, cluster: Cluster, locks_on: LocksOn
+) -> None:
+    """A cluster passes on to all nodes what is published on one. That one takes such a waiter for gone."""
+    settings = {"namespace": f"listening-{model.name}", "heartbeat": 2.0, **cluster.settings}
+    holder, waiter, other = (locks_on(node, **settings) for node in cluster.nodes)
+    held = await holder.lock("a", timeout=60).acquire()
+    waiting = model.spawn(waiter.lock("a", timeout=60).acquire())
+    source = cluster.node_of(settings["namespace"])
+    await until(model, lambda: queued(source, settings["namespace"]) == 1)
+    cluster.move(settings["namespace"])
+    assert await held.release()
+    got = await model.join(waiting)
+    assert await other.try_lock("a") is None
+    assert await got.release()
 
 
 @pytest.fixture(scope="module")

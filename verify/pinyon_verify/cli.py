@@ -64,7 +64,7 @@ def _sabotage(names: list[str], seconds: float) -> int:
     """Apply each chosen sabotage, or all of them; return 0 when every one was found."""
     missed = []
     for sabotage in [each for each in SABOTAGES if not names or each.name in names]:
-        result = run(sabotage.cell_of(), seed=1, seconds=seconds)
+        result = run(sabotage.cell_of(), seed=1, seconds=max(seconds, sabotage.seconds))
         found = {finding.check for finding in result.violations}
         if sabotage.found_by not in found:
             missed.append(sabotage.name)

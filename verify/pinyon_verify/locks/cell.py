@@ -34,8 +34,8 @@ class Cell:
     skews: tuple[int, ...] = ()
     #: Whether the server's wall clock can be moved.
     moves_clock: bool = False
-    #: Whether the server has replicas and Sentinels, which the clients ask for it.
-    watched: bool = False
+    #: What the clients' server is: ``one``, or ``sentinels``, ``cluster`` or ``quorum``.
+    servers: str = "one"
     #: Whether each lock must cost exactly two calls.
     exact: bool = False
     #: Whether to trace the server, which takes time.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import faults, scenarios
 from .cell import Cell
+from .group_cells import GROUP_CELLS
 from .settings import Settings
 
 #: Nothing expires and no waiter polls: without a wake-up, it stays asleep.
@@ -120,28 +121,6 @@ CELLS = (
         faults=(faults.restart_server,),
         every=3.0,
         persistence="aof",
-    ),
-    Cell(
-        "failover",
-        "Sentinels make a replica the primary; clients of all models follow them",
-        _all(_LOST),
-        faults=(faults.fail_over,),
-        every=2.0,
-        watched=True,
-        ordered=False,
-    ),
-    Cell(
-        "kill-primary",
-        "kill -9 of the primary, until the Sentinels have another one; it returns without data",
-        (
-            *each(_LOST, *MODELS),
-            *each(_LOST.but(handler="pure"), "blocking"),
-            *each(_LOST, "ruby-threads", "perl-coro"),
-        ),
-        faults=(faults.kill_primary,),
-        every=2.0,
-        watched=True,
-        ordered=False,
     ),
     Cell("cut-before-send", "connections cut before a request is passed on", _all(_CUT), cuts=("before-send",)),
     Cell(
@@ -396,4 +375,5 @@ CELLS = (
         scenario=scenarios.overtaken_waiter,
         quick=True,
     ),
+    *GROUP_CELLS,
 )

@@ -6,13 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
-from .attempts import Attempt, gather
+from .attempts import NEVER, Attempt, gather
 from .history import SECOND, Line
+from .journal import Journal
 from .observer import Scan
 from .trace import Step
 
-#: Faults that excuse violations: the server lost or deleted data, or its clock jumped.
-LOSSES = ("restart", "failover", "flush", "delete", "evict", "clock")
+#: Faults that excuse violations: the server lost or deleted data, or its clock jumped. What a failover excuses follows
+#: from the servers' journals.
+LOSSES = ("restart", "flush", "delete", "evict", "clock")
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,7 @@ class Fault:
     """Something done to the world.
 
     ``kill`` and ``stop`` of a process; of the server ``pause``, ``restart``, ``failover`` (another one becomes the
-    primary, without the last writes), ``flush`` (all its data), ``delete``
-    (the locks of some names), ``clock``, ``forget`` (its scripts), ``queue`` (its waiters or its counter); ``cut``
+    primary, without the last writes), ``flush`` (all its data), ``delete`` (the locks of some names), ``clock``, ``forget`` (its scripts), ``queue`` (its waiters or its counter); ``cut``
     of a connection.
     """
 
@@ -30,6 +31,12 @@ class Fault:
     until: int
     process: int = 0
     names: frozenset[str] = frozenset()
+    #: Of a failover: which server was replaced, and by which one.
+    old: int = 0
+    new: int = 0
+    #: The processes that could not hear of it until then, when they could.
+    deaf: frozenset[int] = frozenset()
+    told: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,10 @@ class Evidence:
     violations: list[tuple[int, str]] = field(default_factory=list)
     scans: list[Scan] = field(default_factory=list)
     steps: Sequence[Step] = ()
+    #: Of each server of a group.
+    journals: list[Journal] = field(default_factory=list)
+    #: Nanoseconds from the clock of histories to that of the servers, if those are right.
+    wall: int | None = None
     #: The keys that existed after all holders and waiters were gone.
     keys_left: list[str] = field(default_factory=list)
     channels_left: list[str] = field(default_factory=list)
@@ -91,6 +102,38 @@ class Evidence:
         losses = (fault for fault in self.faults if fault.kind in LOSSES and since <= fault.until and fault.at < until)
         return any(not fault.names or not fault.names.isdisjoint(names) for fault in losses)
 
+    @property
+    def failovers(self) -> list[Fault]:
+        return [fault for fault in self.faults if fault.kind == "failover"]
+
+    def unknown(self, attempt: Attempt, failover: Fault) -> bool:
+        """Whether the new primary never heard of this lock, or of its last renewal, on the old one."""
+        later = (other.at for other in self.failovers if other.at > failover.at)
+        if attempt.granted is None or attempt.granted > min(later, default=NEVER):
+            return False
+        old, new = self._kept(failover.old, attempt), self._kept(failover.new, attempt)
+        return old > new and (not new or attempt.granted < failover.told)
+
+    def parted(self, first: Attempt, second: Attempt) -> bool:
+        """Whether a failover excuses that both are held: one is of the new primary, which does not know the other."""
+        for failover in self.failovers:
+            known, unknown = (first, second) if self.unknown(second, failover) else (second, first)
+            if self.unknown(unknown, failover) and self._kept(failover.new, known):
+                if not self.unknown(known, failover):
+                    return True
+        return False
+
+    def unproved(self, attempt: Attempt) -> bool:
+        """Whether some new primary did not know it, or its last renewal."""
+        return any(self.unknown(attempt, failover) for failover in self.failovers)
+
+    def kept_until(self, attempt: Attempt) -> int:
+        """Until when any server kept this lock, in milliseconds of the servers' clocks."""
+        return max(self._kept(index, attempt) for index in range(len(self.journals)))
+
+    def _kept(self, server: int, attempt: Attempt) -> int:
+        return self.journals[server].kept.get((attempt.process, attempt.token or 0), 0)
+
     def stalled(self, since: int, until: int) -> int:
         """Return the longest time between these moments for which processes got no processor time."""
         return sum(max(0, min(until, end) - max(since, begin)) for begin, end in self.stalls)
@@ -115,7 +158,17 @@ def weigh(lines: list[Line]) -> Evidence:
 def _fault(line: Line) -> Fault:
     facts = line.facts
     names = frozenset(facts.get("names", ()))
-    return Fault(facts["kind"], line.at, facts.get("until", line.at), facts.get("target", 0), names)
+    return Fault(
+        facts["kind"],
+        line.at,
+        facts.get("until", line.at),
+        facts.get("target", 0),
+        names,
+        facts.get("old", 0),
+        facts.get("new", 0),
+        frozenset(facts.get("deaf", ())),
+        facts.get("told", 0),
+    )
 
 
 def _stalls(lines: Iterable[Line], faults: list[Fault]) -> Iterator[tuple[int, int]]:

@@ -11,15 +11,12 @@ from .history import SECOND, now
 from .observer import lock_key, process_of, scan
 from .resp import ServerSaid
 from .settings import NAMESPACE
-from .watched import Watched
 
 if TYPE_CHECKING:
     from .world import Client, World
 
 #: How long to look for a process in the right state, in seconds.
 LOOK = 1.0
-#: Seconds after a switch in which clients may still be told of it.
-TOLD = 0.5
 
 
 def _find(world: World, choose: Callable[[], Client | None]) -> Client | None:
@@ -106,24 +103,6 @@ def restart_server(world: World) -> None:
     time.sleep(world.random.choice([0.0, 0.1, 1.0]))
     world.server.start()
     world.fault("restart", before)
-
-
-def fail_over(world: World) -> None:
-    """A replica is made the primary. The old one grants locks until it is demoted or its clients are told."""
-    _switch(world, lambda watched: watched.fail_over())
-
-
-def kill_primary(world: World) -> None:
-    _switch(world, lambda watched: watched.kill_primary())
-
-
-def _switch(world: World, how: Callable[[Watched], None]) -> None:
-    assert isinstance(world.server, Watched)
-    before = now()
-    how(world.server)
-    time.sleep(TOLD)
-    world.fault("failover", before)
-    world.server.settle()
 
 
 def flush_scripts(world: World) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .history import MILLISECOND, Recorder, now
 from .resp import Connection, ServerSaid
-from .server import Server
 from .settings import NAMESPACE
-from .watched import Watched
+
+if TYPE_CHECKING:
+    from .group import Group
+    from .server import Server
 
 _SCRIPT = """
 local seen = {}
@@ -46,32 +49,43 @@ class Scan:
 
 
 def lock_key(name: str) -> str:
-    return f"{{{NAMESPACE}}}:l:{name}"
+    """Return a name's key. A name with a hash tag is kept by the tag's server."""
+    tag = name[: name.index("}") + 1] if name.startswith("{") else ""
+    return f"{tag}{{{NAMESPACE}}}:l:{name}"
+
+
+def name_of(key: bytes) -> str | None:
+    """Return the name whose lock is at this key."""
+    _, found, name = key.decode(errors="replace").partition(f"{{{NAMESPACE}}}:l:")
+    return name if found else None
 
 
 class Observer:
     """A thread that looks until it is stopped."""
 
-    def __init__(self, server: Server | Watched, names: list[str], recorder: Recorder, every: float = 0.01) -> None:
+    def __init__(self, server: Server | Group, names: list[str], recorder: Recorder, every: float = 0.01) -> None:
         self.scans: list[Scan] = []
         self._server, self._names, self._record, self._every = server, names, recorder, every
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        if names:
+            self._thread.start()
 
     def stop(self) -> None:
         self._stopped.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _run(self) -> None:
         while not self._stopped.is_set():
             try:
+                port = self._server.port
                 connection = self._server.connect()
             except OSError:
                 time.sleep(0.02)
                 continue
             try:
-                while not self._stopped.wait(self._every):
+                while not self._stopped.wait(self._every) and port == self._server.port:
                     self._scan(connection)
             except (OSError, ServerSaid):
                 time.sleep(0.02)

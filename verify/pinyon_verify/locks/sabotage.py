@@ -1,4 +1,4 @@
-"""Sabotages to test the checks: each changes a line of the functions on the server."""
+"""Sabotages to test the checks: each changes lines of the functions on the server, or lets servers lie."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 import pinyon
 
-from .cell import Cell
+from . import group_scenarios, switches
+from .cell import Cell, Injector
 from .cells import BUSY, CALM, each
+from .group import Group
+from .server import Server
+from .settings import NAMESPACE, Settings
 
 if TYPE_CHECKING:
     from .world import World
@@ -18,29 +22,49 @@ LIBRARY = "pinyon_locks_4"
 
 @dataclass(frozen=True)
 class Sabotage:
-    """One replaced line, the cell to run, and the check that must find it."""
+    """A replaced line and perhaps others, or none for a cell that is sabotage itself; the cell to run, and the check that
+    must find it.
+    """
 
     name: str
     found_by: str
     line: str
     instead: str
     cell: Cell
+    others: tuple[tuple[str, str], ...] = ()
+    #: The least duration of the work, in seconds.
+    seconds: float = 0.0
 
     def do(self, world: World) -> None:
         """Let a client load the library, then load the changed one in its place."""
-        with pinyon.Locks(f"redis://127.0.0.1:{world.server.port}", handler="script") as locks:
+        if not self.line:
+            return
+        url = world.server.url if isinstance(world.server, Group) else f"redis://127.0.0.1:{world.server.port}"
+        with pinyon.Locks(url, namespace=NAMESPACE, handler="script") as locks:
             locks.is_locked("nothing")
         listed = world.server.ask("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE")
         assert isinstance(listed, list)
         code = listed[0][-1].decode()
-        if self.line not in code:
-            raise RuntimeError(f"{self.name}: the library has no line {self.line!r}")
-        world.server.ask("FUNCTION", "LOAD", "REPLACE", code.replace(self.line, self.instead))
-        world.server.ask("FLUSHALL")
-        world.server.ask("CONFIG", "RESETSTAT")
+        for line, instead in ((self.line, self.instead), *self.others):
+            if line not in code:
+                raise RuntimeError(f"{self.name}: the library has no line {line!r}")
+            code = code.replace(line, instead)
+        for server in _primaries(world):
+            server.ask("FUNCTION", "LOAD", "REPLACE", code)
+            server.ask("FLUSHALL")
+            server.ask("CONFIG", "RESETSTAT")
 
     def cell_of(self) -> Cell:
         return replace(self.cell, name=self.name, prepare=self.do)
+
+
+def _primaries(world: World) -> list[Server]:
+    if isinstance(world.server, Server):
+        return [world.server]
+    roles = [server.ask("ROLE") for server in world.server.servers]
+    return [
+        server for server, role in zip(world.server.servers, roles) if isinstance(role, list) and role[0] == b"master"
+    ]
 
 
 _CALM = Cell("", "", each(CALM.but(patience=15.0), "asyncio", "blocking", "gevent"), exact=True)
@@ -52,6 +76,12 @@ _NESTED = Cell(
     each(BUSY.but(nested=0.4, most=3, cancels=0.0, patience=3.0), "asyncio", "blocking", "gevent"),
     ordered=False,
 )
+
+
+def _watched(fault: Injector, settings: Settings) -> Cell:
+    clients = each(settings, "asyncio", "blocking", "gevent")
+    return Cell("", "", clients, faults=(fault,), every=0.7, ordered=False, servers="sentinels")
+
 
 SABOTAGES = (
     Sabotage(
@@ -65,8 +95,8 @@ SABOTAGES = (
     Sabotage(
         "woken-twice",
         "wakes",
-        'return client and call("PUBLISH"',
-        'if client then call("PUBLISH", prefix .. "#c:" .. client, message) end\n  return client and call("PUBLISH"',
+        'if client then call("PUBLISH", prefix .. "#c:" .. client, message) end',
+        'for _ = 1, client and 2 or 0 do call("PUBLISH", prefix .. "#c:" .. client, message) end',
         _CALM,
     ),
     Sabotage(
@@ -106,5 +136,38 @@ SABOTAGES = (
         'call("HDEL", run.records, attempt)\n  end\n  run.waiters',
         "end\n  run.waiters",
         _CALM,
+    ),
+    Sabotage(
+        "tokens-restart",
+        "tokens",
+        "if number < PER_MS then",
+        "if false then",
+        _watched(switches.lose_counter, BUSY),
+        (("if token >= 4096 then", "if true then"), ("if counter < floor then", "if false then")),
+    ),
+    Sabotage(
+        "renewals-unproved",
+        "belief",
+        "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end",
+        "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end\nreply[i] = 1",
+        _watched(switches.split_all, BUSY.but(long_stays=0.5)),
+    ),
+    Sabotage(
+        "one-sentinel-believed", "followed", "", "", _watched(switches.split_with_one_believed, BUSY), seconds=9.0
+    ),
+    Sabotage("replica-believed", "tokens", "", "", _watched(switches.misled_by_all, BUSY), seconds=4.0),
+    Sabotage(
+        "identity-changes",
+        "said",
+        "",
+        "",
+        replace(_watched(switches.fail_over, BUSY), scenario=group_scenarios.repeated_as_another),
+    ),
+    Sabotage(
+        "told-everywhere",
+        "exclusion",
+        "elseif listens(run.prefix, attempt) then",
+        'elseif tell(run.prefix, attempt, "g " .. value) or listens(run.prefix, attempt) then',
+        replace(_watched(switches.move_slot, BUSY), servers="cluster", every=0.3),
     ),
 )

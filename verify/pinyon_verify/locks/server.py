@@ -20,6 +20,11 @@ PERSISTENCE = {
     "none": ["--save", "", "--appendonly", "no"],
     "rdb": ["--save", "1 1", "--appendonly", "no"],
     "aof": ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"],
+    # All that it was told, which is also what it did. It writes before it answers.
+    "journal": (
+        ["--save", "", "--appendonly", "yes", "--appendfsync", "no", "--aof-use-rdb-preamble", "no"]
+        + ["--auto-aof-rewrite-percentage", "0", "--rdbcompression", "no"]
+    ),
 }
 
 
@@ -29,16 +34,35 @@ class Server:
     def __init__(self, folder: Path, persistence: str = "none", options: tuple[str, ...] = ()) -> None:
         self.folder = folder
         self.port = free_port()
+        #: The port by which others know it: its own, or that of a proxy.
+        self.public = self.port
+        #: The address from which it connects to others.
+        self.source = "127.0.0.1"
+        #: How often it was started without its data.
+        self.generation = 0
         #: Short, because the kernel limits the path to a hundred bytes.
         self.socket = str(folder / "s")
-        self._arguments = [*PERSISTENCE[persistence], *options]
+        self.options = (*PERSISTENCE[persistence], *options)
         self._process: subprocess.Popen[bytes] | None = None
         #: The environment for the next start.
         self.environment: dict[str, str] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
-    def start(self) -> None:
-        """Start it and wait until it answers."""
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process is not None else 0
+
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def data(self, generation: int) -> Path:
+        """Return where it keeps its data when it has been started without them so often."""
+        return self.folder / f"data{generation}"
+
+    def start(self, *, afresh: bool = False) -> None:
+        """Start it, without its data if `afresh`, and wait until it answers."""
+        self.generation += afresh
+        self.data(self.generation).mkdir(exist_ok=True)
         with (self.folder / "log").open("ab") as log:
             environment = {**os.environ, **self.environment}
             self._process = subprocess.Popen(self._command(), stdout=log, stderr=log, env=environment)
@@ -56,7 +80,8 @@ class Server:
     def _command(self) -> list[str]:
         words = f"--port {self.port} --bind 127.0.0.1 --daemonize no --loglevel warning --unixsocket {self.socket}"
         words += " --hz 100 --slowlog-log-slower-than 500 --slowlog-max-len 1000"
-        return [program(), *words.split(), "--dir", str(self.folder), *self._arguments]
+        words += f" --bind-source-addr {self.source}"
+        return [program(), *words.split(), "--dir", str(self.data(self.generation)), *self.options]
 
     def connect(self, timeout: float = 10.0) -> Connection:
         return Connection(self.port, timeout)
@@ -68,6 +93,18 @@ class Server:
             return connection(*parts)
         finally:
             connection.close()
+
+    def keys(self) -> list[str]:
+        """Return all keys."""
+        keys = self.ask("KEYS", "*")
+        assert isinstance(keys, list)
+        return [key.decode() for key in keys]
+
+    def channels(self) -> list[str]:
+        """Return all channels that someone listens to."""
+        channels = self.ask("PUBSUB", "CHANNELS")
+        assert isinstance(channels, list)
+        return [channel.decode() for channel in channels]
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)

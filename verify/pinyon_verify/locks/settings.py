@@ -35,6 +35,8 @@ class Settings:
     #: The longest time that a worker waits for its names.
     patience: float = 10.0
     names: int = 7
+    #: How many hash tags the names have, all names with each; 0 for names without tags.
+    tags: int = 0
     #: The least and the most names at once.
     fewest: int = 1
     most: int = 5

@@ -52,7 +52,9 @@ class Share:
     def draw(self) -> dict[str, Any]:
         """Begin an attempt: choose its names and its kind. Return the settings for ``lock``."""
         settings = self.settings
-        others = [name for name in (f"n{number}" for number in range(settings.names)) if name not in self._outer_names]
+        tag = f"{{t{self.random.randrange(settings.tags)}}}" if settings.tags else ""
+        names = (f"{tag}n{number}" for number in range(settings.names))
+        others = [name for name in names if name not in self._outer_names]
         count = self.random.randint(settings.fewest, min(settings.most, len(others)))
         self.names = sorted(self.random.sample(others, count))
         timeout = 0.0 if self.random.random() < settings.tries else settings.patience

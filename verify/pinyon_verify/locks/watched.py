@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .resp import Connection, ServerSaid
+from . import links
+from .group import Group, is_in_step, wait
+from .resp import ServerSaid
 from .server import Server, program
 
 SERVICE = "main"
-#: Milliseconds without a sign of life after which a Sentinel calls the primary down.
+#: Milliseconds without a sign of life after which a Sentinel calls the primary down, while that is wanted. On a busy
+#: machine it may be down for as long without a fault.
 DOWN_AFTER = 500
-#: Seconds that Sentinels and replicas may need to know each other, and for a switch, on any machine.
-PATIENCE = 60.0
+NEVER_DOWN = 600_000
+#: Sentinels look at servers, and put them into their places, so often (milliseconds). They are usually slower. They
+#: promote no replica of which they have heard nothing for five times the period of pings, and ask it once a second. A
+#: busy machine is no reason to doubt one's own clock.
+PERIODS = (
+    *("info-period", "500", "ping-period", "400", "ask-period", "100", "publish-period", "200"),
+    *("min-link-reconnect-period", "100", "tilt-trigger", "10000", "tilt-period", "1000"),
+)
 
 
 class Sentinel(Server):
     """A Sentinel, which keeps its configuration in a file of its own."""
 
-    def __init__(self, folder: Path, primary: Server) -> None:
-        super().__init__(folder)
+    def watch(self, primary: int) -> None:
+        """Write its configuration: it watches the primary on this port."""
         lines = [
             f"port {self.port}",
             "bind 127.0.0.1",
-            f"dir {folder}",
-            f"sentinel monitor {SERVICE} 127.0.0.1 {primary.port} 2",
-            f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER}",
+            f"bind-source-addr {self.source}",
+            f"dir {self.folder}",
+            f"sentinel monitor {SERVICE} 127.0.0.1 {primary} 2",
+            f"sentinel down-after-milliseconds {SERVICE} {NEVER_DOWN}",
             f"sentinel failover-timeout {SERVICE} 3000",
+            "sentinel announce-ip 127.0.0.1",
+            f"sentinel announce-port {self.public}",
         ]
-        (folder / "conf").write_text("".join(f"{line}\n" for line in lines))
+        (self.folder / "conf").write_text("".join(f"{line}\n" for line in lines))
 
     def _command(self) -> list[str]:
         return [program(), str(self.folder / "conf"), "--sentinel"]
@@ -48,40 +59,31 @@ class Sentinel(Server):
         return (int(facts[b"num-slaves"]), int(facts[b"num-other-sentinels"])) == (servers - 1, sentinels - 1)
 
 
-class Watched:
+class Watched(Group):
     """The servers and Sentinels of one service."""
 
-    def __init__(self, folder: Path, persistence: str = "none", options: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, options: tuple[str, ...] = (), *, linked: bool = True) -> None:
         of_replication = ("--repl-diskless-sync-delay", "0", "--repl-timeout", "10")
-        self.servers = [Server(folder / str(number), persistence, (*options, *of_replication)) for number in range(3)]
-        self.sentinels = [Sentinel(folder / f"sentinel{number}", self.servers[0]) for number in range(3)]
-        self.primary = self.servers[0]
-        #: The environment of the servers' next start.
-        self.environment: dict[str, str] = {}
+        servers = [Server(folder / str(number), "journal", (*options, *of_replication)) for number in range(3)]
+        self.sentinels = [Sentinel(folder / f"sentinel{number}") for number in range(3)]
+        super().__init__(servers, [*self.sentinels], folder, linked=linked)
+        for server in servers:
+            server.options += ("--replica-announce-ip", "127.0.0.1", "--replica-announce-port", str(server.public))
 
     @property
     def url(self) -> str:
-        places = ",".join(f"127.0.0.1:{sentinel.port}" for sentinel in self.sentinels)
+        places = ",".join(f"127.0.0.1:{sentinel.public}" for sentinel in self.sentinels)
         return f"redis+sentinel://{places}/{SERVICE}"
 
-    @property
-    def port(self) -> int:
-        return self.primary.port
-
-    def start(self) -> None:
-        for server in self.servers:
-            server.environment = self.environment
-            server.start()
+    def _join(self) -> None:
         for replica in self.servers[1:]:
-            replica.ask("REPLICAOF", "127.0.0.1", self.primary.port)
+            replica.ask("REPLICAOF", "127.0.0.1", self.primary.public)
         for sentinel in self.sentinels:
+            sentinel.watch(self.primary.public)
             sentinel.start()
-        _wait(lambda: all(sentinel.knows(len(self.servers), len(self.sentinels)) for sentinel in self.sentinels))
-        _wait(lambda: all(_is_in_step(replica) for replica in self.servers[1:]))
-
-    def stop(self) -> None:
-        for server in (*self.sentinels, *self.servers):
-            server.stop()
+            sentinel.ask("SENTINEL", "DEBUG", *PERIODS)
+        wait(lambda: all(sentinel.knows(len(self.servers), len(self.sentinels)) for sentinel in self.sentinels))
+        wait(lambda: all(is_in_step(replica) for replica in self.servers[1:]))
 
     def fail_over(self) -> None:
         """Let the Sentinels make a replica the primary, as operators do."""
@@ -95,66 +97,46 @@ class Watched:
                 pass
             return self._is_switched(before)
 
-        _wait(is_over)
+        wait(is_over)
 
-    def kill_primary(self) -> None:
-        """Kill the primary, wait for the next one, and start the old one again, which becomes a replica."""
-        before = self.primary
-        before.kill()
-        _wait(lambda: self._is_switched(before))
-        before.start()
+    def wait_for_next(self, before: Server) -> None:
+        """Wait until a majority of the Sentinels names another primary."""
+        wait(lambda: self._is_switched(before))
+
+    def isolate(self, clients: Iterable[int], sentinels: Sequence[Sentinel] = ()) -> None:
+        """Cut the primary off from its replicas and the Sentinels, and with it these clients and Sentinels."""
+        assert self.links
+        side = [self.primary, *sentinels]
+        others = [each for each in (*self.servers, *self.sentinels) if each not in side]
+        self.links.cut((each.source for each in others), [each.port for each in side])
+        self.links.cut([*(each.source for each in side), *map(str, clients)], [each.port for each in others])
+
+    def cut_clients(self, clients: Iterable[int], servers: Iterable[Server], how: str = links.SILENT) -> None:
+        assert self.links
+        self.links.cut(map(str, clients), [server.port for server in servers], how)
 
     def settle(self) -> None:
-        """Wait until all other servers are replicas of the primary, and in step."""
-        others = [server for server in self.servers if server is not self.primary]
-        _wait(lambda: all(_is_in_step(server) for server in others))
+        """Wait until all Sentinels name the same primary, and the others are its replicas, and in step."""
+
+        def is_settled() -> bool:
+            named = {sentinel.primary() for sentinel in self.sentinels}
+            if len(named) == 1:
+                self.primary = next(server for server in self.servers if server.public in named)
+            others = [server for server in self.servers if server is not self.primary]
+            return len(named) == 1 and all(is_in_step(server) for server in others)
+
+        wait(is_settled)
+
+    def let_fail_over(self, *, wanted: bool) -> None:
+        """Let the Sentinels call a primary down, or not."""
+        milliseconds = DOWN_AFTER if wanted else NEVER_DOWN
+        for sentinel in self.sentinels:
+            sentinel.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", milliseconds)
 
     def _is_switched(self, before: Server) -> bool:
-        """Whether all Sentinels name the same other server."""
-        named = {sentinel.primary() for sentinel in self.sentinels}
-        if len(named) > 1 or before.port in named:
-            return False
-        self.primary = next(server for server in self.servers if server.port in named)
-        return True
-
-    def pause(self) -> None:
-        self.primary.pause()
-
-    def resume(self) -> None:
-        self.primary.resume()
-
-    def kill(self) -> None:
-        self.primary.kill()
-
-    def connect(self, timeout: float = 10.0) -> Connection:
-        return self.primary.connect(timeout)
-
-    def ask(self, *parts: str | bytes | int) -> object:
-        return self.primary.ask(*parts)
-
-    def calls(self) -> dict[str, tuple[int, float]]:
-        return self.primary.calls()
-
-    def fact(self, section: str, name: str) -> int:
-        return self.primary.fact(section, name)
-
-    def slowest_script(self) -> int:
-        return self.primary.slowest_script()
-
-
-def _is_in_step(replica: Server) -> bool:
-    role = replica.ask("ROLE")
-    return isinstance(role, list) and role[0] == b"slave" and role[3] == b"connected"
-
-
-def _wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            if condition():
-                return
-        except (OSError, ServerSaid):
-            pass
-        if time.monotonic() > deadline:
-            raise RuntimeError("the Sentinels did not come to that in time")
-        time.sleep(0.01)
+        named = [sentinel.primary() for sentinel in self.sentinels]
+        for server in self.servers:
+            if server is not before and named.count(server.public) > len(named) // 2:
+                self.primary = server
+                return True
+        return False

@@ -35,6 +35,7 @@ def make_locks(model: Model, settings: Settings) -> Any:
         connect_timeout=max(1.0, settings.command_timeout),
         handler=settings.handler,
         fairness=settings.fairness,
+        hash_tags="names" if settings.tags else "namespace",
     )
 
 

@@ -17,7 +17,9 @@ from .. import programs
 from . import evidence as evidence_of
 from .cell import Cell
 from .clock import WallClock
+from .clustered import Clustered
 from .evidence import Bounds, Evidence
+from .group import Group
 from .history import SECOND, Recorder, now, read, start
 from .observer import Observer, process_of, scan
 from .resp import ServerSaid
@@ -28,6 +30,8 @@ from .watched import Watched
 
 #: Seconds from the clients' start to the first fault, and from the last one to the end.
 WARM_UP, TAIL = 0.3, 0.5
+#: The nanoseconds from the clock of histories to the servers' clocks.
+WALL = time.time_ns() - time.monotonic_ns()
 #: How long a client may take to end, beyond its time to wait.
 ENDING = 30.0
 
@@ -65,8 +69,7 @@ class World:
         self.history = folder / "history"
         self.history.mkdir(parents=True)
         self.record = Recorder(self.history)
-        kind = Watched if cell.watched else Server
-        self.server: Server | Watched = kind(folder / "server", cell.persistence, cell.options)
+        self.server = self._server_of(cell)
         self.register = Server(folder / "register")
         #: The server's clock, if it can be moved, and the clients' clocks, if theirs can be.
         self.clock: WallClock | None = None
@@ -79,18 +82,28 @@ class World:
         self.slowest_script = 0
         self._spawned = 0
 
+    def _server_of(self, cell: Cell) -> Server | Group:
+        folder = self.folder / "server"
+        if cell.servers == "sentinels":
+            return Watched(folder, cell.options)
+        if cell.servers == "cluster":
+            return Clustered(folder, cell.options, tagged=cell.clients[0].tags > 0)
+        return Server(folder, cell.persistence, cell.options)
+
     def run(self) -> Evidence:
         """Let the clients work under faults, and return the evidence."""
         with self._servers(), self._proxy() as port:
             if self.cell.prepare:
                 self.cell.prepare(self)
             tracer = self._tracer()
-            observer = Observer(self.server, self.names, self.record)
+            # Names with tags are on several servers, which no script sees at once.
+            observer = Observer(self.server, self.names if not self.cell.clients[0].tags else [], self.record)
             complaints = self.cell.scenario(self) if self.cell.scenario else self._work(port)
             for complaint in complaints:
                 self.record("violation", text=complaint)
             observer.stop()
             keys, channels = self._left()
+            journals = self.server.journals() if isinstance(self.server, Group) else []
             if tracer:
                 tracer.stop()
             calls = self.server.calls()
@@ -99,6 +112,7 @@ class World:
         found = evidence_of.weigh(read(self.history))
         found.scans = observer.scans
         found.steps = list(steps(self.folder / "trace")) if tracer else []
+        found.journals, found.wall = journals, None if self.cell.moves_clock else WALL
         found.keys_left, found.channels_left = keys, channels
         if self.cell.exact:
             found.calls, found.clients = {name: called for name, (called, _) in calls.items()}, len(self.cell.clients)
@@ -107,14 +121,18 @@ class World:
         return found
 
     def _tracer(self) -> Tracer | None:
-        """A tracer follows one server."""
-        if not self.cell.traced or isinstance(self.server, Watched):
+        """A tracer follows one server. Groups have journals."""
+        if not self.cell.traced or isinstance(self.server, Group):
             return None
         return Tracer(self.server, self.folder / "trace")
 
     @contextmanager
     def _servers(self) -> Iterator[None]:
-        if self.cell.moves_clock:
+        if self.cell.moves_clock and isinstance(self.server, Group):
+            self.server.clocks = [
+                WallClock(self.folder, f"clock_s{index}") for index in range(len(self.server.servers))
+            ]
+        elif self.cell.moves_clock and isinstance(self.server, Server):
             self.clock = WallClock(self.folder)
             self.server.environment = self.clock.environment
         try:
@@ -149,7 +167,7 @@ class World:
         for index, settings in enumerate(self.cell.clients):
             skew = self.cell.skews[index % len(self.cell.skews)] if self.cell.skews else 0
             own = f"redis://{settings.login}127.0.0.1:{port}"
-            self.spawn(settings.but(url=self.server.url if isinstance(self.server, Watched) else own), skew)
+            self.spawn(settings.but(url=self.server.url if isinstance(self.server, Group) else own), skew)
         self._start()
         if self.cell.cuts:
             # A connection may be cut at any time.
@@ -261,14 +279,13 @@ class World:
             time.sleep(0.05)
 
     def _look(self) -> tuple[list[str], list[str]]:
-        prefix = f"{{{NAMESPACE}}}:"
         try:
-            keys = self.server.ask("KEYS", "*")
-            channels = self.server.ask("PUBSUB", "CHANNELS")
+            keys, channels = self.server.keys(), self.server.channels()
         except (OSError, ServerSaid) as error:
             return [str(error)], []
-        assert isinstance(keys, list) and isinstance(channels, list)
-        mortal = (f"{prefix}#x:", f"{prefix}#f")
+        own = f"{{{NAMESPACE}}}:"
+        mortal = (f"{own}#x:", f"{own}#f")
         # Sentinels have a channel of their own.
-        own = [channel for each in channels if (channel := each.decode()).startswith(prefix)]
-        return [key.decode() for key in keys if not key.decode().startswith(mortal)], own
+        return [key for key in keys if not any(part in key for part in mortal)], [
+            each for each in channels if own in each
+        ]

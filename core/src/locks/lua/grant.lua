@@ -3,10 +3,18 @@
 -- How many waiters are examined for one name, if they are nested or throughput has priority.
 local NESTED_LOOK, THROUGHPUT_LOOK = "64", "16"
 
--- Publishes to the client of an attempt. Returns the number of connections that received it.
+-- Publishes to the client of an attempt.
 local function tell(prefix, attempt, message)
   local client = client_of(attempt)
-  return client and call("PUBLISH", prefix .. "#c:" .. client, message) or 0
+  if client then call("PUBLISH", prefix .. "#c:" .. client, message) end
+end
+
+-- Whether the client of an attempt listens to this server. A cluster passes what is published on to all nodes, and a
+-- primary to its replicas: a client that listens only there must not hear that it was granted something, since it is
+-- taken for gone.
+local function listens(prefix, attempt)
+  local client = client_of(attempt)
+  return client and call("PUBSUB", "NUMSUB", prefix .. "#c:" .. client)[2] > 0
 end
 
 -- The ordinary end of a lock: its only name goes to the next waiter, which wants no other name. Returns whether this
@@ -22,8 +30,10 @@ local function hand_over(keys, name)
     or sub(record, 17, 32) ~= sub(member, from, from + 15) or sub(record, 1, 16) + 0 <= clock() then
     return false
   end
+  local prefix = prefix_in(keys)
   local value, ttl = attempt .. " " .. format(whole, next_number(keys[1])), sub(record, 35, past - 1)
-  if tell(prefix_in(keys), attempt, "g " .. value) == 0 then return false, read(attempt, record) end
+  if not listens(prefix, attempt) then return false, read(attempt, record) end
+  tell(prefix, attempt, "g " .. value)
   call("ZREM", keys[2], member)
   call("HDEL", keys[3], attempt)
   call("PSETEX", keys[4], ttl, value .. " " .. ttl)
@@ -62,7 +72,9 @@ local function try(run, waiter)
   local value = attempt .. " " .. format(whole, token)
   if attempt == run.self then
     run.token = token
-  elseif tell(run.prefix, attempt, "g " .. value) == 0 then
+  elseif listens(run.prefix, attempt) then
+    tell(run.prefix, attempt, "g " .. value)
+  else
     drop(run, waiter)
     return false
   end

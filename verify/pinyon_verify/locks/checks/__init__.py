@@ -11,6 +11,8 @@ CHECKS = (
     exclusion.beliefs,
     belief.kept,
     belief.ended,
+    belief.proved,
+    belief.followed,
     tokens.increase,
     tokens.register,
     wholeness.all_or_nothing,

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..evidence import Evidence
-from ..history import MILLISECOND
+from ..history import MILLISECOND, SECOND
 from .finding import Finding
+
+#: How long a client that can hear of a new primary may need to go there, on any machine.
+FOLLOWS = 3 * SECOND
+#: Servers round the times at which locks expire.
+ROUNDING = 2 * MILLISECOND
 
 
 def kept(evidence: Evidence) -> Iterator[Finding]:
@@ -23,7 +28,10 @@ def kept(evidence: Evidence) -> Iterator[Finding]:
                 late = (believed - expiry) / MILLISECOND
                 text = f"{seen.name}: {attempt.id} believed for {late:.1f} ms longer than the server keeps it"
                 lost = evidence.lost(attempt.names, attempt.granted or 0, scan.answered)
-                yield Finding("belief", scan.asked, text, "the server lost its state" if lost else None)
+                excuse = "the server lost its state" if lost else None
+                if evidence.unproved(attempt):
+                    excuse = "the new primary did not know its last renewal"
+                yield Finding("belief", scan.asked, text, excuse)
 
 
 def ended(evidence: Evidence) -> Iterator[Finding]:
@@ -41,3 +49,33 @@ def ended(evidence: Evidence) -> Iterator[Finding]:
                 names = ", ".join(sorted(attempt.names))
                 text = f"{attempt.id} believed in {names} for {late:.0f} ms after that was deleted"
                 yield Finding("belief", fault.until, text)
+
+
+def proved(evidence: Evidence) -> Iterator[Finding]:
+    """No client believes in a lock for longer than some server has ever promised to keep it."""
+    if evidence.wall is None or not evidence.journals:
+        return
+    for attempt in evidence.attempts:
+        if attempt.granted is None:
+            continue
+        promised = evidence.kept_until(attempt) * MILLISECOND - evidence.wall
+        if attempt.believed > promised + ROUNDING:
+            late = (attempt.believed - promised) / MILLISECOND
+            text = f"{attempt.id} believed for {late:.1f} ms longer than any server promised"
+            yield Finding("belief", attempt.granted, text)
+
+
+def followed(evidence: Evidence) -> Iterator[Finding]:
+    """Nobody is granted or renewed a lock by a replaced primary once its client could know of the new one."""
+    for failover in evidence.failovers:
+        for attempt in evidence.attempts:
+            if attempt.granted is None or not evidence.unknown(attempt, failover):
+                continue
+            told = failover.told if attempt.process in failover.deaf else failover.until
+            last = max(attempt.granted, attempt.believed - evidence.bounds.ttl)
+            late = last - told - evidence.stalled(told, last)
+            if late > FOLLOWS and not evidence.stopped(attempt, told, last):
+                text = (
+                    f"{attempt.id} still used the old primary {late / MILLISECOND:.0f} ms after the new one was known"
+                )
+                yield Finding("followed", last, text)

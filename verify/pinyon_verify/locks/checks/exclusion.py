@@ -13,7 +13,7 @@ from .finding import Finding
 
 
 def sections(evidence: Evidence) -> Iterator[Finding]:
-    """Critical sections do not overlap, unless the earlier holder could not leave or the server lost its state."""
+    """Critical sections do not overlap, unless the earlier holder could not leave or the server lost one of them."""
     for name, earlier, later in _overlaps(evidence, lambda attempt: attempt.section_end):
         text = f"{name}: {earlier.id} was inside until {_after(earlier.section_end, later)} after {later.id} began"
         yield Finding("exclusion", later.begun or 0, text, _excuse(evidence, earlier, later))
@@ -23,8 +23,7 @@ def beliefs(evidence: Evidence) -> Iterator[Finding]:
     """Cut off where their holders' belief ends, they never overlap, unless the server lost its state."""
     for name, earlier, later in _overlaps(evidence, lambda attempt: attempt.believed_end):
         text = f"{name}: {earlier.id} believed for {_after(earlier.believed_end, later)} after {later.id} began"
-        lost = evidence.lost(earlier.names, earlier.granted or 0, later.begun or 0)
-        yield Finding("belief", later.begun or 0, text, "the server lost its state" if lost else None)
+        yield Finding("belief", later.begun or 0, text, _loss(evidence, earlier, later))
 
 
 def _overlaps(evidence: Evidence, end: Callable[[Attempt], int]) -> Iterator[tuple[str, Attempt, Attempt]]:
@@ -42,14 +41,22 @@ def _excuse(evidence: Evidence, earlier: Attempt, later: Attempt) -> str | None:
     granted, begun = earlier.granted or 0, later.begun or 0
     if evidence.stopped(earlier, granted, begun):
         return "the earlier holder was stopped"
-    if evidence.lost(earlier.names, granted, begun):
-        return "the server lost its state"
+    if loss := _loss(evidence, earlier, later):
+        return loss
     if earlier.believed > begun:
         return None
     if any(late <= begun for late in earlier.late) or evidence.stalled(granted, begun):
         return "the earlier holder got no time to leave"
     if any(write.sent < earlier.believed and begun < write.answered for write in earlier.writes):
         return "the earlier holder waited for the register"
+    return None
+
+
+def _loss(evidence: Evidence, earlier: Attempt, later: Attempt) -> str | None:
+    if evidence.lost(earlier.names, earlier.granted or 0, later.begun or 0):
+        return "the server lost its state"
+    if evidence.parted(earlier, later):
+        return "the new primary did not know one of them"
     return None
 
 

@@ -9,6 +9,7 @@ from pinyon.cli.stress.checks import disordered
 
 from ..attempts import Attempt, Write
 from ..evidence import Evidence
+from ..journal import Change, Journal
 from ..trace import Step
 from .finding import Finding
 
@@ -21,8 +22,34 @@ def increase(evidence: Evidence) -> Iterator[Finding]:
             text = f"{name}: {attempt.id} has token {attempt.token} after {newest.id} had {newest.token}"
             lost = evidence.lost(attempt.names, attempt.granted or 0, attempt.begun or 0)
             excuse = "granted before, and the server lost its state" if lost else None
+            if _is_of_the_old(evidence, attempt, newest):
+                excuse = "granted by a primary that had been replaced"
             yield Finding("tokens", attempt.begun or 0, text, excuse)
     yield from _increase_on_server(evidence)
+    for index, journal in enumerate(evidence.journals):
+        yield from _increase_in(evidence, index, journal)
+
+
+def _is_of_the_old(evidence: Evidence, attempt: Attempt, newest: Attempt) -> bool:
+    return any(
+        evidence.unknown(attempt, failover) and not evidence.unknown(newest, failover)
+        for failover in evidence.failovers
+    )
+
+
+def _increase_in(evidence: Evidence, index: int, journal: Journal) -> Iterator[Finding]:
+    newest: dict[str, Change] = {}
+    for change in journal.changes:
+        if not change.attempt:
+            continue
+        before = newest.get(change.name, change)
+        if change.token >= before.token:
+            newest[change.name] = change
+        if change.token < before.token or (change.token == before.token and change.attempt != before.attempt):
+            text = f"{change.name}: server {index} has {change.attempt} with token {change.token} after"
+            back = any(fault.kind == "clock" for fault in evidence.faults)
+            excuse = "its clock was set back" if back else None
+            yield Finding("tokens", 0, f"{text} {before.attempt} with {before.token}", excuse)
 
 
 def _increase_on_server(evidence: Evidence) -> Iterator[Finding]:
@@ -55,4 +82,7 @@ def register(evidence: Evidence) -> Iterator[Finding]:
             elif write.answered < attempt.believed:
                 text = f"{name}: {attempt.id} was refused with token {write.token} while it believed to hold the lock"
                 lost = evidence.lost(attempt.names, attempt.granted or 0, write.answered)
-                yield Finding("register", write.answered, text, "the server lost its state" if lost else None)
+                excuse = "the server lost its state" if lost else None
+                if evidence.unproved(attempt):
+                    excuse = "the new primary did not know its lock"
+                yield Finding("register", write.answered, text, excuse)

@@ -1,0 +1,132 @@
+"""Several servers that are one for clients: what is common to Sentinels, clusters and quorums."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from .clock import WallClock
+from .journal import Journal, Journals
+from .links import Links
+from .resp import Connection, ServerSaid
+from .server import Server
+
+#: Seconds that servers may need to agree, on any machine.
+PATIENCE = 60.0
+
+
+class Group:
+    """Servers, of which one is the primary: most faults happen to it, and most questions go there."""
+
+    def __init__(self, servers: list[Server], others: list[Server], folder: Path, *, linked: bool) -> None:
+        self.servers, self._folder = servers, folder
+        #: Processes beside them that decide who the primary is.
+        self.others = others
+        self.primary = servers[0]
+        #: The proxies that the servers, the others and the clients use to reach them.
+        self.links = Links(each.port for each in (*servers, *others)) if linked else None
+        for number, each in enumerate((*servers, *others), 1):
+            if self.links:
+                each.public, each.source = self.links.public[each.port], f"127.0.1.{number}"
+        #: The clocks of the servers, if they can be moved.
+        self.clocks: list[WallClock] = []
+        self._journals: Journals | None = None
+
+    @property
+    def url(self) -> str:
+        """What clients are given."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start everything, and wait until it is ready."""
+        if self.links:
+            self.links.start()
+        for server, clock in zip(self.servers, self.clocks):
+            server.environment = clock.environment
+        for server in self.servers:
+            server.start()
+        self._journals = Journals(self.servers, self._folder / "journals")
+        self._join()
+
+    def _join(self) -> None:
+        """Make them know each other."""
+
+    def journals(self) -> list[Journal]:
+        """Return what each server has carried out, once that is all."""
+        return self._journals.stop() if self._journals else []
+
+    def stop(self) -> None:
+        for server in (*self.others, *self.servers):
+            server.stop()
+        if self.links:
+            self.links.stop()
+
+    def wait_for_next(self, before: Server) -> None:
+        """Wait until another server is the primary."""
+
+    def know(self, key: str, wanted: bool = True) -> bool:
+        """Whether all servers have this key, or none."""
+        return all(server.ask("EXISTS", key) == wanted for server in self.servers)
+
+    def let_fail_over(self, *, wanted: bool) -> None:
+        """Let another server take over when the primary is down, or not."""
+
+    def settle(self) -> None:
+        """Wait until all servers are in their places again."""
+
+    def index(self, server: Server) -> int:
+        return self.servers.index(server)
+
+    @property
+    def port(self) -> int:
+        return self.primary.port
+
+    def keys(self) -> list[str]:
+        return self.primary.keys()
+
+    def channels(self) -> list[str]:
+        return [channel for server in self.servers for channel in server.channels()]
+
+    def pause(self) -> None:
+        self.primary.pause()
+
+    def resume(self) -> None:
+        self.primary.resume()
+
+    def kill(self) -> None:
+        self.primary.kill()
+
+    def connect(self, timeout: float = 10.0) -> Connection:
+        return self.primary.connect(timeout)
+
+    def ask(self, *parts: str | bytes | int) -> object:
+        return self.primary.ask(*parts)
+
+    def calls(self) -> dict[str, tuple[int, float]]:
+        return self.primary.calls()
+
+    def fact(self, section: str, name: str) -> int:
+        return self.primary.fact(section, name)
+
+    def slowest_script(self) -> int:
+        return self.primary.slowest_script()
+
+
+def is_in_step(replica: Server) -> bool:
+    role = replica.ask("ROLE")
+    return isinstance(role, list) and role[0] == b"slave" and role[3] == b"connected"
+
+
+def wait(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
+    """Wait until it holds. Servers that do not answer make it false."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            if condition():
+                return
+        except (OSError, ServerSaid):
+            pass
+        if time.monotonic() > deadline:
+            raise RuntimeError("the servers did not come to that in time")
+        time.sleep(0.01)

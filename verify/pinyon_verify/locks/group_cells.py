@@ -1,0 +1,173 @@
+"""The cells of the matrix with more servers than one."""
+
+from __future__ import annotations
+
+from . import group_scenarios, switches
+from .cell import Cell
+from .settings import Settings
+
+#: Locks that expire often, and waiters that often give up.
+_BUSY = Settings(cancels=0.05, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.01)
+_MODELS = ("blocking", "gevent", "asyncio")
+
+
+def _each(settings: Settings, *models: str) -> tuple[Settings, ...]:
+    return tuple(settings.but(model=model) for model in models)
+
+
+_ALL = _each(_BUSY, *_MODELS, "blocking")
+#: A server that does not answer is noticed after so long.
+_ALERT = _each(_BUSY.but(command_timeout=0.5), *_MODELS, "blocking")
+_MIXED = (*_each(_BUSY, *_MODELS, "ruby-threads", "perl-coro"), _BUSY.but(handler="pure"))
+
+
+def _watched(name: str, what: str, clients: tuple[Settings, ...], *faults, **more) -> Cell:  # type: ignore[no-untyped-def]
+    more = {"every": 2.0, "ordered": False, **more}
+    return Cell(name, what, clients, faults=faults, servers="sentinels", **more)
+
+
+SENTINEL_CELLS = (
+    _watched(
+        "failover",
+        "Sentinels make a replica the primary; clients of all models follow them",
+        _ALL,
+        switches.fail_over,
+    ),
+    _watched(
+        "kill-primary",
+        "kill -9 of the primary, until the Sentinels have another one; it returns with data or without",
+        _MIXED,
+        switches.kill_primary,
+    ),
+    _watched(
+        "stop-primary",
+        "SIGSTOP of the primary, until the Sentinels have another one; then it goes on",
+        _ALERT,
+        switches.stop_primary,
+    ),
+    _watched(
+        "split-primary",
+        "the primary is cut off from its replicas and Sentinels; clients reach all of them",
+        _ALL,
+        switches.split_primary,
+    ),
+    _watched(
+        "split-clients",
+        "the primary and some clients are cut off from the other servers, the Sentinels and the other clients",
+        _ALERT,
+        switches.split_all,
+    ),
+    _watched(
+        "clients-cut-off",
+        "some clients do not reach the primary, or no majority of the Sentinels: nothing is lost",
+        _ALERT,
+        switches.cut_off_clients,
+        switches.cut_off_the_sentinels,
+        every=1.0,
+    ),
+    _watched(
+        "sentinel-cut-off",
+        "kill -9 of the primary while clients do not reach one of the Sentinels",
+        _ALERT,
+        switches.cut_off_a_sentinel,
+    ),
+    _watched(
+        "misled",
+        "all Sentinels tell some clients that a replica is the primary: nobody takes a lock there",
+        _ALERT,
+        switches.misled_by_sentinels,
+        every=1.0,
+    ),
+    _watched(
+        "lost-counter",
+        "kill -9 of the primary; the next one has never heard of the counter",
+        _ALL,
+        switches.lose_counter,
+    ),
+    _watched(
+        "repeated-request",
+        "the answer to a request is lost with the primary: the next one gives what was given",
+        _ALL[:1],
+        scenario=group_scenarios.repeated_request,
+    ),
+    _watched(
+        "restart-primary",
+        "the primary is restarted with its data before anyone calls it down: nothing is lost",
+        _ALL,
+        switches.restart_primary,
+    ),
+    _watched(
+        "restart-primary-empty",
+        "the primary is restarted without its data, and its replicas lose theirs",
+        _ALL,
+        switches.restart_primary_empty,
+    ),
+    _watched(
+        "failover-clock-on",
+        "kill -9 of the primary; the clock of the next one is a minute fast",
+        _ALL,
+        switches.kill_primary_with_clock_on,
+        moves_clock=True,
+    ),
+    _watched(
+        "failover-clock-back",
+        "kill -9 of the primary; the clock of the next one is an hour slow",
+        _ALL,
+        switches.kill_primary_with_clock_back,
+        moves_clock=True,
+    ),
+)
+
+
+def _clustered(name: str, what: str, clients: tuple[Settings, ...], *faults, **more) -> Cell:  # type: ignore[no-untyped-def]
+    more = {"every": 2.0, "ordered": False, **more}
+    return Cell(name, what, clients, faults=faults, servers="cluster", **more)
+
+
+_TAGGED = tuple(each.but(tags=3, names=3, most=3) for each in _ALL)
+
+CLUSTER_CELLS = (
+    _clustered(
+        "cluster-kill",
+        "kill -9 of a cluster's primary, until its replica took over; it returns with data or without",
+        _MIXED,
+        switches.kill_primary,
+    ),
+    _clustered(
+        "cluster-kill-tags",
+        "the same for locks on all primaries, of which the others serve on",
+        _TAGGED,
+        switches.kill_primary,
+        options=("--cluster-require-full-coverage", "no"),
+    ),
+    _clustered(
+        "cluster-stop",
+        "SIGSTOP of a cluster's primary, until its replica took over; then it goes on",
+        _ALERT,
+        switches.stop_primary,
+    ),
+    _clustered(
+        "cluster-failover",
+        "CLUSTER FAILOVER: nothing is lost",
+        _ALL,
+        switches.fail_over_cluster,
+        every=1.0,
+    ),
+    _clustered(
+        "cluster-slot",
+        "the slot goes from primary to primary under load: nothing is lost",
+        _ALL,
+        switches.move_slot,
+        every=0.5,
+    ),
+    _clustered(
+        "cluster-slot-tags",
+        "the same for locks on all primaries, which move one after another, and fail over",
+        _TAGGED,
+        switches.move_slot,
+        switches.fail_over_cluster,
+        every=0.5,
+    ),
+)
+
+GROUP_CELLS = (*SENTINEL_CELLS, *CLUSTER_CELLS)

@@ -1,0 +1,250 @@
+"""Faults that make another server the primary, or that only look like it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from .clustered import Clustered
+from .group import Group
+from .history import now
+from .links import CLOSED, SILENT
+from .server import Server
+from .settings import NAMESPACE
+from .watched import Sentinel, Watched
+
+if TYPE_CHECKING:
+    from .world import World
+
+#: Seconds after a switch in which clients may still be told of it.
+TOLD = 0.5
+
+
+class _Switch:
+    """One failover: begins when it is made, and is recorded when it is over."""
+
+    def __init__(self, world: World) -> None:
+        assert isinstance(world.server, Group)
+        self.world, self.group = world, world.server
+        if isinstance(self.group, Clustered):
+            self.group.turn_to(world.random.choice(self.group.tags))
+        self.at, self.old = now(), world.server.primary
+        self.group.let_fail_over(wanted=True)
+
+    def over(self, deaf: Iterable[int] = (), until: int = 0) -> None:
+        """Record it. The `deaf` processes can hear of it only now, the others could at `until`."""
+        time.sleep(TOLD)
+        self._record(self.old, self.group.primary, deaf, until)
+        before, self.at = self.group.primary, now()
+        self.group.settle()
+        self.group.let_fail_over(wanted=False)
+        if self.group.primary is not before:
+            # On a busy machine, a Sentinel may begin another failover before it hears of the first.
+            time.sleep(TOLD)
+            self._record(before, self.group.primary, (), 0)
+
+    def _record(self, old_one: Server, new_one: Server, deaf: Iterable[int], until: int) -> None:
+        told, old, new = now(), self.group.index(old_one), self.group.index(new_one)
+        facts = {"until": until or told, "told": told, "deaf": list(deaf), "old": old, "new": new}
+        self.world.record("fault", "", self.at, kind="failover", **facts)
+
+
+def fail_over(world: World) -> None:
+    """A replica is made the primary. The old one grants locks until it is demoted or its clients are told."""
+    switch = _Switch(world)
+    _watched(world).fail_over()
+    switch.over()
+
+
+def fail_over_cluster(world: World) -> None:
+    """A replica takes over when the primary has stopped and told it everything: nothing is lost."""
+    before, cluster = now(), _clustered(world)
+    cluster.fail_over()
+    cluster.settle()
+    world.fault("pause", before)
+
+
+def move_slot(world: World) -> None:
+    """The slot, with its keys, goes to another primary: nothing is lost."""
+    before = now()
+    _clustered(world).move_slot()
+    world.fault("pause", before)
+
+
+def kill_primary(world: World) -> None:
+    """It returns when there is another one, with its data or without them; with Sentinels as a primary at first."""
+    switch = _Switch(world)
+    switch.old.kill()
+    switch.group.wait_for_next(switch.old)
+    switch.old.start(afresh=world.random.random() < 0.5)
+    switch.over()
+
+
+def stop_primary(world: World) -> None:
+    """It continues after the switch, where it was."""
+    switch = _Switch(world)
+    switch.old.pause()
+    switch.group.wait_for_next(switch.old)
+    time.sleep(world.random.uniform(0, 1.0))
+    switch.old.resume()
+    switch.over()
+
+
+def split_primary(world: World) -> None:
+    """The primary is cut off from its replicas and the Sentinels, perhaps together with one of them. Clients still reach
+    all of them.
+    """
+    _split(world, [])
+
+
+def split_with_one_believed(world: World) -> None:
+    """As if clients believed the one Sentinel that is cut off together with the primary: they hear of no other."""
+    watched = _watched(world)
+    stale = watched.sentinels[0]
+    clients = [str(client.pid) for client in world.clients]
+    assert watched.links
+    watched.links.lead(clients, [each.port for each in watched.sentinels[1:]], stale.port)
+    _split(world, [], stale=[stale], stays=5.0)
+
+
+def split_all(world: World) -> None:
+    """Some clients are cut off together with the primary: they hear of the next one when the partition ends."""
+    _split(world, [client.pid for client in world.clients if client.is_running() and world.random.random() < 0.5])
+
+
+def _split(world: World, side: list[int], stale: Sequence[Sentinel] | None = None, stays: float = 0.0) -> None:
+    switch, watched = _Switch(world), _watched(world)
+    if stale is None:
+        stale = world.random.sample(watched.sentinels, world.random.randint(0, 1))
+    watched.isolate(side, stale)
+    watched.wait_for_next(switch.old)
+    time.sleep(TOLD)
+    known = now()
+    time.sleep(stays or world.random.uniform(0, 2.0))
+    assert watched.links
+    watched.links.heal()
+    switch.over(side, known)
+
+
+def cut_off_clients(world: World) -> None:
+    """Some clients, or all, do not reach the primary. Nobody else notices, and nothing is lost."""
+    watched, before = _watched(world), now()
+    clients = [client.pid for client in world.clients if client.is_running()]
+    some = world.random.sample(clients, world.random.randint(1, len(clients)))
+    watched.cut_clients(some, [watched.primary], world.random.choice([SILENT, CLOSED]))
+    time.sleep(world.random.uniform(0.3, 3.0) * world.cell.clients[0].ttl)
+    assert watched.links
+    watched.links.heal()
+    world.fault("pause", before)
+
+
+def cut_off_a_sentinel(world: World) -> None:
+    """The primary dies while no client reaches one of the Sentinels: the other two are a majority."""
+    watched = _watched(world)
+    clients = [client.pid for client in world.clients if client.is_running()]
+    watched.cut_clients(clients, [world.random.choice(watched.sentinels)], world.random.choice([SILENT, CLOSED]))
+    kill_primary(world)
+    assert watched.links
+    watched.links.heal()
+
+
+def cut_off_the_sentinels(world: World) -> None:
+    """No client reaches a majority of the Sentinels. While the primary stays, nobody needs them."""
+    watched, before = _watched(world), now()
+    clients = [client.pid for client in world.clients if client.is_running()]
+    watched.cut_clients(clients, world.random.sample(watched.sentinels, 2), world.random.choice([SILENT, CLOSED]))
+    time.sleep(world.random.uniform(0.3, 1.5))
+    assert watched.links
+    watched.links.heal()
+    world.fault("sentinels", before)
+
+
+def kill_primary_with_clock_on(world: World) -> None:
+    """The clocks of the replicas, one of which takes over, are a minute fast."""
+    _with_clocks(world, 60)
+
+
+def kill_primary_with_clock_back(world: World) -> None:
+    """The clocks of the replicas are an hour slow."""
+    _with_clocks(world, -3600)
+
+
+def _with_clocks(world: World, seconds: int) -> None:
+    watched, before = _watched(world), now()
+    world.record("fault", at=before, kind="clock", until=world.until + 60_000_000_000)
+    for server, clock in zip(watched.servers, watched.clocks):
+        clock.move(0 if server is watched.primary else seconds)
+    kill_primary(world)
+
+
+def restart_primary(world: World) -> None:
+    """It returns with its data, before the Sentinels call it down: nothing is lost."""
+    before = now()
+    _restart(world, afresh=False)
+    world.fault("pause", before)
+
+
+def restart_primary_empty(world: World) -> None:
+    """It returns without its data, before the Sentinels call it down. Its replicas follow it, and lose theirs."""
+    before = now()
+    _restart(world, afresh=True)
+    world.fault("restart", before)
+
+
+def _restart(world: World, *, afresh: bool) -> None:
+    watched = _watched(world)
+    watched.primary.kill()
+    time.sleep(world.random.choice([0.0, 0.1, 0.3]))
+    watched.primary.start(afresh=afresh)
+    watched.settle()
+
+
+def misled_by_sentinels(world: World) -> None:
+    """All Sentinels tell some clients that a replica is the primary, and it lets itself be written to. It is a replica
+    nevertheless, and nobody takes a lock there.
+    """
+    _mislead(world, ())
+
+
+def misled_by_all(world: World) -> None:
+    """As if clients did not look at a server's role: the replica says that it is a primary."""
+    _mislead(world, (r"role\r\n\$7\r\nreplica", "role\r\n$6\r\nmaster"))
+
+
+def _mislead(world: World, role: tuple[str, ...]) -> None:
+    watched, before = _watched(world), now()
+    replica = next(server for server in watched.servers if server is not watched.primary)
+    replica.ask("CONFIG", "SET", "replica-read-only", "no")
+    clients = [str(client.pid) for client in world.clients if client.is_running()]
+    some = clients[: (len(clients) + 1) // 2]
+    assert watched.links
+    if role:
+        watched.links.say(some, replica.port, *role)
+    for sentinel in watched.sentinels:
+        watched.links.say(some, sentinel.port, f"\\b{watched.primary.public}\\b", str(replica.public))
+    time.sleep(world.random.uniform(1.5, 2.5))
+    watched.links.heal()
+    world.fault("pause", before)
+
+
+def lose_counter(world: World) -> None:
+    """A replica that never heard of the counter is made the primary."""
+    watched = _watched(world)
+    for server in watched.servers:
+        if server is not watched.primary:
+            server.ask("CONFIG", "SET", "replica-read-only", "no")
+            server.ask("DEL", f"{{{NAMESPACE}}}:#f")
+            server.ask("CONFIG", "SET", "replica-read-only", "yes")
+    kill_primary(world)
+
+
+def _watched(world: World) -> Watched:
+    assert isinstance(world.server, Watched)
+    return world.server
+
+
+def _clustered(world: World) -> Clustered:
+    assert isinstance(world.server, Clustered)
+    world.server.turn_to(world.random.choice(world.server.tags))
+    return world.server
