@@ -347,6 +347,11 @@ impl Model {
         self.locks.values().filter(|lock| lock.holder.attempt == *attempt).count()
     }
 
+    /// The number of names that a client's attempts hold.
+    pub fn holding_of(&self, client: &Arc<str>) -> usize {
+        self.locks.values().filter(|lock| lock.holder.attempt.client == *client).count()
+    }
+
     /// Whether only the counter and tombstones are left.
     pub fn is_idle(&self) -> bool {
         self.locks.is_empty() && self.queue.is_empty() && self.queue.has_no_members()

@@ -1,0 +1,7 @@
+//! The quorum over real machines and model servers. A seed decides the order of everything that can happen to them.
+
+mod breaking;
+mod member;
+mod schedules;
+mod stories;
+mod world;

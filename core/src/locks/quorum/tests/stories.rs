@@ -1,0 +1,116 @@
+//! What happens in turn, in worlds without chance.
+
+use std::time::Duration;
+
+use super::world::{Data, World, LONGEST_TTL};
+
+const STEP: Duration = Duration::from_millis(20);
+
+/// A world whose servers vote, with all clients connected.
+fn calm(clients: usize, skews: &[u64]) -> World {
+    let mut world = World::new(clients, skews);
+    world.pass(2 * LONGEST_TTL);
+    world.connect_all();
+    world.flow();
+    world
+}
+
+/// Lets time pass, in which everything arrives at once.
+fn live(world: &mut World, time: Duration) {
+    let end = world.now + time;
+    while world.now < end {
+        world.pass(STEP);
+        (0..world.clients.len()).for_each(|client| world.wake(client));
+        world.connect_all();
+        world.flow();
+    }
+}
+
+fn take(world: &mut World, client: usize, ttl: u64) -> u64 {
+    let waiter = world.lock(client, 1, "a", ttl, Some(3000));
+    world.flow();
+    assert!(world.is_held(client, waiter), "nothing is in the way");
+    waiter
+}
+
+/// The two clients have the votes of two servers each, and the fifth is down.
+#[test]
+pub(super) fn split_votes_are_resolved() {
+    let mut world = calm(2, &[0; 5]);
+    world.stop(4);
+    let long = Some(600_000);
+    let both = [world.lock(0, 1, "a", 400, long), world.lock(1, 1, "a", 400, long)];
+    for (client, servers) in [(0, [0, 1]), (1, [2, 3]), (0, [2, 3]), (1, [0, 1])] {
+        servers.into_iter().for_each(|server| world.serve_all(client, server));
+    }
+    live(&mut world, Duration::from_secs(2));
+    let held = both.map(|waiter| (0..2).any(|client| world.is_held(client, waiter)));
+    assert_ne!(held[0], held[1], "one of them has it: {held:?}");
+}
+
+#[test]
+pub(super) fn servers_may_be_restarted_in_turn() {
+    let mut world = calm(1, &[0; 5]);
+    let held = take(&mut world, 0, 400);
+    for server in 0..5 {
+        world.stop(server);
+        live(&mut world, STEP);
+        world.start(server, Data::None);
+        live(&mut world, 2 * LONGEST_TTL);
+    }
+    assert!(world.is_held(0, held), "a majority had it at any time");
+    world.end();
+}
+
+/// The only server that two majorities share has lost its counter, and its clock is an hour behind the other's.
+#[test]
+pub(super) fn tokens_outlive_a_counter_that_was_lost() {
+    let mut world = calm(2, &[3_600_000, 0, 0]);
+    world.stop(2);
+    let first = take(&mut world, 0, 400);
+    world.release(0, first);
+    world.flow();
+    world.stop(1);
+    world.start(1, Data::None);
+    world.start(2, Data::All);
+    live(&mut world, 2 * LONGEST_TTL);
+    world.stop(0);
+    take(&mut world, 1, 400);
+    assert_eq!(world.granted, 2);
+}
+
+#[test]
+fn a_dead_minority_is_not_waited_for() {
+    let mut world = calm(2, &[0; 5]);
+    world.stop(0);
+    world.stop(3);
+    let held = take(&mut world, 0, 400);
+    world.release(0, held);
+    world.flow();
+    assert!(world.clients[0].ending.is_empty(), "a majority has answered");
+    let held = take(&mut world, 1, 400);
+    live(&mut world, Duration::from_secs(5));
+    assert!(world.is_held(1, held), "a majority renews it");
+    world.stop(1);
+    live(&mut world, Duration::from_secs(1));
+    assert_eq!((world.is_held(1, held), world.lost), (false, 1));
+    world.end();
+}
+
+/// Two servers have not answered yet when the lock is released.
+#[test]
+pub(super) fn what_is_released_is_free_everywhere() {
+    let mut world = calm(1, &[0; 5]);
+    let held = world.lock(0, 1, "a", 1000, Some(3000));
+    for server in 0..3 {
+        world.serve_all(0, server);
+        while world.hear(0, server) {}
+        world.serve_all(0, server);
+        while world.hear(0, server) {}
+    }
+    assert!(world.is_held(0, held));
+    world.release(0, held);
+    world.flow();
+    let name = "client0".into();
+    assert_eq!(world.servers.iter().map(|server| server.model.holding_of(&name)).sum::<usize>(), 0);
+}
