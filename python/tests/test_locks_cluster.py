@@ -149,6 +149,25 @@ async def test_a_lock_outlives_the_node_that_kept_it(
 
 
 @every_model
+async def test_a_promoted_replica_is_found_though_the_url_names_only_the_primary_that_died(
+    model: Model, doubled_cluster: tuple[Cluster, list[Redis]], locks_on: LocksOn
+) -> None:
+    _, pair = doubled_cluster
+    await until(model, lambda: any(b"master_link_status:up" in node.ask("INFO", "replication") for node in pair))
+    replica, primary = sorted(pair, key=lambda node: node.ask("ROLE")[0] == b"master")
+    locks = locks_on(primary, replicas=1)
+    held = await locks.lock("a", ttl=60, timeout=60).acquire()
+    primary.stop()
+    replica.ask("CLUSTER", "FAILOVER", "TAKEOVER")
+    others = locks_on(replica)
+    other = await others.lock("b", timeout=60).acquire()
+    assert other.token > held.token
+    assert await held.release() is True
+    assert await other.release() is True
+    primary.restart()
+
+
+@every_model
 async def test_the_node_that_one_is_sent_to_must_be_who_it_is(
     model: Model, secure_cluster: SecureCluster, locks_on: LocksOn
 ) -> None:

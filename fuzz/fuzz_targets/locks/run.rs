@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use pinyon_core::driven::{Action, Driven};
-use pinyon_core::locks::client::{Client, Outcome, Platform as _, Report, Setup, Wish};
+use pinyon_core::locks::client::{Client, Outcome, Platform as _, Report, Setup, Slots, Wish};
 use pinyon_core::locks::keys::LockKeys;
 use pinyon_core::locks::machine::{LockOptions, LockRequest, MachineFailure};
 use pinyon_core::{redis, Address, Endpoint};
@@ -39,7 +39,7 @@ pub struct Run {
     platform: Platform,
     server: Server,
     /// What the host watches.
-    watched: [Option<(RawFd, bool)>; 2],
+    watched: [Option<(RawFd, bool)>; 3],
     unresolved: Vec<usize>,
     next_waiter: u64,
     waiting: BTreeMap<u64, Waiting>,

@@ -229,6 +229,7 @@ impl Server {
             }
             (b"PING", Manners::Loading) => say::error("LOADING Redis is loading the dataset in memory"),
             (b"PING", _) => say::status("PONG"),
+            (b"CLUSTER", _) => say::array(Vec::<Vec<u8>>::new()),
             (b"INFO", _) if words[1] == b"memory" => say::text("# Memory\r\nmaxmemory_policy:allkeys-lru\r\n"),
             (b"INFO", _) => say::text(&format!("redis_version:{version}\r\nrole:master\r\n")),
             _ => return None,

@@ -24,6 +24,9 @@ const OTHERS: usize = 16;
 /// A round in so many asks those again that failed in the last one, although others answered.
 const ALL_EVERY: usize = 4;
 
+/// How many nodes a round asks, however they send the client on.
+const MOST_ASKED: usize = 64;
+
 /// How many nodes an error quotes.
 const QUOTED: usize = 8;
 
@@ -102,6 +105,10 @@ impl Nodes {
         self.asked.iter().any(|(asked, _)| asked == node)
     }
 
+    fn may_ask(&self, node: &Endpoint) -> bool {
+        !self.was_asked(node) && self.asked.len() < MOST_ASKED
+    }
+
     /// Whom to ask in this round, in order.
     fn candidates(&self) -> impl Iterator<Item = Endpoint> + '_ {
         let all = self.slots.of(self.slot).into_iter().chain(self.slots.some(self.round, OTHERS));
@@ -122,7 +129,7 @@ impl Nodes {
 
     /// Turns to the next node after one that could not be used.
     fn next(&mut self, has_been_up: bool) -> Next {
-        let next = self.candidates().find(|node| !self.was_asked(node));
+        let next = self.candidates().find(|node| self.may_ask(node));
         if let Some(next) = next {
             return Next::Ask(next);
         }
@@ -218,7 +225,7 @@ impl<W, P: Platform> Client<W, P> {
             self.nodes.restart();
         }
         self.nodes.note(&self.endpoint, Said::Elsewhere(address.clone()));
-        match node_at(&address, &self.endpoint).filter(|node| !self.nodes.was_asked(node)) {
+        match node_at(&address, &self.endpoint).filter(|node| self.nodes.may_ask(node)) {
             Some(node) => {
                 self.endpoint = node;
                 match self.link.is_up() {

@@ -168,6 +168,17 @@ fn a_slot_that_is_about_to_move_is_where_it_was() {
 }
 
 #[test]
+fn nodes_that_always_send_one_on_do_so_for_one_round() {
+    let mut host = Host::of_cluster([PRIMARY]);
+    host.lock("lock", false);
+    for number in 0..MOST_ASKED {
+        node_says(&mut host, "*0\r\n", &moved_to(&format!("10.0.1.{number}")));
+    }
+    assert_eq!(host.opened().len(), MOST_ASKED);
+    assert!(format!("{:?}", host.told).contains("and 56 more"), "{:?}", host.told);
+}
+
+#[test]
 fn the_nodes_are_asked_for_again_from_time_to_time() {
     let mut host = served();
     host.let_pass(REFRESH);
