@@ -9,6 +9,7 @@ import shutil
 from .locks.cells import CELLS
 from .locks.run import HEADING, details, line, run
 from .locks.sabotage import SABOTAGES
+from .locks.times import add_verb as add_failovers
 from .soak.cli import add_verb as add_soak
 from .stops.cli import add_verbs as add_languages
 
@@ -96,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     locks.add_argument("--list", action="store_true", help="list the cells and exit")
     locks.set_defaults(carry_out=_locks)
+    add_failovers(verbs)
     add_soak(verbs)
     add_languages(verbs)
     return parser

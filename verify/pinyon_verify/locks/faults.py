@@ -77,6 +77,19 @@ def stop_granted(world: World) -> None:
             time.sleep(world.random.uniform(0.5, 1.5) * world.cell.clients[0].ttl)
 
 
+def _any(world: World) -> Client:
+    return world.random.choice([client for client in world.clients if client.is_running()])
+
+
+def kill_any(world: World) -> None:
+    world.kill(_any(world))
+
+
+def stop_any(world: World) -> None:
+    with world.stopped(_any(world)):
+        time.sleep(_longer_than_ttl(world))
+
+
 def _until_granted(world: World, client: Client) -> None:
     deadline = now() + int(LOOK * SECOND)
     connection = world.server.connect()

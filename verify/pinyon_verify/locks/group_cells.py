@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import group_scenarios, switches
+from . import faults, group_scenarios, quorum_faults, switches
 from .cell import Cell
 from .settings import Settings
 
@@ -21,9 +21,9 @@ _ALERT = _each(_BUSY.but(command_timeout=0.5), *_MODELS, "blocking")
 _MIXED = (*_each(_BUSY, *_MODELS, "ruby-threads", "perl-coro"), _BUSY.but(handler="pure"))
 
 
-def _watched(name: str, what: str, clients: tuple[Settings, ...], *faults, **more) -> Cell:  # type: ignore[no-untyped-def]
+def _watched(name: str, what: str, clients: tuple[Settings, ...], *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
     more = {"every": 2.0, "ordered": False, **more}
-    return Cell(name, what, clients, faults=faults, servers="sentinels", **more)
+    return Cell(name, what, clients, faults=causes, servers="sentinels", **more)
 
 
 SENTINEL_CELLS = (
@@ -119,9 +119,9 @@ SENTINEL_CELLS = (
 )
 
 
-def _clustered(name: str, what: str, clients: tuple[Settings, ...], *faults, **more) -> Cell:  # type: ignore[no-untyped-def]
+def _clustered(name: str, what: str, clients: tuple[Settings, ...], *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
     more = {"every": 2.0, "ordered": False, **more}
-    return Cell(name, what, clients, faults=faults, servers="cluster", **more)
+    return Cell(name, what, clients, faults=causes, servers="cluster", **more)
 
 
 _TAGGED = tuple(each.but(tags=3, names=3, most=3) for each in _ALL)
@@ -170,4 +170,69 @@ CLUSTER_CELLS = (
     ),
 )
 
-GROUP_CELLS = (*SENTINEL_CELLS, *CLUSTER_CELLS)
+
+def _quorum(name: str, what: str, clients: tuple[Settings, ...], *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
+    return Cell(name, what, clients, faults=causes, servers="quorum", ordered=False, **more)
+
+
+_VOTED = tuple(each.but(fairness="throughput") for each in _ALERT)
+_LONG = tuple(each.but(long_stays=0.2) for each in _VOTED)
+
+QUORUM_CELLS = (
+    _quorum("quorum", "locks on five servers, without faults", _VOTED),
+    _quorum(
+        "quorum-kill",
+        "kill -9 of a minority; it returns with data or without",
+        _LONG,
+        quorum_faults.kill_minority,
+    ),
+    _quorum("quorum-stop", "SIGSTOP of a minority", _LONG, quorum_faults.stop_minority),
+    _quorum("quorum-cut", "each client is cut off from another minority", _LONG, quorum_faults.cut_minorities),
+    _quorum(
+        "quorum-split",
+        "some clients reach only a minority, the others only the majority",
+        _LONG,
+        quorum_faults.split,
+        every=1.5,
+    ),
+    _quorum(
+        "quorum-clocks",
+        "the clocks of a minority jump on and back",
+        _LONG,
+        quorum_faults.move_clocks_of_minority,
+        moves_clock=True,
+    ),
+    _quorum(
+        "quorum-turns",
+        "all servers are restarted without their data, in turn",
+        _LONG,
+        quorum_faults.restart_in_turn,
+    ),
+    _quorum(
+        "quorum-majority",
+        "a majority is killed and returns with its data, or is stopped",
+        _LONG,
+        quorum_faults.kill_majority,
+        quorum_faults.stop_majority,
+        every=2.0,
+    ),
+    _quorum(
+        "quorum-majority-empty",
+        "a majority is killed and returns without its data: it has no vote for a while",
+        _LONG,
+        quorum_faults.kill_majority_empty,
+        every=2.0,
+    ),
+    _quorum(
+        "quorum-holders",
+        "kill -9 and SIGSTOP of clients while a minority of servers is killed, stopped and cut off",
+        _LONG,
+        faults.stop_any,
+        faults.kill_any,
+        quorum_faults.kill_minority,
+        quorum_faults.stop_minority,
+        quorum_faults.cut_minorities,
+    ),
+)
+
+GROUP_CELLS = (*SENTINEL_CELLS, *CLUSTER_CELLS, *QUORUM_CELLS)

@@ -25,6 +25,7 @@ from .observer import Observer, process_of, scan
 from .resp import ServerSaid
 from .server import Server
 from .settings import NAMESPACE, Settings
+from .several import Several
 from .trace import Tracer, steps
 from .watched import Watched
 
@@ -88,6 +89,8 @@ class World:
             return Watched(folder, cell.options)
         if cell.servers == "cluster":
             return Clustered(folder, cell.options, tagged=cell.clients[0].tags > 0)
+        if cell.servers == "quorum":
+            return Several(folder, cell.options)
         return Server(folder, cell.persistence, cell.options)
 
     def run(self) -> Evidence:
@@ -96,8 +99,9 @@ class World:
             if self.cell.prepare:
                 self.cell.prepare(self)
             tracer = self._tracer()
-            # Names with tags are on several servers, which no script sees at once.
-            observer = Observer(self.server, self.names if not self.cell.clients[0].tags else [], self.record)
+            # What is kept on several servers, no script sees at once.
+            spread = self.cell.clients[0].tags or isinstance(self.server, Several)
+            observer = Observer(self.server, [] if spread else self.names, self.record)
             complaints = self.cell.scenario(self) if self.cell.scenario else self._work(port)
             for complaint in complaints:
                 self.record("violation", text=complaint)
@@ -112,7 +116,10 @@ class World:
         found = evidence_of.weigh(read(self.history))
         found.scans = observer.scans
         found.steps = list(steps(self.folder / "trace")) if tracer else []
-        found.journals, found.wall = journals, None if self.cell.moves_clock else WALL
+        found.journals, found.wall = journals, WALL
+        if self.cell.moves_clock or isinstance(self.server, Several):
+            # A lock on several servers has a vote of each, which has a ttl and a token of its own.
+            found.wall = None
         found.keys_left, found.channels_left = keys, channels
         if self.cell.exact:
             found.calls, found.clients = {name: called for name, (called, _) in calls.items()}, len(self.cell.clients)

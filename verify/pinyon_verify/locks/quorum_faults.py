@@ -1,0 +1,160 @@
+"""Faults of the servers of a quorum. Those of a minority excuse nothing, and nobody waits for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from . import links
+from .history import now
+from .server import Server
+from .several import MINORITY, SERVERS, Several
+
+if TYPE_CHECKING:
+    from .world import World
+
+HOW = (links.SILENT, links.CLOSED, links.DEAF)
+#: How far clocks jump, in seconds. Locks that were taken meanwhile stay for as long at most.
+JUMP = 2
+
+
+def kill_minority(world: World) -> None:
+    """They return with their data or without."""
+    _restart(world, _minority(world), lambda: world.random.random() < 0.5)
+
+
+def kill_majority(world: World) -> None:
+    """They return with their data."""
+    _away(world, lambda: _restart(world, _majority(world), lambda: False))
+
+
+def kill_majority_empty(world: World) -> None:
+    """They return without their data, and have no vote until all locks that they forgot have ended."""
+    _away(world, lambda: _restart(world, _majority(world), lambda: True))
+
+
+def restart_in_turn(world: World) -> None:
+    """All of them, one after the other, return without their data, each when the one before may vote again."""
+    for server in _several(world).servers:
+        _restart(world, [server], lambda: True)
+        time.sleep(world.cell.clients[0].ttl + 1.0)
+
+
+def stop_minority(world: World) -> None:
+    _stop(world, _minority(world))
+
+
+def stop_majority(world: World) -> None:
+    _away(world, lambda: _stop(world, _majority(world)))
+
+
+def cut_minorities(world: World) -> None:
+    """Each client loses its links to some servers: another minority for each."""
+    several, before = _several(world), now()
+    for client in world.clients:
+        if client.is_running():
+            several.cut_clients([client.pid], _minority(world), world.random.choice(HOW))
+    time.sleep(world.random.uniform(0.3, 3.0) * world.cell.clients[0].ttl)
+    assert several.links
+    several.links.heal()
+    world.fault("minority", before)
+
+
+def split(world: World) -> None:
+    """Some clients reach only a minority of the servers, the others only the majority."""
+    several, before = _several(world), now()
+    few, how = _minority(world), world.random.choice((links.SILENT, links.CLOSED))
+    many = [server for server in several.servers if server not in few]
+    running = [client.pid for client in world.clients if client.is_running()]
+    alone = set(world.random.sample(running, world.random.randint(1, len(running) - 1)))
+    several.cut_clients(alone, many, how)
+    several.cut_clients(set(running) - alone, few, how)
+    time.sleep(world.random.uniform(0.5, 4.0) * world.cell.clients[0].ttl)
+    assert several.links
+    several.links.heal()
+    for client in alone:
+        world.fault("cut off", before, client)
+
+
+def move_clocks_of_minority(world: World) -> None:
+    """Always the same, since what jumps forward forgets, and what jumps back remembers for too long."""
+    before, several = now(), _several(world)
+    for clock in several.clocks[:MINORITY]:
+        clock.move(world.random.choice((-3600, JUMP)))
+    time.sleep(1.0)
+    for clock in several.clocks:
+        clock.move(0)
+    world.fault("minority", before)
+
+
+def _restart(world: World, servers: list[Server], afresh: Callable[[], bool]) -> None:
+    before = now()
+    for server in servers:
+        server.kill()
+    time.sleep(world.random.choice([0.0, 0.1, 1.0]))
+    for server in servers:
+        server.start(afresh=afresh())
+    world.fault("minority", before)
+
+
+def _stop(world: World, servers: list[Server]) -> None:
+    before = now()
+    for server in servers:
+        server.pause()
+    time.sleep(world.random.uniform(0.3, 3.0) * world.cell.clients[0].ttl)
+    for server in servers:
+        server.resume()
+    world.fault("minority", before)
+
+
+def _away(world: World, how: Callable[[], None]) -> None:
+    """Without a majority, everyone waits: until its servers may vote again, and then for the next second to begin, since
+    servers tell their age in seconds.
+    """
+    before = now()
+    how()
+    time.sleep(world.cell.clients[0].ttl + 2.0)
+    world.fault("pause", before)
+
+
+def _minority(world: World) -> list[Server]:
+    return world.random.sample(_several(world).servers, world.random.randint(1, MINORITY))
+
+
+def _majority(world: World) -> list[Server]:
+    return world.random.sample(_several(world).servers, world.random.randint(MINORITY + 1, SERVERS))
+
+
+def _several(world: World) -> Several:
+    assert isinstance(world.server, Several)
+    return world.server
+
+
+def vote_twice(world: World) -> None:
+    """As if two servers were a majority: each client takes two for all, not the same as the others."""
+    several = _several(world)
+    assert several.links
+    first, last = several.servers[:MINORITY], several.servers[-MINORITY:]
+    for index, client in enumerate(world.clients):
+        for number, server in enumerate(several.servers):
+            real = (first, last)[index % 2][number % MINORITY]
+            # Each says that it is another one.
+            several.links.say([str(client.pid)], server.port, r"run_id:\w{4}", f"run_id:{number:04}")
+            several.links.lead([str(client.pid)], [server.port], real.port)
+    while now() < world.until:
+        time.sleep(0.1)
+
+
+def young_ones_vote(world: World) -> None:
+    """As if servers that have just started could vote."""
+    several = _several(world)
+    assert several.links
+    for client in world.clients:
+        for server in several.servers:
+            several.links.say([str(client.pid)], server.port, r"uptime_in_seconds:\d+", "uptime_in_seconds:999999")
+    while now() < world.until:
+        for server in world.random.sample(several.servers, MINORITY + 1):
+            server.kill()
+            server.start(afresh=True)
+        time.sleep(0.5)
