@@ -238,6 +238,21 @@ class TestLocks < PinyonTest
     assert_match(/pinyon: on_event failed: .*of the test \(KeyError\)/, written)
   end
 
+  def test_events_are_told_in_a_child_too
+    told = Queue.new
+    mine = locks(on_event: ->(event) { told << event.kind })
+    mine.synchronize("a") { nil }
+    assert_equal :connected, told.pop
+    reader, writer = IO.pipe
+    child = fork do
+      mine.synchronize("b") { writer.puts(told.pop) }
+      exit!(0)
+    end
+    Process.wait(child)
+    writer.close
+    assert_equal "connected\n", reader.read
+  end
+
   def test_what_becomes_of_locks_is_counted
     mine = locks
     others = locks

@@ -499,6 +499,7 @@ impl Run {
                 return;
             }
             Report::Warning(text) => return assert!(!text.is_empty()),
+            Report::Event(event) => return assert!(!event.line.is_empty()),
         };
         let waiting = self.waiting.remove(&waiter).expect("somebody waits for it");
         match (waiting.wants, outcome) {

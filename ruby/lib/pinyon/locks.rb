@@ -42,7 +42,7 @@ module Pinyon
       settings[:url] = url if url
       @native = Native::Locks.new(settings)
       @on_event = on_event
-      Listening.to_events(self, @native) if on_event
+      listen
     end
 
     # Report an event of the servers.
@@ -94,6 +94,7 @@ module Pinyon
     # @raise [LockTimeout] others held it for all this time; the message names the holder
     # @see #synchronize
     def lock(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
+      listen
       terms = { ttl:, timeout:, renew:, max_hold:, reentrant: }
       held(names, @native.acquire(names, terms, true), on_lost)
     end
@@ -103,6 +104,7 @@ module Pinyon
     # @return [Held, nil] nil if it is taken
     # @see #synchronize
     def try_lock(*names, ttl: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
+      listen
       terms = { ttl:, renew:, max_hold:, reentrant: }
       held(names, @native.acquire(names, terms, false), on_lost)
     end
@@ -193,6 +195,11 @@ module Pinyon
     alias to_s inspect
 
     private
+
+    # Has events reported here, in this process.
+    def listen
+      Listening.to_events(self, @native) if @on_event
+    end
 
     def held(names, native, on_lost)
       return unless native
