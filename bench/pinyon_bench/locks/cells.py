@@ -58,7 +58,7 @@ class LocksCells:
             else:
                 wall = self._verify_alone(contestant, row)
         self._origins[cell] = origins
-        left = servers.locks_left()
+        left = servers.locks_left(row.ttl)
         if left:
             raise ContestantError(f"{len(left)} locks were left behind, of {left[0]!r}")
         if row.workload == HANDOVER:

@@ -62,7 +62,8 @@ RUN_ROUNDS, RECORD_ROUNDS = 2, 3
 SECTION_ROUNDS = 2
 NAME_BYTES = 16
 NAMES_SEED = 4
-TTL_SECONDS = 10_000
+#: Of a quorum, servers have a vote only when they have run for as long as a lock may last.
+TTL_SECONDS, QUORUM_TTL_SECONDS = 10_000, 2
 
 
 def _group(workload: Workload, title: str = "", link: Link = NEAR, *goals: Any) -> Group:
@@ -144,6 +145,11 @@ class LocksRow(Row):
         """The number of simultaneous workers."""
         return self.concurrency
 
+    @property
+    def ttl(self) -> int:
+        """The seconds that its locks live."""
+        return QUORUM_TTL_SECONDS if self.workload == QUORUM else TTL_SECONDS
+
     def spec(self, server: str, count: int, seconds: float, workers: int | None = None, warmup: int = 0) -> LocksSpec:
         """Returns the row for the contestant, with its own number of workers or another."""
         return {
@@ -153,7 +159,7 @@ class LocksRow(Row):
             "workers": self.workers if workers is None else workers,
             "keys": self.keys,
             "names": lock_names(self.of),
-            "ttl": TTL_SECONDS,
+            "ttl": self.ttl,
             "warmup": warmup,
             "count": count,
             "seconds": seconds,

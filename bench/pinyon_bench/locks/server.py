@@ -18,8 +18,8 @@ from ..placement import pinned
 from ..servers import ATTEMPTS, LOCAL_HOST, START_SECONDS, ServerError, end_process, free_port
 
 PROGRAM = "redis-server"
-#: The workloads' locks live far longer than this; anything else that a client leaves behind is shorter-lived.
-LOCK_MILLISECONDS = 1_000_000
+#: A lock that was left behind still has more than this part of its ttl; anything else that stays is shorter-lived.
+LEFT = 0.1
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ class LockServer:
         self.connection.flushall()
         self.connection.config_resetstat()
 
-    def locks_left(self) -> list[str]:
-        """Returns the keys that still have the ttl of a workload's lock."""
+    def locks_left(self, ttl: int) -> list[str]:
+        """Returns the keys that still have much of this ttl, in seconds, as a workload's locks have."""
         keys = self.connection.keys()
-        return [key.decode(errors="replace") for key in keys if self.connection.pttl(key) > LOCK_MILLISECONDS]
+        return [key.decode(errors="replace") for key in keys if self.connection.pttl(key) > 1000 * ttl * LEFT]
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class LockServers:
         for server in self.each:
             server.reset()
 
-    def locks_left(self) -> list[str]:
-        """Returns the keys that still have the ttl of a workload's lock."""
-        return [key for server in self.each for key in server.locks_left()]
+    def locks_left(self, ttl: int) -> list[str]:
+        """Returns the keys that still have much of this ttl, in seconds, as a workload's locks have."""
+        return [key for server in self.each for key in server.locks_left(ttl)]
 
 
 @contextmanager

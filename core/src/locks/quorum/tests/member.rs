@@ -101,7 +101,7 @@ impl Wired {
         }
         while let Some(event) = self.machine.next_event() {
             let (number, awaited, outcome) = match event {
-                MachineEvent::Granted { number, token, notified } => {
+                MachineEvent::Granted { number, token, notified, .. } => {
                     (number, Awaited::Grant, Outcome::Granted { number, token, notified })
                 }
                 MachineEvent::Failed { number, failure } => (number, Awaited::Grant, Outcome::Failed(failure)),

@@ -71,7 +71,8 @@ impl World {
     /// `skews`: how far the servers' clocks are ahead, in milliseconds.
     pub(super) fn new(clients: usize, skews: &[u64]) -> Self {
         let patience = Duration::from_secs(1);
-        let options = LockOptions { fairness: Fairness::Throughput, heartbeat: HEARTBEAT, patience };
+        let fairness = Fairness::Throughput;
+        let options = LockOptions { fairness, heartbeat: HEARTBEAT, patience, ..LockOptions::default() };
         let model = Model::new(options.waiter_ttl(), true);
         let server = |(index, skew): (usize, &u64)| Server {
             model: model.clone(),
@@ -361,6 +362,7 @@ impl World {
                     }
                 }
                 Report::Warning(text) => panic!("{text}"),
+                Report::Event(event) => panic!("machines have no connections: {event:?}"),
             }
         }
         match again {
@@ -448,7 +450,7 @@ impl World {
         // What came late, or was restored, has ended then.
         self.pass(2 * LONGEST_TTL);
         for (index, server) in self.servers.iter_mut().enumerate() {
-            server.model.call(server.clock, &Call::Open);
+            server.model.call(server.clock, &Call::Open { seen: 0 });
             for client in &self.clients {
                 let left = server.model.holding_of(&client.name);
                 assert_eq!(left, 0, "{} has left something on server {index}", client.name);
