@@ -234,17 +234,20 @@ class Locks(BaseLocks, ClosingAwaited):
     Args:
         url: The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS,
             `unix:///path[?db=database]`, `redis+cluster://host,host,host`, or
-            `redis+sentinel://host,host,host/service[/database]`.
+            `redis+sentinel://host,host,host/service[/database]`. Several URLs, 3 to 9 and an odd number, are
+            independent servers: a majority of them holds each lock.
         namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
         hash_tags: What decides on which node of a cluster a lock is kept. `"namespace"`: all locks of a namespace are
             on one node. `"names"`: locks with the same `{tag}` in their names are on one node.
         ttl: How long a lock outlives a holder that has died, in seconds. While the holder lives, the lock is renewed.
+        longest_ttl: The longest ttl that any client of these servers gives a lock, in seconds; without it, `ttl`. Only
+            for several servers: one that was started a shorter time ago may have forgotten locks, and has no vote.
         timeout: How long to wait for a lock, in seconds. 0 does not wait, infinity waits without a limit.
         reentrant: Whether a holder may acquire again what it holds.
         handler: How the server keeps locks: `"script"` by functions on the server, `"pure"` by plain commands, `"auto"`
             by the first of them that the server permits. Clients with different handlers can share locks.
         fairness: Who is next: `"fifo"`, first come, first served, for each name; or `"throughput"`, whoever finds all
-            its names free.
+            its names free. Without it, `"fifo"`; with several servers, `"throughput"`.
         username: The user name, instead of the one in the URL.
         password: The password, instead of the one in the URL.
         heartbeat: How often a waiting client tells the server that it is alive, in seconds.

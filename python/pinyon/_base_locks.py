@@ -10,6 +10,8 @@ from pinyon import _native
 from pinyon._settings import check_names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from typing_extensions import Literal, Self
 
     from pinyon._loop_driver import Loops
@@ -32,15 +34,16 @@ class BaseLocks(_native.Locks):
     @check_names("Locks")
     def __new__(
         cls,
-        url: str = "redis://127.0.0.1:6379/0",
+        url: str | Iterable[str] = "redis://127.0.0.1:6379/0",
         *,
         namespace: str | bytes = "pinyon",
         hash_tags: Literal["namespace", "names"] = "namespace",
         ttl: float = 10.0,
+        longest_ttl: float | None = None,
         timeout: float = 10.0,
         reentrant: bool = False,
         handler: Literal["auto", "script", "pure"] = "auto",
-        fairness: Literal["fifo", "throughput"] = "fifo",
+        fairness: Literal["fifo", "throughput"] | None = None,
         username: str | None = None,
         password: str | bytes | None = None,
         heartbeat: float = 5.0,

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use pinyon_core::driven::{Action, Driven};
-use pinyon_core::locks::client::{Client, Outcome, Platform as _, Report, Setup, Wish};
+use pinyon_core::locks::client::{Client, Outcome, Platform as _, Report, Setup, Voting, Wish};
 use pinyon_core::locks::keys::LockKeys;
 use pinyon_core::locks::machine::{LockOptions, LockRequest, MachineFailure};
 use pinyon_core::{redis, Address, Endpoint};
@@ -99,6 +99,7 @@ impl Run {
             handler: input.handler.into(),
             connect_timeout: Duration::from_secs(1),
             options: LockOptions { fairness: input.fairness(), patience: PATIENCE, ..LockOptions::default() },
+            voting: Voting::Alone,
         };
         Self {
             client: Client::on(platform.clone(), settings, CLIENT.into()),

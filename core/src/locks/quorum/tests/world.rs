@@ -25,7 +25,7 @@ pub(super) struct World {
     excused_until: Duration,
     /// How far the servers' clocks differ, and until when tokens may go back: a counter was lost, and the clock that it
     /// continues from may be slow. The story about it says when they do not.
-    spread: Duration,
+    pub(super) spread: Duration,
     tokens_excused_until: Duration,
     /// The highest token that a holder of each name began with.
     tokens: BTreeMap<Name, u64>,
