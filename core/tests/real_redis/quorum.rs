@@ -107,6 +107,27 @@ fn a_lock_is_on_all_servers_and_gone_from_all() {
 }
 
 #[test]
+fn an_uncontended_pair_is_two_commands_on_each_server() {
+    let five = Five::start();
+    let locks = five.program();
+    let pairs = |count: usize| {
+        for _ in 0..count {
+            let held = take(&locks, "a");
+            assert!(locks.release(&held));
+            // So that the slowest server is not asked for the next lock before it has answered for this one.
+            until(|| five.having("a") == 0);
+        }
+    };
+    pairs(10);
+    five.0.iter().for_each(|server| drop(server.ask(&["CONFIG", "RESETSTAT"])));
+    pairs(10);
+    for server in &five.0 {
+        until(|| server.calls() >= 20);
+        assert_eq!(server.calls(), 20);
+    }
+}
+
+#[test]
 fn threads_of_several_programs_take_turns_and_tokens_grow() {
     let five = Five::start();
     let programs: Vec<Program> = (0..3).map(|_| five.program()).collect();

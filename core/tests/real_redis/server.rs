@@ -83,6 +83,17 @@ impl Redis {
         }
     }
 
+    /// How many functions or scripts were called.
+    pub fn calls(&self) -> u64 {
+        let Value::Bytes(text) = self.ask(&["INFO", "commandstats"]) else { panic!("no statistics") };
+        let text = String::from_utf8(text.into()).unwrap();
+        let count = |line: &str| {
+            let counts = line.strip_prefix("cmdstat_fcall:").or(line.strip_prefix("cmdstat_evalsha:"))?;
+            counts.strip_prefix("calls=")?.split(',').next()?.parse::<u64>().ok()
+        };
+        text.lines().filter_map(count).sum()
+    }
+
     /// Kills it and starts it again, without its data.
     pub fn restart(&mut self) {
         self.stop();

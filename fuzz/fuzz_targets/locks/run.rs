@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use pinyon_core::driven::{Action, Driven};
-use pinyon_core::locks::client::{Client, Outcome, Platform as _, Report, Setup, Slots, Wish};
+use pinyon_core::locks::client::{Client, Outcome, Platform as _, Report, Setup, Slots, Voting, Wish};
 use pinyon_core::locks::keys::LockKeys;
 use pinyon_core::locks::machine::{LockOptions, LockRequest, MachineFailure};
 use pinyon_core::{redis, Address, Endpoint};
@@ -101,6 +101,7 @@ impl Run {
             connect_timeout: Duration::from_secs(1),
             replicas: 0,
             options: LockOptions { fairness: input.fairness(), patience: PATIENCE, ..LockOptions::default() },
+            voting: Voting::Alone,
         };
         Self {
             client: Client::on(platform.clone(), settings, CLIENT.into()),

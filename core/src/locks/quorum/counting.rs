@@ -41,7 +41,7 @@ impl<W, M: Member> Quorum<W, M> {
                 _ => {}
             },
             Report::Done { waiter: Ballot::Raise { lock, floor }, outcome } => {
-                self.raised(lock, member, floor, &outcome, now);
+                self.raised(lock, member, floor, outcome, now);
             }
             Report::Done { waiter: Ballot::Answer { poll, since }, outcome } => {
                 if !matches!(outcome, Outcome::Failed(_)) {
@@ -87,13 +87,18 @@ impl<W, M: Member> Quorum<W, M> {
         self.settle(number, now);
     }
 
-    fn raised(&mut self, number: u64, member: usize, floor: u64, outcome: &Outcome, now: Now) {
+    fn raised(&mut self, number: u64, member: usize, floor: u64, outcome: Outcome, now: Now) {
+        let heartbeat = self.options.heartbeat;
         let Some(lock) = self.locks.get_mut(&number) else { return };
         let Some(granted) = lock.seats[member].granted_mut() else { return };
         match outcome {
             Outcome::Extended { held: true } => granted.stored = granted.stored.max(floor),
-            // Its loss is reported by itself, or no answer came. Then it may be raised again.
-            _ => granted.raising = granted.stored,
+            Outcome::Failed(failure) if self.about[member].known == Known::Now => {
+                self.members[member].cancel(granted.number, now);
+                lock.seats[member].fail(Some(failure), Some(heartbeat), now.moment);
+            }
+            // Without a connection, it is raised again on the next one. If it is not held, it will be reported lost.
+            _ => return,
         }
         self.settle(number, now);
     }
@@ -115,6 +120,16 @@ impl<W, M: Member> Quorum<W, M> {
             lock.seats[member].vote = Vote::None { again_at: None };
         }
         self.settle_after(number, loss, now);
+    }
+
+    /// Decides it again, and tells the members their token that have not confirmed it.
+    pub(super) fn settle_anew(&mut self, number: u64, now: Now) {
+        if let Some(lock) = self.locks.get_mut(&number) {
+            if let Stage::Held { token, .. } = lock.stage {
+                raise(&mut self.members, lock, number, token, now);
+            }
+        }
+        self.settle(number, now);
     }
 
     /// Decides what the votes mean for a lock.

@@ -40,6 +40,9 @@ impl<W, M: Member> Quorum<W, M> {
             if known == before {
                 continue;
             }
+            if known == Known::Now {
+                self.raise_anew(at);
+            }
             self.about[at] = About { known, since: self.next_number, floor: None };
             changed |= known == Known::Now;
             if let Some(out_at) = self.out_at(known) {
@@ -110,6 +113,15 @@ impl<W, M: Member> Quorum<W, M> {
         }
     }
 
+    /// Forgets what a member was told on its last connection and has not confirmed.
+    fn raise_anew(&mut self, member: usize) {
+        for lock in self.locks.values_mut() {
+            if let Some(granted) = lock.seats[member].granted_mut() {
+                granted.raising = granted.stored;
+            }
+        }
+    }
+
     /// Lets the grants of members know what was found out.
     fn inform_seats(&mut self, now: Now) {
         for lock in self.locks.values_mut() {
@@ -124,7 +136,7 @@ impl<W, M: Member> Quorum<W, M> {
         for number in numbers {
             match (self.same_server_twice(), self.locks.get(&number).map(|lock| &lock.stage)) {
                 (Some(error), Some(Stage::Waiting(_))) => self.fail(number, MachineFailure::Server(error), now),
-                _ => self.settle(number, now),
+                _ => self.settle_anew(number, now),
             }
         }
     }

@@ -15,9 +15,6 @@ pub(super) enum Rule {
     ValidVotes,
     /// The lock is valid as long as a majority of votes is, not as long as the longest of them.
     ValidMajority,
-    /// A vote is valid from the time of the question, not of the answer.
-    #[cfg_attr(not(test), expect(dead_code, reason = "each member keeps it"))]
-    FromTheQuestion,
     /// Votes that are no majority are given back: attempts would wait for each other.
     GiveBack,
     /// A vote that was lost is asked for again: servers that are restarted in turn would lose a lock.

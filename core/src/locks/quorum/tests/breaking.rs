@@ -21,14 +21,13 @@ enum Found {
     ByStory(fn()),
 }
 
-const ALL: [(Rule, Found); 10] = [
+const ALL: [(Rule, Found); 9] = [
     (Rule::Majority, Found::BySchedules(2000)),
     (Rule::StoredToken, Found::BySchedules(2000)),
     (Rule::YoungHaveNoVote, Found::BySchedules(4000)),
     (Rule::Floor, Found::ByStory(stories::tokens_outlive_a_counter_that_was_lost)),
     (Rule::ValidVotes, Found::BySchedules(2000)),
     (Rule::ValidMajority, Found::BySchedules(4000)),
-    (Rule::FromTheQuestion, Found::BySchedules(4000)),
     (Rule::GiveBack, Found::ByStory(stories::split_votes_are_resolved)),
     (Rule::AskAgain, Found::ByStory(stories::servers_may_be_restarted_in_turn)),
     (Rule::ReleaseAll, Found::ByStory(stories::what_is_released_is_free_everywhere)),

@@ -8,7 +8,6 @@ use crate::error::{Error, Kind};
 use crate::locks::call::{Call, Pushed, ScriptAnswer};
 use crate::locks::client::{Outcome, Report, Standing, Wish};
 use crate::locks::machine::{LockOptions, Machine, MachineEvent, MachineFailure, Renewal};
-use crate::locks::quorum::rules::{kept, Rule};
 use crate::locks::quorum::{Ballot, Member, Now};
 
 pub(super) enum Said {
@@ -185,10 +184,7 @@ impl Member for Wired {
     }
 
     fn held(&self, number: u64, now: Now) -> Option<Duration> {
-        let remaining = self.machine.held(number, now.moment).map(|(_, remaining)| remaining)?;
-        // As if the answer were as old as the question.
-        let late = if kept(Rule::FromTheQuestion) { Duration::ZERO } else { Duration::from_millis(60) };
-        Some(remaining + late)
+        self.machine.held(number, now.moment).map(|(_, remaining)| remaining)
     }
 
     fn next_report(&mut self) -> Option<Report<Ballot>> {

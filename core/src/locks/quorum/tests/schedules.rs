@@ -129,7 +129,8 @@ fn any<'n>(numbers: impl Iterator<Item = &'n u64>, chance: &mut impl Chance) -> 
 /// Runs one schedule. Returns how many locks were granted.
 pub(super) fn run(seed: u64, show: bool) -> usize {
     let mut chance = Seed(seed);
-    let skews: Vec<u64> = (0..[3, 5][chance.below(2)]).map(|_| [0, 1, 60_000][chance.below(3)]).collect();
+    let skews: Vec<u64> =
+        (0..[3, 5][chance.below(2)]).map(|_| if seed % 8 < 4 { 0 } else { [0, 1, 60_000][chance.below(3)] }).collect();
     let mut world = World::new(1 + chance.below(3), &skews);
     world.log = show.then(Vec::new);
     let faults = [Faults::Wires, Faults::Servers, Faults::Servers, Faults::Clocks][(seed % 4) as usize];
@@ -167,8 +168,8 @@ fn whatever_happens_two_never_hold_a_lock_and_tokens_grow() {
         run(seed, true);
         return;
     }
-    let granted: usize = (0..setting("PINYON_SCHEDULES").unwrap_or(1000)).map(|seed| run(seed, false)).sum();
-    assert!(granted > 1000, "hardly anything was granted: {granted}");
+    let granted: usize = (0..setting("PINYON_SCHEDULES").unwrap_or(400)).map(|seed| run(seed, false)).sum();
+    assert!(granted > 400, "hardly anything was granted: {granted}");
 }
 
 /// Two clients that want the same lock of three servers, one cut, and every possible order.
