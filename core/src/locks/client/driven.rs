@@ -37,7 +37,9 @@ impl<W, P: Platform> Driven for Client<W, P> {
         self.link.flush();
         self.sent(now);
         self.take_events();
-        self.confirm_grants(now);
+        if self.replicas.is_some() {
+            self.confirm_grants(now);
+        }
     }
 
     fn ready(&mut self, lane: usize, now: Instant) {
@@ -130,8 +132,10 @@ impl<W, P: Platform> Client<W, P> {
 
     /// When a connection is due, to the server or to a Sentinel.
     fn connections_due(&self) -> Option<Instant> {
-        let replicas = self.replicas.as_ref().and_then(|replicas| replicas.deadline());
-        let link = [self.link.deadline(), replicas].into_iter().flatten().min();
+        let mut link = self.link.deadline();
+        if let Some(replicas) = &self.replicas {
+            link = [link, replicas.deadline()].into_iter().flatten().min();
+        }
         let Some(sentinels) = &self.sentinels else { return link };
         link.into_iter().chain(sentinels.deadline(!self.machine.is_idle())).min()
     }

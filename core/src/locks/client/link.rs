@@ -277,7 +277,9 @@ impl<W, P: Platform> Client<W, P> {
         self.pump(now);
         self.sent(now);
         self.take_events();
-        self.confirm_grants(now);
+        if self.replicas.is_some() {
+            self.confirm_grants(now);
+        }
         if self.link.has_something_to_send() {
             self.end_turn();
         }

@@ -180,9 +180,8 @@ impl<W, P: Platform> Client<W, P> {
     /// Holds a grant back until enough replicas have it. Returns false if it counts already. `again`: its owner has
     /// acquired it before.
     pub(super) fn hold_back(&mut self, number: u64, token: u64, notified: bool, again: bool) -> bool {
-        let now = self.platform.boot_time();
-        let patience = now + self.settings.options.patience;
         let Some(replicas) = &mut self.replicas else { return false };
+        let patience = self.platform.boot_time() + self.settings.options.patience;
         if !again {
             let by = self.machine.wait_ends(number).filter(|_| !notified);
             let deadline = by.map_or(patience, |by| by.min(patience));
