@@ -176,7 +176,7 @@ def _quorum(name: str, what: str, clients: tuple[Settings, ...], *causes, **more
 
 
 _VOTED = tuple(each.but(fairness="throughput") for each in _ALERT)
-_LONG = tuple(each.but(long_stays=0.2) for each in _VOTED)
+_LONG = tuple(each.but(long_stays=0.05) for each in _VOTED)
 
 QUORUM_CELLS = (
     _quorum("quorum", "locks on five servers, without faults", _VOTED),

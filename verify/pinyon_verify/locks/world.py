@@ -175,6 +175,8 @@ class World:
             skew = self.cell.skews[index % len(self.cell.skews)] if self.cell.skews else 0
             own = f"redis://{settings.login}127.0.0.1:{port}"
             self.spawn(settings.but(url=self.server.url if isinstance(self.server, Group) else own), skew)
+        if self.cell.ready:
+            self.cell.ready(self)
         self._start()
         if self.cell.cuts:
             # A connection may be cut at any time.
