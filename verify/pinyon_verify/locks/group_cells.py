@@ -50,6 +50,7 @@ SENTINEL_CELLS = (
         "the primary is cut off from its replicas and Sentinels; clients reach all of them",
         _ALL,
         switches.split_primary,
+        quick=True,
     ),
     _watched(
         "split-clients",
@@ -159,6 +160,7 @@ CLUSTER_CELLS = (
         _ALL,
         switches.move_slot,
         every=0.5,
+        quick=True,
     ),
     _clustered(
         "cluster-slot-tags",
