@@ -13,7 +13,6 @@ from .cells import BUSY, CALM, each
 from .group import Group
 from .server import Server
 from .settings import NAMESPACE, Settings
-from .several import Several
 
 if TYPE_CHECKING:
     from .world import World
@@ -41,8 +40,8 @@ class Sabotage:
         if not self.line:
             return
         url = world.server.url if isinstance(world.server, Group) else f"redis://127.0.0.1:{world.server.port}"
-        fairness = "throughput" if isinstance(world.server, Several) else "fifo"
-        with pinyon.Locks(url, namespace=NAMESPACE, handler="script", fairness=fairness) as locks:
+        # The only one that a quorum has; it concerns waiters.
+        with pinyon.Locks(url, namespace=NAMESPACE, handler="script", fairness="throughput") as locks:
             locks.is_locked("nothing")
         listed = world.server.ask("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE")
         assert isinstance(listed, list)
@@ -186,7 +185,14 @@ SABOTAGES = (
         "",
         replace(_voted(quorum_faults.stop_minority, BUSY), faults=(), ready=quorum_faults.vote_twice),
     ),
-    Sabotage("young-ones-vote", "exclusion", "", "", _voted(quorum_faults.young_ones_vote, _STAYING.but(ttl=3.0, names=3, most=2)), seconds=5.0),
+    Sabotage(
+        "young-ones-vote",
+        "exclusion",
+        "",
+        "",
+        _voted(quorum_faults.young_ones_vote, _STAYING.but(ttl=3.0, names=3, most=2)),
+        seconds=5.0,
+    ),
     Sabotage(
         "tokens-not-raised",
         "tokens",
