@@ -158,7 +158,8 @@ SABOTAGES = (
         "belief",
         "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end",
         "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end\nreply[i] = 1",
-        _watched(switches.split_all, BUSY.but(long_stays=0.5)),
+        _watched(switches.split_most, BUSY.but(long_stays=0.8)),
+        seconds=10.0,
     ),
     Sabotage(
         "one-sentinel-believed", "followed", "", "", _watched(switches.split_with_one_believed, BUSY), seconds=9.0
