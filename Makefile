@@ -115,7 +115,7 @@ first-mistakes: setup ## Write docs/first-mistakes.md from the table that the te
 	cd python/tests && ../../.venv/bin/python first_mistakes.py
 
 .PHONY: verify-locks
-verify-locks: setup ## Locks on real processes that are killed, stopped and cut off: a quarter of an hour
+verify-locks: setup ## Locks on real processes that are killed, stopped and cut off: 25 minutes
 	.venv/bin/python -m pinyon_verify locks
 
 .PHONY: soak

@@ -48,6 +48,8 @@ class Cell:
     quick: bool = False
     #: Prepares the world before the clients start.
     prepare: Injector | None = None
+    #: Does something to the clients' links before they begin.
+    ready: Injector | None = None
     #: Replaces the random work. Returns what went wrong.
     scenario: Callable[[World], list[str]] | None = None
 

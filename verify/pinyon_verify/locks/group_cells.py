@@ -50,6 +50,7 @@ SENTINEL_CELLS = (
         "the primary is cut off from its replicas and Sentinels; clients reach all of them",
         _ALL,
         switches.split_primary,
+        quick=True,
     ),
     _watched(
         "split-clients",
@@ -159,6 +160,7 @@ CLUSTER_CELLS = (
         _ALL,
         switches.move_slot,
         every=0.5,
+        quick=True,
     ),
     _clustered(
         "cluster-slot-tags",
@@ -176,7 +178,7 @@ def _quorum(name: str, what: str, clients: tuple[Settings, ...], *causes, **more
 
 
 _VOTED = tuple(each.but(fairness="throughput") for each in _ALERT)
-_LONG = tuple(each.but(long_stays=0.2) for each in _VOTED)
+_LONG = tuple(each.but(long_stays=0.05) for each in _VOTED)
 
 QUORUM_CELLS = (
     _quorum("quorum", "locks on five servers, without faults", _VOTED),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from . import links
 from .history import now
 from .server import Server
+from .settings import NAMESPACE
 from .several import MINORITY, SERVERS, Several
 
 if TYPE_CHECKING:
@@ -139,22 +140,28 @@ def vote_twice(world: World) -> None:
     for index, client in enumerate(world.clients):
         for number, server in enumerate(several.servers):
             real = (first, last)[index % 2][number % MINORITY]
-            # Each says that it is another one.
+            # Each says that it is another one, and has locks of its own for each server that it stands for.
             several.links.say([str(client.pid)], server.port, r"run_id:\w{4}", f"run_id:{number:04}")
+            several.links.say([str(client.pid)], server.port, rf"\{{{NAMESPACE}\}}", f"{{{NAMESPACE[:-1]}{number}}}")
             several.links.lead([str(client.pid)], [server.port], real.port)
-    while now() < world.until:
-        time.sleep(0.1)
 
 
 def young_ones_vote(world: World) -> None:
-    """As if servers that have just started could vote."""
+    """As if servers that have just started could vote. A holder hears nothing of it, and believes in what it holds."""
     several = _several(world)
     assert several.links
     for client in world.clients:
         for server in several.servers:
-            several.links.say([str(client.pid)], server.port, r"uptime_in_seconds:\d+", "uptime_in_seconds:999999")
-    while now() < world.until:
-        for server in world.random.sample(several.servers, MINORITY + 1):
-            server.kill()
-            server.start(afresh=True)
-        time.sleep(0.5)
+            several.links.say([str(client.pid)], server.port, r"uptime_in_seconds:\d", "uptime_in_seconds:9")
+    holder = None
+    while holder is None and now() < world.until:
+        time.sleep(0.05)
+        holder = world.holder()
+    if holder:
+        several.cut_clients([holder.pid], several.servers, links.SILENT)
+    for server in several.servers:
+        server.kill()
+    for server in several.servers:
+        server.start(afresh=True)
+    time.sleep(2.0)
+    several.links.heal()

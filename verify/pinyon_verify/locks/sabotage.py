@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pinyon
 
-from . import group_scenarios, switches
+from . import group_scenarios, quorum_faults, switches
 from .cell import Cell, Injector
 from .cells import BUSY, CALM, each
 from .group import Group
@@ -40,7 +40,8 @@ class Sabotage:
         if not self.line:
             return
         url = world.server.url if isinstance(world.server, Group) else f"redis://127.0.0.1:{world.server.port}"
-        with pinyon.Locks(url, namespace=NAMESPACE, handler="script") as locks:
+        # The only one that a quorum has; it concerns waiters.
+        with pinyon.Locks(url, namespace=NAMESPACE, handler="script", fairness="throughput") as locks:
             locks.is_locked("nothing")
         listed = world.server.ask("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE")
         assert isinstance(listed, list)
@@ -82,6 +83,13 @@ def _watched(fault: Injector, settings: Settings) -> Cell:
     clients = each(settings, "asyncio", "blocking", "gevent")
     return Cell("", "", clients, faults=(fault,), every=0.7, ordered=False, servers="sentinels")
 
+
+def _voted(fault: Injector, settings: Settings) -> Cell:
+    clients = each(settings.but(fairness="throughput"), "asyncio", "blocking", "gevent")
+    return Cell("", "", clients, faults=(fault,), every=0.7, ordered=False, servers="quorum")
+
+
+_STAYING = BUSY.but(long_stays=0.3, cancels=0.0)
 
 SABOTAGES = (
     Sabotage(
@@ -150,7 +158,8 @@ SABOTAGES = (
         "belief",
         "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end",
         "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end\nreply[i] = 1",
-        _watched(switches.split_all, BUSY.but(long_stays=0.5)),
+        _watched(switches.split_most, BUSY.but(long_stays=0.8)),
+        seconds=10.0,
     ),
     Sabotage(
         "one-sentinel-believed", "followed", "", "", _watched(switches.split_with_one_believed, BUSY), seconds=9.0
@@ -169,5 +178,43 @@ SABOTAGES = (
         "elseif listens(run.prefix, attempt) then",
         'elseif tell(run.prefix, attempt, "g " .. value) or listens(run.prefix, attempt) then',
         replace(_watched(switches.move_slot, BUSY), servers="cluster", every=0.3),
+    ),
+    Sabotage(
+        "disjoint-majorities",
+        "exclusion",
+        "",
+        "",
+        replace(_voted(quorum_faults.stop_minority, BUSY), faults=(), ready=quorum_faults.vote_twice),
+    ),
+    Sabotage(
+        "young-ones-vote",
+        "exclusion",
+        "",
+        "",
+        _voted(quorum_faults.young_ones_vote, _STAYING.but(ttl=3.0, names=3, most=2)),
+        seconds=5.0,
+    ),
+    Sabotage(
+        "tokens-not-raised",
+        "tokens",
+        'if floor + 0 > (call("GET", KEYS[1]) or 0) + 0 then call("SET", KEYS[1], floor) end',
+        "",
+        _voted(quorum_faults.cut_minorities, BUSY),
+        seconds=5.0,
+    ),
+    Sabotage(
+        "votes-too-short",
+        "exclusion",
+        'for i = 4, #KEYS do call("PSETEX", KEYS[i], ttl, value) end',
+        'for i = 4, #KEYS do call("PSETEX", KEYS[i], 50, value) end',
+        _voted(quorum_faults.stop_minority, _STAYING),
+        (
+            ('call("PSETEX", keys[4], ttl, value .. " " .. ttl)', 'call("PSETEX", keys[4], 50, value .. " " .. ttl)'),
+            (
+                'call("PSETEX", run.prefix .. "l:" .. names[i], ttl, value)',
+                'call("PSETEX", run.prefix .. "l:" .. names[i], 50, value)',
+            ),
+        ),
+        seconds=4.0,
     ),
 )

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pinyon
 
-from . import links
 from .clock import Skipped
 from .group import Group
 from .server import Server

@@ -113,6 +113,11 @@ def split_all(world: World) -> None:
     _split(world, [client.pid for client in world.clients if client.is_running() and world.random.random() < 0.5])
 
 
+def split_most(world: World) -> None:
+    """All clients but one are cut off together with the primary, and hold locks there when the partition ends."""
+    _split(world, [client.pid for client in world.clients[:-1]])
+
+
 def _split(world: World, side: list[int], stale: Sequence[Sentinel] | None = None, stays: float = 0.0) -> None:
     switch, watched = _Switch(world), _watched(world)
     if stale is None:

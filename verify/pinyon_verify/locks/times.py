@@ -96,7 +96,9 @@ def _measure(name: str, group: Watched | Clustered, rounds: int) -> None:
 
 
 def _times(options: argparse.Namespace) -> int:
-    print(f"{options.rounds} kills of a primary; seconds. Called down after {DOWN_AFTER} ms by Sentinels, {NODE_TIMEOUT} ms")
+    print(
+        f"{options.rounds} kills of a primary; seconds. Called down after {DOWN_AFTER} ms by Sentinels, {NODE_TIMEOUT} ms"
+    )
     print(f"in the cluster; a heartbeat takes {HEARTBEAT:g} s.")
     print(f"{'':<10}{'until the others agree':>18}{'to the next grant':>18}{'more':>18}")
     print(f"{'':<10}" + "    median    most" * 3, flush=True)

@@ -175,11 +175,15 @@ class World:
             skew = self.cell.skews[index % len(self.cell.skews)] if self.cell.skews else 0
             own = f"redis://{settings.login}127.0.0.1:{port}"
             self.spawn(settings.but(url=self.server.url if isinstance(self.server, Group) else own), skew)
+        if self.cell.ready:
+            self.cell.ready(self)
         self._start()
         if self.cell.cuts:
             # A connection may be cut at any time.
             self.record("fault", kind="cut", until=self.until + 60 * SECOND)
         self._pause(WARM_UP)
+        if isinstance(self.server, Group):
+            self._wait_for_a_grant()
         while self.cell.faults and now() < self.until - int(TAIL * SECOND):
             self.random.choice(self.cell.faults)(self)
             self._pause(self.random.uniform(0.2, 1.0) * self.cell.every)
@@ -192,6 +196,13 @@ class World:
             time.sleep(0.01)
         self.until = now() + int((WARM_UP + self.seconds) * SECOND)
         start(self.history, self.until)
+
+    def _wait_for_a_grant(self) -> None:
+        """Wait until there is something to lose. On a slow machine, clients need a while to be led to their server."""
+        while now() < self.until and not any(
+            b'"granted"' in path.read_bytes() for path in self.history.glob("*.lines")
+        ):
+            time.sleep(0.05)
 
     def _pause(self, seconds: float) -> None:
         time.sleep(max(0.0, min(seconds, (self.until - now()) / SECOND)))
