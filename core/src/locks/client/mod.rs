@@ -10,6 +10,7 @@ pub(super) mod in_memory;
 mod lane;
 mod link;
 mod platform;
+mod reporting;
 mod sentinels;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,7 @@ use super::handler::{Handler, HandlerKind};
 use super::keys::LockKeys;
 use super::loss::Loss;
 use super::machine::{Fairness, LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, NotHeld};
-use super::observed::{LockEvent, LockEventKind};
+use super::observed::LockEvent;
 use crate::address::Endpoint;
 use crate::driven::Action;
 use crate::error::{Error, Kind};
@@ -354,18 +355,6 @@ impl<W, P: Platform> Client<W, P> {
                 self.finish(waiter, outcome);
             }
         }
-    }
-
-    /// Reports an event of the servers, and counts it.
-    fn report(&mut self, event: LockEvent) {
-        let counts = self.settings.options.observed.counts();
-        match event.kind {
-            LockEventKind::Connected | LockEventKind::Up => counts.connects.add(1),
-            LockEventKind::Disconnected => counts.disconnects.add(1),
-            LockEventKind::Switched => counts.switches.add(1),
-            _ => {}
-        }
-        self.finished.push_back(Report::Event(event.into()));
     }
 
     fn wait_for(&mut self, what: (u64, Awaited), waiter: W) {
