@@ -56,7 +56,7 @@ def know_each_other(service: Watched) -> bool:
 @pytest.fixture
 def service(watched: Callable[..., Watched]) -> Watched:
     """A primary, a replica and three Sentinels."""
-    service = watched("--appendonly", "yes", count=3)
+    service = watched(count=3)
     wait_for(lambda: is_linked(service.replica) and know_each_other(service))
     return service
 
@@ -87,7 +87,8 @@ def test_a_service_that_is_well(service: Watched) -> None:
     assert lines[0] == f"ok       {together}: 3 of 3 Sentinels name {service.primary.address} as the primary of 'main'"
     assert lines[1].startswith(f"ok       {service.primary.address}: redis ")
     assert lines[1].endswith(" answers and locks")
-    assert len(lines) == 2, lines
+    assert lines[2].startswith(f"warning  {service.primary.address}: has no append-only file")
+    assert len(lines) == 3, lines
 
 
 def test_too_few_sentinels_answer(service: Watched) -> None:

@@ -41,13 +41,15 @@ pub(super) struct Link<W, P: Platform> {
     flight: Sequence<About<W>>,
     /// The number of connection attempts that failed in a row, and when the first of them failed.
     failures: u32,
-    down_since: Option<Instant>,
+    pub(super) down_since: Option<Instant>,
     retry_at: Option<Instant>,
     has_been_up: bool,
     /// The node that was connected last.
-    served_by: Option<Endpoint>,
+    pub(super) served_by: Option<Endpoint>,
     /// Whether it was reported that no connection can be made.
-    told_down: bool,
+    pub(super) told_down: bool,
+    /// The nodes of which it was reported that they cannot be reached, and when.
+    pub(super) away: Vec<(Arc<str>, Instant)>,
     /// Whether the connection was given up for one to another node.
     pub(super) moved: bool,
     /// The number of redirections in a row that led to no node with the keys.
@@ -106,6 +108,7 @@ impl<W, P: Platform> Link<W, P> {
             has_been_up: false,
             served_by: None,
             told_down: false,
+            away: Vec::new(),
             moved: false,
             redirections: 0,
             resolving: false,
@@ -499,6 +502,9 @@ impl<W, P: Platform> Client<W, P> {
         if was_up && !is_refused {
             self.nodes.restart();
         }
+        if is_refused {
+            self.report_node_away(&error, now);
+        }
         let (error, goes_on, patiently) = match &self.sentinels {
             _ if !is_refused => (error, moved, false),
             Some(_) => (self.naming_node(error), false, false),
@@ -590,28 +596,6 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn forgotten_lane(&mut self, lane: usize, now: Instant) {
         self.link.lanes[lane].release();
         self.connect_if_wanted(now);
-    }
-
-    /// Reports that the connection stands, and a switch of the primary. With Sentinels, a switch was reported when they
-    /// told of it.
-    fn report_connected(&mut self, now: Instant) {
-        let node = self.node();
-        let before = self.link.served_by.replace(self.endpoint.clone());
-        if let Some(before) = before.filter(|before| self.sentinels.is_none() && *before != self.endpoint) {
-            let (whose, before) = (self.settings.server.clone(), before.to_string().into());
-            self.report(LockEvent::switched(&whose, &node, &before));
-        }
-        let was_down = std::mem::take(&mut self.link.told_down);
-        let down_for = self.link.down_since.filter(|_| was_down).map(|since| now.saturating_duration_since(since));
-        self.report(LockEvent::connected(&node, down_for));
-    }
-
-    /// The server that is connected, or that the client turns to.
-    fn node(&self) -> Arc<str> {
-        match self.endpoint == self.settings.endpoint {
-            true if self.settings.other_nodes.is_empty() && self.sentinels.is_none() => self.settings.server.clone(),
-            _ => self.endpoint.to_string().into(),
-        }
     }
 
     /// Marks the connection ready: pushes arrive from now on, so everything may be asked.

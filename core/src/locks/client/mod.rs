@@ -12,6 +12,7 @@ mod link;
 mod nodes;
 mod platform;
 mod replicas;
+mod reporting;
 mod sentinels;
 mod slots;
 mod standing;
@@ -33,7 +34,7 @@ use super::loss::Loss;
 use super::machine::{
     Fairness, LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Moment, NotHeld, Renewal,
 };
-use super::observed::{LockEvent, LockEventKind};
+use super::observed::LockEvent;
 use crate::address::Endpoint;
 use crate::driven::Action;
 use crate::error::{Error, Kind};
@@ -401,18 +402,6 @@ impl<W, P: Platform> Client<W, P> {
                 self.finish(waiter, outcome);
             }
         }
-    }
-
-    /// Reports an event of the servers, and counts it.
-    fn report(&mut self, event: LockEvent) {
-        let counts = self.settings.options.observed.counts();
-        match event.kind {
-            LockEventKind::Connected | LockEventKind::Up => counts.connects.add(1),
-            LockEventKind::Disconnected => counts.disconnects.add(1),
-            LockEventKind::Switched => counts.switches.add(1),
-            _ => {}
-        }
-        self.finished.push_back(Report::Event(event.into()));
     }
 
     fn wait_for(&mut self, what: (u64, Awaited), waiter: W) {

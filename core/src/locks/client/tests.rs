@@ -9,6 +9,7 @@ use crate::connection::peer::{Ending, Opening};
 use crate::driven::Driven;
 use crate::locks::keys;
 use crate::locks::machine::Renewal;
+use crate::locks::observed::LockEventKind;
 
 const TTL: Duration = Duration::from_secs(10);
 const GRANTED: &str = ":5000\r\n";
@@ -318,6 +319,7 @@ fn the_nodes_of_a_cluster_are_asked_in_turn_before_any_failure_is_told() {
     host.lock("first", false);
     assert!(format!("{:?}", host.told).contains("Connect"), "{:?}", host.told);
     assert_eq!(host.opened(), ["10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"]);
+    assert_eq!(host.kinds(), [LockEventKind::Down; 4], "each node, and then all of them");
 
     host.told.clear();
     host.lock("second", false);
@@ -326,6 +328,42 @@ fn the_nodes_of_a_cluster_are_asked_in_turn_before_any_failure_is_told() {
     assert_eq!(host.opened()[3..], ["10.0.0.1:6379", "10.0.0.2:6379"], "after a pause, from the first");
     host.answer("%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n+PONG\r\n");
     assert_eq!(host.opened()[5..], ["10.0.0.3:6379"], "what is no node of a cluster keeps no locks");
+    assert_eq!(host.kinds(), [], "they are down still");
+}
+
+#[test]
+fn a_node_of_a_cluster_that_is_away_is_told_once_and_when_it_is_back() {
+    let platform = InMemory::default();
+    let node = |host: &str| Endpoint::Tcp { host: host.into(), port: 6379 };
+    let cluster =
+        Setup { endpoint: node("10.0.0.1"), other_nodes: vec![node("10.0.0.2")], ..settings(HandlerKind::Script) };
+    platform.peer.expect_openings([Opening::Unreachable]);
+    let mut host = Host {
+        client: Client::on(platform.clone(), cluster, "c".into()),
+        platform,
+        told: Vec::new(),
+        warnings: Vec::new(),
+        events: Vec::new(),
+    };
+    let greet = |host: &mut Host| {
+        host.answer("");
+        let hello = GREETING[0].1.replacen("%2", "%3", 1);
+        host.answer(&hello.replacen("+PONG", "$4\r\nmode\r\n$7\r\ncluster\r\n+PONG", 1));
+        host.answer(":0\r\n");
+        host.answer(GREETING[1].1);
+    };
+    host.lock("first", false);
+    greet(&mut host);
+    let told: Vec<_> = host.events.drain(..).map(|event| (event.kind, event.server.to_string())).collect();
+    let [first, second] = ["10.0.0.1:6379", "10.0.0.2:6379"].map(str::to_owned);
+    assert_eq!(told, [(LockEventKind::Down, first.clone()), (LockEventKind::Connected, second.clone())]);
+    host.platform.peer.expect_openings([Opening::Unreachable]);
+    host.end_on(link::COMMANDS, Ending::Closed);
+    greet(&mut host);
+    let told: Vec<_> = host.events.drain(..).map(|event| (event.kind, event.server.to_string())).collect();
+    let [disconnected, down, switched, up] = &told[..] else { panic!("{told:?}") };
+    assert_eq!([disconnected, down], [&(LockEventKind::Disconnected, second.clone()), &(LockEventKind::Down, second)]);
+    assert_eq!([switched, up], [&(LockEventKind::Switched, first.clone()), &(LockEventKind::Up, first)]);
 }
 
 pub(super) const NODE: &str = "%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nmode\r\n$7\r\ncluster\r\n+PONG\r\n";

@@ -1,0 +1,61 @@
+//! Events of the servers: what is reported when, and how often.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Client, Platform, Report};
+use crate::error::Error;
+use crate::locks::observed::{LockEvent, LockEventKind};
+
+/// How many nodes that cannot be reached are remembered.
+const MOST_AWAY: usize = 64;
+
+impl<W, P: Platform> Client<W, P> {
+    /// Reports an event of the servers, and counts it.
+    pub(super) fn report(&mut self, event: LockEvent) {
+        let counts = self.settings.options.observed.counts();
+        match event.kind {
+            LockEventKind::Connected | LockEventKind::Up => counts.connects.add(1),
+            LockEventKind::Disconnected => counts.disconnects.add(1),
+            LockEventKind::Switched => counts.switches.add(1),
+            _ => {}
+        }
+        self.finished.push_back(Report::Event(event.into()));
+    }
+
+    /// Reports that one of several nodes cannot be reached, once.
+    pub(super) fn report_node_away(&mut self, error: &Error, now: Instant) {
+        let is_only = self.settings.other_nodes.is_empty() && self.endpoint == self.settings.endpoint;
+        let (node, away) = (self.node(), &mut self.link.away);
+        let is_known = away.len() >= MOST_AWAY || away.iter().any(|(other, _)| *other == node);
+        if !is_only && self.sentinels.is_none() && !is_known && !self.closed {
+            away.push((node.clone(), now));
+            self.report(LockEvent::down(&node, error));
+        }
+    }
+
+    /// Reports that the connection stands, and a switch of the primary. With Sentinels, a switch was reported when they
+    /// told of it.
+    pub(super) fn report_connected(&mut self, now: Instant) {
+        let node = self.node();
+        let before = self.link.served_by.replace(self.endpoint.clone());
+        if let Some(before) = before.filter(|before| self.sentinels.is_none() && *before != self.endpoint) {
+            let (whose, before) = (self.settings.server.clone(), before.to_string().into());
+            self.report(LockEvent::switched(&whose, &node, &before));
+        }
+        let was_down = std::mem::take(&mut self.link.told_down);
+        let away = self.link.away.iter().position(|(other, _)| *other == node);
+        let away_since = away.map(|place| self.link.away.swap_remove(place).1);
+        let since = self.link.down_since.filter(|_| was_down).or(away_since);
+        let down_for = since.map(|since| now.saturating_duration_since(since));
+        self.report(LockEvent::connected(&node, down_for));
+    }
+
+    /// The server that is connected, or that the client turns to.
+    pub(super) fn node(&self) -> Arc<str> {
+        match self.endpoint == self.settings.endpoint {
+            true if self.settings.other_nodes.is_empty() && self.sentinels.is_none() => self.settings.server.clone(),
+            _ => self.endpoint.to_string().into(),
+        }
+    }
+}
