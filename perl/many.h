@@ -232,11 +232,11 @@ static void make_room(pTHX_ HV *results, size_t count)
 /* Carries out a method for many keys: the hash of results by key, a mortal. `order`, if any, receives them in order. */
 static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *common, HV *failed, AV *order)
 {
-    HV           *results = (HV *)sv_2mortal((SV *)newHV());
-    cache_handle *cache   = many->cache;
-    const bool    reads   = methods[number].gives != GIVES_TRUTH && methods[number].gives != GIVES_CHANGED
-                            && methods[number].gives != GIVES_NUMBER;
-    bool          fails   = false;
+    HV           *results  = (HV *)sv_2mortal((SV *)newHV());
+    cache_handle *cache    = many->cache;
+    const bool    is_truth = methods[number].gives == GIVES_TRUTH;
+    const bool    reads    = !is_truth && methods[number].gives != GIVES_CHANGED && methods[number].gives != GIVES_NUMBER;
+    bool          fails    = false;
     size_t        index;
 
     many_prepare(aTHX_ many, self, number, common);
@@ -250,7 +250,10 @@ static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *commo
                 av_push(order, newSV(0));
             continue;
         }
-        value = many_answer(aTHX_ cache, self, many, index);
+        if (is_truth)
+            value = many->replies[index].status == PINYON_DONE ? &PL_sv_yes : &PL_sv_no;
+        else
+            value = many_answer(aTHX_ cache, self, many, index);
         if (!value && reads)
             continue;
         if (order)

@@ -51,6 +51,15 @@ my %use = (
         $operation->cancel;
         $called->get('there')->recv;
     },
+    'many, cancelled' => sub {
+        my $operation = $called->get_multi( qw(there deep missing), cb => sub { } );
+        $operation->cancel;
+        $called->get('there')->recv;
+    },
+    'one of many that cannot be read' => sub {
+        eval { $called->get_multi(qw(there broken))->recv };
+        $@ = q{};
+    },
     'one of many that makes no sense' => sub {
         eval { $called->set_multi( [ there => 'value' ], ['there'] )->recv };
         eval { $called->get_multi( 'there', 'a b' )->recv };

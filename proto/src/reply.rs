@@ -185,9 +185,8 @@ impl Form {
 #[inline]
 pub(crate) fn decode<'b>(line: &'b [u8], form: Form, head: &mut Head) -> Result<&'b [u8], Malformed> {
     if let (Form::Meta(_) | Form::Quiet, [first, second, rest @ ..]) = (form, line) {
-        match (status_of(*first, *second), rest) {
-            (Some(status), [] | [b' ', ..]) => return decode_meta(form, status, line, rest, head),
-            _ => {}
+        if let (Some(status), [] | [b' ', ..]) = (status_of(*first, *second), rest) {
+            return decode_meta(form, status, line, rest, head);
         }
     }
     decode_other(line, form, head)

@@ -20,7 +20,7 @@ CRATES = {"proto": "proto", "core": "core", "capi": "capi"}
 #: Tests that play the data of a checkout, and what they are made of.
 FOR_CHECKOUTS = {
     *("t/documentation.t", "t/frameworks.t", "t/lock_scenarios.t", "t/rings.t", "t/scenarios.t"),
-    *("t/lib/LockPlaying.pm", "t/lib/Playing.pm", "t/lib/Ways.pm"),
+    *("t/lib/LockPlaying.pm", "t/lib/Playing.pm"),
 }
 #: The systems that the distribution with all crates is for.
 TARGETS = (

@@ -203,9 +203,10 @@ def _perl_not_waited_for(_: Record, figures: Figures, rows: list[str]) -> str:
     row = rows[0]
     shim, ours, other = (figures.processor[row, f"{name} {PERL}"] for name in (SHIM, OURS, FAST))
     return (
-        f"Both send each command by itself. {FAST} is written in C. Its replacement is Perl code that calls Pinyon's batches: "
-        f"{shim:.1f} µs of processor time for a command, where {FAST} takes {other:.1f}. Pinyon's own `quiet`, which sends "
-        f"many commands at a time, takes {ours:.1f}."
+        f"Both send each command by itself. {FAST} is written in C. Its replacement hands plain commands to Pinyon's batches in "
+        f"XS, others in Perl code, and a batch keeps for each what its reply is compared with: {shim:.1f} µs of processor time "
+        f"for a command, where {FAST} takes {other:.1f}. Pinyon's own `quiet`, which sends many commands at a time, takes "
+        f"{ours:.1f}."
     )
 
 

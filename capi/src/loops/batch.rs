@@ -104,7 +104,7 @@ impl ClientLoop {
             let key = OwnedKey::from(asked.key(&batch.view, &mut Vec::new())?);
             (key, Keyed::of(&batch.view, verb, asked)?)
         };
-        let (command, mut runs) = ((key, request, data_of(data)), 0);
+        let (command, mut runs) = ((key, request, data_of(data, Vec::new)), 0);
         let mut state = batch.state();
         let begun = self.machine.begin(|machine, now| {
             let waiter = || {

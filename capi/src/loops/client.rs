@@ -51,6 +51,8 @@ pub struct ClientLoop {
     pub(super) callers: Callers,
     spare: Spare<Vacant<OneKey>>,
     rooms: Vec<Vec<u8>>,
+    /// Memory of keys and data blocks for others.
+    texts: Vec<Vec<u8>>,
     /// No other loop of the process has it.
     pub(super) number: u64,
     pub(super) batches_made: u64,
@@ -73,6 +75,7 @@ impl ClientLoop {
             callers: Callers::default(),
             spare: Spare::default(),
             rooms: Vec::new(),
+            texts: Vec::new(),
             number: MADE.fetch_add(1, Ordering::Relaxed),
             batches_made: 0,
             open_batches: HashMap::new(),
@@ -125,10 +128,12 @@ impl ClientLoop {
         }
         // SAFETY: the caller says so.
         let (key, Keyed { request, data }) = unsafe {
-            let key = OwnedKey::from(asked.key(view, &mut Vec::new())?);
-            (key, Keyed::of(view, verb, asked)?)
+            let mut scratch = Vec::new();
+            let key = asked.key(view, &mut scratch)?;
+            let keyed = Keyed::of(view, verb, asked)?;
+            (OwnedKey::copied_to(self.texts.pop().unwrap_or_default(), key), keyed)
         };
-        let data = data_of(data);
+        let data = data_of(data, || self.texts.pop().unwrap_or_default());
         let (packing, policy, is_raw) = (view.shared.packing.clone(), asked.policy(view), asked.has(with::RAW));
         self.start(asked, verb, |of, caller| {
             let room = Cell::new(of.rooms.pop().unwrap_or_default());
@@ -209,6 +214,11 @@ impl ClientLoop {
         match operation {
             AnyOperation::Single(mut single) => {
                 let status = reply.fill::<LoopValues>(verb, single.take_answer());
+                for memory in single.take_memory() {
+                    if self.texts.len() < MOST_ROOMS && (1..=LARGEST_ROOM).contains(&memory.capacity()) {
+                        self.texts.push(memory);
+                    }
+                }
                 self.spare.give(single.vacate());
                 status
             }
@@ -222,11 +232,17 @@ impl ClientLoop {
     }
 }
 
-/// A copy of the data block to send.
+/// A copy of the data block to send. It is in `memory`, unless it is large.
 #[inline(always)]
-pub(super) fn data_of(data: Option<Cow<'_, [u8]>>) -> OwnedData {
+pub(super) fn data_of(data: Option<Cow<'_, [u8]>>, memory: impl FnOnce() -> Vec<u8>) -> OwnedData {
     match data {
         None => OwnedData::Nothing,
+        Some(Cow::Borrowed(bytes)) if bytes.len() < LARGE => {
+            let mut copy = memory();
+            copy.clear();
+            copy.extend_from_slice(bytes);
+            OwnedData::Copied(copy)
+        }
         Some(bytes) if bytes.len() < LARGE => OwnedData::Copied(bytes.into_owned()),
         Some(bytes) => OwnedData::Shared(Arc::new(bytes.into_owned())),
     }

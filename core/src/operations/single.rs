@@ -105,6 +105,10 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         self.beginning.as_ref().map_or(&self.request, |beginning| &beginning.arithmetic)
     }
 
+    pub(super) fn key_and_data(&mut self) -> (&mut K, &mut D) {
+        (&mut self.key, &mut self.data)
+    }
+
     /// The key, for messages.
     pub fn key(&self) -> &K {
         &self.key

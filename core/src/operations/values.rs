@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use pinyon_proto::{Head, Key, KeyError, KeyRules};
 
+use super::Single;
 use crate::session::{Data, Destination, SharedBytes, Value};
 
 /// Makes the host's objects from the values that servers send.
@@ -58,6 +59,19 @@ pub enum OwnedData<B = Vec<u8>> {
     Object(B),
     /// Memory that is sent without a copy. It must not change while it is referenced. Worthwhile for large values.
     Shared(SharedBytes),
+}
+
+impl<B: AsRef<[u8]>, V: Values> Single<OwnedKey, OwnedData<B>, V> {
+    /// Takes the memory of its key and of its data block, for others. Call it once the operation is over.
+    #[inline]
+    pub fn take_memory(&mut self) -> [Vec<u8>; 2] {
+        let (key, data) = self.key_and_data();
+        let data = match data {
+            OwnedData::Copied(bytes) => std::mem::take(bytes),
+            _ => Vec::new(),
+        };
+        [std::mem::take(&mut key.wire), data]
+    }
 }
 
 impl<B: AsRef<[u8]>> SentData for OwnedData<B> {
@@ -172,13 +186,19 @@ impl OwnedKey {
     pub fn new(rules: &KeyRules, given: &[u8]) -> Result<Self, KeyError> {
         BorrowedKey::new(rules, given, &mut Vec::new()).map(Self::from)
     }
+
+    /// A copy of a key, in memory that another key or a data block has left.
+    #[inline]
+    pub fn copied_to(mut memory: Vec<u8>, BorrowedKey { wire, routed }: BorrowedKey<'_>) -> Self {
+        memory.clear();
+        memory.extend_from_slice(wire.wire());
+        Self { routed: (memory != routed).then(|| routed.into()), wire: memory, base64: wire.is_base64() }
+    }
 }
 
 impl From<BorrowedKey<'_>> for OwnedKey {
-    fn from(BorrowedKey { wire, routed }: BorrowedKey<'_>) -> Self {
-        let base64 = wire.is_base64();
-        let wire = wire.wire().to_vec();
-        Self { routed: (wire != routed).then(|| routed.into()), wire, base64 }
+    fn from(key: BorrowedKey<'_>) -> Self {
+        Self::copied_to(Vec::new(), key)
     }
 }
 
