@@ -333,23 +333,14 @@ fn the_nodes_of_a_cluster_are_asked_in_turn_before_any_failure_is_told() {
 
 #[test]
 fn a_node_of_a_cluster_that_is_away_is_told_once_and_when_it_is_back() {
-    let platform = InMemory::default();
-    let node = |host: &str| Endpoint::Tcp { host: host.into(), port: 6379 };
-    let cluster =
-        Setup { endpoint: node("10.0.0.1"), other_nodes: vec![node("10.0.0.2")], ..settings(HandlerKind::Script) };
-    platform.peer.expect_openings([Opening::Unreachable]);
-    let mut host = Host {
-        client: Client::on(platform.clone(), cluster, "c".into()),
-        platform,
-        told: Vec::new(),
-        warnings: Vec::new(),
-        events: Vec::new(),
-    };
+    let mut host = Host::of_cluster(["10.0.0.1", "10.0.0.2"]);
+    host.refuse(1);
     let greet = |host: &mut Host| {
         host.answer("");
         let hello = GREETING[0].1.replacen("%2", "%3", 1);
         host.answer(&hello.replacen("+PONG", "$4\r\nmode\r\n$7\r\ncluster\r\n+PONG", 1));
-        host.answer(":0\r\n");
+        // It names no nodes, and has the slot.
+        host.answer("*0\r\n:0\r\n");
         host.answer(GREETING[1].1);
     };
     host.lock("first", false);
