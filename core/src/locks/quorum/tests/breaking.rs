@@ -24,7 +24,7 @@ enum Found {
 const ALL: [(Rule, Found); 9] = [
     (Rule::Majority, Found::BySchedules(2000)),
     (Rule::StoredToken, Found::BySchedules(2000)),
-    (Rule::YoungHaveNoVote, Found::BySchedules(4000)),
+    (Rule::YoungHaveNoVote, Found::ByStory(stories::a_server_that_has_forgotten_a_lock_does_not_vote_for_another)),
     (Rule::Floor, Found::ByStory(stories::tokens_outlive_a_counter_that_was_lost)),
     (Rule::ValidVotes, Found::BySchedules(2000)),
     (Rule::ValidMajority, Found::BySchedules(4000)),

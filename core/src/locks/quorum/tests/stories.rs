@@ -33,6 +33,16 @@ fn take(world: &mut World, client: usize, ttl: u64) -> u64 {
     waiter
 }
 
+/// Everything arrives between a client and these servers.
+fn flow_between(world: &mut World, client: usize, servers: &[usize]) {
+    for _ in 0..4 {
+        for server in servers {
+            world.serve_all(client, *server);
+            while world.hear(client, *server) {}
+        }
+    }
+}
+
 /// The two clients have the votes of two servers each, and the fifth is down.
 #[test]
 pub(super) fn split_votes_are_resolved() {
@@ -104,15 +114,26 @@ fn a_dead_minority_is_not_waited_for() {
 pub(super) fn what_is_released_is_free_everywhere() {
     let mut world = calm(1, &[0; 5]);
     let held = world.lock(0, 1, "a", 1000, Some(3000));
-    for server in 0..3 {
-        world.serve_all(0, server);
-        while world.hear(0, server) {}
-        world.serve_all(0, server);
-        while world.hear(0, server) {}
-    }
+    flow_between(&mut world, 0, &[0, 1, 2]);
     assert!(world.is_held(0, held));
     world.release(0, held);
     world.flow();
     let name = "client0".into();
     assert_eq!(world.servers.iter().map(|server| server.model.holding_of(&name)).sum::<usize>(), 0);
+}
+
+/// The holder does not know yet that one of its two servers has forgotten its lock.
+#[test]
+pub(super) fn a_server_that_has_forgotten_a_lock_does_not_vote_for_another() {
+    let mut world = calm(2, &[0; 3]);
+    let held = world.lock(0, 1, "a", 1000, Some(3000));
+    flow_between(&mut world, 0, &[0, 1]);
+    assert!(world.is_held(0, held));
+    world.stop(1);
+    world.start(1, Data::None);
+    world.connect(1, 1);
+    let other = world.lock(1, 1, "a", 1000, Some(3000));
+    flow_between(&mut world, 1, &[0, 1, 2]);
+    assert!(world.is_held(0, held) && !world.is_held(1, other));
+    world.end();
 }
