@@ -51,6 +51,7 @@ class Server(NamedTuple):
         replicas: the replicas that follow it, as it says.
         slots: in a cluster, how many slots it has.
         has_locks: whether the locks of the namespace are there.
+        votes_in: in a quorum, the seconds until it has a vote; 0 if it has one.
         is_named: whether the URL names it.
     """
 
@@ -64,6 +65,7 @@ class Server(NamedTuple):
     replicas: tuple[str, ...] = ()
     slots: int | None = None
     has_locks: bool = False
+    votes_in: float | None = None
     is_named: bool = False
 
 
@@ -80,7 +82,7 @@ class Survey(NamedTuple):
         owners: in a cluster, the nodes that others say have that slot.
     """
 
-    kind: Literal["server", "sentinels", "cluster"]
+    kind: Literal["server", "sentinels", "cluster", "quorum"]
     service: str | None = None
     sentinels: tuple[Sentinel, ...] = ()
     servers: tuple[Server, ...] = ()
@@ -90,8 +92,18 @@ class Survey(NamedTuple):
 
     @property
     def primary(self) -> str | None:
-        """The server that has the locks of the namespace."""
-        return next((each.address for each in self.servers if each.has_locks), None)
+        """The one server that has the locks of the namespace."""
+        return next((each.address for each in self.servers if each.has_locks and self.kind != "quorum"), None)
+
+    @property
+    def votes(self) -> int:
+        """In a quorum, how many servers have a vote now."""
+        return sum(each.votes_in == 0 for each in self.servers)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the locks of the namespace can be held now."""
+        return self.votes > len(self.servers) // 2 if self.kind == "quorum" else self.primary is not None
 
 
 def survey(locks: BaseLocks) -> Survey:
@@ -100,7 +112,8 @@ def survey(locks: BaseLocks) -> Survey:
     if locks._service is not None:
         return _of_sentinels(locks, [place for place, _ in places])
     named = {place: _server(locks, place) for place, _ in places}
-    # A quorum would be another kind here: each server that the URL names, and whether it votes.
+    if locks._votes_after is not None:
+        return _of_quorum(named, locks._votes_after)
     if len(places) > 1 or any(each.info.get("cluster_enabled") == "1" for each in named.values()):
         return _of_cluster(locks, named)
     return _of_server(locks, named)
@@ -121,6 +134,17 @@ def _of_server(locks: BaseLocks, named: dict[str, _Told]) -> Survey:
             servers.setdefault(replica, _server(locks, replica))
     first = next((told.server.address for told in servers.values() if told.server.role == "primary"), None)
     return Survey("server", servers=_listed(servers, set(named), first))
+
+
+def _of_quorum(named: dict[str, _Told], votes_after: float) -> Survey:
+    def judged(server: Server, info: dict[str, str]) -> Server:
+        if server.role != "primary" or not info.get("uptime_in_seconds", "").isdigit():
+            return server
+        # The server counts whole seconds, from a beginning that it rounded down.
+        running = max(int(info["uptime_in_seconds"]) - 1, 0)
+        return server._replace(votes_in=max(votes_after - running, 0.0), has_locks=True, is_named=True)
+
+    return Survey("quorum", servers=tuple(judged(*told) for told in named.values()))
 
 
 def _of_sentinels(locks: BaseLocks, places: list[str]) -> Survey:

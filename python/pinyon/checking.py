@@ -12,7 +12,7 @@ from pinyon.errors import Error, ServerError, UsageError
 from pinyon.locks import Locks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from typing_extensions import Literal
 
@@ -140,10 +140,10 @@ def check_locks(url: str, **settings: Any) -> list[Finding]:
     """
     with Locks(url, **settings) as locks:
         found = survey(locks)
-        findings = [*_sentinels(found), *_cluster(found), *_servers(found)]
+        findings = [*_sentinels(found), *_cluster(found), *_quorum(found), *_servers(found)]
         server = found.primary or locks.server
         try:
-            findings += _lock_server(locks, server)
+            findings += _lock_servers(locks, found) if found.kind == "quorum" else _lock_server(locks, server)
         except UsageError:
             raise
         except Error as error:
@@ -211,6 +211,24 @@ def _cluster(found: Survey) -> Iterator[Finding]:
         yield from (Finding("warning", address, text) for address in without)
 
 
+def _quorum(found: Survey) -> Iterator[Finding]:
+    """Whether a majority of independent servers can hold a lock."""
+    if found.kind != "quorum":
+        return
+    together, needed = ", ".join(each.address for each in found.servers), len(found.servers) // 2 + 1
+    for each in found.servers:
+        if each.role == "replica":
+            text = f"is a replica of {each.primary}: the servers of a quorum are independent primaries"
+            yield Finding("error", each.address, text)
+        elif each.votes_in:
+            text = f"was started a short time ago, and may have forgotten locks: it has a vote in {each.votes_in:.0f} s"
+            yield Finding("warning", each.address, text)
+        elif each.error is None and each.votes_in is None:
+            yield Finding("error", each.address, "does not say when it was started, so it has no vote: permit INFO")
+    level: Literal["ok", "error"] = "ok" if found.is_ready else "error"
+    yield Finding(level, together, f"{found.votes} of {len(found.servers)} servers have a vote; {needed} hold a lock")
+
+
 def _servers(found: Survey) -> Iterator[Finding]:
     """Whether the servers can be asked, and replicas keep up."""
     for each in found.servers:
@@ -235,19 +253,41 @@ def _servers(found: Survey) -> Iterator[Finding]:
 def _lock_server(locks: Locks, server: str) -> Iterator[Finding]:
     with locks.lock(_KEY, ttl=1, timeout=0, renew=False) as held:
         held.check()
-    told = info_of(locks.execute("INFO"))
+    yield from _answers(locks.execute, server)
+
+
+def _lock_servers(locks: Locks, found: Survey) -> Iterator[Finding]:
+    for each in found.servers:
+        if each.error is None:
+
+            def ask(*command: str, address: str = each.address) -> Any:
+                (answer,) = locks._ask(address, [list(command)], False)
+                if isinstance(answer, Error):
+                    raise answer
+                return answer
+
+            yield from _answers(ask, each.address)
+    if found.is_ready:
+        with locks.lock(_KEY, ttl=1, timeout=0, renew=False) as held:
+            held.check()
+        yield Finding("ok", ", ".join(each.address for each in found.servers), "lock together")
+
+
+def _answers(ask: Callable[..., Any], server: str) -> Iterator[Finding]:
+    """What a server says of itself."""
+    told = info_of(ask("INFO"))
     product = "valkey" if "valkey_version" in told else "redis"
     version = told.get("valkey_version") or told.get("redis_version", "of an unknown version")
     yield Finding("ok", server, f"{product} {version} answers and locks")
     yield from _eviction(told, server)
     if told.get("aof_enabled") == "0":
-        yield Finding("warning", server, _after_a_restart(locks))
-    yield from _clock(locks, server)
+        yield Finding("warning", server, _after_a_restart(ask))
+    yield from _clock(ask, server)
 
 
-def _after_a_restart(locks: Locks) -> str:
+def _after_a_restart(ask: Callable[..., Any]) -> str:
     try:
-        saved = locks.execute("CONFIG", "GET", "save")
+        saved = ask("CONFIG", "GET", "save")
     except ServerError:  # Managed servers refuse it.
         saved = None
     values = saved.values() if isinstance(saved, dict) else (saved or [])[1:]
@@ -264,9 +304,9 @@ def _eviction(told: dict[str, str], server: str) -> Iterator[Finding]:
     yield Finding("error" if limited else "warning", server, text)
 
 
-def _clock(locks: Locks, server: str) -> Iterator[Finding]:
+def _clock(ask: Callable[..., Any], server: str) -> Iterator[Finding]:
     before = time.time()
-    seconds, micros = locks.execute("TIME")
+    seconds, micros = ask("TIME")
     after = time.time()
     there = int(seconds) + int(micros) / 1e6
     apart = max(before - there, there - after, 0)

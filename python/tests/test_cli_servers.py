@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -262,3 +263,28 @@ def test_the_survey_reads_what_servers_write() -> None:
         "b": ("asked:1", [3]),
     }
     assert _ranges([0, 1, 2, 5, 7, 8]) == ["0-2", "5", "7-8"]
+
+
+def test_a_quorum_says_who_votes_and_whether_that_is_enough() -> None:
+    with contextlib.ExitStack() as stack:
+        three = [stack.enter_context(Redis()) for _ in range(3)]
+        url = " ".join(each.url for each in three)
+        young = check(url)
+        assert "may have forgotten locks: it has a vote in" in young.stdout
+        wait_for(lambda: servers(url).returncode == 0)
+        said = servers(url)
+        assert said.stdout.count("has a vote") == 3
+        assert "3 of 3 servers have a vote, and 2 hold a lock" in said.stdout
+        told = json.loads(servers(url, "--json").stdout)
+        assert (told["kind"], told["primary"]) == ("quorum", None)
+        assert [each["votes_in"] for each in told["servers"]] == [0, 0, 0]
+        checked = check(url)
+        assert checked.returncode == 0, checked.stdout
+        assert "lock together" in checked.stdout
+        three[0].stop()
+        assert check(url).returncode == 0, "two are enough"
+        three[1].stop()
+        said, checked = servers(url), check(url)
+        assert (said.returncode, checked.returncode) == (1, 1)
+        assert "no lock can be held now" in said.stdout
+        assert "1 of 3 servers have a vote; 2 hold a lock" in checked.stdout

@@ -8,7 +8,7 @@ use std::time::Instant;
 use pinyon_proto::resp::{Command, Value};
 use rustix::event::{PollFd, PollFlags};
 
-use super::client::Setup;
+use super::client::{Setup, Voting};
 use crate::address::{Address, Endpoint};
 use crate::blocking::{resolve, NoHost, Unresolved};
 use crate::doorbell::wait_for;
@@ -27,6 +27,9 @@ impl Setup {
     /// Asks a server or Sentinel on a connection of its own, and waits for the answers. An answer may be the server's
     /// error.
     pub fn ask(&self, asks: Asks, place: &Endpoint, commands: &[Command]) -> Result<Vec<Value>, Error> {
+        if let Some(member) = self.members().iter().find(|member| member.endpoint == *place) {
+            return member.ask(asks, place, commands);
+        }
         let name: Arc<str> = place.to_string().into();
         let login = match (asks, &self.sentinels) {
             (Asks::Sentinel, Some(sentinels)) => sentinels.login.clone(),
@@ -81,9 +84,22 @@ impl Setup {
 
     /// The servers that the settings name, and the Sentinels.
     pub fn places(&self) -> Vec<(Asks, &Endpoint)> {
+        if !self.members().is_empty() {
+            return self.members().iter().map(|member| (Asks::Server, &member.endpoint)).collect();
+        }
         match &self.sentinels {
             Some(sentinels) => sentinels.service.sentinels.iter().map(|place| (Asks::Sentinel, place)).collect(),
             None => [&self.endpoint].into_iter().chain(&self.other_nodes).map(|place| (Asks::Server, place)).collect(),
+        }
+    }
+}
+
+impl Setup {
+    /// The servers of a quorum.
+    fn members(&self) -> &[Setup] {
+        match &self.voting {
+            Voting::Quorum(quorum) => &quorum.members,
+            Voting::Alone | Voting::Member { .. } => &[],
         }
     }
 }

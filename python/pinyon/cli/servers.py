@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def servers(options: argparse.Namespace) -> int:
-    """Print the servers. Return 1 if none of them has the locks of the namespace."""
+    """Print the servers. Return 1 if the locks of the namespace cannot be held now."""
     with opened(options) as locks:
         found = survey(locks)
         namespace = text_of(locks.prefix[1:-2])
@@ -24,7 +24,7 @@ def servers(options: argparse.Namespace) -> int:
         print(json.dumps(_as_json(found), indent=2))
     else:
         _print(found, namespace)
-    return 0 if found.primary is not None else 1
+    return 0 if found.is_ready else 1
 
 
 def _print(found: Survey, namespace: str) -> None:
@@ -46,19 +46,25 @@ def _row(server: Server) -> tuple[str, str, str, str]:
     if server.error is not None:
         return server.address, "unknown", "unknown", text_of(server.error)
     states = []
-    if server.has_locks:
+    if server.votes_in is not None:
+        states.append("has a vote" if server.votes_in == 0 else f"has a vote in {server.votes_in:.0f} s")
+    elif server.has_locks:
         states.append("has the locks")
     if server.slots is not None:
         states.append(_count(server.slots, "slot"))
     if server.role == "replica":
         behind = "" if server.behind is None else f", {_count(server.behind, 'byte')} behind"
         states.append(f"of {server.primary}, link {'up' if server.is_linked else 'down'}{behind}")
-    else:
+    elif server.replicas or server.votes_in is None:
         states.append(_count(len(server.replicas), "replica"))
     return server.address, server.role or "unknown", server.version or "unknown", "; ".join(states)
 
 
 def _where(found: Survey) -> str:
+    if found.kind == "quorum":
+        needed = len(found.servers) // 2 + 1
+        votes = f"{found.votes} of {len(found.servers)} servers have a vote, and {needed} hold a lock"
+        return votes if found.is_ready else f"{votes}: no lock can be held now"
     slot = "" if found.slot is None else f"slot {found.slot}, "
     if found.primary is not None:
         return f"{slot}on {found.primary}"

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pinyon_core::locks::{self, owners, Asked, Asks, Branches, Names, StatusQuestion};
+use pinyon_core::locks::{self, owners, Asked, Asks, Branches, Names, StatusQuestion, Voting};
 use pinyon_core::settings::{LockParts, LockSettings, UsualLock};
 use pinyon_proto::resp::Command;
 use pyo3::exceptions::PyValueError;
@@ -127,6 +127,15 @@ impl Locks {
     fn _places(&self) -> Vec<(String, bool)> {
         let places = self.keeping.settings().places();
         places.into_iter().map(|(asks, place)| (place.to_string(), asks == Asks::Sentinel)).collect()
+    }
+
+    /// In a quorum, the seconds for which a server must have run to have a vote.
+    #[getter]
+    fn _votes_after(&self) -> Option<f64> {
+        match &self.keeping.settings().voting {
+            Voting::Quorum(quorum) => Some(quorum.longest_ttl.as_secs_f64()),
+            Voting::Alone | Voting::Member { .. } => None,
+        }
     }
 
     /// The name of the service in a URL with Sentinels.
