@@ -153,7 +153,11 @@ SERVERS = (
         "InvalidServers",
         "a memcached:// URL has a login in it, which could end up in logs: give it as the settings username and password",
     ),
-    Mistake("Locks(6379)", "InvalidServers", 'url must be text such as "redis://host:port", or a list of such texts, not a whole number'),
+    Mistake(
+        "Locks(6379)",
+        "InvalidServers",
+        'url must be text such as "redis://host:port", or a list of such texts, not a whole number',
+    ),
     Mistake(
         'Locks("127.0.0.1:6379")',
         "InvalidServers",

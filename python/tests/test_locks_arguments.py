@@ -101,7 +101,10 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "a database that is none": ({"url": "redis://localhost/first"}, "'first', which is not a number"),
     "an unknown setting": ({"url": "redis://:secret@localhost?ttl=5"}, "not known: ttl"),
     "a socket without a path": ({"url": "unix://"}, "has no path"),
-    "bytes": ({"url": b"redis://localhost"}, 'url must be text such as "redis://host:port", or a list of such texts, not bytes'),
+    "bytes": (
+        {"url": b"redis://localhost"},
+        'url must be text such as "redis://host:port", or a list of such texts, not bytes',
+    ),
     "a bracket": ({"url": "redis://:secret@[::1"}, "malformed"),
 }
 
