@@ -35,7 +35,7 @@ pub trait LockWay {
 
     fn remaining(&self, grant: &Held) -> Option<Duration>;
 
-    /// Waits for the next note.
+    /// Waits for the next note of a loss. Events of the servers are not looked at here.
     fn note(&mut self) -> Note<Listener>;
 
     fn close(&mut self);
@@ -84,7 +84,12 @@ impl LockWay for Threads {
     }
 
     fn note(&mut self) -> Note<Listener> {
-        self.notes.wait().expect("nobody ends the notes")
+        loop {
+            let note = self.notes.wait().expect("nobody ends the notes");
+            if !matches!(note, Note::Event { .. }) {
+                return note;
+            }
+        }
     }
 
     fn close(&mut self) {
@@ -147,6 +152,7 @@ impl LockWay for LocksOnLoop {
     fn note(&mut self) -> Note<Listener> {
         loop {
             match self.notes.pop_front() {
+                Some(Note::Event { .. }) => {}
                 Some(note) => return note,
                 None => self.turn(),
             }
