@@ -238,7 +238,7 @@ class Locks(locks.Locks):
         url: The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS,
             `unix:///path[?db=database]`, `redis+cluster://host,host,host`, or
             `redis+sentinel://host,host,host/service[/database]`. Several URLs, 3 to 9 and an odd number, are
-            independent servers: a majority of them holds each lock.
+            independent servers, of which a majority holds each lock.
         namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
         hash_tags: What decides on which node of a cluster a lock is kept. `"namespace"`: all locks of a namespace are
             on one node. `"names"`: locks with the same `{tag}` in their names are on one node.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ _REMEDY = "Set the server with --url or REDIS_URL; if it speaks TLS, set the aut
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, by default the process's own. Return the exit status."""
     options = parse(arguments)
+    # Events are not printed: an error that they lead to is.
+    logging.getLogger("pinyon").addHandler(logging.NullHandler())
     try:
         status: int = options.verb(options)
         sys.stdout.flush()
