@@ -123,7 +123,7 @@ def test_every_setting_of_the_core_is_an_argument_with_its_default() -> None:
         name: default for name, default in settings_of(pinyon.aio.Client).items() if name != "connections"
     }
     for made in (pinyon.Locks, pinyon.aio.Locks, pinyon.gevent.Locks):
-        assert settings_of(made) == core["Locks"]
+        assert settings_of(made) == {**core["Locks"], "on_event": None}
     assert settings_of(pinyon.Tls) == core["Tls"]
     compression = settings_of(pinyon.Compression)
     assert compression.pop("dictionaries") is None

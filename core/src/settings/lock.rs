@@ -33,7 +33,7 @@ settings! {
         /// How long a lock outlives a holder that has died, in seconds. While the holder lives, the lock is renewed.
         ttl: f64 = 10.0,
         /// The longest ttl that any client of these servers gives a lock, in seconds; without it, `ttl`. Only for several
-        /// servers: one that was started a shorter time ago may have forgotten locks, and has no vote.
+        /// servers. One that was started a shorter time ago may have forgotten locks, and has no vote.
         longest_ttl: Option<f64> = None,
         /// How long to wait for a lock, in seconds. 0 does not wait, infinity waits without a limit.
         timeout: f64 = 10.0,
