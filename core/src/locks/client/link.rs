@@ -9,8 +9,7 @@ use pinyon_proto::resp::{Command, Value};
 
 use super::lane::Lane;
 use super::{Client, MachineFailure, Outcome, Platform, Report};
-use crate::address::{Address, Endpoint};
-use crate::driven::Action;
+use crate::address::Endpoint;
 use crate::error::{Error, Kind, Sent};
 use crate::locks::handler::Handler;
 use crate::locks::observed::LockEvent;
@@ -40,10 +39,10 @@ pub(super) struct Link<W, P: Platform> {
     /// The subject of each exchange on the commands' connection, in order.
     flight: Sequence<About<W>>,
     /// The number of connection attempts that failed in a row, and when the first of them failed.
-    failures: u32,
+    pub(super) failures: u32,
     pub(super) down_since: Option<Instant>,
-    retry_at: Option<Instant>,
-    has_been_up: bool,
+    pub(super) retry_at: Option<Instant>,
+    pub(super) has_been_up: bool,
     /// The node that was connected last.
     pub(super) served_by: Option<Endpoint>,
     /// Whether it was reported that no connection can be made.
@@ -54,7 +53,7 @@ pub(super) struct Link<W, P: Platform> {
     pub(super) moved: bool,
     /// The number of redirections in a row that led to no node with the keys.
     redirections: u32,
-    resolving: bool,
+    pub(super) resolving: bool,
     /// Whether something was submitted since the last send.
     pub(super) fresh: bool,
     /// When to repeat the calls that wait for a slot to move.
@@ -144,6 +143,11 @@ impl<W, P: Platform> Link<W, P> {
         self.has_been_up
     }
 
+    /// Whether commands wait to be sent.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// Whether a connection for commands is being made.
     pub(super) fn is_connecting(&self) -> bool {
         self.resolving || !self.lanes[COMMANDS].session.is_closed() || self.lanes[COMMANDS].is_forgotten()
@@ -217,59 +221,6 @@ pub(super) fn pause(failures: u32) -> Duration {
 }
 
 impl<W, P: Platform> Client<W, P> {
-    /// Begins to connect, if a connection is needed and no pause forbids it.
-    pub(super) fn connect_if_wanted(&mut self, now: Instant) {
-        let wanted = !self.machine.is_idle() || !self.link.outbox.is_empty();
-        let link = &mut self.link;
-        let waits = link.resolving || link.lanes.iter().any(Lane::is_forgotten);
-        link.retry_at = link.retry_at.filter(|at| *at > now);
-        if self.closed || !wanted || waits || link.retry_at.is_some() || link.phase != Phase::Down {
-            return;
-        }
-        link.phase = Phase::Rising;
-        match self.sentinels {
-            None => {
-                self.begin_to_ask();
-                self.connect_lane(COMMANDS, now);
-            }
-            Some(_) => self.find_primary(now),
-        }
-    }
-
-    pub(super) fn connect_lane(&mut self, lane: usize, now: Instant) {
-        if let Some(tls) = &self.settings.login.tls {
-            match tls.moved_to(&self.endpoint) {
-                Ok(tls) => self.link.lanes[lane].session.set_tls(Some(tls)),
-                Err(error) => {
-                    let message = format!("cannot connect: {error}");
-                    self.link.lanes[lane].session.fail(Error::new(Kind::Connect, &self.settings.server, message));
-                    return self.advance(now);
-                }
-            }
-        }
-        match self.endpoint.addresses() {
-            Ok(addresses) => self.resolved(lane, Ok(addresses), now),
-            Err((name, port)) => {
-                self.link.resolving = true;
-                self.actions.push_back(Action::Resolve { lane, name: name.to_owned(), port });
-            }
-        }
-    }
-
-    pub(super) fn resolved(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
-        self.link.resolving = false;
-        if self.closed || !self.link.lanes[lane].session.is_closed() {
-            return;
-        }
-        let timeout = self.settings.connect_timeout;
-        let session = &mut self.link.lanes[lane].session;
-        match resolved {
-            Ok(addresses) => session.connect(addresses, now, timeout),
-            Err(why) => session.fail(Error::unresolved(Kind::Connect, &self.settings.server, &why)),
-        }
-        self.advance(now);
-    }
-
     /// Takes what has arrived, acts on it, and repairs what broke.
     pub(super) fn advance(&mut self, now: Instant) {
         for lane in [COMMANDS, PUSHES] {
@@ -591,20 +542,5 @@ impl<W, P: Platform> Client<W, P> {
         for (index, lane) in self.link.lanes.iter_mut().enumerate() {
             lane.watch(index, &mut self.actions);
         }
-    }
-
-    pub(super) fn forgotten_lane(&mut self, lane: usize, now: Instant) {
-        self.link.lanes[lane].release();
-        self.connect_if_wanted(now);
-    }
-
-    /// Marks the connection ready: pushes arrive from now on, so everything may be asked.
-    pub(super) fn rise(&mut self, now: Instant) {
-        self.report_connected(now);
-        let link = &mut self.link;
-        (link.phase, link.failures, link.down_since, link.has_been_up) = (Phase::Up, 0, None, true);
-        self.nodes.rise();
-        self.machine.connected(self.platform.boot_time());
-        self.pump(now);
     }
 }

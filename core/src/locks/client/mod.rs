@@ -3,6 +3,7 @@
 //! The host represents each caller by a waiter. It passes the waiter in with the wish, and gets it back with the
 //! outcome. Everything that begins in one turn leaves in one send.
 
+mod connecting;
 mod driven;
 mod greeting;
 #[cfg(test)]
