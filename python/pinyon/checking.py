@@ -226,7 +226,7 @@ def _quorum(found: Survey) -> Iterator[Finding]:
         elif each.error is None and each.votes_in is None:
             yield Finding("error", each.address, "does not say when it was started, so it has no vote: permit INFO")
     level: Literal["ok", "error"] = "ok" if found.is_ready else "error"
-    yield Finding(level, together, f"{found.votes} of {len(found.servers)} servers have a vote; {needed} hold a lock")
+    yield Finding(level, together, f"{found.votes} of {len(found.servers)} servers have a vote; a lock needs {needed}")
 
 
 def _servers(found: Survey) -> Iterator[Finding]:

@@ -274,7 +274,7 @@ def test_a_quorum_says_who_votes_and_whether_that_is_enough() -> None:
         wait_for(lambda: servers(url).returncode == 0)
         said = servers(url)
         assert said.stdout.count("has a vote") == 3
-        assert "3 of 3 servers have a vote, and 2 hold a lock" in said.stdout
+        assert "3 of 3 servers have a vote, and a lock needs 2" in said.stdout
         told = json.loads(servers(url, "--json").stdout)
         assert (told["kind"], told["primary"]) == ("quorum", None)
         assert [each["votes_in"] for each in told["servers"]] == [0, 0, 0]
@@ -287,4 +287,4 @@ def test_a_quorum_says_who_votes_and_whether_that_is_enough() -> None:
         said, checked = servers(url), check(url)
         assert (said.returncode, checked.returncode) == (1, 1)
         assert "no lock can be held now" in said.stdout
-        assert "1 of 3 servers have a vote; 2 hold a lock" in checked.stdout
+        assert "1 of 3 servers have a vote; a lock needs 2" in checked.stdout

@@ -63,7 +63,7 @@ def _row(server: Server) -> tuple[str, str, str, str]:
 def _where(found: Survey) -> str:
     if found.kind == "quorum":
         needed = len(found.servers) // 2 + 1
-        votes = f"{found.votes} of {len(found.servers)} servers have a vote, and {needed} hold a lock"
+        votes = f"{found.votes} of {len(found.servers)} servers have a vote, and a lock needs {needed}"
         return votes if found.is_ready else f"{votes}: no lock can be held now"
     slot = "" if found.slot is None else f"slot {found.slot}, "
     if found.primary is not None:
