@@ -74,8 +74,10 @@ class Service:
         return old
 
     def switch(self, old: Server) -> None:
-        """Lets the Sentinels name another primary."""
+        """Lets the Sentinels name another primary, and then no further one, however late it answers them."""
         self.watched.let_fail_over(wanted=True)
+        self.watched.wait_for_next(old)
+        self.watched.let_fail_over(wanted=False)
         self.watched.wait_for_next(old)
 
     def are_told(self, name: str) -> None:
