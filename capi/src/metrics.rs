@@ -17,23 +17,12 @@ pub fn json<'d>(directories: impl Iterator<Item = &'d Directory>) -> String {
 
 /// An object for a client's locks.
 pub fn locks_json(metrics: &LockMetrics) -> String {
-    let numbers = [
-        ("acquired", metrics.acquired),
-        ("queued", metrics.queued),
-        ("busy", metrics.busy),
-        ("released", metrics.released),
-        ("renewals", metrics.renewals),
-        ("renewals_refused", metrics.renewals_refused),
-        ("connects", metrics.connects),
-        ("disconnects", metrics.disconnects),
-        ("switches", metrics.switches),
-    ];
     let lost = metrics.lost.iter().map(|(loss, count)| (loss.word(), *count));
     let errors = metrics.errors.iter().map(|(kind, count)| (kind.as_str(), *count));
     let waits = latency(&metrics.waits);
     format!(
         "{{{}, \"lost\": {{{}}}, \"errors\": {{{}}}, \"waits\": {waits}}}",
-        pairs(numbers),
+        pairs(metrics.numbers()),
         pairs(lost),
         pairs(errors)
     )

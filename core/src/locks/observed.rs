@@ -77,6 +77,23 @@ pub struct LockMetrics {
     pub waits: Latencies,
 }
 
+impl LockMetrics {
+    /// What is one number each, by name.
+    pub fn numbers(&self) -> [(&'static str, u64); 9] {
+        [
+            ("acquired", self.acquired),
+            ("queued", self.queued),
+            ("busy", self.busy),
+            ("released", self.released),
+            ("renewals", self.renewals),
+            ("renewals_refused", self.renewals_refused),
+            ("connects", self.connects),
+            ("disconnects", self.disconnects),
+            ("switches", self.switches),
+        ]
+    }
+}
+
 impl Default for Observed {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);

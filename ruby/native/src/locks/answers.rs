@@ -89,17 +89,7 @@ pub(super) fn metrics(ruby: &Ruby, metrics: &LockMetrics) -> Result<RHash, Error
     let (all, lost, errors) = (ruby.hash_new(), ruby.hash_new(), ruby.hash_new());
     metrics.lost.iter().try_for_each(|(loss, count)| lost.aset(ruby.to_symbol(loss.word()), *count))?;
     metrics.errors.iter().try_for_each(|(kind, count)| errors.aset(kind.as_str(), *count))?;
-    for (name, count) in [
-        ("acquired", metrics.acquired),
-        ("queued", metrics.queued),
-        ("busy", metrics.busy),
-        ("released", metrics.released),
-        ("renewals", metrics.renewals),
-        ("renewals_refused", metrics.renewals_refused),
-        ("connects", metrics.connects),
-        ("disconnects", metrics.disconnects),
-        ("switches", metrics.switches),
-    ] {
+    for (name, count) in metrics.numbers() {
         all.aset(ruby.to_symbol(name), count)?;
     }
     all.aset(ruby.to_symbol("lost"), lost)?;
