@@ -6,6 +6,8 @@
 //! and threads share [`ThreadLocks`].
 
 mod branches;
+#[cfg(test)]
+mod chance;
 mod clock;
 mod failure;
 mod front;
@@ -13,6 +15,7 @@ mod grant;
 mod handler;
 mod identity;
 mod interview;
+mod jitter;
 mod keeper;
 mod loss;
 #[cfg(test)]

@@ -35,6 +35,7 @@ pub use time::Moment;
 
 use super::call::{Attempt, Call, Names, ScriptAnswer};
 use crate::error::{Error, Kind};
+use crate::locks::jitter::Jitter;
 use crate::locks::loss::Loss;
 use crate::locks::sequence::Sequence;
 use entry::{Entry, Stage};
@@ -142,7 +143,7 @@ pub struct Machine {
     calls: VecDeque<(u64, Call)>,
     events: VecDeque<MachineEvent>,
     due: Option<Moment>,
-    jitter: u64,
+    jitter: Jitter,
 }
 
 /// A call without an answer so far.
@@ -175,10 +176,8 @@ enum About {
 impl Machine {
     /// `client` identifies this client to servers; it is unique among all processes of all times.
     pub fn new(client: Arc<str>, options: LockOptions) -> Self {
-        let seed = client
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Self {
+            jitter: Jitter::of(&client),
             table: Table::new(options.fairness),
             options,
             client,
@@ -198,7 +197,6 @@ impl Machine {
             calls: VecDeque::new(),
             events: VecDeque::new(),
             due: None,
-            jitter: seed | 1,
         }
     }
 
@@ -553,9 +551,6 @@ impl Machine {
 
     /// A varying delay of a few milliseconds, so that waiters for the same name do not all return at once.
     fn stagger(&mut self) -> Duration {
-        self.jitter ^= self.jitter << 13;
-        self.jitter ^= self.jitter >> 7;
-        self.jitter ^= self.jitter << 17;
-        Duration::from_micros(1000 + self.jitter % 20_000)
+        Duration::from_micros(1000 + self.jitter.below(20_000))
     }
 }

@@ -152,11 +152,8 @@ impl<W, M: Member> Quorum<W, M> {
     /// How long votes that are no majority are kept: some round trips, the longer the more of them there are and the
     /// more often they were given back in vain.
     pub(super) fn patience_with_split(&mut self, votes: usize, splits: u32) -> Duration {
-        self.jitter ^= self.jitter << 13;
-        self.jitter ^= self.jitter >> 7;
-        self.jitter ^= self.jitter << 17;
         let trip = self.round_trip.unwrap_or(UNMEASURED).max(SHORTEST);
-        let trips = 1.0 + (self.jitter % 1024) as f64 / 512.0;
+        let trips = 1.0 + self.jitter.below(1024) as f64 / 512.0;
         let doubled = 2u32.saturating_pow(splits.min(16)).saturating_mul(votes as u32);
         trip.mul_f64(trips).saturating_mul(doubled).min(self.options.heartbeat)
     }

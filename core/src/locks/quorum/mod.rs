@@ -29,6 +29,7 @@ use foldhash::HashMap;
 
 use super::call::{Attempt, Call, Names};
 use super::client::{Outcome, Report, Wish};
+use super::jitter::Jitter;
 use super::loss::Loss;
 use super::machine::{Blocker, Fairness, LockOptions, LockRequest, MachineFailure, Moment, Table};
 use crate::error::{Error, Kind};
@@ -52,7 +53,7 @@ pub struct Quorum<W, M> {
     holding: HashMap<u64, Vec<u64>>,
     reports: VecDeque<Report<W>>,
     due: Option<Moment>,
-    jitter: u64,
+    jitter: Jitter,
     /// How long a member takes to answer, lately.
     round_trip: Option<Duration>,
     /// What is known about the server of each member.
@@ -76,10 +77,8 @@ enum Known {
 impl<W, M: Member> Quorum<W, M> {
     /// `client`: the name by which all members know this client.
     pub fn new(members: Vec<M>, options: LockOptions, longest_ttl: Duration, client: Arc<str>) -> Self {
-        let seed = client
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Self {
+            jitter: Jitter::of(&client),
             about: vec![About { known: Known::Never, since: 0, floor: None }; members.len()],
             read_at: None,
             members,
@@ -93,7 +92,6 @@ impl<W, M: Member> Quorum<W, M> {
             holding: HashMap::default(),
             reports: VecDeque::new(),
             due: None,
-            jitter: seed | 1,
             round_trip: None,
             twins: None,
             closed: false,
