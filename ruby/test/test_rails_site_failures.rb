@@ -90,8 +90,15 @@ class TestRailsSiteFailures < PinyonTest
     send(fault)
     await_normality
     assert_equal(fault == :pause ? cookies : [], @regulars.map(&:cookie) & cookies, fault)
-    REPORTED.fetch(fault).each { |report| assert(reports.drop(said).grep(report).any?, "#{fault}: #{report.source}") }
+    await_reports(fault, said)
     assert_is_over(ended)
+  end
+
+  # Each worker notices by itself that the server is up again, when it is next asked.
+  def await_reports(fault, said)
+    REPORTED.fetch(fault).each do |report|
+      assert(eventually { reports.drop(said).grep(report).any? }, "#{fault}: #{report.source}")
+    end
   end
 
   def reports
