@@ -3,6 +3,7 @@
 #[path = "../ports/mod.rs"]
 mod ports;
 
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use pinyon_core::Address;
 
 use ports::free_port;
 
+const ATTEMPTS: usize = 10;
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 pub struct Memcached {
@@ -27,17 +29,21 @@ impl Memcached {
         Self::tcp_with(&[])
     }
 
+    /// Takes another port if something took the first one meanwhile.
     fn tcp_with(options: &[&str]) -> Self {
-        let free = free_port();
-        let address = Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, free)));
-        let port = free.to_string();
-        Self::start(&[&["-l", "127.0.0.1", "-p", &port], options].concat(), address)
+        let attempt = || {
+            let free = free_port();
+            let address = Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, free)));
+            let port = free.to_string();
+            Self::start(&[&["-l", "127.0.0.1", "-p", &port], options].concat(), address)
+        };
+        (0..ATTEMPTS).find_map(|_| attempt()).expect("memcached finds a port to listen on")
     }
 
     pub fn unix() -> Self {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let path: PathBuf = std::env::temp_dir().join(format!("pinyon-{}-{number}.sock", std::process::id()));
-        Self::start(&["-s", path.to_str().unwrap()], Address::Unix(path.clone()))
+        Self::start(&["-s", path.to_str().unwrap()], Address::Unix(path.clone())).expect("memcached listens")
     }
 
     /// A server with a login: the user `app` with `correct-horse`.
@@ -50,25 +56,31 @@ impl Memcached {
         server
     }
 
-    fn start(listen: &[&str], address: Address) -> Self {
+    /// Returns none if the server ended at once.
+    fn start(listen: &[&str], address: Address) -> Option<Self> {
         let listen: Vec<_> = listen.iter().map(|argument| (*argument).to_owned()).collect();
-        let server = Self { process: process(&listen), listen, address };
-        server.await_answer();
-        server
+        let mut server = Self { process: process(&listen), listen, address };
+        server.comes_up().then_some(server)
     }
 
-    fn await_answer(&self) {
+    /// Waits until it answers, or has ended.
+    fn comes_up(&mut self) -> bool {
         let deadline = Instant::now() + Duration::from_secs(60);
         while !self.answers() {
+            if self.process.try_wait().unwrap().is_some() {
+                return false;
+            }
             assert!(Instant::now() < deadline, "memcached does not listen on {}", self.address);
             std::thread::sleep(Duration::from_millis(5));
         }
+        true
     }
 
+    /// Asks, as another program may listen on the port and answer nothing. One that wants a login refuses the command.
     fn answers(&self) -> bool {
         match &self.address {
-            Address::Tcp(address) => TcpStream::connect(address).is_ok(),
-            Address::Unix(path) => UnixStream::connect(path).is_ok(),
+            Address::Tcp(address) => TcpStream::connect(address).is_ok_and(is_answered),
+            Address::Unix(path) => UnixStream::connect(path).is_ok_and(is_answered),
         }
     }
 
@@ -85,8 +97,12 @@ impl Memcached {
     pub fn restart(&mut self) {
         self.stop();
         self.process = process(&self.listen);
-        self.await_answer();
+        assert!(self.comes_up(), "memcached does not listen again on {}", self.address);
     }
+}
+
+fn is_answered(mut stream: impl Read + Write) -> bool {
+    stream.write_all(b"version\r\n").is_ok() && stream.read(&mut [0; 64]).is_ok_and(|length| length > 0)
 }
 
 fn process(listen: &[String]) -> Child {
