@@ -5,8 +5,9 @@ SHELL := /bin/bash
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export VIRTUAL_ENV := $(CURDIR)/.venv
 FUZZ_SECONDS ?= 60
-# Most tests wait for servers, so more of them go at once than there are cores.
+# Most tests wait for servers, so more of them, and two of the suites, go at once than there are cores.
 TEST_PROCESSES ?= 4
+TEST_SUITES ?= 2
 # Of `make bench-ruby-newer`; 1 only shows that it runs.
 ROUNDS ?= 5
 
@@ -47,14 +48,33 @@ bench-instructions: setup ## Count instructions per operation; rewrites bench/in
 	.venv/bin/python -m pinyon_bench instructions
 
 .PHONY: test
-test: setup ## Every test, on servers it starts itself
-	cargo test --locked -q
-	cd python && ../.venv/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist loadscope
-	cd bench && ../.venv/bin/python -m pytest -q
-	cd verify && ../.venv/bin/python -m pytest -q
-	cd ruby && rake -q test
-	cd perl && prove -b -j $(TEST_PROCESSES) t
+test: ## Every test, on servers it starts itself; TEST_SUITES of the suites at once
+	$(MAKE) --no-print-directory -j 2 rust-tests setup
+	$(MAKE) --no-print-directory -j $(TEST_SUITES) -k -Otarget test-suites
 	.venv/bin/python -m pinyon_bench instructions --check
+
+# Longest first. Tests that run make themselves do not belong to this one.
+.PHONY: test-suites
+test-suites: test-python test-rust test-ruby test-perl test-bench test-verify
+
+.PHONY: rust-tests
+rust-tests: .venv/.ready
+	cargo test --locked -q --no-run
+
+SUITE := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
+.PHONY: test-rust test-python test-bench test-verify test-ruby test-perl
+test-rust:
+	$(SUITE) cargo test --locked -q
+test-python:
+	cd python && $(SUITE) ../.venv/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist loadscope
+test-bench:
+	cd bench && $(SUITE) ../.venv/bin/python -m pytest -q
+test-verify:
+	cd verify && $(SUITE) ../.venv/bin/python -m pytest -q
+test-ruby:
+	cd ruby && $(SUITE) rake -q test
+test-perl:
+	cd perl && $(SUITE) prove -b -j $(TEST_PROCESSES) t
 
 # As root, with mmdebstrap. SUITES names some of its suites.
 .PHONY: test-newer
