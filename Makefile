@@ -13,10 +13,11 @@ ROUNDS ?= 5
 
 version = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-# What Pinyon and the floor are built from.
+# What each part is built from.
 core_sources := $(shell find proto core -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
-rust_sources := $(core_sources) $(shell find python/native bench/floor -name '*.rs' -o -name 'Cargo.toml')
+rust_sources := $(core_sources) $(shell find python/native -name '*.rs' -o -name 'Cargo.toml')
 capi_sources := $(core_sources) $(shell find capi -name '*.rs' -o -name '*.h' -o -name 'Cargo.toml')
+bench_sources := $(core_sources) $(shell find bench/core bench/floor -name '*.rs' -o -name 'Cargo.toml')
 ruby_sources := $(core_sources) $(shell find ruby/native -name '*.rs' -o -name 'Cargo.toml')
 perl_sources := $(capi_sources) \
 	$(shell find perl -name '*.pm' -not -path '*/blib/*' -not -path '*/t/*') $(wildcard perl/*.xs perl/*.h) perl/Makefile.PL
@@ -26,6 +27,9 @@ distributed := $(rust_sources) $(ruby_sources) $(perl_sources) $(shell find ruby
 	ruby/pinyon.gemspec ruby/README.md CHANGELOG.md $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
 	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT $(wildcard tools/distribution/*.py) \
 	tools/newer/folders.py
+
+# Without the crate type that its tests need, which would keep the linker from optimising across crates.
+CARGO_CAPI := cargo rustc --release --locked -q -p pinyon-capi --lib --crate-type staticlib,cdylib
 
 # How the benchmark's clients in C are compiled, and linked with Pinyon.
 C := cc -std=c11 -O2 -Wall -Wextra -Werror -fPIC
@@ -101,7 +105,7 @@ C_BUILT ?= target/release
 
 .PHONY: install-c
 install-c: ## Install the C interface: headers, libraries and pinyon.pc, for C, C++ and others; takes DESTDIR, PREFIX, LIBDIR
-	cargo build --release --locked -q -p pinyon-capi
+	$(CARGO_CAPI)
 	$(MAKE) --no-print-directory install-c-built
 
 # What was built before, without building it again.
@@ -190,7 +194,7 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
 .PHONY: setup
-setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so $(perl_built) target/release/.bench-c ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's library
+setup: .venv/.ready .venv/.pinyon target/release/.built ruby/lib/pinyon/native.so $(perl_built) target/release/.bench-c ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's library
 
 .venv/.ready: tools/setup $(wildcard tools/*.txt) python/requirements-test.txt bench/requirements.txt
 	tools/setup
@@ -199,12 +203,14 @@ setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so $(perl_built) target
 .venv/.pinyon: .venv/.ready $(rust_sources) python/pyproject.toml bench/pyproject.toml verify/pyproject.toml
 	cd python && ../.venv/bin/maturin develop --release --locked -q
 	.venv/bin/pip install -q --disable-pip-version-check --no-deps -e bench -e verify
-	cargo build --release --locked -q -p pinyon-floor
-	cargo build --release --locked -q -p pinyon-core --example instructions
 	touch $@
 
-ruby/lib/pinyon/native.so: .venv/.ready $(ruby_sources)
-	cargo build --release --locked -q -p pinyon-ruby
+# In one call, the linker works for several of them at once.
+target/release/.built: .venv/.ready $(ruby_sources) $(bench_sources)
+	cargo build --release --locked -q -p pinyon-ruby -p pinyon-bench-core -p pinyon-floor
+	touch $@
+
+ruby/lib/pinyon/native.so: target/release/.built
 	cp target/release/libpinyon_ruby.so $@
 
 $(perl_built): .venv/.ready $(perl_sources)
@@ -212,7 +218,7 @@ $(perl_built): .venv/.ready $(perl_sources)
 	touch $@
 
 target/release/.bench-c: .venv/.ready $(capi_sources) $(wildcard bench/c/*)
-	cargo build --release --locked -q -p pinyon-capi
+	$(CARGO_CAPI)
 	$(C) -shared -o target/release/libpinyon-bench-pinyon.so bench/c/pinyon.c bench/c/loop.c $(C_PINYON)
 	$(C) -shared -o target/release/libpinyon-bench-libmemcached.so bench/c/libmemcached.c bench/c/loop.c -lmemcached
 	$(C) -o target/release/pinyon-bench-instructions bench/c/instructions.c bench/c/pinyon.c bench/c/loop.c $(C_PINYON)
