@@ -5,17 +5,19 @@ SHELL := /bin/bash
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export VIRTUAL_ENV := $(CURDIR)/.venv
 FUZZ_SECONDS ?= 60
-# Most tests wait for servers, so more of them go at once than there are cores.
+# Most tests wait for servers, so more of them, and two of the suites, go at once than there are cores.
 TEST_PROCESSES ?= 4
+TEST_SUITES ?= 2
 # Of `make bench-ruby-newer`; 1 only shows that it runs.
 ROUNDS ?= 5
 
 version = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-# What Pinyon and the floor are built from.
+# What each part is built from.
 core_sources := $(shell find proto core -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
-rust_sources := $(core_sources) $(shell find python/native bench/floor -name '*.rs' -o -name 'Cargo.toml')
+rust_sources := $(core_sources) $(shell find python/native -name '*.rs' -o -name 'Cargo.toml')
 capi_sources := $(core_sources) $(shell find capi -name '*.rs' -o -name '*.h' -o -name 'Cargo.toml')
+bench_sources := $(core_sources) $(shell find bench/core bench/floor -name '*.rs' -o -name 'Cargo.toml')
 ruby_sources := $(core_sources) $(shell find ruby/native -name '*.rs' -o -name 'Cargo.toml')
 perl_sources := $(capi_sources) \
 	$(shell find perl -name '*.pm' -not -path '*/blib/*' -not -path '*/t/*') $(wildcard perl/*.xs perl/*.h) perl/Makefile.PL
@@ -25,6 +27,9 @@ distributed := $(rust_sources) $(ruby_sources) $(perl_sources) $(shell find ruby
 	ruby/pinyon.gemspec ruby/README.md CHANGELOG.md $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
 	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT $(wildcard tools/distribution/*.py) \
 	tools/newer/folders.py
+
+# Without the crate type that its tests need, which would keep the linker from optimising across crates.
+CARGO_CAPI := cargo rustc --release --locked -q -p pinyon-capi --lib --crate-type staticlib,cdylib
 
 # How the benchmark's clients in C are compiled, and linked with Pinyon.
 C := cc -std=c11 -O2 -Wall -Wextra -Werror -fPIC
@@ -47,14 +52,33 @@ bench-instructions: setup ## Count instructions per operation; rewrites bench/in
 	.venv/bin/python -m pinyon_bench instructions
 
 .PHONY: test
-test: setup ## Every test, on servers it starts itself
-	cargo test --locked -q
-	cd python && ../.venv/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist loadscope
-	cd bench && ../.venv/bin/python -m pytest -q
-	cd verify && ../.venv/bin/python -m pytest -q
-	cd ruby && rake -q test
-	cd perl && prove -b -j $(TEST_PROCESSES) t
+test: ## Every test, on servers it starts itself; TEST_SUITES of the suites at once
+	$(MAKE) --no-print-directory -j 2 rust-tests setup
+	$(MAKE) --no-print-directory -j $(TEST_SUITES) -k -Otarget test-suites
 	.venv/bin/python -m pinyon_bench instructions --check
+
+# Longest first. Tests that run make themselves do not belong to this one.
+.PHONY: test-suites
+test-suites: test-python test-rust test-ruby test-perl test-bench test-verify
+
+.PHONY: rust-tests
+rust-tests: .venv/.ready
+	cargo test --locked -q --no-run
+
+SUITE := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
+.PHONY: test-rust test-python test-bench test-verify test-ruby test-perl
+test-rust:
+	$(SUITE) cargo test --locked -q
+test-python:
+	cd python && $(SUITE) ../.venv/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist loadscope
+test-bench:
+	cd bench && $(SUITE) ../.venv/bin/python -m pytest -q
+test-verify:
+	cd verify && $(SUITE) ../.venv/bin/python -m pytest -q
+test-ruby:
+	cd ruby && $(SUITE) rake -q test
+test-perl:
+	cd perl && $(SUITE) prove -b -j $(TEST_PROCESSES) t
 
 # As root, with mmdebstrap. SUITES names some of its suites.
 .PHONY: test-newer
@@ -81,7 +105,7 @@ C_BUILT ?= target/release
 
 .PHONY: install-c
 install-c: ## Install the C interface: headers, libraries and pinyon.pc, for C, C++ and others; takes DESTDIR, PREFIX, LIBDIR
-	cargo build --release --locked -q -p pinyon-capi
+	$(CARGO_CAPI)
 	$(MAKE) --no-print-directory install-c-built
 
 # What was built before, without building it again.
@@ -170,7 +194,7 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
 .PHONY: setup
-setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so $(perl_built) target/release/.bench-c ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's library
+setup: .venv/.ready .venv/.pinyon target/release/.built ruby/lib/pinyon/native.so $(perl_built) target/release/.bench-c ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's library
 
 .venv/.ready: tools/setup $(wildcard tools/*.txt) python/requirements-test.txt bench/requirements.txt
 	tools/setup
@@ -179,12 +203,14 @@ setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so $(perl_built) target
 .venv/.pinyon: .venv/.ready $(rust_sources) python/pyproject.toml bench/pyproject.toml verify/pyproject.toml
 	cd python && ../.venv/bin/maturin develop --release --locked -q
 	.venv/bin/pip install -q --disable-pip-version-check --no-deps -e bench -e verify
-	cargo build --release --locked -q -p pinyon-floor
-	cargo build --release --locked -q -p pinyon-core --example instructions
 	touch $@
 
-ruby/lib/pinyon/native.so: .venv/.ready $(ruby_sources)
-	cargo build --release --locked -q -p pinyon-ruby
+# In one call, the linker works for several of them at once.
+target/release/.built: .venv/.ready $(ruby_sources) $(bench_sources)
+	cargo build --release --locked -q -p pinyon-ruby -p pinyon-bench-core -p pinyon-floor
+	touch $@
+
+ruby/lib/pinyon/native.so: target/release/.built
 	cp target/release/libpinyon_ruby.so $@
 
 $(perl_built): .venv/.ready $(perl_sources)
@@ -192,7 +218,7 @@ $(perl_built): .venv/.ready $(perl_sources)
 	touch $@
 
 target/release/.bench-c: .venv/.ready $(capi_sources) $(wildcard bench/c/*)
-	cargo build --release --locked -q -p pinyon-capi
+	$(CARGO_CAPI)
 	$(C) -shared -o target/release/libpinyon-bench-pinyon.so bench/c/pinyon.c bench/c/loop.c $(C_PINYON)
 	$(C) -shared -o target/release/libpinyon-bench-libmemcached.so bench/c/libmemcached.c bench/c/loop.c -lmemcached
 	$(C) -o target/release/pinyon-bench-instructions bench/c/instructions.c bench/c/pinyon.c bench/c/loop.c $(C_PINYON)

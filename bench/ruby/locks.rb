@@ -29,9 +29,10 @@ module PinyonBench
       return run(row, Tally.new) if row[:workload] == "section"
 
       tally = Tally.new
+      calls = calls_for(row)
       draws = draws_of(row, row[:count])
       start = PinyonBench.now
-      @model.together(Array.new(row[:workers]) { -> { checked(calls_for(row), draws, tally) } })
+      @model.together(Array.new(row[:workers]) { -> { checked(calls, draws, tally) } })
       tally.require_alone
       tally.require_count(row[:count])
       { wall: PinyonBench.now - start, cycles: tally.count }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import threading
 import time
@@ -77,6 +78,7 @@ def model(request: pytest.FixtureRequest) -> Iterator[tuple[Model, type[Dictiona
         yield (Threads() if request.param == "blocking" else Greenlets()), Dictionary
 
 
+@functools.cache
 def row_named(name: str) -> PairsRow:
     return next(row for row in pairs_rows(short=True) if row.name == name)
 

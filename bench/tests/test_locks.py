@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import math
 import shutil
@@ -99,6 +100,7 @@ def model(request: pytest.FixtureRequest) -> tuple[Model, type[Library]]:
     return (Threads(), Library) if request.param == "blocking" else (Tasks(), AsyncLibrary)
 
 
+@functools.cache
 def row_named(name: str) -> LocksRow:
     return next(row for row in lock_rows(short=True) if row.name == name)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,6 +32,7 @@ needs_perl = pytest.mark.skipif(shutil.which("perl") is None, reason="Perl is no
 Ask = Callable[..., dict[str, Any]]
 
 
+@functools.cache
 def row_named(name: str) -> Row:
     return next(row for row in all_rows(short=True) if row.name == name)
 

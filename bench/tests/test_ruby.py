@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,6 +24,7 @@ needs_ruby = pytest.mark.skipif(shutil.which("ruby") is None, reason="Ruby is no
 Ask = Callable[[str, Row, str, str], dict[str, Any]]
 
 
+@functools.cache
 def row_named(name: str) -> Row:
     return next(row for row in all_rows(short=True) if row.name == name)
 

@@ -94,7 +94,7 @@ async def test_old_and_new_clients_exclude_each_other(
     keys = keys_on(model, locks_on, redis, kind.key)
     assert old.take("a")
     with pytest.raises(pinyon.LockTimeout, match="'a' is held by a client of another library"):
-        await holding(model, keys.lock("a", timeout=0.1))
+        await holding(model, keys.lock("a", timeout=2))
     assert await locks_on(redis).is_locked("a") is False
     old.release()
     held = await holding(model, keys.lock("a", ttl=30))
@@ -151,7 +151,7 @@ async def test_old_clients_of_several_servers(model: Model, three: list[Redis], 
     keys, old = OldKeys(servers[0], servers=servers), OfRedlock(*three)
     assert old.take("a")
     with pytest.raises(pinyon.LockTimeout):
-        await holding(model, keys.lock("a", timeout=0.1))
+        await holding(model, keys.lock("a", timeout=2))
     old.release()
     three[2].ask("SET", "a", "of another")
     held = await holding(model, keys.lock("a"))

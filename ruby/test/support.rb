@@ -16,8 +16,12 @@ module Support
   MEMCACHED = ["memcached", "-u", Etc.getpwuid.name, "-s", "SOCKET", "-t", "2"].freeze
   REDIS = %w[redis-server --port 0 --unixsocket SOCKET --save] + ["", "--dir", "FOLDER"]
 
-  # Below the system's range for outgoing connections: none of them takes the port of a server that is away.
-  PORTS = (22_000..31_999)
+  # Ports of servers, below the system's range for outgoing connections: none of them takes the port of a server that
+  # is away. Each process owns PORTS of them, and listens on the first to reserve them all. Tests in other languages do
+  # so, too.
+  FIRST_PORT = 12_000
+  PORTS = 100
+  PROCESSES = 100
 
   # A server as a process, on a socket of its own.
   class Server
@@ -26,7 +30,7 @@ module Support
     # @param command [Array<String>] SOCKET or PORT is where it listens, FOLDER a directory of its own
     def initialize(*command)
       @folder = Dir.mktmpdir("pinyon")
-      @port = free_port if command.include?("PORT")
+      @port = Support.free_port if command.include?("PORT")
       @address = @port ? "127.0.0.1:#{@port}" : File.join(@folder, "socket")
       @command = command.map { |word| word.sub("SOCKET", @address).sub("PORT", @port.to_s).sub("FOLDER", @folder) }
       start
@@ -61,14 +65,6 @@ module Support
     end
 
     private
-
-    def free_port
-      port = rand(PORTS)
-      TCPServer.new("127.0.0.1", port).close
-      port
-    rescue Errno::EADDRINUSE
-      retry
-    end
 
     def accepts?
       (@port ? TCPSocket.new("127.0.0.1", @port) : UNIXSocket.new(@address)).close
@@ -124,6 +120,25 @@ module Support
       sleep 0.005
     end
     outcome
+  end
+
+  # A port that is free, and that other tests leave alone.
+  def free_port
+    @reserved ||= Array.new(PROCESSES) { |each| FIRST_PORT + (PORTS * ((Process.pid + each) % PROCESSES)) }
+                       .lazy.filter_map { |first| listen(first) }.first
+    first = @reserved.local_address.ip_port
+    @ports ||= ((first + 1)...(first + PORTS)).cycle
+    PORTS.times do
+      port = @ports.next
+      return port if listen(port)&.close.nil?
+    end
+  end
+
+  # A socket that listens on the port, or nil if another one does.
+  def listen(port)
+    TCPServer.new("127.0.0.1", port)
+  rescue Errno::EADDRINUSE
+    nil
   end
 
   def now

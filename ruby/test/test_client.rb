@@ -191,6 +191,7 @@ class TestClient < PinyonTest
     server.start
     assert(eventually { cache.using(on_failure: :miss).set("key", "again") })
     assert_equal "again", cache.get("key")
+    assert(eventually { [cache.get("key"), events.map(&:kind)].last.include?(:up) })
     assert_equal server.address, events.find { |event| event.kind == :up }.server
   ensure
     server.stop

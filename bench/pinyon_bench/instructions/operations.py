@@ -1,4 +1,4 @@
-"""The operations that are counted, in each concurrency model; `core/examples/instructions.rs` has those of the core."""
+"""The operations that are counted, in each concurrency model; `bench/core` has those of the core."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from .operations import MODELS
 
 MEMCACHED = ("memcached", "-t", "1", "-u", "root", "-s")
 REDIS = ("redis-server", "--port", "0", "--save", "", "--appendonly", "no", "--unixsocket")
-CORE = program("examples") / "instructions"
+CORE = program("pinyon-core-instructions")
 RUBY = str(BENCH_FOLDER / "ruby" / "instructions.rb")
 PERL = str(BENCH_FOLDER / "perl" / "instructions.pl")
 PERL_MODELS = ("perl", "perl:coro", "perl:locks")

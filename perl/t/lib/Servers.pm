@@ -82,9 +82,29 @@ sub server {
     return $self->start;
 }
 
+# The ports of servers are below the system's range for outgoing connections, so that none of them takes the port of a server
+# that is away. Each process owns some, and listens on the first of them to reserve them all. Tests in other languages do so.
+my ( $first_port, $ports, $processes ) = ( 12_000, 100, 100 );
+my ( $reserved, $next_port );
+
+# A port that is free, and that other tests leave alone.
 sub _free_port {
-    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1' ) or die "no port: $!";
-    return $socket->sockport;
+    for ( 0 .. $processes - 1 ) {
+        last if $reserved;
+        $next_port = $first_port + $ports * ( ( $$ + $_ ) % $processes );
+        $reserved  = _listener( LocalPort => $next_port );
+    }
+    $reserved or die "no port: $!";
+    for ( 1 .. $ports ) {
+        $next_port += $next_port % $ports == $ports - 1 ? 2 - $ports : 1;
+        return $next_port if _listener( LocalPort => $next_port, ReuseAddr => 1 );
+    }
+    die "this process has servers on all of its $ports ports";
+}
+
+sub _listener {
+    my (%place) = @_;
+    return IO::Socket::INET->new( Listen => 16, LocalAddr => '127.0.0.1', %place );
 }
 
 # Whether the block comes true in time.
@@ -119,7 +139,7 @@ sub in_child(&) {    ## no critic (ProhibitSubroutinePrototypes)
 
 # Accepts connections, answers their greeting, and nothing after it.
 sub silent_server {
-    my $listener = IO::Socket::INET->new( Listen => 16, LocalAddr => '127.0.0.1' ) or die "no port: $!";
+    my $listener = _listener() or die "no port: $!";
     my $child    = fork // die "fork: $!";
     if ( !$child ) {
         local $SIG{CHLD} = 'IGNORE';
