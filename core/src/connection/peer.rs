@@ -16,6 +16,8 @@ pub struct Peer(Rc<RefCell<Script>>);
 struct Script {
     /// The outcomes of the next connections. Later ones are established at once.
     openings: VecDeque<Opening>,
+    /// Those to these addresses, instead.
+    openings_at: Vec<(Address, Opening)>,
     opened: Vec<Address>,
     /// Bytes from the client that the test has not read yet.
     received: Vec<u8>,
@@ -67,6 +69,13 @@ impl Peer {
         self.0.borrow_mut().openings.extend(openings);
     }
 
+    /// Connections to this address turn out like this from now on.
+    pub fn open_at(&self, address: &Address, opening: Opening) {
+        let mut script = self.0.borrow_mut();
+        script.openings_at.retain(|(other, _)| other != address);
+        script.openings_at.push((address.clone(), opening));
+    }
+
     /// The addresses that were tried.
     pub fn opened(&self) -> Vec<Address> {
         self.0.borrow().opened.clone()
@@ -113,7 +122,8 @@ impl Network for Peer {
         script.received.clear();
         script.replies.clear();
         script.ending = None;
-        let looks = match script.openings.pop_front().unwrap_or(Opening::AtOnce) {
+        let at = script.openings_at.iter().find(|(at, _)| at == address).map(|(_, opening)| *opening);
+        let looks = match at.or_else(|| script.openings.pop_front()).unwrap_or(Opening::AtOnce) {
             Opening::AtOnce => Some(0),
             Opening::After(looks) => Some(looks),
             Opening::Refused => None,

@@ -12,7 +12,7 @@ use crate::error::{Error, Kind};
 impl<W, P: Platform> Client<W, P> {
     /// Begins to connect, if a connection is needed and no pause forbids it.
     pub(super) fn connect_if_wanted(&mut self, now: Instant) {
-        let wanted = !self.machine.is_idle() || self.link.has_waiting();
+        let wanted = self.is_connection_wanted();
         let link = &mut self.link;
         let waits = link.resolving || link.lanes.iter().any(Lane::is_forgotten);
         link.retry_at = link.retry_at.filter(|at| *at > now);
@@ -27,6 +27,11 @@ impl<W, P: Platform> Client<W, P> {
             }
             Some(_) => self.find_primary(now),
         }
+    }
+
+    /// Whether anything is held, awaited or to be sent.
+    pub(super) fn is_connection_wanted(&self) -> bool {
+        !self.machine.is_idle() || self.link.has_waiting()
     }
 
     pub(super) fn connect_lane(&mut self, lane: usize, now: Instant) {
@@ -54,7 +59,7 @@ impl<W, P: Platform> Client<W, P> {
         if self.closed || !self.link.lanes[lane].session.is_closed() {
             return;
         }
-        let timeout = self.settings.connect_timeout;
+        let timeout = self.nodes.connect_timeout(&self.endpoint, self.settings.connect_timeout);
         let session = &mut self.link.lanes[lane].session;
         match resolved {
             Ok(addresses) => session.connect(addresses, now, timeout),
@@ -68,7 +73,7 @@ impl<W, P: Platform> Client<W, P> {
         self.report_connected(now);
         let link = &mut self.link;
         (link.phase, link.failures, link.down_since, link.has_been_up) = (Phase::Up, 0, None, true);
-        self.nodes.rise();
+        self.nodes.rise(now);
         self.machine.connected(self.platform.boot_time());
         self.pump(now);
     }

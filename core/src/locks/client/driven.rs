@@ -66,6 +66,7 @@ impl<W, P: Platform> Driven for Client<W, P> {
         self.expire_commands(now);
         self.try_again(now);
         self.refresh_nodes(now);
+        self.ask_again_for_slot(now);
         for lane in &mut self.link.lanes {
             if lane.session.deadline().is_some_and(|until| until <= now) {
                 lane.session.poll(now);
@@ -108,6 +109,7 @@ impl<W, P: Platform> Driven for Client<W, P> {
         self.link.lanes.iter_mut().for_each(Lane::discard);
         self.sentinels.iter_mut().for_each(|sentinels| sentinels.discard());
         self.replicas.iter_mut().for_each(|replicas| replicas.discard());
+        self.nodes.leave();
         Vec::new()
     }
 
@@ -132,7 +134,7 @@ impl<W, P: Platform> Client<W, P> {
 
     /// When a connection is due, to the server or to a Sentinel.
     fn connections_due(&self) -> Option<Instant> {
-        let mut link = self.link.deadline();
+        let mut link = [self.link.deadline(), self.nodes.again_at()].into_iter().flatten().min();
         if let Some(replicas) = &self.replicas {
             link = [link, replicas.deadline()].into_iter().flatten().min();
         }

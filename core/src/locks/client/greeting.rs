@@ -61,8 +61,18 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn told_slot(&mut self, reply: Value, now: Instant) {
         match reply {
             Value::Error(error) => match ScriptError::of(error) {
-                ScriptError::Moved { slot, address, asking: false } => self.sent_on(Redirection { slot, address }),
-                error @ ScriptError::ClusterDown(_) => self.not_served(error.to_string()),
+                ScriptError::Moved { slot, address, asking: false } => {
+                    let redirection = Redirection { slot, address };
+                    if !self.stays(&redirection, now) {
+                        self.sent_on(redirection);
+                    }
+                }
+                error @ ScriptError::ClusterDown(_) => {
+                    let words = error.to_string();
+                    if !self.stays_unserved(&words, now) {
+                        self.not_served(words);
+                    }
+                }
                 // The slot is about to move, but is here.
                 ScriptError::Moved { .. } | ScriptError::TryAgain(_) => self.subscribe_somewhere(now),
                 error => self.refuse_server(&error.to_string()),

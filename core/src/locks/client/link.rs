@@ -450,8 +450,12 @@ impl<W, P: Platform> Client<W, P> {
         }
         let moved = std::mem::take(&mut self.link.moved);
         let is_refused = !moved && (!was_up || self.nodes.is_refused_by(&self.endpoint));
+        self.nodes.leave();
         if was_up && !is_refused {
             self.nodes.restart();
+            if error.kind == Kind::Timeout {
+                self.nodes.doubt(&self.endpoint, &error);
+            }
         }
         if is_refused {
             self.report_node_away(&error, now);
@@ -494,9 +498,9 @@ impl<W, P: Platform> Client<W, P> {
     ///
     /// `patiently`: a cluster is about to serve the slot again. Whoever waits for it does so within its own time.
     fn unreachable(&mut self, error: &Error, patiently: bool, now: Instant) {
-        let link = &mut self.link;
-        link.failures += 1;
-        link.retry_at = Some(now + pause(link.failures));
+        let (link, steadily) = (&mut self.link, self.nodes.steady_pause());
+        link.failures = if steadily.is_some() { 0 } else { link.failures + 1 };
+        link.retry_at = Some(now + steadily.unwrap_or_else(|| pause(link.failures)));
         if !std::mem::replace(&mut link.told_down, true) && !self.closed {
             self.report(LockEvent::down(&self.settings.server.clone(), error));
         }

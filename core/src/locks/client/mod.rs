@@ -203,12 +203,12 @@ impl<W, P: Platform> Client<W, P> {
     /// Like [`Client::new`], with another network and other clocks.
     pub fn on(platform: P, settings: Setup, client: Arc<str>) -> Self {
         Self {
-            machine: Machine::new(client.clone(), settings.options.clone()),
+            nodes: Nodes::new(&settings, &client),
+            machine: Machine::new(client, settings.options.clone()),
             link: Link::new(settings.handler(), [settings.session(&platform), settings.session(&platform)]),
             endpoint: settings.endpoint.clone(),
             sentinels: settings.sentinels.as_ref().map(|setup| Box::new(Sentinels::new(setup, &platform))),
             standing: None,
-            nodes: Nodes::new(&settings),
             replicas: Replicas::new(&settings, &platform),
             platform,
             settings,

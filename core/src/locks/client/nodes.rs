@@ -2,7 +2,10 @@
 //!
 //! Each node that is asked says whether it has the slot or which one does, and names all nodes. They are asked in
 //! rounds: whoever served the client before, the nodes with the slot, others, and those in the settings, each once in a
-//! round. Between two rounds there is a pause.
+//! round. Between two rounds there is a pause, which grows.
+//!
+//! While nodes answer and none has the slot, its next primary is awaited: the client stays with the first node that
+//! answers, and asks it at a steady pace. It leaves for a node that is news, and after some questions for the others.
 
 #[cfg(test)]
 mod tests;
@@ -17,9 +20,19 @@ use super::{Client, Platform, Setup};
 use crate::address::Endpoint;
 use crate::error::{Error, Kind};
 use crate::locks::handler::Redirection;
+use crate::locks::jitter::Jitter;
 
-/// How many nodes without the slot are asked in a round, beside those in the settings.
+/// How many nodes without the slot are asked in a round, beside those in the settings; and if some answered in the last.
 const OTHERS: usize = 16;
+const FEW_OTHERS: usize = 2;
+
+/// How often in a round a client asks the node again with which it stays.
+const QUESTIONS: u32 = 4;
+
+/// How many questions there are in a heartbeat, and the bounds of the time between two of them.
+const IN_A_HEARTBEAT: u32 = 8;
+const SHORTEST_PACE: Duration = Duration::from_millis(50);
+const LONGEST_PACE: Duration = Duration::from_millis(250);
 
 /// A round in so many asks those again that failed in the last one, although others answered.
 const ALL_EVERY: usize = 4;
@@ -39,9 +52,15 @@ pub(super) struct Nodes {
     slots: Slots,
     /// Who was asked in this round, and what came of it.
     asked: Vec<(Endpoint, Said)>,
-    /// Who could not be asked in the last round, and whether anybody else answered.
-    failed: Vec<Endpoint>,
+    /// The same of the last round, and whether anybody answered.
+    last: Vec<(Endpoint, Said)>,
     answered: bool,
+    stay: Stay,
+    /// When to ask the node again with which the client stays.
+    again_at: Option<Instant>,
+    /// The time between two questions.
+    pace: Duration,
+    jitter: Jitter,
     round: usize,
     /// Whether the current endpoint has served the client, so that it is the first to be asked again.
     has_served: bool,
@@ -62,6 +81,17 @@ enum Said {
     Failed(String),
 }
 
+/// Whether the client stays with a node in this round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stay {
+    NotYet,
+    /// It does, and has asked it again so often.
+    Asked(u32),
+    Left,
+    /// It did, until it had asked its last question.
+    Over,
+}
+
 /// What comes after a node that could not be used.
 #[derive(Debug, PartialEq)]
 enum Next {
@@ -74,14 +104,18 @@ enum Next {
 }
 
 impl Nodes {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &Setup, client: &str) -> Self {
         Self {
             slot: setup.keys.slot(),
             given: std::iter::once(&setup.endpoint).chain(&setup.other_nodes).cloned().collect(),
             slots: setup.slots.clone(),
             asked: Vec::new(),
-            failed: Vec::new(),
+            last: Vec::new(),
             answered: false,
+            stay: Stay::NotYet,
+            again_at: None,
+            pace: (setup.options.heartbeat / IN_A_HEARTBEAT).clamp(SHORTEST_PACE, LONGEST_PACE),
+            jitter: Jitter::of(client),
             round: 0,
             has_served: false,
             verdict: None,
@@ -111,11 +145,77 @@ impl Nodes {
 
     /// Whom to ask in this round, in order.
     fn candidates(&self) -> impl Iterator<Item = Endpoint> + '_ {
-        let all = self.slots.of(self.slot).into_iter().chain(self.slots.some(self.round, OTHERS));
+        let count = if self.answered { FEW_OTHERS } else { OTHERS };
+        let all = self.slots.of(self.slot).into_iter().chain(self.slots.some(self.round, count));
         let all = all.chain(self.given.iter().cloned());
-        let (failed, others): (Vec<_>, Vec<_>) = all.partition(|node| self.failed.contains(node));
+        let (failed, others): (Vec<_>, Vec<_>) = all.partition(|node| self.has_failed(node));
         let skips = self.answered && self.round % ALL_EVERY != 0;
         others.into_iter().chain(failed.into_iter().filter(move |_| !skips))
+    }
+
+    /// Whether it could not be asked in the last round.
+    fn has_failed(&self, node: &Endpoint) -> bool {
+        self.last.iter().any(|last| last.0 == *node && !answered(last))
+    }
+
+    /// Whether the client stays with a node that says this. `is_elsewhere`: a node may have the slot that was not asked
+    /// in this round.
+    fn stays_with(&mut self, node: &Endpoint, said: &Said, is_elsewhere: bool, now: Instant) -> bool {
+        let questions = match self.stay {
+            Stay::NotYet if self.answered => 0,
+            Stay::Asked(questions) => questions,
+            _ => return false,
+        };
+        let before = self.last.iter_mut().find(|(last, _)| last == node);
+        let is_news = is_elsewhere && before.as_ref().is_none_or(|(_, before)| before != said);
+        self.stay = match questions {
+            _ if is_news => Stay::Left,
+            QUESTIONS => Stay::Over,
+            _ => Stay::Asked(questions + 1),
+        };
+        if let Some((_, before)) = before {
+            *before = said.clone();
+        }
+        let stays = matches!(self.stay, Stay::Asked(_));
+        self.again_at = stays.then(|| now + self.next_pause());
+        stays
+    }
+
+    /// The time until the next question, or the next round of a client that has stayed with a node.
+    fn next_pause(&mut self) -> Duration {
+        self.pace * 3 / 4 + Duration::from_micros(self.jitter.below(self.pace.as_micros() as u64 / 2))
+    }
+
+    /// How long a node may take for what keeps the client from asking another one.
+    fn briefly(&self) -> Duration {
+        self.pace * QUESTIONS
+    }
+
+    /// How long connecting to a node may take. One that failed gets less time while others answer, except in some rounds.
+    pub(super) fn connect_timeout(&self, node: &Endpoint, timeout: Duration) -> Duration {
+        match self.answered && self.round % ALL_EVERY != 0 && self.has_failed(node) {
+            true => timeout.min(self.briefly()),
+            false => timeout,
+        }
+    }
+
+    /// The pause after a round in which the client has stayed with a node.
+    pub(super) fn steady_pause(&mut self) -> Option<Duration> {
+        let is_over = std::mem::replace(&mut self.stay, Stay::NotYet) == Stay::Over;
+        is_over.then(|| self.next_pause())
+    }
+
+    /// When to ask the node again with which the client stays.
+    pub(super) fn again_at(&self) -> Option<Instant> {
+        self.again_at
+    }
+
+    /// The connection to the node is gone.
+    pub(super) fn leave(&mut self) {
+        self.again_at = None;
+        if matches!(self.stay, Stay::Asked(_)) {
+            self.stay = Stay::Left;
+        }
     }
 
     /// Notes what a node has said in this round. Its first word counts.
@@ -138,7 +238,7 @@ impl Nodes {
             self.asked.iter().any(|(_, said)| matches!(said, Said::NotServed(_))),
         );
         self.answered = self.asked.iter().any(answered);
-        self.failed = self.asked.drain(..).filter(|asked| !answered(asked)).map(|(node, _)| node).collect();
+        self.last = std::mem::take(&mut self.asked);
         self.round = self.round.wrapping_add(1);
         self.has_served = false;
         Next::Pause { patiently: is_down || self.answered && has_been_up, many }
@@ -166,7 +266,18 @@ impl Nodes {
     /// Begins a new round, as the connection to the node that served the client is gone.
     pub(super) fn restart(&mut self) {
         self.asked.clear();
-        self.failed.clear();
+        self.last.clear();
+        (self.stay, self.answered) = (Stay::NotYet, false);
+    }
+
+    /// Lets others be asked before a node that does not answer any more.
+    pub(super) fn doubt(&mut self, node: &Endpoint, why: &Error) {
+        let known = self.slots.of(self.slot);
+        if known.len() < 2 || !known.contains(node) {
+            return;
+        }
+        self.has_served = false;
+        self.last = vec![(node.clone(), Said::Failed(why.message.clone()))];
     }
 
     /// Whether this node has said in this round that it does not have the slot.
@@ -175,9 +286,12 @@ impl Nodes {
     }
 
     /// The current node serves the client.
-    pub(super) fn rise(&mut self) {
+    pub(super) fn rise(&mut self, now: Instant) {
+        if matches!(self.stay, Stay::Asked(_)) {
+            self.refresh_at = Some(now);
+        }
         self.restart();
-        (self.has_served, self.answered, self.verdict) = (true, false, None);
+        (self.has_served, self.verdict) = (true, None);
     }
 
     /// What came of the last round, if no node has served the client since.
@@ -201,6 +315,32 @@ impl<W, P: Platform> Client<W, P> {
         self.submit_first(&[b"CLUSTER", b"SLOTS"], About::Nodes, now);
         let key = self.settings.keys.counter();
         self.submit_first(&[b"EXISTS", &key], About::Slot, now);
+    }
+
+    /// Asks the node again with which the client stays, or leaves it if nobody waits any more.
+    pub(super) fn ask_again_for_slot(&mut self, now: Instant) {
+        if self.nodes.again_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.nodes.again_at = None;
+        if !self.is_connection_wanted() {
+            return self.give_up_on("nobody waits for the slot".into());
+        }
+        let deadline = now + self.settings.options.patience.min(self.nodes.briefly());
+        let key = self.settings.keys.counter();
+        self.link.submit_first(&[b"EXISTS", &key], About::Slot, deadline);
+    }
+
+    /// Stays with a node that does not have the slot, or not.
+    pub(super) fn stays(&mut self, said: &Redirection, now: Instant) -> bool {
+        let node = node_at(&said.address, &self.endpoint);
+        let is_elsewhere = node.is_some_and(|node| self.nodes.may_ask(&node));
+        self.nodes.stays_with(&self.endpoint, &Said::Elsewhere(said.address.clone()), is_elsewhere, now)
+    }
+
+    /// Stays with a node that says that nobody has the slot, or not.
+    pub(super) fn stays_unserved(&mut self, words: &str, now: Instant) -> bool {
+        self.nodes.stays_with(&self.endpoint, &Said::NotServed(words.into()), false, now)
     }
 
     /// Takes what a node says of all nodes. A user who may not ask for them goes without.

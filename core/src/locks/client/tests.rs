@@ -71,6 +71,14 @@ impl Host {
         Self::with(platform, settings)
     }
 
+    /// Its client says so often that it is alive.
+    pub(super) fn beating(mut self, heartbeat: Duration) -> Self {
+        let mut settings = self.client.settings().clone();
+        settings.options.heartbeat = heartbeat;
+        self.client = Client::on(self.platform.clone(), settings, "c".into());
+        self
+    }
+
     pub(super) fn with(platform: InMemory, settings: Setup) -> Self {
         Self {
             client: Client::on(platform.clone(), settings, "c".into()),
@@ -84,6 +92,17 @@ impl Host {
     /// The next connections are refused.
     pub(super) fn refuse(&self, connections: usize) {
         self.platform.peer.expect_openings(vec![Opening::Unreachable; connections]);
+    }
+
+    /// Connections to this node turn out like this from now on.
+    pub(super) fn open_at(&self, host: &str, opening: Opening) {
+        let address = format!("{host}:6379").parse().expect("an address");
+        self.platform.peer.open_at(&Address::Tcp(address), opening);
+    }
+
+    /// The time since the client began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.platform.elapsed.get()
     }
 
     pub(super) fn settings(&self) -> &Setup {
@@ -206,6 +225,17 @@ impl Host {
     /// Lets time pass. Whatever is due meanwhile is not done yet.
     pub(super) fn let_pass(&self, time: Duration) {
         self.platform.elapsed.set(self.platform.elapsed.get() + time);
+    }
+
+    /// Lets time pass until something is due, or until this time. Returns whether something was due.
+    pub(super) fn await_due_until(&mut self, end: Duration) -> bool {
+        let left = end.saturating_sub(self.elapsed());
+        let is_due = self.client.deadline().is_some_and(|due| due <= self.platform.now() + left);
+        match is_due {
+            true => self.await_due(),
+            false => self.let_pass(left),
+        }
+        is_due
     }
 
     /// Lets time pass until something is due.

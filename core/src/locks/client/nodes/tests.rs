@@ -1,15 +1,17 @@
 //! A client that looks for its slot among nodes that come and go.
 
 use super::*;
-use crate::connection::peer::Ending;
+use crate::connection::peer::{Ending, Opening};
 use crate::locks::call::Call;
 use crate::locks::client::in_memory::InMemory;
 use crate::locks::client::link::COMMANDS;
 use crate::locks::client::tests::{Host, NODE};
 use crate::locks::client::Wish;
+use crate::locks::machine::{LockRequest, Renewal};
 
 const PRIMARY: &str = "10.0.0.1";
 const REPLICA: &str = "10.0.0.4";
+const OTHER: &str = "10.0.0.2";
 const GRANTED: &str = "*1\r\n:4999\r\n:5000\r\n";
 
 /// The answer to `CLUSTER SLOTS`: all slots are at these nodes, of which the first is their primary.
@@ -106,8 +108,10 @@ fn in_vain(host: &mut Host) -> String {
             return format!("{:?}", host.told);
         }
         host.answer("");
+        let sent = host.sent();
         match host.opened().last().map(String::as_str) {
-            _ if host.sent() != ["HELLO", "PING"] => host.await_due(),
+            _ if sent == ["EXISTS"] => host.answer("-CLUSTERDOWN Hash slot not served\r\n"),
+            _ if sent != ["HELLO", "PING"] => host.await_due(),
             Some("10.0.0.1:6379") => answers(host, "-CLUSTERDOWN Hash slot not served\r\n"),
             _ => {
                 host.refuse(1);
@@ -215,4 +219,126 @@ fn a_single_server_is_asked_once_in_a_round() {
     let told = format!("{:?}", host.told);
     assert!(told.contains("Connect") && !told.contains("cluster"), "{told}");
     assert_eq!(opened(&host, 0), [PRIMARY]);
+}
+
+/// A cluster whose primary has gone. Its nodes answer the question for the slot.
+struct Leaderless {
+    host: Host,
+    heartbeat: Duration,
+    /// How often they were asked.
+    questions: usize,
+}
+
+impl Leaderless {
+    /// Somebody waits for a lock, and the primary is gone like this.
+    fn with(heartbeat: Duration, gone: Opening) -> Self {
+        let mut host = Host::of_cluster([PRIMARY, OTHER, REPLICA]).beating(heartbeat);
+        let number = host.lock("first", false);
+        node_says(&mut host, &slots(&[PRIMARY, REPLICA]), ":1\r\n");
+        is_served(&mut host);
+        host.answer(GRANTED);
+        host.begin("first", Wish::Release { number });
+        host.sent();
+        host.answer(":1\r\n");
+        host.open_at(PRIMARY, gone);
+        host.end_on(COMMANDS, Ending::Reset);
+        host.begin("wait", Wish::Lock(waiting()));
+        Self { host, heartbeat, questions: 0 }
+    }
+
+    /// Lets so much time pass, in which the nodes say this of the slot. Returns whether one of them serves it.
+    fn pass(&mut self, time: Duration, says: impl Fn(&str) -> String) -> bool {
+        let end = self.host.elapsed() + time;
+        loop {
+            self.host.answer("");
+            let (sent, opened) = (self.host.sent(), self.host.opened());
+            let asked = opened.last().expect("a connection").trim_end_matches(":6379").to_owned();
+            let nodes = slots(&[PRIMARY, REPLICA]);
+            match &sent.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                ["HELLO", "PING"] => self.host.answer(NODE),
+                ["CLUSTER", "EXISTS"] => self.host.answer(&[nodes, says(&asked)].concat()),
+                ["EXISTS"] => self.host.answer(&says(&asked)),
+                ["SUBSCRIBE"] => return true,
+                [] if self.host.elapsed() >= end => return false,
+                [] => drop(self.host.await_due_until(end)),
+                other => panic!("{other:?}"),
+            }
+            self.questions += usize::from(sent.last().is_some_and(|last| last == "EXISTS"));
+        }
+    }
+
+    /// The time from now until one of them serves the slot.
+    fn until_served(&mut self, says: impl Fn(&str) -> String) -> Duration {
+        let before = self.host.elapsed();
+        assert!(self.pass(60 * self.heartbeat, says), "it never finds the slot");
+        self.host.elapsed() - before
+    }
+}
+
+fn waiting() -> LockRequest {
+    let (ttl, wait) = (Duration::from_secs(10), Some(Duration::from_secs(3600)));
+    let names = crate::locks::keys::names(["a"]).unwrap();
+    LockRequest { names, owner: 1, ttl, wait, renewal: Renewal::Never, reentrant: false }
+}
+
+/// What all say once the replica has taken over.
+fn promoted(asked: &str) -> String {
+    if asked == REPLICA {
+        return ":0\r\n".into();
+    }
+    moved_to(REPLICA)
+}
+
+const HEARTBEAT: Duration = Duration::from_millis(800);
+/// How long a client tries to connect.
+const CONNECTING: Duration = Duration::from_secs(1);
+
+#[test]
+fn the_next_primary_is_found_within_a_quarter_of_a_heartbeat() {
+    for down in [moved_to(PRIMARY), "-CLUSTERDOWN The cluster is down\r\n".into()] {
+        for moment in 0..60 {
+            let mut cluster = Leaderless::with(HEARTBEAT, Opening::Refused);
+            assert!(!cluster.pass(Duration::from_millis(5000 + 37 * moment), |_| down.clone()));
+            let late = cluster.until_served(promoted);
+            assert!(late <= HEARTBEAT / 4, "{late:?}, after {down:?} and {moment}");
+        }
+    }
+}
+
+#[test]
+fn a_node_that_does_not_hear_of_the_next_primary_misleads_for_less_than_a_heartbeat() {
+    for moment in 0..60 {
+        let mut cluster = Leaderless::with(HEARTBEAT, Opening::Refused);
+        assert!(!cluster.pass(Duration::from_millis(5000 + 37 * moment), |_| moved_to(PRIMARY)));
+        let late = cluster.until_served(|asked| match asked {
+            REPLICA => moved_to(PRIMARY),
+            "10.0.0.7" => ":0\r\n".into(),
+            _ => moved_to("10.0.0.7"),
+        });
+        assert!(late <= HEARTBEAT, "{late:?} after {moment}");
+    }
+}
+
+#[test]
+fn a_primary_that_takes_no_connection_keeps_the_others_from_being_asked_for_a_short_time() {
+    let mut late = Vec::new();
+    for moment in 0..100 {
+        let mut cluster = Leaderless::with(HEARTBEAT, Opening::After(usize::MAX));
+        assert!(!cluster.pass(Duration::from_millis(5000 + 83 * moment), |_| moved_to(PRIMARY)));
+        late.push(cluster.until_served(promoted));
+    }
+    late.sort();
+    assert!(late[80] <= HEARTBEAT * 3 / 4 && late[99] <= CONNECTING + HEARTBEAT / 4, "{late:?}");
+}
+
+#[test]
+fn a_cluster_without_the_slot_is_asked_little() {
+    for heartbeat in [1, 5, 60] {
+        let mut cluster = Leaderless::with(Duration::from_secs(heartbeat), Opening::Refused);
+        assert!(!cluster.pass(Duration::from_secs(100), |_| moved_to(PRIMARY)));
+        let opened = cluster.host.opened().len();
+        assert!((300..1500).contains(&cluster.questions), "{}", cluster.questions);
+        assert!(opened < 800, "{opened}");
+        assert!(!format!("{:?}", cluster.host.told).contains("Failed"), "{:?}", cluster.host.told);
+    }
 }
