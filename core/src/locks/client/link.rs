@@ -160,12 +160,9 @@ impl<W, P: Platform> Link<W, P> {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let waiting = self.outbox.iter().filter(|item| matches!(item.about, About::Command(_)));
-        let [commands, messages] = &self.lanes;
-        [commands.session.deadline(), messages.session.deadline(), self.retry_at, self.again_at]
-            .into_iter()
-            .chain(waiting.map(|item| Some(item.deadline)))
-            .flatten()
-            .min()
+        let lanes = self.lanes.iter().map(|lane| lane.session.deadline());
+        let pauses = earlier(self.retry_at, self.again_at);
+        lanes.chain(waiting.map(|item| Some(item.deadline))).fold(pauses, earlier)
     }
 
     pub(super) fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
@@ -211,6 +208,14 @@ impl<W, P: Platform> Link<W, P> {
                 return;
             }
         }
+    }
+}
+
+/// The earlier of two times, as far as there are any.
+pub(super) fn earlier<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 
