@@ -115,14 +115,18 @@ impl LockKeys {
 
 /// The names of one lock, sorted and without repetition.
 pub fn names<N: AsRef<[u8]>>(given: impl IntoIterator<Item = N>) -> Result<Names, NameError> {
-    let mut names: Vec<Name> = Vec::new();
+    let mut given = given.into_iter().map(|name| checked(name.as_ref()));
+    let first = given.next().ok_or(NameError::None)??;
+    let Some(second) = given.next() else {
+        return Ok([first].into()); // needs no list
+    };
+    let mut names = vec![first, second?];
     for name in given {
-        names.push(checked(name.as_ref())?);
+        names.push(name?);
     }
     names.sort_unstable();
     names.dedup();
     match names.len() {
-        0 => Err(NameError::None),
         count if count > MOST_NAMES => Err(NameError::TooMany { count }),
         _ => Ok(names.into()),
     }

@@ -24,11 +24,12 @@ impl<T> Sequence<T> {
     }
 
     pub(super) fn remove(&mut self, number: u64) -> Option<T> {
-        let at = match self.0.front()? {
-            (first, _) if *first == number => 0,
-            _ => self.0.binary_search_by_key(&number, |(other, _)| *other).ok()?,
+        let (first, _) = self.0.front()?;
+        let removed = match *first == number {
+            true => self.0.pop_front(),
+            false => self.0.remove(self.0.binary_search_by_key(&number, |(other, _)| *other).ok()?),
         };
-        self.0.remove(at).map(|(_, thing)| thing)
+        removed.map(|(_, thing)| thing)
     }
 
     pub(super) fn is_empty(&self) -> bool {

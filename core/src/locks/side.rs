@@ -150,10 +150,10 @@ impl<W> Side<W> {
         each!(self, side => side.descriptors())
     }
 
-    /// The only descriptor to wait for. A quorum has several.
-    pub(super) fn only_descriptor(&self, timeout: Duration) -> Option<Arc<OwnedFd>> {
+    /// The only thing to wait for. A quorum has several.
+    pub(super) fn only_descriptor(&self, now: Instant, timeout: Duration) -> Option<Arc<OwnedFd>> {
         match self {
-            Self::Single(client) => client.only_descriptor(timeout),
+            Self::Single(client) => client.only_descriptor(now, timeout),
             Self::Several(_) => None,
         }
     }

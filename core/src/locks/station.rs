@@ -53,6 +53,8 @@ struct Shared<L> {
     leading: bool,
     /// The sleeping threads.
     following: Vec<Arc<Slot<L>>>,
+    /// A slot for the next operation.
+    spare: Option<Arc<Slot<L>>>,
     /// A name for the next thread to resolve.
     unresolved: Option<(usize, String, u16)>,
     /// When the connection was last read.
@@ -84,13 +86,18 @@ enum Progress<L> {
     Resolve(usize, String, u16),
 }
 
+impl<L> Shared<L> {
+    /// Takes the outcome of an operation, if it is over. Its slot serves the next one.
+    fn outcome(&mut self, slot: &Arc<Slot<L>>) -> Option<Done<L>> {
+        let done = slot.done().take()?;
+        self.spare = Some(slot.clone());
+        Some(done)
+    }
+}
+
 impl<L> Slot<L> {
     fn new() -> Arc<Self> {
         Arc::new(Self { done: Mutex::default(), sleeps: AtomicBool::default(), wake: Condvar::new() })
-    }
-
-    fn take(&self) -> Option<Done<L>> {
-        self.done().take()
     }
 
     fn give(&self, done: Done<L>) {
@@ -111,6 +118,7 @@ impl<L: Send + 'static> Station<L> {
             front: Front::new(settings),
             leading: false,
             following: Vec::new(),
+            spare: None,
             unresolved: None,
             read_at: Instant::now(),
             receiving: None,
@@ -133,14 +141,15 @@ impl<L: Send + 'static> Station<L> {
             let server = self.lock().front.settings().server.clone();
             return Ok(LockOutcome::failed(Error::new(Kind::Connect, &server, message).into()));
         }
-        let slot = Slot::new();
         let begin = || {
             let (mut shared, now) = (self.lock(), Instant::now());
             self.read_rested(&mut shared, now);
+            let slot = shared.spare.take().unwrap_or_else(Slot::new);
             shared.front.begin(operation, slot.clone(), now);
-            self.step(shared, &slot, now)
+            let progress = self.step(shared, &slot, now);
+            (slot, progress)
         };
-        let mut progress = host.unlocked(begin)?;
+        let (slot, mut progress) = host.unlocked(begin)?;
         loop {
             let interrupted = match progress {
                 Progress::Done((outcome, unheard)) => {
@@ -278,7 +287,7 @@ impl<L: Send + 'static> Station<L> {
     fn step<'s>(&'s self, mut shared: MutexGuard<'s, Shared<L>>, slot: &Arc<Slot<L>>, mut now: Instant) -> Progress<L> {
         self.settle(&mut shared, now);
         loop {
-            if let Some(done) = slot.take() {
+            if let Some(done) = shared.outcome(slot) {
                 if !shared.leading {
                     self.promote(&mut shared);
                 }
@@ -303,7 +312,7 @@ impl<L: Send + 'static> Station<L> {
             }
             let wake;
             (shared, wake, now) = self.receive(shared, now);
-            let done = slot.take();
+            let done = shared.outcome(slot);
             if done.is_none() && wake == Wake::Ready {
                 continue;
             }
@@ -331,11 +340,7 @@ impl<L: Send + 'static> Station<L> {
         now: Instant,
     ) -> (MutexGuard<'s, Shared<L>>, Wake, Instant) {
         shared.leading = true;
-        let alone = match shared.front.client.is_due_before(shared.front.client.in_time(now, LONGEST_SLEEP)) {
-            true => None,
-            false => shared.front.client.only_descriptor(LONGEST_SLEEP),
-        };
-        let (mut shared, wake, now) = match alone {
+        let (mut shared, wake, now) = match shared.front.client.only_descriptor(now, LONGEST_SLEEP) {
             Some(fd) => self.receive_bytes(shared, fd),
             None => self.poll(shared, now + LONGEST_SLEEP),
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::lane::Lane;
-use super::link::{COMMANDS, PUSHES};
+use super::link::{earlier, COMMANDS, PUSHES};
 use super::replicas::CONFIRMATIONS;
 use super::sentinels::FIRST_LANE;
 use super::{Client, Platform, Report};
@@ -128,18 +128,20 @@ impl<W, P: Platform> Driven for Client<W, P> {
 impl<W, P: Platform> Client<W, P> {
     /// When the machine is due, or a grant that does not count yet.
     fn due(&self) -> Option<Moment> {
-        let Some(replicas) = &self.replicas else { return self.machine.due() };
-        [self.machine.due(), replicas.due()].into_iter().flatten().min()
+        let held_back = self.replicas.as_ref().and_then(|replicas| replicas.due());
+        earlier(self.machine.due(), held_back)
     }
 
     /// When a connection is due, to the server or to a Sentinel.
     fn connections_due(&self) -> Option<Instant> {
-        let mut link = [self.link.deadline(), self.nodes.again_at()].into_iter().flatten().min();
+        let mut due = earlier(self.link.deadline(), self.nodes.again_at());
         if let Some(replicas) = &self.replicas {
-            link = [link, replicas.deadline()].into_iter().flatten().min();
+            due = earlier(due, replicas.deadline());
         }
-        let Some(sentinels) = &self.sentinels else { return link };
-        link.into_iter().chain(sentinels.deadline(!self.machine.is_idle())).min()
+        if let Some(sentinels) = &self.sentinels {
+            due = earlier(due, sentinels.deadline(!self.machine.is_idle()));
+        }
+        due
     }
 }
 
@@ -187,16 +189,18 @@ impl<W> Client<W> {
         self.link.lanes.iter().enumerate().chain(replicas).chain(sentinels).filter_map(of).collect()
     }
 
-    /// The descriptor, if it is the only one and only bytes are awaited. A thread may then receive from it directly,
-    /// for at most `timeout` at a time, and pass the bytes to [`Self::received`]. Only one thread may do so.
-    pub fn only_descriptor(&self, timeout: Duration) -> Option<Arc<OwnedFd>> {
+    /// The descriptor, if it is the only one, and only bytes are awaited until `timeout` has passed since `now`, which
+    /// was read just now. A thread may then receive from it directly, for at most `timeout` at a time, and pass the
+    /// bytes to [`Self::received`]. Only one thread may do so.
+    pub fn only_descriptor(&self, now: Instant, timeout: Duration) -> Option<Arc<OwnedFd>> {
         let [commands, pushes] = &self.link.lanes;
         let listens = self.sentinels.as_ref().is_some_and(|sentinels| sentinels.are_connected());
         let is_only = self.link.is_up()
             && self.replicas.is_none()
             && pushes.session.is_closed()
             && !commands.session.wants_to_write()
-            && !listens;
+            && !listens
+            && !self.is_due_before(self.in_time(now, timeout));
         let socket = commands.session.stream().filter(|_| is_only)?;
         socket.let_wait(timeout).is_ok().then(|| socket.descriptor())
     }

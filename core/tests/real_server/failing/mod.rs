@@ -21,7 +21,7 @@ const MISS: Act = Act::Say("EN O*\r\n");
 const STORED: Act = Act::Say("HD O*\r\n");
 
 /// The timeout, in seconds, in tests with a silent server. The others answer within it, on slow machines too.
-const SHORT: f64 = 3.0;
+const SHORT: f64 = 10.0;
 
 /// A client of two servers, and keys for each.
 struct Two<C> {

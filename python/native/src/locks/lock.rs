@@ -76,7 +76,7 @@ impl Lock {
             request: checked(locks.py(), terms.request(lock_names(names)?))?,
             names: names.clone().unbind(),
             on_lost: on_lost.map(|callback| callback.clone().unbind()),
-            taken: Mutex::default(),
+            taken: Mutex::new(Vec::with_capacity(1)),
             locks: locks.clone().unbind(),
         })
     }
