@@ -8,6 +8,7 @@ use Test::More;
 use Time::HiRes qw(time ualarm);
 
 use Pinyon;
+use Scopes  qw(dies_at_the_end_of_a_scope);
 use Servers qw(cache have_server in_child memcached silent_server);
 
 plan skip_all => 'memcached is not installed' if !have_server('memcached');
@@ -47,27 +48,7 @@ subtest 'a handler that dies ends the wait' => sub {
 
 subtest 'a handler that dies while the end of a scope gives back a lease' => sub {
     my $cache = cache();
-    local $SIG{ALRM} = sub { die "enough\n" };
-    my $resumes;
-    my $is_over = eval {
-        my $count = 0;
-        {
-            my $lease = $cache->lease('scoped');
-            memcached()->pause;
-            $resumes = fork // die "fork: $!";
-            if ( !$resumes ) {
-                sleep 1;
-                memcached()->resume;
-                POSIX::_exit(0);
-            }
-            ualarm 200_000;
-        }
-        $count++ while $count < 1000;
-        1;
-    };
-    my $died = $@;
-    waitpid $resumes, 0;
-    ok !$is_over;
+    my $died  = dies_at_the_end_of_a_scope( memcached(), sub { $cache->lease('scoped') } );
     is $died, "enough\n", 'dies into the program when that is over';
     ok $cache->lease('scoped')->is_won, 'and the lease is given back';
 };

@@ -124,6 +124,8 @@ class Lock(BaseLock):
     __module__ = "pinyon.aio"
     __slots__ = ()
 
+    _held = Held
+
     @overload
     def acquire(
         self, blocking: Literal[True] = True, timeout: float | timedelta | None = None, **others: Never
@@ -180,7 +182,7 @@ class Lock(BaseLock):
         return await locks.is_locked(*self.names)
 
     async def _take_awaited(self, at_once: bool, timeout: float | timedelta | None) -> Held | None:
-        held = Held(self, at_once, timeout)
+        held = self._held(self, at_once, timeout)
         if await _had(held._answer(), held) is None and at_once:
             return None
         self._keep(held, False)
@@ -190,7 +192,7 @@ class Lock(BaseLock):
     _take_awaited.__qualname__ = "Lock.acquire"
 
     async def __aenter__(self) -> Held:
-        held = Held(self)
+        held = self._held(self)
         await _had(held._answer(), held)
         self._keep(held, True)
         return held
@@ -269,6 +271,7 @@ class Locks(BaseLocks, ClosingAwaited):
     __module__ = "pinyon.aio"
     __slots__ = ()
 
+    _lock = Lock
     _loops = LOOPS
 
     @staticmethod
@@ -308,7 +311,7 @@ class Locks(BaseLocks, ClosingAwaited):
         """
         if others:
             raise unknown_argument("lock", others)
-        return Lock(self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return self._lock(self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
 
     async def try_lock(
         self,
@@ -332,7 +335,8 @@ class Locks(BaseLocks, ClosingAwaited):
         Returns:
             What is held, or None if any of the names is not free.
         """
-        held = Held(Lock(self, names, ttl, None, renew, max_hold, reentrant, on_lost), True)
+        lock = self._lock(self, names, ttl, None, renew, max_hold, reentrant, on_lost)
+        held = lock._held(lock, True)
         if await _had(held._answer(), held) is None:
             return None
         if on_lost is not None:

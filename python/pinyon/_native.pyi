@@ -566,8 +566,9 @@ class Locks:
 
     def __new__(
         cls,
+        source: Locks | None = None,
         *,
-        report: Callable[[int, Event, Callable[[Callable[[Event], object], Event], Any] | None], Any],
+        report: Callable[[int, Event, Callable[[Callable[[Event], object], Event], Any] | None], Any] | None = None,
         loops: Loops | None = None,
         **settings: Any,
     ) -> Self: ...

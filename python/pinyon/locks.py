@@ -250,6 +250,7 @@ class Locks(BaseLocks, Closing):
 
     __slots__ = ()
 
+    _lock = Lock
     _owner = staticmethod(_native.thread_number)
 
     @classmethod
@@ -292,7 +293,7 @@ class Locks(BaseLocks, Closing):
         """
         if others:
             raise unknown_argument("lock", others)
-        return Lock(self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return self._lock(self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
 
     def try_lock(
         self,
@@ -316,7 +317,8 @@ class Locks(BaseLocks, Closing):
         Returns:
             What is held, or None if any of the names is not free.
         """
-        held = Held(Lock(self, names, ttl, None, renew, max_hold, reentrant, on_lost), True)
+        lock = self._lock(self, names, ttl, None, renew, max_hold, reentrant, on_lost)
+        held = lock._held(lock, True)
         if held._answer() is None:
             return None
         if on_lost is not None:

@@ -6,60 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from models import Awaited, Model, every_model, on_asyncio
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from models import Model, every_model, on_asyncio
 from opentelemetry.trace import SpanKind, StatusCode
 from pinyon_verify.ports import free_port
 from servers import Memcached
+from telemetry import Telemetry, telemetry
 
 import pinyon
 import pinyon.opentelemetry
 from pinyon.client import METHODS
+from pinyon.opentelemetry._observing import address
+
+__all__ = ["telemetry"]
 
 Connect = Callable[..., Any]
 SECRET = "secret-key"
-
-
-class Telemetry:
-    """The target of all exports."""
-
-    def __init__(self) -> None:
-        self._reader = InMemoryMetricReader()
-        self.metering = MeterProvider(metric_readers=[self._reader])
-        self._spans = InMemorySpanExporter()
-        self.tracing = TracerProvider()
-        self.tracing.add_span_processor(SimpleSpanProcessor(self._spans))
-
-    def traced(self, client: Any) -> Any:
-        wrapped = client.wrapped if isinstance(client, Awaited) else client
-        view = pinyon.opentelemetry.traced(wrapped, tracer_provider=self.tracing, meter_provider=self.metering)
-        return Awaited(view) if isinstance(client, Awaited) else view
-
-    def instrument(self, client: Any) -> None:
-        wrapped = client.wrapped if isinstance(client, Awaited) else client
-        pinyon.opentelemetry.instrument(wrapped, meter_provider=self.metering)
-
-    def spans(self) -> list[ReadableSpan]:
-        return list(self._spans.get_finished_spans())
-
-    def points(self, name: str) -> list[Any]:
-        data = self._reader.get_metrics_data()
-        scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics] if data else []
-        metrics = [metric for scope in scopes for metric in scope.metrics if metric.name == name]
-        return [point for metric in metrics for point in metric.data.data_points]
-
-    def values(self, name: str, *attributes: str) -> dict[tuple[Any, ...], float]:
-        points = self.points(name)
-        return {tuple(point.attributes.get(key) for key in attributes): point.value for point in points}
-
-
-@pytest.fixture
-def telemetry() -> Telemetry:
-    return Telemetry()
 
 
 @every_model
@@ -229,11 +190,14 @@ def test_clients_are_added_up_and_forgotten(server: Memcached, telemetry: Teleme
 
 
 def test_unix_sockets_and_ipv6_have_their_addresses() -> None:
-    address = pinyon.opentelemetry._address
-    assert address("/run/memcached.sock")["server.address"] == "/run/memcached.sock"
-    assert "server.port" not in address("/run/memcached.sock")
-    assert address("[::1]:11211") == {
+    assert address("/run/memcached.sock", "memcached") == {
+        "db.system.name": "memcached",
+        "server.address": "/run/memcached.sock",
+    }
+    assert address("[::1]:11211", "memcached") == {
         "db.system.name": "memcached",
         "server.address": "::1",
         "server.port": 11211,
     }
+    several = "10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379"
+    assert address(several, "redis") == {"db.system.name": "redis", "server.address": several}

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use pinyon_core::locks::{self, owners, Asked, Asks, Branches, Names, StatusQuestion, Voting};
 use pinyon_core::settings::{LockParts, LockSettings, UsualLock};
 use pinyon_proto::resp::Command;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
@@ -21,25 +21,30 @@ use crate::settings::changed;
 pub(crate) struct Locks {
     keeping: Arc<Keeping>,
     /// The clients of hash tags, if names have their own.
-    branches: Option<Branches<Keeping>>,
+    branches: Option<Arc<Branches<Keeping>>>,
     sharing: Arc<Sharing>,
     pub(super) usual: UsualLock,
 }
 
 #[pymethods]
 impl Locks {
-    /// `settings`: those of the core.
+    /// `source`: a client to share everything with; nothing else is given then. `settings`: those of the core.
     #[new]
-    #[pyo3(signature = (*, report, loops = None, **settings))]
+    #[pyo3(signature = (source = None, *, report = None, loops = None, **settings))]
     fn new(
         py: Python<'_>,
-        report: Py<PyAny>,
+        source: Option<&Bound<'_, Self>>,
+        report: Option<Py<PyAny>>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        if let Some(source) = source {
+            return Ok(source.get().shared());
+        }
+        let report = report.ok_or_else(|| PyTypeError::new_err("report or source is missing"))?;
         let settings = changed(LockSettings::default(), settings)?;
         let LockParts { setup, usual, names_have_tags } = checked(py, py.detach(|| settings.build()))?;
-        let branches = names_have_tags.then(Branches::default);
+        let branches = names_have_tags.then(Arc::default);
         let sharing = Arc::new(loops.map_or_else(OnceLock::new, |(current, make)| (current, make.unbind()).into()));
         let keeping = Arc::new(Keeping::new(setup, sharing.clone(), report));
         Ok(Self { keeping, branches, sharing, usual })
@@ -182,12 +187,21 @@ impl Locks {
     /// Attempts that wait fail. Held locks are lost, and expire on the server with their ttl.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.keeping.close(py)?;
-        let branches = self.branches.iter().flat_map(Branches::all);
+        let branches = self.branches.iter().flat_map(|branches| branches.all());
         branches.into_iter().try_for_each(|branch| branch.close(py))
     }
 }
 
 impl Locks {
+    fn shared(&self) -> Self {
+        Self {
+            keeping: self.keeping.clone(),
+            branches: self.branches.clone(),
+            sharing: self.sharing.clone(),
+            usual: self.usual,
+        }
+    }
+
     /// The client of these names: this one, or that of the names' own hash tag.
     pub(super) fn of(&self, names: &Bound<'_, PyTuple>) -> PyResult<Arc<Keeping>> {
         let Some(branches) = self.branches.as_ref().filter(|_| !self.is_closed()) else {

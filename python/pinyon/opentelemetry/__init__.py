@@ -1,0 +1,96 @@
+"""OpenTelemetry: the metrics of clients and of locks, and a span for each operation if you want them.
+
+Only the API package is needed: ``pip install pinyon[opentelemetry]``. Names follow the semantic conventions for
+database clients. Other names begin with ``pinyon.``. No key, value, name of a lock or error text is reported.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, TypeVar
+
+try:
+    from opentelemetry import metrics, trace
+except ImportError as _missing:
+    raise ImportError("pinyon.opentelemetry needs its API: pip install 'pinyon[opentelemetry]'") from _missing
+
+from pinyon import _native
+from pinyon._base_locks import BaseLocks
+from pinyon.client import BaseClient
+from pinyon.errors import UsageError
+from pinyon.opentelemetry import _caches, _locks
+from pinyon.opentelemetry._observing import Observer
+from pinyon.opentelemetry._spans import Tracing
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Meter, MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+__all__ = ["instrument", "traced"]
+
+_Client = TypeVar("_Client")
+
+
+def instrument(client: Any, *, meter_provider: MeterProvider | None = None) -> None:
+    """Report the metrics of a client or of locks, as long as it exists.
+
+    The metrics are read when they are collected, which costs operations nothing. Call this in each process that
+    collects metrics, also after a fork.
+
+    Args:
+        client: a client or locks of any concurrency model. Its views are included. The metrics of several clients are
+            added up.
+        meter_provider: by default the global one.
+
+    Raises:
+        UsageError: this is neither a client nor locks, or a migrating client.
+    """
+    kind = _locks.Metrics if _has_locks(client) else _caches.Metrics
+    meter = metrics.get_meter("pinyon", _native.__version__, meter_provider)
+    observers = _observers.setdefault(meter, {})
+    if kind not in observers:
+        observers[kind] = kind(meter)
+    observers[kind].clients.add(client)
+
+
+def traced(
+    client: _Client, *, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
+) -> _Client:
+    """Return a view of a client or of locks. Each of its operations makes a span, and counts in
+    ``db.client.operation.duration``.
+
+    The view shares everything else with the client, which itself still makes no spans. A span of a cache costs more
+    than the operation, so use it only where you need it. A batch (``quiet``) makes no spans. Of a lock that is held
+    there is a span, too, and ``pinyon.locks.hold.duration`` has its time.
+
+    Args:
+        client: a client or locks of any concurrency model.
+        tracer_provider: by default the global one.
+        meter_provider: by default the global one.
+
+    Returns:
+        The view.
+
+    Raises:
+        UsageError: this is neither a client nor locks, or a migrating client.
+    """
+    view = _locks.view if _has_locks(client) else _caches.view
+    tracing = Tracing(
+        trace.get_tracer("pinyon", _native.__version__, tracer_provider),
+        metrics.get_meter("pinyon", _native.__version__, meter_provider),
+    )
+    made: _Client = view(client, tracing)
+    return made
+
+
+def _has_locks(client: Any) -> bool:
+    """Whether these are locks, and not a client of caches."""
+    if not isinstance(client, (BaseClient, BaseLocks)):
+        raise UsageError(
+            "a client or locks of pinyon, pinyon.gevent or pinyon.aio are wanted, "
+            f"not {type(client).__qualname__}; of a migrating client its old and its new one, before they are made one"
+        )
+    return isinstance(client, BaseLocks)
+
+
+_observers: weakref.WeakKeyDictionary[Meter, dict[type[Observer], Observer]] = weakref.WeakKeyDictionary()

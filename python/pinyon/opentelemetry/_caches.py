@@ -1,0 +1,159 @@
+"""Metrics and spans of caches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pinyon import _native
+from pinyon.errors import Error
+from pinyon.opentelemetry._observing import DURATIONS, Observer, address, buckets
+from pinyon.opentelemetry._spans import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opentelemetry.metrics import Meter
+
+    from pinyon.metrics import CommandMetrics, ServerMetrics
+    from pinyon.opentelemetry._observing import Attributes, Measured
+    from pinyon.opentelemetry._spans import Tracing
+
+SYSTEM = "memcached"
+
+_STORING = ("set", "add", "replace", "append", "prepend", "cas")
+#: Methods that are operations of one key, of many at once, and of servers, with the name of each operation. What
+#: ``get_or_set`` and ``lease`` ask is an operation each time.
+_OF_A_KEY = {
+    **{name: name for name in ("get", "gets", "gat", "get_with_ttl", "meta", "touch", "delete", "incr", "decr")},
+    **{name: name for name in _STORING},
+    "_ask_lease": "lease",
+    "_give_back": "give_back",
+}
+_OF_MANY = {"get_many": "get", "gets_many": "gets", "set_many": "set", "delete_many": "delete"}
+_OF_SERVERS = {name: name for name in ("flush_all", "stats", "version")}
+
+
+class Metrics(Observer):
+    """The metrics of clients of caches."""
+
+    def __init__(self, meter: Meter) -> None:
+        super().__init__(meter)
+        counter, level = self.counter, self.level
+        counter("pinyon.client.commands", _commands, "{command}", "Commands that were answered.")
+        counter("pinyon.client.errors", _errors, "{request}", "Requests that failed.")
+        counter("pinyon.client.retries", _retries, "{request}", "Failed requests that were tried again.")
+        counter("pinyon.client.io", _io, "By", "What was sent and received.")
+        counter("pinyon.client.command.duration.sum", _total, "s", "How long all answers took.")
+        counter(
+            "pinyon.client.command.duration.bucket",
+            _buckets,
+            "{command}",
+            "Answers that took no longer than the attribute le says, in seconds.",
+        )
+        level("db.client.connection.count", _connections, "{connection}", "Connections by their state.")
+        level("pinyon.client.server.up", _up, "{client}", "Clients that have not marked the server down.")
+
+    def measured(self) -> Iterator[ServerMetrics]:
+        return (server for client in list(self.clients) for server in client.metrics().values())
+
+
+def view(plain: Any, tracing: Tracing) -> Any:
+    """Return a view of a client, the operations of which have spans."""
+    plain.using  # noqa: B018  # a client that has not decided yet how it waits does so now
+    kind = type(plain)
+    body: dict[str, Any] = {"__slots__": (), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    for name, command in {**_OF_A_KEY, **_OF_MANY, **_OF_SERVERS}.items():
+        body[name] = _method(tracing, kind, name, command)
+    return _native.Client.__new__(type(kind.__name__, (kind,), body), plain, failover=None, on_failure=None)
+
+
+def _method(tracing: Tracing, kind: type, name: str, command: str) -> Any:
+    """Return a class's method, each call of which is an operation."""
+    plain = getattr(kind, name)
+
+    def operation(client: Any, *arguments: Any, **settings: Any) -> Any:
+        size, attributes = None, {"db.system.name": SYSTEM}
+        if name in _OF_MANY:
+            size, arguments = _size(arguments)
+        elif name in _OF_A_KEY:
+            attributes = _of_key(client, arguments[0] if arguments else settings.get("key"))
+        batch = size is not None and size > 1
+        attributes["db.operation.name"] = f"BATCH {command}" if batch else command
+        begun = Operation(tracing, attributes, {"db.operation.batch.size": size} if batch else {})
+        return begun.run(lambda: plain(client, *arguments, **settings))
+
+    operation.__name__, operation.__doc__ = name, plain.__doc__
+    return operation
+
+
+def _size(arguments: tuple[Any, ...]) -> tuple[int | None, tuple[Any, ...]]:
+    """Return how many keys there are, and the arguments again: the keys of an iterator are taken from it."""
+    if not arguments:
+        return None, arguments
+    first, *others = arguments
+    if isinstance(first, (str, bytes)):
+        return None, arguments
+    if not hasattr(first, "__len__"):
+        first = list(first)
+    return len(first), (first, *others)
+
+
+def _of_key(client: Any, key: Any) -> Attributes:
+    try:
+        servers = client.servers_of(key)
+    except (TypeError, Error):
+        servers = []
+    return _address(servers[0]) if servers else {"db.system.name": SYSTEM}
+
+
+def _commands(server: ServerMetrics) -> Iterator[Measured]:
+    for command, attributes in _each_command(server):
+        counts = {"hit": command.hits, "miss": command.misses}
+        counts |= {"stored": command.stored, "not_stored": command.not_stored}
+        counts["answered"] = command.answered - sum(counts.values())
+        for outcome, count in counts.items():
+            if count:
+                yield count, {**attributes, "pinyon.outcome": outcome}
+
+
+def _errors(server: ServerMetrics) -> Iterator[Measured]:
+    for command, attributes in _each_command(server):
+        for name, count in command.errors.items():
+            yield count, {**attributes, "error.type": f"pinyon.errors.{name}"}
+
+
+def _retries(server: ServerMetrics) -> Iterator[Measured]:
+    return ((command.retries, attributes) for command, attributes in _each_command(server))
+
+
+def _total(server: ServerMetrics) -> Iterator[Measured]:
+    return ((command.latencies.total, attributes) for command, attributes in _each_command(server))
+
+
+def _buckets(server: ServerMetrics) -> Iterator[Measured]:
+    for command, attributes in _each_command(server):
+        yield from buckets(command.latencies, DURATIONS, attributes)
+
+
+def _io(server: ServerMetrics) -> Iterator[Measured]:
+    yield server.bytes_sent, {**_address(server.server), "network.io.direction": "transmit"}
+    yield server.bytes_received, {**_address(server.server), "network.io.direction": "receive"}
+
+
+def _connections(server: ServerMetrics) -> Iterator[Measured]:
+    attributes = {**_address(server.server), "db.client.connection.pool.name": server.server}
+    yield server.connections - server.idle, {**attributes, "db.client.connection.state": "used"}
+    yield server.idle, {**attributes, "db.client.connection.state": "idle"}
+
+
+def _up(server: ServerMetrics) -> Iterator[Measured]:
+    yield int(server.is_up), _address(server.server)
+
+
+def _each_command(server: ServerMetrics) -> Iterator[tuple[CommandMetrics, Attributes]]:
+    address = _address(server.server)
+    return ((command, {**address, "db.operation.name": name}) for name, command in server.commands.items())
+
+
+def _address(server: str) -> Attributes:
+    return address(server, SYSTEM)

@@ -1,0 +1,325 @@
+"""Metrics and spans of locks."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from pinyon import _native
+from pinyon._base_locks import BaseLocks
+from pinyon._held import BaseHeld, BaseLock
+from pinyon.opentelemetry._observing import DURATIONS, Observer, address, buckets
+from pinyon.opentelemetry._spans import Operation, failure, type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import timedelta
+
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import Meter
+    from opentelemetry.trace import Span
+    from typing_extensions import Self
+
+    from pinyon.metrics import LockMetrics
+    from pinyon.opentelemetry._observing import Attributes, Figures, Measured
+    from pinyon.opentelemetry._spans import Tracing
+
+    #: The metrics of a client, and the attributes of its servers.
+    Counted = tuple[LockMetrics, Attributes]
+
+SYSTEM = "redis"
+#: Seconds: waiting for locks, and holding them, may take long.
+WAITS = (*DURATIONS, 30.0, 60.0)
+HOLDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0)
+
+_QUESTIONS = {"each": "status", "is_locked": "is_locked", "first_owner": "owner", "waiting": "waiting"}
+
+
+class Metrics(Observer):
+    """The metrics of clients of locks."""
+
+    def __init__(self, meter: Meter) -> None:
+        super().__init__(meter)
+        counter = self.counter
+        counter("pinyon.locks.attempts", _attempts, "{attempt}", "Attempts to acquire a lock, by what came of them.")
+        counter("pinyon.locks.queued", _one("queued"), "{attempt}", "Attempts that had to wait for others.")
+        counter("pinyon.locks.released", _one("released"), "{lock}", "Locks that were released while held.")
+        counter("pinyon.locks.lost", _lost, "{lock}", "Locks that were lost while held.")
+        counter("pinyon.locks.errors", _errors, "{operation}", "Operations that failed.")
+        counter("pinyon.locks.renewals", _renewals, "{renewal}", "Renewals of held locks in the background.")
+        counter("pinyon.locks.connects", _one("connects"), "{connection}", "Connections that were made.")
+        counter("pinyon.locks.disconnects", _one("disconnects"), "{connection}", "Connections that broke.")
+        counter("pinyon.locks.switches", _one("switches"), "{switch}", "Times another server took over as the primary.")
+        counter("pinyon.locks.acquire.duration.sum", _total, "s", "How long acquiring took, with waiting.")
+        counter(
+            "pinyon.locks.acquire.duration.bucket",
+            _buckets,
+            "{lock}",
+            "Locks that were acquired within the time that the attribute le says, in seconds.",
+        )
+
+    def measured(self) -> list[Counted]:
+        """Return those of each client once, also if views of it are observed, too."""
+        clients = {client._source: client for client in list(self.clients)}
+        return [(client.metrics(), _address(client)) for client in clients.values()]
+
+
+def _one(name: str) -> Figures:
+    def figures(counted: Counted) -> Iterator[Measured]:
+        metrics, attributes = counted
+        yield getattr(metrics, name), attributes
+
+    return figures
+
+
+def _attempts(counted: Counted) -> Iterator[Measured]:
+    metrics, attributes = counted
+    for outcome, count in (("acquired", metrics.acquired), ("busy", metrics.busy), ("timeout", metrics.timeouts)):
+        yield count, {**attributes, "pinyon.outcome": outcome}
+
+
+def _lost(counted: Counted) -> Iterator[Measured]:
+    metrics, attributes = counted
+    return ((count, {**attributes, "pinyon.reason": reason}) for reason, count in metrics.lost.items())
+
+
+def _errors(counted: Counted) -> Iterator[Measured]:
+    metrics, attributes = counted
+    return ((count, {**attributes, "error.type": f"pinyon.errors.{name}"}) for name, count in metrics.errors.items())
+
+
+def _renewals(counted: Counted) -> Iterator[Measured]:
+    metrics, attributes = counted
+    yield metrics.renewals, {**attributes, "pinyon.outcome": "renewed"}
+    yield metrics.renewals_refused, {**attributes, "pinyon.outcome": "refused"}
+
+
+def _total(counted: Counted) -> Iterator[Measured]:
+    metrics, attributes = counted
+    yield metrics.waits.total, attributes
+
+
+def _buckets(counted: Counted) -> Iterator[Measured]:
+    metrics, attributes = counted
+    return buckets(metrics.waits, WAITS, attributes)
+
+
+def _address(locks: BaseLocks) -> Attributes:
+    return address(locks.server, SYSTEM)
+
+
+def view(plain: Any, tracing: Tracing) -> Any:
+    """Return a view of locks, the operations of which have spans."""
+    plain._owner  # noqa: B018  # locks that have not decided yet how they wait do so now
+    locks = type(plain)
+    traces = _Traces(tracing, _address(plain))
+    shared = {"_traces": traces, "_awaited": inspect.iscoroutinefunction(locks.try_lock)}
+    held = _made(locks._lock._held, _TracedHeld, slots=("_acquiring", "_holding"), **shared)
+    lock = _made(locks._lock, _TracedLock if shared["_awaited"] else _TracedBlock, _held=held)
+    made = _native.Locks.__new__(_made(locks, _TracedLocks, slots=("_plain",), _lock=lock, **shared), plain)
+    made._on_event, made._plain = plain._on_event, plain
+    return made
+
+
+def _made(kind: type, traced: type, slots: tuple[str, ...] = (), **body: Any) -> Any:
+    """Return a subclass that looks like the class, and traces."""
+    body.update(__slots__=slots, __module__=kind.__module__, __qualname__=kind.__qualname__)
+    return type(kind.__name__, (traced, kind), body)
+
+
+class _Traces:
+    """The spans and durations of a view."""
+
+    def __init__(self, tracing: Tracing, server: Attributes) -> None:
+        self.tracing, self.server = tracing, server
+        self.holds = tracing.histogram("pinyon.locks.hold.duration", "How long locks were held.", HOLDS)
+
+    def begin(self, name: str) -> Operation:
+        return Operation(self.tracing, {**self.server, "db.operation.name": name}, {})
+
+
+class _Holding:
+    """The time for which a lock is held."""
+
+    def __init__(self, traces: _Traces, token: int, within: Context) -> None:
+        self._traces = traces
+        said = {**traces.server, "pinyon.lock.token": token}
+        #: Empty once it is over: a loss may be told in another thread.
+        self._open: list[Span] = [traces.tracing.start("hold", SpanKind.INTERNAL, said, within)]
+        self._at, self._process = time.perf_counter(), os.getpid()
+
+    def end(self, outcome: str, error: str | None = None) -> None:
+        """End it, unless it is over, or this is a forked child of the holder."""
+        try:
+            span = self._open.pop()
+        except IndexError:
+            return
+        if self._process != os.getpid():
+            return
+        seconds = time.perf_counter() - self._at
+        said = {"pinyon.outcome": outcome}
+        if error is not None:
+            said["error.type"] = error
+            span.set_status(Status(StatusCode.ERROR))
+        span.set_attributes(said)
+        span.end()
+        self._traces.holds.record(seconds, {**self._traces.server, **said})
+
+
+class _Acquiring(Operation):
+    """An attempt to acquire a lock."""
+
+    def __init__(self, traces: _Traces) -> None:
+        super().__init__(traces.tracing, {**traces.server, "db.operation.name": "acquire"}, {})
+        #: The caller's, for what follows.
+        self.within = context.get_current()
+
+
+class _TracedHeld(BaseHeld):
+    """Traces a lock that is held, whatever the concurrency model."""
+
+    __slots__ = ()
+
+    _traces: _Traces
+    #: Whether this is of tasks, which await outcomes.
+    _awaited: bool
+    _acquiring: _Acquiring
+    _holding: _Holding | None
+
+    def __new__(cls, lock: Any, at_once: bool = False, timeout: float | timedelta | None = None, /) -> Self:
+        acquiring = _Acquiring(cls._traces)
+        try:
+            held = super().__new__(cls, lock, at_once, timeout)
+        except BaseException as error:
+            acquiring.end(error)
+            raise
+        held._acquiring, held._holding = acquiring, None
+        if not cls._awaited:
+            held._know()
+        return held
+
+    def _answer(self) -> Any:
+        answer = super()._answer()
+        if self._awaited and answer is not None:
+            answer.add_done_callback(self._answered)
+        return answer
+
+    def _answered(self, future: Any) -> None:
+        error = failure(future)
+        if error is not None:
+            self._acquiring.end(error)
+        else:
+            self._know()
+
+    def _know(self) -> None:
+        """The server has answered: it is held, or the names were taken."""
+        is_acquired = self.token != 0
+        self._acquiring.end(None, **{"pinyon.outcome": "acquired" if is_acquired else "busy"})
+        if is_acquired:
+            self._holding = _Holding(self._traces, self.token, self._acquiring.within)
+            super()._tell(_lose)
+
+    def _release(self) -> Any:
+        try:
+            outcome = self._traces.begin("release").run(super()._release)
+        except BaseException as error:
+            self._let_go(False, error)
+            raise
+        if self._awaited:
+            outcome.add_done_callback(self._released)
+        else:
+            self._let_go(outcome, None)
+        return outcome
+
+    def _released(self, future: Any) -> None:
+        error = failure(future)
+        self._let_go(error is None and future.result(), error)
+
+    def _let_go(self, was_held: bool, error: BaseException | None) -> None:
+        if error is not None:
+            self._over("unknown", type_of(error))
+        elif was_held:
+            self._over("released")
+        else:
+            self._lose()
+
+    def _lose(self) -> None:
+        self._over("lost", "pinyon.errors.LockLost")
+
+    def _over(self, outcome: str, error: str | None = None) -> None:
+        if self._holding is not None:
+            self._holding.end(outcome, error)
+
+    def _extend(self, ttl: float | timedelta) -> Any:
+        plain = super()._extend
+        return self._traces.begin("extend").run(lambda: plain(ttl))
+
+    def _park(self, wait: float | None) -> Any:
+        plain = super()._park
+        return self._traces.begin("wait").run(lambda: plain(wait))
+
+    def _notify(self, most: int) -> Any:
+        plain = super()._notify
+        return self._traces.begin("notify").run(lambda: plain(most))
+
+    def _cancel(self) -> None:
+        super()._cancel()
+        self._over("cancelled")
+
+    def __del__(self) -> None:
+        if hasattr(self, "_holding"):
+            self._over("dropped")
+
+
+def _lose(held: _TracedHeld) -> None:
+    held._lose()
+
+
+class _TracedLock(BaseLock):
+    """Makes traced locks that are held."""
+
+    __slots__ = ()
+
+
+class _TracedBlock(_TracedLock):
+    """The same for threads and greenlets, whose blocks are the library's."""
+
+    __slots__ = ()
+
+    def __exit__(self, kind: object, exception: BaseException | None, traceback: object) -> None:
+        held = self._leave(True) or self._not_entered()
+        if held._given_back:
+            return
+        try:
+            kept = held._release()
+        except Exception:
+            if exception is None:
+                raise
+            return
+        if not kept and exception is None:
+            raise held._lost_inside()
+
+
+class _TracedLocks(BaseLocks):
+    """Traces what asks about locks, and makes traced ones."""
+
+    __slots__ = ()
+
+    _traces: _Traces
+
+    def _inspect(self, names: tuple[str | bytes, ...], question: Any) -> Any:
+        plain = super()._inspect
+        return self._traces.begin(_QUESTIONS[question]).run(lambda: plain(names, question))
+
+    def _take_away(self, names: tuple[str | bytes, ...], token: int | None) -> Any:
+        plain = super()._take_away
+        return self._traces.begin("force_release").run(lambda: plain(names, token))
+
+    def _command(self, parts: Any, names: tuple[str | bytes, ...] | None = None) -> Any:
+        plain = super()._command
+        return self._traces.begin("execute").run(lambda: plain(parts, names))
