@@ -371,9 +371,12 @@ say(run(use()))
 """
 
 
-def is_asleep(process: int) -> bool:
-    """Whether it waits. A signal between gevent's last look for signals and its wait would be noticed after the wait."""
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+def await_sleep(process: int) -> None:
+    """Returns when it waits. gevent notices a signal between its last look for signals and its wait only afterwards."""
+    give_up = time.monotonic() + LONG
+    while Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
 
 
 @every_model
@@ -387,7 +390,7 @@ def test_ctrl_c_ends_the_waits_of_a_program_that_then_goes_on(model: Model, gate
             held = gate.hold(replies=0)
             process.stdin.write("\n")
             assert held.wait(60)
-            assert eventually(lambda: is_asleep(process.pid))
+            await_sleep(process.pid)
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "interrupted\n"
             gate.release()
