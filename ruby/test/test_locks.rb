@@ -200,6 +200,14 @@ class TestLocks < PinyonTest
     held.release
   end
 
+  def test_a_block_is_for_synchronize_alone
+    %i[lock try_lock].each do |method|
+      error = assert_raises(Pinyon::UsageError) { locks.public_send(method, "a") { flunk } }
+      assert_equal "#{method} returns the lock, and runs no block; use synchronize", error.message
+    end
+    assert_equal 1, locks.synchronize("a") { 1 }
+  end
+
   def test_a_server_that_is_lost_and_found_is_told
     events = []
     server = Support::Server.new(*Support::REDIS)

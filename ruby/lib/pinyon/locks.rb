@@ -92,8 +92,10 @@ module Pinyon
     #
     # @return [Held]
     # @raise [LockTimeout] others held it for all this time; the message names the holder
+    # @raise [UsageError] it was given a block, which it would not run
     # @see #synchronize
     def lock(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
+      refuse_block(:lock) if block_given?
       listen
       terms = { ttl:, timeout:, renew:, max_hold:, reentrant: }
       held(names, @native.acquire(names, terms, true), on_lost)
@@ -102,8 +104,10 @@ module Pinyon
     # Acquire a lock if it is free now.
     #
     # @return [Held, nil] nil if it is taken
+    # @raise [UsageError] it was given a block, which it would not run
     # @see #synchronize
     def try_lock(*names, ttl: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
+      refuse_block(:try_lock) if block_given?
       listen
       terms = { ttl:, renew:, max_hold:, reentrant: }
       held(names, @native.acquire(names, terms, false), on_lost)
@@ -195,6 +199,10 @@ module Pinyon
     alias to_s inspect
 
     private
+
+    def refuse_block(method)
+      raise UsageError, "#{method} returns the lock, and runs no block; use synchronize"
+    end
 
     # Has events reported here, in this process.
     def listen

@@ -19,7 +19,7 @@ NEVER_DOWN = 600_000
 #: promote no replica of which they have heard nothing for five times the period of pings, and ask it once a second. A
 #: busy machine is no reason to doubt one's own clock.
 PERIODS = (
-    *("info-period", "500", "ping-period", "400", "ask-period", "100", "publish-period", "200"),
+    *("info-period", "500", "ping-period", "3000", "ask-period", "100", "publish-period", "200"),
     *("min-link-reconnect-period", "100", "tilt-trigger", "10000", "tilt-period", "1000"),
 )
 
