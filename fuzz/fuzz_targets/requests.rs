@@ -323,7 +323,7 @@ fn check_names(given: &[&[u8]]) {
     assert!(given.iter().all(|name| names.iter().any(|known| **known == **name)));
     let keys = LockKeys::new("n").expect("a namespace");
     let (call, mut command) = (call::Call::Inspect { names: names.clone() }, resp::Command::default());
-    script::encode(&call, &keys, Default::default(), false, &script::Via::Functions, &mut command);
+    script::encode(&call, &keys, Default::default(), false, &script::Via::functions(), &mut command);
     let parts = command.slices();
     assert_eq!((parts.len(), parts[2]), (names.len() + 6, (names.len() + 3).to_string().as_bytes()));
     for key in &parts[3..] {

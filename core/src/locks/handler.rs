@@ -11,7 +11,7 @@ use pinyon_proto::resp::{Command, Value};
 use super::call::{Attempt, Call, ScriptAnswer};
 use super::keys::LockKeys;
 use super::pure::{Pure, NOBODY};
-use super::script::{self, Missing, ScriptError, Shas, Via};
+use super::script::{self, Missing, ScriptError, Via};
 use super::sequence::Sequence;
 use crate::redis::ServerInfo;
 
@@ -117,7 +117,7 @@ impl Handler {
             self.speak_plainly();
         } else if !known {
             let has_functions = self.has_version(FUNCTIONS_SINCE);
-            self.speaks = Speaks::Scripts(Scripts::new(has_functions.then_some(Via::Functions)));
+            self.speaks = Speaks::Scripts(Scripts::new(has_functions.then(Via::functions)));
         }
         if matches!(&self.speaks, Speaks::Scripts(Scripts { via: None, .. })) {
             self.load_scripts();
@@ -312,7 +312,7 @@ impl Handler {
     fn load(&mut self) {
         let Speaks::Scripts(scripts) = &mut self.speaks else { return };
         match &scripts.via {
-            Some(Via::Functions) => {
+            Some(Via::Functions(_)) => {
                 let job = self.next_job;
                 self.next_job += 1;
                 scripts.jobs.insert(job, Job::LoadFunctions);
@@ -337,9 +337,9 @@ impl Handler {
             scripts.jobs.insert(job, Job::LoadScripts { replies });
             return;
         }
-        match Shas::read(&replies) {
-            Ok(shas) => {
-                scripts.via = Some(Via::EvalSha(shas));
+        match Via::scripts(&replies) {
+            Ok(via) => {
+                scripts.via = Some(via);
                 self.try_again();
             }
             Err(error) => self.step_down(error),
@@ -356,7 +356,7 @@ impl Handler {
         }));
         calls.make_contiguous().sort_unstable_by_key(|(id, _)| *id);
         match (&scripts.via, self.kind) {
-            (Some(Via::Functions), _) => {
+            (Some(Via::Functions(_)), _) => {
                 *scripts = Scripts::new(None);
                 scripts.waiting = calls;
                 self.load_scripts();

@@ -9,30 +9,30 @@ use super::call::{Attempt, Call, Holder, Inspected, Name, Pushed, ScriptAnswer};
 use super::keys::LockKeys;
 use super::library::{self, Function};
 
-/// How to call the functions.
+/// How to call the functions, with the beginning of each function's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Via {
     /// `FCALL`, from version 7 on.
-    Functions,
-    EvalSha(Shas),
+    Functions(Vec<Command>),
+    EvalSha(Vec<Command>),
 }
 
-/// The replies of `SCRIPT LOAD`, for each function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shas(Vec<Box<[u8]>>);
+impl Via {
+    pub fn functions() -> Self {
+        Self::Functions(Function::ALL.iter().map(|function| Command::of(["FCALL", function.name()])).collect())
+    }
 
-impl Shas {
     /// Reads the replies to [`loading_scripts`], in order.
-    pub fn read(replies: &[Value]) -> Result<Self, ScriptError> {
-        let sha = |reply: &Value| match reply {
-            Value::Bytes(sha) | Value::Status(sha) => Ok(sha.clone()),
+    pub fn scripts(replies: &[Value]) -> Result<Self, ScriptError> {
+        let begin = |reply: &Value| match reply {
+            Value::Bytes(sha) | Value::Status(sha) => Ok(Command::of([b"EVALSHA", &**sha])),
             Value::Error(error) => Err(ScriptError::of(error.clone())),
             other => Err(ScriptError::Unexpected(format!("{other:?}"))),
         };
-        let shas = replies.iter().map(sha).collect::<Result<Vec<_>, _>>()?;
-        match shas.len() == Function::ALL.len() {
-            true => Ok(Self(shas)),
-            false => Err(ScriptError::Unexpected(format!("{} replies", shas.len()))),
+        let commands = replies.iter().map(begin).collect::<Result<Vec<_>, _>>()?;
+        match commands.len() == Function::ALL.len() {
+            true => Ok(Self::EvalSha(commands)),
+            false => Err(ScriptError::Unexpected(format!("{} replies", commands.len()))),
         }
     }
 }
@@ -51,17 +51,8 @@ pub fn loading_scripts() -> Vec<Command> {
 /// free names go to any caller that asks, without order.
 pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bool, via: &Via, out: &mut Command) {
     out.clear();
-    let function = function_of(call);
-    match via {
-        Via::Functions => {
-            out.push("FCALL");
-            out.push(function.name());
-        }
-        Via::EvalSha(Shas(shas)) => {
-            out.push("EVALSHA");
-            out.push(&shas[function as usize]);
-        }
-    }
+    let (Via::Functions(begun) | Via::EvalSha(begun)) = via;
+    out.extend(&begun[function_of(call) as usize]);
     push_keys(call, keys, out);
     let fairness = if throughput { "t" } else { "" };
     let mut waiter = |attempt: &Attempt, ttl: &Duration, flags: [&str; 3]| {
@@ -499,16 +490,16 @@ mod tests {
     #[test]
     fn a_call_is_one_command() {
         let expected = "FCALL pinyon_lock_4 5 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
-        assert_eq!(words(&lock(), true, &Via::Functions).join(" "), expected);
+        assert_eq!(words(&lock(), true, &Via::functions()).join(" "), expected);
         let held = vec![
             (a("c:1:1"), names(["a", "b"]).unwrap(), Duration::from_millis(7)),
             (a("c:1:2"), names(["c"]).unwrap(), Duration::ZERO),
         ];
         let expected = "FCALL pinyon_extend_4 6 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
-        assert_eq!(words(&Call::Extend { held }, false, &Via::Functions).join(" "), expected);
-        let shas = Shas::read(&(0..Function::ALL.len()).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
+        assert_eq!(words(&Call::Extend { held }, false, &Via::functions()).join(" "), expected);
+        let shas = Via::scripts(&(0..Function::ALL.len()).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
         let call = Call::ForceRelease { names: names(["a"]).unwrap(), token: None };
-        assert_eq!(words(&call, false, &Via::EvalSha(shas)).join(" "), "EVALSHA 10 4 {n}:#f {n}:#q {n}:#w {n}:l:a  ");
+        assert_eq!(words(&call, false, &shas).join(" "), "EVALSHA 10 4 {n}:#f {n}:#q {n}:#w {n}:l:a  ");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pinyon_core::locks::call::{Attempt, Call, Name, Names, Pushed, ScriptAnswer};
 use pinyon_core::locks::keys::{self, LockKeys};
-use pinyon_core::locks::script::{self, ScriptError, Shas, Via};
+use pinyon_core::locks::script::{self, ScriptError, Via};
 use pinyon_proto::resp::{Command, Value};
 
 use crate::model::Model;
@@ -46,8 +46,8 @@ impl Lab {
         assert!(!matches!(loaded, Value::Error(_)), "{loaded:?}");
         let scripts = script::loading_scripts();
         let replies = redis.run_all(&scripts.iter().map(Command::slices).collect::<Vec<_>>());
-        let shas = Via::EvalSha(Shas::read(&replies).unwrap());
-        let worlds = [("functions", Via::Functions), ("scripts", shas)];
+        let shas = Via::scripts(&replies).unwrap();
+        let worlds = [("functions", Via::functions()), ("scripts", shas)];
         let worlds = worlds.map(|(namespace, via)| World { keys: LockKeys::new(namespace).unwrap(), via });
         let since_2024 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - BEGINNING_OF_2024;
         let mut lab = Self {

@@ -132,9 +132,14 @@ impl<W, P: Platform> Client<W, P> {
 
     /// When a connection is due, to the server or to a Sentinel.
     fn connections_due(&self) -> Option<Instant> {
-        let replicas = self.replicas.as_ref().and_then(|replicas| replicas.deadline());
-        let sentinels = self.sentinels.as_ref().and_then(|all| all.deadline(!self.machine.is_idle()));
-        earlier(self.link.deadline(), earlier(replicas, sentinels))
+        let mut due = self.link.deadline();
+        if let Some(replicas) = &self.replicas {
+            due = earlier(due, replicas.deadline());
+        }
+        if let Some(sentinels) = &self.sentinels {
+            due = earlier(due, sentinels.deadline(!self.machine.is_idle()));
+        }
+        due
     }
 }
 

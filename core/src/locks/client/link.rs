@@ -159,10 +159,14 @@ impl<W, P: Platform> Link<W, P> {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let waiting = self.outbox.iter().filter(|item| matches!(item.about, About::Command(_)));
-        let lanes = self.lanes.iter().map(|lane| lane.session.deadline());
-        let pauses = earlier(self.retry_at, self.again_at);
-        lanes.chain(waiting.map(|item| Some(item.deadline))).fold(pauses, earlier)
+        let mut due = earlier(self.retry_at, self.again_at);
+        for lane in &self.lanes {
+            due = earlier(due, lane.session.deadline());
+        }
+        for item in self.outbox.iter().filter(|item| matches!(item.about, About::Command(_))) {
+            due = earlier(due, Some(item.deadline));
+        }
+        due
     }
 
     pub(super) fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
@@ -212,11 +216,9 @@ impl<W, P: Platform> Link<W, P> {
 }
 
 /// The earlier of two times, as far as there are any.
-pub(super) fn earlier<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
+pub(super) fn earlier<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
+    let Some(other) = other else { return one };
+    Some(one.map_or(other, |one| one.min(other)))
 }
 
 /// The pause before the next attempt to connect, after so many failures in a row.

@@ -26,7 +26,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-
 pub use request::{LockOptions, LockRequest, Renewal};
 pub use table::Fairness;
 pub(in crate::locks) use table::Table;
@@ -465,7 +464,9 @@ impl Machine {
 
     /// The locks of an owner.
     fn holding_of(&self, owner: u64) -> impl Iterator<Item = u64> + '_ {
-        self.holding.range((owner, 0)..=(owner, u64::MAX)).map(|(_, number)| *number)
+        // To see that nothing is held costs less than to search.
+        let held = (!self.holding.is_empty()).then(|| self.holding.range((owner, 0)..=(owner, u64::MAX)));
+        held.into_iter().flatten().map(|(_, number)| *number)
     }
 
     /// The answer to an owner that already holds one of the names: its lock, if that covers all of them and is
