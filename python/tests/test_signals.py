@@ -20,6 +20,7 @@ from faulty import Conversation, FaultyServer, Step
 from gate import Gate
 from listener import ScriptedServer
 from models import Model, every_model
+from processes import wait_until_asleep
 from servers import Memcached
 
 import pinyon
@@ -382,6 +383,7 @@ def test_ctrl_c_ends_the_waits_of_a_program_that_then_goes_on(model: Model, gate
             held = gate.hold(replies=0)
             process.stdin.write("\n")
             assert held.wait(60)
+            wait_until_asleep(process)
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "interrupted\n"
             gate.release()
