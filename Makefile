@@ -211,7 +211,7 @@ target/release/.built: .venv/.ready $(ruby_sources) $(bench_sources)
 	touch $@
 
 ruby/lib/pinyon/native.so: target/release/.built
-	cp target/release/libpinyon_ruby.so $@
+	cp --remove-destination target/release/libpinyon_ruby.so $@
 
 $(perl_built): .venv/.ready $(perl_sources)
 	cd perl && perl Makefile.PL >/dev/null && $(MAKE) -s >/dev/null

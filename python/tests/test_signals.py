@@ -20,6 +20,7 @@ from faulty import Conversation, FaultyServer, Step
 from gate import Gate
 from listener import ScriptedServer
 from models import Model, every_model
+from processes import wait_until_asleep
 from servers import Memcached
 
 import pinyon
@@ -371,14 +372,6 @@ say(run(use()))
 """
 
 
-def await_sleep(process: int) -> None:
-    """Returns when it waits. gevent notices a signal between its last look for signals and its wait only afterwards."""
-    give_up = time.monotonic() + LONG
-    while Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "S":
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
-
-
 @every_model
 def test_ctrl_c_ends_the_waits_of_a_program_that_then_goes_on(model: Model, gate: Gate) -> None:
     command = [sys.executable, "-W", "ignore", "-c", CTRL_C_AND_GO_ON, TESTS, model.name, gate.address]
@@ -390,7 +383,7 @@ def test_ctrl_c_ends_the_waits_of_a_program_that_then_goes_on(model: Model, gate
             held = gate.hold(replies=0)
             process.stdin.write("\n")
             assert held.wait(60)
-            await_sleep(process.pid)
+            wait_until_asleep(process)
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "interrupted\n"
             gate.release()

@@ -12,8 +12,8 @@ from .links import Links
 from .resp import Connection, ServerSaid
 from .server import Server
 
-#: Seconds that servers may need to agree, on any machine.
-PATIENCE = 60.0
+#: Seconds that servers may need to agree, on any machine. Sentinels on a busy one do nothing for 30 at a time.
+PATIENCE = 150.0
 
 
 class Group:
