@@ -1,4 +1,8 @@
-"""Each row of the table "at a failover": a primary, two replicas and three Sentinels, with a proxy for each link."""
+"""Each row of the table "at a failover": a primary, two replicas and three Sentinels, with a proxy for each link.
+
+Each test says which rule it guards: it fails when that rule alone is broken. For most of them,
+`locks/machine/tests/reconnecting` shows the same without servers.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +66,10 @@ class Service:
         """Cuts this process off from the primary."""
         self.links.cut([str(os.getpid())], [self.primary.port], how)
 
+    def break_connections(self) -> None:
+        """Ends this process's connections to the primary. It may make new ones."""
+        self.links.say([str(os.getpid())], self.primary.port, "nobody says this", "")
+
     def cut_off_replicas(self) -> None:
         """What the primary does from now on, the others do not hear."""
         others = [server.source for server in self.watched.servers if server is not self.primary]
@@ -118,6 +126,7 @@ def service(all_servers: Service) -> Iterator[Service]:
 
 
 def test_a_lock_that_the_new_primary_has_is_held_on(service: Service) -> None:
+    """A lock outlives its connection (`Machine::disconnected`)."""
     held = service.locks().lock("a").acquire()
     service.are_told("a")
     service.switch(service.kill())
@@ -128,6 +137,7 @@ def test_a_lock_that_the_new_primary_has_is_held_on(service: Service) -> None:
 
 
 def test_a_lock_that_the_new_primary_has_not_is_lost_long_before_its_end(service: Service) -> None:
+    """What the server does not renew is lost (`Machine::prolonged`)."""
     lost = []
     locks = service.locks()
     service.cut_off_replicas()
@@ -147,7 +157,7 @@ def test_a_lock_that_the_new_primary_has_not_is_lost_long_before_its_end(service
 
 
 def test_a_lock_is_renewed_on_the_new_primary_at_once(service: Service) -> None:
-    """Long before the next renewal is due. Its value tells that it has been renewed."""
+    """Each connection begins with renewals (`Machine::connected`), long before one is due. The value tells of them."""
     held = service.locks().lock("a").acquire()
     service.are_told("a")
     service.switch(service.kill())
@@ -156,6 +166,7 @@ def test_a_lock_is_renewed_on_the_new_primary_at_once(service: Service) -> None:
 
 
 def test_a_release_without_an_answer_is_repeated(service: Service) -> None:
+    """Each connection begins with the releases under way (`Machine::connected`)."""
     held = service.locks().lock("a").acquire()
     service.are_told("a")
     service.cut_off(SILENT)
@@ -166,7 +177,9 @@ def test_a_release_without_an_answer_is_repeated(service: Service) -> None:
 
 
 def test_a_request_without_an_answer_is_repeated_under_its_identity(service: Service) -> None:
-    """The replicas know that it was granted; its client does not. Another one would wait for what it has itself."""
+    """`Machine::connected` asks as the same attempt. The replicas know that it was granted; its client does not.
+    Another one would wait for what it has itself.
+    """
     locks = service.locks()
     service.cut_off(DEAF)
     acquiring = service.begin(locks.lock("a").acquire)
@@ -181,7 +194,10 @@ def test_a_request_without_an_answer_is_repeated_under_its_identity(service: Ser
 
 
 def test_a_pending_request_that_does_not_wait_fails_with_its_connection(service: Service) -> None:
-    locks, held = service.locks(), service.locks().lock("c").acquire()
+    """Whoever does not wait is told (`Machine::disconnected`, `Machine::extension_unanswered`, `Client::failed`)."""
+    # What is not told of it would end with this time, which is longer than the test waits.
+    patient = {"command_timeout": 10 * LONG}
+    locks, held = service.locks(**patient), service.locks(**patient).lock("c").acquire()
     service.cut_off(DEAF)
     tries = [service.begin(locks.try_lock, "a"), service.begin(locks.lock("b", timeout=0).acquire)]
     asked = [service.begin(locks.execute, "SET", "{pinyon}:l:x", "1"), service.begin(held.extend, 6000)]
@@ -195,7 +211,7 @@ def test_a_pending_request_that_does_not_wait_fails_with_its_connection(service:
 
 
 def test_a_pending_request_is_repeated_when_the_sentinels_tell_of_a_new_primary_first(service: Service) -> None:
-    """A command of the user's is not: it may have been carried out."""
+    """`Machine::disconnected` with `moved`. A command of the user's is not repeated: it may have been carried out."""
     locks = service.locks()
     service.cut_off(SILENT)
     tries = [service.begin(locks.try_lock, "a"), service.begin(locks.lock("b", timeout=0).acquire)]
@@ -210,6 +226,7 @@ def test_a_pending_request_is_repeated_when_the_sentinels_tell_of_a_new_primary_
 
 
 def test_waiters_keep_their_places_where_the_new_primary_knows_them(service: Service) -> None:
+    """A waiter asks for its place as the same attempt (`Machine::connected`)."""
     holder = service.locks().lock("a").acquire()
     waiting = []
     for count in (1, 2, 3):
@@ -229,6 +246,7 @@ def test_waiters_keep_their_places_where_the_new_primary_knows_them(service: Ser
 
 
 def test_a_waiter_that_the_new_primary_does_not_know_queues_again(service: Service) -> None:
+    """A waiter that is unknown asks anew (`Machine::asked`)."""
     holder = service.locks().lock("a").acquire()
     service.are_told("a")
     waiter = service.locks()
@@ -243,6 +261,7 @@ def test_a_waiter_that_the_new_primary_does_not_know_queues_again(service: Servi
 
 
 def test_a_request_waits_while_there_is_no_primary(service: Service) -> None:
+    """`Client::unreachable` fails nobody who has been served while the Sentinels agree, and everybody else."""
     locks, hasty = service.locks(), service.locks()
     old = service.kill()
     acquiring = service.begin(locks.lock("a").acquire)
@@ -257,13 +276,17 @@ def test_a_request_waits_while_there_is_no_primary(service: Service) -> None:
 
 
 def test_an_old_primary_that_comes_back_has_no_say(service: Service) -> None:
+    """A new connection goes to whom the majority names now (`Client::led_to`)."""
     locks = service.locks()
     held = locks.lock("a").acquire()
     service.are_told("a")
     old = service.kill()
     service.switch(old)
     wait(lambda: bool(held.extend(600)))
-    old.start(afresh=True)  # as a primary, until the Sentinels see it
+    # As a primary, and the Sentinels do not see it.
+    service.links.cut([sentinel.source for sentinel in service.watched.sentinels], [old.port], SILENT)
+    old.start(afresh=True)
+    service.break_connections()
     for name, client in (("b", locks), ("c", service.locks())):
         other = client.lock(name).acquire()
         assert service.has(name)
@@ -273,7 +296,7 @@ def test_an_old_primary_that_comes_back_has_no_say(service: Service) -> None:
 
 
 def test_one_sentinel_on_the_wrong_side_misleads_nobody(service: Service) -> None:
-    """The old primary still grants locks, and one Sentinel still names it."""
+    """A majority decides (`sentinels::verdict`). The old primary grants locks, and one Sentinel still names it."""
     old, stale = service.primary, service.watched.sentinels[0]
     locks = service.locks()
     service.watched.isolate([], [stale])
@@ -285,10 +308,14 @@ def test_one_sentinel_on_the_wrong_side_misleads_nobody(service: Service) -> Non
     assert locks.try_lock("a") is None
     assert not old.ask("EXISTS", key("a"))
     assert held.release() is True
+    service.links.cut([str(os.getpid())], [each.port for each in service.watched.sentinels[1:]], SILENT)
+    with pytest.raises(pinyon.Error):
+        pinyon.Locks(service.watched.url, **SETTINGS).lock("b", timeout=2).acquire()
+    assert not old.ask("EXISTS", key("b"))
 
 
 def test_no_lock_is_taken_from_a_replica(service: Service) -> None:
-    """Even if all Sentinels name it, and it lets itself be written to."""
+    """`Client::greeted` looks at the role, even if all Sentinels name the replica, and it lets itself be written to."""
     replica = next(server for server in service.watched.servers if server is not service.primary)
     replica.ask("CONFIG", "SET", "replica-read-only", "no")
     try:

@@ -1,6 +1,7 @@
 //! The machine against the model of the server. A seed decides the order of everything that can happen to them.
 
 mod parking;
+mod reconnecting;
 mod schedules;
 mod tokens;
 mod world;
