@@ -236,9 +236,10 @@ impl Machine {
 
     fn unlocked(&mut self, number: u64, answer: Result<ScriptAnswer, Error>, sent: Moment, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
+        let is_answered = answer.is_ok();
         let Stage::Releasing { until, again, .. } = entry.stage else {
             if matches!(entry.stage, Stage::Cancelling { .. }) {
-                self.forget(number, now);
+                self.forget_released(number, is_answered, now);
             }
             return;
         };
@@ -251,7 +252,13 @@ impl Machine {
             Err(error) => MachineEvent::ReleaseFailed { number, error },
         };
         self.events.push_back(event);
-        self.forget(number, now);
+        self.forget_released(number, is_answered, now);
+    }
+
+    fn forget_released(&mut self, number: u64, is_answered: bool, now: Moment) {
+        if let Some(entry) = self.remove(number, now).filter(|_| is_answered) {
+            self.releases.note(entry, now);
+        }
     }
 
     fn extended(

@@ -15,6 +15,7 @@ impl Machine {
             self.send(About::Open, Call::Open { seen: self.highest }, now);
             self.calls.rotate_right(1);
         }
+        self.release_again(now);
         let numbers: Vec<u64> = self.entries.keys().copied().collect();
         for number in &numbers {
             let entry = &self.entries[number];

@@ -16,6 +16,7 @@ mod asking;
 mod connection;
 mod entry;
 mod late;
+mod releases;
 mod request;
 mod table;
 #[cfg(test)]
@@ -38,6 +39,7 @@ use crate::locks::loss::Loss;
 use crate::locks::sequence::Sequence;
 use entry::{Entry, Stage};
 use late::Looks;
+use releases::Releases;
 
 /// What happened to an attempt or a question.
 #[derive(Clone, Debug)]
@@ -134,6 +136,7 @@ pub struct Machine {
     /// Why the last connection failed; none once the server has answered again.
     trouble: Option<Error>,
     looks: Looks,
+    releases: Releases,
     /// Whether the server refused the last renewal.
     renewals_refused: bool,
     next_call: u64,
@@ -189,6 +192,7 @@ impl Machine {
             heard: None,
             trouble: None,
             looks: Looks::default(),
+            releases: Releases::default(),
             renewals_refused: false,
             next_call: 0,
             flight: Sequence::default(),
@@ -508,10 +512,14 @@ impl Machine {
     }
 
     fn forget(&mut self, number: u64, now: Moment) {
+        self.remove(number, now);
+    }
+
+    fn remove(&mut self, number: u64, now: Moment) -> Option<Entry> {
         self.hand_on(number, now);
-        if let Some(entry) = self.entries.remove(&number) {
-            self.renumbered.remove(&entry.attempt);
-        }
+        let entry = self.entries.remove(&number)?;
+        self.renumbered.remove(&entry.attempt);
+        Some(entry)
     }
 
     fn fail(&mut self, number: u64, failure: MachineFailure, now: Moment) {

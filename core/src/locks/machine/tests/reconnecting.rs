@@ -120,3 +120,24 @@ fn a_release_without_an_answer_is_repeated() {
     assert!(matches!(again, Call::Unlock { .. }), "{again:?}");
     assert!(matches!(machine.next_event(), Some(MachineEvent::Released { held: true, .. })), "the first one may have");
 }
+
+#[test]
+fn the_last_releases_are_repeated_while_another_server_may_have_missed_them() {
+    let mut machine = machine();
+    let mut released = Vec::new();
+    for owner in 0..40 {
+        let number = lock(&mut machine, owner, waits());
+        only(&mut machine, ScriptAnswer::Granted { token: 7 + owner });
+        machine.release(number, NOW).unwrap();
+        released.push(only(&mut machine, ScriptAnswer::Released { released: 1 }));
+    }
+    let held_on = lock(&mut machine, 40, waits());
+    only(&mut machine, ScriptAnswer::Granted { token: 50 });
+    go_on(&mut machine, false);
+    let mut repeated = calls(&mut machine);
+    assert!(matches!(repeated.pop(), Some((_, Call::Extend { .. }))) && machine.held(held_on, NOW).is_some());
+    assert_eq!(repeated.into_iter().map(|(_, call)| call).collect::<Vec<_>>(), released[8..]);
+    machine.disconnected(&Error::unanswered(&"".into()), false, NOW);
+    machine.connected(NOW + Duration::from_secs(10));
+    assert!(calls(&mut machine).iter().all(|(_, call)| matches!(call, Call::Extend { .. })), "their ttls have passed");
+}
