@@ -13,6 +13,7 @@ mod failure;
 mod front;
 mod grant;
 mod handler;
+mod holding;
 mod identity;
 mod interview;
 mod jitter;

@@ -193,7 +193,7 @@ impl Machine {
         let renew_at = Self::renewal_after(entry.renewal, now, since, entry.ttl);
         let notified = matches!(entry.stage, Stage::Parked { .. });
         entry.stage = Stage::Held(Held { token, until, granted: now, renew_at, extending: false });
-        self.holding.insert((entry.owner, number));
+        self.holding.add(entry.owner, number);
         self.wake_for(number);
         self.events.push_back(MachineEvent::Granted { number, token, notified, again: false });
     }

@@ -23,7 +23,7 @@ mod table;
 mod tests;
 mod time;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ pub use time::Moment;
 
 use super::call::{Attempt, Call, Names, ScriptAnswer};
 use crate::error::{Error, Kind};
+use crate::locks::holding::Holding;
 use crate::locks::jitter::Jitter;
 use crate::locks::loss::Loss;
 use crate::locks::sequence::Sequence;
@@ -124,8 +125,7 @@ pub struct Machine {
     /// Locks whose number differs from their attempt on the server, by attempt.
     renumbered: BTreeMap<u64, u64>,
     table: Table,
-    /// The owners of locks, each with the number of a lock.
-    holding: BTreeSet<(u64, u64)>,
+    holding: Holding,
     connected: bool,
     /// Whether the counter was checked on this connection.
     opened: bool,
@@ -185,7 +185,7 @@ impl Machine {
             next_number: 1,
             entries: BTreeMap::new(),
             renumbered: BTreeMap::new(),
-            holding: BTreeSet::new(),
+            holding: Holding::default(),
             connected: false,
             opened: false,
             highest: 0,
@@ -236,7 +236,7 @@ impl Machine {
         if let Some(number) = self.held_again(&request, now)? {
             return Ok(number);
         }
-        let nested = self.holding_of(request.owner).next().is_some();
+        let nested = self.holding.has(request.owner);
         if !nested && !self.table.is_free(&request.names) {
             match request.wait {
                 None => return Err(MachineFailure::Busy),
@@ -466,13 +466,6 @@ impl Machine {
         of.into_iter().flatten().find(is_it).filter(|_| attempt.client == self.client)
     }
 
-    /// The locks of an owner.
-    fn holding_of(&self, owner: u64) -> impl Iterator<Item = u64> + '_ {
-        // To see that nothing is held costs less than to search.
-        let held = (!self.holding.is_empty()).then(|| self.holding.range((owner, 0)..=(owner, u64::MAX)));
-        held.into_iter().flatten().map(|(_, number)| *number)
-    }
-
     /// The answer to an owner that already holds one of the names: its lock, if that covers all of them and is
     /// reentrant.
     fn held_again(&mut self, request: &LockRequest, now: Moment) -> Result<Option<u64>, MachineFailure> {
@@ -480,7 +473,7 @@ impl Machine {
             let entry = &self.entries[number];
             request.names.iter().any(|name| entry.names.contains(name))
         };
-        let Some(number) = self.holding_of(request.owner).find(shares) else { return Ok(None) };
+        let Some(number) = self.holding.of(request.owner).find(shares) else { return Ok(None) };
         let entry = self.entries.get_mut(&number).expect("what is held is known");
         let Stage::Held(held) = &entry.stage else { return Ok(None) };
         if held.until <= now {
@@ -501,7 +494,7 @@ impl Machine {
     /// Hands over an attempt's names: the next attempts of this process go to the server.
     fn hand_on(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        self.holding.remove(&(entry.owner, number));
+        self.holding.remove(entry.owner, number);
         if !std::mem::replace(&mut entry.lined_up, false) {
             return;
         }

@@ -20,7 +20,7 @@ impl<W, M: Member> Quorum<W, M> {
     pub(super) fn enter(&mut self, request: LockRequest, waiter: W, now: Now) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
-        let nested = self.holding.contains_key(&request.owner);
+        let nested = self.holding.has(request.owner);
         let wait = request.wait.filter(|wait| !wait.is_zero());
         let deadline = now.moment + wait.unwrap_or(self.options.patience);
         let lock = Lock::new(request, waiter, self.members.len(), deadline, nested);
@@ -113,12 +113,7 @@ impl<W, M: Member> Quorum<W, M> {
     /// Lets the next attempts of this process go to the servers.
     pub(super) fn hand_on(&mut self, number: u64, now: Now) {
         let Some(lock) = self.locks.get_mut(&number) else { return };
-        if let Some(held) = self.holding.get_mut(&lock.owner) {
-            held.retain(|held| *held != number);
-            if held.is_empty() {
-                self.holding.remove(&lock.owner);
-            }
-        }
+        self.holding.remove(lock.owner, number);
         if !std::mem::replace(&mut lock.lined_up, false) {
             return;
         }

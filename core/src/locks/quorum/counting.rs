@@ -193,7 +193,7 @@ impl<W, M: Member> Quorum<W, M> {
             }
         }
         raise(&mut self.members, lock, number, token, now);
-        self.holding.entry(lock.owner).or_default().push(number);
+        self.holding.add(lock.owner, number);
         let outcome = Outcome::Granted { number, token, notified: false };
         self.reports.push_back(Report::Done { waiter, outcome });
     }

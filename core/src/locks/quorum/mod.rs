@@ -25,10 +25,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use foldhash::HashMap;
-
 use super::call::{Attempt, Call, Names};
 use super::client::{Outcome, Report, Wish};
+use super::holding::Holding;
 use super::jitter::Jitter;
 use super::loss::Loss;
 use super::machine::{Blocker, Fairness, LockOptions, LockRequest, MachineFailure, Moment, Table};
@@ -49,8 +48,7 @@ pub struct Quorum<W, M> {
     locks: BTreeMap<u64, Lock<W>>,
     polls: BTreeMap<u64, Poll<W>>,
     table: Table,
-    /// The locks of each owner.
-    holding: HashMap<u64, Vec<u64>>,
+    holding: Holding,
     reports: VecDeque<Report<W>>,
     due: Option<Moment>,
     jitter: Jitter,
@@ -89,7 +87,7 @@ impl<W, M: Member> Quorum<W, M> {
             locks: BTreeMap::new(),
             polls: BTreeMap::new(),
             table: Table::new(Fairness::Throughput),
-            holding: HashMap::default(),
+            holding: Holding::default(),
             reports: VecDeque::new(),
             due: None,
             round_trip: None,
@@ -239,7 +237,7 @@ impl<W, M: Member> Quorum<W, M> {
         if let Some(error) = self.same_server_twice() {
             return Err(MachineFailure::Server(error));
         }
-        if self.holding.contains_key(&request.owner) || self.table.is_free(&request.names) {
+        if self.holding.has(request.owner) || self.table.is_free(&request.names) {
             return Ok(None);
         }
         match request.wait {
@@ -254,9 +252,8 @@ impl<W, M: Member> Quorum<W, M> {
 
     /// The lock of an owner that already holds one of the names, if that covers all of them and is reentrant.
     fn held_again(&mut self, request: &LockRequest, now: Now) -> Result<Option<(u64, u64)>, MachineFailure> {
-        let Some(held) = self.holding.get(&request.owner) else { return Ok(None) };
-        let shares = |number: &&u64| self.locks[*number].names.iter().any(|name| request.names.contains(name));
-        let Some(number) = held.iter().find(shares).copied() else { return Ok(None) };
+        let shares = |number: &u64| self.locks[number].names.iter().any(|name| request.names.contains(name));
+        let Some(number) = self.holding.of(request.owner).find(shares) else { return Ok(None) };
         let Some((token, _)) = self.held(number, now) else {
             self.lose(number, Loss::Expired, now);
             return Ok(None);
