@@ -41,6 +41,16 @@ def place(name: str) -> Placement:
     return Placement(name, client, {min(others)}, others)
 
 
+def apart_from(client: set[int] | None) -> set[int] | None:
+    """Returns a core that the client does not use, for servers; None (any) if the client may use any."""
+    if client is None:
+        return None
+    others = os.sched_getaffinity(0) - client
+    if not others:
+        raise PlacementError("servers apart from the client need a second core; this process may use one")
+    return {min(others)}
+
+
 @contextmanager
 def pinned(cores: set[int] | None) -> Iterator[None]:
     """Processes started inside run on these cores; None changes nothing."""

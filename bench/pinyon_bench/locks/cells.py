@@ -9,13 +9,14 @@ from typing import Any
 from ..contestant import Contestant, ContestantError, answered
 from ..coroutines.link import LinkError, delay_proxy
 from ..coroutines.work import latency_of
+from ..placement import PlacementError, apart_from
 from ..results import Handovers, Latency, Measured, Sample, ServerWork
 from ..servers import ServerError
 from .handover import Processes, handover_seconds, held_by_all
 from .origins import Origins, listening
 from .rows import LocksRow
 from .server import LockServer, LockServers, Statistics, start_lock_servers
-from .workloads import FAR_ONE_WAY_MILLISECONDS, HANDOVER, NEAR, PAIR, PING, PIPELINED, QUORUM, QUORUM_SERVERS
+from .workloads import APART, FAR, FAR_ONE_WAY_MILLISECONDS, HANDOVER, PAIR, PING, PIPELINED, QUORUM, QUORUM_SERVERS
 
 VERIFY_CYCLES, VERIFY_WORKERS, VERIFY_SECONDS = 12, 3, 0.1
 VERIFY_LIMIT, TIME_LIMIT = 30.0, 120.0
@@ -39,7 +40,7 @@ class LocksCells:
         self._counts: dict[tuple[str, str], int] = {}
         self._origins: dict[tuple[str, str], Origins] = {}
         self._processes: dict[str, Processes] = {}
-        self._several: LockServers | None = None
+        self._several: dict[bool, LockServers] = {}
         self._far: dict[str, str] = {}
         self._opened = ExitStack()
 
@@ -131,7 +132,7 @@ class LocksCells:
     def _address(self, row: LocksRow) -> str:
         """The servers' addresses for contestants: their own, or those of processes in between that delay every byte."""
         names = [server.name for server in self._servers(row).each]
-        return ",".join(names if row.link == NEAR else map(self._from_afar, names))
+        return ",".join(map(self._from_afar, names) if row.link == FAR else names)
 
     def _from_afar(self, name: str) -> str:
         if name not in self._far:
@@ -142,17 +143,19 @@ class LocksCells:
         return self._far[name]
 
     def _servers(self, row: LocksRow) -> LockServers:
-        """The row's servers. Those of a quorum are started for the first row that needs them."""
+        """The row's servers. Those of a quorum are started for the first row that needs them there."""
         if self._server is None:
             raise ContestantError(self._without)
         if row.workload != QUORUM:
             return LockServers((self._server,))
-        if self._several is None:
+        apart = row.link == APART
+        if apart not in self._several:
             try:
-                self._several = self._opened.enter_context(start_lock_servers(QUORUM_SERVERS, self._server.cores))
-            except ServerError as error:
+                cores = apart_from(self._cores) if apart else self._server.cores
+                self._several[apart] = self._opened.enter_context(start_lock_servers(QUORUM_SERVERS, cores))
+            except (PlacementError, ServerError) as error:
                 raise ContestantError(str(error)) from None
-        return self._several
+        return self._several[apart]
 
 
 def _left(servers: LockServers, row: LocksRow) -> list[str]:

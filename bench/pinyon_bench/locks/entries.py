@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..names import ASYNCIO, BLOCKING, GEVENT
-from .workloads import FAR, HANDOVER, MUTEX, PAIR, PING, PIPELINED, QUORUM, SECTION, group_of
+from .workloads import APART, FAR, HANDOVER, MUTEX, PAIR, PING, PIPELINED, QUORUM, SECTION, group_of
 
 #: Client, module and adapter in `locks.contestants`, model. The reference for comparisons comes first.
 LOCK_CONTESTANTS = (
@@ -25,7 +25,7 @@ LOCK_CONTESTANTS = (
 )
 #: Those whose locks can be held on a majority of several servers.
 OF_SEVERAL = ("Pinyon script", "redlock-py", "pottery", "aioredlock")
-QUORUM_GROUPS = (group_of(QUORUM), group_of(QUORUM, FAR))
+QUORUM_GROUPS = (group_of(QUORUM), group_of(QUORUM, APART), group_of(QUORUM, FAR))
 #: The groups of rows for libraries, and those for the floor.
 LIBRARY_GROUPS = (
     *(group_of(workload) for workload in (PING, PAIR, MUTEX, SECTION, HANDOVER)),

@@ -27,6 +27,7 @@ from .goals import (
     round_trips_of_pure,
 )
 from .workloads import (
+    APART,
     FAR,
     FAR_ONE_WAY_MILLISECONDS,
     HANDOVER,
@@ -96,11 +97,16 @@ LOCK_GROUPS = (
     _group(SECTION, "100 workers, each wants n of 2n−1 names (seed 004, test 2)"),
     _group(HANDOVER),
     _group(QUORUM, "one worker, a majority of five independent servers"),
+    _group(QUORUM, "a majority of five independent servers, on another core than the client", APART),
     _group(PING, link=FAR),
     _group(
         QUORUM, f"a majority of five independent servers, each over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms", FAR
     ),
     _group(HANDOVER, link=FAR),
+)
+FASTER_THAN_OTHER_QUORUMS = (
+    at_least(2.0, "redlock-py", ours=OURS_SCRIPT),
+    at_least(2.0, "pottery", ours=OURS_SCRIPT),
 )
 GOALS: Goals = {
     "locks:pair:1": (
@@ -115,7 +121,8 @@ GOALS: Goals = {
     "locks:mutex:10/19": (at_least_at_scale(8_000, SEED_MODELS), at_least_at_scale(6_720, FIBERS_AND_CORO)),
     "locks:section:1/1": (at_least_seed(1.5, 10_300, SECTION_SECONDS, (*SEED_MODELS, *FIBERS)),),
     "locks:section:10/19": (at_least_seed(1.5, 6_500, SECTION_SECONDS, (*SEED_MODELS, *FIBERS)),),
-    "locks:quorum:1": (at_least(2.0, "redlock-py", ours=OURS_SCRIPT), at_least(2.0, "pottery", ours=OURS_SCRIPT)),
+    "locks:quorum:1": FASTER_THAN_OTHER_QUORUMS,
+    "locks:apart:quorum:1": FASTER_THAN_OTHER_QUORUMS,
     "locks:far:quorum:1": (at_most_round_trips_a_pair(3.0),),
     "locks:handover:*": (at_most_wake_ups(1.0),),
     "locks:*handover:*": (at_most_round_trips(1.5, 5.0),),
@@ -202,8 +209,9 @@ def lock_rows(short: bool) -> list[LocksRow]:
     quorum = _row(
         QUORUM, ":1", 1, 1, 1, about, servers=QUORUM_SERVERS, models=(BLOCKING, GEVENT, ASYNCIO), most_rounds=rounds
     )
-    afar = [_from_afar(row) for row in (ping, handover, quorum)]
-    return [ping, *pairs, *pipelined, *mutexes, *sections, handover, quorum, *afar]
+    afar = [_over(FAR, f"over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms", row) for row in (ping, handover, quorum)]
+    apart = _over(APART, "with the servers on another core", quorum)
+    return [ping, *pairs, *pipelined, *mutexes, *sections, handover, quorum, apart, *afar]
 
 
 def _row(workload: Workload, label: str, keys: int, of: int, workers: int, about: str, **more: Any) -> LocksRow:
@@ -233,14 +241,14 @@ def _drawn(workload: Workload, keys: int, workers: int, about: str, **more: Any)
     return _row(workload, f":{keys}/{of}", keys, of, workers, about.format(f"{keys} of {_names(of)}"), **more)
 
 
-def _from_afar(row: LocksRow) -> LocksRow:
-    """The same row over the far link."""
+def _over(link: Link, how: str, row: LocksRow) -> LocksRow:
+    """The same row over another link."""
     return replace(
         row,
-        name=(name := row.name.replace(PREFIX, f"{PREFIX}:{FAR}", 1)),
-        group=group_of(row.workload, FAR),
-        about=f"{row.about}, over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms",
-        link=FAR,
+        name=(name := row.name.replace(PREFIX, f"{PREFIX}:{link}", 1)),
+        group=group_of(row.workload, link),
+        about=f"{row.about}, {how}",
+        link=link,
         goals=goals_of(name, GOALS),
     )
 

@@ -18,8 +18,10 @@ HANDOVER: Workload = "handover"
 #: Independent servers, of which a majority holds a lock.
 QUORUM_SERVERS = 5
 
-Link = Literal["near", "far"]
+Link = Literal["near", "apart", "far"]
 NEAR: Link = "near"
+#: On another core than the client.
+APART: Link = "apart"
 FAR: Link = "far"
 #: As between neighbouring data centres, where the network takes longer than all programs together.
 FAR_ONE_WAY_MILLISECONDS = 1

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from ..grids import NONE, Grid
 from ..locks.grids import WAITING, WORK
-from ..locks.workloads import FAR_ONE_WAY_MILLISECONDS
+from ..locks.workloads import APART, FAR_ONE_WAY_MILLISECONDS, PREFIX
 from ..names import (
     ANYEVENT,
     ASYNC,
@@ -301,6 +301,20 @@ def _lock_in_other_languages(record: Record, figures: Figures, rows: list[str]) 
     )
 
 
+def _quorum_on_one_core(record: Record, figures: Figures, rows: list[str]) -> str:
+    names = (f"{OURS} script", "redlock-py")
+    ours, other = (1e6 / figures.rates[rows[0], name].rate for name in names)
+    work, work_of_other = (_cell(record.grid(WORK), name, "µs 1") for name in names)
+    apart = f"{PREFIX}:{APART}:quorum:1"
+    times = figures.rates[apart, names[0]].rate / figures.rates[apart, names[1]].rate
+    return (
+        "On one core, the processor times of the client and of the five servers add up: a pair takes "
+        f"{ours:.0f} µs, and {other:.0f} with redlock-py, which asks the servers one after the other. On each server, a pair "
+        f"takes {work} µs of Redis's scripts, which keep tokens and know who waits, and {work_of_other} µs of redlock-py's "
+        f"commands. With the servers on another core, Pinyon's rate is {times:.1f} times redlock-py's."
+    )
+
+
 def _handover(record: Record, _: Figures, __: list[str]) -> str:
     near, far = (_cell(record.grid(WAITING), f"{OURS} script", column) for column in ("next p50 µs", "far trips"))
     why = (
@@ -347,5 +361,6 @@ REASONS: dict[str, Reason] = {
     f"locks:pair:1: at least * times {FLOOR}": _lock_and_floor,
     f"locks:pair:1 *: at least * times {FLOOR}": _lock_in_other_languages,
     "locks:pair:* pure: 1 round trip to lock, * to unlock": _lock_without_scripts,
+    "locks:quorum:1: at least * times redlock-py": _quorum_on_one_core,
     "locks:handover:*: * round trips *": _handover,
 }
