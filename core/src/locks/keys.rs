@@ -5,8 +5,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use pinyon_proto::resp::Command;
-
 use super::call::{Attempt, Name, Names};
 
 /// The longest name, in bytes.
@@ -23,7 +21,6 @@ pub const SLOTS: u16 = 16384;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockKeys {
     prefix: Arc<[u8]>,
-    of_all_names: Arc<Command>,
 }
 
 impl LockKeys {
@@ -47,18 +44,12 @@ impl LockKeys {
     }
 
     fn beginning_with(prefix: Vec<u8>) -> Self {
-        let of_all_names = Command::of([b"#f", b"#q", b"#w"].map(|kind| [&prefix[..], kind].concat()));
-        Self { prefix: prefix.into(), of_all_names: of_all_names.into() }
+        Self { prefix: prefix.into() }
     }
 
     /// The prefix of all keys.
     pub fn prefix(&self) -> &[u8] {
         &self.prefix
-    }
-
-    /// The counter, the queue and the waiters, in this order. Every call contains them.
-    pub fn of_all_names(&self) -> &Command {
-        &self.of_all_names
     }
 
     pub fn slot(&self) -> u16 {

@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 /// The library's name. Its number changes with any change to the functions' arguments, replies or keys.
-pub const LIBRARY: &str = "pinyon_locks_4";
+pub const LIBRARY: &str = "pinyon_locks_5";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Function {
@@ -43,17 +43,17 @@ impl Function {
     /// The function's name in the library.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Open => "pinyon_open_4",
-            Self::Lock => "pinyon_lock_4",
-            Self::Unlock => "pinyon_unlock_4",
-            Self::Poll => "pinyon_poll_4",
-            Self::Extend => "pinyon_extend_4",
-            Self::Raise => "pinyon_raise_4",
-            Self::Park => "pinyon_park_4",
-            Self::Unpark => "pinyon_unpark_4",
-            Self::Notify => "pinyon_notify_4",
-            Self::Inspect => "pinyon_inspect_4",
-            Self::ForceRelease => "pinyon_force_release_4",
+            Self::Open => "pinyon_open_5",
+            Self::Lock => "pinyon_lock_5",
+            Self::Unlock => "pinyon_unlock_5",
+            Self::Poll => "pinyon_poll_5",
+            Self::Extend => "pinyon_extend_5",
+            Self::Raise => "pinyon_raise_5",
+            Self::Park => "pinyon_park_5",
+            Self::Unpark => "pinyon_unpark_5",
+            Self::Notify => "pinyon_notify_5",
+            Self::Inspect => "pinyon_inspect_5",
+            Self::ForceRelease => "pinyon_force_release_5",
         }
     }
 
@@ -110,8 +110,15 @@ struct Body {
 /// servers with short integers format them as floating-point numbers, which is several times slower.
 const ALONE: &str = "call, sub, find, format = redis.call, string.sub, string.find, string.format\n\
                      whole = format('%d', 2^53) == '9007199254740992' and '%d' or '%.0f'\n";
+/// The keys that are not sent, which are the same for each call of a namespace. `tombstone`: what an attempt's begins with.
+const KEYS: &str = "if KEYS[1] ~= counter then\n\
+                    counter, prefix = KEYS[1], sub(KEYS[1], 1, -3)\n\
+                    queue, records = prefix .. '#q', prefix .. '#w'\n\
+                    pure_waiters, tombstone = prefix .. '#p', prefix .. '#x:'\n\
+                    end\n";
 const SHARED: &str = "concat, remove, wide = table.concat, table.remove, '%016' .. sub(whole, 2)\n";
-const NAMES_ALONE: &str = "local call, sub, find, format, whole\n";
+const NAMES_ALONE: &str = "local call, sub, find, format, whole\n\
+                           local counter, prefix, queue, records, pure_waiters, tombstone\n";
 const NAMES_SHARED: &str = "local concat, remove, wide\n";
 const COMMON: &str = include_str!("lua/common.lua");
 const QUEUE: &str = include_str!("lua/queue.lua");
@@ -128,7 +135,7 @@ static LIBRARY_SOURCE: LazyLock<String> = LazyLock::new(|| {
         let (Body { alone, rest }, name, flags) = (function.body(), function.name(), function.flags());
         source.push_str(&format!(
             "\nredis.register_function{{function_name = '{name}', flags = {{{flags}}}, callback = function(KEYS, ARGV)\n\
-             if not call then {ALONE}{SHARED}end\n{alone}{rest}end}}\n"
+             if not call then {ALONE}{SHARED}end\n{KEYS}{alone}{rest}end}}\n"
         ));
     }
     source
@@ -141,7 +148,7 @@ pub fn source() -> &'static str {
 
 fn script(function: Function) -> String {
     let Body { alone, rest } = function.body();
-    [NAMES_ALONE, ALONE, alone, NAMES_SHARED, SHARED, &function.parts().concat(), rest].concat()
+    [NAMES_ALONE, ALONE, KEYS, alone, NAMES_SHARED, SHARED, &function.parts().concat(), rest].concat()
 }
 
 #[cfg(test)]

@@ -71,7 +71,9 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
         Call::Park { attempt, ttl, .. } | Call::Unpark { attempt, ttl, .. } => waiter(attempt, ttl, ["", "", fairness]),
         Call::Unlock { attempt, tombstone, .. } => {
             push_attempt(attempt, out);
-            out.push_joined([if *tombstone { "x" } else { "" }, fairness].map(str::as_bytes));
+            if *tombstone || throughput {
+                out.push_joined([if *tombstone { "x" } else { "" }, fairness].map(str::as_bytes));
+            }
         }
         Call::Extend { held } => {
             out.push_number(held.len() as u64);
@@ -131,8 +133,8 @@ fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
 }
 
 fn push_keys_of<'n>(names: impl Iterator<Item = &'n Name> + Clone, keys: &LockKeys, out: &mut Command) {
-    out.push_number(3 + names.clone().count() as u64);
-    out.extend(keys.of_all_names());
+    out.push_number(1 + names.clone().count() as u64);
+    out.push_joined([keys.prefix(), b"#f"]);
     for name in names {
         out.push_joined([keys.prefix(), b"l:", name]);
     }
@@ -489,17 +491,17 @@ mod tests {
 
     #[test]
     fn a_call_is_one_command() {
-        let expected = "FCALL pinyon_lock_4 5 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
+        let expected = "FCALL pinyon_lock_5 3 {n}:#f {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
         assert_eq!(words(&lock(), true, &Via::functions()).join(" "), expected);
         let held = vec![
             (a("c:1:1"), names(["a", "b"]).unwrap(), Duration::from_millis(7)),
             (a("c:1:2"), names(["c"]).unwrap(), Duration::ZERO),
         ];
-        let expected = "FCALL pinyon_extend_4 6 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
+        let expected = "FCALL pinyon_extend_5 4 {n}:#f {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
         assert_eq!(words(&Call::Extend { held }, false, &Via::functions()).join(" "), expected);
         let shas = Via::scripts(&(0..Function::ALL.len()).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
         let call = Call::ForceRelease { names: names(["a"]).unwrap(), token: None };
-        assert_eq!(words(&call, false, &shas).join(" "), "EVALSHA 10 4 {n}:#f {n}:#q {n}:#w {n}:l:a  ");
+        assert_eq!(words(&call, false, &shas).join(" "), "EVALSHA 10 2 {n}:#f {n}:l:a  ");
     }
 
     #[test]
@@ -553,7 +555,7 @@ mod tests {
         let moved = |asking| ScriptError::Moved { slot: 3999, address: "127.0.0.1:6381".into(), asking };
         assert_eq!(error("MOVED", "3999 127.0.0.1:6381"), moved(false));
         assert_eq!(error("ASK", "3999 127.0.0.1:6381"), moved(true));
-        let replica = "You can't write against a read only replica. script: pinyon_lock_4, on @user_function:29.";
+        let replica = "You can't write against a read only replica. script: pinyon_lock_5, on @user_function:29.";
         assert!(matches!(error("READONLY", replica), ScriptError::ReadOnly(_)));
         let wrapped = "Error running script (call to f_5f): @user_script:4: @user_script: 4: -READONLY You can't";
         assert!(matches!(error("ERR", wrapped), ScriptError::ReadOnly(_)));

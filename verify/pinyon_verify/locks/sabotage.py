@@ -17,7 +17,7 @@ from .settings import NAMESPACE, Settings
 if TYPE_CHECKING:
     from .world import World
 
-LIBRARY = "pinyon_locks_4"
+LIBRARY = "pinyon_locks_5"
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,15 @@ SABOTAGES = (
     Sabotage(
         "tokens-repeat",
         "tokens",
-        'local token = call("INCR", KEYS[1])',
-        'local token = tonumber(call("GET", KEYS[1]) or 0)',
+        'local token = call("INCR", counter)',
+        'local token = tonumber(call("GET", counter) or 0)',
         _BUSY,
     ),
     Sabotage(
         "last-name-missing",
         "all or nothing",
-        'for i = 4, #KEYS do call("PSETEX", KEYS[i], ttl, value) end',
-        'for i = 4, math.max(4, #KEYS - 1) do call("PSETEX", KEYS[i], ttl, value) end',
+        'for i = 2, #KEYS do call("PSETEX", KEYS[i], ttl, value) end',
+        'for i = 2, math.max(2, #KEYS - 1) do call("PSETEX", KEYS[i], ttl, value) end',
         _BUSY,
     ),
     Sabotage(
@@ -141,7 +141,7 @@ SABOTAGES = (
     Sabotage(
         "records-stay",
         "nothing left",
-        'call("HDEL", run.records, attempt)\n  end\n  run.waiters',
+        'call("HDEL", records, attempt)\n  end\n  run.waiters',
         "end\n  run.waiters",
         _CALM,
     ),
@@ -151,7 +151,7 @@ SABOTAGES = (
         "if number < PER_MS then",
         "if false then",
         _watched(switches.lose_counter, BUSY),
-        (("if token >= 4096 then", "if true then"), ("if counter < floor then", "if false then")),
+        (("if token >= 4096 then", "if true then"), ("if number < floor then", "if false then")),
     ),
     Sabotage(
         "renewals-unproved",
@@ -175,8 +175,8 @@ SABOTAGES = (
     Sabotage(
         "told-everywhere",
         "exclusion",
-        "elseif listens(run.prefix, attempt) then",
-        'elseif tell(run.prefix, attempt, "g " .. value) or listens(run.prefix, attempt) then',
+        "elseif listens(attempt) then",
+        'elseif tell(attempt, "g " .. value) or listens(attempt) then',
         replace(_watched(switches.move_slot, BUSY), servers="cluster", every=0.3),
     ),
     Sabotage(
@@ -197,7 +197,7 @@ SABOTAGES = (
     Sabotage(
         "tokens-not-raised",
         "tokens",
-        'if floor + 0 > (call("GET", KEYS[1]) or 0) + 0 then call("SET", KEYS[1], floor) end',
+        'if floor + 0 > (call("GET", counter) or 0) + 0 then call("SET", counter, floor) end',
         "",
         _voted(quorum_faults.cut_minorities, BUSY),
         seconds=5.0,
@@ -205,14 +205,14 @@ SABOTAGES = (
     Sabotage(
         "votes-too-short",
         "exclusion",
-        'for i = 4, #KEYS do call("PSETEX", KEYS[i], ttl, value) end',
-        'for i = 4, #KEYS do call("PSETEX", KEYS[i], 50, value) end',
+        'for i = 2, #KEYS do call("PSETEX", KEYS[i], ttl, value) end',
+        'for i = 2, #KEYS do call("PSETEX", KEYS[i], 50, value) end',
         _voted(quorum_faults.stop_minority, _STAYING),
         (
-            ('call("PSETEX", keys[4], ttl, value .. " " .. ttl)', 'call("PSETEX", keys[4], 50, value .. " " .. ttl)'),
+            ('call("PSETEX", keys[2], ttl, value .. " " .. ttl)', 'call("PSETEX", keys[2], 50, value .. " " .. ttl)'),
             (
-                'call("PSETEX", run.prefix .. "l:" .. names[i], ttl, value)',
-                'call("PSETEX", run.prefix .. "l:" .. names[i], 50, value)',
+                'call("PSETEX", prefix .. "l:" .. names[i], ttl, value)',
+                'call("PSETEX", prefix .. "l:" .. names[i], 50, value)',
             ),
         ),
         seconds=4.0,

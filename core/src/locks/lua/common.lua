@@ -1,7 +1,8 @@
 -- Locks over many names, for Redis and Valkey.
 --
--- Each function is a file that begins with its arguments, its reply and its rules. All have the keys `P#f P#q P#w`,
--- then `P l:name` for each name, sorted and distinct. P is the namespace's prefix, `{namespace}:`.
+-- Each function is a file that begins with its arguments, its reply and its rules. All have the key `P#f`, then
+-- `P l:name` for each name, sorted and distinct. P is the namespace's prefix, `{namespace}:`; the other keys are made
+-- from it, as each key that is sent costs the server more than a key that it made before. All are in one hash slot.
 --
 --   P l:name      string    `attempt token ttl`, or `attempt` if the pure handler took it; exists while locked
 --                           After a renewal, `@` and the time of the grant replace the ttl
@@ -36,7 +37,7 @@ local function floor_number()
 end
 
 -- The next token or ticket. A small number means that the counter was lost; it then continues from the clock.
-local function next_number(counter)
+local function next_number()
   local number = call("INCR", counter)
   if number < PER_MS then
     local floor = floor_number()
@@ -105,25 +106,21 @@ local function owner_of(attempt)
   return colon and sub(attempt, 1, colon - 1)
 end
 
-local function prefix_in(keys)
-  return sub(keys[1], 1, -3)
-end
-
 local function names_in(keys)
   local names, from = {}, #keys[1] + 1
-  for i = 4, #keys do names[i - 3] = sub(keys[i], from) end
+  for i = 2, #keys do names[i - 1] = sub(keys[i], from) end
   return names
 end
 
 -- The milliseconds until the first of the keys with these values expires, or -1. One attempt's keys expire together.
 local function soonest(keys, values)
-  if #values == 1 then return values[1] and call("PTTL", keys[4]) or -1 end
+  if #values == 1 then return values[1] and call("PTTL", keys[2]) or -1 end
   local soonest, seen = -1, {}
   for i = 1, #values do
     local value = values[i]
     if value and not seen[value] then
       seen[value] = true
-      local pttl = call("PTTL", keys[i + 3])
+      local pttl = call("PTTL", keys[i + 1])
       if pttl >= 0 and (soonest < 0 or pttl < soonest) then soonest = pttl end
     end
   end

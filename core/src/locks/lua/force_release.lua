@@ -1,21 +1,21 @@
 -- force_release: token or "", flags (t: throughput before order)
 -- -> {how many names were released}; with a token, only names whose holder has it
 local only = ARGV[1]
-local run, freed, told = new_run(KEYS, false, has(ARGV[2], "t")), {}, {}
-local values, names = call("MGET", unpack(KEYS, 4)), names_in(KEYS)
+local run, freed, told = new_run(false, has(ARGV[2], "t")), {}, {}
+local values, names = call("MGET", unpack(KEYS, 2)), names_in(KEYS)
 for i = 1, #names do
   local value = values[i]
   local holder, token
   if value then holder, token = holder_in(value) end
   if value and (only == "" or only == token) then
-    call("DEL", KEYS[i + 3])
+    call("DEL", KEYS[i + 1])
     freed[#freed + 1] = names[i]
     if not told[holder] then
       told[holder] = true
-      tell(run.prefix, holder, "l " .. holder)
+      tell(holder, "l " .. holder)
     end
   end
 end
 grant(run, names)
-if pure_wait(run) then announce(run, freed) end
+if pure_wait() then announce(run, freed) end
 return {#freed}

@@ -4,7 +4,7 @@
 local NESTED_LOOK, THROUGHPUT_LOOK = "64", "16"
 
 -- Publishes to the client of an attempt.
-local function tell(prefix, attempt, message)
+local function tell(attempt, message)
   local client = client_of(attempt)
   if client then call("PUBLISH", prefix .. "#c:" .. client, message) end
 end
@@ -12,7 +12,7 @@ end
 -- Whether the client of an attempt listens to this server. A cluster passes what is published on to all nodes, and a
 -- primary to its replicas: a client that listens only there must not hear that it was granted something, since it is
 -- taken for gone.
-local function listens(prefix, attempt)
+local function listens(attempt)
   local client = client_of(attempt)
   return client and call("PUBSUB", "NUMSUB", prefix .. "#c:" .. client)[2] > 0
 end
@@ -20,23 +20,22 @@ end
 -- The ordinary end of a lock: its only name goes to the next waiter, which wants no other name. Returns whether this
 -- settled it; if not, possibly with a waiter to drop because its client did not receive the message.
 local function hand_over(keys, name)
-  local member = lexical(keys[2], name, "\1", "1")[1]
+  local member = lexical(queue, name, "\1", "1")[1]
   if not member then return true end
   local from = #name + 3
   local attempt = sub(member, from + 17)
-  local record = call("HGET", keys[3], attempt)
+  local record = call("HGET", records, attempt)
   local past = record and find(record, "\0", 35, true)
   if not past or sub(record, past + 1) ~= name or sub(record, 33, 34) ~= "1q"
     or sub(record, 17, 32) ~= sub(member, from, from + 15) or sub(record, 1, 16) + 0 <= clock() then
     return false
   end
-  local prefix = prefix_in(keys)
-  local value, ttl = attempt .. " " .. format(whole, next_number(keys[1])), sub(record, 35, past - 1)
-  if not listens(prefix, attempt) then return false, read(attempt, record) end
-  tell(prefix, attempt, "g " .. value)
-  call("ZREM", keys[2], member)
-  call("HDEL", keys[3], attempt)
-  call("PSETEX", keys[4], ttl, value .. " " .. ttl)
+  local value, ttl = attempt .. " " .. format(whole, next_number()), sub(record, 35, past - 1)
+  if not listens(attempt) then return false, read(attempt, record) end
+  tell(attempt, "g " .. value)
+  call("ZREM", queue, member)
+  call("HDEL", records, attempt)
+  call("PSETEX", keys[2], ttl, value .. " " .. ttl)
   return true
 end
 
@@ -49,7 +48,7 @@ local function fits(run, waiter, in_order)
     if is_free == false or (first and first ~= waiter) then return false end
     all_free = all_free and is_free
   end
-  if not all_free and call("EXISTS", unpack(lock_keys(run, names))) > 0 then return false end
+  if not all_free and call("EXISTS", unpack(lock_keys(names))) > 0 then return false end
   if in_order then
     for i = 1, #names do
       if head(run, names[i]) ~= waiter then return false end
@@ -68,12 +67,12 @@ local function try(run, waiter)
     run.failed[waiter] = true
     return false
   end
-  local attempt, token = waiter.attempt, next_number(run.counter)
+  local attempt, token = waiter.attempt, next_number()
   local value = attempt .. " " .. format(whole, token)
   if attempt == run.self then
     run.token = token
-  elseif listens(run.prefix, attempt) then
-    tell(run.prefix, attempt, "g " .. value)
+  elseif listens(attempt) then
+    tell(attempt, "g " .. value)
   else
     drop(run, waiter)
     return false
@@ -81,7 +80,7 @@ local function try(run, waiter)
   forget(run, waiter)
   value = value .. " " .. ttl
   for i = 1, #names do
-    call("PSETEX", run.prefix .. "l:" .. names[i], ttl, value)
+    call("PSETEX", prefix .. "l:" .. names[i], ttl, value)
     run.free[names[i]] = false
   end
   return true
@@ -89,7 +88,7 @@ end
 
 -- Tries waiters in order, until one is granted.
 local function try_each(run, name, high, count)
-  for _, member in ipairs(lexical(run.queue, name, high, count)) do
+  for _, member in ipairs(lexical(queue, name, high, count)) do
     if run.budget <= 0 then return end
     local waiter = live(run, name, member)
     if waiter and try(run, waiter) then return end
@@ -121,8 +120,8 @@ local function grant(run, names)
   run.due, run.is_due = false, false
 end
 
-local function pure_wait(run)
-  return call("EXISTS", run.prefix .. "#p") == 1
+local function pure_wait()
+  return call("EXISTS", pure_waiters) == 1
 end
 
 -- Tells waiting clients of the pure handler which of these names are free.
@@ -131,5 +130,5 @@ local function announce(run, names)
   for i = 1, #names do
     if run.free[names[i]] ~= false then free[#free + 1] = names[i] end
   end
-  if #free > 0 then call("PUBLISH", run.prefix .. "#freed", concat(free, "\0")) end
+  if #free > 0 then call("PUBLISH", prefix .. "#freed", concat(free, "\0")) end
 end

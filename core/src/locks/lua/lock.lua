@@ -6,12 +6,12 @@
 -- An attempt that holds all its names is granted again, with the same token and its ttl anew; one that waits keeps its
 -- ticket. What is left of a grant that was lost in part is given up first.
 local attempt = ARGV[1]
-if call("EXISTS", sub(KEYS[1], 1, -3) .. "#x:" .. attempt, unpack(KEYS, 2)) == 0 then
-  local token = call("INCR", KEYS[1])
+if call("EXISTS", tombstone .. attempt, queue, records, unpack(KEYS, 2)) == 0 then
+  local token = call("INCR", counter)
   if token >= 4096 then
     local ttl = ARGV[2]
     local value = attempt .. " " .. format(whole, token) .. " " .. ttl
-    for i = 4, #KEYS do call("PSETEX", KEYS[i], ttl, value) end
+    for i = 2, #KEYS do call("PSETEX", KEYS[i], ttl, value) end
     return token
   end
 end

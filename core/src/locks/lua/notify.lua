@@ -4,15 +4,15 @@
 -- Moves the first waiters parked on exactly these names to the end of the queue, with new tickets. Expired waiters, and
 -- those whose client does not listen, are forgotten and not counted.
 local attempt, most = ARGV[1], tonumber(ARGV[2])
-local run = new_run(KEYS, false, false)
-local values = call("MGET", unpack(KEYS, 4))
+local run = new_run(false, false)
+local values = call("MGET", unpack(KEYS, 2))
 if owned(values, attempt) < #values then return {6} end
 local names = names_in(KEYS)
 local joined, exactly = concat(names, "\1"), concat(names, "\0")
 local others, moved = 0, 0
 
 local function hears(waiter)
-  return call("PUBSUB", "NUMSUB", run.prefix .. "#c:" .. client_of(waiter.attempt))[2] > 0
+  return call("PUBSUB", "NUMSUB", prefix .. "#c:" .. client_of(waiter.attempt))[2] > 0
 end
 
 -- Whether the member belongs to another lock, with names that contain \1.
@@ -27,7 +27,7 @@ local function move(member)
     return true
   else
     call("ZREM", run.parked, member)
-    waiter.ticket, waiter.state = format(wide, next_number(run.counter)), QUEUED
+    waiter.ticket, waiter.state = format(wide, next_number()), QUEUED
     local left = format(whole, waiter.expiry - run.now)
     add_members(run, waiter, left)
     save(run, waiter, left)

@@ -4,18 +4,18 @@
 -- An attempt that already waits stays as it is. After a lost reply, a poll tells whether it was parked, notified and
 -- granted again: then its token has changed.
 local attempt, flags = ARGV[1], ARGV[4]
-local run = new_run(KEYS, false, has(flags, "t"))
-local values = call("MGET", unpack(KEYS, 4))
+local run = new_run(false, has(flags, "t"))
+local values = call("MGET", unpack(KEYS, 2))
 if owned(values, attempt) < #values then
   local waiter = waiter_of(run, attempt)
   return waiter and -1 or {6}
 end
-call("DEL", unpack(KEYS, 4))
-local names, ticket = names_in(KEYS), next_number(run.counter)
+call("DEL", unpack(KEYS, 2))
+local names, ticket = names_in(KEYS), next_number()
 park(run, {
   attempt = attempt, ticket = format(wide, ticket), class = has(flags, "n") and NESTED or PLAIN, state = PARKED,
   ttl = ARGV[2], names = names,
 }, ARGV[3])
 grant(run, names)
-if pure_wait(run) then announce(run, names) end
+if pure_wait() then announce(run, names) end
 return -1

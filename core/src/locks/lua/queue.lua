@@ -17,11 +17,9 @@ local BUDGET = 2500
 -- `self` is the attempt that gets an answer rather than a push. In `free`, a name is true if it is free, and false if
 -- this call has granted it. Parts that few calls need are made on demand: the waiters that `failed`, and the names that
 -- are `due`, of which the first `at` are done.
-local function new_run(keys, self, throughput, now)
-  local prefix = prefix_in(keys)
+local function new_run(self, throughput, now)
   return {
-    prefix = prefix, counter = keys[1], queue = keys[2], records = keys[3], parked = prefix .. "#n",
-    self = self, throughput = throughput, now = now or clock(), budget = BUDGET, token = false,
+    parked = prefix .. "#n", self = self, throughput = throughput, now = now or clock(), budget = BUDGET, token = false,
     waiters = {}, heads = {}, free = {}, failed = false, due = false, is_due = false, at = 0,
   }
 end
@@ -45,16 +43,16 @@ end
 local function waiter_of(run, attempt)
   local waiter = run.waiters[attempt]
   if waiter == nil then
-    local record = call("HGET", run.records, attempt)
+    local record = call("HGET", records, attempt)
     waiter = record and read(attempt, record)
     run.waiters[attempt] = waiter
   end
   return waiter
 end
 
-local function lock_keys(run, names)
-  local keys, prefix = {}, run.prefix .. "l:"
-  for i = 1, #names do keys[i] = prefix .. names[i] end
+local function lock_keys(names)
+  local keys, before = {}, prefix .. "l:"
+  for i = 1, #names do keys[i] = before .. names[i] end
   return keys
 end
 
@@ -79,7 +77,7 @@ local function keep(key, waiter_ttl)
 end
 
 -- Writes the record, with a new expiry.
-local function write(records, waiter, expiry, waiter_ttl)
+local function write(waiter, expiry, waiter_ttl)
   local attempt = waiter.attempt
   local record = format(wide, expiry) .. waiter.ticket .. waiter.class .. waiter.state .. waiter.ttl
     .. "\0" .. concat(waiter.names, "\0")
@@ -93,12 +91,12 @@ end
 
 local function save(run, waiter, waiter_ttl)
   waiter.expiry = run.now + waiter_ttl
-  write(run.records, waiter, waiter.expiry, waiter_ttl)
+  write(waiter, waiter.expiry, waiter_ttl)
   run.waiters[waiter.attempt] = waiter
 end
 
 -- Adds the members.
-local function line_up(queue, waiter, waiter_ttl)
+local function line_up(waiter, waiter_ttl)
   local list, names, tail = {}, waiter.names, tail_of(waiter)
   for i = 1, #names do list[2 * i - 1], list[2 * i] = "0", names[i] .. tail end
   call("ZADD", queue, unpack(list))
@@ -106,7 +104,7 @@ local function line_up(queue, waiter, waiter_ttl)
 end
 
 local function add_members(run, waiter, waiter_ttl)
-  line_up(run.queue, waiter, waiter_ttl)
+  line_up(waiter, waiter_ttl)
   for i = 1, #waiter.names do run.heads[waiter.names[i]] = nil end
 end
 
@@ -121,13 +119,13 @@ local function forget(run, waiter)
   if waiter.state == PARKED then
     call("ZREM", run.parked, parked_member(waiter))
   else
-    call("ZREM", run.queue, unpack(members(waiter)))
+    call("ZREM", queue, unpack(members(waiter)))
   end
   local owner = waiter.class == NESTED and "o:" .. owner_of(attempt)
-  if owner and call("HGET", run.records, owner) == attempt then
-    call("HDEL", run.records, attempt, owner)
+  if owner and call("HGET", records, owner) == attempt then
+    call("HDEL", records, attempt, owner)
   else
-    call("HDEL", run.records, attempt)
+    call("HDEL", records, attempt)
   end
   run.waiters[attempt] = false
   for i = 1, #waiter.names do run.heads[waiter.names[i]] = nil end
@@ -181,7 +179,7 @@ local function live(run, name, member)
   local from = #name + 3
   local waiter = waiter_of(run, sub(member, from + 17))
   if not waiter or waiter.state ~= QUEUED or waiter.ticket ~= sub(member, from, from + 15) then
-    call("ZREM", run.queue, member)
+    call("ZREM", queue, member)
     return nil
   end
   if waiter.expiry <= run.now then
@@ -199,7 +197,7 @@ local function head(run, name)
   if first ~= nil then return first end
   repeat
     if run.budget <= 0 then return UNKNOWN end
-    local member = lexical(run.queue, name, "\1", "1")[1]
+    local member = lexical(queue, name, "\1", "1")[1]
     first = member and live(run, name, member)
   until first or not member
   run.heads[name] = first or false
@@ -209,10 +207,10 @@ end
 -- Examines a member now and then. This removes the remains of dead waiters, even for names that no call concerns any
 -- more.
 local function sweep(run, index)
-  local size = call("ZCARD", run.queue)
+  local size = call("ZCARD", queue)
   if size > 0 then
     local at = format(whole, index % size)
-    local member = call("ZRANGE", run.queue, at, at)[1]
+    local member = call("ZRANGE", queue, at, at)[1]
     live(run, sub(member, 1, (find(member, "\0", 1, true) or 1) - 1), member)
   end
   size = call("ZCARD", run.parked)

@@ -28,10 +28,10 @@ local function cycle(run, attempt, values)
     end
     values = {}
     at = at + 1
-    local waiting = found[at] and call("HGET", run.records, "o:" .. found[at].owner)
+    local waiting = found[at] and call("HGET", records, "o:" .. found[at].owner)
     local waiter = waiting and waiter_of(run, waiting)
     if waiter and waiter.expiry > run.now then
-      values = call("MGET", unpack(lock_keys(run, waiter.names)))
+      values = call("MGET", unpack(lock_keys(waiter.names)))
     end
   until not found[at]
 end
@@ -44,15 +44,15 @@ local function stay(run, keys, waiter, ttl, waiter_ttl)
     keep(run.parked, waiter_ttl)
     return -1
   end
-  if call("ZSCORE", run.queue, members(waiter)[1]) then
-    keep(run.queue, waiter_ttl)
+  if call("ZSCORE", queue, members(waiter)[1]) then
+    keep(queue, waiter_ttl)
   else
     add_members(run, waiter, waiter_ttl)
   end
   try(run, waiter)
   grant(run, waiter.names)
   if run.token then return run.token end
-  local values = call("MGET", unpack(keys, 4))
+  local values = call("MGET", unpack(keys, 2))
   local deadlock = waiter.class == NESTED and cycle(run, waiter.attempt, values)
   if deadlock then
     drop(run, waiter)
@@ -65,18 +65,18 @@ end
 -- The reply to an attempt that the server knows: cancelled, holding or waiting. Otherwise the names' values, and how
 -- many of them are what is left of a grant that was lost in part.
 local function standing(keys, attempt, ttl, waiter_ttl, throughput)
-  local values = call("MGET", prefix_in(keys) .. "#x:" .. attempt, unpack(keys, 4))
+  local values = call("MGET", tombstone .. attempt, unpack(keys, 2))
   if remove(values, 1) then return {3} end
   local left = owned(values, attempt)
   if left == #values then
-    prolong(keys, 4, #keys, values[1], ttl)
+    prolong(keys, 2, #keys, values[1], ttl)
     local _, token = holder_in(values[1])
     return tonumber(token) or 0
   end
-  local record = call("HGET", keys[3], attempt)
+  local record = call("HGET", records, attempt)
   local waiter = record and read(attempt, record)
   if not waiter then return nil, values, left end
-  local run = new_run(keys, attempt, throughput)
+  local run = new_run(attempt, throughput)
   run.waiters[attempt] = waiter
   return stay(run, keys, waiter, ttl, waiter_ttl)
 end
@@ -91,7 +91,7 @@ end
 -- The first value, and how long ago that lock was granted, or -1.
 local function first_holding(keys, values)
   for i = 1, #values do
-    if values[i] then return values[i], age_of(values[i], call("PTTL", keys[i + 3]), clock()) end
+    if values[i] then return values[i], age_of(values[i], call("PTTL", keys[i + 1]), clock()) end
   end
   return false, -1
 end
@@ -104,14 +104,14 @@ local function anyone_waits(run, names)
 end
 
 -- Queues up at the end. Returns the run, which is made here if there is none and one is needed.
-local function enqueue(keys, run, waiter, waiter_ttl, throughput)
-  local ticket, now = next_number(keys[1]), run and run.now or clock()
+local function enqueue(run, waiter, waiter_ttl, throughput)
+  local ticket, now = next_number(), run and run.now or clock()
   waiter.ticket = format(wide, ticket)
-  line_up(keys[2], waiter, waiter_ttl)
-  write(keys[3], waiter, now + waiter_ttl, waiter_ttl)
+  line_up(waiter, waiter_ttl)
+  write(waiter, now + waiter_ttl, waiter_ttl)
   if run then run.heads, run.waiters[waiter.attempt] = {}, nil end
   if ticket % SWEEP == 0 then
-    run = run or new_run(keys, waiter.attempt, throughput, now)
+    run = run or new_run(waiter.attempt, throughput, now)
     sweep(run, ticket / SWEEP)
   end
   return run
@@ -122,11 +122,11 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
   if known then return known end
 
   local names, holder = names_in(keys), first_of(values)
-  local run = (nested or left > 0 or not holder) and new_run(keys, attempt, throughput)
+  local run = (nested or left > 0 or not holder) and new_run(attempt, throughput)
   if left > 0 then
     for i = 1, #values do
       if is_of(values[i], attempt) then
-        call("DEL", keys[i + 3])
+        call("DEL", keys[i + 1])
         values[i] = false
         make_due(run, {names[i]})
       end
@@ -135,16 +135,16 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
   end
   if not holder and not nested and not throughput and anyone_waits(run, names) then
     grant(run, names)
-    values = call("MGET", unpack(keys, 4))
+    values = call("MGET", unpack(keys, 2))
     holder = first_of(values) or anyone_waits(run, names)
   end
 
   local reply
   if not holder then
-    local token = next_number(keys[1])
+    local token = next_number()
     local value = attempt .. " " .. format(whole, token) .. " " .. ttl
     for i = 1, #names do
-      call("PSETEX", keys[i + 3], ttl, value)
+      call("PSETEX", keys[i + 1], ttl, value)
       run.free[names[i]] = false
     end
     reply = token
@@ -157,7 +157,7 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
       local waiter = {
         attempt = attempt, ticket = false, class = nested and NESTED or PLAIN, state = QUEUED, ttl = ttl, names = names,
       }
-      run = enqueue(keys, run, waiter, waiter_ttl, throughput)
+      run = enqueue(run, waiter, waiter_ttl, throughput)
       reply = -2 - soonest(keys, values)
     end
   end

@@ -3,7 +3,7 @@
 --
 -- A parked or unknown attempt queues up at the end. A queued one keeps its place.
 local attempt, flags = ARGV[1], ARGV[4]
-local run = new_run(KEYS, attempt, false)
+local run = new_run(attempt, false)
 local waiter = waiter_of(run, attempt)
 if waiter and waiter.state == PARKED then forget(run, waiter) end
 return take(KEYS, attempt, ARGV[2], ARGV[3], true, has(flags, "n"), has(flags, "t"))

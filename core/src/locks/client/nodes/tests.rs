@@ -55,10 +55,10 @@ fn served() -> Host {
     let mut host = Host::of_cluster([PRIMARY]);
     let number = host.lock("first", false);
     node_says(&mut host, &slots(&[PRIMARY, REPLICA]), ":1\r\n");
-    assert_eq!(is_served(&mut host), ["FCALL pinyon_open_4", "FCALL pinyon_lock_4"]);
+    assert_eq!(is_served(&mut host), ["FCALL pinyon_open_5", "FCALL pinyon_lock_5"]);
     host.answer(GRANTED);
     host.begin("first", Wish::Release { number });
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_4"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_5"]);
     host.answer(":1\r\n");
     assert_eq!(host.told.len(), 2);
     host.told.clear();
