@@ -31,8 +31,8 @@ impl Why {
     pub(super) fn young(server: &Arc<str>, left: Option<Duration>) -> Self {
         let text = match left {
             Some(left) => {
-                let seconds = left.as_secs_f64();
-                format!("{server}: it was started a short time ago, may have forgotten locks, and has a vote in {seconds:.1} s")
+                let seconds = left.as_secs_f64().ceil().max(1.0);
+                format!("{server}: it was started a short time ago, may have forgotten locks, and has a vote in {seconds} s")
             }
             None => format!("{server}: it has not said when it was started, so it has no vote; permit INFO"),
         };
