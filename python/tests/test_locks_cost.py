@@ -13,7 +13,7 @@ LocksOn = Callable[..., Any]
 
 CYCLES = 200
 #: The commands inside the functions for a lock without contention.
-INSIDE = {"exists", "incr", "psetex", "mget", "del"}
+INSIDE = {"exists", "incr", "psetex", "get", "mget", "del"}
 
 
 @pytest.mark.parametrize("workers", [1, 10])
