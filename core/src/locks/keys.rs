@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use pinyon_proto::resp::Command;
+
 use super::call::{Attempt, Name, Names};
 
 /// The longest name, in bytes.
@@ -16,11 +18,16 @@ pub const LONGEST_NAMESPACE: usize = 256;
 /// The number of slots in a cluster.
 pub const SLOTS: u16 = 16384;
 
+const COUNTER: &[u8] = b"#f";
+const LOCK: &[u8] = b"l:";
+
 /// The keys of a namespace, or of those of its names with a certain hash tag. All of them have the same tag, so one
 /// server of a cluster holds them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockKeys {
-    prefix: Arc<[u8]>,
+    /// What a lock's key begins with: the prefix of all keys, and `l:`.
+    before_name: Arc<[u8]>,
+    sent_first: Arc<Command>,
 }
 
 impl LockKeys {
@@ -40,30 +47,41 @@ impl LockKeys {
 
     /// The keys of the namespace's names with this hash tag.
     pub fn tagged(&self, tag: &[u8]) -> Self {
-        Self::beginning_with([b"{", tag, b"}", &self.prefix[..]].concat())
+        Self::beginning_with([b"{", tag, b"}", self.prefix()].concat())
     }
 
     fn beginning_with(prefix: Vec<u8>) -> Self {
-        Self { prefix: prefix.into() }
+        let counter = [&prefix[..], COUNTER].concat();
+        Self { before_name: [&prefix[..], LOCK].concat().into(), sent_first: Command::of([counter]).into() }
     }
 
     /// The prefix of all keys.
     pub fn prefix(&self) -> &[u8] {
-        &self.prefix
+        &self.before_name[..self.before_name.len() - LOCK.len()]
+    }
+
+    /// What a lock's key begins with; the name follows.
+    pub fn before_name(&self) -> &[u8] {
+        &self.before_name
+    }
+
+    /// The key of the counter, with which the keys of every call begin. The functions make the others from it.
+    pub fn sent_first(&self) -> &Command {
+        &self.sent_first
     }
 
     pub fn slot(&self) -> u16 {
-        slot(&self.prefix)
+        slot(self.prefix())
     }
 
     /// The key of one name. It exists while the name is locked.
     pub fn lock(&self, name: &[u8]) -> Vec<u8> {
-        self.key(b"l:", name)
+        self.key(LOCK, name)
     }
 
     /// The counter of tokens and tickets.
     pub fn counter(&self) -> Vec<u8> {
-        self.key(b"#f", b"")
+        self.key(COUNTER, b"")
     }
 
     pub fn queue(&self) -> Vec<u8> {
@@ -100,7 +118,7 @@ impl LockKeys {
     }
 
     fn key(&self, kind: &[u8], of: &[u8]) -> Vec<u8> {
-        [&self.prefix[..], kind, of].concat()
+        [self.prefix(), kind, of].concat()
     }
 }
 

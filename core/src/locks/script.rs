@@ -55,20 +55,18 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
     out.extend(&begun[function_of(call) as usize]);
     push_keys(call, keys, out);
     let fairness = if throughput { "t" } else { "" };
-    let mut waiter = |attempt: &Attempt, ttl: &Duration, flags: [&str; 3]| {
+    let mut waiter = |attempt: &Attempt, ttl: &Duration, wait: bool, nested: bool| {
         push_attempt(attempt, out);
         out.push_number(milliseconds(*ttl));
         out.push_number(milliseconds(waiter_ttl));
-        out.push_joined(flags.map(str::as_bytes));
+        out.push(flags(wait, nested, throughput));
     };
     match call {
         Call::Open { seen } => out.push_number(*seen),
         Call::Inspect { .. } => {}
-        Call::Lock { attempt, ttl, wait, nested, .. } => {
-            waiter(attempt, ttl, [if *wait { "w" } else { "" }, nesting(*nested), fairness]);
-        }
-        Call::Poll { attempt, ttl, nested, .. } => waiter(attempt, ttl, ["", nesting(*nested), fairness]),
-        Call::Park { attempt, ttl, .. } | Call::Unpark { attempt, ttl, .. } => waiter(attempt, ttl, ["", "", fairness]),
+        Call::Lock { attempt, ttl, wait, nested, .. } => waiter(attempt, ttl, *wait, *nested),
+        Call::Poll { attempt, ttl, nested, .. } => waiter(attempt, ttl, false, *nested),
+        Call::Park { attempt, ttl, .. } | Call::Unpark { attempt, ttl, .. } => waiter(attempt, ttl, false, false),
         Call::Unlock { attempt, tombstone, .. } => {
             push_attempt(attempt, out);
             if *tombstone || throughput {
@@ -134,9 +132,9 @@ fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
 
 fn push_keys_of<'n>(names: impl Iterator<Item = &'n Name> + Clone, keys: &LockKeys, out: &mut Command) {
     out.push_number(1 + names.clone().count() as u64);
-    out.push_joined([keys.prefix(), b"#f"]);
+    out.extend(keys.sent_first());
     for name in names {
-        out.push_joined([keys.prefix(), b"l:", name]);
+        out.push_joined([keys.before_name(), name]);
     }
 }
 
@@ -144,12 +142,9 @@ fn push_attempt(attempt: &Attempt, out: &mut Command) {
     out.push_written(attempt.written_length(), |out| attempt.write_to(out));
 }
 
-fn nesting(nested: bool) -> &'static str {
-    if nested {
-        "n"
-    } else {
-        ""
-    }
+fn flags(wait: bool, nested: bool, throughput: bool) -> &'static str {
+    const ALL: [&str; 8] = ["", "w", "n", "wn", "t", "wt", "nt", "wnt"];
+    ALL[usize::from(wait) | usize::from(nested) << 1 | usize::from(throughput) << 2]
 }
 
 fn milliseconds(duration: Duration) -> u64 {
