@@ -97,8 +97,7 @@ module Pinyon
     def lock(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
       refuse_block(:lock) if block_given?
       listen
-      terms = { ttl:, timeout:, renew:, max_hold:, reentrant: }
-      held(names, @native.acquire(names, terms, true), on_lost)
+      held(names, @native.acquire(names, [ttl, timeout, renew, max_hold, reentrant], true), on_lost)
     end
 
     # Acquire a lock if it is free now.
@@ -109,8 +108,7 @@ module Pinyon
     def try_lock(*names, ttl: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
       refuse_block(:try_lock) if block_given?
       listen
-      terms = { ttl:, renew:, max_hold:, reentrant: }
-      held(names, @native.acquire(names, terms, false), on_lost)
+      held(names, @native.acquire(names, [ttl, nil, renew, max_hold, reentrant], false), on_lost)
     end
 
     # The state of names.

@@ -62,7 +62,7 @@ impl Locks {
     }
 
     /// Acquires names. Returns nil if `waits` is false and they are taken.
-    fn acquire(ruby: &Ruby, this: &Self, given: RArray, terms: RHash, waits: bool) -> Result<Option<Held>, Error> {
+    fn acquire(ruby: &Ruby, this: &Self, given: RArray, terms: RArray, waits: bool) -> Result<Option<Held>, Error> {
         let names = lock_names(ruby, given)?;
         let keeping = this.of(ruby, given)?;
         let mut request = checked(ruby, this.terms(ruby, terms)?.request(names.clone()))?;
@@ -138,17 +138,17 @@ impl Locks {
         }
     }
 
-    /// The terms of one lock, by the names of Ruby's keyword arguments. nil is what is usual.
-    fn terms(&self, ruby: &Ruby, given: RHash) -> Result<LockTerms, Error> {
-        let of = |name: &str| given.get(ruby.to_symbol(name)).filter(|value: &Value| !value.is_nil());
-        let time = |name: &str| of(name).map(|given| seconds(ruby, given)).transpose();
-        let flag = |name: &str, usual: bool| of(name).map_or(usual, |given| truth(given) != Some(false));
+    /// The terms of one lock: its ttl, timeout, renew, max_hold and reentrant. nil is what is usual.
+    fn terms(&self, ruby: &Ruby, given: RArray) -> Result<LockTerms, Error> {
+        let [ttl, timeout, renew, max_hold, reentrant] = given.to_array::<Option<Value>, 5>()?;
+        let time = |given: Option<Value>| given.map(|given| seconds(ruby, given)).transpose();
+        let flag = |given: Option<Value>, usual: bool| given.map_or(usual, |given| truth(given) != Some(false));
         Ok(LockTerms {
-            ttl: time("ttl")?.unwrap_or(self.usual.ttl),
-            timeout: time("timeout")?.unwrap_or(self.usual.timeout),
-            renew: flag("renew", true),
-            max_hold: time("max_hold")?,
-            reentrant: flag("reentrant", self.usual.reentrant),
+            ttl: time(ttl)?.unwrap_or(self.usual.ttl),
+            timeout: time(timeout)?.unwrap_or(self.usual.timeout),
+            renew: flag(renew, true),
+            max_hold: time(max_hold)?,
+            reentrant: flag(reentrant, self.usual.reentrant),
         })
     }
 }
