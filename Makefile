@@ -40,7 +40,7 @@ help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: bench
-bench: setup ## Compare Pinyon with the clients people use, in about eight minutes; writes an HTML report
+bench: setup ## Compare Pinyon with the clients people use, in about twelve minutes; writes an HTML report
 	.venv/bin/python -m pinyon_bench run
 
 .PHONY: bench-record
