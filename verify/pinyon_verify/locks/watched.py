@@ -115,17 +115,22 @@ class Watched(Group):
         assert self.links
         self.links.cut(map(str, clients), [server.port for server in servers], how)
 
-    def settle(self) -> None:
-        """Wait until all Sentinels name the same primary, and the others are its replicas, and in step."""
+    def serving(self) -> Server | None:
+        """Return the server that a majority of the Sentinels names, if it is a primary."""
+        try:
+            named = self._named()
+            role = named.ask("ROLE") if named else None
+        except (OSError, ServerSaid):
+            return None
+        return named if isinstance(role, list) and role[0] == b"master" else None
 
-        def is_settled() -> bool:
-            named = {sentinel.primary() for sentinel in self.sentinels}
-            if len(named) == 1:
-                self.primary = next(server for server in self.servers if server.public in named)
-            others = [server for server in self.servers if server is not self.primary]
-            return len(named) == 1 and all(is_in_step(server) for server in others)
-
-        wait(is_settled)
+    def is_settled(self) -> bool:
+        """Whether all Sentinels name the same primary, and the others are its replicas, and in step."""
+        named = {sentinel.primary() for sentinel in self.sentinels}
+        if len(named) == 1:
+            self.primary = next(server for server in self.servers if server.public in named)
+        others = [server for server in self.servers if server is not self.primary]
+        return len(named) == 1 and all(is_in_step(server) for server in others)
 
     def let_fail_over(self, *, wanted: bool) -> None:
         """Let the Sentinels call a primary down, or not."""
@@ -134,9 +139,13 @@ class Watched(Group):
             sentinel.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", milliseconds)
 
     def _is_switched(self, before: Server) -> bool:
-        named = [sentinel.primary() for sentinel in self.sentinels]
-        for server in self.servers:
-            if server is not before and named.count(server.public) > len(named) // 2:
-                self.primary = server
-                return True
+        named = self._named()
+        if named and named is not before:
+            self.primary = named
+            return True
         return False
+
+    def _named(self) -> Server | None:
+        """Return the server that a majority of the Sentinels names."""
+        named = [sentinel.primary() for sentinel in self.sentinels]
+        return next((server for server in self.servers if named.count(server.public) > len(named) // 2), None)
