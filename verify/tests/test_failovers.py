@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from histories import evidence, fault, held
+from histories import evidence, fault, held, waited
 from test_checks import found
 
 from pinyon_verify.locks import links
 from pinyon_verify.locks.attempts import Attempt
-from pinyon_verify.locks.checks import belief, tokens
+from pinyon_verify.locks.checks import belief, liveness, tokens
 from pinyon_verify.locks.evidence import Evidence, Fault
 from pinyon_verify.locks.group import is_in_step, wait
 from pinyon_verify.locks.history import MILLISECOND as MS
@@ -116,6 +116,18 @@ def test_tokens_that_fall_on_one_server() -> None:
     assert [finding.excuse for finding in tokens.increase(history)] == [None]
     history.faults = [fault("failover", 0, 100)]
     assert [finding.excuse for finding in tokens.increase(history)] == [None]
+
+
+def test_a_wait_for_a_lock_that_ends_by_a_clock_that_was_set_back() -> None:
+    waiter = waited(held("a", "xy", 1, 9000, 9100, process=5), 20)
+    history = evidence(waiter, faults=[failover(10, 15)])
+    assert [finding.excuse for finding in liveness.soon(history)] == [None]
+    history.kept_by_clock = frozenset("z")
+    assert [finding.excuse for finding in liveness.soon(history)] == [None]
+    history.kept_by_clock = frozenset("y")
+    assert [finding.excuse for finding in liveness.soon(history)] == ["a clock was set back, by which a lock ends"]
+    history.faults = [failover(9500, 9600)]
+    assert [finding.excuse for finding in liveness.soon(history)] == [None], "it was kept only later"
 
 
 @pytest.fixture

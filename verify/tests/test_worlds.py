@@ -59,7 +59,7 @@ def test_clients_work_for_as_long_as_they_are_told(model: str, tmp_path: Path) -
     resumed: list[int] = []
 
     def pause(world: World) -> None:
-        world.work_on(600.0)
+        world.work_on(60.0)
         world.server.pause()
         while now() < ends_without[0]:
             pass

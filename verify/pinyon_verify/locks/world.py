@@ -21,7 +21,7 @@ from .clustered import Clustered
 from .evidence import Bounds, Evidence
 from .group import Group, Unready
 from .history import SECOND, Recorder, now, read, start
-from .observer import Observer, process_of, scan
+from .observer import Observer, name_of, process_of, scan
 from .resp import ServerSaid
 from .server import Server
 from .settings import NAMESPACE, Settings
@@ -82,6 +82,7 @@ class World:
         self.mean_script = 0.0
         self.slowest_script = 0
         self._spawned = 0
+        self._kept_by_clock: frozenset[str] = frozenset()
 
     def _server_of(self, cell: Cell) -> Server | Group:
         folder = self.folder / "server"
@@ -120,7 +121,7 @@ class World:
         if self.cell.moves_clock or isinstance(self.server, Several):
             # A lock on several servers has a vote of each, which has a ttl and a token of its own.
             found.wall = None
-        found.keys_left, found.channels_left = keys, channels
+        found.keys_left, found.channels_left, found.kept_by_clock = keys, channels, self._kept_by_clock
         if self.cell.exact:
             found.calls, found.clients = {name: called for name, (called, _) in calls.items()}, len(self.cell.clients)
         found.ordered = self.cell.ordered
@@ -306,7 +307,11 @@ class World:
         while True:
             keys, channels = self._look()
             if not (keys or channels) or now() > deadline:
-                return self._that_stay(keys, slowest), channels
+                stay = self._that_stay(keys, slowest)
+                self._kept_by_clock = frozenset(
+                    name for key in keys if key not in stay and (name := name_of(key.encode()))
+                )
+                return stay, channels
             time.sleep(0.05)
 
     def _that_stay(self, keys: list[str], slowest: float) -> list[str]:
