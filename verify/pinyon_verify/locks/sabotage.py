@@ -96,9 +96,10 @@ SABOTAGES = (
         "nobody-is-woken",
         "liveness",
         "local handed_over, deaf\n",
-        # Neither attempts that release nor those that give up.
+        # Neither by attempts that release, nor by those that give up, nor by those that ask for names that others await.
         "local grant, hand_over = function() end, function() end\nlocal handed_over, deaf\n",
         _CALM,
+        (("    grant(run, names)\n    values = call(", "    values = call("),),
     ),
     Sabotage(
         "woken-twice",

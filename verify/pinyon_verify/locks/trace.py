@@ -138,11 +138,11 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 
 def _unlock(at: int, words: list[bytes]) -> Step | None:
-    """An unlock is the only call with an attempt and flags as its arguments; a number would be how many to notify."""
+    """An unlock is the only call with an attempt, and perhaps flags, as its arguments; a number would be how many to notify."""
     if words[0].upper() not in (b"FCALL", b"EVALSHA") or len(words) < 3 or not words[2].isdigit():
         return None
     arguments = words[3 + int(words[2]) :]
-    if len(arguments) != 2 or b":" not in arguments[0] or arguments[1].isdigit():
+    if not 1 <= len(arguments) <= 2 or b":" not in arguments[0] or arguments[-1].isdigit():
         return None
     return Step(at, "unlocked", arguments[0].decode())
 
