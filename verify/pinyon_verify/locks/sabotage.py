@@ -114,6 +114,7 @@ SABOTAGES = (
         'local token = call("INCR", counter)',
         'local token = tonumber(call("GET", counter) or 0)',
         _BUSY,
+        (('local number = call("INCR", counter)', 'local number = tonumber(call("GET", counter) or 0)'),),
     ),
     Sabotage(
         "last-name-missing",
