@@ -42,7 +42,10 @@ _OF_LOOPS = "connections is a setting of pinyon.gevent.Client and pinyon.aio.Cli
 class BaseClient(_native.Client):
     """The base of the clients for threads, gevent and asyncio."""
 
-    __slots__ = ()
+    __slots__ = ("_source",)
+
+    #: What all views of a client have in common, and no other client has.
+    _source: object
 
     @classmethod
     def _made(cls, loops: Loops | None, settings: dict[str, Any]) -> Self:
@@ -50,7 +53,16 @@ class BaseClient(_native.Client):
         del settings["cls"]
         settings["serializer"] = serializers.find(settings["serializer"])
         settings["on_event"] = logging_too(check_callable("on_event", settings["on_event"]))
-        return _native.Client.__new__(cls, loops=loops, **settings)
+        made = _native.Client.__new__(cls, loops=loops, **settings)
+        made._source = object()
+        return made
+
+    @classmethod
+    def _viewing(cls, client: BaseClient, failover: bool | None, on_failure: Literal["raise", "miss"] | None) -> Self:
+        """Make a view of a client."""
+        view = _native.Client.__new__(cls, client, failover=failover, on_failure=on_failure)
+        view._source = client._source
+        return view
 
     if not TYPE_CHECKING:
 
@@ -70,7 +82,7 @@ class BaseClient(_native.Client):
         Returns:
             The view, of the same class.
         """
-        return _native.Client.__new__(type(self), self, failover=failover, on_failure=on_failure)
+        return self._viewing(self, failover, on_failure)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "; ".join(self.describe())

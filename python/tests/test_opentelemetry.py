@@ -189,6 +189,21 @@ def test_clients_are_added_up_and_forgotten(server: Memcached, telemetry: Teleme
     assert telemetry.points("pinyon.client.commands") == []
 
 
+@every_model
+async def test_a_client_and_its_views_count_once(
+    model: Model, connect: Connect, server: Memcached, telemetry: Telemetry
+) -> None:
+    cache, other = connect(server), connect(server)
+    view, traced = cache.using(on_failure="miss"), telemetry.traced(cache)
+    for told in (cache, view, view.using(failover=False), traced, traced.using(failover=False), other):
+        telemetry.instrument(told)
+    for asked in (cache, view, traced, other):
+        await asked.get("key")
+    assert telemetry.values("pinyon.client.commands", "pinyon.outcome") == {("miss",): 4}
+    del cache, asked, told
+    assert telemetry.values("pinyon.client.commands", "pinyon.outcome") == {("miss",): 4}
+
+
 def test_unix_sockets_and_ipv6_have_their_addresses() -> None:
     assert address("/run/memcached.sock", "memcached") == {
         "db.system.name": "memcached",

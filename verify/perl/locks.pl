@@ -18,7 +18,7 @@ use Time::HiRes ();
 
 use lib "$Bin/lib";
 use Models   ();
-use Recorder qw(content now);
+use Recorder qw(content ending now);
 use Share    ();
 use Worker   ();
 
@@ -28,15 +28,15 @@ use constant STALL => 80_000_000;
 sub wait_for_start {
     my ($folder) = @_;
     Time::HiRes::sleep(0.005) until -e "$folder/start";
-    return content("$folder/start") + 0;
+    return;
 }
 
 # Records when this process got no processor time. Signals are for the thread that works.
 sub watch_for_stalls {
     my ( $recorder, $folder ) = @_;
     POSIX::sigprocmask( POSIX::SIG_BLOCK(), POSIX::SigSet->new( POSIX::SIGALRM() ) );
-    my $until = wait_for_start($folder);
-    while ( ( my $before = now() ) < $until ) {
+    wait_for_start($folder);
+    while ( ( my $before = now() ) < ending($folder) ) {
         Time::HiRes::sleep(0.02);
         $recorder->record( 'stall', q{}, at => $before, until => now() ) if now() - $before > STALL;
     }
@@ -50,7 +50,7 @@ my $recorder = Recorder->new( $settings->{folder} );
 my $watcher = threads->create( \&watch_for_stalls, $recorder, $settings->{folder} );
 my $model   = Models::of( $settings->{model} );
 $recorder->record('ready');
-$settings->{until} = wait_for_start( $settings->{folder} );
+wait_for_start( $settings->{folder} );
 my $shared = $settings->{apart} ? undef : $model->locks($settings);
 $model->run(
     map {

@@ -52,13 +52,12 @@ end
 def wait_for_start(folder)
   path = File.join(folder, "start")
   sleep(0.005) until File.exist?(path)
-  Integer(File.read(path))
 end
 
 # Records when this process got no processor time.
-def watch_for_stalls(recorder, time)
+def watch_for_stalls(recorder, folder)
   Thread.new do
-    while (before = now) < time
+    while (before = now) < ending(folder)
       sleep(0.02)
       recorder.call("stall", at: before, until: now) if now - before > 80_000_000
     end
@@ -68,8 +67,8 @@ end
 settings = JSON.parse(File.read(ARGV.fetch(0)), symbolize_names: true)
 recorder = Recorder.new(settings[:folder])
 recorder.call("ready")
-settings[:until] = wait_for_start(settings[:folder])
-watch_for_stalls(recorder, settings[:until])
+wait_for_start(settings[:folder])
+watch_for_stalls(recorder, settings[:folder])
 own = settings.slice(:ttl, :heartbeat, :command_timeout, :handler, :fairness)
 connect_timeout = [1.0, own[:command_timeout]].max
 make = -> { Pinyon::Locks.new(settings[:url], namespace: NAMESPACE, connect_timeout:, **own) }

@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from histories import evidence, fault, held
+from histories import evidence, fault, held, waited
 from test_checks import found
 
 from pinyon_verify.locks import links
 from pinyon_verify.locks.attempts import Attempt
-from pinyon_verify.locks.checks import belief, tokens
+from pinyon_verify.locks.checks import belief, liveness, tokens
 from pinyon_verify.locks.evidence import Evidence, Fault
+from pinyon_verify.locks.group import is_in_step, wait
 from pinyon_verify.locks.history import MILLISECOND as MS
-from pinyon_verify.locks.journal import Change, Journal, Journals, commands
+from pinyon_verify.locks.journal import Change, Journal, Journals, Reader, Tokens, commands
 from pinyon_verify.locks.links import Links
 from pinyon_verify.locks.resp import Connection
 from pinyon_verify.locks.server import Server
@@ -117,6 +118,18 @@ def test_tokens_that_fall_on_one_server() -> None:
     assert [finding.excuse for finding in tokens.increase(history)] == [None]
 
 
+def test_a_wait_for_a_lock_that_ends_by_a_clock_that_was_set_back() -> None:
+    waiter = waited(held("a", "xy", 1, 9000, 9100, process=5), 20)
+    history = evidence(waiter, faults=[failover(10, 15)])
+    assert [finding.excuse for finding in liveness.soon(history)] == [None]
+    history.kept_by_clock = frozenset("z")
+    assert [finding.excuse for finding in liveness.soon(history)] == [None]
+    history.kept_by_clock = frozenset("y")
+    assert [finding.excuse for finding in liveness.soon(history)] == ["a clock was set back, by which a lock ends"]
+    history.faults = [failover(9500, 9600)]
+    assert [finding.excuse for finding in liveness.soon(history)] == [None], "it was kept only later"
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     server = Server(tmp_path / "server", "journal")
@@ -132,8 +145,7 @@ def test_a_journal_outlives_rewrites_and_starts_without_data(server: Server, tmp
     server.ask("PEXPIRE", "{verify}:l:a", 500_000)
     server.ask("BGREWRITEAOF")
     server.ask("SET", "{verify}:#f", 50)
-    server.ask("INCR", "{verify}:#f")
-    server.ask("SET", "{verify}:l:b", pure, "PX", 400_000)
+    take_plainly(server, pure, "b")
     server.kill()
     server.start(afresh=True)
     assert not server.ask("EXISTS", "{verify}:l:a")
@@ -145,6 +157,82 @@ def test_a_journal_outlives_rewrites_and_starts_without_data(server: Server, tmp
     assert journal.changes[-1].attempt == ""
     expiries = [change.expiry for change in journal.changes if change.token == 43]
     assert max(expiries) >= min(expiries) + 90_000
+
+
+def take_plainly(server: Server, attempt: str, *names: str) -> None:
+    """What a client without scripts does to take names."""
+    keys = [f"{{verify}}:l:{name}" for name in names]
+    connection = server.connect()
+    connection("MULTI")
+    connection("INCR", "{verify}:#f")
+    connection("MSETNX", *(word for key in keys for word in (key, attempt)))
+    for key in keys:
+        connection("PEXPIRE", key, 400_000)
+    connection("EXEC")
+    connection.close()
+
+
+def held_in(journal: Journal) -> dict[str, tuple[str, int]]:
+    """The last attempt of each name, and its token."""
+    return {change.name: (change.attempt, change.token) for change in journal.changes}
+
+
+@pytest.fixture
+def pair(server: Server, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
+    replica = Server(tmp_path / "replica", "journal", ("--repl-diskless-sync-delay", "0"))
+    replica.start()
+    yield server, replica
+    replica.stop()
+
+
+def test_a_snapshot_has_the_tokens_of_plain_clients(pair: tuple[Server, Server], tmp_path: Path) -> None:
+    """Its keys are in any order, and the counter has gone on."""
+    server, replica = pair
+    journals = Journals([server, replica], tmp_path / "journals")
+    plain = {f"n{number}": (f"c.{number:x}.0:1:1", 51 + number) for number in range(20)}
+    server.ask("SET", "{verify}:#f", 50)
+    for name, (attempt, _) in plain.items():
+        take_plainly(server, attempt, name)
+    server.ask("SET", "{verify}:l:s", "c.99.0:1:1 71 400", "PX", 400_000)
+    replica.ask("REPLICAOF", "127.0.0.1", server.port)
+    wait(lambda: is_in_step(replica) and replica.ask("EXISTS", "{verify}:l:s") == 1)
+    server.ask("BGREWRITEAOF")
+    wait(lambda: not any(each.fact("persistence", "aof_rewrite_in_progress") for each in pair))
+    wait(lambda: not replica.fact("persistence", "aof_rewrite_scheduled"))
+    server.ask("PEXPIRE", "{verify}:l:n3", 500_000)
+    wait(lambda: int(replica.ask("PTTL", "{verify}:l:n3")) > 400_000)  # type: ignore[call-overload]
+    expected = {**plain, "s": ("c.99.0:1:1", 71)}
+    of_both = journals.stop()
+    assert [held_in(journal) for journal in of_both] == [expected, expected]
+    history = Evidence(journals=of_both)
+    assert not list(tokens.increase(history))
+    assert {change.token for journal in of_both for change in journal.changes} == set(range(51, 72))
+    assert [journal.kept[3, 54] for journal in of_both] == 2 * [max(of_both[0].kept.values())]
+
+
+def of(*texts: str) -> bytes:
+    """An append-only file with these commands."""
+    told = [text.split(" ") for text in texts]
+    return b"".join(
+        f"*{len(words)}\r\n".encode() + b"".join(f"${len(word)}\r\n{word}\r\n".encode() for word in words)
+        for words in told
+    )
+
+
+def test_a_plain_client_draws_another_token_for_what_it_has() -> None:
+    known: Tokens = {}
+    journal = Journal()
+    reader = Reader(journal, known)
+    take = ("MULTI", "INCR {verify}:#f", "SET {verify}:l:a c.1.0:1:1 PXAT 400", "EXEC")
+    in_vain = ("INCR {verify}:#f", "MULTI", "PEXPIREAT {verify}:l:a 500", "PUBLISH x y", "EXEC")
+    again = ("MULTI", "INCR {verify}:#f", "PEXPIREAT {verify}:l:a 600", "EXEC")
+    reader.read(of("SET {verify}:#f 7", *take, *in_vain, *again), is_snapshot=False)
+    assert [(change.token, change.expiry) for change in journal.changes] == [(8, 400), (8, 500), (10, 600)]
+    for expiry, tokens_found in ((500, [8]), (600, [10]), (700, [])):
+        snapshot = Journal()
+        data = of("SET {verify}:#f 12", "SET {verify}:l:a c.1.0:1:1", f"PEXPIREAT {{verify}}:l:a {expiry}")
+        Reader(snapshot, known).read(data, is_snapshot=True)
+        assert [change.token for change in snapshot.changes] == tokens_found
 
 
 def test_a_journal_that_was_cut_off() -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from pinyon_verify import programs
 from pinyon_verify.cli import main
+from pinyon_verify.locks import switches
 from pinyon_verify.locks.cell import Cell
-from pinyon_verify.locks.cells import BUSY, CELLS
+from pinyon_verify.locks.cells import BUSY, CELLS, each
+from pinyon_verify.locks.group import Group
+from pinyon_verify.locks.history import now
 from pinyon_verify.locks.observer import lock_key
 from pinyon_verify.locks.run import run
-
-if TYPE_CHECKING:
-    from pinyon_verify.locks.world import World
+from pinyon_verify.locks.server import Server
+from pinyon_verify.locks.world import World
 
 
 def test_the_quick_cells(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,3 +47,102 @@ def test_a_world_that_is_wrong_is_found_out() -> None:
     result = run(cell, seed=1, seconds=1.5)
     assert {"belief", "exclusion", "order"} <= {finding.check for finding in result.violations}
     assert "--seed 1" in result.replay
+
+
+@pytest.mark.parametrize("model", ["asyncio", "blocking", "ruby-threads", "perl-threads"])
+def test_clients_work_for_as_long_as_they_are_told(model: str, tmp_path: Path) -> None:
+    """A fault takes longer than the cell, and its time begins anew."""
+    try:
+        programs.of_locks(model)
+    except programs.Missing as missing:
+        pytest.skip(str(missing))
+    resumed: list[int] = []
+
+    def pause(world: World) -> None:
+        world.work_on(60.0)
+        world.server.pause()
+        while now() < ends_without[0]:
+            pass
+        world.server.resume()
+        resumed.append(now())
+        world.work_on(1.0)
+
+    ends_without: list[int] = []
+
+    def prepare(world: World) -> None:
+        ends_without.append(now() + 3_000_000_000)
+
+    patient = BUSY.but(patience=60.0, command_timeout=60.0)
+    cell = Cell("late", "", each(patient, model), faults=(pause,), every=60.0, ready=prepare, traced=False)
+    evidence = World(cell, 1, 1.0, tmp_path / "world").run()
+    late = [attempt for attempt in evidence.attempts if attempt.invoked > resumed[0]]
+    assert any(attempt.granted for attempt in late)
+    assert not evidence.violations
+
+
+class Undecided(Group):
+    """Servers whose Sentinels name one after another as the primary."""
+
+    def __init__(self, folder: Path, served_by: str) -> None:
+        servers = [Server(folder / str(number)) for number in range(3)]
+        super().__init__(servers, [], folder, linked=False)
+        self._next = iter(served_by)
+        self._left = len(served_by)
+
+    def serving(self) -> Server | None:
+        self._left -= 1
+        number = next(self._next)
+        return None if number == "-" else self.servers[int(number)]
+
+    def is_settled(self) -> bool:
+        return self._left == 0
+
+
+@pytest.mark.parametrize(
+    ("served_by", "recorded"),
+    [
+        ("11", [("failover", 0, 1)]),
+        ("1--1", [("failover", 0, 1), ("pause",)]),
+        ("1-2-11", [("failover", 0, 1), ("failover", 1, 2), ("failover", 2, 1)]),
+    ],
+)
+def test_all_that_sentinels_do_is_recorded(
+    served_by: str, recorded: list[tuple[Any, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switches, "TOLD", 0.0)
+    told: list[tuple[Any, ...]] = []
+    worked: list[float] = []
+    group = Undecided(tmp_path, served_by)
+    world: Any = SimpleNamespace(
+        server=group,
+        seconds=9.0,
+        work_on=worked.append,
+        fault=lambda kind, at: told.append((kind,)),
+        record=lambda event, attempt, at, kind, **facts: told.append((kind, facts["old"], facts["new"])),
+    )
+    switch = switches._Switch(world)
+    group.primary = group.servers[1]
+    switch.over()
+    assert told == recorded
+    assert worked[0] > 60
+    assert worked[1:] == [9.0]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server(tmp_path / "server")
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_a_key_may_stay_until_the_end_that_a_fast_clock_set(server: Server, tmp_path: Path) -> None:
+    world = World(Cell("clock", "", (BUSY,), moves_clock=True), 1, 1.0, tmp_path / "world")
+    world.server, world.clock = server, SimpleNamespace(furthest=600)  # type: ignore[assignment]
+    server.ask("SET", "in-time", "x", "PX", 500_000)
+    server.ask("SET", "too-late", "x", "PX", 900_000)
+    server.ask("SET", "for-ever", "x")
+    keys = ["in-time", "too-late", "for-ever", "gone"]
+    assert world._that_stay(keys, 5.0) == ["too-late", "for-ever"]
+    world.cell = Cell("calm", "", (BUSY,))
+    assert world._that_stay(keys, 5.0) == keys

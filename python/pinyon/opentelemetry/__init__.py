@@ -38,8 +38,8 @@ def instrument(client: Any, *, meter_provider: MeterProvider | None = None) -> N
     collects metrics, also after a fork.
 
     Args:
-        client: a client or locks of any concurrency model. Its views are included. The metrics of several clients are
-            added up.
+        client: a client or locks of any concurrency model. Its views are included, and count once. The metrics of
+            several clients are added up.
         meter_provider: by default the global one.
 
     Raises:

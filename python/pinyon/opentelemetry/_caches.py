@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pinyon import _native
 from pinyon.errors import Error
 from pinyon.opentelemetry._observing import DURATIONS, Observer, address, buckets
 from pinyon.opentelemetry._spans import Operation
@@ -54,7 +53,7 @@ class Metrics(Observer):
         level("pinyon.client.server.up", _up, "{client}", "Clients that have not marked the server down.")
 
     def measured(self) -> Iterator[ServerMetrics]:
-        return (server for client in list(self.clients) for server in client.metrics().values())
+        return (server for client in self.observed() for server in client.metrics().values())
 
 
 def view(plain: Any, tracing: Tracing) -> Any:
@@ -64,7 +63,8 @@ def view(plain: Any, tracing: Tracing) -> Any:
     body: dict[str, Any] = {"__slots__": (), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
     for name, command in {**_OF_A_KEY, **_OF_MANY, **_OF_SERVERS}.items():
         body[name] = _method(tracing, kind, name, command)
-    return _native.Client.__new__(type(kind.__name__, (kind,), body), plain, failover=None, on_failure=None)
+    traced: Any = type(kind.__name__, (kind,), body)
+    return traced._viewing(plain, None, None)
 
 
 def _method(tracing: Tracing, kind: type, name: str, command: str) -> Any:

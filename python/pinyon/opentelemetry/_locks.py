@@ -64,9 +64,7 @@ class Metrics(Observer):
         )
 
     def measured(self) -> list[Counted]:
-        """Return those of each client once, also if views of it are observed, too."""
-        clients = {client._source: client for client in list(self.clients)}
-        return [(client.metrics(), _address(client)) for client in clients.values()]
+        return [(client.metrics(), _address(client)) for client in self.observed()]
 
 
 def _one(name: str) -> Figures:

@@ -32,6 +32,10 @@ class Observer:
         self.clients: weakref.WeakSet[Any] = weakref.WeakSet()
         self._meter = meter
 
+    def observed(self) -> Iterable[Any]:
+        """Return each client once, also if views of it are observed, too."""
+        return {client._source: client for client in list(self.clients)}.values()
+
     def measured(self) -> Iterable[Any]:
         """Return the metrics of all clients, in the parts that ``Figures`` take."""
         raise NotImplementedError

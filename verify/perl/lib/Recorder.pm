@@ -11,7 +11,7 @@ use Fcntl       qw(O_APPEND O_CREAT O_WRONLY);
 use JSON::PP    ();
 use Time::HiRes ();
 
-our @EXPORT_OK = qw(content now nanoseconds);
+our @EXPORT_OK = qw(content ending now nanoseconds);
 
 use constant SECOND => 1_000_000_000;
 
@@ -31,6 +31,12 @@ sub content {
     my $content = do { local $/ = undef; <$file> };
     close $file;
     return $content;
+}
+
+# When the world ends, as far as it is known now.
+sub ending {
+    my ($folder) = @_;
+    return content("$folder/start") + 0;
 }
 
 sub new {

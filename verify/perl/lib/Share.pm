@@ -9,7 +9,7 @@ use warnings;
 use JSON::PP   ();
 use List::Util qw(max min);
 
-use Recorder qw(now nanoseconds);
+use Recorder qw(ending now nanoseconds);
 use Register ();
 
 # How often a holder checks that it still holds the lock, and how early it leaves, in seconds.
@@ -53,7 +53,7 @@ sub chance {
     return $self->random < $self->{settings}{$setting};
 }
 
-sub goes_on { return now() < $_[0]{settings}{until} }
+sub goes_on { return now() < ending( $_[0]{settings}{folder} ) }
 
 sub record {
     my ( $self, $event, %facts ) = @_;

@@ -25,11 +25,14 @@ class WallClock:
         if not library.exists():
             subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True)
         self._offset = folder / name
+        #: The furthest that it was ahead of the true clock, in seconds.
+        self.furthest = 0
         self.move(offset)
         self.environment = {"LD_PRELOAD": str(library), "PINYON_CLOCK": str(self._offset)}
 
     def move(self, seconds: int) -> None:
         """Set its offset from the true clock."""
+        self.furthest = max(self.furthest, seconds)
         if self._offset.exists():
             with self._offset.open("r+b") as file:
                 file.write(struct.pack("=q", seconds))

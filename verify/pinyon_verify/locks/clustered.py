@@ -144,18 +144,12 @@ class Clustered(Group):
                     raise
         wait(lambda: self._find(source))
 
-    def settle(self) -> None:
-        """Wait until each primary has a replica that is in step, and all nodes agree that all is well."""
-
-        def is_settled() -> bool:
-            roles = [node.ask("ROLE") for node in self.servers]
-            replicas = [
-                node for node, role in zip(self.servers, roles) if isinstance(role, list) and role[0] == b"slave"
-            ]
-            well = all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in self.servers)  # type: ignore[operator]
-            return well and len(replicas) == 3 and all(is_in_step(replica) for replica in replicas)
-
-        wait(is_settled)
+    def is_settled(self) -> bool:
+        """Whether each primary has a replica that is in step, and all nodes agree that all is well."""
+        roles = [node.ask("ROLE") for node in self.servers]
+        replicas = [node for node, role in zip(self.servers, roles) if isinstance(role, list) and role[0] == b"slave"]
+        well = all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in self.servers)  # type: ignore[operator]
+        return well and len(replicas) == 3 and all(is_in_step(replica) for replica in replicas)
 
     def keys(self) -> list[str]:
         return [key for node in self.servers for key in node.keys()]

@@ -67,6 +67,8 @@ class Evidence:
     #: The keys that existed after all holders and waiters were gone.
     keys_left: list[str] = field(default_factory=list)
     channels_left: list[str] = field(default_factory=list)
+    #: The names that are locked at the end by a server whose clock is behind the one that set the end of the lock.
+    kept_by_clock: frozenset[str] = frozenset()
     #: The number of calls of each command, and of clients; for runs without faults and cancellations.
     calls: dict[str, int] | None = None
     clients: int = 0

@@ -72,8 +72,17 @@ class Group:
     def let_fail_over(self, *, wanted: bool) -> None:
         """Let another server take over when the primary is down, or not."""
 
+    def serving(self) -> Server | None:
+        """Return the primary as clients can find it now, if they can."""
+        return self.primary
+
     def settle(self) -> None:
         """Wait until all servers are in their places again."""
+        wait(self.is_settled)
+
+    def is_settled(self) -> bool:
+        """Whether they are."""
+        return True
 
     def index(self, server: Server) -> int:
         return self.servers.index(server)
@@ -84,6 +93,9 @@ class Group:
 
     def keys(self) -> list[str]:
         return self.primary.keys()
+
+    def end_of(self, key: str) -> float:
+        return self.primary.end_of(key)
 
     def channels(self) -> list[str]:
         return [channel for server in self.servers for channel in server.channels()]
@@ -113,6 +125,10 @@ class Group:
         return self.primary.slowest_script()
 
 
+class Unready(RuntimeError):
+    """The servers did not come to what was awaited in time."""
+
+
 def is_in_step(replica: Server) -> bool:
     role = replica.ask("ROLE")
     return isinstance(role, list) and role[0] == b"slave" and role[3] == b"connected"
@@ -128,5 +144,5 @@ def wait(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
         except (OSError, ServerSaid):
             pass
         if time.monotonic() > deadline:
-            raise RuntimeError("the servers did not come to that in time")
+            raise Unready("the servers did not come to that in time")
         time.sleep(0.01)

@@ -58,13 +58,16 @@ def _repeated(world: World, identity: str) -> list[str]:
             held = acquiring.result(SOON)
         except (concurrent.futures.TimeoutError, pinyon.Error) as error:
             complaints.append(f"a repeated request did not get what it had been granted: {error!r}")
-            watched.ask("FLUSHALL")
         else:
             if held.token != int(value.split()[1]):
                 complaints.append("a repeated request was granted a second lock")
-            if not held.release() or watched.ask("EXISTS", lock_key(name)):
+            if not held.release():
                 complaints.append("what a repeated request got could not be released")
         watched.links.heal()
         old.start(afresh=True)
         watched.settle()
+        if not complaints and watched.ask("EXISTS", lock_key(name)):
+            complaints.append("what a repeated request got was not released")
+        watched.let_fail_over(wanted=False)
+        watched.ask("FLUSHALL")
     return complaints

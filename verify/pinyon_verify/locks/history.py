@@ -70,7 +70,7 @@ def read(folder: Path) -> list[Line]:
 
 
 def start(folder: Path, until: int) -> None:
-    """Let the processes of a world begin, and work until then."""
+    """Let the processes of a world begin, or go on, and work until then."""
     (folder / "start.new").write_text(str(until))
     (folder / "start.new").rename(folder / "start")
 
@@ -80,4 +80,9 @@ def wait_for_start(folder: Path) -> int:
     path = folder / "start"
     while not path.exists():
         time.sleep(0.005)
-    return int(path.read_text())
+    return ending(folder)
+
+
+def ending(folder: Path) -> int:
+    """Return when the world ends, as far as it is known now."""
+    return int((folder / "start").read_text())

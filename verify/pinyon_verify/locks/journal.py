@@ -9,7 +9,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .observer import name_of, process_of
@@ -33,6 +33,8 @@ class Change:
 
 #: Whose lock it is: the process, and the token.
 Holder = tuple[int, int]
+#: The token of a pure client's lock, which its value does not have, by name, attempt and expiry.
+Tokens = dict[tuple[str, str, int], int]
 
 
 @dataclass
@@ -66,7 +68,10 @@ class Journals:
         self._stopped.set()
         self._thread.join()
         self._collect()
-        return [self._journal(index) for index in range(len(self._servers))]
+        tokens: Tokens = {}
+        for index in range(len(self._servers)):
+            self._journal(index, tokens)
+        return [self._journal(index, tokens) for index in range(len(self._servers))]
 
     def _run(self) -> None:
         while not self._stopped.wait(EVERY):
@@ -93,16 +98,14 @@ class Journals:
         except OSError:
             pass
 
-    def _journal(self, index: int) -> Journal:
+    def _journal(self, index: int, tokens: Tokens) -> Journal:
         journal = Journal()
         files = [
             (generation, *_place(name), inode) for (of, generation, inode), name in self._names.items() if of == index
         ]
-        reader = _Reader(journal)
+        reader = Reader(journal, tokens)
         for generation, _, is_change, inode in sorted(files):
-            if not is_change:
-                reader.forget()
-            reader.read(self._folder / f"{index}-{generation}-{inode}")
+            reader.read((self._folder / f"{index}-{generation}-{inode}").read_bytes(), is_snapshot=not is_change)
         return journal
 
 
@@ -113,33 +116,49 @@ def _place(name: Path) -> tuple[float, bool]:
     return number, "incr" in words
 
 
-class _Reader:
-    """Follows what the files say about locks."""
+class Reader:
+    """Follows what the files of a server say about locks.
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    A pure client draws its token in the transaction that takes the names. Where the lock arrives without that, in a snapshot
+    or with its slot, its token is known from the server that carried out the transaction: all files are read once to
+    learn these tokens, and once more.
+    """
+
+    def __init__(self, journal: Journal, tokens: Tokens) -> None:
+        self._journal, self._tokens = journal, tokens
         self._locks: dict[str, Change] = {}
         self._counters: dict[bytes, int] = {}
+        #: The attempts of pure clients.
+        self._pure: set[str] = set()
+        self._in_transaction = False
+        #: What was drawn in this transaction, and by which attempt, as far as it is known.
+        self._drawn: tuple[int, str] | None = None
 
-    def forget(self) -> None:
-        self._locks, self._counters = {}, {}
-
-    def read(self, path: Path) -> None:
-        for words in commands(path.read_bytes()):
+    def read(self, data: bytes, *, is_snapshot: bool) -> None:
+        if is_snapshot:
+            self._forget()
+        self._in_transaction, self._drawn = False, None
+        for words in commands(data):
             self._follow(words[0].upper(), words[1:])
 
+    def _forget(self) -> None:
+        self._locks, self._counters = {}, {}
+
     def _follow(self, command: bytes, words: list[bytes]) -> None:
-        if command == b"SET":
+        if command in (b"MULTI", b"EXEC"):
+            self._in_transaction, self._drawn = command == b"MULTI", None
+        elif command == b"SET":
             self._set(words)
         elif command == b"MSETNX":
             for key, value in zip(words[::2], words[1::2]):
                 self._lock(key, value, 0)
         elif command == b"INCR":
-            self._counters[words[0]] = self._counters.get(words[0], 0) + 1
+            token = self._counters[words[0]] = self._counters.get(words[0], 0) + 1
+            self._drawn = (token, "") if self._in_transaction else None
         elif command == b"PEXPIREAT":
             lock = self._locks.get(name_of(words[0]) or "")
             if lock:
-                self._have(Change(lock.name, lock.attempt, lock.token, int(words[1])))
+                self._expire(lock, int(words[1]))
         elif command in (b"RESTORE", b"RESTORE-ASKING"):
             if text := _restored(words[2]):
                 self._lock(words[0], text, int(words[1]))
@@ -148,7 +167,7 @@ class _Reader:
                 if name := name_of(key):
                     self._have(Change(name))
         elif command in (b"FLUSHALL", b"FLUSHDB"):
-            self.forget()
+            self._forget()
 
     def _set(self, words: list[bytes]) -> None:
         key, value, *options = words
@@ -164,11 +183,30 @@ class _Reader:
         if name is None:
             return
         attempt, *rest = value.decode().split(" ")
-        counter = key[: key.index(b":l:")] + b":#f"
-        # A pure client draws its token just before.
-        token = int(rest[0]) if rest else self._counters.get(counter, 0)
+        if not rest:
+            self._pure.add(attempt)
+            self._expire(Change(name, attempt), expiry)
+            return
         ttl = int(rest[1]) if len(rest) > 1 and not rest[1].startswith("@") else 0
-        self._have(Change(name, attempt, token, expiry, ttl))
+        self._have(Change(name, attempt, int(rest[0]), expiry, ttl))
+
+    def _expire(self, lock: Change, expiry: int) -> None:
+        """A lock was taken or renewed until then. A pure client that takes what it had before draws another token."""
+        token = lock.token
+        if lock.attempt in self._pure:
+            known = (lock.name, lock.attempt, expiry)
+            if self._drawn and self._drawn[1] in ("", lock.attempt):
+                token = self._drawn[0]
+                self._drawn = (token, lock.attempt)
+            elif not token:
+                token = self._tokens.get(known, 0)
+            if not token:
+                # In a snapshot, the expiry follows.
+                self._locks[lock.name] = replace(lock, expiry=expiry)
+                return
+            if expiry:
+                self._tokens[known] = token
+        self._have(replace(lock, token=token, expiry=expiry, ttl=0))
 
     def _have(self, change: Change) -> None:
         self._locks[change.name] = change

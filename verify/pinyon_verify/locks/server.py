@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -99,6 +100,14 @@ class Server:
         keys = self.ask("KEYS", "*")
         assert isinstance(keys, list)
         return [key.decode() for key in keys]
+
+    def end_of(self, key: str) -> float:
+        """Return when a key expires by its server's clock, in seconds since 1970: infinity if it never does, 0 if it
+        has.
+        """
+        left, told = self.ask("PTTL", key), self.ask("TIME")
+        assert isinstance(left, int) and isinstance(told, list)
+        return int(told[0]) + left / 1000 if left >= 0 else {-1: math.inf}.get(left, 0.0)
 
     def channels(self) -> list[str]:
         """Return all channels that someone listens to."""

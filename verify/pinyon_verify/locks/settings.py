@@ -19,8 +19,6 @@ class Settings:
     login: str = ""
     register: str = ""
     folder: str = ""
-    #: ``CLOCK_MONOTONIC`` nanoseconds after which nothing new begins. A world sets this when it begins.
-    until: int = 0
     #: ``blocking``, ``gevent``, ``asyncio``, ``ruby-threads``, ``ruby-async``, ``perl-threads``, ``perl-coro``, or
     #: ``perl-alarm``, which has one worker.
     model: str = "blocking"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from .history import MILLISECOND, SECOND, Recorder, now
+from .history import MILLISECOND, SECOND, Recorder, ending, now
 from .register import Register
 from .settings import Settings
 
@@ -29,6 +30,7 @@ class Share:
         self.record = recorder
         self.random = random.Random(f"{settings.seed}:{number}")
         self._number = number
+        self._folder = Path(settings.folder)
         self._register = Register(settings.register)
         self._process = recorder.process
         self._attempts = 0
@@ -39,7 +41,7 @@ class Share:
         self._outer_names: frozenset[str] = frozenset()
 
     def goes_on(self) -> bool:
-        return now() < self.settings.until
+        return now() < ending(self._folder)
 
     def rest(self) -> float:
         return self.random.uniform(0, self.settings.rest)
@@ -164,9 +166,9 @@ class Share:
         self.record("violation", self.attempt, text=text)
 
 
-def watch_for_stalls(recorder: Recorder, until: int) -> None:
+def watch_for_stalls(recorder: Recorder, folder: Path) -> None:
     """Record when this process got no processor time; runs in a thread."""
-    while now() < until:
+    while now() < ending(folder):
         before = now()
         time.sleep(0.02)
         if now() - before > 80 * MILLISECOND:

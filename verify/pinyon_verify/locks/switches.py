@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .clustered import Clustered
-from .group import Group
-from .history import now
+from .group import PATIENCE, Group, wait
+from .history import SECOND, now
 from .links import CLOSED, SILENT
 from .server import Server
 from .settings import NAMESPACE
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Seconds after a switch in which clients may still be told of it.
 TOLD = 0.5
+#: Seconds for which clients go on at most while there is no primary: longer than all that a switch waits for.
+AGREED = 5 * PATIENCE
 
 
 class _Switch:
@@ -30,19 +32,39 @@ class _Switch:
         if isinstance(self.group, Clustered):
             self.group.turn_to(world.random.choice(self.group.tags))
         self.at, self.old = now(), world.server.primary
+        world.work_on(AGREED)
         self.group.let_fail_over(wanted=True)
 
     def over(self, deaf: Iterable[int] = (), until: int = 0) -> None:
         """Record it. The `deaf` processes can hear of it only now, the others could at `until`."""
         time.sleep(TOLD)
         self._record(self.old, self.group.primary, deaf, until)
-        before, self.at = self.group.primary, now()
-        self.group.settle()
+        self._settle()
         self.group.let_fail_over(wanted=False)
-        if self.group.primary is not before:
-            # On a busy machine, a Sentinel may begin another failover before it hears of the first.
-            time.sleep(TOLD)
-            self._record(before, self.group.primary, (), 0)
+        self.world.work_on(self.world.seconds)
+
+    def _settle(self) -> None:
+        """Wait until all are in their places, and record what happens until then: on a busy machine, Sentinels may go on to
+        yet another primary, and for a while have none.
+        """
+        primary, self.at, missed = self.group.primary, now(), 0
+
+        def is_over() -> bool:
+            nonlocal primary, missed
+            serving = self.group.serving()
+            if serving is None:
+                missed = missed or now()
+                return False
+            if serving is not primary:
+                self.group.primary = serving
+                time.sleep(TOLD)
+                self._record(primary, serving, (), 0)
+            elif missed:
+                self.world.fault("pause", missed)
+            primary, self.at, missed = serving, now(), 0
+            return self.group.is_settled() and self.group.primary is primary
+
+        wait(is_over)
 
     def _record(self, old_one: Server, new_one: Server, deaf: Iterable[int], until: int) -> None:
         told, old, new = now(), self.group.index(old_one), self.group.index(new_one)
@@ -177,7 +199,7 @@ def kill_primary_with_clock_back(world: World) -> None:
 
 def _with_clocks(world: World, seconds: int) -> None:
     watched, before = _watched(world), now()
-    world.record("fault", at=before, kind="clock", until=world.until + 60_000_000_000)
+    world.record("fault", at=before, kind="clock", until=now() + 3600 * SECOND)
     for server, clock in zip(watched.servers, watched.clocks):
         clock.move(0 if server is watched.primary else seconds)
     kill_primary(world)

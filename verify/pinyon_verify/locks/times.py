@@ -14,8 +14,10 @@ import pinyon
 
 from .clustered import NODE_TIMEOUT, Clustered
 from .settings import NAMESPACE
-from .watched import DOWN_AFTER, Watched
+from .watched import Watched
 
+#: Milliseconds without a sign of life after which Sentinels call the primary down.
+DOWN_AFTER = 500
 #: Seconds between a waiter's signs of life.
 HEARTBEAT = 1.0
 #: Clients that take the same lock in turn. Some of them wait for it when the primary dies.
@@ -103,7 +105,7 @@ def _times(options: argparse.Namespace) -> int:
     print(f"{'':<10}{'until the others agree':>18}{'to the next grant':>18}{'more':>18}")
     print(f"{'':<10}" + "    median    most" * 3, flush=True)
     with tempfile.TemporaryDirectory(prefix="pv-") as folder:
-        _measure("Sentinel", Watched(Path(folder) / "watched", linked=False), options.rounds)
+        _measure("Sentinel", Watched(Path(folder) / "watched", linked=False, down_after=DOWN_AFTER), options.rounds)
         _measure("Cluster", Clustered(Path(folder) / "cluster"), options.rounds)
     return 0
 

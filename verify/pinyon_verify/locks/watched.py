@@ -13,13 +13,14 @@ from .server import Server, program
 SERVICE = "main"
 #: Milliseconds without a sign of life after which a Sentinel calls the primary down, while that is wanted. On a busy
 #: machine it may be down for as long without a fault.
-DOWN_AFTER = 500
+DOWN_AFTER = 1000
 NEVER_DOWN = 600_000
 #: Sentinels look at servers, and put them into their places, so often (milliseconds). They are usually slower. They
-#: promote no replica of which they have heard nothing for five times the period of pings, and ask it once a second. A
-#: busy machine is no reason to doubt one's own clock.
+#: promote no replica of which they have heard nothing for five times the period of pings. They send the first ping of a new
+#: primary only after that period, and call it down when it has not answered since the switch. A busy machine is no reason
+#: to doubt one's own clock.
 PERIODS = (
-    *("info-period", "500", "ping-period", "3000", "ask-period", "100", "publish-period", "200"),
+    *("info-period", "500", "ping-period", "300", "ask-period", "100", "publish-period", "200"),
     *("min-link-reconnect-period", "100", "tilt-trigger", "10000", "tilt-period", "1000"),
 )
 
@@ -62,7 +63,10 @@ class Sentinel(Server):
 class Watched(Group):
     """The servers and Sentinels of one service."""
 
-    def __init__(self, folder: Path, options: tuple[str, ...] = (), *, linked: bool = True) -> None:
+    def __init__(
+        self, folder: Path, options: tuple[str, ...] = (), *, linked: bool = True, down_after: int = DOWN_AFTER
+    ) -> None:
+        self._down_after = down_after
         of_replication = ("--repl-diskless-sync-delay", "0", "--repl-timeout", "10")
         servers = [Server(folder / str(number), "journal", (*options, *of_replication)) for number in range(3)]
         self.sentinels = [Sentinel(folder / f"sentinel{number}") for number in range(3)]
@@ -115,28 +119,37 @@ class Watched(Group):
         assert self.links
         self.links.cut(map(str, clients), [server.port for server in servers], how)
 
-    def settle(self) -> None:
-        """Wait until all Sentinels name the same primary, and the others are its replicas, and in step."""
+    def serving(self) -> Server | None:
+        """Return the server that a majority of the Sentinels names, if it is a primary."""
+        try:
+            named = self._named()
+            role = named.ask("ROLE") if named else None
+        except (OSError, ServerSaid):
+            return None
+        return named if isinstance(role, list) and role[0] == b"master" else None
 
-        def is_settled() -> bool:
-            named = {sentinel.primary() for sentinel in self.sentinels}
-            if len(named) == 1:
-                self.primary = next(server for server in self.servers if server.public in named)
-            others = [server for server in self.servers if server is not self.primary]
-            return len(named) == 1 and all(is_in_step(server) for server in others)
-
-        wait(is_settled)
+    def is_settled(self) -> bool:
+        """Whether all Sentinels name the same primary, and the others are its replicas, and in step."""
+        named = {sentinel.primary() for sentinel in self.sentinels}
+        if len(named) == 1:
+            self.primary = next(server for server in self.servers if server.public in named)
+        others = [server for server in self.servers if server is not self.primary]
+        return len(named) == 1 and all(is_in_step(server) for server in others)
 
     def let_fail_over(self, *, wanted: bool) -> None:
         """Let the Sentinels call a primary down, or not."""
-        milliseconds = DOWN_AFTER if wanted else NEVER_DOWN
+        milliseconds = self._down_after if wanted else NEVER_DOWN
         for sentinel in self.sentinels:
             sentinel.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", milliseconds)
 
     def _is_switched(self, before: Server) -> bool:
-        named = [sentinel.primary() for sentinel in self.sentinels]
-        for server in self.servers:
-            if server is not before and named.count(server.public) > len(named) // 2:
-                self.primary = server
-                return True
+        named = self._named()
+        if named and named is not before:
+            self.primary = named
+            return True
         return False
+
+    def _named(self) -> Server | None:
+        """Return the server that a majority of the Sentinels names."""
+        named = [sentinel.primary() for sentinel in self.sentinels]
+        return next((server for server in self.servers if named.count(server.public) > len(named) // 2), None)

@@ -19,9 +19,9 @@ from .cell import Cell
 from .clock import WallClock
 from .clustered import Clustered
 from .evidence import Bounds, Evidence
-from .group import Group
+from .group import Group, Unready
 from .history import SECOND, Recorder, now, read, start
-from .observer import Observer, process_of, scan
+from .observer import Observer, name_of, process_of, scan
 from .resp import ServerSaid
 from .server import Server
 from .settings import NAMESPACE, Settings
@@ -82,6 +82,7 @@ class World:
         self.mean_script = 0.0
         self.slowest_script = 0
         self._spawned = 0
+        self._kept_by_clock: frozenset[str] = frozenset()
 
     def _server_of(self, cell: Cell) -> Server | Group:
         folder = self.folder / "server"
@@ -120,7 +121,7 @@ class World:
         if self.cell.moves_clock or isinstance(self.server, Several):
             # A lock on several servers has a vote of each, which has a ttl and a token of its own.
             found.wall = None
-        found.keys_left, found.channels_left = keys, channels
+        found.keys_left, found.channels_left, found.kept_by_clock = keys, channels, self._kept_by_clock
         if self.cell.exact:
             found.calls, found.clients = {name: called for name, (called, _) in calls.items()}, len(self.cell.clients)
         found.ordered = self.cell.ordered
@@ -184,25 +185,38 @@ class World:
         self._pause(WARM_UP)
         if isinstance(self.server, Group):
             self._wait_for_a_grant()
-        while self.cell.faults and now() < self.until - int(TAIL * SECOND):
-            self.random.choice(self.cell.faults)(self)
-            self._pause(self.random.uniform(0.2, 1.0) * self.cell.every)
-        return self._wait_for_clients()
+        last, complaints = self.until - int(TAIL * SECOND), []
+        try:
+            while self.cell.faults and now() < last:
+                self.random.choice(self.cell.faults)(self)
+                self._pause(self.random.uniform(0.2, 1.0) * self.cell.every)
+        except Unready as error:
+            complaints.append(str(error))
+            self.work_on(0)
+        return complaints + self._wait_for_clients()
+
+    def work_on(self, seconds: float) -> None:
+        """Let the clients work for so long from now on. A fault that leaves them without a server takes none of their time."""
+        self.until = now() + int(seconds * SECOND)
+        start(self.history, self.until)
 
     def _start(self) -> None:
         """Wait until all clients have started, even on a slow machine, and let them begin together."""
         deadline = now() + int(ENDING * SECOND)
         while now() < deadline and len(list(self.history.glob("*.lines"))) <= len(self.clients):
             time.sleep(0.01)
-        self.until = now() + int((WARM_UP + self.seconds) * SECOND)
-        start(self.history, self.until)
+        self.work_on(WARM_UP + self.seconds)
 
     def _wait_for_a_grant(self) -> None:
-        """Wait until there is something to lose. On a slow machine, clients need a while to be led to their server."""
+        """Wait until there is something to lose, and let the time begin then. On a slow machine, clients need a while to be
+        led to their server.
+        """
+        self.work_on(2 * ENDING)
         while now() < self.until and not any(
             b'"granted"' in path.read_bytes() for path in self.history.glob("*.lines")
         ):
             time.sleep(0.05)
+        self.work_on(self.seconds)
 
     def _pause(self, seconds: float) -> None:
         time.sleep(max(0.0, min(seconds, (self.until - now()) / SECOND)))
@@ -293,8 +307,22 @@ class World:
         while True:
             keys, channels = self._look()
             if not (keys or channels) or now() > deadline:
-                return keys, channels
+                stay = self._that_stay(keys, slowest)
+                self._kept_by_clock = frozenset(
+                    name for key in keys if key not in stay and (name := name_of(key.encode()))
+                )
+                return stay, channels
             time.sleep(0.05)
+
+    def _that_stay(self, keys: list[str], slowest: float) -> list[str]:
+        """Return those of the keys that do not end in time by the clock of the server that set their end: it may have been
+        ahead of the clock by which they end.
+        """
+        if isinstance(self.server, Several) or not self.cell.moves_clock:
+            return keys
+        clocks = self.server.clocks if isinstance(self.server, Group) else [self.clock] if self.clock else []
+        latest = time.time() + slowest + max((clock.furthest for clock in clocks), default=0)
+        return [key for key in keys if self.server.end_of(key) > latest]
 
     def _look(self) -> tuple[list[str], list[str]]:
         try:

@@ -12,6 +12,11 @@ def nanoseconds(seconds)
   (seconds * NANOSECONDS).to_i
 end
 
+# When the world ends, as far as it is known now.
+def ending(folder)
+  Integer(File.read(File.join(folder, "start")))
+end
+
 # Appends lines to the file of this process.
 class Recorder
   def initialize(folder)
@@ -90,7 +95,7 @@ class Share
   end
 
   def goes_on?
-    now < @settings[:until]
+    now < ending(@settings[:folder])
   end
 
   def record(event, **facts)

@@ -18,7 +18,9 @@ def soon(evidence: Evidence) -> Iterator[Finding]:
         if gap > evidence.bounds.grant:
             names = ", ".join(sorted(attempt.names))
             text = f"{attempt.id} waited for {gap / MILLISECOND:.0f} ms for {names}, which were free"
-            yield Finding("liveness", since, text)
+            last = max((failover.at for failover in evidence.failovers), default=0)
+            by_clock = until > last and not evidence.kept_by_clock.isdisjoint(attempt.names)
+            yield Finding("liveness", since, text, "a clock was set back, by which a lock ends" if by_clock else None)
 
 
 def gaps(evidence: Evidence) -> Iterator[tuple[Attempt, int, int]]:
