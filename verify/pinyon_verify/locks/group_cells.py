@@ -148,6 +148,20 @@ CLUSTER_CELLS = (
         switches.stop_primary,
     ),
     _clustered(
+        "cluster-split",
+        "a cluster's primary is cut off from all other nodes; clients reach all of them",
+        _ALL,
+        switches.split_primary,
+        linked=True,
+    ),
+    _clustered(
+        "cluster-split-clients",
+        "a cluster's primary and some clients are cut off from the other nodes and the other clients",
+        _ALERT,
+        switches.split_all,
+        linked=True,
+    ),
+    _clustered(
         "cluster-failover",
         "CLUSTER FAILOVER: nothing is lost",
         _ALL,
@@ -169,6 +183,20 @@ CLUSTER_CELLS = (
         switches.move_slot,
         switches.fail_over_cluster,
         every=0.5,
+    ),
+    _clustered(
+        "cluster-clock-on",
+        "kill -9 of a cluster's primary; the clock of the replica that takes over is a minute fast, or right again",
+        _ALL,
+        switches.kill_node_with_clock_on,
+        moves_clock=True,
+    ),
+    _clustered(
+        "cluster-clock-back",
+        "kill -9 of a cluster's primary; the clock of the replica that takes over is an hour slow, or right again",
+        _ALL,
+        switches.kill_node_with_clock_back,
+        moves_clock=True,
     ),
 )
 

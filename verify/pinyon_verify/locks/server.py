@@ -50,6 +50,11 @@ class Server:
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
+    def ports(self) -> list[int]:
+        """The ports on which others reach it."""
+        return [self.port]
+
+    @property
     def pid(self) -> int:
         return self._process.pid if self._process is not None else 0
 
