@@ -43,7 +43,7 @@ class Group:
         if self.links:
             self.links.start()
         for server, clock in zip(self.servers, self.clocks):
-            server.environment = clock.environment
+            server.follow(clock)
         for server in self.servers:
             server.start()
         self._journals = Journals(self.servers, self._folder / "journals")

@@ -143,7 +143,7 @@ class World:
             ]
         elif self.cell.moves_clock and isinstance(self.server, Server):
             self.clock = WallClock(self.folder)
-            self.server.environment = self.clock.environment
+            self.server.follow(self.clock)
         try:
             self.register.start()
             self.server.start()
