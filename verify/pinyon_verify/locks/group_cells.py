@@ -125,6 +125,8 @@ def _clustered(name: str, what: str, clients: tuple[Settings, ...], *causes, **m
     return Cell(name, what, clients, faults=causes, servers="cluster", **more)
 
 
+#: Locks that may outlive the time between the old primary and the new one, which does not know the last of them.
+_OUTLIVING = tuple(each.but(ttl=1.5, long_stays=0.05) for each in _ALL)
 _TAGGED = tuple(each.but(tags=3, names=3, most=3) for each in _ALL)
 
 CLUSTER_CELLS = (
@@ -150,14 +152,14 @@ CLUSTER_CELLS = (
     _clustered(
         "cluster-split",
         "a cluster's primary is cut off from all other nodes; clients reach all of them",
-        _ALL,
+        _OUTLIVING,
         switches.split_primary,
         linked=True,
     ),
     _clustered(
         "cluster-split-clients",
         "a cluster's primary and some clients are cut off from the other nodes and the other clients",
-        _ALERT,
+        tuple(each.but(command_timeout=0.5) for each in _OUTLIVING),
         switches.split_all,
         linked=True,
     ),
