@@ -126,7 +126,7 @@ def _clustered(name: str, what: str, clients: tuple[Settings, ...], *causes, **m
 
 
 #: Locks that may outlive the time between the old primary and the new one, which does not know the last of them.
-_OUTLIVING = tuple(each.but(ttl=1.5, long_stays=0.05) for each in _ALL)
+_OUTLIVING = tuple(each.but(ttl=1.5) for each in _ALL)
 _TAGGED = tuple(each.but(tags=3, names=3, most=3) for each in _ALL)
 
 CLUSTER_CELLS = (
