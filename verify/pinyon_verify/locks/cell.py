@@ -36,6 +36,8 @@ class Cell:
     moves_clock: bool = False
     #: What the clients' server is: ``one``, or ``sentinels``, ``cluster`` or ``quorum``.
     servers: str = "one"
+    #: Whether the links between a cluster's nodes, and to them, can be cut. Those of the others always can.
+    linked: bool = False
     #: Whether each lock must cost exactly two calls.
     exact: bool = False
     #: Whether to trace the server, which takes time.

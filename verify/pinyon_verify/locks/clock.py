@@ -24,17 +24,19 @@ class WallClock:
         library = folder / "clock_shim.so"
         if not library.exists():
             subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True)
-        self._offset = folder / name
+        self._file = folder / name
+        #: How far it is ahead of the true clock now, in seconds.
+        self.offset = 0
         #: The furthest that it was ahead of the true clock, in seconds.
         self.furthest = 0
         self.move(offset)
-        self.environment = {"LD_PRELOAD": str(library), "PINYON_CLOCK": str(self._offset)}
+        self.environment = {"LD_PRELOAD": str(library), "PINYON_CLOCK": str(self._file)}
 
     def move(self, seconds: int) -> None:
         """Set its offset from the true clock."""
-        self.furthest = max(self.furthest, seconds)
-        if self._offset.exists():
-            with self._offset.open("r+b") as file:
+        self.offset, self.furthest = seconds, max(self.furthest, seconds)
+        if self._file.exists():
+            with self._file.open("r+b") as file:
                 file.write(struct.pack("=q", seconds))
         else:
-            self._offset.write_bytes(struct.pack("=q", seconds))
+            self._file.write_bytes(struct.pack("=q", seconds))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from ..ports import BUS
 from .group import Group, is_in_step, wait
 from .resp import ServerSaid
 from .server import Server
@@ -19,6 +20,10 @@ TAGS = 3
 
 class Node(Server):
     """A node, which stays the same node when it loses its data."""
+
+    @property
+    def ports(self) -> list[int]:
+        return [self.port, self.port + BUS]
 
     def _command(self) -> list[str]:
         return [*super()._command(), "--cluster-config-file", str(self.folder / "nodes.conf")]
@@ -36,12 +41,23 @@ class Node(Server):
         return [line.split(" ") for line in text.decode().splitlines()]
 
     def has(self, slot: int) -> int:
-        """Return the port of the node that has a slot, according to this one; 0 if it knows none."""
+        """Return the port by which others know the node that has a slot, according to this one; 0 if it knows none."""
         for words in self.nodes():
             ranges = [[int(end) for end in word.split("-")] for word in words[8:] if not word.startswith("[")]
             if any(each[0] <= slot <= each[-1] for each in ranges):
-                return int(words[1].split("@")[0].rpartition(":")[2])
+                return _port(words)
         return 0
+
+    def is_serving(self) -> bool:
+        """Whether it answers clients."""
+        told = self.ask("CLUSTER", "INFO")
+        assert isinstance(told, bytes)
+        return b"cluster_state:ok" in told
+
+
+def _port(words: list[str]) -> int:
+    """Return the port of the node in this line."""
+    return int(words[1].split("@")[0].rpartition(":")[2])
 
 
 class Clustered(Group):
@@ -49,13 +65,18 @@ class Clustered(Group):
 
     servers: list[Node]  # type: ignore[assignment]
 
-    def __init__(self, folder: Path, options: tuple[str, ...] = (), *, tagged: bool = False) -> None:
+    def __init__(
+        self, folder: Path, options: tuple[str, ...] = (), *, tagged: bool = False, linked: bool = False
+    ) -> None:
         own = (
             *("--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT)),
             *("--cluster-announce-ip", "127.0.0.1", "--repl-diskless-sync-delay", "0"),
         )
         nodes = [Node(folder / str(number), "journal", (*options, *own)) for number in range(6)]
-        super().__init__([*nodes], [], folder, linked=False)
+        super().__init__([*nodes], [], folder, linked=linked)
+        for node in nodes:
+            node.options += ("--cluster-announce-port", str(node.public))
+            node.options += ("--cluster-announce-bus-port", str(self._bus_of(node)))
         self._tags = [f"t{number}" for number in range(TAGS)] if tagged else [NAMESPACE]
         #: The slot that faults happen to.
         self.slot = 0
@@ -64,18 +85,22 @@ class Clustered(Group):
     def url(self) -> str:
         return "redis+cluster://" + ",".join(f"127.0.0.1:{node.public}" for node in self.servers)
 
+    def _bus_of(self, node: Node) -> int:
+        bus = node.port + BUS
+        return self.links.public[bus] if self.links else bus
+
     def _join(self) -> None:
         first, nodes = self.servers[0], self.servers
         for number, node in enumerate(nodes[:3]):
             node.ask("CLUSTER", "ADDSLOTSRANGE", number * SLOTS // 3, (number + 1) * SLOTS // 3 - 1)
             node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
         for node in nodes[1:]:
-            node.ask("CLUSTER", "MEET", "127.0.0.1", first.port)
+            node.ask("CLUSTER", "MEET", "127.0.0.1", first.public, self._bus_of(first))
         wait(lambda: all(len(node.nodes()) == len(nodes) for node in nodes))
         for primary, replica in zip(nodes[:3], nodes[3:]):
             name = primary.id
             wait(lambda replica=replica, name=name: replica.ask("CLUSTER", "REPLICATE", name) == "OK")  # type: ignore[misc]
-        wait(lambda: all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in nodes))  # type: ignore[operator]
+        wait(lambda: all(node.is_serving() for node in nodes))
         self.turn_to(self._tags[0])
         self.settle()
 
@@ -94,12 +119,8 @@ class Clustered(Group):
         """Return the primary's replica, which may take over at once."""
         name = self.primary.ask("CLUSTER", "MYID")
         assert isinstance(name, bytes)
-        port = next(
-            int(words[1].split("@")[0].rpartition(":")[2])
-            for words in self.servers[0].nodes()
-            if words[3] == name.decode()
-        )
-        return next(node for node in self.servers if node.port == port)
+        port = next(_port(words) for words in self.servers[0].nodes() if words[3] == name.decode())
+        return next(node for node in self.servers if node.public == port)
 
     def wait_for_next(self, before: Server) -> None:
         """Wait until all other nodes have seen that another one took over."""
@@ -148,7 +169,7 @@ class Clustered(Group):
         """Whether each primary has a replica that is in step, and all nodes agree that all is well."""
         roles = [node.ask("ROLE") for node in self.servers]
         replicas = [node for node, role in zip(self.servers, roles) if isinstance(role, list) and role[0] == b"slave"]
-        well = all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in self.servers)  # type: ignore[operator]
+        well = all(node.is_serving() for node in self.servers)
         return well and len(replicas) == 3 and all(is_in_step(replica) for replica in replicas)
 
     def keys(self) -> list[str]:
@@ -157,7 +178,7 @@ class Clustered(Group):
     def _find(self, before: Server | None) -> bool:
         """Whether all nodes but this one agree who has the slot, and it is another one."""
         named = {node.has(self.slot) for node in self.servers if node is not before}
-        if len(named) != 1 or 0 in named or (before and before.port in named):
+        if len(named) != 1 or 0 in named or (before and before.public in named):
             return False
-        self.primary = next(node for node in self.servers if node.port in named)
+        self.primary = next(node for node in self.servers if node.public in named)
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from .clock import WallClock
@@ -25,7 +25,7 @@ class Group:
         self.others = others
         self.primary = servers[0]
         #: The proxies that the servers, the others and the clients use to reach them.
-        self.links = Links(each.port for each in (*servers, *others)) if linked else None
+        self.links = Links(port for each in (*servers, *others) for port in each.ports) if linked else None
         for number, each in enumerate((*servers, *others), 1):
             if self.links:
                 each.public, each.source = self.links.public[each.port], f"127.0.1.{number}"
@@ -43,7 +43,7 @@ class Group:
         if self.links:
             self.links.start()
         for server, clock in zip(self.servers, self.clocks):
-            server.environment = clock.environment
+            server.follow(clock)
         for server in self.servers:
             server.start()
         self._journals = Journals(self.servers, self._folder / "journals")
@@ -61,6 +61,17 @@ class Group:
             server.stop()
         if self.links:
             self.links.stop()
+
+    def isolate(self, clients: Iterable[int], others: Iterable[int] = (), beside: Sequence[Server] = ()) -> None:
+        """Cut the primary off from the other servers, in both directions, and with it these clients and servers. The other
+        clients, if they are given, do not reach it.
+        """
+        assert self.links
+        side = [self.primary, *beside]
+        away = [each for each in (*self.servers, *self.others) if each not in side]
+        inside, outside = ([port for each in half for port in each.ports] for half in (side, away))
+        self.links.cut([*(each.source for each in away), *map(str, others)], inside)
+        self.links.cut([*(each.source for each in side), *map(str, clients)], outside)
 
     def wait_for_next(self, before: Server) -> None:
         """Wait until another server is the primary."""

@@ -125,6 +125,8 @@ def _clustered(name: str, what: str, clients: tuple[Settings, ...], *causes, **m
     return Cell(name, what, clients, faults=causes, servers="cluster", **more)
 
 
+#: Locks that may outlive the time between the old primary and the new one, which does not know the last of them.
+_OUTLIVING = tuple(each.but(ttl=1.5) for each in _ALL)
 _TAGGED = tuple(each.but(tags=3, names=3, most=3) for each in _ALL)
 
 CLUSTER_CELLS = (
@@ -148,6 +150,20 @@ CLUSTER_CELLS = (
         switches.stop_primary,
     ),
     _clustered(
+        "cluster-split",
+        "a cluster's primary is cut off from all other nodes; clients reach all of them",
+        _OUTLIVING,
+        switches.split_primary,
+        linked=True,
+    ),
+    _clustered(
+        "cluster-split-clients",
+        "a cluster's primary and some clients are cut off from the other nodes and the other clients",
+        tuple(each.but(command_timeout=0.5) for each in _OUTLIVING),
+        switches.split_all,
+        linked=True,
+    ),
+    _clustered(
         "cluster-failover",
         "CLUSTER FAILOVER: nothing is lost",
         _ALL,
@@ -169,6 +185,20 @@ CLUSTER_CELLS = (
         switches.move_slot,
         switches.fail_over_cluster,
         every=0.5,
+    ),
+    _clustered(
+        "cluster-clock-on",
+        "kill -9 of a cluster's primary; the clock of the replica that takes over is a minute fast, or right again",
+        _ALL,
+        switches.kill_node_with_clock_on,
+        moves_clock=True,
+    ),
+    _clustered(
+        "cluster-clock-back",
+        "kill -9 of a cluster's primary; the clock of the replica that takes over is an hour slow, or right again",
+        _ALL,
+        switches.kill_node_with_clock_back,
+        moves_clock=True,
     ),
 )
 

@@ -164,6 +164,15 @@ SABOTAGES = (
         seconds=10.0,
     ),
     Sabotage(
+        "renewals-unproved-in-cluster",
+        "belief",
+        "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end",
+        "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end\nreply[i] = 1",
+        # Locks that outlive the time without a primary.
+        replace(_watched(switches.split_most, BUSY.but(ttl=4.0, long_stays=0.8)), servers="cluster", linked=True),
+        seconds=10.0,
+    ),
+    Sabotage(
         "one-sentinel-believed", "followed", "", "", _watched(switches.split_with_one_believed, BUSY), seconds=9.0
     ),
     Sabotage("replica-believed", "tokens", "", "", _watched(switches.misled_by_all, BUSY), seconds=4.0),

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from ..ports import free_port
+from .clock import WallClock
 from .resp import Connection, ServerSaid
 
 PROGRAM = "redis-server"
@@ -50,6 +51,11 @@ class Server:
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
+    def ports(self) -> list[int]:
+        """The ports on which others reach it."""
+        return [self.port]
+
+    @property
     def pid(self) -> int:
         return self._process.pid if self._process is not None else 0
 
@@ -59,6 +65,12 @@ class Server:
     def data(self, generation: int) -> Path:
         """Return where it keeps its data when it has been started without them so often."""
         return self.folder / f"data{generation}"
+
+    def follow(self, clock: WallClock) -> None:
+        """Have this clock from the next start on."""
+        self.environment = clock.environment
+        # A thread that waits for a moment of the wrong clock, by the system's, never sleeps.
+        self.options += ("--jemalloc-bg-thread", "no")
 
     def start(self, *, afresh: bool = False) -> None:
         """Start it, without its data if `afresh`, and wait until it answers."""

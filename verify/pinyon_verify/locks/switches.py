@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .clustered import Clustered
+from .clustered import Clustered, Node
 from .group import PATIENCE, Group, wait
 from .history import SECOND, now
 from .links import CLOSED, SILENT
@@ -114,8 +114,8 @@ def stop_primary(world: World) -> None:
 
 
 def split_primary(world: World) -> None:
-    """The primary is cut off from its replicas and the Sentinels, perhaps together with one of them. Clients still reach
-    all of them.
+    """The primary is cut off from its replicas and the Sentinels, perhaps together with one of these, or from all other nodes
+    of its cluster. Clients still reach all of them.
     """
     _split(world, [])
 
@@ -131,8 +131,12 @@ def split_with_one_believed(world: World) -> None:
 
 
 def split_all(world: World) -> None:
-    """Some clients are cut off together with the primary: they hear of the next one when the partition ends."""
-    _split(world, [client.pid for client in world.clients if client.is_running() and world.random.random() < 0.5])
+    """Some clients are cut off together with the primary, which the others do not reach: they hear of the next one when the
+    partition ends.
+    """
+    clients = [client.pid for client in world.clients if client.is_running()]
+    side = [client for client in clients if world.random.random() < 0.5]
+    _split(world, side, [client for client in clients if client not in side])
 
 
 def split_most(world: World) -> None:
@@ -140,17 +144,28 @@ def split_most(world: World) -> None:
     _split(world, [client.pid for client in world.clients[:-1]])
 
 
-def _split(world: World, side: list[int], stale: Sequence[Sentinel] | None = None, stays: float = 0.0) -> None:
-    switch, watched = _Switch(world), _watched(world)
-    if stale is None:
-        stale = world.random.sample(watched.sentinels, world.random.randint(0, 1))
-    watched.isolate(side, stale)
-    watched.wait_for_next(switch.old)
+def _split(
+    world: World,
+    side: list[int],
+    others: Sequence[int] = (),
+    stale: Sequence[Sentinel] | None = None,
+    stays: float = 0.0,
+) -> None:
+    """Cut the primary and these clients off until there is another one. The `others` do not reach the old one."""
+    switch = _Switch(world)
+    group, old = switch.group, switch.old
+    if stale is None and isinstance(group, Watched):
+        stale = world.random.sample(group.sentinels, world.random.randint(0, 1))
+    group.isolate(side, others, stale or ())
+    group.wait_for_next(old)
+    if isinstance(old, Node):
+        # Without a majority of the primaries, it stops by itself.
+        wait(lambda: not old.is_serving())
     time.sleep(TOLD)
     known = now()
     time.sleep(stays or world.random.uniform(0, 2.0))
-    assert watched.links
-    watched.links.heal()
+    assert group.links
+    group.links.heal()
     switch.over(side, known)
 
 
@@ -203,6 +218,31 @@ def _with_clocks(world: World, seconds: int) -> None:
     for server, clock in zip(watched.servers, watched.clocks):
         clock.move(0 if server is watched.primary else seconds)
     kill_primary(world)
+
+
+def kill_node_with_clock_on(world: World) -> None:
+    """The clock of the replica that takes over is a minute fast; if that of its primary is, it is right again."""
+    _with_clock_of_node(world, 60)
+
+
+def kill_node_with_clock_back(world: World) -> None:
+    """The clock of the replica that takes over is an hour slow; if that of its primary is, it is right again."""
+    _with_clock_of_node(world, -3600)
+
+
+def _with_clock_of_node(world: World, seconds: int) -> None:
+    """The replica is started anew with this clock. A node whose clock is set back while it runs refuses to serve as a primary
+    until its clock has come to when it was started.
+    """
+    cluster, before = _clustered(world), now()
+    replica = cluster.replica()
+    of_primary, of_replica = (cluster.clocks[cluster.index(node)] for node in (cluster.primary, replica))
+    replica.kill()
+    of_replica.move(0 if of_primary.offset else seconds)
+    replica.start()
+    cluster.settle()
+    kill_primary(world)
+    world.fault("clock", before)
 
 
 def restart_primary(world: World) -> None:

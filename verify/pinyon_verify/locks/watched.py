@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from . import links
@@ -106,14 +106,6 @@ class Watched(Group):
     def wait_for_next(self, before: Server) -> None:
         """Wait until a majority of the Sentinels names another primary."""
         wait(lambda: self._is_switched(before))
-
-    def isolate(self, clients: Iterable[int], sentinels: Sequence[Sentinel] = ()) -> None:
-        """Cut the primary off from its replicas and the Sentinels, and with it these clients and Sentinels."""
-        assert self.links
-        side = [self.primary, *sentinels]
-        others = [each for each in (*self.servers, *self.sentinels) if each not in side]
-        self.links.cut((each.source for each in others), [each.port for each in side])
-        self.links.cut([*(each.source for each in side), *map(str, clients)], [each.port for each in others])
 
     def cut_clients(self, clients: Iterable[int], servers: Iterable[Server], how: str = links.SILENT) -> None:
         assert self.links

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
@@ -89,7 +90,7 @@ class World:
         if cell.servers == "sentinels":
             return Watched(folder, cell.options)
         if cell.servers == "cluster":
-            return Clustered(folder, cell.options, tagged=cell.clients[0].tags > 0)
+            return Clustered(folder, cell.options, tagged=cell.clients[0].tags > 0, linked=cell.linked)
         if cell.servers == "quorum":
             return Several(folder, cell.options)
         return Server(folder, cell.persistence, cell.options)
@@ -142,7 +143,7 @@ class World:
             ]
         elif self.cell.moves_clock and isinstance(self.server, Server):
             self.clock = WallClock(self.folder)
-            self.server.environment = self.clock.environment
+            self.server.follow(self.clock)
         try:
             self.register.start()
             self.server.start()
@@ -322,7 +323,13 @@ class World:
             return keys
         clocks = self.server.clocks if isinstance(self.server, Group) else [self.clock] if self.clock else []
         latest = time.time() + slowest + max((clock.furthest for clock in clocks), default=0)
-        return [key for key in keys if self.server.end_of(key) > latest]
+        return [key for key in keys if self._ends(key) > latest]
+
+    def _ends(self, key: str) -> float:
+        try:
+            return self.server.end_of(key)
+        except (OSError, ServerSaid):
+            return math.inf
 
     def _look(self) -> tuple[list[str], list[str]]:
         try:
