@@ -217,6 +217,9 @@ def _with_clocks(world: World, seconds: int) -> None:
     world.record("fault", at=before, kind="clock", until=now() + 3600 * SECOND)
     for server, clock in zip(watched.servers, watched.clocks):
         clock.move(0 if server is watched.primary else seconds)
+        # A server looks at its clock when it is asked. If it lost its primary before it looked, its link would have been down
+        # since before its clock moved, for too long to be promoted by Sentinels.
+        server.ask("TIME")
     kill_primary(world)
 
 

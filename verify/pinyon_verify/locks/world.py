@@ -112,9 +112,7 @@ class World:
             journals = self.server.journals() if isinstance(self.server, Group) else []
             if tracer:
                 tracer.stop()
-            calls = self.server.calls()
-            self.mean_script = calls.get("fcall", calls.get("evalsha", (0, 0.0)))[1]
-            self.slowest_script = self.server.slowest_script()
+            calls = self._calls()
         found = evidence_of.weigh(read(self.history))
         found.scans = observer.scans
         found.steps = list(steps(self.folder / "trace")) if tracer else []
@@ -128,6 +126,16 @@ class World:
         found.ordered = self.cell.ordered
         found.bounds = Bounds(int(self.cell.grant_within * SECOND), int(self.cell.clients[0].ttl * SECOND))
         return found
+
+    def _calls(self) -> dict[str, tuple[int, float]]:
+        """Ask for the commands' counts and times. Where no server answers, which is a finding already, there are none."""
+        try:
+            calls = self.server.calls()
+            self.slowest_script = self.server.slowest_script()
+        except OSError:
+            return {}
+        self.mean_script = calls.get("fcall", calls.get("evalsha", (0, 0.0)))[1]
+        return calls
 
     def _tracer(self) -> Tracer | None:
         """A tracer follows one server. Groups have journals."""
