@@ -116,11 +116,15 @@ class Clustered(Group):
         return self._tags
 
     def replica(self) -> Node:
-        """Return the primary's replica, which may take over at once."""
-        name = self.primary.ask("CLUSTER", "MYID")
-        assert isinstance(name, bytes)
-        port = next(_port(words) for words in self.servers[0].nodes() if words[3] == name.decode())
-        return next(node for node in self.servers if node.public == port)
+        """Return the primary's replica, which may take over at once. After another change, nodes need a while to hear of it."""
+        wait(lambda: bool(self._replicas()))
+        return self._replicas()[0]
+
+    def _replicas(self) -> list[Node]:
+        primary = self.primary.ask("CLUSTER", "MYID")
+        assert isinstance(primary, bytes)
+        ports = [_port(words) for words in self.servers[0].nodes() if words[3] == primary.decode()]
+        return [node for node in self.servers if node.public in ports]
 
     def wait_for_next(self, before: Server) -> None:
         """Wait until all other nodes have seen that another one took over."""
