@@ -299,7 +299,7 @@ def test_one_sentinel_on_the_wrong_side_misleads_nobody(service: Service) -> Non
     """A majority decides (`sentinels::verdict`). The old primary grants locks, and one Sentinel still names it."""
     old, stale = service.primary, service.watched.sentinels[0]
     locks = service.locks()
-    service.watched.isolate([], [stale])
+    service.watched.isolate([], beside=[stale])
     service.switch(old)
     assert stale.primary() == old.public
     held = service.locks().lock("a").acquire()

@@ -62,7 +62,7 @@ class Group:
         if self.links:
             self.links.stop()
 
-    def isolate(self, clients: Iterable[int], others: Iterable[int] = (), beside: Sequence[Server] = ()) -> None:
+    def isolate(self, clients: Iterable[int], others: Iterable[int] = (), *, beside: Sequence[Server] = ()) -> None:
         """Cut the primary off from the other servers, in both directions, and with it these clients and servers. The other
         clients, if they are given, do not reach it.
         """

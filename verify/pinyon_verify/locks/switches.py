@@ -156,7 +156,7 @@ def _split(
     group, old = switch.group, switch.old
     if stale is None and isinstance(group, Watched):
         stale = world.random.sample(group.sentinels, world.random.randint(0, 1))
-    group.isolate(side, others, stale or ())
+    group.isolate(side, others, beside=stale or ())
     group.wait_for_next(old)
     if isinstance(old, Node):
         # Without a majority of the primaries, it stops by itself.
