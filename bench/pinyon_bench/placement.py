@@ -36,18 +36,16 @@ def place(name: str) -> Placement:
     client, others = {cores[-1]}, set(cores[:-1])
     if name == SAME_CORE:
         return Placement(name, client, client, others or client)
-    if not others:
-        raise PlacementError("two-cores needs two cores; this process may use one")
-    return Placement(name, client, {min(others)}, others)
+    return Placement(name, client, apart_from(client, name), others)
 
 
-def apart_from(client: set[int] | None) -> set[int] | None:
-    """Returns a core that the client does not use, for servers; None (any) if the client may use any."""
+def apart_from(client: set[int] | None, what: str) -> set[int] | None:
+    """Returns a core that the client does not use, for the servers of `what`; None (any) if the client may use any."""
     if client is None:
         return None
     others = os.sched_getaffinity(0) - client
     if not others:
-        raise PlacementError("servers apart from the client need a second core; this process may use one")
+        raise PlacementError(f"{what} needs two cores; this process may use one")
     return {min(others)}
 
 

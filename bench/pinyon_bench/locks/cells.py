@@ -151,7 +151,7 @@ class LocksCells:
         apart = row.link == APART
         if apart not in self._several:
             try:
-                cores = apart_from(self._cores) if apart else self._server.cores
+                cores = apart_from(self._cores, row.name) if apart else self._server.cores
                 self._several[apart] = self._opened.enter_context(start_lock_servers(QUORUM_SERVERS, cores))
             except (PlacementError, ServerError) as error:
                 raise ContestantError(str(error)) from None

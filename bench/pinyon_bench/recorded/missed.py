@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from ..grids import NONE, Grid
 from ..locks.grids import WAITING, WORK
-from ..locks.workloads import APART, FAR_ONE_WAY_MILLISECONDS, PREFIX
+from ..locks.workloads import APART, FAR_ONE_WAY_MILLISECONDS, QUORUM, group_of
 from ..names import (
     ANYEVENT,
     ASYNC,
@@ -305,7 +305,7 @@ def _quorum_on_one_core(record: Record, figures: Figures, rows: list[str]) -> st
     names = (f"{OURS} script", "redlock-py")
     ours, other = (1e6 / figures.rates[rows[0], name].rate for name in names)
     work, work_of_other = (_cell(record.grid(WORK), name, "µs 1") for name in names)
-    apart = f"{PREFIX}:{APART}:quorum:1"
+    apart = f"{group_of(QUORUM, APART)}:1"
     times = figures.rates[apart, names[0]].rate / figures.rates[apart, names[1]].rate
     return (
         "On one core, the processor times of the client and of the five servers add up: a pair takes "
