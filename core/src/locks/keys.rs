@@ -76,7 +76,7 @@ impl LockKeys {
 
     /// The key of one name. It exists while the name is locked.
     pub fn lock(&self, name: &[u8]) -> Vec<u8> {
-        self.key(LOCK, name)
+        [self.before_name(), name].concat()
     }
 
     /// The counter of tokens and tickets.
