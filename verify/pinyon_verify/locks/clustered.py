@@ -117,14 +117,17 @@ class Clustered(Group):
 
     def replica(self) -> Node:
         """Return the primary's replica, which may take over at once. After another change, nodes need a while to hear of it."""
-        wait(lambda: bool(self._replicas()))
-        return self._replicas()[0]
+        found: list[Node] = []
 
-    def _replicas(self) -> list[Node]:
-        primary = self.primary.ask("CLUSTER", "MYID")
-        assert isinstance(primary, bytes)
-        ports = [_port(words) for words in self.servers[0].nodes() if words[3] == primary.decode()]
-        return [node for node in self.servers if node.public in ports]
+        def is_known() -> bool:
+            assert isinstance(self.primary, Node)
+            primary = self.primary.id
+            ports = [_port(words) for words in self.servers[0].nodes() if words[3] == primary]
+            found[:] = [node for node in self.servers if node.public in ports]
+            return bool(found)
+
+        wait(is_known)
+        return found[0]
 
     def wait_for_next(self, before: Server) -> None:
         """Wait until all other nodes have seen that another one took over."""

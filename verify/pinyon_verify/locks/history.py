@@ -75,12 +75,11 @@ def start(folder: Path, until: int) -> None:
     (folder / "start.new").rename(folder / "start")
 
 
-def wait_for_start(folder: Path) -> int:
+def wait_for_start(folder: Path) -> None:
     """Wait until the world begins; return when it ends."""
     path = folder / "start"
     while not path.exists():
         time.sleep(0.005)
-    return ending(folder)
 
 
 def ending(folder: Path) -> int:

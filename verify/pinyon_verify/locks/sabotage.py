@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .world import World
 
 LIBRARY = "pinyon_locks_5"
+#: The line of the functions that renews a lock.
+_RENEWS = "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end"
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ SABOTAGES = (
     Sabotage(
         "not-prolonged",
         "belief",
-        "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end",
+        _RENEWS,
         "",
         _LONG,
     ),
@@ -158,16 +160,16 @@ SABOTAGES = (
     Sabotage(
         "renewals-unproved",
         "belief",
-        "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end",
-        "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end\nreply[i] = 1",
+        _RENEWS,
+        f"{_RENEWS}\nreply[i] = 1",
         _watched(switches.split_most, BUSY.but(long_stays=0.8)),
         seconds=10.0,
     ),
     Sabotage(
         "renewals-unproved-in-cluster",
         "belief",
-        "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end",
-        "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end\nreply[i] = 1",
+        _RENEWS,
+        f"{_RENEWS}\nreply[i] = 1",
         # Locks that outlive the time without a primary.
         replace(_watched(switches.split_most, BUSY.but(ttl=4.0, long_stays=0.8)), servers="cluster", linked=True),
         seconds=10.0,

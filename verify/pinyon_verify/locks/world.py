@@ -83,7 +83,6 @@ class World:
         self.mean_script = 0.0
         self.slowest_script = 0
         self._spawned = 0
-        self._kept_by_clock: frozenset[str] = frozenset()
 
     def _server_of(self, cell: Cell) -> Server | Group:
         folder = self.folder / "server"
@@ -108,7 +107,7 @@ class World:
             for complaint in complaints:
                 self.record("violation", text=complaint)
             observer.stop()
-            keys, channels = self._left()
+            keys, channels, kept_by_clock = self._left()
             journals = self.server.journals() if isinstance(self.server, Group) else []
             if tracer:
                 tracer.stop()
@@ -120,7 +119,7 @@ class World:
         if self.cell.moves_clock or isinstance(self.server, Several):
             # A lock on several servers has a vote of each, which has a ttl and a token of its own.
             found.wall = None
-        found.keys_left, found.channels_left, found.kept_by_clock = keys, channels, self._kept_by_clock
+        found.keys_left, found.channels_left, found.kept_by_clock = keys, channels, kept_by_clock
         if self.cell.exact:
             found.calls, found.clients = {name: called for name, (called, _) in calls.items()}, len(self.cell.clients)
         found.ordered = self.cell.ordered
@@ -308,8 +307,10 @@ class World:
                 print(f"  client {client.pid}: {client.errors()[-300:]}", file=sys.stderr)
         return complaints
 
-    def _left(self) -> tuple[list[str], list[str]]:
-        """Wait for as long as the remains of crashes may live, and return what is left."""
+    def _left(self) -> tuple[list[str], list[str], frozenset[str]]:
+        """Wait for as long as the remains of crashes may live. Return the keys and channels that are left, and the names that
+        are locked only since a clock was set back.
+        """
         crashes = self.cell.faults or self.cell.cuts
         slowest = 3 + max(each.ttl + 6 * each.heartbeat if crashes else 0 for each in self.cell.clients)
         deadline = now() + int(slowest * SECOND)
@@ -317,10 +318,8 @@ class World:
             keys, channels = self._look()
             if not (keys or channels) or now() > deadline:
                 stay = self._that_stay(keys, slowest)
-                self._kept_by_clock = frozenset(
-                    name for key in keys if key not in stay and (name := name_of(key.encode()))
-                )
-                return stay, channels
+                names = (name_of(key.encode()) for key in keys if key not in stay)
+                return stay, channels, frozenset(name for name in names if name)
             time.sleep(0.05)
 
     def _that_stay(self, keys: list[str], slowest: float) -> list[str]:
