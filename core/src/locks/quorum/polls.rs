@@ -1,5 +1,7 @@
 //! Questions to all members, answered by a majority.
 
+use std::cmp::Reverse;
+
 use super::failing::{failed, Why};
 use super::lock::majority;
 use super::member::Member;
@@ -117,7 +119,7 @@ impl<W> Poll<W> {
 
 /// What the members say about one name. It is held by the owner that a majority names; those whom fewer name still
 /// wait. `None` while `pending` answers may decide.
-fn merged(each: &[&Inspected], majority: usize, pending: usize) -> Option<Inspected> {
+pub(super) fn merged(each: &[&Inspected], majority: usize, pending: usize) -> Option<Inspected> {
     let holders: Vec<&Holder> = each.iter().filter_map(|said| said.holder.as_ref()).collect();
     let is_of = |one: &Attempt, other: &Attempt| (&one.client, one.owner) == (&other.client, other.owner);
     let votes = |of: &Holder| holders.iter().filter(|holder| is_of(&holder.attempt, &of.attempt)).count();
@@ -138,9 +140,13 @@ fn merged(each: &[&Inspected], majority: usize, pending: usize) -> Option<Inspec
     }
     let mut left: Vec<_> = of_holder().filter_map(|said| said.pttl).collect();
     left.sort_unstable();
-    // A majority has stored the holder's token with the lock.
+    // A majority has stored the holder's token with the lock. Others that granted it later may have stored higher ones.
     let tokens: Vec<u64> = of_holder().filter_map(|said| said.holder.as_ref()?.token).collect();
-    let token = tokens.iter().copied().max_by_key(|token| tokens.iter().filter(|other| *other == token).count());
+    let stored = |token: u64| tokens.iter().filter(|other| **other == token).count();
+    let token = tokens.iter().copied().max_by_key(|token| (stored(*token), Reverse(*token)));
+    if pending > 0 && token.is_some_and(|token| stored(token) < majority) {
+        return None;
+    }
     Some(Inspected {
         pttl: left.len().checked_sub(majority).map(|at| left[at]),
         age: of_holder().filter_map(|said| said.age).max(),

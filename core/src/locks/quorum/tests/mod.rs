@@ -2,6 +2,7 @@
 
 mod breaking;
 mod member;
+mod polls;
 mod schedules;
 mod stories;
 mod world;

@@ -1,0 +1,25 @@
+//! What follows from the answers of the servers.
+
+use crate::locks::call::{Attempt, Holder, Inspected};
+use crate::locks::quorum::polls::merged;
+
+/// The token of a holder with whose lock the servers that have answered stored these. `None` while others decide.
+fn token(stored: &[u64], pending: usize) -> Option<u64> {
+    let inspected = |token: &u64| {
+        let attempt = Attempt { client: "client".into(), owner: 1, number: 1 };
+        let holder = Some(Holder { attempt, token: Some(*token) });
+        Inspected { holder, pttl: None, age: None, waiting: Vec::new() }
+    };
+    let each: Vec<Inspected> = stored.iter().map(inspected).collect();
+    merged(&each.iter().collect::<Vec<_>>(), 3, pending)?.holder?.token
+}
+
+/// The servers that granted a lock last may have stored a higher token than the majority.
+#[test]
+fn a_token_is_what_a_majority_has_stored() {
+    assert_eq!(token(&[7, 7, 7], 2), Some(7));
+    assert_eq!(token(&[8, 7, 9], 2), None);
+    assert_eq!(token(&[8, 7, 9, 7], 1), None);
+    assert_eq!(token(&[8, 7, 9, 7, 7], 0), Some(7));
+    assert_eq!(token(&[9, 8, 7], 0), Some(7), "the others are down");
+}
