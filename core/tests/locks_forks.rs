@@ -76,7 +76,7 @@ fn a_process_has_what_it_acquired_and_a_keeper_for_it() {
         locks.station().forsake(&held);
         let own = locks.acquire("b", Renewal::Always);
         until(|| keepers().len() == 1);
-        locks.see_renewed("b");
+        locks.see_renewed("b", TTL);
         assert!(locks.release(&own));
         let Ok(again) = branches.of(b"tag", || Ok::<_, Infallible>(8));
         assert!(Arc::ptr_eq(&again, &branch), "there is one client of a tag");
@@ -84,7 +84,7 @@ fn a_process_has_what_it_acquired_and_a_keeper_for_it() {
         until(|| keepers().is_empty());
     });
 
-    locks.see_renewed("a");
+    locks.see_renewed("a", TTL);
     locks.run(Operation::ForceRelease { names: held.names().clone(), token: None });
     assert_eq!(locks.note(), Note::Lost { listener: "of the parent", loss: Loss::Forced });
     drop(locks);

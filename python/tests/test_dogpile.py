@@ -218,7 +218,7 @@ def test_a_lock_that_has_ended_is_not_given_back(
 
 @pytest.mark.parametrize("keeper", KEEPERS)
 def test_nobody_waits_for_a_lock_for_ever(keeping: Callable[..., dict[str, Any]], keeper: str) -> None:
-    arguments = keeping(keeper, lock_timeout=0.1)
+    arguments = keeping(keeper, lock_timeout=2)
     held = PinyonBackend(keeping(keeper)).get_mutex("key")
     assert held is not None
     assert held.acquire()

@@ -61,7 +61,7 @@ async def test_a_replica_that_stands_still_leaves_nothing_locked(
         replica.pause()
         told = rf"{primary.address}.*only 0 of 1 replicas acknowledged the lock in time; it was released"
         with pytest.raises(pinyon.ServerError, match=told):
-            await locks.lock("b", timeout=0.5).acquire()
+            await locks.lock("b", timeout=3).acquire()
         assert not await locks.is_locked("b")
         replica.resume()
     async with locks.lock("b", timeout=60):

@@ -119,7 +119,7 @@ async def test_a_failure_is_in_its_span_and_says_no_names(
     locks, others = telemetry.traced(locks_on(own_redis)), locks_on(own_redis)
     async with others.lock(SECRET):
         with pytest.raises(pinyon.LockTimeout, match=SECRET):
-            await locks.lock(SECRET, timeout=0.01).acquire()
+            await locks.lock(SECRET, timeout=2).acquire()
     away = telemetry.traced(locks_on(f"redis://127.0.0.1:{free_port()}"))
     with pytest.raises(pinyon.ConnectError):
         await away.try_lock(SECRET)
@@ -258,7 +258,7 @@ async def test_what_is_counted_is_told(model: Model, own_redis: Redis, locks_on:
     async with locks.lock("a") as held:
         assert await others.try_lock("a") is None
         with pytest.raises(pinyon.LockTimeout):
-            await others.lock("a", timeout=0.01).acquire()
+            await others.lock("a", timeout=2).acquire()
         await renewed(model, held)
     held = await locks.lock("a").acquire()
     assert await others.force_release("a") == 1

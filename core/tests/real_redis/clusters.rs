@@ -7,7 +7,7 @@ use pinyon_core::Endpoint;
 use pinyon_proto::resp::Value;
 
 use super::ports::free_port;
-use super::program::{until, Program};
+use super::program::{until, Program, TTL};
 use super::server::Redis;
 use super::{bytes, ok, Host};
 
@@ -134,7 +134,7 @@ fn nodes_that_are_added_are_learned_before_those_that_are_removed_are_gone() {
     rest.chain([&mut new, &mut replica, &mut old]).for_each(|node| node.wait_until_it_knows(8));
     replica.replicate(&new);
     move_slot(&mut old, &mut new, cluster.primaries.iter_mut());
-    holder.see_renewed("a");
+    holder.see_renewed("a", TTL);
     assert_eq!(other.ask("a", StatusQuestion::IsLocked), StatusAnswer::IsLocked(true), "asked at the new node");
 
     let rest = cluster.primaries.iter_mut().chain(&mut cluster.replicas).chain([&mut new, &mut replica]);

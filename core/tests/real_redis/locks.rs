@@ -10,7 +10,7 @@ use pinyon_core::locks::owners;
 use pinyon_core::locks::{LockEventKind, LockOutcome, LockRequest, Loss, Note, Renewal, StatusAnswer, StatusQuestion};
 use pinyon_proto::resp::{Command, Value};
 
-use super::program::{acquiring, until, Operation, Program};
+use super::program::{acquiring, until, Operation, Program, TTL};
 use super::server::Redis;
 use super::TIMEOUT;
 
@@ -53,7 +53,7 @@ fn what_is_held_is_renewed_although_no_thread_waits() {
     let server = Redis::start("");
     let [holder, other] = [(); 2].map(|()| Program::on(&server));
     let held = holder.acquire("a", Renewal::Always);
-    other.see_renewed("a");
+    other.see_renewed("a", TTL);
     assert!(holder.station().remaining(&held).is_some());
     assert!(holder.release(&held) && !holder.release(&held));
     assert_eq!(holder.station().remaining(&held), None);

@@ -73,7 +73,15 @@ impl Program {
 
     /// Acquires a lock, with or without renewal.
     pub fn acquire(&self, name: &str, renewal: Renewal) -> Arc<Grant> {
-        let (grant, operation) = acquiring(name, renewal, false);
+        self.acquire_with(name, renewal, |_| {})
+    }
+
+    /// Acquires a lock, with a changed request.
+    pub fn acquire_with(&self, name: &str, renewal: Renewal, change: impl FnOnce(&mut LockRequest)) -> Arc<Grant> {
+        let (grant, mut operation) = acquiring(name, renewal, false);
+        if let Operation::Acquire { request, .. } = &mut operation {
+            change(request);
+        }
         let outcome = self.run(operation);
         assert!(matches!(outcome, LockOutcome::Held { .. }), "{outcome:?}");
         grant
@@ -94,11 +102,13 @@ impl Program {
         }
     }
 
-    /// Waits until this lock was renewed.
-    pub fn see_renewed(&self, name: &str) {
-        until(|| match self.ask(name, StatusQuestion::Each) {
-            StatusAnswer::Each(names) => names[0].holder.is_some() && names[0].age > Some(2 * TTL),
-            other => panic!("{other:?}"),
+    /// Waits until this lock has been held for its ttl from now on: it was renewed.
+    pub fn see_renewed(&self, name: &str, ttl: Duration) {
+        let mut first = None;
+        until(|| {
+            let StatusAnswer::Each(names) = self.ask(name, StatusQuestion::Each) else { panic!("no names") };
+            let Some(age) = names[0].age.filter(|_| names[0].holder.is_some()) else { return false };
+            age > *first.get_or_insert(age) + ttl
         });
     }
 

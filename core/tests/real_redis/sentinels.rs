@@ -1,5 +1,7 @@
 //! Locks on a primary that Sentinels watch.
 
+use std::time::Duration;
+
 use pinyon_core::locks::{Renewal, SentinelSetup, StatusAnswer, StatusQuestion};
 use pinyon_core::redis::SessionSettings;
 use pinyon_core::{Endpoint, SentinelService};
@@ -9,6 +11,9 @@ use super::ports::free_port;
 use super::program::{until, Program};
 use super::server::Redis;
 use super::{bytes, ok, Host};
+
+/// For how long a lock lasts that is to outlive a failover, which takes a busy machine some seconds.
+const FAILOVER: Duration = Duration::from_secs(10);
 
 /// A primary with two replicas, and three Sentinels that watch it.
 struct Watched {
@@ -116,10 +121,10 @@ fn field(fields: &Value, name: &str) -> String {
 fn a_lock_is_held_on_while_its_replica_becomes_the_primary() {
     let watched = Watched::start();
     let [holder, other] = [watched.program(), watched.program()];
-    let held = holder.acquire("a", Renewal::Always);
+    let held = holder.acquire_with("a", Renewal::Always, |request| request.ttl = FAILOVER);
     watched.replicate();
     watched.fail_over();
-    other.see_renewed("a");
+    other.see_renewed("a", FAILOVER);
     assert!(holder.station().remaining(&held).is_some());
     let next = other.acquire("b", Renewal::Never);
     assert!(next.token() > held.token());
