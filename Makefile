@@ -10,6 +10,8 @@ TEST_PROCESSES ?= 4
 TEST_SUITES ?= 2
 # Of `make bench-ruby-newer`; 1 only shows that it runs.
 ROUNDS ?= 5
+# Of `make test-busy`.
+RUNS ?= 1
 
 version = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
@@ -76,9 +78,14 @@ test-bench:
 test-verify:
 	cd verify && $(SUITE) ../.venv/bin/python -m pytest -q
 test-ruby:
-	cd ruby && $(SUITE) rake -q test
+	cd ruby && $(SUITE) $(TEST_SEED:%=SEED=%) rake -q test
 test-perl:
-	cd perl && $(SUITE) prove -b -j $(TEST_PROCESSES) t
+	cd perl && $(SUITE) prove -b $(if $(TEST_SEED),-s) -j $(TEST_PROCESSES) t
+
+.PHONY: test-busy
+test-busy: setup ## The tests in random order, beside processes that use up all cores, RUNS times
+	cargo test --locked -q --no-run
+	.venv/bin/python tools/busy.py --runs $(RUNS) --suites $(TEST_SUITES)
 
 # As root, with mmdebstrap. SUITES names some of its suites.
 .PHONY: test-newer

@@ -1,0 +1,62 @@
+"""The suites in random order, beside processes that use up all cores: ``make test-busy RUNS=20``.
+
+A test that luck decides fails here sooner or later. Each run prints its seed, and ``TEST_SEED`` repeats the first one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LOGS = Path("target") / "busy"
+#: Those of the make that runs this, which are not for the suites.
+OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+
+
+def main() -> int:
+    """Run the suites as often as wanted; return 1 if one of them failed in any run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=1, help="how often to run all suites")
+    parser.add_argument("--suites", type=int, default=2, help="how many suites to run at a time")
+    options = parser.parse_args()
+    first = int(os.environ.get("TEST_SEED") or random.randrange(1_000_000))
+    LOGS.mkdir(parents=True, exist_ok=True)
+    for _ in range(os.cpu_count() or 1):
+        multiprocessing.Process(target=spin, daemon=True).start()
+    failed = sum(not passes(first + run, options.suites) for run in range(options.runs))
+    print(f"{options.runs - failed} of {options.runs} runs passed")
+    return min(failed, 1)
+
+
+def spin() -> None:
+    """Use up a core."""
+    while True:
+        pass
+
+
+def passes(seed: int, suites: int) -> bool:
+    """Run all suites once, in the order of a seed. Say how that went, and where a failure is told."""
+    log = LOGS / f"{seed}.log"
+    environment = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+    begun = time.monotonic()
+    with log.open("w") as output:
+        ended = subprocess.run(
+            ["make", "--no-print-directory", "-j", str(suites), "-k", "-Otarget", "test-suites"],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**environment, "TEST_SEED": str(seed)},
+            check=False,
+        )
+    how = "passed" if ended.returncode == 0 else f"FAILED, see {log}"
+    print(f"TEST_SEED={seed}: {how} ({time.monotonic() - begun:.0f} s)", flush=True)
+    return ended.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
