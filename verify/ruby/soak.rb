@@ -46,6 +46,12 @@ class Watch
     Dir.children("/proc/self/fd").size - 1
   end
 
+  # What the process's descriptors are of, such as socket:[4711].
+  def self.open
+    links = Dir.children("/proc/self/fd").map { |name| "/proc/self/fd/#{name}" }
+    links.select { |link| File.symlink?(link) }.map { |link| File.readlink(link) }.sort
+  end
+
   def self.memory
     File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i << 10
   end
@@ -92,7 +98,7 @@ end
 
 def facts(record, before, after, watch)
   { **record.to_h, descriptors_before: before, descriptors_after: after, most_descriptors: watch.most_descriptors,
-                   warm_memory: watch.warm_memory, memory: Watch.memory }
+                   open: Watch.open, warm_memory: watch.warm_memory, memory: Watch.memory }
 end
 
 # Descriptors that a model opens once and keeps are no leak.

@@ -114,6 +114,7 @@ def _result(record: Record, before: int, after: int, watch: _Watch) -> dict[str,
         "descriptors_before": before,
         "descriptors_after": after,
         "most_descriptors": watch.most_descriptors,
+        "open": _open(),
         "warm_memory": watch.warm_memory or memory,
         "memory": memory,
     }
@@ -121,6 +122,12 @@ def _result(record: Record, before: int, after: int, watch: _Watch) -> dict[str,
 
 def _descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
+
+
+def _open() -> list[str]:
+    """What the process's descriptors are of, such as ``socket:[4711]``."""
+    links = (Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd"))
+    return sorted(os.readlink(link) for link in links if link.is_symlink())
 
 
 def _memory() -> int:

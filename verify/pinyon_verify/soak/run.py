@@ -122,7 +122,7 @@ def _leaks(facts: dict[str, Any], workers: int) -> list[str]:
     found = []
     before, after, most = (facts[f"{name}"] for name in ("descriptors_before", "descriptors_after", "most_descriptors"))
     if after > before:
-        found.append(f"descriptors: {before} before, {after} after")
+        found.append(f"descriptors: {before} before, {after} after, which are {', '.join(facts['open'])}")
     if most > before + workers * (TCP + UNIX) + BESIDE:
         found.append(f"descriptors: {most} at a time, for {workers} workers")
     growth = facts["memory"] - facts["warm_memory"]
