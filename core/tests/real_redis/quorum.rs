@@ -66,10 +66,7 @@ fn taking(name: &str, wait: Option<Duration>) -> (Arc<Grant>, Operation) {
 }
 
 fn take(program: &Program, name: &str) -> Arc<Grant> {
-    let (grant, operation) = taking(name, Some(TIMEOUT));
-    let outcome = program.run(operation);
-    assert!(matches!(outcome, LockOutcome::Held { .. }), "{outcome:?}");
-    grant
+    program.acquire_with(name, Renewal::Always, |request| request.owner = owners::new_owner())
 }
 
 fn failure(program: &Program, name: &str, wait: Option<Duration>) -> pinyon_core::locks::LockFailure {
