@@ -43,13 +43,16 @@ class Watch
   attr_accessor :workers
 
   def self.descriptors
-    Dir.children("/proc/self/fd").size - 1
+    open.size
   end
 
-  # What the process's descriptors are of, such as socket:[4711].
+  # What the process's descriptors are of, such as socket:[4711]. Some are closed meanwhile, as that of the folder is.
   def self.open
-    links = Dir.children("/proc/self/fd").map { |name| "/proc/self/fd/#{name}" }
-    links.select { |link| File.symlink?(link) }.map { |link| File.readlink(link) }.sort
+    Dir.children("/proc/self/fd").filter_map do |name|
+      File.readlink("/proc/self/fd/#{name}")
+    rescue Errno::ENOENT
+      nil
+    end.sort
   end
 
   def self.memory

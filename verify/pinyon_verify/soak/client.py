@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
 import json
@@ -121,13 +122,16 @@ def _result(record: Record, before: int, after: int, watch: _Watch) -> dict[str,
 
 
 def _descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(_open())
 
 
 def _open() -> list[str]:
-    """What the process's descriptors are of, such as ``socket:[4711]``."""
-    links = (Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd"))
-    return sorted(os.readlink(link) for link in links if link.is_symlink())
+    """What the process's descriptors are of, such as ``socket:[4711]``. Some are closed meanwhile, as that of the folder is."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return sorted(found)
 
 
 def _memory() -> int:
