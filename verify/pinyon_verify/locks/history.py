@@ -76,7 +76,7 @@ def start(folder: Path, until: int) -> None:
 
 
 def wait_for_start(folder: Path) -> None:
-    """Wait until the world begins; return when it ends."""
+    """Wait until the world begins."""
     path = folder / "start"
     while not path.exists():
         time.sleep(0.005)
