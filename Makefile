@@ -53,10 +53,11 @@ bench-record: setup ## The long benchmark; rewrites PERFORMANCE.md, its plots an
 bench-instructions: setup ## Count instructions per operation; rewrites bench/instructions.json, which `make test` checks
 	.venv/bin/python -m pinyon_bench instructions
 
+ALL_SUITES := --no-print-directory -j $(TEST_SUITES) -k -Otarget test-suites
 .PHONY: test
 test: ## Every test, on servers it starts itself; TEST_SUITES of the suites at once
 	$(MAKE) --no-print-directory -j 2 rust-tests setup
-	$(MAKE) --no-print-directory -j $(TEST_SUITES) -k -Otarget test-suites
+	$(MAKE) $(ALL_SUITES)
 	.venv/bin/python -m pinyon_bench instructions --check
 
 # Longest first. Tests that run make themselves do not belong to this one.
@@ -83,9 +84,8 @@ test-perl:
 	cd perl && $(SUITE) prove -b $(if $(TEST_SEED),-s) -j $(TEST_PROCESSES) t
 
 .PHONY: test-busy
-test-busy: setup ## The tests in random order, beside processes that use up all cores, RUNS times
-	cargo test --locked -q --no-run
-	.venv/bin/python tools/busy.py --runs $(RUNS) --suites $(TEST_SUITES)
+test-busy: setup rust-tests ## The tests in random order, beside processes that use up all cores, RUNS times
+	$(SUITE) .venv/bin/python tools/busy.py --runs $(RUNS) make $(ALL_SUITES)
 
 # As root, with mmdebstrap. SUITES names some of its suites.
 .PHONY: test-newer

@@ -15,21 +15,19 @@ import time
 from pathlib import Path
 
 LOGS = Path("target") / "busy"
-#: Those of the make that runs this, which are not for the suites.
-OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
 
 def main() -> int:
     """Run the suites as often as wanted; return 1 if one of them failed in any run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1, help="how often to run all suites")
-    parser.add_argument("--suites", type=int, default=2, help="how many suites to run at a time")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="what runs all suites, in the order of TEST_SEED")
     options = parser.parse_args()
     first = int(os.environ.get("TEST_SEED") or random.randrange(1_000_000))
     LOGS.mkdir(parents=True, exist_ok=True)
     for _ in range(os.cpu_count() or 1):
         multiprocessing.Process(target=spin, daemon=True).start()
-    failed = sum(not passes(first + run, options.suites) for run in range(options.runs))
+    failed = sum(not passes(first + run, options.command) for run in range(options.runs))
     print(f"{options.runs - failed} of {options.runs} runs passed")
     return min(failed, 1)
 
@@ -40,17 +38,16 @@ def spin() -> None:
         pass
 
 
-def passes(seed: int, suites: int) -> bool:
-    """Run all suites once, in the order of a seed. Say how that went, and where a failure is told."""
+def passes(seed: int, command: list[str]) -> bool:
+    """Run the command in the order of a seed. Say how that went, and where a failure is told."""
     log = LOGS / f"{seed}.log"
-    environment = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
     begun = time.monotonic()
     with log.open("w") as output:
         ended = subprocess.run(
-            ["make", "--no-print-directory", "-j", str(suites), "-k", "-Otarget", "test-suites"],
+            command,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**environment, "TEST_SEED": str(seed)},
+            env={**os.environ, "TEST_SEED": str(seed)},
             check=False,
         )
     how = "passed" if ended.returncode == 0 else f"FAILED, see {log}"
