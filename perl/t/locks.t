@@ -131,14 +131,14 @@ subtest 'ttls' => sub {
     ok eventually { !$locks->is_locked('short') }, 'on the server a little later';
     is $short->release, q{};
     isa_ok died_of { $short->check }, 'Pinyon::Error::LockLost';
-    my $renewed = $locks->lock( 'renewed', ttl => 4 );
-    sleep 4.5;
+    my $renewed = $locks->lock( 'renewed', ttl => 6 );
+    sleep 6.5;
     ok $renewed->is_held, 'a lock is renewed while the program does something else';
 };
 
 subtest 'a lock that is lost' => sub {
     my @lost;
-    my $lock = $locks->lock( 'taken', ttl => 2, on_lost => sub { push @lost, @_ } );
+    my $lock = $locks->lock( 'taken', ttl => 6, on_lost => sub { push @lost, @_ } );
     is $other->force_release( 'taken', token => 1 ), 0, 'only from its holder';
     is $other->force_release( 'taken', token => $lock->token ), 1;
     ok eventually { $lock->is_lost && @lost }, 'its holder learns it';

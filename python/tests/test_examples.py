@@ -20,6 +20,7 @@ from servers import Memcached
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "docs" / "examples").glob("*.py"))
 SCRIPTS = [path for path in EXAMPLES if path.stem in ("asyncio_tasks", "gevent_workers")]
+PATIENT = Path(__file__).with_name("patient.py")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -33,7 +34,7 @@ def test_a_page_shows_the_example_as_it_is(example: Path) -> None:
 def test_a_script_does_what_it_says(example: Path, server: Memcached) -> None:
     environment = {**os.environ, "MEMCACHE_SERVERS": server.address}
     done = subprocess.run(
-        [sys.executable, example], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, PATIENT, example], env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout) == (0, "1000 users in the cache\n"), done.stderr
     assert server.holds("users:999")
@@ -45,7 +46,7 @@ def serving(module: str, *arguments: str, caches: Memcached) -> Iterator[str]:
     port = free_port()
     arguments = tuple(argument.replace("PORT", str(port)) for argument in arguments)
     process = subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        [sys.executable, PATIENT, "-m", module, *arguments],
         cwd=EXAMPLES[0].parent,
         env={**os.environ, "MEMCACHE_SERVERS": caches.address, "PYTHONDONTWRITEBYTECODE": "1"},
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from locking import until
+from locking import queued, until
 from models import Model, every_model
 from pinyon_verify.ports import free_port
 from servers import Redis
@@ -182,13 +182,16 @@ async def test_locks_are_counted(model: Model, own_redis: Redis, locks_on: Locks
 @every_model
 async def test_waiting_is_measured(model: Model, own_redis: Redis, locks_on: LocksOn) -> None:
     locks, others = locks_on(own_redis), locks_on(own_redis)
-    held = await others.lock("a", ttl=0.3, renew=False).acquire()
-    async with locks.lock("a", timeout=60):
-        pass
+    held = await others.lock("a").acquire()
+    waiting = model.spawn(locks.lock("a", timeout=60).acquire())
+    await until(model, lambda: queued(own_redis) == 1)
+    await model.sleep(0.2)
+    assert await held.release() is True
+    later = await model.join(waiting)
     metrics = locks.metrics()
     assert (metrics.queued, metrics.acquired) == (1, 1)
     assert metrics.waits.percentile(0) > 0.1
-    assert await held.release() is False
+    assert await later.release() is True
 
 
 @every_model

@@ -98,7 +98,7 @@ async def test_a_server_that_stands_still_ends_what_is_held_and_waited_for(
 ) -> None:
     locks, others = (locks_on(own_redis, command_timeout=0.5, connect_timeout=1) for _ in range(2))
     lost: list[float] = []
-    held = await locks.lock("a", ttl=4, on_lost=lambda held: lost.append(time.monotonic())).acquire()
+    held = await locks.lock("a", ttl=6, on_lost=lambda held: lost.append(time.monotonic())).acquire()
     waiting = model.spawn(take(others, "a", timeout=4))
     await until(model, lambda: queued(own_redis) == 1)
     own_redis.pause()

@@ -126,7 +126,7 @@ async def test_who_waits_for_an_old_client_gets_the_lock(model: Model, redis: Re
 @every_model
 async def test_a_lock_is_lost_with_its_old_key(model: Model, redis: Redis, locks_on: LocksOn) -> None:
     keys = keys_on(model, locks_on, redis)
-    held = await holding(model, keys.lock("a", ttl=1.5))
+    held = await holding(model, keys.lock("a", ttl=3))
     await until(model, lambda: held.is_lost)
     assert await outcome(model, held.extend(10)) is False
     assert await outcome(model, held.release()) is False

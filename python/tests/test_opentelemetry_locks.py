@@ -192,7 +192,7 @@ async def test_the_locks_themselves_go_on_without_spans(
     model: Model, own_redis: Redis, locks_on: LocksOn, telemetry: Telemetry
 ) -> None:
     watcher = Watcher()
-    locks = locks_on(own_redis, on_event=watcher, ttl=0.6)
+    locks = locks_on(own_redis, on_event=watcher, ttl=6)
     traced = telemetry.traced(locks)
     async with locks.lock("a"):
         assert await traced.is_locked("a")
@@ -252,7 +252,7 @@ def test_a_forked_child_tells_nothing_of_its_parents_locks(own_redis: Redis, tel
 
 @every_model
 async def test_what_is_counted_is_told(model: Model, own_redis: Redis, locks_on: LocksOn, telemetry: Telemetry) -> None:
-    locks, others = locks_on(own_redis, ttl=0.6), locks_on(own_redis)
+    locks, others = locks_on(own_redis, ttl=6), locks_on(own_redis)
     for told in (locks, locks, telemetry.traced(locks), others):
         telemetry.instrument(told)
     async with locks.lock("a") as held:

@@ -182,12 +182,12 @@ class TestLockFibers < PinyonTest
 
   def test_locks_are_renewed_while_their_reactor_is_held_up_and_after_its_end
     in_all_reactors do |reactor|
-      mine = locks(ttl: 4)
+      mine = locks(ttl: 6)
       kept, other = reactor.run { [1, 2].map { |number| mine.lock("#{reactor.name} #{number}") } }
       reactor.run do
         mine.synchronize(reactor.name) do |held|
           reactor.start { mine.lock(reactor.name).release }
-          held_up { assert(eventually { mine.status(reactor.name).first.age > 4.2 }) }
+          held_up { assert(eventually { mine.status(reactor.name).first.age > 6.2 }) }
           assert_equal [true, true], [held.held?, other.release]
         end
       end

@@ -104,7 +104,8 @@ fn more_replicas_than_there_are_never_suffice() {
         panic!("it counts as acquired")
     };
     let said = failure.message.to_string();
-    assert!(said.contains("only 1 of 2 replicas acknowledged"), "{said}");
+    // Not even the one that there is may be in time.
+    assert!(said.contains(" of 2 replicas acknowledged"), "{said}");
     until(|| !pair.has_lock(0, "a"));
 }
 
