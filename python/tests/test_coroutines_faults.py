@@ -55,7 +55,7 @@ EVERY_METHOD: list[Callable[[Any], Any]] = [
 async def test_everything_fails_by_its_deadline_when_the_server_stalls(
     model: Model, own_server: Memcached, connect: Connect
 ) -> None:
-    cache = connect(own_server, timeout=1)
+    cache = connect(own_server, timeout=3)
     assert await model.eventually(lambda: cache.set("key", "value"))
     own_server.pause()
     for outcome in await model.gather(method(cache) for method in EVERY_METHOD):

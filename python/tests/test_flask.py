@@ -345,7 +345,7 @@ def test_flask_session(server: Memcached, serializer: Any) -> None:
 def a_site_with_logins(*servers: Memcached, **settings: Any) -> flask.Flask:
     app = flask.Flask("application")
     app.config["SESSION_TYPE"] = "cachelib"
-    app.config["SESSION_CACHELIB"] = PinyonCache([server.address for server in servers], timeout=1, **settings)
+    app.config["SESSION_CACHELIB"] = PinyonCache([server.address for server in servers], timeout=3, **settings)
     flask_session.Session(app)
 
     @app.route("/log-in")
