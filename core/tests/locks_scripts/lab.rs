@@ -15,6 +15,8 @@ use crate::model::Model;
 use crate::redis::{Connection, Redis};
 
 pub const LONG: Duration = Duration::from_secs(100);
+/// What passes while a test waits, but not before that on a busy machine.
+pub const SHORT: Duration = Duration::from_secs(3);
 /// How much the times of two servers may differ.
 const TOLERANCE: Duration = Duration::from_secs(5);
 const BEGINNING_OF_2024: Duration = Duration::from_secs(1_704_067_200);

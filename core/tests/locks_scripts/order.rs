@@ -1,10 +1,8 @@
 //! The order of waiters.
 
-use std::time::Duration;
-
 use pinyon_core::locks::call::{Call, ScriptAnswer};
 
-use crate::lab::{attempt, is_granted, is_queued, lock, names, token, who, woken, Lab, LONG};
+use crate::lab::{attempt, is_granted, is_queued, lock, names, token, who, woken, Lab, LONG, SHORT};
 
 #[test]
 fn a_lock_takes_all_names_or_none() {
@@ -167,12 +165,12 @@ fn a_waiter_whose_client_has_gone_is_passed_over_and_so_is_what_it_blocked() {
 fn an_expired_waiter_is_passed_over() {
     let mut lab = Lab::new();
     lab.lock("x", "a");
-    lab.waiter_ttl = Duration::from_millis(500);
+    lab.waiter_ttl = SHORT;
     lab.lock("y", "a");
     lab.waiter_ttl = LONG;
     lab.lock("z", "a");
     assert_eq!(lab.waiting("a"), ["y", "z"]);
-    std::thread::sleep(Duration::from_millis(600));
+    std::thread::sleep(SHORT + SHORT / 4);
     assert_eq!(lab.waiting("a"), ["z"]);
     assert_eq!(lab.unlock("x", "a"), ["z"]);
     assert_eq!(lab.poll("y", "a"), ScriptAnswer::Unknown);
@@ -182,13 +180,12 @@ fn an_expired_waiter_is_passed_over() {
 fn a_poll_keeps_a_waiter_alive_and_grants_what_has_expired() {
     let mut lab = Lab::new();
     lab.lock("y", "b");
-    let ttl = Duration::from_millis(600);
-    lab.call(&Call::Lock { attempt: attempt("x"), names: names("a"), ttl, wait: true, nested: false });
-    lab.waiter_ttl = Duration::from_millis(500);
+    lab.call(&Call::Lock { attempt: attempt("x"), names: names("a"), ttl: SHORT, wait: true, nested: false });
+    lab.waiter_ttl = SHORT;
     lab.lock("y2", "a");
     lab.waiter_ttl = LONG;
     assert!(is_queued(&lab.poll("y2", "a")));
-    std::thread::sleep(Duration::from_millis(700));
+    std::thread::sleep(SHORT + SHORT / 4);
     assert!(is_granted(&lab.poll("y2", "a")));
     assert_eq!(lab.unlock("x", "a"), Vec::<String>::new());
     assert_eq!(lab.holder("a"), "y2");

@@ -7,7 +7,7 @@ use pinyon_core::locks::keys::LockKeys;
 use pinyon_core::locks::script;
 use pinyon_proto::resp::{Command, Value};
 
-use crate::lab::{attempt, bytes, is_queued, lock, names, token, who, woken, Lab, LONG};
+use crate::lab::{attempt, bytes, is_queued, lock, names, token, who, woken, Lab, LONG, SHORT};
 
 #[test]
 fn a_lock_exists_for_its_whole_ttl_whatever_a_client_s_clock_says() {
@@ -88,14 +88,13 @@ fn a_forced_release_is_told_to_the_holder_and_lets_the_next_have_its_turn() {
 #[test]
 fn what_is_extended_is_all_of_an_attempt_s_names_or_nothing() {
     let mut lab = Lab::new();
-    let ttl = Duration::from_millis(800);
     for (who, on) in [("x", "a b"), ("y", "c d")] {
-        lab.call(&Call::Lock { attempt: attempt(who), names: names(on), ttl, wait: true, nested: false });
+        lab.call(&Call::Lock { attempt: attempt(who), names: names(on), ttl: SHORT, wait: true, nested: false });
     }
     lab.delete(&names("c")[0]);
     let held = [("x", "a b"), ("y", "c d"), ("z", "e")].map(|(who, on)| (attempt(who), names(on), LONG));
     assert_eq!(lab.call(&Call::Extend { held: held.into() }).0, ScriptAnswer::Extended(vec![true, false, false]));
-    std::thread::sleep(ttl + ttl / 4);
+    std::thread::sleep(SHORT + SHORT / 4);
     assert_eq!((lab.holder("b"), lab.holder("d")), ("x".into(), String::new()));
 }
 
