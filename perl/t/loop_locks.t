@@ -19,7 +19,7 @@ my @generous = ( timeout => GENEROUS, connect_timeout => GENEROUS );
 my $url      = 'unix://' . redis()->{address};
 
 subtest 'locks' => sub {
-    my $locks = Pinyon::Coro::Locks->new( $url, namespace => "l$$", ttl => 4, @generous[ 2, 3 ] );
+    my $locks = Pinyon::Coro::Locks->new( $url, namespace => "l$$", ttl => 6, @generous[ 2, 3 ] );
     my ( $inside, $most, $count ) = (0) x 3;
     my @all = map {
         Coro::async(
@@ -42,7 +42,7 @@ subtest 'locks' => sub {
     my $held = $locks->lock('held');
     my $lost = 0;
     $held->on_lost( sub { $lost++ } );
-    Coro::AnyEvent::sleep(4.5);
+    Coro::AnyEvent::sleep(6.5);
     ok $held->is_held, 'is renewed while the loop runs';
     my $waits = Coro::async(
         sub {
