@@ -158,7 +158,7 @@ def test_a_client_that_hears_of_itself_is_collected(own_redis: Redis) -> None:
 
 @every_model
 async def test_locks_are_counted(model: Model, own_redis: Redis, locks_on: LocksOn) -> None:
-    locks, others = locks_on(own_redis, ttl=4), locks_on(own_redis)
+    locks, others = locks_on(own_redis, ttl=6), locks_on(own_redis)
     assert locks.metrics() == pinyon.LockMetrics()
     held = await locks.lock("a", "b").acquire()
     assert await others.try_lock("a") is None

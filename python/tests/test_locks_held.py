@@ -203,7 +203,7 @@ async def test_a_refusal_that_ends_in_time_loses_nothing(model: Model, own_redis
 async def test_closed_locks_hold_nothing_any_more(model: Model, redis: Redis, locks_on: LocksOn) -> None:
     locks, others = locks_on(redis), locks_on(redis)
     lost: list[Any] = []
-    held = await locks.lock("a", ttl=4, on_lost=lost.append).acquire()
+    held = await locks.lock("a", ttl=6, on_lost=lost.append).acquire()
     kept_away = await others.lock("away").acquire()
     waiting = model.spawn(locks.lock("away", timeout=60).acquire())
     await until(model, lambda: queued(redis) == 1)
