@@ -176,7 +176,7 @@ async def test_a_refused_renewal_is_warned_of_and_the_loss_told(
     """As when permissions are removed while a lock is held."""
     lost: list[Any] = []
     locks = locks_on(own_redis)
-    held = await locks.lock("a", ttl=3, on_lost=lost.append).acquire()
+    held = await locks.lock("a", ttl=6, on_lost=lost.append).acquire()
     own_redis.ask("ACL", "SETUSER", "default", "resetkeys", "~nothing:*")
     await until(model, lambda: caplog.records)
     assert not held.is_lost, "told of before it is lost"
