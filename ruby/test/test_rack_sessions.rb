@@ -214,7 +214,7 @@ class TestRackSessions < PinyonTest
   # One of two servers is paused, and has the session of a visitor.
   def with_a_paused_server(**options)
     paused, other = Array.new(2) { Server.new(*MEMCACHED) }
-    app = sessions(paused.address, other.address, timeout: 0.2, connect_timeout: 0.2, **options)
+    app = sessions(paused.address, other.address, timeout: 2, connect_timeout: 2, **options)
     visitor = nil
     assert(eventually do
       visitor = Visitor.new(app)

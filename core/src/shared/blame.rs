@@ -49,8 +49,12 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
     }
 
     /// Counts a failure against the server. One delay of the loop counts once, and does not mark the server down by
-    /// itself: the server may be fine.
+    /// itself: the server may be fine. Nor is it the server's fault that the loop is closed. A probe reports all the
+    /// same, so that another caller may probe soon.
     pub(super) fn blame(&mut self, lane: usize, probe: bool, error: &Error, now: Instant) {
+        if self.closed && !probe {
+            return;
+        }
         let lane = &mut self.lanes[lane];
         match &mut lane.held_up {
             Some(held_up) if held_up.at == now && error.kind == Kind::Timeout && !probe => {

@@ -192,7 +192,10 @@ fn servers_that_have_just_been_started_have_no_vote() {
     // One after another is restarted without its data, and the lock stays.
     for index in 0..5 {
         five.0[index].restart();
-        until(|| five.having("a") == 5);
+        until(|| {
+            assert!(locks.station().remaining(&held).is_some(), "it is lost: {:?}", held.loss());
+            five.having("a") == 5
+        });
         std::thread::sleep(TTL + Duration::from_secs(1));
     }
     assert!(locks.station().remaining(&held).is_some());

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pinyon_core::directory::Directory;
 use pinyon_core::driven::{Polled, Wake};
 use pinyon_core::operations::{Answer, AsBytes, Bytes, Failed, KeyRules, Mode, OwnedKey, Request, Single};
 use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
@@ -34,14 +35,21 @@ fn loop_of(server: &str) -> Loop {
 }
 
 fn loop_with(server: &str, timeout: Duration) -> Loop {
+    loop_in(&directory_of(server, timeout))
+}
+
+fn loop_in(directory: &Arc<Directory>) -> Loop {
+    Polled::new(Shared::new(directory.clone(), 1)).unwrap()
+}
+
+fn directory_of(server: &str, timeout: Duration) -> Arc<Directory> {
     let settings = CacheSettings {
         servers: Some(ServerTexts(vec![server.to_owned()])),
         timeout: timeout.as_secs_f64(),
         connect_timeout: TIMEOUT.as_secs_f64(),
         ..CacheSettings::default()
     };
-    let directory = settings.build(false).unwrap().directory;
-    Polled::new(Shared::new(Arc::new(directory), 1)).unwrap()
+    settings.build(false).unwrap().directory.into()
 }
 
 fn begin(polled: &mut Loop, number: usize, set: Option<&[u8]>) {
@@ -162,6 +170,17 @@ fn closing_fails_what_is_in_flight() {
     assert!(finished.into_iter().all(|(_, answer)| answer.unwrap_err().kind == Kind::Closed));
     begin(&mut polled, 0, None);
     assert_eq!(failure(&mut polled).kind, Kind::Closed);
+}
+
+#[test]
+fn closed_loops_say_nothing_against_a_server_that_others_use() {
+    let server = Memcached::tcp();
+    let directory = directory_of(&server.address().to_string(), TIMEOUT);
+    let mut loops: Vec<_> = (0..4).map(|_| loop_in(&directory)).collect();
+    loops.iter_mut().for_each(|polled| drop(get(polled)));
+    let mut last = loops.pop().unwrap();
+    loops.iter_mut().for_each(|polled| polled.close().unwrap());
+    assert_eq!(get(&mut last), Answer::Missing);
 }
 
 #[test]

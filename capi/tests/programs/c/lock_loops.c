@@ -275,13 +275,13 @@ static void lost(void)
     pinyon_lock_free(lock);
 }
 
-/* The alarm renews. The lock is held for several times its ttl, which a busy machine may make longer. */
+/* The alarm renews. The lock is held for longer than its ttl. */
 static void renewed(void)
 {
-    pinyon_locks *brief = locks_of(url, "ttl", "1");
+    pinyon_locks *brief = locks_of(url, "ttl", "6");
     start(brief);
     pinyon_lock *lock = lock_named("renewed");
-    for (double end = now() + 3; now() < end; go_on(&polling, 1000)) CHECK(pinyon_lock_check(lock, NULL) == PINYON_DONE);
+    for (double end = now() + 7; now() < end; go_on(&polling, 1000)) CHECK(pinyon_lock_check(lock, NULL) == PINYON_DONE);
     bool is_held;
     CHECK(waiting_for("renewed", &is_held) == 0 && is_held);
     release(lock, PINYON_DONE);
