@@ -54,7 +54,7 @@ async def test_others_have_their_turn_again_and_again_while_50_mb_arrive(
     model: Model, size: int, own_server: Memcached, connect: Connect
 ) -> None:
     """No turn of the loop receives more than one large value, or one piece of many small ones."""
-    cache = connect(own_server)
+    cache = connect(own_server, timeout=100)
     values = {f"key:{number}": b"x" * size for number in range(50 * MEGABYTE // size)}
     assert await cache.set_many(values) == []
     received = [0]

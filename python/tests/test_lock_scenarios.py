@@ -31,7 +31,6 @@ def outcomes(request: pytest.FixtureRequest, redis_of_all: Redis) -> Callable[[M
     return of
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_scenario(model: Model, name: str, outcomes: Callable[[Model], Outcomes]) -> None:

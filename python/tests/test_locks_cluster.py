@@ -88,7 +88,7 @@ async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cl
             return got.token
 
     waiting = model.spawn(wait())
-    await model.sleep(0.3)
+    await until(model, lambda: queued(cluster.node_of(namespace), namespace) == 1)
     target = cluster.move(namespace)
     assert await waiter.is_locked("a", "b"), "asked while the node is another"
     await outlived(model, held, 6)

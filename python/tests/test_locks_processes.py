@@ -60,7 +60,7 @@ def test_renewals_need_no_gil(redis: Redis) -> None:
 
 @cooperative
 def test_two_loops_in_two_threads_share_locks(model: Model, own_redis: Redis) -> None:
-    locks = model.locks(own_redis.url)
+    locks = model.locks(own_redis.url, command_timeout=30, connect_timeout=30)
     inside: list[int] = []
     errors: list[BaseException] = []
 
@@ -95,7 +95,7 @@ def test_two_loops_in_two_threads_share_locks(model: Model, own_redis: Redis) ->
 @on_asyncio
 def test_used_again_after_a_loop_was_closed(model: Model, own_redis: Redis) -> None:
     """Waiters from an earlier loop stop waiting once its connection is closed."""
-    locks = model.locks(own_redis.url, heartbeat=0.2)
+    locks = model.locks(own_redis.url, heartbeat=0.2, command_timeout=30, connect_timeout=30)
     kept: list[Any] = []
 
     async def scenario(number: int) -> None:

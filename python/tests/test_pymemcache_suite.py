@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from pymemcache_suite import differences
 from servers import Memcached
 
@@ -17,7 +16,6 @@ REPOSITORY = HERE.parents[1]
 SUITE = Path(sys.prefix) / "suites/pymemcache-4.0.0/pymemcache/test"
 
 
-@pytest.mark.timeout(240)
 def test_the_suite_passes_but_for_what_is_documented(own_server: Memcached) -> None:
     """Fails if a test listed with a difference passes, or if any other test fails.
 
@@ -34,7 +32,7 @@ def test_the_suite_passes_but_for_what_is_documented(own_server: Memcached) -> N
         env={**os.environ, "PYTHONPATH": paths, "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=500,
     )
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
     counts = {outcome: int(count) for count, outcome in re.findall(r"(\d+) (\w+)", run.stdout.splitlines()[-1])}

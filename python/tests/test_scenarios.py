@@ -65,7 +65,6 @@ def to_be_tested(session: pytest.Session, model: Model) -> list[str]:
     return [case["name"] for case in cases if case["model"] is model]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("model", "name"), CASES)
 def test_scenario(model: Model, name: str, outcomes: Callable[[Model], Outcomes]) -> None:
     error = outcomes(model)[name]

@@ -31,7 +31,6 @@ def behind_twemproxy(scenarios: Scenarios, model: Model) -> list[str]:
     ]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "model", [each for each in MODELS if each.name in ("blocking", "asyncio")], ids=lambda model: model.name
 )

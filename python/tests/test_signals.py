@@ -239,7 +239,7 @@ def test_an_interrupt_at_any_moment_never_costs_a_right_value(four: list[Memcach
         assert client.get_many(values) == values
 
 
-@pytest.mark.timeout(180, method="thread")
+@pytest.mark.timeout(600, method="thread")
 def test_handlers_that_do_not_raise_disturb_nothing(four: list[Memcached]) -> None:
     signals = 0
 
@@ -269,7 +269,7 @@ def test_handlers_that_do_not_raise_disturb_nothing(four: list[Memcached]) -> No
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-@pytest.mark.timeout(120, method="thread")
+@pytest.mark.timeout(600, method="thread")
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
 def test_handlers_that_do_not_raise_move_no_deadline(own_server: Memcached, wait: Callable[..., Any]) -> None:
     with (
@@ -291,7 +291,7 @@ def test_handlers_that_do_not_raise_move_no_deadline(own_server: Memcached, wait
         assert all(isinstance(error, pinyon.Timeout) for error in errors)
 
 
-@pytest.mark.timeout(120, method="thread")
+@pytest.mark.timeout(600, method="thread")
 def test_a_reply_that_comes_during_signals_is_still_the_reply(faulty: Callable[..., FaultyServer]) -> None:
     slow = faulty(Step("VA 5 f16 O{opaque}\r\nvalue\r\n", delay_ms=400))
     with (

@@ -16,7 +16,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     # stubtest looks at everything that a module has imported, Django's settings too.
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "django.conf.global_settings"}
     return subprocess.run(
-        command, cwd=HERE.parent, env=environment, capture_output=True, text=True, check=False, timeout=170
+        command, cwd=HERE.parent, env=environment, capture_output=True, text=True, check=False, timeout=500
     )
 
 
