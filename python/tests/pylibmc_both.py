@@ -23,5 +23,5 @@ def filled(server: Memcached, **settings: Any) -> tuple[Any, Any]:
     """pylibmc and Pinyon's stand-in, for a server with a few items."""
     server.flush()
     theirs = original.Client([server.address], **settings)
-    theirs.set_multi({"text": "text", "number": 5, "bytes": b"bytes"})
+    assert theirs.set_multi({"text": "text", "number": 5, "bytes": b"bytes"}) == []
     return theirs, pylibmc.Client([server.address], **settings)
