@@ -21,6 +21,11 @@ pub const SHORT: Duration = Duration::from_secs(3);
 const TOLERANCE: Duration = Duration::from_secs(5);
 const BEGINNING_OF_2024: Duration = Duration::from_secs(1_704_067_200);
 
+/// Waits until what lasts for [`SHORT`] is over, also by the servers' clocks.
+pub fn outlast_short() {
+    std::thread::sleep(SHORT + SHORT / 4);
+}
+
 pub struct Lab {
     pub redis: Connection,
     pub model: Model,

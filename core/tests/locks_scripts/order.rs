@@ -2,7 +2,7 @@
 
 use pinyon_core::locks::call::{Call, ScriptAnswer};
 
-use crate::lab::{attempt, is_granted, is_queued, lock, names, token, who, woken, Lab, LONG, SHORT};
+use crate::lab::{attempt, is_granted, is_queued, lock, names, outlast_short, token, who, woken, Lab, LONG, SHORT};
 
 #[test]
 fn a_lock_takes_all_names_or_none() {
@@ -170,7 +170,7 @@ fn an_expired_waiter_is_passed_over() {
     lab.waiter_ttl = LONG;
     lab.lock("z", "a");
     assert_eq!(lab.waiting("a"), ["y", "z"]);
-    std::thread::sleep(SHORT + SHORT / 4);
+    outlast_short();
     assert_eq!(lab.waiting("a"), ["z"]);
     assert_eq!(lab.unlock("x", "a"), ["z"]);
     assert_eq!(lab.poll("y", "a"), ScriptAnswer::Unknown);
@@ -185,7 +185,7 @@ fn a_poll_keeps_a_waiter_alive_and_grants_what_has_expired() {
     lab.lock("y2", "a");
     lab.waiter_ttl = LONG;
     assert!(is_queued(&lab.poll("y2", "a")));
-    std::thread::sleep(SHORT + SHORT / 4);
+    outlast_short();
     assert!(is_granted(&lab.poll("y2", "a")));
     assert_eq!(lab.unlock("x", "a"), Vec::<String>::new());
     assert_eq!(lab.holder("a"), "y2");

@@ -7,7 +7,7 @@ use pinyon_core::locks::keys::LockKeys;
 use pinyon_core::locks::script;
 use pinyon_proto::resp::{Command, Value};
 
-use crate::lab::{attempt, bytes, is_queued, lock, names, token, who, woken, Lab, LONG, SHORT};
+use crate::lab::{attempt, bytes, is_queued, lock, names, outlast_short, token, who, woken, Lab, LONG, SHORT};
 
 #[test]
 fn a_lock_exists_for_its_whole_ttl_whatever_a_client_s_clock_says() {
@@ -94,7 +94,7 @@ fn what_is_extended_is_all_of_an_attempt_s_names_or_nothing() {
     lab.delete(&names("c")[0]);
     let held = [("x", "a b"), ("y", "c d"), ("z", "e")].map(|(who, on)| (attempt(who), names(on), LONG));
     assert_eq!(lab.call(&Call::Extend { held: held.into() }).0, ScriptAnswer::Extended(vec![true, false, false]));
-    std::thread::sleep(SHORT + SHORT / 4);
+    outlast_short();
     assert_eq!((lab.holder("b"), lab.holder("d")), ("x".into(), String::new()));
 }
 

@@ -104,7 +104,8 @@ fn more_replicas_than_there_are_never_suffice() {
         panic!("it counts as acquired")
     };
     let said = failure.message.to_string();
-    // Not even the one that there is may be in time.
+    // The count comes with the answer to WAIT, which a busy machine may see too late.
+    assert!(["only 1 of 2", "only 0 of 2"].iter().any(|count| said.contains(count)), "{said}");
     assert!(said.contains(" of 2 replicas acknowledged"), "{said}");
     until(|| !pair.has_lock(0, "a"));
 }
