@@ -233,15 +233,24 @@ impl Nodes {
         if let Some(next) = next {
             return Next::Ask(next);
         }
-        let (many, is_down) = (
-            self.asked.len() > 1 || self.asked.iter().any(answered),
-            self.asked.iter().any(|(_, said)| matches!(said, Said::NotServed(_))),
-        );
+        let many = self.asked.len() > 1 || self.asked.iter().any(answered);
+        let is_changing = self.is_changing();
         self.answered = self.asked.iter().any(answered);
         self.last = std::mem::take(&mut self.asked);
         self.round = self.round.wrapping_add(1);
         self.has_served = false;
-        Next::Pause { patiently: is_down || self.answered && has_been_up, many }
+        Next::Pause { patiently: is_changing || self.answered && has_been_up, many }
+    }
+
+    /// Whether what the nodes have said in this round cannot last: nobody has the slot, or whoever is said to have it says
+    /// that another one does.
+    fn is_changing(&self) -> bool {
+        let names_one_that_refuses = |(node, said): &(Endpoint, Said)| match said {
+            Said::Elsewhere(address) => node_at(address, node).is_some_and(|named| self.is_refused_by(&named)),
+            _ => true,
+        };
+        self.asked.iter().any(|(_, said)| matches!(said, Said::NotServed(_)))
+            || self.asked.iter().any(answered) && self.asked.iter().all(names_one_that_refuses)
     }
 
     /// What the nodes have said in this round.

@@ -172,6 +172,31 @@ fn a_slot_that_is_about_to_move_is_where_it_was() {
 }
 
 #[test]
+fn a_new_client_waits_for_a_slot_that_each_of_two_nodes_says_the_other_has() {
+    let mut host = Host::of_cluster([PRIMARY]);
+    host.lock("lock", false);
+    let nodes = slots(&[PRIMARY, OTHER]);
+    node_says(&mut host, &nodes, &moved_to(OTHER));
+    node_says(&mut host, &nodes, &moved_to(PRIMARY));
+    assert!(host.told.is_empty(), "{:?}", host.told);
+
+    host.await_due();
+    host.answer("");
+    node_says(&mut host, &nodes, ":0\r\n");
+    assert_eq!(is_served(&mut host), ["FCALL pinyon_open_5", "FCALL pinyon_lock_5"]);
+}
+
+#[test]
+fn a_new_client_does_not_wait_for_a_slot_whose_node_cannot_be_asked() {
+    let mut host = Host::of_cluster([PRIMARY]);
+    host.lock("lock", false);
+    host.refuse(1);
+    node_says(&mut host, &slots(&[PRIMARY]), &moved_to(OTHER));
+    let told = format!("{:?}", host.told);
+    assert!(told.contains("10.0.0.2:6379 cannot be asked"), "{told}");
+}
+
+#[test]
 fn nodes_that_always_send_one_on_do_so_for_one_round() {
     let mut host = Host::of_cluster([PRIMARY]);
     host.lock("lock", false);
