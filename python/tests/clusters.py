@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from certificates import Authority, SecureRedis
 from servers import Redis
+from waiting import wait_until
 
 import pinyon
 
@@ -44,7 +43,7 @@ class Cluster:
                 node.start()
             create = ["redis-cli", *self.cli_options, "--cluster", "create", *[node.address for node in self.nodes]]
             subprocess.run([*create, "--cluster-yes"], check=True, capture_output=True, timeout=120)
-            self._wait_until(lambda: all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in self.nodes))
+            wait_until(lambda: all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in self.nodes))
         except BaseException:
             self.__exit__()
             raise
@@ -60,8 +59,8 @@ class Cluster:
         self.nodes.append(replica)
         replica.ask("CLUSTER", "MEET", of.host, of.port)
         name = of.ask("CLUSTER", "MYID").decode()
-        self._wait_until(lambda: replica.ask("CLUSTER", "REPLICATE", name) == "OK")
-        self._wait_until(lambda: all(replica.port in _ports(node) for node in self.nodes))
+        wait_until(lambda: replica.ask("CLUSTER", "REPLICATE", name) == "OK")
+        wait_until(lambda: all(replica.port in _ports(node) for node in self.nodes))
         return replica
 
     def slot(self, tag: str) -> int:
@@ -86,12 +85,6 @@ class Cluster:
         for node in (target, source, *self.nodes):
             node.ask("CLUSTER", "SETSLOT", slot, "NODE", ids[target])
         return target
-
-    def _wait_until(self, condition: Callable[[], bool]) -> None:
-        give_up = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < give_up, "the cluster did not come to that"
-            time.sleep(0.05)
 
 
 class SecureCluster(Cluster):

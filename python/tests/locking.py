@@ -10,14 +10,6 @@ from models import Model
 from servers import Redis
 
 
-async def until(model: Model, condition: Callable[[], Any], within: float = 60.0) -> None:
-    """Waits until the condition holds."""
-    give_up = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < give_up, "it did not come to that"
-        await model.sleep(0.002)
-
-
 async def renewed(model: Model, held: Any) -> None:
     """Waits for a renewal to be confirmed: nothing else makes the remaining time rise."""
     last = held.remaining()
@@ -27,7 +19,7 @@ async def renewed(model: Model, held: Any) -> None:
         before, last = last, held.remaining()
         return bool(last > before)
 
-    await until(model, has_risen)
+    await model.until(has_risen)
 
 
 async def outlived(model: Model, held: Any, ttl: float) -> None:
@@ -39,7 +31,7 @@ async def outlived(model: Model, held: Any, ttl: float) -> None:
 
 async def nothing_left(model: Model, redis: Redis) -> None:
     """Waits until the server knows of no holder and no waiter."""
-    await until(model, lambda: not redis.left_behind())
+    await model.until(lambda: not redis.left_behind())
 
 
 def queued(redis: Redis, namespace: str = "pinyon") -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +9,6 @@ from models import Asyncio, Model, drive
 
 #: Seconds: longer than any test takes, so that no caller is helped by an expiring lease.
 LONG = 1000
-#: Seconds within which awaited events happen, on slow machines too.
-SOON = 60.0
 
 
 class Maker:
@@ -30,24 +27,17 @@ class Maker:
 
     async def _make(self) -> Any:
         self.calls += 1
-        await until(self.model, lambda: not self.held)
+        await self.model.until(lambda: not self.held)
         if isinstance(self.value, BaseException):
             raise self.value
         return self.value
 
     async def begun(self, calls: int = 1) -> None:
-        await until(self.model, lambda: self.calls == calls)
+        await self.model.until(lambda: self.calls == calls)
 
 
 class KilledError(BaseException):
     """An exception that ends a caller without being an ``Exception``."""
-
-
-async def until(model: Model, happened: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + SOON
-    while not happened():
-        assert time.monotonic() < give_up
-        await model.sleep(0.002)
 
 
 def following(cache: Any) -> int:

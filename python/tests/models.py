@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import random
 import signal
 import sys
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 import pytest
 import uvloop
+from waiting import SOON
 
 import pinyon
 import pinyon.aio
@@ -175,7 +177,19 @@ class Model:
         with pytest.raises(CancelledError):
             await self.join(task)
 
-    async def eventually(self, attempt: Callable[[], Scenario], within: float = 60) -> Any:
+    async def until(self, condition: Callable[[], object], within: float = SOON) -> None:
+        """Returns once the condition, a function or a coroutine function, holds."""
+        give_up = time.monotonic() + within
+        while True:
+            holds = condition()
+            if inspect.isawaitable(holds):
+                holds = await holds
+            if holds:
+                return
+            assert time.monotonic() < give_up, "it did not come to that"
+            await self.sleep(0.002)
+
+    async def eventually(self, attempt: Callable[[], Scenario], within: float = SOON) -> Any:
         """Repeats it until it succeeds, for example when a server is no longer marked down. Returns its result."""
         give_up = time.monotonic() + within
         while True:

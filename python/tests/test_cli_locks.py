@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 from command_line import Terminal, run
 from pinyon_verify.ports import free_port
 from servers import Redis
+from waiting import wait_until
 
 import pinyon
 from pinyon.cli.terminal import duration, text_of
@@ -39,10 +39,7 @@ def waiter(redis: Redis) -> Iterator[str]:
 
 
 def wait_until_waiting(locks: pinyon.Locks, count: int) -> None:
-    give_up = time.monotonic() + 60
-    while locks.waiting("a") != count:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    wait_until(lambda: locks.waiting("a") == count)
 
 
 #: Tells the timeouts of every client of locks that the command makes.

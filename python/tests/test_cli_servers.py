@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from clusters import Cluster
 from pinyon_verify.ports import free_port
 from servers import Redis
 from test_locks_sentinels import Watched, watched
+from waiting import wait_until
 
 __all__ = ["watched"]
 
@@ -35,13 +35,6 @@ def check(url: str, timeout: float = 30) -> Check:
     return pinyon("check", "--timeout", str(timeout), url)
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    give_up = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
-
-
 def is_linked(replica: Redis) -> bool:
     return b"master_link_status:up" in replica.ask("INFO", "replication")
 
@@ -58,7 +51,7 @@ def know_each_other(service: Watched) -> bool:
 def service(watched: Callable[..., Watched]) -> Watched:
     """A primary, a replica and three Sentinels."""
     service = watched(count=3)
-    wait_for(lambda: is_linked(service.replica) and know_each_other(service))
+    wait_until(lambda: is_linked(service.replica) and know_each_other(service))
     return service
 
 
@@ -148,7 +141,7 @@ def test_a_replica_that_lost_its_primary_and_a_primary_without_replicas(
 def test_a_replica_named_as_the_server(redis_with: Callable[..., Redis]) -> None:
     primary = redis_with()
     replica = redis_with("--replicaof", primary.host, str(primary.port), "--repl-diskless-sync-delay", "0")
-    wait_for(lambda: is_linked(replica))
+    wait_until(lambda: is_linked(replica))
     done = check(replica.url)
     assert done.returncode == 0
     says = f"is a replica of {primary.address}, which clients follow: name the primary, or its Sentinels"
@@ -185,7 +178,7 @@ def test_nobody_at_the_address() -> None:
 def cluster() -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory() as folder, Cluster(folder) as cluster:
         cluster.add_replica("127.0.0.4", folder, cluster.nodes[0])
-        wait_for(lambda: is_linked(cluster.nodes[3]))
+        wait_until(lambda: is_linked(cluster.nodes[3]))
         yield cluster
 
 
@@ -271,7 +264,7 @@ def test_a_quorum_says_who_votes_and_whether_that_is_enough() -> None:
         url = " ".join(each.url for each in three)
         young = check(url)
         assert "may have forgotten locks: it has a vote in" in young.stdout
-        wait_for(lambda: servers(url).returncode == 0)
+        wait_until(lambda: servers(url).returncode == 0)
         said = servers(url)
         assert said.stdout.count("has a vote") == 3
         assert "3 of 3 servers have a vote, and a lock needs 2" in said.stdout

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +13,7 @@ import pytest
 from command_line import Terminal, run
 from models import drive
 from servers import Redis
+from waiting import wait_until
 
 from pinyon.cli.stress.checks import disorders, overlaps
 from pinyon.cli.stress.models import MODELS
@@ -118,10 +118,7 @@ def test_ctrl_c_ends_stress_and_leaves_nothing_behind(redis: Redis) -> None:
     redis.ask("SET", "theirs", "1")
     terminal = Terminal("stress", "-f", "4", "-s", "5", url=redis.url)
     terminal.wait_for("0 ok")
-    give_up = time.monotonic() + 60
-    while not any(b":l:key:" in key for key in redis.left_behind()):
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    wait_until(lambda: any(b":l:key:" in key for key in redis.left_behind()))
     children = Path(f"/proc/{terminal.pid}/task/{terminal.pid}/children").read_text().split()
     assert len(children) == 4
     terminal.type("\x03")
@@ -155,10 +152,7 @@ def test_the_processes_of_stress_end_with_it(redis: Redis, number: signal.Signal
     assert len(children) == 3
     os.kill(terminal.pid, number)
     assert terminal.end() == status
-    give_up = time.monotonic() + 60
-    while any(Path(f"/proc/{child}").exists() for child in children):
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
+    wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
 
 
 def section(start: float, end: float, token: int, key: str = "key:0", process: int = 1) -> Section:

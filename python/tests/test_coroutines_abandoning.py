@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from faulty import STALL, Conversation, FaultyServer, Step
 from gate import Gate
-from locking import until
 from models import CancelledError, GaveUpError, Model, cooperative, every_model, shuffled
 from servers import Memcached
 from wire import render
@@ -226,7 +225,7 @@ async def test_cancelling_while_the_server_answers_slowly(
     slowly = faulty(first, Step("VA 5 f16 O{opaque}\r\nother\r\n"), Step("VA 5 f16 O{opaque}\r\nthird\r\n"), STALL)
     cache = connect(slowly)
     ending, neighbour = model.spawn(read(cache, "first")), model.spawn(read(cache, "second"))
-    await until(model, begun.is_set)
+    await model.until(begun.is_set)
     await model.sleep(0.05)
     model.cancel(ending)
     with pytest.raises(CancelledError):

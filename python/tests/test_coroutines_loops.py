@@ -10,7 +10,6 @@ from typing import Any
 
 import gevent
 import pytest
-from making import until
 from models import Model, cooperative, on_asyncio
 from processes import what_it_prints
 from servers import Memcached
@@ -72,7 +71,7 @@ async def test_the_last_owner_of_a_client_that_is_dropped_takes_its_connections_
     del view
     assert await under_way == "value"
     del under_way
-    await until(model, lambda: own_server.connections() == 0)
+    await model.until(lambda: own_server.connections() == 0)
 
 
 @on_asyncio

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from servers import Memcached
+from waiting import wait_until
 
 PINYON = "pinyon.frameworks.django_sessions"
 DATABASE = "django.contrib.sessions.backends.db"
@@ -90,12 +90,15 @@ class Copy:
     @classmethod
     def after_log_in(cls, pages: Site, server: Memcached, prefix: str) -> tuple[str, Copy]:
         """Logs in until there is one: on a slow machine the cache may answer too late. Returns the cookie, too."""
-        give_up = time.monotonic() + 30
-        while True:
+        cookie = ""
+
+        def is_there() -> bool:
+            nonlocal cookie
             cookie = pages.log_in("ada")
-            if server.holds(f":1:{prefix}{cookie}"):
-                return cookie, cls(server, prefix + cookie)
-            assert time.monotonic() < give_up
+            return server.holds(f":1:{prefix}{cookie}")
+
+        wait_until(is_there)
+        return cookie, cls(server, prefix + cookie)
 
     def comes_back(self) -> None:
         """As if no request to delete it had reached the server: those sent to a stopped one may yet."""
@@ -105,10 +108,13 @@ class Copy:
 
 def visit_until_the_cache_is_asked(server: Memcached, visit: Callable[[], None]) -> None:
     """A server that was marked down is not asked at once when it goes on."""
-    before, give_up = server.statistic("cmd_get"), time.monotonic() + 30
-    while server.statistic("cmd_get") == before:
-        assert time.monotonic() < give_up
+    before = server.statistic("cmd_get")
+
+    def is_asked() -> bool:
         visit()
+        return server.statistic("cmd_get") != before
+
+    wait_until(is_asked)
 
 
 EITHER = pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
@@ -127,9 +133,7 @@ def test_a_session_logged_out_while_the_cache_is_stopped_stays_logged_out(
     assert one.session(cookie) == {}
     own_server.resume()
     copy.comes_back()
-    give_up = time.monotonic() + 30
-    while other.session(cookie):
-        assert time.monotonic() < give_up
+    wait_until(lambda: not other.session(cookie))
 
     def visit() -> None:
         copy.comes_back()
@@ -186,7 +190,9 @@ def test_djangos_own_engines_bring_it_back(
     assert pages.session(cookie) == kept
     pages.visit("log_out", cookie)
     own_server.resume()
-    give_up = time.monotonic() + 30
-    while pages.session(cookie) != {"user": "ada"}:
-        assert time.monotonic() < give_up
+
+    def is_back() -> bool:
         copy.comes_back()
+        return pages.session(cookie) == {"user": "ada"}
+
+    wait_until(is_back)

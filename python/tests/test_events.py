@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -31,10 +30,7 @@ class Watcher:
 
     async def has(self, model: Model, kind: str) -> pinyon.Event:
         """The first event of this kind, once it arrives."""
-        give_up = time.monotonic() + 60
-        while not self.of(kind):
-            assert time.monotonic() < give_up, self.events
-            await model.sleep(0.01)
+        await model.until(lambda: self.of(kind))
         return self.of(kind)[0]
 
 
@@ -129,9 +125,7 @@ async def test_what_the_callback_raises_is_reported_and_harmless(model: Model, c
     with model.reports() as reported:
         for _ in range(3):
             assert await cache.get("key") is None
-        give_up = time.monotonic() + 60
-        while len(reported) < 2 and time.monotonic() < give_up:
-            await model.sleep(0.01)
+        await model.until(lambda: len(reported) >= 2)
     assert {(type(error), str(error)) for error in reported} == {(LookupError, "retry"), (LookupError, "down")}
 
 
@@ -141,7 +135,5 @@ async def test_the_callback_may_look_at_the_client(model: Model, connect: Connec
     cache = connect(f"127.0.0.1:{free_port()}", on_failure="miss", on_event=lambda event: seen.append(cache.describe()))
     for _ in range(3):
         assert await cache.get("key") is None
-    give_up = time.monotonic() + 60
-    while not seen and time.monotonic() < give_up:
-        await model.sleep(0.01)
+    await model.until(lambda: seen)
     assert " down, " in seen[-1][0]

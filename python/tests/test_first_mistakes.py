@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 from first_mistakes import LOCKS, PAGE, TABLES, Mistake, normalised, page
-from locking import until
 from models import Model, every_model, on_asyncio
 from pinyon_verify.ports import free_port
 from servers import Memcached, Redis
+from waiting import SOON, wait_until
 
 import pinyon
 import pinyon.aio
@@ -81,7 +81,7 @@ async def test_a_mistake_says_what_is_wrong_and_what_to_do(model: Model, names: 
 @pytest.mark.parametrize("mistake", HELD, ids=lambda each: each.code)
 async def test_a_timeout_says_who_holds_the_lock(model: Model, names: Any, mistake: Mistake) -> None:
     kept = await played(mistake.before, names)
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + SOON
     # The look that finds the holder ends with the lock's time: on a machine that stands still it may come too late.
     while normalised(str(error := await raised(mistake, names))) != mistake.message:
         assert time.monotonic() < give_up, str(error)
@@ -175,7 +175,7 @@ async def test_a_forgotten_await_warns(model: Model, connect: Connect, server: M
         dropped = cache.incr("count", initial=1)
         del dropped
         cache.version()
-        await until(model, lambda: len(forgotten(caught)) == 4)
+        await model.until(lambda: len(forgotten(caught)) == 4)
         await cache.get("key")
     expected = {f"'pinyon.aio.Client.{name}' was never awaited" for name in ("set", "get_many", "incr", "version")}
     assert {*forgotten(caught)} == expected
@@ -210,10 +210,7 @@ async def test_what_is_awaited_later_does_not_warn(model: Model, connect: Connec
         await first
         cache.get("d").add_done_callback(over.append)
         await model.gather(cache.get(str(number)) for number in range(20))
-        give_up = time.monotonic() + 30
-        while not over:
-            assert time.monotonic() < give_up
-            await model.sleep(0.01)
+        await model.until(lambda: over)
     assert forgotten(caught) == []
 
 
@@ -224,10 +221,7 @@ async def test_a_future_that_is_kept_does_not_warn_but_its_failure_is_logged(mod
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         kept = cache.set("key", 1)
-        give_up = time.monotonic() + 30
-        while not kept.done():
-            assert time.monotonic() < give_up
-            await model.sleep(0.01)
+        await model.until(kept.done)
         del kept
         gc.collect()
     assert forgotten(caught) == []
@@ -288,10 +282,7 @@ turn()  # a loop tells of events in a turn of their own
         own_server.restart()
         with pinyon.Client(own_server.address, timeout=60, connect_timeout=60) as cache:
             cache.set("key", "hit")
-        give_up = time.monotonic() + 60
-        while ask() != "hit":
-            assert time.monotonic() < give_up
-            time.sleep(0.1)
+        wait_until(lambda: ask() == "hit")
         process.stdin.close()
         lines = process.stderr.read().splitlines()
     marked = [line for line in lines if "is marked down" in line]

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from faulty import STALL, FaultyServer, OlderServer, Step
 from gate import Gate
-from making import LONG, SOON, KilledError, Maker, awaited, following, never, until
+from making import LONG, KilledError, Maker, awaited, following, never
 from models import BLOCKING, Asyncio, CancelledError, Model, cooperative, drive, every_model
 from servers import Memcached
+from waiting import SOON
 
 import pinyon
 from pinyon import Outcome
@@ -54,7 +55,7 @@ async def test_those_of_one_process_ask_the_server_once(model: Model, own_server
     maker = Maker(model, "value", held=True)
     tasks = [model.spawn(cache.get_or_set("key", maker.make, 60)) for _ in range(20)]
     await maker.begun()
-    await until(model, lambda: following(cache) == 19)
+    await model.until(lambda: following(cache) == 19)
     maker.held = False
     assert [await model.join(task) for task in tasks] == ["value"] * 20
     assert [own_server.statistic(name) for name in ("cmd_get", "cmd_set")] == [1, 1]
@@ -87,9 +88,9 @@ async def test_who_waits_for_an_answer_is_given_what_there_is(model: Model, gate
     held = gate.hold(replies=0)
     maker = Maker(model, ["new"], held=True)
     winner = model.spawn(cache.get_or_set("key", maker.make, 100, early=90))
-    await until(model, held.is_set)
+    await model.until(held.is_set)
     others = [model.spawn(cache.get_or_set("key", never, 100, early=90)) for _ in range(5)]
-    await until(model, lambda: following(cache) == 5)
+    await model.until(lambda: following(cache) == 5)
     gate.release()
     assert [await model.join(other) for other in others] == [["old"]] * 5
     maker.held = False
@@ -177,7 +178,7 @@ async def test_what_make_raises_is_raised_and_the_next_caller_makes_at_once(
     error = LookupError("the database is gone")
     maker = Maker(model, error, held=True)
     tasks = [model.spawn(cache.get_or_set("key", maker.make, 60, lease=LONG)) for _ in range(5)]
-    await until(model, lambda: following(cache) == 4)
+    await model.until(lambda: following(cache) == 4)
     maker.held = False
     raised = []
     for task in tasks:
@@ -294,7 +295,7 @@ async def test_a_caller_that_is_killed_gives_back_and_another_makes(
     await killed.begun()
     of_the_process = model.spawn(cache.get_or_set("key", maker.make, 60, wait=SOON))
     elsewhere = model.spawn(other.get_or_set("key", maker.make, 60, wait=SOON))
-    await until(model, lambda: following(cache) == 1)
+    await model.until(lambda: following(cache) == 1)
     killed.held = False
     with pytest.raises(KilledError):
         await model.join(making)
@@ -309,7 +310,7 @@ async def test_a_caller_that_is_cancelled_gives_back(model: Model, server: Memca
     making = model.spawn(cache.get_or_set("key", maker.make, 60, lease=LONG))
     await maker.begun()
     follower = model.spawn(cache.get_or_set("key", never, 60))
-    await until(model, lambda: following(cache) == 1)
+    await model.until(lambda: following(cache) == 1)
     for task in (follower, making):
         model.cancel(task)
         with pytest.raises(CancelledError):

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from faulty import FaultyServer, OlderServer, Step
 from gate import Gate
-from making import LONG, SOON, awaited, never, until
+from making import LONG, awaited, never
 from models import Asyncio, CancelledError, Model, cooperative, every_model
 from servers import Memcached
+from waiting import SOON
 
 import pinyon
 from pinyon import Outcome
@@ -75,7 +76,7 @@ async def test_a_lease_whose_caller_has_gone_when_it_is_won_is_given_back(
     for begin in (lambda: cache.get_or_set("key", never, 60, lease=LONG), lambda: cache.lease("key", lease=LONG)):
         held = gate.hold(replies=0)
         task = model.spawn(begin())
-        await until(model, held.is_set)
+        await model.until(held.is_set)
         model.cancel(task)
         with pytest.raises(CancelledError):
             await model.join(task)

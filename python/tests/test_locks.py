@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from locking import nothing_left, queued, until
+from locking import nothing_left, queued
 from models import Model, every_model, shuffled
 from servers import Redis
 
@@ -56,7 +56,7 @@ async def test_all_names_or_none(model: Model, redis: Redis, locks_on: LocksOn) 
     assert await others.try_lock(*names) is None
     assert redis.left_behind() == {b"{pinyon}:l:name 500"}
     waiting = model.spawn(others.lock(*names, timeout=60).acquire())
-    await until(model, lambda: queued(redis) == 1000)
+    await model.until(lambda: queued(redis) == 1000)
     assert await locks.is_locked(*names[:500]) is False
     await held.release()
     every = await model.join(waiting)
@@ -113,7 +113,7 @@ async def test_first_come_first_served_among_clients(model: Model, redis: Redis,
         tasks.append(model.spawn(visit(number)))
         await model.sleep(0)
         expected = min(number + 1, count)
-        await until(model, lambda expected=expected: queued(redis) == expected)
+        await model.until(lambda expected=expected: queued(redis) == expected)
     await held.release()
     for task in tasks:
         await model.join(task)
@@ -153,7 +153,7 @@ async def test_two_of_one_client_who_wait_for_each_other_are_told(
         own, other = "ab"[number], "ba"[number]
         async with locks.lock(own):
             has[number] = True
-            await until(model, lambda: all(has))
+            await model.until(lambda: all(has))
             try:
                 async with locks.lock(other, timeout=60):
                     return "had both"

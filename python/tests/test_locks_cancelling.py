@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from gate import Gate
-from locking import nothing_left, queued, until
+from locking import nothing_left, queued
 from models import CancelledError, GaveUpError, Model, cooperative, every_model, shuffled
 from servers import Redis
 
@@ -62,7 +62,7 @@ async def test_given_up_in_the_servers_queue(model: Model, redis: Redis, locks_o
     held = await locks.lock("b").acquire()
     with once(lambda: queued(redis) == 2) as waits:
         await model.abandon(take(others, "a", "b"), waits)
-    await until(model, lambda: queued(redis) == 0)
+    await model.until(lambda: queued(redis) == 0)
     async with others.lock("a", timeout=0):
         pass
     await held.release()
@@ -75,7 +75,7 @@ async def test_given_up_in_the_clients_own_line(model: Model, redis: Redis, lock
     locks, others = locks_on(redis), locks_on(redis)
     held = await others.lock("a").acquire()
     waiting = model.spawn(take(locks, "a", "b"))
-    await until(model, lambda: queued(redis) == 2)
+    await model.until(lambda: queued(redis) == 2)
     soon = threading.Timer(0.05, lambda: None)
     soon.start()
     await model.abandon(take(locks, "b", "c"), soon.finished)
@@ -175,7 +175,7 @@ async def test_given_up_while_parked(model: Model, redis: Redis, locks_on: Locks
     with once(lambda: redis.ask("ZCARD", "{pinyon}:#n") == 1) as parked:
         await model.abandon(park(), parked)
     async with locks.lock("a", timeout=60) as held:
-        await until(model, lambda: redis.ask("ZCARD", "{pinyon}:#n") == 0)
+        await model.until(lambda: redis.ask("ZCARD", "{pinyon}:#n") == 0)
         assert await held.notify() == 0
     await nothing_left(model, redis)
 
@@ -187,7 +187,7 @@ async def test_a_timeout_of_the_callers_own(model: Model, redis: Redis, locks_on
     async with locks.lock("a"):
         with pytest.raises(GaveUpError):
             await model.within(0.05, take(others, "a"))
-        await until(model, lambda: queued(redis) == 0)
+        await model.until(lambda: queued(redis) == 0)
     assert await take(others, "a", timeout=60)
     await nothing_left(model, redis)
 
@@ -262,7 +262,7 @@ async def test_closing_ends_every_wait(model: Model, redis: Redis, locks_on: Loc
     locks, others = locks_on(redis), locks_on(redis)
     held = await others.lock("a").acquire()
     waiting = [model.spawn(take(locks, "a")) for _ in range(3)]
-    await until(model, lambda: queued(redis) == 1)
+    await model.until(lambda: queued(redis) == 1)
     begun = time.monotonic()
     locks.close()
     for task in waiting:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from certificates import Authority, SecureRedis, Shown
 from clusters import Cluster, SecureCluster
-from locking import nothing_left, outlived, queued, renewed, until
+from locking import nothing_left, outlived, queued, renewed
 from models import Model, every_model
 from servers import Redis
 
@@ -88,7 +88,7 @@ async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cl
             return got.token
 
     waiting = model.spawn(wait())
-    await until(model, lambda: queued(cluster.node_of(namespace), namespace) == 1)
+    await model.until(lambda: queued(cluster.node_of(namespace), namespace) == 1)
     target = cluster.move(namespace)
     assert await waiter.is_locked("a", "b"), "asked while the node is another"
     await outlived(model, held, 6)
@@ -109,7 +109,7 @@ async def test_a_waiter_that_listens_to_another_node_is_granted_nothing(
     held = await holder.lock("a", timeout=60).acquire()
     waiting = model.spawn(waiter.lock("a", timeout=60).acquire())
     source = cluster.node_of(settings["namespace"])
-    await until(model, lambda: queued(source, settings["namespace"]) == 1)
+    await model.until(lambda: queued(source, settings["namespace"]) == 1)
     cluster.move(settings["namespace"])
     assert await held.release()
     got = await model.join(waiting)
@@ -130,7 +130,7 @@ async def test_a_lock_outlives_the_node_that_kept_it(
     model: Model, doubled_cluster: tuple[Cluster, list[Redis]], locks_on: LocksOn
 ) -> None:
     cluster, pair = doubled_cluster
-    await until(model, lambda: any(b"master_link_status:up" in node.ask("INFO", "replication") for node in pair))
+    await model.until(lambda: any(b"master_link_status:up" in node.ask("INFO", "replication") for node in pair))
     replica, primary = sorted(pair, key=lambda node: node.ask("ROLE")[0] == b"master")
     places = dict.fromkeys(node.address for node in (primary, replica, *cluster.nodes))
     locks = locks_on(f"redis+cluster://{','.join(places)}")
@@ -138,7 +138,7 @@ async def test_a_lock_outlives_the_node_that_kept_it(
     for _ in range(10):  # a replica gives up after 5 seconds
         replica.ask("CLUSTER", "FAILOVER")
         with contextlib.suppress(AssertionError):
-            await until(model, lambda: replica.ask("ROLE")[0] == b"master", within=6)
+            await model.until(lambda: replica.ask("ROLE")[0] == b"master", within=6)
             break
     primary.stop()
     other = await locks.lock("b", timeout=60).acquire()
@@ -153,7 +153,7 @@ async def test_a_promoted_replica_is_found_though_the_url_names_only_the_primary
     model: Model, doubled_cluster: tuple[Cluster, list[Redis]], locks_on: LocksOn
 ) -> None:
     _, pair = doubled_cluster
-    await until(model, lambda: any(b"master_link_status:up" in node.ask("INFO", "replication") for node in pair))
+    await model.until(lambda: any(b"master_link_status:up" in node.ask("INFO", "replication") for node in pair))
     replica, primary = sorted(pair, key=lambda node: node.ask("ROLE")[0] == b"master")
     locks = locks_on(primary, replicas=1)
     held = await locks.lock("a", ttl=60, timeout=60).acquire()
@@ -305,13 +305,13 @@ async def test_tags_that_are_not_used_any_more_cost_no_connection(
         async with locks.lock(f"{{{number}}}:a"):
             pass
     gc.collect()
-    await until(model, lambda: own_redis.clients() <= KEPT + 1)
+    await model.until(lambda: own_redis.clients() <= KEPT + 1)
     await renewed(model, held)
     assert await held.release()
     async with kept, locks.lock("{0}:a", "{0}:b"):
         pass
     locks.close()
-    await until(model, lambda: own_redis.clients() == 0)
+    await model.until(lambda: own_redis.clients() == 0)
     assert await held.release() is False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from locking import nothing_left, until
+from locking import nothing_left
 from models import Model, every_model
 from servers import Redis
 
@@ -39,7 +39,7 @@ async def test_waiting_for_a_predicate(model: Model, redis: Redis, locks_on: Loc
 
     task = model.spawn(wait(None))
     for count in range(1, 4):
-        await until(model, lambda: parked(redis) == 1)
+        await model.until(lambda: parked(redis) == 1)
         async with others.lock("a") as held:
             items.append(1)
             assert await held.notify() == 1, count
@@ -69,7 +69,7 @@ async def test_a_lock_taken_twice_is_given_back_by_waiting_and_had_twice_again(
         return tokens
 
     task = model.spawn(wait())
-    await until(model, lambda: parked(redis) == 1)
+    await model.until(lambda: parked(redis) == 1)
     async with others.lock("a", "b") as held:
         assert await held.notify() == 1
         between = held.token
@@ -92,7 +92,7 @@ async def test_a_lock_taken_twice_that_is_not_had_again_is_lost_as_a_whole(
             assert outer.is_lost
 
     task = model.spawn(wait())
-    await until(model, lambda: parked(redis) == 1)
+    await model.until(lambda: parked(redis) == 1)
     async with others.lock("a"):
         with pytest.raises(pinyon.LockLost, match="was lost before it was released"):
             await model.join(task)

@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 from locking import queued
 from servers import Memcached, Redis
+from waiting import wait_until
 
 import pinyon
 import pinyon.aio
@@ -62,13 +63,6 @@ def commands(page: str) -> list[str]:
     """The lines of a page's shell blocks, with continued lines joined."""
     blocks = re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     return [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-
-
-def wait_until(condition: Callable[[], object], within: float = 60) -> None:
-    give_up = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.005)
 
 
 def test_an_operator_looks_and_releases_as_the_page_says(redis: Redis) -> None:

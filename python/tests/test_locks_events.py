@@ -7,19 +7,19 @@ import dataclasses
 import gc
 import logging
 import pickle
-import time
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from locking import queued, until
+from locking import queued
 from models import Model, every_model
 from pinyon_verify.ports import free_port
 from servers import Redis
 from test_events import Watcher
 from test_fork import in_child
 from test_locks_sentinels import Watched, watched
+from waiting import wait_until
 
 import pinyon
 
@@ -66,19 +66,12 @@ async def test_a_server_is_lost_and_found(
     assert (metrics.connects, metrics.disconnects, metrics.switches) == (2, 1, 0)
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    give_up = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
-
-
 async def use_until(model: Model, locks: Any, watcher: Watcher, kind: str) -> None:
-    give_up = time.monotonic() + 60
-    while not watcher.of(kind):
-        assert time.monotonic() < give_up, watcher.events
+    async def has_come() -> bool:
         await take(locks, "a")
-        await model.sleep(0.02)
+        return bool(watcher.of(kind))
+
+    await model.until(has_come)
 
 
 @every_model
@@ -86,11 +79,11 @@ async def test_a_switch_of_the_primary_and_a_sentinel_that_goes_and_comes(
     model: Model, watched: Callable[..., Watched], locks_on: LocksOn
 ) -> None:
     service = watched()
-    await until(model, lambda: b"master_link_status:up" in service.replica.ask("INFO", "replication"))
+    await model.until(lambda: b"master_link_status:up" in service.replica.ask("INFO", "replication"))
     watcher = Watcher()
     locks = locks_on(service.url, on_event=watcher)
     held = await locks.lock("a", ttl=60, timeout=60).acquire()
-    await until(model, service.fail_over)
+    await model.until(service.fail_over)
     switched = await watcher.has(model, "switched")
     assert (switched.previous, switched.server) == (service.primary.address, service.replica.address)
     assert (switched.level, switched.error) == ("warning", None)
@@ -130,7 +123,7 @@ async def test_what_on_event_raises_is_reported_and_harms_nothing(
     with model.reports() as reported:
         for _ in range(3):
             assert await (await locks.try_lock("a")).release() is True
-        await until(model, lambda: bool(reported))
+        await model.until(lambda: bool(reported))
     assert {(type(error), str(error)) for error in reported} == {(LookupError, "connected")}
 
 
@@ -144,7 +137,7 @@ def test_a_client_that_hears_of_itself_is_collected(own_redis: Redis) -> None:
         heard = []
         locks = pinyon.Locks(own_redis.url, on_event=lambda event: heard.append(event if locks.prefix else None))
         assert locks.is_locked("a") is False
-        wait_for(lambda: heard)
+        wait_until(lambda: heard)
         return weakref.ref(locks)
 
     gone = use()
@@ -153,7 +146,7 @@ def test_a_client_that_hears_of_itself_is_collected(own_redis: Redis) -> None:
         gc.collect()
         return gone() is None
 
-    wait_for(is_gone)
+    wait_until(is_gone)
 
 
 @every_model
@@ -164,12 +157,12 @@ async def test_locks_are_counted(model: Model, own_redis: Redis, locks_on: Locks
     assert await others.try_lock("a") is None
     with pytest.raises(pinyon.LockTimeout):
         await others.lock("b", timeout=2).acquire()
-    await until(model, lambda: locks.metrics().renewals > 0)
+    await model.until(lambda: locks.metrics().renewals > 0)
     assert await held.release() is True
     assert await held.release() is False
     await locks.lock("a").acquire()
     assert await others.force_release("a") == 1
-    await until(model, lambda: locks.metrics().lost == {"forced": 1})
+    await model.until(lambda: locks.metrics().lost == {"forced": 1})
     counted, of_others = locks.metrics(), others.metrics()
     assert (counted.acquired, counted.released, counted.queued, counted.timeouts) == (2, 1, 0, 0)
     assert (of_others.acquired, of_others.busy, of_others.queued, of_others.timeouts) == (0, 1, 1, 1)
@@ -184,7 +177,7 @@ async def test_waiting_is_measured(model: Model, own_redis: Redis, locks_on: Loc
     locks, others = locks_on(own_redis), locks_on(own_redis)
     held = await others.lock("a").acquire()
     waiting = model.spawn(locks.lock("a", timeout=60).acquire())
-    await until(model, lambda: queued(own_redis) == 1)
+    await model.until(lambda: queued(own_redis) == 1)
     await model.sleep(0.2)
     assert await held.release() is True
     later = await model.join(waiting)

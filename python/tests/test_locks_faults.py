@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from locking import nothing_left, queued, until
+from locking import nothing_left, queued
 from models import Model, every_model
 from pinyon_verify.ports import free_port
 from servers import Memcached, Redis
@@ -68,10 +68,7 @@ async def test_a_server_that_comes_up_later(model: Model, own_redis: Redis, lock
         except pinyon.ConnectError:
             return False
 
-    give_up = time.monotonic() + 60
-    while not await try_again():
-        assert time.monotonic() < give_up
-        await model.sleep(0.05)
+    await model.until(try_again)
 
 
 @every_model
@@ -82,12 +79,12 @@ async def test_who_waits_while_the_server_is_restarted_has_the_lock_in_time(
     lost: list[Any] = []
     held = await locks.lock("a", ttl=2, on_lost=lost.append).acquire()
     waiting = [model.spawn(take(others, "a", timeout=60)) for _ in range(3)]
-    await until(model, lambda: queued(own_redis) == 1)
+    await model.until(lambda: queued(own_redis) == 1)
     own_redis.restart()
     tokens = [await model.join(task) for task in waiting]
     assert len(set(tokens)) == 3
     assert min(tokens) > held.token
-    await until(model, lambda: lost)
+    await model.until(lambda: lost)
     assert not await held.release()
     await nothing_left(model, own_redis)
 
@@ -100,11 +97,11 @@ async def test_a_server_that_stands_still_ends_what_is_held_and_waited_for(
     lost: list[float] = []
     held = await locks.lock("a", ttl=6, on_lost=lambda held: lost.append(time.monotonic())).acquire()
     waiting = model.spawn(take(others, "a", timeout=4))
-    await until(model, lambda: queued(own_redis) == 1)
+    await model.until(lambda: queued(own_redis) == 1)
     own_redis.pause()
     stopped_at = time.monotonic()
     try:
-        await until(model, lambda: lost)
+        await model.until(lambda: lost)
         assert 1 < lost[0] - stopped_at < 30
         assert held.is_lost
         with pytest.raises(UNREACHABLE):
@@ -137,7 +134,7 @@ async def test_a_server_that_stands_still_for_a_moment_changes_nothing(
     locks, others = locks_on(own_redis), locks_on(own_redis)
     held = await locks.lock("a", ttl=10).acquire()
     waiting = model.spawn(take(others, "a"))
-    await until(model, lambda: queued(own_redis) == 1)
+    await model.until(lambda: queued(own_redis) == 1)
     own_redis.pause()
     await model.sleep(0.5)
     own_redis.resume()
@@ -153,9 +150,9 @@ async def test_connections_that_are_cut_are_made_again(model: Model, own_redis: 
     lost: list[Any] = []
     held = await locks.lock("a", ttl=10, on_lost=lost.append).acquire()
     waiting = model.spawn(take(others, "a", timeout=60))
-    await until(model, lambda: queued(own_redis) == 1)
+    await model.until(lambda: queued(own_redis) == 1)
     for _ in range(3):
-        await until(model, lambda: lost or own_redis.clients() == 2)
+        await model.until(lambda: lost or own_redis.clients() == 2)
         own_redis.ask("CLIENT", "KILL", "TYPE", "normal")
         own_redis.ask("CLIENT", "KILL", "TYPE", "pubsub")
         await model.sleep(0.1)
@@ -180,10 +177,10 @@ async def test_what_is_no_redis(model: Model, server: Memcached, locks_on: Locks
 async def test_a_replica_is_followed_to_its_primary(model: Model, redis_with: RedisWith, locks_on: LocksOn) -> None:
     own_redis = redis_with("--repl-diskless-sync-delay", "0")
     replica = redis_with("--replicaof", own_redis.host, str(own_redis.port))
-    await until(model, lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
+    await model.until(lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
     for handler, hello in (("auto", ()), ("pure", ()), ("auto", ("--rename-command", "HELLO", ""))):
         asked = replica if not hello else redis_with(*hello, "--replicaof", own_redis.host, str(own_redis.port))
-        await until(model, lambda asked=asked: b"master_link_status:up" in asked.ask("INFO", "replication"))
+        await model.until(lambda asked=asked: b"master_link_status:up" in asked.ask("INFO", "replication"))
         held = await locks_on(asked, handler=handler).lock("a", timeout=60).acquire()
         assert await locks_on(own_redis, handler=handler).try_lock("a") is None
         assert await held.release() is True
@@ -203,12 +200,12 @@ async def test_a_lock_outlives_a_switch_of_primaries(model: Model, redis_with: R
     """The old primary becomes a replica of the new one, as after a failover that was asked for."""
     first = redis_with("--repl-diskless-sync-delay", "0")
     second = redis_with("--replicaof", first.host, str(first.port), "--repl-diskless-sync-delay", "0")
-    await until(model, lambda: b"master_link_status:up" in second.ask("INFO", "replication"))
+    await model.until(lambda: b"master_link_status:up" in second.ask("INFO", "replication"))
     locks, others = locks_on(first), locks_on(first)
     held = await locks.lock("a", ttl=60, timeout=60).acquire()
     waiting = model.spawn(take(others, "a"))
-    await until(model, lambda: queued(first) == 1)
-    await until(model, lambda: replicated(second) == replicated(first))
+    await model.until(lambda: queued(first) == 1)
+    await model.until(lambda: replicated(second) == replicated(first))
     second.ask("REPLICAOF", "NO", "ONE")
     first.ask("REPLICAOF", second.host, str(second.port))
     other = await locks.lock("b", timeout=60).acquire()
@@ -253,7 +250,7 @@ async def test_a_server_that_may_throw_locks_out_is_warned_of_once(
     redis = redis_with("--maxmemory-policy", "allkeys-lru")
     locks = locks_on(redis)
     await take(locks, "a")
-    await until(model, lambda: caplog.records)
+    await model.until(lambda: caplog.records)
     redis.ask("CLIENT", "KILL", "TYPE", "normal")
     redis.ask("CLIENT", "KILL", "TYPE", "pubsub")
     await take(locks, "a")

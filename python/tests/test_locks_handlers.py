@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from locking import nothing_left, outlived, until
+from locking import nothing_left, outlived
 from models import BLOCKING, COOPERATIVE, Model, every_model, run_by, shuffled
 from servers import Redis
 
@@ -67,7 +67,7 @@ async def use(model: Model, redis: Redis, clients: list[Any]) -> None:
         lost: list[Any] = []
         held = await locks.lock("a", ttl=2, on_lost=lost.append).acquire()
         assert await clients[0].force_release("a") == 1
-        await until(model, lambda lost=lost: lost)
+        await model.until(lambda lost=lost: lost)
         assert not await held.release()
     await nothing_left(model, redis)
 
@@ -214,7 +214,7 @@ async def test_a_user_who_may_run_no_scripts_does_without(
     url = as_user(own_redis, *NO_SCRIPTS)
     clients = [locks_on(url), locks_on(own_redis)]
     await use(model, own_redis, clients)
-    await until(model, lambda: len(caplog.records) == 1)
+    await model.until(lambda: len(caplog.records) == 1)
     assert caplog.records[0].name == "pinyon.locks"
     assert caplog.records[0].levelno == logging.WARNING
     assert "locks go without scripts" in caplog.text

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from locking import nothing_left, outlived, queued, until
+from locking import nothing_left, outlived, queued
 from models import Model, every_model
 from servers import Redis
 
@@ -63,7 +63,7 @@ async def test_a_lost_lock_is_told_of(model: Model, lose: Lose, redis: Redis, lo
         async with locks.lock("a", "b", ttl=3, on_lost=lost.append) as held:
             held.on_lost(lost.append)
             await lose(redis, others)
-            await until(model, lambda: len(lost) == 2)
+            await model.until(lambda: len(lost) == 2)
             assert held.is_lost
             with pytest.raises(pinyon.LockLost):
                 held.check()
@@ -111,7 +111,7 @@ async def test_a_callback_that_raises_disturbs_nothing(
     held = await locks.lock("a", on_lost=lambda held: 1 / 0).acquire()
     other = await locks.try_lock("b", on_lost=told.append)
     assert await locks.force_release("a", "b") == 2
-    await until(model, lambda: told and unraisable)
+    await model.until(lambda: told and unraisable)
     assert not await held.release()
     assert not await other.release()
     async with locks.lock("a", "b"):
@@ -178,9 +178,9 @@ async def test_a_refused_renewal_is_warned_of_and_the_loss_told(
     locks = locks_on(own_redis)
     held = await locks.lock("a", ttl=6, on_lost=lost.append).acquire()
     own_redis.ask("ACL", "SETUSER", "default", "resetkeys", "~nothing:*")
-    await until(model, lambda: caplog.records)
+    await model.until(lambda: caplog.records)
     assert not held.is_lost, "told of before it is lost"
-    await until(model, lambda: lost)
+    await model.until(lambda: lost)
     assert [record.name for record in caplog.records] == ["pinyon.locks"]
     assert "does not renew locks" in caplog.text
     assert own_redis.address in caplog.text
@@ -193,9 +193,9 @@ async def test_a_refused_renewal_is_warned_of_and_the_loss_told(
 async def test_a_refusal_that_ends_in_time_loses_nothing(model: Model, own_redis: Redis, locks_on: LocksOn) -> None:
     held = await locks_on(own_redis).lock("a", ttl=6).acquire()
     own_redis.ask("ACL", "SETUSER", "default", "resetkeys", "~nothing:*")
-    await until(model, lambda: own_redis.ask("ACL", "LOG"))
+    await model.until(lambda: own_redis.ask("ACL", "LOG"))
     own_redis.ask("ACL", "SETUSER", "default", "allkeys")
-    await until(model, lambda: held.remaining() > 4.3)
+    await model.until(lambda: held.remaining() > 4.3)
     assert await held.release()
 
 
@@ -206,7 +206,7 @@ async def test_closed_locks_hold_nothing_any_more(model: Model, redis: Redis, lo
     held = await locks.lock("a", ttl=6, on_lost=lost.append).acquire()
     kept_away = await others.lock("away").acquire()
     waiting = model.spawn(locks.lock("away", timeout=60).acquire())
-    await until(model, lambda: queued(redis) == 1)
+    await model.until(lambda: queued(redis) == 1)
     locks.close()
     with pytest.raises(pinyon.ConnectionLost, match="closed"):
         await model.join(waiting)

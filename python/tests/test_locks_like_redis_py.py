@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from locking import nothing_left, until
+from locking import nothing_left
 from models import Model, every_model
 from servers import Redis
 
@@ -126,7 +126,7 @@ async def test_a_lock_that_goes_with_what_it_holds_is_not_renewed(
 ) -> None:
     locks = locks_on(redis)
     await locks.lock("a", ttl=0.5).acquire()
-    await until(model, lambda: not redis.left_behind())
+    await model.until(lambda: not redis.left_behind())
 
 
 @every_model
@@ -135,7 +135,7 @@ async def test_a_loss_is_told(model: Model, redis: Redis, locks_on: LocksOn) -> 
     lock = locks_on(redis).lock("a", on_lost=told.append)
     await lock.acquire()
     await locks_on(redis).force_release("a")
-    await until(model, lambda: told)
+    await model.until(lambda: told)
     assert not lock.owned()
     assert await lock.release() is False
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from locking import nothing_left, outlived, queued, until
+from locking import nothing_left, outlived, queued
 from models import BLOCKING, Model, cooperative, every_model, on_asyncio
 from processes import what_it_prints
 from servers import Redis
@@ -45,7 +45,7 @@ def test_threads_share_locks_and_one_connection(own_redis: Redis) -> None:
     assert own_redis.clients() == 1
     assert own_redis.left_behind() == set()
     locks.close()
-    BLOCKING.run(until(BLOCKING, lambda: own_redis.clients() == 0))
+    BLOCKING.run(BLOCKING.until(lambda: own_redis.clients() == 0))
 
 
 def test_renewals_need_no_gil(redis: Redis) -> None:
@@ -89,7 +89,7 @@ def test_two_loops_in_two_threads_share_locks(model: Model, own_redis: Redis) ->
     assert not errors
     assert own_redis.left_behind() == set()
     locks.close()
-    BLOCKING.run(until(BLOCKING, lambda: own_redis.clients() == 0))
+    BLOCKING.run(BLOCKING.until(lambda: own_redis.clients() == 0))
 
 
 @on_asyncio
@@ -112,7 +112,7 @@ def test_used_again_after_a_loop_was_closed(model: Model, own_redis: Redis) -> N
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
-    BLOCKING.run(until(BLOCKING, lambda: own_redis.clients() == 1))
+    BLOCKING.run(BLOCKING.until(lambda: own_redis.clients() == 1))
     tokens = [held.token for held in kept]
     assert tokens == sorted(set(tokens))
     locks.close()
@@ -171,11 +171,11 @@ async def test_what_was_given_back_is_forgotten(model: Model, redis: Redis, lock
         gone.append(weakref.ref(getattr(held, "wrapped", held)))
         if not release:
             assert await locks.force_release("a") == 1
-            await until(model, lambda held=held: held.is_lost)
+            await model.until(lambda held=held: held.is_lost)
         await held.release()
         del held
     gc.collect()
-    await until(model, lambda: gc.collect() is not None and all(each() is None for each in gone))
+    await model.until(lambda: gc.collect() is not None and all(each() is None for each in gone))
 
 
 @on_asyncio

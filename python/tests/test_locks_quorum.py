@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from locking import outlived, until
+from locking import outlived
 from models import Model, every_model
 from servers import Redis
 
@@ -46,12 +46,12 @@ def keepers(servers: list[Redis], name: str) -> int:
 async def test_all_servers_keep_a_lock_and_give_it_back(model: Model, servers: list[Redis], locks_on: LocksOn) -> None:
     locks, others = locks_on(urls(servers)), locks_on(urls(servers))
     async with locks.lock("a", "b", timeout=60) as held:
-        await until(model, lambda: keepers(servers, "a") == keepers(servers, "b") == 5)
+        await model.until(lambda: keepers(servers, "a") == keepers(servers, "b") == 5)
         assert await others.try_lock("b") is None
         first = held.token
     async with others.lock("b", timeout=60) as held:
         assert held.token > first
-    await until(model, lambda: not any(server.left_behind() for server in servers))
+    await model.until(lambda: not any(server.left_behind() for server in servers))
 
 
 @every_model
@@ -64,7 +64,7 @@ async def test_a_waiter_gets_it_from_the_holder(model: Model, servers: list[Redi
             return got.token
 
     waiting = model.spawn(wait())
-    await until(model, lambda: all(server.ask("ZCARD", "{pinyon}:#q") for server in servers))
+    await model.until(lambda: all(server.ask("ZCARD", "{pinyon}:#q") for server in servers))
     assert await held.release()
     assert await model.join(waiting) > held.token
 
@@ -96,7 +96,7 @@ async def test_without_a_majority_the_error_names_each_server(model: Model, lock
             await locks.lock("a", timeout=1).acquire()
         for server in (first, second):
             assert str(server.port) in str(caught.value)
-        await until(model, lambda: not alone.left_behind())
+        await model.until(lambda: not alone.left_behind())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from locking import nothing_left, queued, until
+from locking import nothing_left, queued
 from models import Model, every_model
 from servers import Redis
 
@@ -35,13 +35,13 @@ async def test_what_is_acquired_is_on_the_replica(
     model: Model, pair: tuple[Redis, Redis], locks_on: LocksOn, handler: str
 ) -> None:
     primary, replica = pair
-    await until(model, lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
+    await model.until(lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
     locks, others = (locks_on(primary, replicas=1, handler=handler) for _ in range(2))
     async with locks.lock("a", "b", timeout=60) as held:
         assert has(replica, "a")
         assert has(replica, "b")
         waiting = model.spawn(others.lock("b", timeout=60).acquire())
-        await until(model, lambda: handler == "pure" or queued(primary) == 1)
+        await model.until(lambda: handler == "pure" or queued(primary) == 1)
         assert await others.try_lock("a") is None
     later = await model.join(waiting)
     assert has(replica, "b")
@@ -55,7 +55,7 @@ async def test_a_replica_that_stands_still_leaves_nothing_locked(
     model: Model, pair: tuple[Redis, Redis], locks_on: LocksOn
 ) -> None:
     primary, replica = pair
-    await until(model, lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
+    await model.until(lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
     locks = locks_on(primary, replicas=1)
     async with locks.lock("a", ttl=600, timeout=60):
         replica.pause()

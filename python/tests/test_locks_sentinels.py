@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from locking import until
 from models import Model, every_model
 from pinyon_verify.ports import free_port
 from servers import Redis, Sentinel
@@ -59,12 +58,12 @@ async def test_a_lock_of_a_service_follows_its_primary(
     model: Model, watched: Callable[..., Watched], locks_on: LocksOn
 ) -> None:
     service = watched()
-    await until(model, lambda: b"master_link_status:up" in service.replica.ask("INFO", "replication"))
+    await model.until(lambda: b"master_link_status:up" in service.replica.ask("INFO", "replication"))
     locks, others = locks_on(service.url), locks_on(service.url)
     held = await locks.lock("a", ttl=60, timeout=60).acquire()
     assert await others.try_lock("a") is None
     assert await locks_on(service.primary).try_lock("a") is None
-    await until(model, service.fail_over)
+    await model.until(service.fail_over)
     probe, give_up = locks_on(service.replica), time.monotonic() + 60
     while True:
         # The old primary grants locks until it is demoted, or until the Sentinel tells of the new one.

@@ -10,7 +10,6 @@ import pottery
 import pytest
 import redis as redis_py
 import redlock
-from locking import until
 from models import Model, every_model
 from servers import Redis
 
@@ -117,7 +116,7 @@ async def test_who_waits_for_an_old_client_gets_the_lock(model: Model, redis: Re
     old, keys = OfRedlock(redis), keys_on(model, locks_on, redis)
     assert old.take("a")
     waiting = model.spawn(holding(model, keys.lock("a", timeout=60)))
-    await until(model, lambda: redis.ask("EXISTS", "{pinyon}:l:a"))
+    await model.until(lambda: redis.ask("EXISTS", "{pinyon}:l:a"))
     old.release()
     held = await model.join(waiting)
     assert await outcome(model, held.release()) is True
@@ -127,7 +126,7 @@ async def test_who_waits_for_an_old_client_gets_the_lock(model: Model, redis: Re
 async def test_a_lock_is_lost_with_its_old_key(model: Model, redis: Redis, locks_on: LocksOn) -> None:
     keys = keys_on(model, locks_on, redis)
     held = await holding(model, keys.lock("a", ttl=3))
-    await until(model, lambda: held.is_lost)
+    await model.until(lambda: held.is_lost)
     assert await outcome(model, held.extend(10)) is False
     assert await outcome(model, held.release()) is False
     held = await holding(model, keys.lock("a", ttl=10))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from locking import queued, renewed, until
+from locking import queued, renewed
 from models import Model, every_model, on_asyncio
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
@@ -138,7 +138,7 @@ async def test_a_lock_that_is_lost_is_held_no_longer(
     locks, others = telemetry.traced(locks_on(own_redis)), locks_on(own_redis)
     held = await locks.lock("a").acquire()
     assert await others.force_release("a") == 1
-    await until(model, lambda: holds(telemetry) == {"lost": 1})
+    await model.until(lambda: holds(telemetry) == {"lost": 1})
     (hold,) = (span for span in telemetry.spans() if span.name.startswith("hold"))
     assert of(hold, "error.type") == "pinyon.errors.LockLost"
     assert hold.status.status_code is StatusCode.ERROR
@@ -184,7 +184,7 @@ async def test_a_lock_that_nothing_refers_to_is_dropped(
         gc.collect()
         return holds(telemetry) == {"dropped": 1}
 
-    await until(model, dropped)
+    await model.until(dropped)
 
 
 @every_model
@@ -227,9 +227,9 @@ async def test_a_cancelled_wait_says_so(
     locks, others = telemetry.traced(locks_on(own_redis)), locks_on(own_redis)
     async with others.lock("a"):
         waiting = model.spawn(locks.lock("a").acquire())
-        await until(model, lambda: queued(own_redis) == 1)
+        await model.until(lambda: queued(own_redis) == 1)
         model.cancel(waiting)
-        await until(model, lambda: telemetry.spans())
+        await model.until(lambda: telemetry.spans())
     (acquire,) = telemetry.spans()
     assert of(acquire, "error.type") == "cancelled"
     assert holds(telemetry) == {}
@@ -262,7 +262,7 @@ async def test_what_is_counted_is_told(model: Model, own_redis: Redis, locks_on:
         await renewed(model, held)
     held = await locks.lock("a").acquire()
     assert await others.force_release("a") == 1
-    await until(model, lambda: locks.metrics().lost == {"forced": 1})
+    await model.until(lambda: locks.metrics().lost == {"forced": 1})
 
     def values(name: str, attribute: str = "server.port") -> dict[Any, float]:
         return {key: value for (key,), value in telemetry.values(f"pinyon.locks.{name}", attribute).items()}

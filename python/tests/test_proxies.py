@@ -15,6 +15,7 @@ import pytest
 from faulty import Listener
 from models import Model, every_model
 from servers import Memcached, MemcachedProxy, Pool, Twemproxy
+from waiting import SOON
 
 import pinyon
 
@@ -103,7 +104,7 @@ async def test_what_it_cannot_says_so_and_the_proxy_stays_in_use(
 
 async def eventually(call: Callable[[], Any], result: object) -> None:
     """Repeats the call until this comes of it."""
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + SOON
     while True:
         with contextlib.suppress(pinyon.ServerError):
             if await call() == result:
