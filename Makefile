@@ -6,7 +6,7 @@ export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export VIRTUAL_ENV := $(CURDIR)/.venv
 FUZZ_SECONDS ?= 60
 # Most tests wait for servers, so more of them, and two of the suites, go at once than there are cores.
-TEST_PROCESSES ?= 4
+TEST_PROCESSES ?= 6
 TEST_SUITES ?= 2
 # Of `make bench-ruby-newer`; 1 only shows that it runs.
 ROUNDS ?= 5

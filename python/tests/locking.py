@@ -22,6 +22,12 @@ async def renewed(model: Model, held: Any) -> None:
     await model.until(has_risen)
 
 
+async def still_renewed(model: Model, held: Any) -> None:
+    """Waits for a renewal that began after now: of two that are confirmed, the second one did."""
+    await renewed(model, held)
+    await renewed(model, held)
+
+
 async def outlived(model: Model, held: Any, ttl: float) -> None:
     """Waits for a renewal that is confirmed after a ttl from now, which takes earlier ones that worked."""
     over = time.monotonic() + ttl

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from certificates import Authority, SecureRedis, Shown
 from clusters import Cluster, SecureCluster
-from locking import nothing_left, outlived, queued, renewed
+from locking import nothing_left, queued, renewed, still_renewed
 from models import Model, every_model
 from servers import Redis
 
@@ -91,7 +91,7 @@ async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cl
     await model.until(lambda: queued(cluster.node_of(namespace), namespace) == 1)
     target = cluster.move(namespace)
     assert await waiter.is_locked("a", "b"), "asked while the node is another"
-    await outlived(model, held, 6)
+    await still_renewed(model, held)
     assert await held.release()
     assert await model.join(waiting) > held.token
     assert not target.left_behind()
@@ -259,7 +259,7 @@ async def test_a_tags_slot_that_moves_takes_its_locks_along(model: Model, cluste
     locks = locks_on(cluster.nodes[0], hash_tags="names", ttl=6.0)
     held = [await locks.lock(f"{{{tag}}}").acquire() for tag in tags]
     cluster.move(tags[0])
-    await model.gather(outlived(model, each, 6) for each in held)
+    await model.gather(still_renewed(model, each) for each in held)
     for each in held:
         assert await each.release()
 

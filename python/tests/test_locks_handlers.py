@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from locking import nothing_left, outlived
+from locking import nothing_left, still_renewed
 from models import BLOCKING, COOPERATIVE, Model, every_model, run_by, shuffled
 from servers import Redis
 
@@ -95,7 +95,7 @@ async def test_every_way_to_speak_renews_locks(
 ) -> None:
     arguments, settings = WAYS[way]
     async with locks_on(redis_with(*arguments), **settings).lock("a", "b", ttl=6) as held:
-        await outlived(model, held, 6)
+        await still_renewed(model, held)
 
 
 @every_model
@@ -264,6 +264,6 @@ async def test_scripts_that_are_forbidden_later_are_done_without(
     own_redis.ask("ACL", "SETUSER", "default", "-@scripting")
     async with locks.lock("b", timeout=60):
         pass
-    await outlived(model, held, 6)
+    await still_renewed(model, held)
     assert await held.release()
     await nothing_left(model, own_redis)

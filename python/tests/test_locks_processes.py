@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from locking import nothing_left, outlived, queued
+from locking import nothing_left, queued, still_renewed
 from models import BLOCKING, Model, cooperative, every_model, on_asyncio
 from processes import what_it_prints
 from servers import Redis
@@ -157,7 +157,7 @@ async def test_what_nobody_can_give_back_is_not_renewed(model: Model, redis: Red
     gc.collect()
     async with others.lock("dropped", "with whom to tell", "that knows itself", timeout=60):
         pass
-    await outlived(model, kept, 6)
+    await still_renewed(model, kept)
     assert await kept.release()
     await nothing_left(model, redis)
 
