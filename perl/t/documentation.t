@@ -35,7 +35,7 @@ sub run_twice {
     my $include = join q{ }, map { "-I$_" } grep { !ref } @INC;
 
     for my $time (qw(once twice)) {
-        my $said = `$^X $include @{[ $file->filename ]} 2>&1`;
+        my $said = `$^X $include -MPatient @{[ $file->filename ]} 2>&1`;
         is $?, 0, "$name runs $time" or diag $said;
         my @missing = grep { index( $said, $_ ) < 0 } $block =~ /^.*\bsay\b.*[ ][#][ ](.*)$/mg;
         is "@missing", q{}, "$name prints what it says" or diag $said;

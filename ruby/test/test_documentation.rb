@@ -17,7 +17,7 @@ class TestDocumentation < PinyonTest
 
   def test_the_command_of_the_page
     page = File.read(File.join(Support::ROOT, "docs", "ruby.md"))
-    command = page[/^ruby (.*)$/].sub("127.0.0.1:11211", memcached.address)
+    command = page[/^ruby (.*)$/].sub("127.0.0.1:11211", memcached.address).sub("ruby", "ruby -I ruby/test -r patient")
     said, ended = Open3.capture2e(command, chdir: Support::ROOT)
     assert_predicate ended, :success?, said
     assert_match(/=>"1\./, said)
@@ -35,7 +35,8 @@ class TestDocumentation < PinyonTest
     program = "require \"pinyon\"\n#{block}".gsub("127.0.0.1:11211", memcached.address)
                                             .gsub("127.0.0.1:11212", second.address)
                                             .gsub("redis://127.0.0.1:6379/0", "unix://#{redis.address}")
-    said, ended = Open3.capture2e(RbConfig.ruby, "-W", "-I", File.expand_path("../lib", __dir__), stdin_data: program)
+    folders = ["-I", File.expand_path("../lib", __dir__), "-I", __dir__]
+    said, ended = Open3.capture2e(RbConfig.ruby, "-W", *folders, "-r", "patient", stdin_data: program)
     assert_predicate ended, :success?, said
     refute_match(/warn/, said)
     expected = block.scan(/# => (.*)$/).flatten
