@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,16 @@ def test_servers_that_are_well(server: Memcached, own_server: Memcached, redis: 
         assert f"ok       {each.address}: stores values of up to 1048576 bytes (-I)" in lines
     assert any("ring 'ketama': of 1000 keys" in line for line in lines)
     assert any("answers and locks" in line for line in lines)
+
+
+def test_a_server_may_take_its_time_to_connect_to(own_server: Memcached) -> None:
+    own_server.pause()
+    command = [sys.executable, "-m", "pinyon", "check", "--timeout", "60", own_server.address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as check:
+        time.sleep(2)  # by default there is half a second
+        own_server.resume()
+        said = check.communicate(timeout=150)
+    assert f"ok       {own_server.address}: memcached 1." in said[0], said
 
 
 def test_one_that_cannot_be_reached_is_an_error(server: Memcached, nobody: str) -> None:

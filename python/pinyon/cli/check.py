@@ -32,12 +32,13 @@ def _findings(options: argparse.Namespace) -> list[Finding]:
     tls = tls_of(options)
     urls = [server for server in options.servers if _SCHEMES.match(server)]
     servers = [server for server in options.servers if server not in urls]
+    connecting = options.timeout / 2
     findings: list[Finding] = []
     if servers or not urls:
-        settings: dict[str, Any] = {"timeout": options.timeout, "tls": tls or options.tls, **login_of(options)}
-        findings += check_caches(servers or None, ring=options.ring, **settings)
+        settings: dict[str, Any] = {"timeout": options.timeout, "connect_timeout": connecting, **login_of(options)}
+        findings += check_caches(servers or None, ring=options.ring, tls=tls or options.tls, **settings)
     for url in urls:
-        findings += check_locks(url, command_timeout=options.timeout, connect_timeout=options.timeout / 2, tls=tls)
+        findings += check_locks(url, command_timeout=options.timeout, connect_timeout=connecting, tls=tls)
     return findings
 
 

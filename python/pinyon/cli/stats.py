@@ -40,7 +40,9 @@ class Line(NamedTuple):
 def stats(options: argparse.Namespace) -> int:
     """Print the servers' statistics. Return 1 if a server did not answer."""
     tls = tls_of(options) or options.tls
-    servers = Servers(options.servers, timeout=options.timeout, tls=tls, **login_of(options))
+    servers = Servers(
+        options.servers, timeout=options.timeout, connect_timeout=options.timeout / 2, tls=tls, **login_of(options)
+    )
     try:
         return _show(servers, options)
     finally:
