@@ -16,7 +16,7 @@ import pytest
 from command_line import Terminal, run
 from pinyon_verify.ports import free_port
 from servers import Redis
-from waiting import wait_until
+from waiting import PATIENT, wait_until
 
 import pinyon
 from pinyon.cli.terminal import duration, text_of
@@ -24,7 +24,7 @@ from pinyon.cli.terminal import duration, text_of
 
 @pytest.fixture
 def locks(redis: Redis) -> Iterator[pinyon.Locks]:
-    with pinyon.Locks(redis.url, namespace="shop") as locks:
+    with pinyon.Locks(redis.url, namespace="shop", **PATIENT) as locks:
         yield locks
 
 
@@ -67,7 +67,7 @@ def test_every_verb_takes_the_timeout_of_its_clients(redis: Redis, verb: tuple[s
 
 def test_list_prints_a_line_for_each_lock_of_the_namespace(redis: Redis, locks: pinyon.Locks) -> None:
     with (
-        pinyon.Locks(redis.url, namespace="sh*p") as others,
+        pinyon.Locks(redis.url, namespace="sh*p", **PATIENT) as others,
         others.lock("other"),
         locks.lock("b", "a", ttl=100) as held,
     ):
@@ -99,7 +99,10 @@ def test_list_finds_more_locks_than_one_question_is_about(redis: Redis, locks: p
 
 def test_names_of_several_hash_tags_are_listed_shown_and_released(redis: Redis) -> None:
     names = ["plain", "{a}:one", "{a}:two", "{b}", "x{a}"]
-    with pinyon.Locks(redis.url, namespace="shop", hash_tags="names") as locks, contextlib.ExitStack() as stack:
+    with (
+        pinyon.Locks(redis.url, namespace="shop", hash_tags="names", **PATIENT) as locks,
+        contextlib.ExitStack() as stack,
+    ):
         for name in names:
             stack.enter_context(locks.lock(name))
         tagged = ("--namespace", "shop", "--hash-tags", "names")
@@ -205,7 +208,7 @@ def test_release_does_not_take_it_from_the_next_holder(redis: Redis, locks: piny
 
 
 def test_release_takes_what_the_pure_handler_holds(redis: Redis) -> None:
-    with pinyon.Locks(redis.url, namespace="shop", handler="pure") as locks:
+    with pinyon.Locks(redis.url, namespace="shop", handler="pure", **PATIENT) as locks:
         held = locks.lock("a").acquire()
         refused = run("release", "a", "--yes", "--token", str(held.token), "--namespace", "shop", url=redis.url)
         assert refused.returncode == 1

@@ -11,6 +11,7 @@ import pytest
 from certificates import Authority, SecureRedis
 from command_line import run
 from servers import Redis
+from waiting import PATIENT
 
 import pinyon
 from pinyon._native import DEFAULT_SETTINGS
@@ -46,7 +47,7 @@ def test_locks_are_looked_at_and_released_over_tls(
     secure_redis: SecureRedis, known: dict[str, str], scheme: str
 ) -> None:
     url, tls = f"{scheme}://{secure_redis.address}", typed(known)
-    with pinyon.Locks(url, tls=pinyon.Tls(**known)) as locks:
+    with pinyon.Locks(url, tls=pinyon.Tls(**known), **PATIENT) as locks:
         held = locks.lock("a").acquire()
         assert run("list", *tls, url=url).stdout.startswith("a\t")
         assert run("show", "a", *tls, url=url).stdout.startswith("a\n  holder   ")

@@ -11,6 +11,7 @@ import pytest
 from locking import nothing_left
 from models import Model, every_model
 from servers import Redis
+from waiting import PATIENT
 
 import pinyon
 import pinyon.aio
@@ -176,7 +177,7 @@ async def test_any_command_on_the_same_connection(model: Model, own_redis: Redis
 
 
 def test_functions_that_run_while_names_are_locked(redis: Redis) -> None:
-    locks = pinyon.Locks(redis.url)
+    locks = pinyon.Locks(redis.url, **PATIENT)
 
     @locks.synchronized("report:{user_id}", "all:{kind}:{0}", ttl=5)
     def report(user_id: int, *more: int, kind: str = "daily", **rest: int) -> Any:
@@ -205,7 +206,7 @@ def test_functions_that_run_while_names_are_locked(redis: Redis) -> None:
 
 
 def test_coroutine_functions_that_run_while_names_are_locked(redis: Redis) -> None:
-    locks = pinyon.aio.Locks(redis.url)
+    locks = pinyon.aio.Locks(redis.url, **PATIENT)
 
     @locks.synchronized("report:{user_id}")
     async def report(user_id: int) -> set[bytes]:

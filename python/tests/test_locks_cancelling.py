@@ -15,6 +15,7 @@ from gate import Gate
 from locking import nothing_left, queued
 from models import CancelledError, GaveUpError, Model, cooperative, every_model, shuffled
 from servers import Redis
+from waiting import PATIENT
 
 import pinyon
 
@@ -93,7 +94,7 @@ async def test_a_grant_that_comes_too_late_is_given_back(
 ) -> None:
     others = locks_on(url_of(redis_gate))
     assert await take(others, "other")
-    with pinyon.Locks(redis.url) as holder:
+    with pinyon.Locks(redis.url, **PATIENT) as holder:
         held = holder.lock("a").acquire()
 
         def grant_unseen() -> bool:

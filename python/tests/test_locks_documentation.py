@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 from locking import queued
 from servers import Memcached, Redis
-from waiting import wait_until
+from waiting import PATIENT, wait_until
 
 import pinyon
 import pinyon.aio
@@ -69,7 +69,7 @@ def test_an_operator_looks_and_releases_as_the_page_says(redis: Redis) -> None:
     lines = [line for line in commands(PAGE) if line.startswith("pinyon") or "DEL" in line]
     assert len(lines) == 4
     printed = []
-    with pinyon.Locks(redis.url, namespace="app") as locks:
+    with pinyon.Locks(redis.url, namespace="app", **PATIENT) as locks:
         for line in lines:
             held = locks.lock("account:1").acquire()
             words = shlex.split(line)
@@ -86,7 +86,10 @@ def test_an_operator_looks_and_releases_as_the_page_says(redis: Redis) -> None:
 
 
 def test_those_who_wait_notice_a_deletion_within_a_heartbeat(redis: Redis) -> None:
-    with pinyon.Locks(redis.url, ttl=60) as locks, pinyon.Locks(redis.url, ttl=60, heartbeat=0.5) as others:
+    with (
+        pinyon.Locks(redis.url, ttl=60, **PATIENT) as locks,
+        pinyon.Locks(redis.url, ttl=60, heartbeat=0.5, **PATIENT) as others,
+    ):
         held = locks.lock("a").acquire()
         with background(lambda: take_and_give_back(others, "a")):
             wait_until(lambda: queued(redis) == 1)
@@ -148,7 +151,7 @@ def user_of(
 ) -> Iterator[tuple[pinyon.Locks, pinyon.Locks]]:
     assert redis.ask("ACL", "SETUSER", name, *rules) == "OK"
     url = f"redis://{name}:secret@{redis.address}"
-    settings: dict[str, Any] = {"namespace": "app", "ttl": 6, "handler": handler, "heartbeat": 1}
+    settings: dict[str, Any] = {"namespace": "app", "ttl": 6, "handler": handler, "heartbeat": 1, **PATIENT}
     with pinyon.Locks(url, **settings) as locks, pinyon.Locks(url, **settings) as others:
         yield locks, others
 
@@ -290,7 +293,7 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
 
 def test_names_in_the_examples_are_the_namespaces_own(redis: Redis) -> None:
     """The keys on the page are those of a real lock."""
-    with pinyon.Locks(redis.url, namespace="app") as locks, locks.lock("NAME") as held:
+    with pinyon.Locks(redis.url, namespace="app", **PATIENT) as locks, locks.lock("NAME") as held:
         assert redis.keys() == {b"{app}:l:NAME", b"{app}:#f"}
         value = redis.ask("GET", "{app}:l:NAME").decode()
         assert re.fullmatch(rf"[0-9a-f]{{16}}\.{os.getpid():x}\.\d+:[0-9a-f]+:[0-9a-f]+ {held.token} 10000", value)

@@ -19,7 +19,7 @@ from servers import Redis
 from test_events import Watcher
 from test_fork import in_child
 from test_locks_sentinels import Watched, watched
-from waiting import wait_until
+from waiting import PATIENT, wait_until
 
 import pinyon
 
@@ -135,7 +135,9 @@ def test_an_event_needs_a_callable() -> None:
 def test_a_client_that_hears_of_itself_is_collected(own_redis: Redis) -> None:
     def use() -> weakref.ref[pinyon.Locks]:
         heard = []
-        locks = pinyon.Locks(own_redis.url, on_event=lambda event: heard.append(event if locks.prefix else None))
+        locks = pinyon.Locks(
+            own_redis.url, on_event=lambda event: heard.append(event if locks.prefix else None), **PATIENT
+        )
         assert locks.is_locked("a") is False
         wait_until(lambda: heard)
         return weakref.ref(locks)
@@ -196,7 +198,7 @@ async def test_hash_tags_count_together(model: Model, own_redis: Redis, locks_on
 
 
 def test_a_child_counts_from_zero(own_redis: Redis) -> None:
-    locks = pinyon.Locks(own_redis.url)
+    locks = pinyon.Locks(own_redis.url, **PATIENT)
     with locks.lock("a"):
         pass
 

@@ -15,6 +15,7 @@ from locking import nothing_left, queued, still_renewed
 from models import BLOCKING, Model, cooperative, every_model, on_asyncio
 from processes import what_it_prints
 from servers import Redis
+from waiting import PATIENT
 
 import pinyon
 import pinyon.aio
@@ -23,7 +24,7 @@ LocksOn = Callable[..., Any]
 
 
 def test_threads_share_locks_and_one_connection(own_redis: Redis) -> None:
-    locks = pinyon.Locks(own_redis.url)
+    locks = pinyon.Locks(own_redis.url, **PATIENT)
     inside, errors = [0], []
 
     def work() -> None:
@@ -49,7 +50,7 @@ def test_threads_share_locks_and_one_connection(own_redis: Redis) -> None:
 
 
 def test_renewals_need_no_gil(redis: Redis) -> None:
-    with pinyon.Locks(redis.url) as locks, locks.lock("a", ttl=9) as held:
+    with pinyon.Locks(redis.url, **PATIENT) as locks, locks.lock("a", ttl=9) as held:
         numbers, kept_for = 10_000_000, 0.0
         while kept_for < 5:
             numbers, begun, remaining = 2 * numbers, time.monotonic(), held.remaining()
@@ -190,7 +191,7 @@ async def test_left_by_another_task_than_the_one_that_entered(model: Model, redi
 
 FORK = """
 import os, sys, threading, time, pinyon
-locks = pinyon.Locks(sys.argv[1], ttl=6)
+locks = pinyon.Locks(sys.argv[1], command_timeout=60, connect_timeout=60, ttl=6)
 lost = []
 def wait_until_renewed(held):
     last, give_up = held.remaining(), time.monotonic() + 60
@@ -238,7 +239,7 @@ print("fine")
 
 FORK_IN_A_TASK = """
 import asyncio, os, sys, pinyon.aio
-locks = pinyon.aio.Locks(sys.argv[1])
+locks = pinyon.aio.Locks(sys.argv[1], command_timeout=60, connect_timeout=60)
 
 async def take(name):
     async with locks.lock(name, timeout=60) as held:
@@ -274,7 +275,7 @@ asyncio.run(main())
 
 FORK_IN_A_GREENLET = """
 import os, sys, gevent, gevent.os, pinyon.gevent
-locks = pinyon.gevent.Locks(sys.argv[1])
+locks = pinyon.gevent.Locks(sys.argv[1], command_timeout=60, connect_timeout=60)
 
 def take(name):
     with locks.lock(name, timeout=60) as held:
@@ -313,14 +314,14 @@ def test_a_forked_child_begins_without_the_parents_locks(program: str, redis: Re
 
 LEAVE_HOLDING = """
 import sys, pinyon
-locks = pinyon.Locks(sys.argv[1], ttl=0.5)
+locks = pinyon.Locks(sys.argv[1], command_timeout=60, connect_timeout=60, ttl=0.5)
 held = locks.lock("a", on_lost=lambda held: None).acquire()
 print("leaving")
 """
 
 LEAVE_THE_LOOP_HOLDING = """
 import asyncio, sys, pinyon.aio
-locks = pinyon.aio.Locks(sys.argv[1], ttl=0.5)
+locks = pinyon.aio.Locks(sys.argv[1], command_timeout=60, connect_timeout=60, ttl=0.5)
 async def main():
     held = await locks.lock("a", on_lost=lambda held: None).acquire()
     asyncio.ensure_future(locks.lock("a", timeout=60).acquire())
@@ -348,7 +349,7 @@ def what_it_says(program: str, *arguments: str) -> str:
 
 CHOOSE = """
 import pinyon, sys
-locks = pinyon.Locks(sys.argv[1])
+locks = pinyon.Locks(sys.argv[1], command_timeout=60, connect_timeout=60)
 lock = locks.lock("a")
 @locks.synchronized("b{n}")
 def work(n):
@@ -378,7 +379,7 @@ def test_a_process_that_gevent_has_patched_uses_greenlets(redis: Redis) -> None:
 
 def test_closed_from_another_thread_than_the_loops(redis: Redis) -> None:
     async def scenario() -> None:
-        locks, others = pinyon.aio.Locks(redis.url), pinyon.aio.Locks(redis.url)
+        locks, others = pinyon.aio.Locks(redis.url, **PATIENT), pinyon.aio.Locks(redis.url, **PATIENT)
         held = await others.lock("a").acquire()
         waiting = asyncio.ensure_future(locks.lock("a", timeout=60).acquire())
         while queued(redis) == 0:

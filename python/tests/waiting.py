@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 #: Seconds within which awaited events happen, on busy machines too.
 SOON = 60.0
+
+#: Settings of locks whose server is well: on a busy machine it may take its time.
+PATIENT: dict[str, Any] = {"command_timeout": SOON, "connect_timeout": SOON}
 
 
 def wait_until(condition: Callable[[], object], within: float = SOON) -> None:
