@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from made_up import full_document
 
+from pinyon_bench import step_cells
+from pinyon_bench.coroutines import cells as coroutine_cells
+from pinyon_bench.locks import cells as locks_cells
 from pinyon_bench.results import ContestantInfo, Document, Gap, Machine, RowInfo, Sample
 
 pytest_plugins = ["shuffled"]
@@ -12,6 +15,14 @@ pytest_plugins = ["shuffled"]
 
 def sample(number: int, row: str, contestant: str, wall: float) -> Sample:
     return Sample(number, row, contestant, 1000, wall, wall / 4, wall / 4)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contestants may take longer to be verified than on a machine that is there to measure."""
+    monkeypatch.setattr(step_cells, "VERIFY_SECONDS", 300.0)
+    monkeypatch.setattr(coroutine_cells, "VERIFY_SECONDS", 300.0)
+    monkeypatch.setattr(locks_cells, "VERIFY_LIMIT", 300.0)
 
 
 @pytest.fixture

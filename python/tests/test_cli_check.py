@@ -100,7 +100,7 @@ def deployed(location: str, folder: Path, more: str = "") -> subprocess.Complete
 SECRET_KEY = "{PASSWORD}"
 INSTALLED_APPS = ["pinyon.frameworks.django.Checks"]
 CACHES = {{"default": {{"BACKEND": "pinyon.frameworks.django.PinyonCache", "LOCATION": "{location}",
-                        "OPTIONS": {{"timeout": 30, "on_failure": "miss"}}}},
+                        "OPTIONS": {{"timeout": 30, "connect_timeout": 30, "on_failure": "miss"}}}},
           "local": {{"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}}}
 {more}
 """
