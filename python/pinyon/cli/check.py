@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinyon.checking import check_caches, check_locks
 from pinyon.cli.terminal import text_of
+from pinyon.cli.timeouts import connect_timeout_of
 from pinyon.cli.trust import login_of, tls_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def _findings(options: argparse.Namespace) -> list[Finding]:
     tls = tls_of(options)
     urls = [server for server in options.servers if _SCHEMES.match(server)]
     servers = [server for server in options.servers if server not in urls]
-    connecting = options.timeout / 2
+    connecting = connect_timeout_of(options.timeout)
     findings: list[Finding] = []
     if servers or not urls:
         settings: dict[str, Any] = {"timeout": options.timeout, "connect_timeout": connecting, **login_of(options)}

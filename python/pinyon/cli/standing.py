@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinyon.cli.nodes import nodes
 from pinyon.cli.terminal import duration, text_of
+from pinyon.cli.timeouts import connect_timeout_of
 from pinyon.cli.trust import tls_of
 from pinyon.locks import Locks, LockStatus
 
@@ -26,7 +27,7 @@ def opened(options: argparse.Namespace) -> Locks:
         namespace=options.namespace,
         hash_tags=getattr(options, "hash_tags", "namespace"),
         command_timeout=options.timeout,
-        connect_timeout=options.timeout / 2,
+        connect_timeout=connect_timeout_of(options.timeout),
         tls=tls_of(options),
     )
 

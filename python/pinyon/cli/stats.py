@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pinyon.cli.sampling import Sample, Servers, total
 from pinyon.cli.terminal import console, text_of
+from pinyon.cli.timeouts import connect_timeout_of
 from pinyon.cli.trust import login_of, tls_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,11 @@ def stats(options: argparse.Namespace) -> int:
     """Print the servers' statistics. Return 1 if a server did not answer."""
     tls = tls_of(options) or options.tls
     servers = Servers(
-        options.servers, timeout=options.timeout, connect_timeout=options.timeout / 2, tls=tls, **login_of(options)
+        options.servers,
+        timeout=options.timeout,
+        connect_timeout=connect_timeout_of(options.timeout),
+        tls=tls,
+        **login_of(options),
     )
     try:
         return _show(servers, options)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
+from pinyon.cli.timeouts import connect_timeout_of
+
 if TYPE_CHECKING:
     from pinyon.tls import Tls
 
@@ -52,7 +54,7 @@ class Plan(NamedTuple):
             "namespace": self.namespace,
             "handler": self.handler,
             "command_timeout": self.timeout,
-            "connect_timeout": self.timeout / 2,
+            "connect_timeout": connect_timeout_of(self.timeout),
             "tls": self.tls,
         }
 
