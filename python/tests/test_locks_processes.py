@@ -15,7 +15,7 @@ from locking import nothing_left, queued, still_renewed
 from models import BLOCKING, Model, cooperative, every_model, on_asyncio
 from processes import what_it_prints
 from servers import Redis
-from waiting import PATIENT
+from waiting import PATIENT, wait_until
 
 import pinyon
 import pinyon.aio
@@ -46,7 +46,7 @@ def test_threads_share_locks_and_one_connection(own_redis: Redis) -> None:
     assert own_redis.clients() == 1
     assert own_redis.left_behind() == set()
     locks.close()
-    BLOCKING.run(BLOCKING.until(lambda: own_redis.clients() == 0))
+    wait_until(lambda: own_redis.clients() == 0)
 
 
 def test_renewals_need_no_gil(redis: Redis) -> None:
@@ -90,7 +90,7 @@ def test_two_loops_in_two_threads_share_locks(model: Model, own_redis: Redis) ->
     assert not errors
     assert own_redis.left_behind() == set()
     locks.close()
-    BLOCKING.run(BLOCKING.until(lambda: own_redis.clients() == 0))
+    wait_until(lambda: own_redis.clients() == 0)
 
 
 @on_asyncio
@@ -113,7 +113,7 @@ def test_used_again_after_a_loop_was_closed(model: Model, own_redis: Redis) -> N
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
-    BLOCKING.run(BLOCKING.until(lambda: own_redis.clients() == 1))
+    wait_until(lambda: own_redis.clients() == 1)
     tokens = [held.token for held in kept]
     assert tokens == sorted(set(tokens))
     locks.close()

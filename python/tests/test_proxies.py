@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -15,7 +14,6 @@ import pytest
 from faulty import Listener
 from models import Model, every_model
 from servers import Memcached, MemcachedProxy, Pool, Twemproxy
-from waiting import SOON
 
 import pinyon
 
@@ -102,14 +100,15 @@ async def test_what_it_cannot_says_so_and_the_proxy_stays_in_use(
         assert await cache.get("key") == "value"
 
 
-async def eventually(call: Callable[[], Any], result: object) -> None:
+async def eventually(model: Model, call: Callable[[], Any], result: object) -> None:
     """Repeats the call until this comes of it."""
-    give_up = time.monotonic() + SOON
-    while True:
+
+    async def comes() -> bool:
         with contextlib.suppress(pinyon.ServerError):
-            if await call() == result:
-                return
-        assert time.monotonic() < give_up
+            return bool(await call() == result)
+        return False
+
+    await model.until(comes)
 
 
 class Counting(Listener):
@@ -177,7 +176,7 @@ async def test_several_proxies_of_one_pool_may_stand_behind_a_ring(model: Model,
         assert await cache.get_many(keys) == keys
         assert {cache.servers_of(key)[0] for key in keys} == {proxy.address for proxy in proxies}
         proxies[1].stop()
-        await eventually(lambda: cache.get_many(keys, failed={}), keys)
+        await eventually(model, lambda: cache.get_many(keys, failed={}), keys)
 
 
 async def test_namespaces_and_hash_tags_are_the_proxys_to_read(model: Model, connect: Connect) -> None:
@@ -203,7 +202,7 @@ async def test_a_server_behind_a_proxy_dies_and_comes_back(model: Model, connect
         with pytest.raises(pinyon.ServerError):
             await cache.set(theirs[0], 2)
         other.restart()
-        await eventually(lambda: cache.set(theirs[0], 2), True)
+        await eventually(model, lambda: cache.set(theirs[0], 2), True)
         assert other.holds(theirs[0])
 
 
@@ -216,11 +215,11 @@ async def test_a_server_that_the_proxy_ejects_comes_back_with_what_it_had(model:
         await cache.set_many(dict.fromkeys(keys, "old"))
         theirs = next(key for key in keys if other.holds(key))
         other.stop()
-        await eventually(lambda: cache.set(theirs, "new"), True)
+        await eventually(model, lambda: cache.set(theirs, "new"), True)
         assert one.holds(theirs)
         other.restart()
         other.ask(b"set %s 16 0 3\r\nold\r\n" % theirs.encode(), b"STORED\r\n")
-        await eventually(lambda: cache.get(theirs), "old")
+        await eventually(model, lambda: cache.get(theirs), "old")
 
 
 async def test_a_server_that_dies_behind_a_proxy_is_no_dead_proxy(model: Model, connect: Connect) -> None:
@@ -274,4 +273,4 @@ async def test_a_server_behind_memcacheds_own_proxy_dies_and_comes_back(model: M
         with pytest.raises(pinyon.ServerError):
             await cache.get("key")
         server.restart()
-        await eventually(lambda: cache.set("key", "value"), True)
+        await eventually(model, lambda: cache.set("key", "value"), True)

@@ -43,4 +43,20 @@ static inline pinyon_client *client_of(const char *servers, const char *name, co
     CHECK(client && !error);
     return client;
 }
+
+/* A client of locks that may take so many seconds for whatever it does, with one further option. */
+static inline pinyon_locks *locks_within(const char *url, const char *seconds, const char *name, const char *value)
+{
+    pinyon_option options[] = {
+        {"url", pinyon_text(url)},
+        {"timeout", pinyon_text(seconds)},
+        {"connect_timeout", pinyon_text(seconds)},
+        {name ? name : "command_timeout", pinyon_text(name ? value : seconds)},
+    };
+    pinyon_error *error = NULL;
+    pinyon_locks *locks = pinyon_locks_new(options, sizeof options / sizeof *options, &error);
+    if (error) fprintf(stderr, "%s\n", pinyon_error_message(error));
+    CHECK(locks && !error);
+    return locks;
+}
 #endif

@@ -11,17 +11,7 @@ static pinyon_reply   reply = {.size = sizeof reply};
 
 static pinyon_locks *locks_of(const char *of, const char *name, const char *value)
 {
-    pinyon_option options[] = {
-        {"url", pinyon_text(of)},
-        PINYON_OPTION("timeout", "60"),
-        PINYON_OPTION("connect_timeout", "60"),
-        {name ? name : "command_timeout", pinyon_text(name ? value : "60")},
-    };
-    pinyon_error *error = NULL;
-    pinyon_locks *made  = pinyon_locks_new(options, sizeof options / sizeof *options, &error);
-    if (error) fprintf(stderr, "%s\n", pinyon_error_message(error));
-    CHECK(made && !error);
-    return made;
+    return locks_within(of, "60", name, value);
 }
 
 static void start(const pinyon_locks *of)

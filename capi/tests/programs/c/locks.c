@@ -9,17 +9,7 @@ static pinyon_reply  reply = {sizeof reply};
 
 static pinyon_locks *locks_of(const char *url, const char *name, const char *value)
 {
-    pinyon_option options[] = {
-        {"url", pinyon_text(url)},
-        PINYON_OPTION("timeout", "30"),
-        PINYON_OPTION("connect_timeout", "30"),
-        {name ? name : "command_timeout", pinyon_text(name ? value : "30")},
-    };
-    pinyon_error *error = NULL;
-    pinyon_locks *made  = pinyon_locks_new(options, sizeof options / sizeof *options, &error);
-    if (error) fprintf(stderr, "%s\n", pinyon_error_message(error));
-    CHECK(made && !error);
-    return made;
+    return locks_within(url, "30", name, value);
 }
 
 static pinyon_wish wish_for(pinyon_wish_kind kind, const pinyon_bytes *names, size_t count)

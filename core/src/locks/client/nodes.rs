@@ -233,13 +233,13 @@ impl Nodes {
         if let Some(next) = next {
             return Next::Ask(next);
         }
-        let many = self.asked.len() > 1 || self.asked.iter().any(answered);
-        let is_changing = self.is_changing();
         self.answered = self.asked.iter().any(answered);
+        let many = self.asked.len() > 1 || self.answered;
+        let patiently = self.is_changing() || self.answered && has_been_up;
         self.last = std::mem::take(&mut self.asked);
         self.round = self.round.wrapping_add(1);
         self.has_served = false;
-        Next::Pause { patiently: is_changing || self.answered && has_been_up, many }
+        Next::Pause { patiently, many }
     }
 
     /// Whether what the nodes have said in this round cannot last: nobody has the slot, or whoever is said to have it says
@@ -250,7 +250,7 @@ impl Nodes {
             _ => true,
         };
         self.asked.iter().any(|(_, said)| matches!(said, Said::NotServed(_)))
-            || self.asked.iter().any(answered) && self.asked.iter().all(names_one_that_refuses)
+            || self.answered && self.asked.iter().all(names_one_that_refuses)
     }
 
     /// What the nodes have said in this round.
