@@ -119,16 +119,25 @@ SKIP: {
     my ( $from, $id );
 
     # Their client has a quarter of a second to connect, and says nothing if that is too short.
-    my $goes_on = eventually {
+    ok eventually {
         my $said = in_child {
             my $visitor = visitor( eval "package Theirs; $theirs" || die $@ );
             return join q{ }, $INC{'Cache/Memcached.pm'}, $visitor->('/'), $visitor->();
         };
         ( $from, $id ) = $said =~ m{(\S+) visit 1 (dancer[.]session=\w+)\z} or die $said;
-        return 'visit 2' eq in_child { require Plack::Util; visitor( Plack::Util::load_psgi($dancer), $id )->('/') };
-    };
-    unlike $from, qr/Pinyon/, 'a session of Cache::Memcached';
-    ok $goes_on, 'goes on';
+        return stored( $id =~ s/.*=//r ) =~ /visits/;
+    }, 'a session';
+    unlike $from, qr/Pinyon/, 'of Cache::Memcached';
+    is in_child { require Plack::Util; visitor( Plack::Util::load_psgi($dancer), $id )->('/') }, 'visit 2', 'goes on';
+}
+
+# What the server answers when it is asked for a key.
+sub stored {
+    my ($key) = @_;
+    my $socket = IO::Socket::INET->new( PeerAddr => $memcached->{address} ) or die "$memcached->{address}: $!";
+    print {$socket} "get $key\r\nquit\r\n";
+    local $/ = undef;
+    return scalar <$socket>;
 }
 
 # The application and its controller are files of a library.

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,14 @@ def test_each_server_and_all_together_once(four: list[Memcached]) -> None:
     assert all(row.split()[1].startswith("1.") for row in rows)
     assert total.split()[0] == "total"
     assert {len(row) for row in rows} == {len(heading)}
+
+
+def test_a_server_may_take_its_time_to_connect_to(own_server: Memcached) -> None:
+    own_server.pause()
+    threading.Timer(2, own_server.resume).start()  # by default there is half a second
+    done = run(own_server.address)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[1].split()[1].startswith("1.")
 
 
 def test_a_dead_server_is_a_row_with_its_error(server: Memcached, nobody: str) -> None:

@@ -182,6 +182,13 @@ class PinyonTest < Minitest::Test
     closing(Pinyon::Locks.new("unix://#{server.address}", namespace:, **generous, **settings))
   end
 
+  # Whether the error of one that waits in vain for "a" says who holds it. The look that finds the holder ends with the
+  # time of the lock, so on a machine that stands still it may come too late.
+  def learns_who_holds_it?(waiting)
+    error = assert_raises(Pinyon::LockTimeout) { waiting.lock("a", timeout: 2) }
+    error.message.include?(%("a" could not be acquired within 2 s; held by #{waiting.owner("a")}))
+  end
+
   # What only this test's keys and locks begin with: tests of several classes share servers, and names.
   def namespace
     "#{self.class}.#{name}"
