@@ -10,11 +10,13 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from pinyon_verify.ports import free_port
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -85,6 +87,17 @@ class Server:
     def resume(self) -> None:
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGCONT)
+
+    def hesitate(self) -> None:
+        """Pauses it until a second after somebody has connected to it by TCP."""
+        self.pause()
+        threading.Thread(target=self._resume_late, daemon=True).start()
+
+    def _resume_late(self) -> None:
+        connected = f":{self.port:04X} 01 "
+        wait_until(lambda: connected in Path("/proc/net/tcp").read_text())
+        time.sleep(1)
+        self.resume()
 
     def __enter__(self) -> Self:
         return self.start()

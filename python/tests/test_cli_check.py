@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -38,8 +37,7 @@ def test_servers_that_are_well(server: Memcached, own_server: Memcached, redis: 
 
 
 def test_a_server_may_take_its_time_to_connect_to(own_server: Memcached) -> None:
-    own_server.pause()
-    threading.Timer(2, own_server.resume).start()  # by default there is half a second
+    own_server.hesitate()
     done = run(own_server.address)
     assert f"ok       {own_server.address}: memcached 1." in done.stdout, done.stderr
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -47,8 +46,7 @@ def test_each_server_and_all_together_once(four: list[Memcached]) -> None:
 
 
 def test_a_server_may_take_its_time_to_connect_to(own_server: Memcached) -> None:
-    own_server.pause()
-    threading.Timer(2, own_server.resume).start()  # by default there is half a second
+    own_server.hesitate()
     done = run(own_server.address)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[1].split()[1].startswith("1.")
