@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 from pinyon._survey import info_of, survey
 from pinyon.client import Client
@@ -27,6 +28,9 @@ META = (1, 6, 10)
 CLOCKS = 1.0
 
 _KEY = "pinyon:check"
+
+#: How long the value that a check stores lasts, in seconds: longer than a request takes.
+_TTL = 60
 
 
 class Finding(NamedTuple):
@@ -83,7 +87,7 @@ def _cache(client: Client, name: str, limit: int) -> Iterator[Finding]:
         yield Finding("error", name, _without(str(error), [name]))
         return
     try:
-        client.set(_KEY, b"1", ttl=1)
+        client.set(_KEY, b"1", ttl=_TTL)
         works = client.get(_KEY) is not None
     except Error as error:
         yield Finding("error", name, f"a value could not be stored: {_without(str(error), [name])}")
@@ -251,8 +255,7 @@ def _servers(found: Survey) -> Iterator[Finding]:
 
 
 def _lock_server(locks: Locks, server: str) -> Iterator[Finding]:
-    with locks.lock(_KEY, ttl=1, timeout=0, renew=False) as held:
-        held.check()
+    _lock(locks)
     yield from _answers(locks.execute, server)
 
 
@@ -268,9 +271,14 @@ def _lock_servers(locks: Locks, found: Survey) -> Iterator[Finding]:
 
             yield from _answers(ask, each.address)
     if found.is_ready:
-        with locks.lock(_KEY, ttl=1, timeout=0, renew=False) as held:
-            held.check()
+        _lock(locks)
         yield Finding("ok", ", ".join(each.address for each in found.servers), "lock together")
+
+
+def _lock(locks: Locks) -> None:
+    """Hold a lock that no other check needs: a program may be deployed on many machines at once."""
+    with locks.lock(f"{_KEY}:{uuid4().hex}", timeout=0, renew=False) as held:
+        held.check()
 
 
 def _answers(ask: Callable[..., Any], server: str) -> Iterator[Finding]:

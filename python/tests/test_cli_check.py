@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from pinyon_verify.ports import free_port
 from servers import PASSWORD, GuardedMemcached, Memcached, Redis
+from waiting import PATIENT, SOON
+
+import pinyon
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -40,6 +43,21 @@ def test_a_server_may_take_its_time_to_connect_to(own_server: Memcached) -> None
     own_server.hesitate()
     done = run(own_server.address)
     assert f"ok       {own_server.address}: memcached 1." in done.stdout, done.stderr
+
+
+def test_what_is_stored_outlives_a_slow_check(server: Memcached) -> None:
+    done = run(server.address)
+    assert done.returncode == 0, done.stdout
+    with pinyon.Client(server.address, timeout=SOON, connect_timeout=SOON) as cache:
+        stored = cache.get_with_ttl("pinyon:check")
+    assert stored is not None
+    assert (stored[1] or 0) > 2  # in seconds; the server's clock may end a ttl of 1 at once
+
+
+def test_two_may_check_locks_at_once(redis: Redis) -> None:
+    with pinyon.Locks(redis.url, **PATIENT) as locks, locks.lock("pinyon:check"):
+        done = run(redis.url)
+    assert done.returncode == 0, done.stdout
 
 
 def test_one_that_cannot_be_reached_is_an_error(server: Memcached, nobody: str) -> None:
