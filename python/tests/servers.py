@@ -94,7 +94,8 @@ class Server:
         threading.Thread(target=self._resume_late, daemon=True).start()
 
     def _resume_late(self) -> None:
-        connected = f":{self.port:04X} 01 "
+        established = "01"  # so the kernel's table of sockets says it
+        connected = f":{self.port:04X} {established} "
         wait_until(lambda: connected in Path("/proc/net/tcp").read_text())
         time.sleep(1)
         self.resume()
