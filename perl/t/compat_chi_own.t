@@ -6,7 +6,7 @@ use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
 
-use Servers qw(have_server memcached);
+use Servers qw(have_server memcached GENEROUS);
 
 # CHI's tests of its own drivers for memcached, with classes of this distribution in place of the clients.
 my %client;
@@ -23,13 +23,15 @@ BEGIN {
     }
 }
 
+my %generous = ( select_timeout => GENEROUS, connect_timeout => GENEROUS );
+
 # Their server is at the usual port, and they look at which of the clients is loaded.
 sub replace {
     my ($kind) = @_;
     my $options = "Own::$kind"->can('new_cache_options');
     no strict 'refs';
     *{"Own::${kind}::new_cache_options"} =
-        sub { return ( $options->(@_), servers => [ memcached()->{address} ], memd_class => $client{$kind} ) };
+        sub { return ( $options->(@_), servers => [ memcached()->{address} ], memd_class => $client{$kind}, %generous ) };
     *{"Own::${kind}::memcached_class"}        = sub { return $client{$kind} };
     *{"Own::${kind}::connect_to_memcached"}   = sub { };
     *{"Own::${kind}::right_memcached_loaded"} = sub { };

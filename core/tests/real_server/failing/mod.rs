@@ -78,6 +78,22 @@ impl<C: CacheClient> Two<C> {
     }
 }
 
+/// Makes a call that the first server does not answer. A loop that looks late does not blame the server, and its error
+/// says so; on a busy machine it may. Then there are two other servers.
+fn unanswered<C: CacheClient>(settings: &Value, second: Act, call: impl Fn(&Two<C>) -> Value) -> (Two<C>, Outcome) {
+    for _ in 0..10 {
+        let mut two = Two::with(settings, &[Act::Silent], &[second]);
+        let call = call(&two);
+        let outcome = two.call(call);
+        let raised = outcome.raised.as_ref().expect("no answer");
+        assert_eq!((raised.kind.as_str(), &*raised.server), ("Timeout", &*two.first.address));
+        if !raised.text.contains("the event loop was blocked") {
+            return (two, outcome);
+        }
+    }
+    panic!("the loop looks late every time");
+}
+
 /// The server of a key, and its name.
 fn own_server(directory: &Directory, key: &str) -> (usize, String) {
     let fleet = directory.known();
@@ -129,8 +145,7 @@ fn what_was_sent_and_changes_something_is_told_and_not_repeated<C: CacheClient>(
 }
 
 fn a_silent_server_is_marked_down_and_the_next_call_goes_elsewhere<C: CacheClient>() {
-    let mut two = Two::<C>::new(SHORT, &[Act::Silent], &[HIT]);
-    assert_eq!(two.get().raised.unwrap().kind.as_str(), "Timeout", "its time is over");
+    let (mut two, _) = unanswered::<C>(&json!({"timeout": SHORT}), HIT, |two| json!(["get", two.of_first]));
     assert_eq!(two.events(), ["down 1"]);
     assert_eq!(two.get().value, "value");
     assert_eq!((two.first.requests().len(), two.second.requests().len()), (1, 1));
@@ -161,18 +176,17 @@ fn many_keys_go_on_elsewhere_with_one_event_for_the_server<C: CacheClient>() {
 }
 
 fn what_one_server_answered_stays_where_the_other_is_silent<C: CacheClient>() {
-    let mut two = Two::<C>::new(SHORT, &[Act::Silent], &[STORED]);
-    let outcome = two.call(json!(["delete_many", [two.of_first, two.of_second]]));
+    let call = |two: &Two<C>| json!(["delete_many", [two.of_first, two.of_second]]);
+    let (two, outcome) = unanswered(&json!({"timeout": SHORT}), STORED, call);
     let raised = outcome.raised.unwrap();
     assert_eq!(outcome.value, 1);
-    assert_eq!((raised.kind.as_str(), raised.sent, raised.command), ("Timeout", Sent::Maybe, "delete_many"));
+    assert_eq!((raised.sent, raised.command), (Sent::Maybe, "delete_many"));
     assert_eq!(two.events(), ["down 1"]);
 }
 
 fn after_its_time_many_keys_are_not_asked_for_again<C: CacheClient>() {
-    let mut two = Two::<C>::new(SHORT, &[Act::Silent], &[Act::Say("END\r\n")]);
-    let raised = two.call(json!(["get_many", [two.of_first, two.of_second]])).raised.unwrap();
-    assert_eq!((raised.kind.as_str(), &*raised.server), ("Timeout", &*two.first.address));
+    let call = |two: &Two<C>| json!(["get_many", [two.of_first, two.of_second]]);
+    let (two, _) = unanswered(&json!({"timeout": SHORT}), Act::Say("END\r\n"), call);
     assert_eq!(two.events(), ["down 1"]);
     assert_eq!(two.second.requests().len(), 1);
 }
@@ -218,8 +232,8 @@ fn a_slow_command_is_told_with_its_server_and_a_quick_one_is_not<C: CacheClient>
 }
 
 fn a_command_that_fails_is_not_told_as_a_slow_one<C: CacheClient>() {
-    let mut two = Two::<C>::with(&json!({"timeout": SHORT, "slow_after": 0.01}), &[Act::Silent], &[HIT]);
-    assert_eq!(two.get().raised.unwrap().kind.as_str(), "Timeout");
+    let settings = json!({"timeout": SHORT, "slow_after": 0.01});
+    let (two, _) = unanswered::<C>(&settings, HIT, |two| json!(["get", two.of_first]));
     assert_eq!(two.events(), ["down 1"]);
 }
 
