@@ -16,7 +16,7 @@ const AT_ONCE: usize = 32;
 /// How late a call may be, on slow machines too. Every fault lasts longer.
 const LATE: Duration = Duration::from_secs(10);
 /// The time within which a healed server must be in use again.
-const HEALED: Duration = Duration::from_secs(15);
+const HEALED: Duration = Duration::from_secs(60);
 
 /// A scenario's client.
 pub trait Client: Sized {

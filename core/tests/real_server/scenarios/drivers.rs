@@ -171,7 +171,7 @@ impl Waiter for Caller {
 
 impl Loop {
     fn next_finished(&mut self) -> Finished<Op, Caller> {
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + Duration::from_secs(60);
         loop {
             if let Some(finished) = self.polled.next_finished() {
                 return finished;
