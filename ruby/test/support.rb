@@ -37,8 +37,10 @@ module Support
     end
 
     def start
-      @pid = Process.spawn(*@command, out: File::NULL, err: File::NULL)
-      Support.eventually { accepts? } or raise "#{@command.first} does not start"
+      said = File.join(@folder, "said")
+      @pid = Process.spawn(*@command, %i[out err] => said)
+      Support.eventually(within: 5 * GENEROUS) { accepts? || ended? }
+      raise "#{@command.join(" ")} does not start: #{File.read(said)}" unless @pid && accepts?
     end
 
     def kill
@@ -65,6 +67,12 @@ module Support
     end
 
     private
+
+    # A thread asks: see above.
+    def ended?
+      @pid = nil if Thread.new { Process.wait(@pid, Process::WNOHANG) }.value
+      @pid.nil?
+    end
 
     def accepts?
       (@port ? TCPSocket.new("127.0.0.1", @port) : UNIXSocket.new(@address)).close
