@@ -71,7 +71,7 @@ def test_a_serializer_made_of_another_keeps_its_own_methods(server: Memcached) -
 def test_a_failing_serializer_leaves_the_client_usable(server: Memcached, error: BaseException, size: int) -> None:
     serializer = Failing(error)
     values = {f"key:{number}": b"%d" % number * size for number in range(5)}
-    with pinyon.Client(server.address, timeout=5, connect_timeout=5, serializer=serializer) as client:
+    with pinyon.Client(server.address, timeout=60, connect_timeout=60, serializer=serializer) as client:
         for key, value in values.items():
             client.set(key, value)
         serializer.fails = True

@@ -262,7 +262,7 @@ def test_a_child_that_exits_normally_does_not_disturb_the_parent(own_server: Mem
 
 @pytest.mark.parametrize("leave", [True, False], ids=["leaves the block", "drops the batch"])
 def test_a_batch_begun_before_the_fork_is_not_the_childs(own_server: Memcached, leave: bool) -> None:
-    with pinyon.Client(own_server.address, timeout=5, connect_timeout=5) as client:
+    with pinyon.Client(own_server.address, timeout=60, connect_timeout=60) as client:
         client.set("count", 0)
         batch = client.quiet()
         batch.__enter__()

@@ -56,7 +56,7 @@ def test_a_hundred_thousand_commands_in_one_batch(spacious: list[Memcached]) -> 
 @pytest.mark.parametrize("count", [1, 4])
 def test_many_values_of_one_size_are_stored_and_read(spacious: list[Memcached], count: int, size: int) -> None:
     values = {f"key:{number}": b"%06d" % number * (size // 6) for number in range(max(50, min(1000, 2**21 // size)))}
-    with pinyon.Client([server.address for server in spacious[:count]], timeout=5, connect_timeout=5) as client:
+    with pinyon.Client([server.address for server in spacious[:count]], timeout=60, connect_timeout=60) as client:
         assert client.set_many(values) == []
         assert client.get_many(values) == values
 

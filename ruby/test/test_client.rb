@@ -178,7 +178,7 @@ class TestClient < PinyonTest
   def test_a_lost_server_is_an_error_or_a_miss_and_an_event
     events = []
     server = Support::Server.new(*Support::MEMCACHED)
-    cache = client(server.address, on_event: ->(event) { events << event }, timeout: 5)
+    cache = client(server.address, on_event: ->(event) { events << event })
     cache.set("key", "value")
     server.kill
     error = assert_raises(IOError) { 3.times { cache.get("key") } }

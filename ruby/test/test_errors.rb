@@ -15,14 +15,14 @@ class TestErrors < PinyonTest
   end
 
   def test_an_error_says_what_happened
-    error = assert_raises(Pinyon::ConnectError) { client("127.0.0.1:1", timeout: 5).get(key) }
+    error = assert_raises(Pinyon::ConnectError) { client("127.0.0.1:1").get(key) }
     assert_equal ["127.0.0.1:1", "get", :no], [error.server, error.command, error.sent]
     assert_match(/\A127.0.0.1:1: get: cannot connect: /, error.message)
     assert_nil error.partial
   end
 
   def test_what_did_arrive_comes_with_the_error
-    cache = client(memcached.address, "127.0.0.1:1", failover: false, timeout: 5)
+    cache = client(memcached.address, "127.0.0.1:1", failover: false)
     keys = (1..40).map { |number| key(number) }
     there = keys.select { |each| cache.servers_of(each) == [memcached.address] }
     client(memcached.address).set_many(there.to_h { |each| [each, "value"] })

@@ -293,7 +293,7 @@ class TestFibers < PinyonTest
 
   in_every_reactor(:a_killed_server) do |reactor|
     server = Support::Server.new(*Support::MEMCACHED)
-    cache = client(server.address, timeout: 5)
+    cache = client(server.address)
     in_fibers(reactor, 4) { |number| cache.set("key#{number}", number) }
     reactor.run do
       Thread.new { server.kill }.join

@@ -27,7 +27,7 @@ impl Redis {
             .spawn()
             .expect("redis-server is installed: apt install redis-server");
         let redis = Self { process, path };
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while UnixStream::connect(&redis.path).is_err() {
             assert!(Instant::now() < deadline, "redis-server does not listen on {}", redis.path.display());
             std::thread::sleep(Duration::from_millis(5));

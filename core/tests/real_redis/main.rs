@@ -21,7 +21,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use server::Redis;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Makes a server speak only RESP2.
 const RESP2: &str = "rename-command HELLO \"\"\n";

@@ -49,7 +49,7 @@ impl Redis {
         let process = Command::new("redis-server").args(&self.arguments).stdout(Stdio::null()).spawn();
         self.process = Some(process.expect("redis-server is installed: apt install redis-server, or make setup"));
         let socket = self.directory.join("socket");
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while UnixStream::connect(&socket).is_err() {
             assert!(Instant::now() < deadline, "redis-server does not listen on {}", socket.display());
             std::thread::sleep(Duration::from_millis(5));

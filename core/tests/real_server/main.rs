@@ -20,7 +20,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use server::Memcached;
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A session, and the completions that it handed out.
 struct Host {
