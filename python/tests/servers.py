@@ -164,8 +164,8 @@ class Memcached(Server):
         executable = shutil.which("memcached") or "/usr/bin/memcached"
         return [executable, "-t", "2", "-m", "256", *place, *user, *self.arguments]
 
-    def ask(self, request: bytes, end: bytes) -> bytes:
-        """Sends a request on a new connection. Returns the reply, up to and including ``end``."""
+    def ask(self, request: bytes, end: bytes | tuple[bytes, ...]) -> bytes:
+        """Sends a request on a new connection. Returns the reply, up to and including ``end``, or one of several."""
         with self.connect() as connection:
             connection.sendall(request)
             reply = b""
@@ -308,7 +308,7 @@ class GuardedMemcached(Memcached):
         users.chmod(0o644)
         super().__init__("-Y", str(users))
 
-    def ask(self, request: bytes, end: bytes) -> bytes:
+    def ask(self, request: bytes, end: bytes | tuple[bytes, ...]) -> bytes:
         login = f"app {PASSWORD}".encode()
         reply = super().ask(b"set x 0 0 %d\r\n%s\r\n%s" % (len(login), login, request), end)
         return reply.removeprefix(b"STORED\r\n")

@@ -356,7 +356,7 @@ class TestFibers < PinyonTest
   end
 
   in_every_reactor(:garbage_collection) do |reactor|
-    cache = client(timeout: 5 * GENEROUS)
+    cache = client(timeout: 5 * GENEROUS, connect_timeout: 5 * GENEROUS)
     values = in_fibers(reactor, 2) do |number|
       GC.stress = true
       cache.set(key(number), number.to_s) && cache.get(key(number))

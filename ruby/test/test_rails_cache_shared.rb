@@ -59,14 +59,19 @@ class TestRailsCacheShared < PinyonTest
   # The bytes, client flags and ttl of all items of a server, by key.
   def items(server)
     peek = client(server.address, serializer: Bare)
-    lines = UNIXSocket.open(server.address) do |socket|
-      socket.write("lru_crawler metadump all\r\n")
-      socket.each_line.take_while { |line| !line.start_with?("END") }
-    end
-    lines.to_h do |line|
+    (eventually { listed(server) } or flunk("the server is always busy")).to_h do |line|
       key = CGI.unescape(line[/key=(\S+)/, 1])
       [key, [*peek.get(key), peek.meta(key).ttl]]
     end
+  end
+
+  # A line for each item; nil while the server itself looks for expired ones.
+  def listed(server)
+    *lines, last = UNIXSocket.open(server.address) do |socket|
+      socket.write("lru_crawler metadump all\r\n")
+      socket.each_line.slice_after(/\A(?:END|BUSY)/).first
+    end
+    lines if last.start_with?("END")
   end
 
   def check_same(ours, theirs, size)

@@ -12,6 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 from other_rings.scripts import need, run
 from servers import Memcached
+from waiting import wait_until
 
 import pinyon
 
@@ -93,7 +94,15 @@ def vectors(rule: str, *, by_pinyon: bool = False) -> list[dict[str, Any]]:
 
 def _stored(server: Memcached) -> dict[int, bytes]:
     """The keys of all items, by value."""
-    lines = server.ask(b"lru_crawler metadump all\r\n", b"END\r\n").splitlines()[:-1]
+    lines: list[bytes] = []
+
+    def are_listed() -> bool:
+        """Whether the server lists its items: while it looks for expired ones itself, it says that it is busy."""
+        ends = (b"END\r\n", b"BUSY currently processing crawler request\r\n")
+        lines[:] = server.ask(b"lru_crawler metadump all\r\n", ends).splitlines()
+        return lines.pop() == b"END"
+
+    wait_until(are_listed)
     keys = [unquote_to_bytes(line.split()[0].removeprefix(b"key=")) for line in lines]
     return {_number(server, key): key for key in keys}
 
