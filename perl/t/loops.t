@@ -146,7 +146,7 @@ subtest 'coroutines that are thrown at and cancelled in the middle' => sub {
         $_->join for @all;
     }
     is $wrong, 0, "no wrong value in $got, with $thrown thrown and $cancelled cancelled";
-    cmp_ok $got, '>', $batches / 10, 'values were got';
+    cmp_ok $got, '>=', $batches / 10, 'values were got';
     is $alive,               0,         'all scopes are left';
     is $cache->get('key:3'), 'value 3', 'the client goes on';
 };
