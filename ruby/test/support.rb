@@ -50,11 +50,10 @@ module Support
       FileUtils.rm_f(@address)
     end
 
-    # Returns when it has stopped, which is a while after the signal. A thread waits, because a scheduler of fibers may
-    # wait for the end of a process alone: that of async 2 does.
+    # Returns when it has stopped, which is a while after the signal.
     def pause
       Process.kill(:STOP, @pid)
-      Thread.new { Process.wait(@pid, Process::WUNTRACED) }.join
+      wait(Process::WUNTRACED)
     end
 
     def resume
@@ -68,10 +67,15 @@ module Support
 
     private
 
-    # A thread asks: see above.
     def ended?
-      @pid = nil if Thread.new { Process.wait(@pid, Process::WNOHANG) }.value
+      @pid = nil if wait(Process::WNOHANG)
       @pid.nil?
+    end
+
+    # In a thread, because a scheduler of fibers may know no flags and wait for the end of the process: that of async 2
+    # does.
+    def wait(flags)
+      Thread.new { Process.wait(@pid, flags) }.value
     end
 
     def accepts?
