@@ -122,4 +122,14 @@ impl Finding {
             _ => Finding::Hit,
         }
     }
+
+    /// The state in a word, for hosts that pass it on.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Finding::Hit => "hit",
+            Finding::Stale => "stale",
+            Finding::Won(_) => "won",
+            Finding::Filling => "filling",
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Answers of operations as Python objects.
 
 use pinyon_core::operations::{
-    remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched,
-    Found as CoreFound, Item, ServerCommand,
+    remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched, Item,
+    ServerCommand,
 };
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyList};
@@ -27,10 +27,7 @@ pub(crate) fn answered<'py>(
         Answer::ValueAndTtl(value, ttl) => (value, ttl).into_bound_py_any(py),
         Answer::Compared(Compared::Gone) => Ok(py.None().into_bound(py)),
         Answer::Compared(compared) => (compared == Compared::Stored).into_bound_py_any(py),
-        Answer::Lease(found) => {
-            let CoreFound { finding, value } = *found;
-            Found::new(finding, value).into_bound_py_any(py)
-        }
+        Answer::Lease(found) => Found(*found).into_bound_py_any(py),
         Answer::Metadata(item) => metadata(py, &item),
         Answer::ValueAndMetadata(both) => (both.0, metadata(py, &both.1)?).into_bound_py_any(py),
     }

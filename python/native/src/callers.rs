@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pinyon_core::lease::{Finding, LeaseTypes, Signal};
+use pinyon_core::lease::{LeaseTypes, Signal};
+use pinyon_core::operations::Found as CoreFound;
 use pinyon_core::Value;
 use pinyon_proto::{Head, Status};
 use pyo3::exceptions::PyBaseException;
@@ -13,20 +14,12 @@ use crate::values::Codec;
 
 /// The result of asking for a lease.
 #[pyclass(frozen, module = "pinyon._native")]
-pub(crate) struct Found {
-    finding: Finding,
-    /// The value, or None if there is none. For a winner, it is stale.
-    #[pyo3(get)]
-    value: Option<Py<PyAny>>,
-}
+pub(crate) struct Found(pub(crate) CoreFound<Py<PyAny>>);
 
 impl Found {
-    pub(crate) fn new(finding: Finding, value: Option<Py<PyAny>>) -> Self {
-        Self { finding, value }
-    }
-
-    pub(crate) fn parts(&self, py: Python<'_>) -> (Finding, Option<Py<PyAny>>) {
-        (self.finding, self.value.as_ref().map(|value| value.clone_ref(py)))
+    /// The same for the core. `value`: makes the core's value.
+    pub(crate) fn with<V>(&self, py: Python<'_>, value: impl FnOnce(Py<PyAny>) -> V) -> CoreFound<V> {
+        CoreFound { finding: self.0.finding, value: self.value(py).map(value) }
     }
 }
 
@@ -35,27 +28,25 @@ impl Found {
     /// "hit", "stale", "won" or "filling": see `pinyon.StepOutcome`.
     #[getter]
     fn state(&self) -> &'static str {
-        match self.finding {
-            Finding::Hit => "hit",
-            Finding::Stale => "stale",
-            Finding::Won(_) => "won",
-            Finding::Filling => "filling",
-        }
+        self.0.finding.word()
+    }
+
+    /// The value, or None if there is none. For a winner, it is stale.
+    #[getter]
+    fn value(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.0.value.as_ref().map(|value| value.clone_ref(py))
     }
 
     #[getter]
     fn has_value(&self) -> bool {
-        self.value.is_some()
+        self.0.value.is_some()
     }
 
     /// The token to store under (`Client.cas`), and the argument for giving the lease back (`Client._give_back`). None
     /// if no lease was won, or nothing can be stored.
     #[getter]
     fn win(&self) -> Option<(u64, bool)> {
-        match self.finding {
-            Finding::Won(win) => win.map(|win| (win.cas, win.keep)),
-            _ => None,
-        }
+        self.0.win().map(|win| (win.cas, win.keep))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use pinyon_core::lease::{self, Place, Step, StepOutcome, Terms};
-use pinyon_core::operations::{Found as CoreFound, Request};
+use pinyon_core::operations::Request;
 use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -135,8 +135,7 @@ impl GetOrSet {
     /// The step that follows this answer.
     fn found<'py>(&self, found: &Bound<'py, Found>) -> PyResult<Bound<'py, PyAny>> {
         let py = found.py();
-        let (finding, value) = found.get().parts(py);
-        self.next(py, StepOutcome::Found(CoreFound { finding, value }))
+        self.next(py, StepOutcome::Found(found.get().with(py, |value| value)))
     }
 
     fn made<'py>(&self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinyon_core::migration::{self, Counts, Plan, Progress, Returned, Side, Step, StepOutcome, NEEDS_TTL};
-use pinyon_core::operations::{Answer, Compared, Found as CoreFound, Request, Win};
+use pinyon_core::operations::{Answer, Compared, Request, Win};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
@@ -194,10 +194,7 @@ impl Migration {
                 Some((value, ttl)) => Answer::ValueAndTtl(Arc::new(value), ttl),
                 None => Answer::Missing,
             },
-            Reads::Lease => {
-                let (finding, value) = outcome.cast::<Found>()?.get().parts(py);
-                Answer::Lease(CoreFound { finding, value: value.map(Arc::new) }.into())
-            }
+            Reads::Lease => Answer::Lease(outcome.cast::<Found>()?.get().with(py, Arc::new).into()),
             Reads::Compared if outcome.is_truthy()? => Answer::Compared(Compared::Stored),
             Reads::Compared => Answer::Compared(Compared::Changed),
             Reads::Done => Answer::Done(outcome.is_truthy()?),

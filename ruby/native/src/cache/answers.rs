@@ -51,18 +51,13 @@ pub(super) fn answered(
 /// The state, whether there is a value, the value, and the win as its token and whether a stale value stays.
 fn leased<S>(ruby: &Ruby, found: Found<S>, read: impl FnOnce(S) -> Result<Value, Error>) -> Result<Value, Error> {
     let win = found.win().map(|win| (win.cas, win.keep));
-    let (state, is_won) = match found.finding {
-        Finding::Hit => ("hit", false),
-        Finding::Stale => ("stale", false),
-        Finding::Won(_) => ("won", true),
-        Finding::Filling => ("filling", false),
-    };
+    let finding = found.finding;
     let value = match found.value.map(read) {
         // The winner replaces the value anyway, so an unreadable one does not matter.
-        Some(Err(_)) if is_won => None,
+        Some(Err(_)) if matches!(finding, Finding::Won(_)) => None,
         value => value.transpose()?,
     };
-    Ok((ruby.to_symbol(state), value.is_some(), value, win).into_value_with(ruby))
+    Ok((ruby.to_symbol(finding.word()), value.is_some(), value, win).into_value_with(ruby))
 }
 
 /// The version or statistics of each server, by name; nil if nothing was asked. `failed`: a Hash for the errors of
