@@ -20,7 +20,7 @@ pub(crate) trait Machine: Driven + Sized {
     /// What [`Self::settle`] needs besides the outcomes.
     type Context;
 
-    /// Passes outcomes to [`Waiting::answer`]. Nothing is locked meanwhile.
+    /// Passes outcomes to [`LoopMachine::answered`]. Nothing is locked meanwhile.
     fn settle(event_loop: &EventLoop<Self>, py: Python<'_>, finished: Vec<Self::Finished>) -> PyResult<()>;
 
     /// The waiter for something that is over, if it is one coroutine.

@@ -66,23 +66,23 @@ impl Machine for Operations {
         py: Python<'_>,
         finished: Vec<Finished<LoopOperation, Awaited>>,
     ) -> PyResult<()> {
-        let (spare, waiting) = (&event_loop.context().spare, event_loop.waiting());
+        let (spare, answered) = (&event_loop.context().spare, event_loop.machine.answered());
         let outcome = |Finished { operation, waiter }: Finished<_, _>| match waiter {
             Awaited::Outcome { waiter, becomes } => {
                 let outcome = becomes.outcome(py, operation, spare).map(Bound::unbind).map_err(Box::new);
                 Some((waiter, outcome))
             }
             Awaited::Run(runs) => {
-                waiting.answer_all(runs.over(py, operation));
+                answered.extend(runs.over(py, operation));
                 None
             }
         };
         match finished.len() {
-            1 => finished.into_iter().filter_map(outcome).for_each(|(waiter, answer)| waiting.answer(waiter, answer)),
+            1 => finished.into_iter().filter_map(outcome).for_each(|(waiter, answer)| answered.push(waiter, answer)),
             most => {
                 let mut outcomes = Vec::with_capacity(most);
                 outcomes.extend(finished.into_iter().filter_map(outcome));
-                waiting.answer_all(outcomes);
+                answered.extend(outcomes);
             }
         }
         Ok(())

@@ -41,7 +41,7 @@ impl Encoded<'_> {
         Ok(Data::Shared(match self {
             Encoded::Bytes(bytes) => Arc::new(PyBackedBytes::from((*bytes).clone())),
             Encoded::Dumped(bytes) => Arc::new(PyBackedBytes::from(bytes.clone())),
-            Encoded::Text(text) => Arc::new(Text(PyBackedStr::try_from((*text).clone())?)),
+            Encoded::Text(text) => Arc::new(PyBackedStr::try_from((*text).clone())?),
             Encoded::Large(bytes) => bytes.clone(),
             Encoded::Owned(bytes) => Arc::new(bytes.clone()),
         }))
@@ -68,15 +68,6 @@ impl Encoded<'_> {
             Encoded::Owned(bytes) => Ok(bytes),
             Encoded::Large(bytes) => Ok(bytes),
         }
-    }
-}
-
-/// Sent from Python's memory.
-struct Text(PyBackedStr);
-
-impl AsRef<[u8]> for Text {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
     }
 }
 

@@ -76,10 +76,11 @@ impl Waiter {
     pub(crate) fn resume(self, waiting: Waiting<'_>, py: Python<'_>, answer: Answer) -> PyResult<()> {
         match (self, waiting.coroutines) {
             (Waiter::Future(future), Coroutines::Tasks { futures, .. }) => futures.resume(future.bind(py), answer),
-            (Waiter::Greenlet(slot), Coroutines::Greenlets(greenlets)) => match finish(slot, answer) {
-                Some(greenlet) => greenlets.switch_to(greenlet.bind(py)),
-                None => Ok(()),
-            },
+            (Waiter::Greenlet(slot), Coroutines::Greenlets(greenlets)) => {
+                let greenlet = slot.finish(answer);
+                drop(slot); // it is reused if its greenlet alone has it
+                greenlet.map_or(Ok(()), |greenlet| greenlets.switch_to(greenlet.bind(py)))
+            }
             _ => unreachable!("a loop has coroutines of one kind"),
         }
     }
@@ -115,11 +116,6 @@ impl Coroutines {
             warn_if_forgotten(warn.bind(py), future.bind(py), method);
         }
     }
-
-    fn greenlets(&self) -> &Greenlets {
-        let Self::Greenlets(greenlets) = self else { unreachable!("tasks do not switch") };
-        greenlets
-    }
 }
 
 impl<'l> Waiting<'l> {
@@ -131,18 +127,9 @@ impl<'l> Waiting<'l> {
         }
     }
 
-    /// Schedules a coroutine with its outcome, after those scheduled before.
-    pub(crate) fn answer(&self, waiter: Waiter, answer: Answer) {
-        self.answered.push(waiter, answer);
-    }
-
-    /// Schedules several coroutines.
-    pub(crate) fn answer_all(&self, answered: Vec<(Waiter, Answer)>) {
-        self.answered.extend(answered);
-    }
-
     pub(crate) fn greenlets(self) -> &'l Greenlets {
-        self.coroutines.greenlets()
+        let Coroutines::Greenlets(greenlets) = self.coroutines else { unreachable!("tasks do not switch") };
+        greenlets
     }
 
     /// Lets other greenlets run until the slot has its outcome. If something else ends the wait, such as a timeout or a
@@ -170,14 +157,9 @@ impl<'l> Waiting<'l> {
         loop {
             let (waiter, answer) = self.answered.next()?;
             let Waiter::Greenlet(slot) = waiter else { unreachable!("only greenlets switch") };
-            if let Some(greenlet) = finish(slot, answer) {
+            if let Some(greenlet) = slot.finish(answer) {
                 return Some(greenlet);
             }
         }
     }
-}
-
-/// Stores the outcome in its slot and releases the slot. The slot is reused once its greenlet has taken the outcome.
-fn finish(slot: Arc<Slot>, answer: Answer) -> Option<Py<PyAny>> {
-    slot.finish(answer)
 }

@@ -64,7 +64,7 @@ impl Client {
         if self.loops.get().is_some() {
             let fetch = Fetch::new(sent, cas, LoopValues(self.codec.clone()), self.policy);
             let becomes = Becomes::Values(Wanted { keys: given, failed: failed.map(Bound::unbind) }.into());
-            return self.run_in_loop(py, AnyOperation::Fetch(fetch.into()), becomes);
+            return self.run_in_loop(py, fetch.into(), becomes);
         }
         let mut fetch = Fetch::new(sent, cas, ThreadValues { py, codec: &self.codec }, self.policy);
         self.carry_out(py, &mut fetch)?;
@@ -98,7 +98,7 @@ impl Client {
             });
             let change = Change::store(sent, kept.collect(), ttl, self.policy);
             let becomes = Becomes::NotStored(given.into());
-            return self.run_in_loop(py, AnyOperation::Change(change.into()), becomes);
+            return self.run_in_loop(py, change.into(), becomes);
         }
         let mut change = Change::store(sent, blocks, ttl, self.policy);
         self.carry_out(py, &mut change)?;
