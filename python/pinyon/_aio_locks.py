@@ -12,7 +12,7 @@ from pinyon._aio_driver import LOOPS
 from pinyon._base_locks import BaseLocks
 from pinyon._closing import ClosingAwaited
 from pinyon._held import BaseHeld, BaseLock, at_least_one, without_others
-from pinyon._lock_status import LockStatus
+from pinyon._lock_status import LockStatus, statuses
 from pinyon._owners import number_of
 from pinyon._redis_py import unknown_argument
 from pinyon._synchronized import check_runs_inside, check_templates, filled
@@ -371,8 +371,7 @@ class Locks(BaseLocks, ClosingAwaited):
 
     async def status(self, *names: str | bytes) -> list[LockStatus]:
         """Ask the server for the state of each of these names: who holds it and who waits for it."""
-        statuses: list[LockStatus] = await self._inspect(names, "each")
-        return statuses
+        return statuses(names, await self._inspect(names, "each"))
 
     async def is_locked(self, *names: str | bytes) -> bool:
         """Ask the server whether any of these names is held, by this process or another one."""

@@ -64,7 +64,9 @@ class BaseLocks(_native.Locks):
         """Make locks of the arguments of ``__new__``."""
         del settings["cls"]
         on_event = check_callable("on_event", settings.pop("on_event"))
-        made = _native.Locks.__new__(cls, report=_telling.report, loops=cls._loops, **settings)
+        made = _native.Locks.__new__(cls, report=_telling.report, **settings)
+        if cls._loops is not None:
+            made._share(*cls._loops)
         made._on_event = on_event
         if on_event is not None:
             _telling.listen(made)

@@ -16,7 +16,7 @@ def is_patched() -> bool:
     return monkey is not None and bool(monkey.is_module_patched("socket"))
 
 
-def undecided(blocking: type[Any], methods: frozenset[str], name: str, *settings: Any) -> type[Any]:
+def undecided(blocking: type[Any], methods: frozenset[str], name: str) -> type[Any]:
     """Return the class of clients that have not been used yet. On first use they become blocking ones, or gevent's.
 
     The look-up of a method decides, not its call, so that a method kept in a variable is the right one.
@@ -25,7 +25,6 @@ def undecided(blocking: type[Any], methods: frozenset[str], name: str, *settings
         blocking: the class of clients that block.
         methods: the methods whose look-up decides.
         name: the name of the class in ``pinyon.gevent``.
-        settings: further arguments of ``_share``.
     """
 
     def decide(client: Any) -> None:
@@ -35,7 +34,7 @@ def undecided(blocking: type[Any], methods: frozenset[str], name: str, *settings
         from pinyon import gevent
 
         client.__class__ = getattr(gevent, name)
-        client._share(*gevent.LOOPS, *settings)
+        client._share(*gevent.LOOPS)
 
     def look_up(self: Any, name: str) -> Any:
         if name in methods:

@@ -51,6 +51,7 @@ class BaseHeld(_native.Held):
         Raises:
             UsageError: ``callback`` cannot be called, or is a coroutine function.
         """
+        check_called(callback)
         self._tell(callback)
 
     def __repr__(self) -> str:
@@ -93,6 +94,14 @@ def listed(names: tuple[str | bytes, ...]) -> str:
     """Return the first few of the names, for people to read."""
     few = ", ".join(repr(name) for name in names[:3])
     return few if len(names) <= 3 else f"{few} and {len(names) - 3} more"
+
+
+def check_called(callback: Callable[..., object]) -> None:
+    """Refuse a callback of ``on_lost`` that cannot be called, or would have to be awaited: nothing does."""
+    if not callable(callback):
+        raise UsageError(f"on_lost is called with what was held, which {type(callback).__name__} cannot be")
+    if inspect.iscoroutinefunction(callback):
+        raise UsageError("on_lost is called and not awaited: make it an ordinary function, which may start a task")
 
 
 def at_least_one(name: str, number: int) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class LockStatus(NamedTuple):
@@ -24,3 +27,8 @@ class LockStatus(NamedTuple):
     remaining: float | None
     waiting: list[str]
     age: float | None
+
+
+def statuses(names: tuple[str | bytes, ...], states: Iterable[tuple[Any, ...]]) -> list[LockStatus]:
+    """Return the statuses of names, given the state of each."""
+    return [LockStatus(name, *state) for name, state in zip(names, states)]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, final, overload
 
 from typing_extensions import Literal, Self, TypeAlias, disjoint_base
 
-from pinyon._loop_driver import LoopDriver, Loops
+from pinyon._loop_driver import LoopDriver
 from pinyon.compression import Compression
 from pinyon.errors import Error
 from pinyon.events import Event
@@ -117,10 +117,9 @@ class Client:
         *,
         serializer: object = None,
         on_event: Callable[[Event], object] | None = None,
-        loops: Loops | None = None,
         **settings: Any,
     ) -> Self: ...
-    def _share(self, current: Callable[[], Any], make: type[LoopDriver], connections: int) -> None: ...
+    def _share(self, current: Callable[[], Any], make: type[LoopDriver]) -> None: ...
     @property
     def servers(self) -> list[str]:
         """The names of the servers that hold keys now, without those of the gutter."""
@@ -569,7 +568,6 @@ class Locks:
         source: Locks | None = None,
         *,
         report: Callable[[int, Event, Callable[[Callable[[Event], object], Event], Any] | None], Any] | None = None,
-        loops: Loops | None = None,
         **settings: Any,
     ) -> Self: ...
     def _share(self, current: Callable[[], Any], make: Callable[[Any], Any]) -> None: ...

@@ -53,7 +53,9 @@ class BaseClient(_native.Client):
         del settings["cls"]
         settings["serializer"] = serializers.find(settings["serializer"])
         settings["on_event"] = logging_too(check_callable("on_event", settings["on_event"]))
-        made = _native.Client.__new__(cls, loops=loops, **settings)
+        made = _native.Client.__new__(cls, **settings)
+        if loops is not None:
+            made._share(*loops)
         made._source = object()
         return made
 
@@ -303,4 +305,4 @@ METHODS = frozenset(
     )
 )
 
-_UndecidedClient = undecided(Client, METHODS, "Client", 1)
+_UndecidedClient = undecided(Client, METHODS, "Client")

@@ -16,7 +16,7 @@ from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._closing import Closing
 from pinyon._gevent_choice import undecided
 from pinyon._held import BaseHeld, BaseLock, at_least_one, without_others
-from pinyon._lock_status import LockStatus
+from pinyon._lock_status import LockStatus, statuses
 from pinyon._redis_py import unknown_argument
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
@@ -353,8 +353,7 @@ class Locks(BaseLocks, Closing):
 
     def status(self, *names: str | bytes) -> list[LockStatus]:
         """Ask the server for the state of each of these names: who holds it and who waits for it."""
-        statuses: list[LockStatus] = self._inspect(names, "each")
-        return statuses
+        return statuses(names, self._inspect(names, "each"))
 
     def is_locked(self, *names: str | bytes) -> bool:
         """Ask the server whether any of these names is held, by this process or another one."""

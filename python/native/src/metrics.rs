@@ -106,16 +106,15 @@ impl Client {
 
 /// What the locks of a client have come to.
 pub(crate) fn of_locks<'py>(py: Python<'py>, metrics: LockMetrics) -> PyResult<Bound<'py, PyAny>> {
+    let fields = metrics.numbers().into_py_dict(py)?;
     let lost = metrics.lost.into_iter().map(|(loss, count)| (loss.word(), count));
     let errors = metrics.errors.into_iter().map(|(kind, count)| (kind.as_str(), count));
     let lost = PyMappingProxy::new(py, lost.collect::<Vec<_>>().into_py_dict(py)?.as_mapping());
     let errors = PyMappingProxy::new(py, errors.collect::<Vec<_>>().into_py_dict(py)?.as_mapping());
-    let LockMetrics { acquired, queued, busy, released, renewals, renewals_refused, connects, .. } = metrics;
-    let LockMetrics { disconnects, switches, waits, .. } = metrics;
-    let of_locks = (acquired, queued, busy, released, lost, errors, renewals, renewals_refused);
-    let of_servers = (connects, disconnects, switches, Latencies(waits));
-    let fields = of_locks.into_pyobject(py)?.add(of_servers)?;
-    py.import("pinyon.metrics")?.getattr("LockMetrics")?.call1(fields.cast::<PyTuple>()?)
+    fields.set_item("lost", lost)?;
+    fields.set_item("errors", errors)?;
+    fields.set_item("waits", Latencies(metrics.waits))?;
+    py.import("pinyon.metrics")?.getattr("LockMetrics")?.call((), Some(&fields))
 }
 
 /// The upper bounds of the latency buckets, in seconds.

@@ -11,7 +11,7 @@ use pyo3::types::{PyAny, PyDict};
 
 use super::batch::Batch;
 use super::running::Call;
-use super::{Client, Own, Returned};
+use super::{Client, Returned};
 use crate::arguments::{CasToken, Delta, Initial};
 use crate::driver::LoopDriver;
 use crate::errors::{checked, unsupported};
@@ -23,26 +23,25 @@ use crate::ttl::{StoredTtl, Ttl};
 impl Client {
     /// `source`: a client to share everything with. `settings`: those of the core; of a view, those of a view.
     #[new]
-    #[pyo3(signature = (source = None, *, serializer = None, on_event = None, loops = None, **settings))]
+    #[pyo3(signature = (source = None, *, serializer = None, on_event = None, **settings))]
     fn new(
         py: Python<'_>,
         source: Option<Bound<'_, Self>>,
         serializer: Option<Bound<'_, PyAny>>,
         on_event: Option<Py<PyAny>>,
-        loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         settings: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         match source {
             Some(source) => Self::viewing(&source, settings.as_ref()),
-            None => Self::of_settings(py, Own { serializer, on_event, loops }, settings.as_ref()),
+            None => Self::of_settings(py, serializer, on_event, settings.as_ref()),
         }
     }
 
     /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
     ///
-    /// `current` returns the running event loop, `make` a driver for it; `connections`: to each server, per loop.
-    pub(crate) fn _share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: usize) -> PyResult<()> {
-        let (directory, watcher) = (self.directory.clone(), self.watcher.clone());
+    /// `current` returns the running event loop, `make` a driver for it.
+    fn _share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>) -> PyResult<()> {
+        let (directory, watcher, connections) = (self.directory.clone(), self.watcher.clone(), self.connections);
         let connect = move |host: &Bound<'_, PyAny>| Driver::new(host, directory.clone(), watcher.clone(), connections);
         let _ = self.loops.set(Arc::new(Loops::new(current, make, connect)?));
         Ok(())

@@ -38,6 +38,8 @@ pub(crate) struct Client {
     pub(crate) policy: Policy,
     pub(crate) default_ttl: DefaultTtl,
     pub(crate) watcher: Arc<Watcher>,
+    /// To each server, per event loop.
+    pub(crate) connections: usize,
     /// Set if the client's methods return what a coroutine awaits, instead of waiting themselves.
     pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
     pub(crate) flights: Arc<Flights<Callers>>,
@@ -47,43 +49,37 @@ pub(crate) struct Client {
 /// The return value of a method: the answer, or what a coroutine must await.
 pub(crate) type Returned<'py> = PyResult<Bound<'py, PyAny>>;
 
-/// Arguments that only Python has.
-pub(crate) struct Own<'py> {
-    pub(crate) serializer: Option<Bound<'py, PyAny>>,
-    pub(crate) on_event: Option<Py<PyAny>>,
-    pub(crate) loops: Option<(Py<PyAny>, Bound<'py, PyAny>)>,
-}
-
 impl Client {
     /// A client that shares all but its policy with `client`.
-    pub(crate) fn viewing(client: &Bound<'_, Self>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    fn viewing(client: &Bound<'_, Self>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let (py, client) = (client.py(), client.get());
         let view = changed(ViewSettings::default(), settings)?;
         let policy = checked(py, client.policy.with(&view))?;
-        Ok(client.view(policy))
+        Ok(Self { policy, ..client.clone() })
     }
 
-    pub(crate) fn of_settings(py: Python<'_>, own: Own<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    fn of_settings(
+        py: Python<'_>,
+        serializer: Option<Bound<'_, PyAny>>,
+        on_event: Option<Py<PyAny>>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         let settings = changed(CacheSettings::default(), settings)?;
-        let events = own.on_event.is_some();
-        let parts = checked(py, py.detach(|| settings.build(events)))?;
-        let serializer = own.serializer.unwrap_or_else(|| py.None().into_bound(py));
-        let client = Self {
+        let parts = checked(py, py.detach(|| settings.build(on_event.is_some())))?;
+        let serializer = serializer.unwrap_or_else(|| py.None().into_bound(py));
+        Ok(Self {
             directory: Arc::new(parts.directory),
             keys: parts.keys,
             routing: if parts.quotes_bytes { Routing::Repr } else { Routing::Bytes },
             codec: Arc::new(Codec::new(&serializer, parts.packing)?),
             policy: parts.policy,
             default_ttl: parts.default_ttl,
-            watcher: Arc::new(Watcher::new(own.on_event)),
+            watcher: Arc::new(Watcher::new(on_event)),
+            connections: parts.connections,
             loops: OnceLock::new(),
             flights: Arc::default(),
             closed: Arc::default(),
-        };
-        if let Some((current, make)) = own.loops {
-            client._share(current, make, parts.connections)?;
-        }
-        Ok(client)
+        })
     }
 
     pub(crate) fn check_open(&self, py: Python<'_>) -> PyResult<()> {
@@ -91,10 +87,5 @@ impl Client {
             false => Ok(()),
             true => Err(exception(py, ErrorKind::Closed, "the client was closed; make another")),
         }
-    }
-
-    /// The same client with another policy.
-    pub(crate) fn view(&self, policy: Policy) -> Self {
-        Self { policy, ..self.clone() }
     }
 }

@@ -3,27 +3,21 @@
 use pinyon_core::locks::call::{Attempt, Inspected};
 use pinyon_core::locks::{LockFailure, LockOutcome, StatusAnswer};
 use pinyon_proto::resp::Value;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 
 use crate::errors::{exception, from_core, ErrorKind};
 
-/// The object for the waiting caller; None if a lock is taken and the caller does not wait. `names`: those of a
-/// question.
-pub(super) fn answer<'py>(
-    py: Python<'py>,
-    outcome: LockOutcome,
-    names: Option<&Bound<'py, PyTuple>>,
-) -> PyResult<Py<PyAny>> {
+/// The object for the waiting caller; None if a lock is taken and the caller does not wait.
+pub(super) fn answer(py: Python<'_>, outcome: LockOutcome) -> PyResult<Py<PyAny>> {
     match outcome {
         LockOutcome::Held { notified } => notified.into_py_any(py),
         LockOutcome::Busy => Ok(py.None()),
         LockOutcome::Released { held } | LockOutcome::Extended { held } => held.into_py_any(py),
         LockOutcome::Notified { moved } => moved.into_py_any(py),
         LockOutcome::ForceReleased { released } => released.into_py_any(py),
-        LockOutcome::Status(StatusAnswer::Each(inspected)) => statuses(py, names, &inspected),
+        LockOutcome::Status(StatusAnswer::Each(inspected)) => statuses(py, &inspected),
         LockOutcome::Status(StatusAnswer::IsLocked(is_locked)) => is_locked.into_py_any(py),
         LockOutcome::Status(StatusAnswer::FirstOwner(owner)) => owner.map(shown).into_py_any(py),
         LockOutcome::Status(StatusAnswer::Waiting(count)) => count.into_py_any(py),
@@ -44,18 +38,16 @@ pub(super) fn raised(py: Python<'_>, failure: LockFailure) -> PyErr {
     raised.value(py).setattr("cycle", cycle).err().unwrap_or(raised)
 }
 
-/// A `LockStatus` for each name.
-fn statuses<'py>(py: Python<'py>, names: Option<&Bound<'py, PyTuple>>, inspected: &[Inspected]) -> PyResult<Py<PyAny>> {
-    let class = py.import(intern!(py, "pinyon._lock_status"))?.getattr(intern!(py, "LockStatus"))?;
-    let status = |(name, inspected): (Bound<'py, PyAny>, &Inspected)| {
+/// For each name, the fields of a `LockStatus` after the name.
+fn statuses(py: Python<'_>, inspected: &[Inspected]) -> PyResult<Py<PyAny>> {
+    let status = |inspected: &Inspected| {
         let holder = inspected.holder.as_ref().map(|holder| shown(holder.attempt.clone()));
         let token = inspected.holder.as_ref().and_then(|holder| holder.token);
         let waiting: Vec<String> = inspected.waiting.iter().cloned().map(shown).collect();
         let [left, age] = [inspected.pttl, inspected.age].map(|time| time.map(|time| time.as_secs_f64()));
-        class.call1((name, holder, token, left, waiting, age))
+        (holder, token, left, waiting, age)
     };
-    let statuses = names.into_iter().flatten().zip(inspected).map(status).collect::<PyResult<Vec<_>>>()?;
-    statuses.into_py_any(py)
+    inspected.iter().map(status).collect::<Vec<_>>().into_py_any(py)
 }
 
 fn shown(attempt: Attempt) -> String {
@@ -73,7 +65,7 @@ pub(super) fn value_in_python(py: Python<'_>, value: Value) -> PyResult<Py<PyAny
         Value::Bytes(bytes) => PyBytes::new(py, &bytes).into_py_any(py),
         Value::BigNumber(digits) => {
             let digits = String::from_utf8_lossy(&digits).into_owned();
-            py.get_type::<pyo3::types::PyInt>().call1((digits,))?.into_py_any(py)
+            py.get_type::<PyInt>().call1((digits,))?.into_py_any(py)
         }
         Value::Array(values) | Value::Set(values) => {
             let values = values.into_iter().map(|value| value_in_python(py, value)).collect::<PyResult<Vec<_>>>()?;

@@ -1,6 +1,6 @@
 //! `pinyon.Locks`: what Python sees of it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use pinyon_core::locks::{self, owners, Asked, Asks, Branches, Names, StatusQuestion, Voting};
 use pinyon_core::settings::{LockParts, LockSettings, UsualLock};
@@ -10,19 +10,19 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::answers::value_in_python;
-use super::place::{Keeping, Operation, Sharing};
+use super::place::{Keeping, Operation};
 use crate::errors::{checked, from_core, unsupported, ErrorKind};
 use crate::keys::{key_bytes, text_bytes};
 use crate::metrics::of_locks;
 use crate::settings::changed;
 
 /// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.
-#[pyclass(frozen, subclass, name = "Locks", module = "pinyon._native")]
+#[pyclass(frozen, subclass, module = "pinyon._native")]
+#[derive(Clone)]
 pub(crate) struct Locks {
     keeping: Arc<Keeping>,
     /// The clients of hash tags, if names have their own.
     branches: Option<Arc<Branches<Keeping>>>,
-    sharing: Arc<Sharing>,
     pub(super) usual: UsualLock,
 }
 
@@ -30,29 +30,27 @@ pub(crate) struct Locks {
 impl Locks {
     /// `source`: a client to share everything with; nothing else is given then. `settings`: those of the core.
     #[new]
-    #[pyo3(signature = (source = None, *, report = None, loops = None, **settings))]
+    #[pyo3(signature = (source = None, *, report = None, **settings))]
     fn new(
         py: Python<'_>,
         source: Option<&Bound<'_, Self>>,
         report: Option<Py<PyAny>>,
-        loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         if let Some(source) = source {
-            return Ok(source.get().shared());
+            return Ok(source.get().clone());
         }
         let report = report.ok_or_else(|| PyTypeError::new_err("report or source is missing"))?;
         let settings = changed(LockSettings::default(), settings)?;
         let LockParts { setup, usual, names_have_tags } = checked(py, py.detach(|| settings.build()))?;
         let branches = names_have_tags.then(Arc::default);
-        let sharing = Arc::new(loops.map_or_else(OnceLock::new, |(current, make)| (current, make.unbind()).into()));
-        let keeping = Arc::new(Keeping::new(setup, sharing.clone(), report));
-        Ok(Self { keeping, branches, sharing, usual })
+        let keeping = Arc::new(Keeping::new(setup, Arc::default(), report));
+        Ok(Self { keeping, branches, usual })
     }
 
     /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
     fn _share(&self, current: Py<PyAny>, make: Py<PyAny>) {
-        let _ = self.sharing.set((current, make));
+        self.keeping.share(current, make);
     }
 
     /// The hash tag in these names, if they have one.
@@ -60,12 +58,13 @@ impl Locks {
         Ok(common_tag(names)?.map(|tag| PyBytes::new(py, tag)))
     }
 
-    /// Answers a question about names: "each" (a `LockStatus` for each), "is_locked", "first_owner" or "waiting".
+    /// Answers a question about names: "each" (its state, see `pinyon.LockStatus`), "is_locked", "first_owner" or
+    /// "waiting".
     fn _inspect<'py>(&self, names: &Bound<'py, PyTuple>, question: &str) -> PyResult<Bound<'py, PyAny>> {
         let py = names.py();
         let (question, asked) =
             (checked(py, StatusQuestion::named(question))?, checked(py, Asked::new(&texts(names)?))?);
-        self.of(names)?.place(py)?.run(py, Operation::Inspect { asked, question }, Some(names))
+        self.of(names)?.place(py)?.run(py, Operation::Inspect { asked, question })
     }
 
     /// Takes the names away from their holders. Returns how many were held.
@@ -75,7 +74,7 @@ impl Locks {
         names: &Bound<'py, PyTuple>,
         token: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.of(names)?.place(py)?.run(py, Operation::ForceRelease { names: lock_names(names)?, token }, None)
+        self.of(names)?.place(py)?.run(py, Operation::ForceRelease { names: lock_names(names)?, token })
     }
 
     /// Sends a command on the connection of the locks on these names, and returns what the server answers.
@@ -94,7 +93,7 @@ impl Locks {
             push_part(&mut command, &part)?;
         }
         let keeping = names.map_or_else(|| Ok(self.keeping.clone()), |names| self.of(names))?;
-        keeping.place(py)?.run(py, Operation::Execute { command }, None)
+        keeping.place(py)?.run(py, Operation::Execute { command })
     }
 
     /// Return what happened to the locks of this client in this process, as `LockMetrics`. It contacts no server and
@@ -193,15 +192,6 @@ impl Locks {
 }
 
 impl Locks {
-    fn shared(&self) -> Self {
-        Self {
-            keeping: self.keeping.clone(),
-            branches: self.branches.clone(),
-            sharing: self.sharing.clone(),
-            usual: self.usual,
-        }
-    }
-
     /// The client of these names: this one, or that of the names' own hash tag.
     pub(super) fn of(&self, names: &Bound<'_, PyTuple>) -> PyResult<Arc<Keeping>> {
         let Some(branches) = self.branches.as_ref().filter(|_| !self.is_closed()) else {

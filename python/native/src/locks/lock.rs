@@ -15,7 +15,7 @@ use pyo3::types::PyTuple;
 use super::answers::raised;
 use super::client::{lock_names, Locks};
 use super::place::{Grant, Keeping, Operation, Place};
-use super::telling::{check_called, Listener};
+use super::telling::Listener;
 use crate::arguments::seconds;
 use crate::errors::checked;
 
@@ -60,7 +60,7 @@ impl Lock {
         on_lost: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         if let Some(callback) = on_lost {
-            check_called(callback)?;
+            locks.py().import("pinyon._held")?.call_method1("check_called", (callback,))?;
         }
         let usual = &locks.get().usual;
         let time = |given: Option<&Bound<'_, PyAny>>, name| given.map(|given| seconds(given, name)).transpose();
@@ -248,7 +248,7 @@ impl Held {
     }
 
     fn run<'py>(&self, py: Python<'py>, operation: Operation) -> PyResult<Bound<'py, PyAny>> {
-        self.place.run(py, operation, None)
+        self.place.run(py, operation)
     }
 
     fn grant(&self) -> Arc<Grant> {
@@ -266,7 +266,7 @@ impl Held {
         let owner = asked.owner(py)?;
         let request = asked.request(owner, at_once, timeout)?;
         let (grant, place) = (Grant::new(request.names.clone()), asked.keeping.place(py)?);
-        let answer = place.run(py, Operation::Acquire { grant: grant.clone(), request }, None)?.unbind();
+        let answer = place.run(py, Operation::Acquire { grant: grant.clone(), request })?.unbind();
         let (answer, given_back) = (Mutex::new(Some(answer)), AtomicBool::new(false));
         let (names, _keeping) = (asked.names.clone_ref(py), asked.keeping.clone());
         let relock = asked.request.wait.unwrap_or_default();
@@ -307,7 +307,6 @@ impl Held {
 
     /// Registers a callback for the loss of the lock. Calls it at once if the lock is lost already.
     fn _tell(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
-        check_called(&callback)?;
         match slf.get().grant.listen(Listener::new(slf, callback.clone())?) {
             Ok(()) => Ok(()),
             Err(_) => callback.call1((slf,)).map(drop),

@@ -7,7 +7,6 @@ use pinyon_core::locks::{Front, LockFinished, LockMetrics, LockOperation, Setup,
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use super::answers::{answer, raised};
 use super::telling::{self, tell, Listener};
@@ -21,7 +20,7 @@ pub(crate) type Grant = pinyon_core::locks::Grant<Listener>;
 pub(crate) type Operation = LockOperation<Listener>;
 
 /// How to find the running event loop, and how to drive it, if coroutines share connections.
-pub(super) type Sharing = OnceLock<(Py<PyAny>, Py<PyAny>)>;
+type Sharing = OnceLock<(Py<PyAny>, Py<PyAny>)>;
 
 /// The client of a server, or of one hash tag.
 pub(crate) struct Keeping {
@@ -46,6 +45,11 @@ impl Keeping {
     /// The client of a hash tag.
     pub(super) fn tagged(&self, py: Python<'_>, tag: &[u8]) -> Self {
         Self::new(self.settings().tagged(tag), self.sharing.clone(), self.report.clone_ref(py))
+    }
+
+    /// From now on coroutines share connections, also those of hash tags.
+    pub(super) fn share(&self, current: Py<PyAny>, make: Py<PyAny>) {
+        let _ = self.sharing.set((current, make));
     }
 
     pub(super) fn settings(&self) -> &Setup {
@@ -101,25 +105,19 @@ impl Drop for Keeping {
 }
 
 impl Place {
-    /// Carries out an operation. Returns its result, or what a coroutine must await. `names`: those of a question.
-    pub(super) fn run<'py>(
-        &self,
-        py: Python<'py>,
-        operation: Operation,
-        names: Option<&Bound<'py, PyTuple>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    /// Carries out an operation. Returns its result, or what a coroutine must await.
+    pub(super) fn run<'py>(&self, py: Python<'py>, operation: Operation) -> PyResult<Bound<'py, PyAny>> {
         let (driver, loops) = match self {
             Place::Threads(station) => {
                 let outcome = station.run(&PythonHost(py), operation)?;
-                return answer(py, outcome, names).map(|value| value.into_bound(py));
+                return answer(py, outcome).map(|value| value.into_bound(py));
             }
             Place::Loop { driver, loops } => (driver, loops),
         };
         let caller = caller(py, driver, loops)?;
         let event_loop = caller.driver.get().event_loop();
         let (waiter, awaited) = (caller.waiter()?, operation.awaited().cloned());
-        let (names, method) = (names.map(|names| names.clone().unbind()), method_of(&operation));
-        let wait = Wait { waiter: waiter.clone_ref(py), names, method };
+        let wait = Wait { waiter: waiter.clone_ref(py), method: method_of(&operation) };
         event_loop.begin(py, |front, now| front.begin(operation, wait, now))?;
         let waited = caller.wait(waiter.clone_ref(py));
         if let Some(grant) = awaited.filter(|_| waiter.was_abandoned()) {
@@ -207,8 +205,6 @@ driver! {
 /// A coroutine that waits for something about locks.
 pub(crate) struct Wait {
     pub(super) waiter: Waiter,
-    /// The names of a question.
-    pub(super) names: Option<Py<PyTuple>>,
     /// See [`method_of`].
     method: Option<&'static str>,
 }
@@ -248,11 +244,9 @@ impl Machine for Front<Wait, Listener> {
     ) -> PyResult<()> {
         for finished in finished {
             match finished {
-                LockFinished::Done { waiter: Wait { waiter, names, .. }, outcome, unheard } => {
+                LockFinished::Done { waiter: Wait { waiter, .. }, outcome, unheard } => {
                     drop(unheard);
-                    let names = names.as_ref().map(|names| names.bind(py));
-                    let answer = answer(py, outcome, names).map_err(Box::new);
-                    event_loop.waiting().answer(waiter, answer);
+                    event_loop.machine.answered().push(waiter, answer(py, outcome).map_err(Box::new));
                 }
                 LockFinished::Note(note) => {
                     let Telling { report, soon } = event_loop.context();

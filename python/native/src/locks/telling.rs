@@ -10,7 +10,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 
-use crate::errors::{exception, ErrorKind};
 use crate::events::of_locks;
 
 /// A callback of `on_lost`, and the lock to call it with. It does not keep the lock alive: a lock that nothing refers
@@ -82,20 +81,4 @@ pub(crate) fn tell_threads(py: Python<'_>, report: &Bound<'_, PyAny>) {
 #[pyfunction]
 pub(crate) fn stop_telling() {
     notes().close();
-}
-
-/// Refuses coroutine functions: nothing would await their result.
-pub(super) fn check_called(callback: &Bound<'_, PyAny>) -> PyResult<()> {
-    let py = callback.py();
-    let message = match callback.is_callable() {
-        true => {
-            let inspect = py.import(intern!(py, "inspect"))?;
-            if !inspect.call_method1(intern!(py, "iscoroutinefunction"), (callback,))?.is_truthy()? {
-                return Ok(());
-            }
-            "on_lost is called and not awaited: make it an ordinary function, which may start a task".to_owned()
-        }
-        false => format!("on_lost is called with what was held, which {} cannot be", callback.get_type().name()?),
-    };
-    Err(exception(py, ErrorKind::UsageError, &message))
 }
