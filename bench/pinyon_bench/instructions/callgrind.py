@@ -24,9 +24,11 @@ ROUNDS = 5
 MARK = "getppid"
 SECONDS = 600.0
 TOTAL = re.compile(r"^totals: (\d+)$", re.MULTILINE)
-#: Without these, memory layout and the order of hashed things would change the figures between runs, and Ruby's heap would
-#: grow within them.
+#: Without these, memory layout and the order of hashed things would change the figures between runs, Ruby's heap would
+#: grow within them, and the C library would return memory to the system and ask for it again.
 STEADY = {
+    "MALLOC_TOP_PAD_": "4194304",
+    "MALLOC_TRIM_THRESHOLD_": "1073741824",
     "PYTHONHASHSEED": "0",
     "RUBY_GC_HEAP_INIT_SLOTS": "1000000",
     "PERL_HASH_SEED": "0",
