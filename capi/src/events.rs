@@ -1,10 +1,8 @@
 //! Events of a client's servers, taken one by one, and those of locks, which are in notes.
 
-use std::ffi::{c_char, CStr, CString};
-use std::time::Duration;
+use std::ffi::{c_char, CString};
 
-use pinyon_core::events::{self, EventKind, Level};
-use pinyon_core::locks::{LockEvent, LockEventKind};
+use pinyon_core::events::{self, Report};
 
 use crate::client::Client;
 use crate::errors::{c_string, Error};
@@ -15,6 +13,8 @@ use crate::structs::Event;
 #[repr(C)]
 pub struct Told {
     event: Event,
+    kind: CString,
+    level: CString,
     server: CString,
     command: CString,
     message: CString,
@@ -23,31 +23,14 @@ pub struct Told {
 }
 
 impl Told {
-    fn of(event: &events::Event) -> Box<Self> {
-        let names = [kind(event.kind), level(event.kind.level())];
-        let texts = [&event.server, event.command, &event.to_string()];
-        Self::new(names, texts, None, event.duration, event.error.as_ref())
-    }
-
-    pub fn of_locks(event: &LockEvent) -> Box<Self> {
-        let names = [kind_of_locks(event.kind), level(event.kind.level())];
-        let texts = [&event.server, "", &*event.line];
-        Self::new(names, texts, event.previous.as_deref(), event.duration, event.error.as_ref())
-    }
-
-    fn new(
-        [kind, level]: [&'static CStr; 2],
-        [server, command, message]: [&str; 3],
-        previous: Option<&str>,
-        duration: Option<Duration>,
-        error: Option<&pinyon_core::error::Error>,
-    ) -> Box<Self> {
+    pub fn of(report: Report<'_>) -> Box<Self> {
+        let Report { kind, level, server, command, error, duration, line, previous } = report;
         let null = std::ptr::null();
         let mut told = Box::new(Told {
             event: Event {
                 size: size_of::<Event>(),
-                kind: kind.as_ptr(),
-                level: level.as_ptr(),
+                kind: null,
+                level: null,
                 server: null,
                 command: null,
                 message: null,
@@ -55,12 +38,16 @@ impl Told {
                 error: std::ptr::null(),
                 previous: null,
             },
+            kind: c_string(kind),
+            level: c_string(level.as_str()),
             server: c_string(server),
-            command: c_string(command),
-            message: c_string(message),
+            command: c_string(command.unwrap_or_default()),
+            message: c_string(&line),
             previous: previous.map(c_string),
             error: error.map(Error::from),
         });
+        told.event.kind = told.kind.as_ptr();
+        told.event.level = told.level.as_ptr();
         told.event.server = told.server.as_ptr();
         told.event.command = told.command.as_ptr();
         told.event.message = told.message.as_ptr();
@@ -81,41 +68,7 @@ impl Told {
 
 fn told(event: events::Event) -> *mut Event {
     // The event is its first field.
-    Box::into_raw(Told::of(&event)).cast()
-}
-
-fn kind_of_locks(kind: LockEventKind) -> &'static CStr {
-    match kind {
-        LockEventKind::Connected => c"connected",
-        LockEventKind::Disconnected => c"disconnected",
-        LockEventKind::Down => c"down",
-        LockEventKind::Up => c"up",
-        LockEventKind::Switched => c"switched",
-        LockEventKind::SentinelDown => c"sentinel_down",
-        LockEventKind::SentinelUp => c"sentinel_up",
-        LockEventKind::Renewals => c"renewals",
-        LockEventKind::Warning => c"warning",
-    }
-}
-
-fn kind(kind: EventKind) -> &'static CStr {
-    match kind {
-        EventKind::Down => c"down",
-        EventKind::Up => c"up",
-        EventKind::Retry => c"retry",
-        EventKind::Slow => c"slow",
-        EventKind::Servers => c"servers",
-        EventKind::Discovery => c"discovery",
-        EventKind::Classic => c"classic",
-    }
-}
-
-fn level(level: Level) -> &'static CStr {
-    match level {
-        Level::Debug => c"debug",
-        Level::Info => c"info",
-        Level::Warning => c"warning",
-    }
+    Box::into_raw(Told::of(event.report())).cast()
 }
 
 /// # Safety

@@ -1,6 +1,7 @@
 //! Events of the servers, for monitoring. They are recorded where they happen. The host reports them later, when it
 //! holds no lock and no caller waits for it.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -107,6 +108,36 @@ impl std::fmt::Display for Event {
             EventKind::Discovery => {
                 write!(f, "the servers could not be discovered, those known last stay in use: {error}")
             }
+        }
+    }
+}
+
+/// An event of caches or locks as hosts pass it on.
+pub struct Report<'e> {
+    pub kind: &'static str,
+    pub level: Level,
+    pub server: &'e str,
+    /// The command's protocol name, if the event concerns one.
+    pub command: Option<&'static str>,
+    pub error: Option<&'e Error>,
+    pub duration: Option<Duration>,
+    /// A line for people.
+    pub line: Cow<'e, str>,
+    /// The former primary, if another server has taken over.
+    pub previous: Option<&'e str>,
+}
+
+impl Event {
+    pub fn report(&self) -> Report<'_> {
+        Report {
+            kind: self.kind.as_str(),
+            level: self.kind.level(),
+            server: &self.server,
+            command: Some(self.command).filter(|command| !command.is_empty()),
+            error: self.error.as_ref(),
+            duration: self.duration,
+            line: self.to_string().into(),
+            previous: None,
         }
     }
 }

@@ -51,7 +51,7 @@ fn told(note: locks::Note<Listener>) -> *mut Note {
         }
         locks::Note::Event { event, .. } => {
             let is_warning = event.kind.is_told_unasked();
-            let event = events::Told::of_locks(&event);
+            let event = events::Told::of(event.report());
             let warning = if is_warning { event.message() } else { std::ptr::null() };
             Told { note: Note { warning, event: event.event(), ..empty }, event: Some(event) }
         }

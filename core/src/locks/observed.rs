@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::loss::Loss;
 use crate::error::kinds::ErrorKind;
 use crate::error::Error;
-use crate::events::Level;
+use crate::events::{Level, Report};
 use crate::fork::PerProcess;
 use crate::metrics::{Histogram, Latencies};
 
@@ -239,6 +239,19 @@ impl LockEventKind {
 }
 
 impl LockEvent {
+    pub fn report(&self) -> Report<'_> {
+        Report {
+            kind: self.kind.as_str(),
+            level: self.kind.level(),
+            server: &self.server,
+            command: None,
+            error: self.error.as_ref(),
+            duration: self.duration,
+            line: self.line.as_str().into(),
+            previous: self.previous.as_deref(),
+        }
+    }
+
     fn new(kind: LockEventKind, server: &Arc<str>, line: String) -> Self {
         Self { kind, server: server.clone(), previous: None, error: None, duration: None, line }
     }

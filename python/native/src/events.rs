@@ -1,8 +1,7 @@
 //! Reports events of the servers to the program.
 
 use pinyon_core::directory::Directory;
-use pinyon_core::events::Event;
-use pinyon_core::locks::LockEvent;
+use pinyon_core::events::Report;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
@@ -35,7 +34,10 @@ impl Watcher {
     pub(crate) fn tell_by(&self, report: &Bound<'_, PyAny>, directory: &Directory) -> PyResult<()> {
         let Some(on_event) = &self.0 else { return Ok(()) };
         let py = report.py();
-        directory.take_events().iter().try_for_each(|event| report.call1((on_event, python(py, event)?)).map(drop))
+        directory
+            .take_events()
+            .iter()
+            .try_for_each(|event| report.call1((on_event, python(py, event.report())?)).map(drop))
     }
 }
 
@@ -43,7 +45,7 @@ impl Watcher {
 fn tell(on_event: &Bound<'_, PyAny>, directory: &Directory) -> PyResult<()> {
     let py = on_event.py();
     for event in directory.take_events() {
-        match on_event.call1((python(py, &event)?,)) {
+        match on_event.call1((python(py, event.report())?,)) {
             Ok(_) => {}
             Err(raised) if raised.is_instance_of::<PyException>(py) => raised.write_unraisable(py, Some(on_event)),
             Err(interrupt) => return Err(interrupt),
@@ -52,21 +54,11 @@ fn tell(on_event: &Bound<'_, PyAny>, directory: &Directory) -> PyResult<()> {
     Ok(())
 }
 
-/// An event of locks.
-pub(crate) fn of_locks<'py>(py: Python<'py>, event: &LockEvent) -> PyResult<Bound<'py, PyAny>> {
-    let LockEvent { kind, server, previous, error, duration, line } = event;
-    let error = error.as_ref().map(|error| from_core(py, error).into_value(py));
+/// A `pinyon.events.Event`.
+pub(crate) fn python<'py>(py: Python<'py>, report: Report<'_>) -> PyResult<Bound<'py, PyAny>> {
+    let Report { kind, level, server, command, error, duration, line, previous } = report;
+    let error = error.map(|error| from_core(py, error).into_value(py));
     let duration = duration.map(|duration| duration.as_secs_f64());
-    let (kind, level) = (kind.as_str(), kind.level().as_str());
-    let fields = (kind, &**server, py.None(), error, duration, level, line, previous.as_deref());
-    py.import("pinyon.events")?.getattr("Event")?.call1(fields)
-}
-
-fn python<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyAny>> {
-    let Event { kind, server, command, error, duration } = event;
-    let command = Some(command).filter(|command| !command.is_empty());
-    let error = error.as_ref().map(|error| from_core(py, error).into_value(py));
-    let duration = duration.map(|duration| duration.as_secs_f64());
-    let fields = (kind.as_str(), &**server, command, error, duration, kind.level().as_str(), event.to_string());
+    let fields = (kind, server, command, error, duration, level.as_str(), line, previous);
     py.import("pinyon.events")?.getattr("Event")?.call1(fields)
 }

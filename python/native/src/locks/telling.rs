@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 
-use crate::events::of_locks;
+use crate::events::python;
 
 /// A callback of `on_lost`, and the lock to call it with. It does not keep the lock alive: a lock that nothing refers
 /// to is not renewed.
@@ -46,7 +46,7 @@ pub(super) fn tell(
 ) -> PyResult<()> {
     match note {
         Note::Lost { listener, .. } => listener.tell(py),
-        Note::Event { source, event } => drop(report.call1((source, of_locks(py, &event)?, soon))?),
+        Note::Event { source, event } => drop(report.call1((source, python(py, event.report())?, soon))?),
     }
     Ok(())
 }

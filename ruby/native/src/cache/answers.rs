@@ -2,7 +2,7 @@
 
 use magnus::value::ReprValue;
 use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
-use pinyon_core::events::Event;
+use pinyon_core::events::{Event, Report};
 use pinyon_core::metrics::{Latencies, ServerMetrics};
 use pinyon_core::operations::{
     remaining, statistics, version, Answer, Compared, Everywhere, Failures, Finding, Found, ServerCommand,
@@ -98,14 +98,26 @@ pub(super) fn achieved(ruby: &Ruby, achieved: Value, mut failures: Failures) -> 
 
 pub(super) fn events(ruby: &Ruby, events: Vec<Event>) -> Result<RArray, Error> {
     let all = ruby.ary_new_capa(events.len());
-    for event in events {
-        let error = event.error.as_ref().map(|error| failure(ruby, error)).transpose()?;
-        let seconds = event.duration.map(|duration| duration.as_secs_f64());
-        let command = Some(event.command).filter(|command| !command.is_empty());
-        let (kind, level) = (ruby.to_symbol(event.kind.as_str()), ruby.to_symbol(event.kind.level().as_str()));
-        all.push((kind, &*event.server, command, error, seconds, level, event.to_string()))?;
-    }
+    events.iter().try_for_each(|event| all.push(event_fields(ruby, event.report())?))?;
     Ok(all)
+}
+
+/// The members of a `Pinyon::Client::Event`.
+pub(crate) fn event_fields(ruby: &Ruby, report: Report<'_>) -> Result<RArray, Error> {
+    let Report { kind, level, server, command, error, duration, line, previous } = report;
+    let error = error.map(|error| failure(ruby, error)).transpose()?;
+    let seconds = duration.map(|duration| duration.as_secs_f64());
+    let (kind, level) = (ruby.to_symbol(kind), ruby.to_symbol(level.as_str()));
+    let fields = ruby.ary_new_capa(8);
+    fields.push(kind)?;
+    fields.push(server)?;
+    fields.push(command)?;
+    fields.push(error)?;
+    fields.push(seconds)?;
+    fields.push(level)?;
+    fields.push(&*line)?;
+    fields.push(previous)?;
+    Ok(fields)
 }
 
 /// Nested Hashes with Symbols as keys, by the servers' names.

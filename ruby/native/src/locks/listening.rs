@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use magnus::{Error, IntoValue, RArray, Ruby, Value};
-use pinyon_core::locks::{LockEvent, Note, Notes};
+use magnus::{Error, IntoValue, Ruby, Value};
+use pinyon_core::locks::{Note, Notes};
 
-use crate::errors::failure;
+use crate::cache::event_fields;
 use crate::host::unlocked_until;
 
 /// The number of the `Held` to be told.
@@ -30,27 +30,10 @@ pub(super) fn listen(ruby: &Ruby) -> Result<Value, Error> {
         match unlocked_until(ruby, wait, interrupt)? {
             Some(Note::Lost { listener, .. }) => return Ok((ruby.to_symbol("lost"), listener).into_value_with(ruby)),
             Some(Note::Event { source, event }) => {
-                let event = (source, fields(ruby, &event)?);
+                let event = (source, event_fields(ruby, event.report())?);
                 return Ok((ruby.to_symbol("event"), event).into_value_with(ruby));
             }
             None => interrupted.store(false, Ordering::Relaxed),
         }
     }
-}
-
-/// The members of a `Pinyon::Client::Event`.
-fn fields(ruby: &Ruby, event: &LockEvent) -> Result<RArray, Error> {
-    let LockEvent { kind, server, previous, error, duration, line } = event;
-    let error = error.as_ref().map(|error| failure(ruby, error)).transpose()?;
-    let seconds = duration.map(|duration| duration.as_secs_f64());
-    let fields = ruby.ary_new_capa(8);
-    fields.push(ruby.to_symbol(kind.as_str()))?;
-    fields.push(&**server)?;
-    fields.push(ruby.qnil())?;
-    fields.push(error)?;
-    fields.push(seconds)?;
-    fields.push(ruby.to_symbol(kind.level().as_str()))?;
-    fields.push(&**line)?;
-    fields.push(previous.as_deref())?;
-    Ok(fields)
 }
