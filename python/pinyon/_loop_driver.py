@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -83,6 +84,22 @@ class TaskDriver(LoopDriver):
     loop: Any
     #: Makes a future. None if the loop uses asyncio's futures.
     create_future: Callable[[], Any] | None
+
+    @staticmethod
+    def warn_if_forgotten(future: Any, method: str) -> None:
+        """Warn as Python does of a coroutine that was never awaited, unless the future is done or has callbacks.
+
+        Args:
+            future: one that the native client alone refers to.
+            method: the method of ``pinyon.aio`` that returned it.
+        """
+        if future.done() or getattr(future, "_callbacks", True):
+            return
+        # A loop in debug mode knows where the method was called. Python itself says so if tracemalloc runs.
+        stack = getattr(future, "_source_traceback", None)
+        caller = f" (called at {stack[-1].filename}:{stack[-1].lineno})" if stack else ""
+        text = f"'pinyon.aio.{method}' was never awaited{caller}"
+        warnings.warn(text, RuntimeWarning, stacklevel=2, source=future)
 
 
 class GreenletDriver(LoopDriver):

@@ -1,6 +1,5 @@
 //! Futures, on which tasks wait.
 
-use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -123,40 +122,6 @@ fn only_callback<'py>(future: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py,
     match callbacks.cast::<PyList>() {
         Ok(callbacks) if callbacks.len() == 1 => callbacks.get_item(0)?.extract().map(Some),
         _ => Ok(None),
-    }
-}
-
-/// Warns as Python does of a coroutine that was never awaited, unless the future is done or has callbacks. `warn`: the
-/// function of `warnings`. `method`: the method of `pinyon.aio` that returned the future.
-#[cold]
-pub(crate) fn warn_if_forgotten(warn: &Bound<'_, PyAny>, future: &Bound<'_, PyAny>, method: &str) {
-    let warned = || match is_done(future)? || has_callbacks(future)? {
-        true => Ok(()),
-        false => warn_of_forgotten(warn, future, method),
-    };
-    // If warnings are errors, there is no caller to raise it to.
-    if let Err(raised) = warned() {
-        raised.write_unraisable(warn.py(), Some(future));
-    }
-}
-
-/// An event loop in debug mode knows where the method was called. Python itself says so if `tracemalloc` runs.
-fn warn_of_forgotten(warn: &Bound<'_, PyAny>, future: &Bound<'_, PyAny>, method: &str) -> PyResult<()> {
-    let py = warn.py();
-    let mut text = format!("'pinyon.aio.{method}' was never awaited");
-    if let Some(stack) = future.getattr_opt("_source_traceback")?.filter(|stack| !stack.is_none()) {
-        let caller = stack.get_item(-1)?;
-        text += &format!(" (called at {}:{})", caller.getattr("filename")?, caller.getattr("lineno")?);
-    }
-    let source = PyDict::new(py);
-    source.set_item("source", future)?;
-    warn.call((text, py.get_type::<PyRuntimeWarning>()), Some(&source)).map(drop)
-}
-
-fn has_callbacks(future: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match future.getattr_opt(intern!(future.py(), "_callbacks"))? {
-        Some(callbacks) => callbacks.is_truthy(),
-        None => Ok(true),
     }
 }
 

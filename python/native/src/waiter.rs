@@ -8,7 +8,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 pub(crate) use crate::futures::Answer;
-use crate::futures::{is_done, warn_if_forgotten, Futures};
+use crate::futures::{is_done, Futures};
 use crate::greenlets::{Greenlets, Slot};
 
 /// The handle of a waiting coroutine.
@@ -22,8 +22,8 @@ pub(crate) enum Waiter {
 pub(crate) enum Coroutines {
     Tasks {
         futures: Futures,
-        /// `warnings.warn`
-        warn: Py<PyAny>,
+        /// See `pinyon._loop_driver.TaskDriver`.
+        warn_if_forgotten: Py<PyAny>,
     },
     /// They switch to the hub, which switches back.
     Greenlets(Greenlets),
@@ -91,8 +91,8 @@ impl Coroutines {
     pub(crate) fn new(driver: &Bound<'_, PyAny>) -> PyResult<Self> {
         match driver.getattr("current_greenlet")?.is_none() {
             true => {
-                let warn = driver.py().import("warnings")?.getattr("warn")?.unbind();
-                Ok(Self::Tasks { futures: Futures::new(driver)?, warn })
+                let warn_if_forgotten = driver.getattr("warn_if_forgotten")?.unbind();
+                Ok(Self::Tasks { futures: Futures::new(driver)?, warn_if_forgotten })
             }
             false => Ok(Self::Greenlets(Greenlets::new(driver)?)),
         }
@@ -100,8 +100,8 @@ impl Coroutines {
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Self::Tasks { futures, warn } => {
-                visit.call(warn)?;
+            Self::Tasks { futures, warn_if_forgotten } => {
+                visit.call(warn_if_forgotten)?;
                 futures.traverse(visit)
             }
             Self::Greenlets(greenlets) => greenlets.traverse(visit),
@@ -112,8 +112,10 @@ impl Coroutines {
     /// that returned it.
     #[cold]
     pub(crate) fn warn_if_forgotten(&self, py: Python<'_>, waiter: &Waiter, method: &str) {
-        if let (Self::Tasks { warn, .. }, Waiter::Future(future)) = (self, waiter) {
-            warn_if_forgotten(warn.bind(py), future.bind(py), method);
+        let (Self::Tasks { warn_if_forgotten, .. }, Waiter::Future(future)) = (self, waiter) else { return };
+        // If warnings are errors, there is no caller to raise it to.
+        if let Err(raised) = warn_if_forgotten.call1(py, (future, method)) {
+            raised.write_unraisable(py, Some(future.bind(py)));
         }
     }
 }
