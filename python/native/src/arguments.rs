@@ -8,56 +8,38 @@ use crate::errors::{exception, unsupported, ErrorKind};
 use crate::ttl::delta_seconds;
 
 /// The token that `gets` returned with a value.
-pub(crate) struct CasToken(pub(crate) u64);
+pub(crate) fn cas_token(token: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if token.is_none() {
+        let message =
+            "cas must be the token that gets returned with the value, not None: where gets found nothing, use add";
+        return Err(exception(token.py(), ErrorKind::UnsupportedType, message));
+    }
+    whole(token, "cas", "the token that gets returned with the value", "from 0 to 2**64-1")
+}
 
 /// The change of a counter, in either direction.
-#[derive(Clone, Copy)]
-pub(crate) struct Delta(pub(crate) i128);
-
-/// The initial value of a missing counter.
-pub(crate) struct Initial(pub(crate) u64);
-
-impl<'py> FromPyObject<'_, 'py> for CasToken {
-    type Error = PyErr;
-
-    fn extract(token: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if token.is_none() {
-            let message =
-                "cas must be the token that gets returned with the value, not None: where gets found nothing, use add";
-            return Err(exception(token.py(), ErrorKind::UnsupportedType, message));
-        }
-        whole(token, "cas", "the token that gets returned with the value", "from 0 to 2**64-1").map(Self)
+#[inline]
+pub(crate) fn delta(delta: &Bound<'_, PyAny>) -> PyResult<i128> {
+    // CPython reads 64 bits several times faster than 128, which only refused numbers need.
+    if let (true, Ok(usual)) = (delta.is_instance_of::<PyInt>(), delta.extract::<u64>()) {
+        return Ok(usual.into());
     }
+    whole(delta, "delta", "a whole number (int)", Request::DELTAS)
 }
 
-impl<'py> FromPyObject<'_, 'py> for Delta {
-    type Error = PyErr;
-
-    #[inline]
-    fn extract(delta: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        // CPython reads 64 bits several times faster than 128, which only refused numbers need.
-        if let (true, Ok(usual)) = (delta.is_instance_of::<PyInt>(), delta.extract::<u64>()) {
-            return Ok(Self(usual.into()));
-        }
-        whole(delta, "delta", "a whole number (int)", Request::DELTAS).map(Self)
-    }
-}
-
-impl<'py> FromPyObject<'_, 'py> for Initial {
-    type Error = PyErr;
-
-    fn extract(initial: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        whole(initial, "initial", "a whole number (int)", "from 0 to 2**64-1").map(Self)
-    }
+/// The initial value of a missing counter, or None.
+pub(crate) fn initial(initial: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    let whole = |initial| whole(initial, "initial", "a whole number (int)", "from 0 to 2**64-1");
+    (!initial.is_none()).then(|| whole(initial)).transpose()
 }
 
 /// A whole number. `kind`, `range`: its kind and the valid values, for the message.
-fn whole<'a, 'py, T>(number: Borrowed<'a, 'py, PyAny>, name: &str, kind: &str, range: &str) -> PyResult<T>
+fn whole<'a, 'py, T>(number: &'a Bound<'py, PyAny>, name: &str, kind: &str, range: &str) -> PyResult<T>
 where
     T: FromPyObject<'a, 'py>,
 {
     if !number.is_instance_of::<PyInt>() {
-        return Err(unsupported(&number, &format!("{name} must be {kind}")));
+        return Err(unsupported(number, &format!("{name} must be {kind}")));
     }
     let refused = |_| match number.str() {
         Ok(shown) => exception(number.py(), ErrorKind::UsageError, &format!("{name} must be {range}, not {shown}")),

@@ -15,7 +15,7 @@ use crate::callers::{Callers, Event, Found, Raised, Shared};
 use crate::client::Client;
 use crate::errors::{checked, exception, kind_of};
 use crate::keys::key_bytes;
-use crate::ttl::Ttl;
+use crate::ttl;
 use crate::values::Codec;
 
 /// One caller's way to a value, by `pinyon_core::lease::GetOrSet`. Each step is a tuple of its name and its arguments.
@@ -102,7 +102,7 @@ impl GetOrSet {
         wait: Option<f64>,
     ) -> PyResult<Self> {
         let [ttl, stale, early, lease] =
-            [Ttl::seconds(ttl)?, Ttl::seconds(stale)?, Ttl::seconds(early)?, Ttl::seconds(lease)?];
+            [ttl::seconds(ttl)?, ttl::seconds(stale)?, ttl::seconds(early)?, ttl::seconds(lease)?];
         let terms = checked(key.py(), Terms::new(ttl, stale, early, lease, wait))?;
         let bytes = key_bytes(&key)?.into();
         let place = Place { scope: scope.as_ptr() as usize, key: bytes, policy: client.policy };

@@ -11,7 +11,7 @@ use pyo3::IntoPyObjectExt;
 
 use crate::callers::Found;
 use crate::errors::{exception, kind_of, ErrorKind};
-use crate::ttl::Ttl;
+use crate::ttl;
 
 type Object = Arc<Py<PyAny>>;
 
@@ -81,7 +81,7 @@ impl Migration {
         ttl: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let Some(plan) = Plan::of(operation) else { unreachable!("{operation} has no plan") };
-        let (counts, ttl) = (counts.0.clone(), ttl.map(|ttl| Ttl::seconds(&ttl)).transpose()?);
+        let (counts, ttl) = (counts.0.clone(), ttl.map(|ttl| ttl::seconds(&ttl)).transpose()?);
         let keys = if plan.is_of_many() { arguments.get_item(0)? } else { arguments.clone().into_any() };
         let tells_outages = settings.get_item("failed")?.is_some_and(|failed| !failed.is_none());
         let machine = migration::Migration::new(plan, keys.len()?, tells_outages, counts, ttl);

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use pinyon_core::ttl::{self, DefaultTtl};
+use pinyon_core::ttl::{self, DefaultTtl, Ttl};
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDeltaAccess, PyFloat, PyInt};
 
@@ -10,37 +10,23 @@ use crate::arguments;
 use crate::errors::{checked, exception, ErrorKind};
 
 /// A ttl as it is sent: 0 never expires, a negative ttl expires at once.
-#[derive(Clone, Copy)]
-pub(crate) struct Ttl(pub(crate) i32);
-
-impl Ttl {
-    /// Whole seconds, rounded up.
-    pub(crate) fn seconds(ttl: &Bound<'_, PyAny>) -> PyResult<i64> {
-        seconds(ttl.as_borrowed())
-    }
-
-    /// The whole seconds of the argument with this name, rounded up.
-    pub(crate) fn whole_seconds(time: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
-        checked(time.py(), ttl::whole_seconds(arguments::seconds(time, name)?))
-    }
-
-    /// The seconds of an argument between 1 second and 30 days.
-    pub(crate) fn within(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
-        checked(ttl.py(), ttl::limited(name, Self::seconds(ttl)?))
-    }
-
-    /// The seconds of an argument that may be 0.
-    pub(crate) fn up_to_30_days(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
-        checked(ttl.py(), ttl::limited_or_none(name, Self::seconds(ttl)?))
-    }
+pub(crate) fn sent(ttl: &Bound<'_, PyAny>) -> PyResult<i32> {
+    checked(ttl.py(), Ttl::from_seconds(seconds(ttl)?)).map(|sent| sent.0)
 }
 
-impl<'py> FromPyObject<'_, 'py> for Ttl {
-    type Error = PyErr;
+/// The whole seconds of the argument with this name, rounded up.
+pub(crate) fn whole_seconds(time: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+    checked(time.py(), ttl::whole_seconds(arguments::seconds(time, name)?))
+}
 
-    fn extract(ttl: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        checked(ttl.py(), ttl::Ttl::from_seconds(seconds(ttl)?)).map(|sent| Self(sent.0))
-    }
+/// The seconds of an argument between 1 second and 30 days.
+pub(crate) fn within(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
+    checked(ttl.py(), ttl::limited(name, seconds(ttl)?))
+}
+
+/// The seconds of an argument that may be 0.
+pub(crate) fn up_to_30_days(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
+    checked(ttl.py(), ttl::limited_or_none(name, seconds(ttl)?))
 }
 
 /// The ttl of a stored value, as it was given. Nothing is converted yet, so that the frame of a waiting greenlet's method,
@@ -58,8 +44,8 @@ impl StoredTtl<'_, '_> {
     #[inline(always)]
     pub(crate) fn or(self, py: Python<'_>, default: DefaultTtl) -> PyResult<i32> {
         match (self, default.relative()) {
-            (Self::Given(ttl), _) if !is_default(ttl) => ttl.extract().map(|ttl: Ttl| ttl.0),
-            (Self::None, _) => Ok(ttl::Ttl::NONE.0),
+            (Self::Given(ttl), _) if !is_default(ttl) => sent(&ttl),
+            (Self::None, _) => Ok(Ttl::NONE.0),
             (_, Some(ttl)) => Ok(ttl.0),
             (_, None) => ending(py, default),
         }
@@ -68,7 +54,7 @@ impl StoredTtl<'_, '_> {
     /// Checks a ttl that is not used.
     pub(crate) fn check(self) -> PyResult<()> {
         match self {
-            Self::Given(ttl) if !is_default(ttl) => ttl.extract().map(|_: Ttl| ()),
+            Self::Given(ttl) if !is_default(ttl) => sent(&ttl).map(drop),
             _ => Ok(()),
         }
     }
@@ -100,7 +86,8 @@ pub(crate) fn delta_seconds(delta: &Bound<'_, PyDelta>) -> f64 {
     f64::from(delta.get_days()) * 86_400.0 + f64::from(delta.get_seconds()) + microseconds
 }
 
-fn seconds(ttl: Borrowed<'_, '_, PyAny>) -> PyResult<i64> {
+/// Whole seconds, rounded up.
+pub(crate) fn seconds(ttl: &Bound<'_, PyAny>) -> PyResult<i64> {
     let py = ttl.py();
     if ttl.is_instance_of::<PyInt>() {
         return ttl.extract().or_else(|_: PyErr| checked(py, Err(ttl::too_long())));
@@ -109,7 +96,7 @@ fn seconds(ttl: Borrowed<'_, '_, PyAny>) -> PyResult<i64> {
         return checked(py, ttl::whole_seconds(ttl.value()));
     }
     if let Ok(ttl) = ttl.cast::<PyDelta>() {
-        return checked(py, ttl::whole_seconds(delta_seconds(&ttl)));
+        return checked(py, ttl::whole_seconds(delta_seconds(ttl)));
     }
     let hint = if ttl.is_none() { "; for an item that never expires give 0" } else { "" };
     let name = ttl.get_type().name()?;

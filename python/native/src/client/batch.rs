@@ -9,7 +9,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use super::Client;
-use crate::arguments::Delta;
+use crate::arguments::delta;
 use crate::driver::LoopDriver;
 use crate::errors::{checked, exception, from_core, from_failure, ErrorKind};
 use crate::host::PythonHost;
@@ -17,7 +17,7 @@ use crate::loops::Caller;
 use crate::runs::{concluded, Runs};
 use crate::shared::{Awaited, Driver};
 use crate::supplied::KeptKey;
-use crate::ttl::{StoredTtl, Ttl};
+use crate::ttl::{self, StoredTtl};
 use crate::value_bytes::{Encoded, Kept};
 
 /// A batch of commands that are sent without waiting for each reply. `Client.quiet` makes one; use it in a `with`
@@ -93,7 +93,7 @@ impl Batch {
         self.submit(key, request, Some(&encoded))
     }
 
-    fn calculate<'py>(&self, direction: Direction, key: &Bound<'py, PyAny>, Delta(delta): Delta) -> Returned<'py> {
+    fn calculate<'py>(&self, direction: Direction, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
         self.submit(key, checked(key.py(), Request::arithmetic(direction, delta, None))?, None)
     }
 }
@@ -139,20 +139,20 @@ impl Batch {
     fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'_, PyAny>>) -> Returned<'py> {
         let request = match stale {
             None => Request::Delete,
-            Some(stale) => Request::MarkStale { ttl: Some(Ttl::within(stale, "stale")?), cas: None },
+            Some(stale) => Request::MarkStale { ttl: Some(ttl::within(stale, "stale")?), cas: None },
         };
         self.submit(key, request, None)
     }
 
     /// Add to an integer, like `Client.incr`. If the key has no value, that is a failure.
-    #[pyo3(signature = (key, delta = Delta(1)), text_signature = "($self, key, delta=1)")]
-    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta) -> Returned<'py> {
+    #[pyo3(signature = (key, delta = 1))]
+    fn incr<'py>(&self, key: &Bound<'py, PyAny>, #[pyo3(from_py_with = delta)] delta: i128) -> Returned<'py> {
         self.calculate(Direction::Increment, key, delta)
     }
 
     /// Subtract from an integer, like `Client.decr`. If the key has no value, that is a failure.
-    #[pyo3(signature = (key, delta = Delta(1)), text_signature = "($self, key, delta=1)")]
-    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta) -> Returned<'py> {
+    #[pyo3(signature = (key, delta = 1))]
+    fn decr<'py>(&self, key: &Bound<'py, PyAny>, #[pyo3(from_py_with = delta)] delta: i128) -> Returned<'py> {
         self.calculate(Direction::Decrement, key, delta)
     }
 

@@ -12,12 +12,12 @@ use pyo3::types::{PyAny, PyDict};
 use super::batch::Batch;
 use super::running::Call;
 use super::{Client, Returned};
-use crate::arguments::{CasToken, Delta, Initial};
+use crate::arguments::{cas_token, delta, initial};
 use crate::driver::LoopDriver;
 use crate::errors::{checked, unsupported};
 use crate::loops::Loops;
 use crate::shared::Driver;
-use crate::ttl::{StoredTtl, Ttl};
+use crate::ttl::{self, StoredTtl};
 
 #[pymethods]
 impl Client {
@@ -129,8 +129,8 @@ impl Client {
     ///
     /// Returns:
     ///     The value, or None if there is none.
-    fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> Returned<'py> {
-        self.ask(key, Request::GetAndTouch { ttl: ttl.0, cas: false })
+    fn gat<'py>(&self, key: &Bound<'py, PyAny>, #[pyo3(from_py_with = ttl::sent)] ttl: i32) -> Returned<'py> {
+        self.ask(key, Request::GetAndTouch { ttl, cas: false })
     }
 
     /// Set the ttl of an item.
@@ -141,8 +141,8 @@ impl Client {
     ///
     /// Returns:
     ///     Whether there is such an item.
-    fn touch<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> Returned<'py> {
-        self.ask(key, Request::Touch { ttl: ttl.0 })
+    fn touch<'py>(&self, key: &Bound<'py, PyAny>, #[pyo3(from_py_with = ttl::sent)] ttl: i32) -> Returned<'py> {
+        self.ask(key, Request::Touch { ttl })
     }
 
     /// Store a value.
@@ -234,10 +234,10 @@ impl Client {
         &self,
         key: &Bound<'py, PyAny>,
         value: &Bound<'_, PyAny>,
-        cas: CasToken,
+        #[pyo3(from_py_with = cas_token)] cas: u64,
         ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
-        self.store(Mode::Set, key, value, ttl, Some(cas.0))
+        self.store(Mode::Set, key, value, ttl, Some(cas))
     }
 
     /// Store many values.
@@ -267,7 +267,7 @@ impl Client {
     fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
         let request = match stale {
             None => Request::Delete,
-            Some(stale) => Request::MarkStale { ttl: Some(Ttl::within(stale, "stale")?), cas: None },
+            Some(stale) => Request::MarkStale { ttl: Some(ttl::within(stale, "stale")?), cas: None },
         };
         self.ask(key, request)
     }
@@ -284,8 +284,8 @@ impl Client {
         lease: &Bound<'py, PyAny>,
         recache: Option<&Bound<'py, PyAny>>,
     ) -> Returned<'py> {
-        let lease = Ttl::within(lease, "lease")?;
-        let recache = recache.map_or(Ok(0), |recache| Ttl::up_to_30_days(recache, "recache"))?;
+        let lease = ttl::within(lease, "lease")?;
+        let recache = recache.map_or(Ok(0), |recache| ttl::up_to_30_days(recache, "recache"))?;
         self.ask(key, Request::Lease { lease, recache })
     }
 
@@ -325,13 +325,13 @@ impl Client {
     ///
     /// Raises:
     ///     ServerError: the value is not an integer.
-    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = StoredTtl::Default),
+    #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = StoredTtl::Default),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=...)")]
     fn incr<'py>(
         &self,
         key: &Bound<'py, PyAny>,
-        delta: Delta,
-        initial: Option<Initial>,
+        #[pyo3(from_py_with = delta)] delta: i128,
+        #[pyo3(from_py_with = initial)] initial: Option<u64>,
         ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
         self.calculate(Direction::Increment, key, delta, initial, ttl)
@@ -350,13 +350,13 @@ impl Client {
     ///
     /// Raises:
     ///     ServerError: the value is not an integer.
-    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = StoredTtl::Default),
+    #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = StoredTtl::Default),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=...)")]
     fn decr<'py>(
         &self,
         key: &Bound<'py, PyAny>,
-        delta: Delta,
-        initial: Option<Initial>,
+        #[pyo3(from_py_with = delta)] delta: i128,
+        #[pyo3(from_py_with = initial)] initial: Option<u64>,
         ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
         self.calculate(Direction::Decrement, key, delta, initial, ttl)
@@ -394,7 +394,7 @@ impl Client {
     ///     delay: seconds from now, or a timedelta; rounded up to whole seconds.
     #[pyo3(signature = (delay = None), text_signature = "($self, delay=0)")]
     fn flush_all<'py>(&self, py: Python<'py>, delay: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
-        let delay = delay.map_or(Ok(0), |delay| Ttl::whole_seconds(delay, "delay"))?;
+        let delay = delay.map_or(Ok(0), |delay| ttl::whole_seconds(delay, "delay"))?;
         self.ask_servers(py, checked(py, ServerCommand::flush_all(delay))?)
     }
 

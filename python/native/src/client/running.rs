@@ -1,7 +1,9 @@
 //! Runs operations for the client: by waiting, or in the event loop of the calling coroutine.
 
 use pinyon_core::blocking;
-use pinyon_core::operations::{self, AnyOperation, BorrowedKey, Everywhere, Operation, Request, ServerCommand, Single};
+use pinyon_core::operations::{
+    AnyOperation, BorrowedKey, Everywhere, Initial, Operation, Request, ServerCommand, Single,
+};
 use pinyon_core::spare::Reused;
 use pinyon_core::Data;
 use pinyon_proto::{Direction, Mode};
@@ -9,7 +11,6 @@ use pyo3::prelude::*;
 
 use super::{Client, Returned};
 use crate::answers::{answered, failed, of_servers};
-use crate::arguments::{Delta, Initial};
 use crate::errors::{checked, exception, ErrorKind};
 use crate::host::PythonHost;
 use crate::keys::{sent, Scratch};
@@ -64,8 +65,8 @@ impl Client {
         &self,
         direction: Direction,
         key: &Bound<'py, PyAny>,
-        delta: Delta,
-        initial: Option<Initial>,
+        delta: i128,
+        initial: Option<u64>,
         ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
         let begun = self.begin_calculation(direction, key, delta, initial, ttl)?;
@@ -73,14 +74,9 @@ impl Client {
     }
 
     #[cold]
-    fn initial(
-        &self,
-        py: Python<'_>,
-        Initial(number): Initial,
-        ttl: StoredTtl<'_, '_>,
-    ) -> PyResult<operations::Initial> {
+    fn initial(&self, py: Python<'_>, number: u64, ttl: StoredTtl<'_, '_>) -> PyResult<Initial> {
         let (ttl, client_flags) = (ttl.or(py, self.default_ttl)?, self.codec.counter_flags(py, number)?);
-        Ok(operations::Initial { number, ttl, client_flags })
+        Ok(Initial { number, ttl, client_flags })
     }
 
     /// Has a frame of its own, like everything before a wait, because a waiting greenlet keeps a copy of the stack
@@ -114,8 +110,8 @@ impl Client {
         &self,
         direction: Direction,
         key: &Bound<'py, PyAny>,
-        Delta(delta): Delta,
-        initial: Option<Initial>,
+        delta: i128,
+        initial: Option<u64>,
         ttl: StoredTtl<'_, '_>,
     ) -> PyResult<Begun<'py>> {
         let initial = match initial {
