@@ -161,7 +161,7 @@ impl Client {
     ///     ValueTooLarge: the value is larger than `max_value_size`, or than the server allows.
     #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
     fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
-        self.store(Mode::Set, key, value, ttl, None)
+        self.begin_store(Mode::Set, key, value, ttl, None)?.end()
     }
 
     /// Store a value unless the key has one.
@@ -175,7 +175,7 @@ impl Client {
     ///     Whether the value was stored.
     #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
     fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
-        self.store(Mode::Add, key, value, ttl, None)
+        self.begin_store(Mode::Add, key, value, ttl, None)?.end()
     }
 
     /// Store a value if the key has one already.
@@ -189,7 +189,7 @@ impl Client {
     ///     Whether the value was stored.
     #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
     fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
-        self.store(Mode::Replace, key, value, ttl, None)
+        self.begin_store(Mode::Replace, key, value, ttl, None)?.end()
     }
 
     /// Append to the stored value. Its ttl stays as it is.
@@ -204,7 +204,7 @@ impl Client {
     /// Returns:
     ///     Whether there was a value.
     fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Append, key, value, StoredTtl::None, None)
+        self.begin_store(Mode::Append, key, value, StoredTtl::None, None)?.end()
     }
 
     /// Prepend to the stored value, which must be text or bytes, as for `append`. Its ttl stays as it is.
@@ -216,7 +216,7 @@ impl Client {
     /// Returns:
     ///     Whether there was a value.
     fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Prepend, key, value, StoredTtl::None, None)
+        self.begin_store(Mode::Prepend, key, value, StoredTtl::None, None)?.end()
     }
 
     /// Store a value if the item has not changed since `gets` returned its CAS token (compare and swap).
@@ -237,7 +237,7 @@ impl Client {
         #[pyo3(from_py_with = cas_token)] cas: u64,
         ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
-        self.store(Mode::Set, key, value, ttl, Some(cas))
+        self.begin_store(Mode::Set, key, value, ttl, Some(cas))?.end()
     }
 
     /// Store many values.
@@ -334,7 +334,7 @@ impl Client {
         #[pyo3(from_py_with = initial)] initial: Option<u64>,
         ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
-        self.calculate(Direction::Increment, key, delta, initial, ttl)
+        self.begin_calculation(Direction::Increment, key, delta, initial, ttl)?.end()
     }
 
     /// Subtract from a stored integer.
@@ -359,7 +359,7 @@ impl Client {
         #[pyo3(from_py_with = initial)] initial: Option<u64>,
         ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
-        self.calculate(Direction::Decrement, key, delta, initial, ttl)
+        self.begin_calculation(Direction::Decrement, key, delta, initial, ttl)?.end()
     }
 
     /// Return what the server knows of an item besides its value. This does not count as reading the item.

@@ -30,47 +30,32 @@ pub(super) struct Call<'c, 'py> {
 }
 
 /// A request that has been begun.
-enum Begun<'py> {
+pub(super) enum Begun<'py> {
     /// Its result.
     Over(Bound<'py, PyAny>),
     Waits(Caller<'py, Driver>, Waiter),
 }
 
+impl<'py> Begun<'py> {
+    /// Returns the result, or what a coroutine must await.
+    #[inline(always)]
+    pub(super) fn end(self) -> Returned<'py> {
+        match self {
+            Self::Over(answer) => Ok(answer),
+            Self::Waits(caller, waiter) => caller.wait(waiter),
+        }
+    }
+}
+
 impl Client {
     /// Runs a request about a key. Returns its result, or what a coroutine must await.
     pub(super) fn run<'py>(&self, call: Call<'_, 'py>) -> Returned<'py> {
-        let begun = self.begin(&call)?;
-        self.end(begun)
+        self.begin(&call)?.end()
     }
 
     /// Runs a request without a data block.
     pub(crate) fn ask<'py>(&self, key: &Bound<'py, PyAny>, request: Request) -> Returned<'py> {
         self.run(Call { key, request, value: None, default: None })
-    }
-
-    pub(crate) fn store<'py>(
-        &self,
-        mode: Mode,
-        key: &Bound<'py, PyAny>,
-        value: &Bound<'_, PyAny>,
-        ttl: StoredTtl<'_, '_>,
-        cas: Option<u64>,
-    ) -> Returned<'py> {
-        let begun = self.begin_store(mode, key, value, ttl, cas)?;
-        self.end(begun)
-    }
-
-    /// Adds to an integer, or subtracts from it. Creates it if it is missing and `initial` is given.
-    pub(crate) fn calculate<'py>(
-        &self,
-        direction: Direction,
-        key: &Bound<'py, PyAny>,
-        delta: i128,
-        initial: Option<u64>,
-        ttl: StoredTtl<'_, '_>,
-    ) -> Returned<'py> {
-        let begun = self.begin_calculation(direction, key, delta, initial, ttl)?;
-        self.end(begun)
     }
 
     #[cold]
@@ -91,7 +76,7 @@ impl Client {
     }
 
     #[inline(never)]
-    fn begin_store<'py>(
+    pub(super) fn begin_store<'py>(
         &self,
         mode: Mode,
         key: &Bound<'py, PyAny>,
@@ -105,8 +90,9 @@ impl Client {
         self.begin(&Call { key, request, value: Some(&encoded), default: None })
     }
 
+    /// Begins to add to an integer, or to subtract from it. Creates it if it is missing and `initial` is given.
     #[inline(never)]
-    fn begin_calculation<'py>(
+    pub(super) fn begin_calculation<'py>(
         &self,
         direction: Direction,
         key: &Bound<'py, PyAny>,
@@ -120,14 +106,6 @@ impl Client {
         };
         let request = checked(key.py(), Request::arithmetic(direction, delta, initial))?;
         self.begin(&Call { key, request, value: None, default: None })
-    }
-
-    #[inline(always)]
-    fn end<'py>(&self, begun: Begun<'py>) -> Returned<'py> {
-        match begun {
-            Begun::Over(answer) => Ok(answer),
-            Begun::Waits(caller, waiter) => caller.wait(waiter),
-        }
     }
 
     #[inline(never)]
@@ -202,8 +180,7 @@ impl Client {
     ) -> Returned<'py> {
         let caller = self.caller(py)?;
         let waiter = caller.waiter()?;
-        let begun = start(py, caller, operation, becomes, waiter)?;
-        self.end(begun)
+        start(py, caller, operation, becomes, waiter)?.end()
     }
 
     /// Asks every server.
