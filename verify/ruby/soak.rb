@@ -39,6 +39,9 @@ Record = Struct.new(:operations, :hits, :errors, :findings, :slowest)
 
 # Watches memory and descriptors, and ends the process when an operation hangs.
 class Watch
+  # Seconds between two looks at the workers.
+  LOOK = 0.2
+
   attr_reader :most_descriptors
   attr_accessor :workers
 
@@ -63,8 +66,10 @@ class Watch
     @settings = settings
     @warm_at = now + (settings[:seconds] * settings[:warm])
     @workers = []
+    # The operation of each worker at the last look, and at how many looks in a row it was the same.
+    @found = {}
     @most_descriptors = 0
-    @thread = Thread.new { loop { look && sleep(0.2) } }
+    @thread = Thread.new { loop { look && sleep(LOOK) } }
   end
 
   def stop
@@ -81,9 +86,20 @@ class Watch
     @most_descriptors = [@most_descriptors, Watch.descriptors].max
     @warm_memory ||= Watch.memory if now > @warm_at
     # cas is two operations.
-    late = (2 * @settings[:timeout]) + @settings[:margin]
-    hanging = @workers.find { |worker| (begun = worker.busy&.last) && now - begun > late }
+    most = ((2 * @settings[:timeout]) + @settings[:margin]) / LOOK
+    hanging = @workers.find { |worker| looks_at(worker) > most }
     hanging ? give_up(hanging) : true
+  end
+
+  # How many looks in a row have found the worker in this operation. They are counted, not seconds: a process that its
+  # machine keeps from running does not look either.
+  def looks_at(worker)
+    busy = worker.busy
+    return 0 unless busy
+
+    before, looks = @found[worker]
+    @found[worker] = [busy, busy.equal?(before) ? looks + 1 : 1]
+    @found[worker].last
   end
 
   def give_up(worker)

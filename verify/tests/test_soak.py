@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from pinyon_verify.cli import main
+from pinyon_verify.soak.client import Looks
 from pinyon_verify.soak.ledger import SIZES, Ledger, generation_of, value_of
 
 
@@ -71,6 +75,15 @@ def test_what_was_never_acknowledged_may_come_at_any_time_and_what_was_refused_n
     mark = ledger.mark("key")
     assert ledger.judge("key", value_of("key", doubtful), mark) is None
     assert str(ledger.judge("key", value_of("key", refused), mark)).startswith("revival")
+
+
+def test_an_operation_hangs_if_it_is_the_same_at_every_look() -> None:
+    hangs, works, waits = (SimpleNamespace(number=number, busy=("get", 0.0)) for number in range(3))
+    looks, waits.busy = Looks(), None
+    for _ in range(Looks.MOST):
+        works.busy = ("set", time.monotonic())
+        assert looks.hanging([works, waits, hangs]) is None
+    assert looks.hanging([works, waits, hangs]) == (hangs.number, "get")
 
 
 def test_a_few_seconds_of_every_model(capsys: pytest.CaptureFixture[str]) -> None:

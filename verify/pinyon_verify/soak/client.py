@@ -23,6 +23,8 @@ from .worker import TIMEOUT, Record, Tribe, Worker
 
 #: Seconds beyond its timeout after which an operation counts as hung; generous, for busy machines.
 MARGIN = 15.0
+#: Seconds between two looks at the workers.
+LOOK = 0.2
 #: The fraction of the time after which memory must hardly grow.
 WARM = 0.3
 
@@ -85,27 +87,50 @@ class _Watch(threading.Thread):
         self.record = record
         self.warm_at = time.monotonic() + seconds * WARM
         self.workers: list[Worker] = []
+        self.looks = Looks()
         self.over = threading.Event()
         self.most_descriptors = 0
         self.warm_memory = 0
         self.start()
 
     def run(self) -> None:
-        while not self.over.wait(0.2):
+        while not self.over.wait(LOOK):
             self.most_descriptors = max(self.most_descriptors, _descriptors())
             if not self.warm_memory and time.monotonic() > self.warm_at:
                 self.warm_memory = _memory()
-            for worker in self.workers:
-                busy = worker.busy
-                # `cas` is two operations.
-                if busy and time.monotonic() - busy[1] > 2 * TIMEOUT + MARGIN:
-                    self._end(worker.number, busy[0])
+            if hanging := self.looks.hanging(self.workers):
+                self._end(*hanging)
 
     def _end(self, number: int, name: str) -> None:
         faulthandler.dump_traceback(all_threads=True)
         self.record.findings.append(f"hang: {name} of worker {number} does not return")
         print(json.dumps(_result(self.record, 0, 0, self)), flush=True)
         os._exit(0)
+
+
+class Looks:
+    """Finds an operation that hangs: one that is under way at every look for long.
+
+    Looks are counted, not seconds: a process that its machine keeps from running does not look either.
+    """
+
+    #: `cas` is two operations.
+    MOST = int((2 * TIMEOUT + MARGIN) / LOOK)
+
+    def __init__(self) -> None:
+        #: The operation of each worker at the last look, and at how many looks in a row it was the same.
+        self._found: dict[int, tuple[object, int]] = {}
+
+    def hanging(self, workers: list[Worker]) -> tuple[int, str] | None:
+        """Look once. Return the number of a worker whose operation hangs, and the operation's name."""
+        for worker in workers:
+            busy = worker.busy
+            before, looks = self._found.get(worker.number, (None, 0))
+            looks = looks + 1 if busy is before else 1
+            self._found[worker.number] = busy, looks
+            if busy and looks > self.MOST:
+                return worker.number, busy[0]
+        return None
 
 
 def _result(record: Record, before: int, after: int, watch: _Watch) -> dict[str, Any]:
