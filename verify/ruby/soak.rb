@@ -39,9 +39,6 @@ Record = Struct.new(:operations, :hits, :errors, :findings, :slowest)
 
 # Watches memory and descriptors, and ends the process when an operation hangs.
 class Watch
-  # Seconds between two looks at the workers.
-  LOOK = 0.2
-
   attr_reader :most_descriptors
   attr_accessor :workers
 
@@ -69,7 +66,7 @@ class Watch
     # The operation of each worker at the last look, and at how many looks in a row it was the same.
     @found = {}
     @most_descriptors = 0
-    @thread = Thread.new { loop { look && sleep(LOOK) } }
+    @thread = Thread.new { loop { look && sleep(@settings[:look]) } }
   end
 
   def stop
@@ -86,7 +83,7 @@ class Watch
     @most_descriptors = [@most_descriptors, Watch.descriptors].max
     @warm_memory ||= Watch.memory if now > @warm_at
     # cas is two operations.
-    most = ((2 * @settings[:timeout]) + @settings[:margin]) / LOOK
+    most = ((2 * @settings[:timeout]) + @settings[:margin]) / @settings[:look]
     hanging = @workers.find { |worker| looks_at(worker) > most }
     hanging ? give_up(hanging) : true
   end

@@ -17,7 +17,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .client import MARGIN, WARM
+from .client import LOOK, MARGIN, WARM
 from .ledger import SIZES
 from .models import RUBY
 from .servers import Faults, Memcached
@@ -95,6 +95,7 @@ def run(plan: Plan, model: str) -> Result:
             # What Ruby's workers cannot look up here.
             "timeout": TIMEOUT,
             "margin": MARGIN,
+            "look": LOOK,
             "warm": WARM,
             "sizes": SIZES,
             "operations": OPERATIONS,
