@@ -354,6 +354,7 @@ static void loop_attach(pTHX_ SV *self, SV *client, SV *watch, SV *forget, SV *t
     cache_handle *cache = (cache_handle *)attached(client, &cache_table);
     locks_handle *locks = cache ? NULL : locks_of(aTHX_ client);
     loop_handle  *loop;
+    tell_of_forks(aTHX);
     Newxz(loop, 1, loop_handle);
     loop->has_coroutines            = has_coroutines;
     loop->forks                     = forks_so_far;

@@ -256,6 +256,7 @@ static void *place_of_loop(void *context, size_t size, uint32_t flags)
 static void loop_renew(pTHX_ loop_handle *loop)
 {
     loop->forks = forks_so_far;
+    tell_of_forks(aTHX);
     stop_watching(aTHX_ loop);
     while (loop->begun) {
         operation *begun = loop->begun;

@@ -200,6 +200,29 @@ subtest 'a fork while the loop runs' => sub {
     $waiting->close;
 };
 
+# A child that shares its parent's set of descriptors takes a descriptor out of it that it no longer watches itself.
+subtest 'a child watches nothing for its parent' => sub {
+    my $cache = anyevent_cache();
+    $cache->set( forked => 'value' )->recv;
+    my %clients = ( 'the parent\'s client' => sub { return $cache }, 'one of its own' => \&anyevent_cache );
+    for my $name ( sort keys %clients ) {
+        pipe my $reader, my $writer or die "pipe: $!";
+        my $told    = AE::cv();
+        my $watcher = AE::io( $reader, 0, sub { $told->send('told') } );
+        $cache->get('forked')->recv;
+        my $child = in_child {
+            undef $watcher;
+            my $value = $clients{$name}->()->get('forked')->recv;
+            syswrite $writer, 'a byte';
+            Coro::AnyEvent::sleep(0.05);
+            return $value;
+        };
+        my $too_late = AE::timer( GENEROUS, 0, sub { $told->send('not told') } );
+        is $child,      'value', "with $name";
+        is $told->recv, 'told',  'the parent is told of its own descriptors';
+    }
+};
+
 subtest 'two clients, and a view, in one process' => sub {
     my ( $first, $second ) = ( coro_cache( namespace => 'one:' ), anyevent_cache( namespace => 'two:' ) );
     my $view = $first->using( namespace => 'three:' );

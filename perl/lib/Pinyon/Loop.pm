@@ -42,6 +42,13 @@ sub DESTROY {
     return;
 }
 
+# A forked child's loop of EV's must be told of the fork, or parent and child change one set of descriptors. EV can see to
+# that itself, but not as Debian builds it.
+sub _forked {
+    EV::default_loop()->loop_fork if defined &EV::default_loop;
+    return;
+}
+
 # Runs the code in the loop's next turn.
 sub later {
     my ( $self, $code ) = @_;
