@@ -41,6 +41,18 @@ subtest 'futures of IO::Async' => sub {
     ok !eval { Pinyon::Future::Cache->new( @servers, loop => 1 ); 1 }, 'a loop that is none is refused';
 };
 
+for my $class (qw(IO::Async::Loop::Epoll IO::Async::Loop::Poll)) {
+    subtest "a fork while $class runs" => sub {
+        plan skip_all => "$class is not installed" if !eval "require $class";
+        require Pinyon::Future;
+        my $cache = Pinyon::Future::Cache->new( @servers, loop => $class->new );
+        $cache->set( forked => 'value' )->get;
+        my $child = in_child { return join q{ }, map { $cache->get('forked')->get } 1 .. 2 };
+        is $child,                     'value value', 'a child has connections of its own';
+        is $cache->get('forked')->get, 'value',       'the parent goes on';
+    };
+}
+
 for my $reactor (qw(Mojo::Reactor::Poll Mojo::Reactor::EV)) {
     subtest "promises of Mojolicious, $reactor" => sub {
         plan skip_all => "$reactor is not installed" if !eval "require $reactor";
@@ -54,9 +66,14 @@ for my $reactor (qw(Mojo::Reactor::Poll Mojo::Reactor::EV)) {
             $cache->get('with space')->catch( sub { push @said, ref $_[0] } )->wait;
             $locks->synchronized( name => sub { $cache->get('key') } )->then( sub { push @said, "locked $_[0]" } )->wait;
             Mojo::Promise->all( map { $cache->get('key') } 1 .. 50 )->then( sub { push @said, scalar @_ } )->wait;
+            push @said, in_child {
+                my $read;
+                $cache->get('key')->then( sub { $read = "forked $_[0]" } )->wait;
+                return $read;
+            };
             return join q{, }, @said;
         };
-        is $said, 'value, Pinyon::Error::InvalidKey, locked value, 50', 'values, errors, locks';
+        is $said, 'value, Pinyon::Error::InvalidKey, locked value, 50, forked value', 'values, errors, locks, a fork';
     };
 }
 

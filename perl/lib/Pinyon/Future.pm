@@ -15,6 +15,8 @@ BEGIN { Pinyon::Loop::needs(qw(Pinyon::Future IO::Async::Loop Future)) }
 
 package Pinyon::Future::Model;
 
+use File::Spec   ();
+use POSIX        ();
 use Scalar::Util qw(blessed);
 
 # Takes the loop off the settings; without it the one loop of the process is used.
@@ -32,27 +34,30 @@ sub _take_loop {
 sub _closures {
     my ( $self, $when_ready, $turn, $expire ) = @_;
     my $loop = $self->{host};
-    my ( @handles, @writes, $alarm );
+    my ( @watched, $alarm );
     my $forget = sub {
         my ($lane) = @_;
-        my $handle = delete $handles[$lane] or return;
-        $loop->unwatch_io( handle => $handle, on_read_ready => 1, on_write_ready => $writes[$lane] );
+        my $watched = delete $watched[$lane] or return;
+        my ( $handle, $write, $process ) = @{$watched};
+        return if eval { $loop->unwatch_io( handle => $handle, on_read_ready => 1, on_write_ready => $write ); 1 };
+        die $@ if $process == $$;
+        _occupy($handle);
     };
     return (
         sub {
             my ( $lane, $descriptor, $write ) = @_;
             my $is_ready = $when_ready->($lane);
-            if ( my $handle = $handles[$lane] ) {
+            if ( my $watched = $watched[$lane] ) {
                 my $method = $write ? 'watch_io' : 'unwatch_io';
-                $loop->$method( handle => $handle, on_write_ready => $is_ready ) if $write != $writes[$lane];
-                $writes[$lane] = $write;
+                $loop->$method( handle => $watched->[0], on_write_ready => $is_ready ) if $write != $watched->[1];
+                $watched->[1] = $write;
                 return;
             }
 
             # A copy of the descriptor, for a handle closes its own.
             open my $handle, '+<&', $descriptor    ## no critic (RequireBriefOpen)
                 or Pinyon::Error::Connect->throw("cannot copy a descriptor: $!");
-            ( $handles[$lane], $writes[$lane] ) = ( $handle, $write );
+            $watched[$lane] = [ $handle, $write, $$ ];
             $loop->watch_io( handle => $handle, on_read_ready => $is_ready, $write ? ( on_write_ready => $is_ready ) : () );
         },
         $forget,
@@ -62,6 +67,19 @@ sub _closures {
             $alarm = $loop->watch_time( after => $_[0], code => sub { $alarm = undef; $expire->() } );
         },
     );
+}
+
+# In a forked child, IO::Async::Loop::Epoll cannot forget what its parent watched, and refuses those numbers to other handles.
+# They stay in use, but not for the parent's connections.
+my @occupied;
+
+sub _occupy {
+    my ($handle) = @_;
+    open my $nothing, '<', File::Spec->devnull or die "cannot open @{[ File::Spec->devnull ]}: $!\n";
+    POSIX::dup2( fileno $nothing, fileno $handle ) or die "cannot copy a descriptor: $!\n";
+    close $nothing;
+    push @occupied, $handle;
+    return;
 }
 
 sub _after {
