@@ -14,7 +14,7 @@
  *            may not, unless it is said there.
  * Signals    are left alone. The library's own threads (they resolve names and renew locks) block all of them.
  * Forks      need nothing. A child makes connections of its own. A batch or a loop stays its parent's: free it in the
- *            child.
+ *            child. Your event loop's epoll set may be its parent's too: see to that before you watch anything in it.
  * Panics     do not leave the library: what was called fails with PINYON_E_INTERNAL, and so does every later call with
  *            the same handle.
  *

@@ -169,6 +169,8 @@
 //! - A `Polled` from the parent refuses every call. A `LoopMachine` or a `Stepwise` from the parent does nothing. Make
 //!   new ones.
 //! - A batch that was begun before the fork refuses to continue.
+//! - An event loop of the host's may share the system's watch list with the parent's: epoll sets are inherited. Tell that
+//!   loop of the fork, in its own way, before the child watches or forgets anything in it.
 //!
 //! `fork::generation` tells whether the process has forked.
 //!
