@@ -39,6 +39,7 @@ sub _closures {
         my ($lane) = @_;
         my $watched = delete $watched[$lane] or return;
         my ( $handle, $write, $process ) = @{$watched};
+        local $@;
         return if eval { $loop->unwatch_io( handle => $handle, on_read_ready => 1, on_write_ready => $write ); 1 };
         die $@ if $process == $$;
         _occupy($handle);
