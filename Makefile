@@ -57,6 +57,11 @@ ALL_SUITES := --no-print-directory -j $(TEST_SUITES) -k -Otarget test-suites
 .PHONY: test
 test: ## Every test, on servers it starts itself; TEST_SUITES of the suites at once
 	$(MAKE) --no-print-directory -j 2 rust-tests setup
+	$(MAKE) --no-print-directory test-built
+
+# What `make test` does once all is built.
+.PHONY: test-built
+test-built:
 	$(MAKE) $(ALL_SUITES)
 	.venv/bin/python -m pinyon_bench instructions --check
 
@@ -85,7 +90,7 @@ test-perl:
 
 .PHONY: test-busy
 test-busy: setup rust-tests ## The tests in random order, beside processes that use up all cores, RUNS times
-	$(SUITE) .venv/bin/python tools/busy.py --runs $(RUNS) make $(ALL_SUITES)
+	$(SUITE) .venv/bin/python tools/busy.py --runs $(RUNS) make --no-print-directory test-built TEST_SUITES=$(TEST_SUITES)
 
 # As root, with mmdebstrap. SUITES names some of its suites.
 .PHONY: test-newer

@@ -1,4 +1,4 @@
-"""The suites in random order, beside processes that use up all cores: ``make test-busy RUNS=20``.
+"""All tests in random order, beside processes that use up all cores: ``make test-busy RUNS=20``.
 
 A test that luck decides fails here sooner or later. Each run prints its seed, and ``TEST_SEED`` repeats the first one.
 """
@@ -18,10 +18,10 @@ LOGS = Path("target") / "busy"
 
 
 def main() -> int:
-    """Run the suites as often as wanted; return 1 if one of them failed in any run."""
+    """Run all tests as often as wanted; return 1 if any run failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=1, help="how often to run all suites")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="what runs all suites, in the order of TEST_SEED")
+    parser.add_argument("--runs", type=int, default=1, help="how often to run all tests")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="what runs all tests, in the order of TEST_SEED")
     options = parser.parse_args()
     first = int(os.environ.get("TEST_SEED") or random.randrange(1_000_000))
     LOGS.mkdir(parents=True, exist_ok=True)
