@@ -23,11 +23,16 @@ client *client_open(const char *host, int port)
     char server[256];
     int  size = port ? snprintf(server, sizeof server, "%s:%d", host, port) : snprintf(server, sizeof server, "%s", host);
     if (size < 0 || (size_t)size >= sizeof server) return NULL;
-    pinyon_option option = {"servers", {server, (size_t)size}};
+    pinyon_option options[] = {
+        {"servers", {server, (size_t)size}},
+        /* Counted instruction by instruction, all takes far longer. */
+        PINYON_OPTION("timeout", "30"),
+        PINYON_OPTION("connect_timeout", "30"),
+    };
     client       *made   = calloc(1, sizeof *made);
     if (!made) return NULL;
     made->reply.size = sizeof made->reply;
-    made->pinyon     = pinyon_client_new(&option, 1, NULL);
+    made->pinyon     = pinyon_client_new(options, sizeof options / sizeof *options, NULL);
     if (made->pinyon) return made;
     free(made);
     return NULL;

@@ -11,7 +11,7 @@ use constant {
     MORE   => 3,
     ROUNDS => 5,
 
-    # Far longer than any operation takes, even on slow processors.
+    # Seconds, far more than any operation takes, even on slow processors that do something else as well.
     TIMEOUT  => 30,
     LOCK_TTL => 10_000,
     VALUE    => 'v' x 36,
@@ -19,13 +19,14 @@ use constant {
 
 # How many coroutines at once.
 my @COROUTINES = ( 1, 16, 100 );
+my @PATIENT    = ( timeout => TIMEOUT, connect_timeout => TIMEOUT );
 my @KEYS       = map { sprintf '%036d', $_ } 0 .. 99;
 my %MODELS     = ( perl => \&blocking, 'perl:coro' => \&coroutines, 'perl:locks' => \&locks );
 
 # Calls that wait. Loops on lexical variables cost least beside the client.
 sub blocking ($address) {
     require Pinyon;
-    my $client = filled( Pinyon::Cache->new( servers => [$address], timeout => TIMEOUT ) );
+    my $client = filled( Pinyon::Cache->new( servers => [$address], @PATIENT ) );
     my $key    = $KEYS[0];
     count(
         'perl:get',
@@ -63,7 +64,7 @@ sub blocking ($address) {
 sub coroutines ($address) {
     require Pinyon::Coro;
     require PinyonBench::Model::Coro;
-    my $client = filled( Pinyon::Coro::Cache->new( servers => [$address], timeout => TIMEOUT ) );
+    my $client = filled( Pinyon::Coro::Cache->new( servers => [$address], @PATIENT ) );
     for my $many (@COROUTINES) {
         my @keys = @KEYS[ 0 .. $many - 1 ];
         my $few  = $many == 1 ? 50 : 10;
@@ -100,7 +101,7 @@ sub coroutines ($address) {
 # A lock of one name, acquired and released by a program that waits.
 sub locks ($address) {
     require Pinyon;
-    my $locks = Pinyon::Locks->new("unix://$address");
+    my $locks = Pinyon::Locks->new( "unix://$address", connect_timeout => TIMEOUT );
     count(
         'perl:locks:pair',
         60,

@@ -39,7 +39,7 @@ module Instructions
   # A lock of one name, acquired and released by one thread.
   class Locks
     def initialize(address)
-      @locks = Pinyon::Locks.new("unix://#{address}")
+      @locks = Pinyon::Locks.new("unix://#{address}", connect_timeout: TIMEOUT)
     end
 
     def count
@@ -85,7 +85,7 @@ module Instructions
 
   # Returns a client whose server has all keys.
   def client(address)
-    client = Pinyon::Client.new(address, timeout: TIMEOUT)
+    client = Pinyon::Client.new(address, timeout: TIMEOUT, connect_timeout: TIMEOUT)
     client.set_many(STORED)
     raise "the server does not hold what was set" unless client.get_many(KEYS) == STORED
 

@@ -17,8 +17,9 @@ KEYS = [f"{number:036}" for number in range(100)]
 VALUE = b"v" * 36
 LARGE = b"v" * 102_400
 STORED = dict.fromkeys(KEYS, VALUE)
-#: Far longer than any operation takes, even on slow processors.
+#: Seconds, far more than any operation takes, even on slow processors that do something else as well.
 TIMEOUT = 30.0
+PATIENT: dict[str, Any] = {"timeout": TIMEOUT, "connect_timeout": TIMEOUT}
 LOCK_TTL = 10_000
 
 
@@ -44,7 +45,7 @@ def blocking(address: str) -> Iterator[Operation]:
             for _ in repeat(None, times):
                 batch.set(KEYS[0], VALUE)
 
-    client = pinyon.Client(address, timeout=TIMEOUT)
+    client = pinyon.Client(address, **PATIENT)
     client.set_many({**STORED, "large": LARGE, "number": 1})
     yield operation("get", 100, client.get, KEYS[0], gives=VALUE)
     yield operation("set", 100, client.set, KEYS[0], VALUE, gives=True)
@@ -63,7 +64,7 @@ def in_greenlets(address: str) -> Iterator[Operation]:
     def run(call: Call, arguments: list[tuple[Any, ...]], gives: Any, times: int) -> None:
         gevent.joinall([gevent.spawn(_repeat, call, each, gives, times) for each in arguments], raise_error=True)
 
-    client = Client(address, timeout=TIMEOUT)
+    client = Client(address, **PATIENT)
     client.set_many(STORED)
     yield from _gets_and_sets(client, run)
 
@@ -89,7 +90,7 @@ def locks(address: str) -> Iterator[Operation]:
             with client.lock("name", ttl=LOCK_TTL, timeout=TIMEOUT):
                 pass
 
-    client = pinyon.Locks(f"unix://{address}")
+    client = pinyon.Locks(f"unix://{address}", connect_timeout=TIMEOUT)
     yield Operation("pair", 60, pairs)
 
 
@@ -106,7 +107,7 @@ def locks_on_asyncio(address: str) -> Iterator[Operation]:
         await asyncio.gather(*(pairs(times) for _ in range(tasks)))
 
     loop = asyncio.new_event_loop()
-    client = Locks(f"unix://{address}")
+    client = Locks(f"unix://{address}", connect_timeout=TIMEOUT)
     for tasks, few in ((1, 30), (10, 6)):
         yield Operation(f"pair:{tasks}", few, partial(_complete, loop, partial(run, tasks)), tasks)
 
@@ -123,7 +124,7 @@ def _in_tasks(loop: asyncio.AbstractEventLoop, address: str) -> Iterator[Operati
     async def fill() -> None:
         await client.set_many(STORED)
 
-    client = Client(address, timeout=TIMEOUT)
+    client = Client(address, **PATIENT)
     loop.run_until_complete(fill())
     return _gets_and_sets(client, run)
 
