@@ -122,18 +122,6 @@ static unsigned forks_so_far;
 
 static void count_fork(void) { forks_so_far++; }
 
-/* Tells Perl's side of loops of a fork, once in each child, before it is seen to. */
-static void tell_of_forks(pTHX)
-{
-    static unsigned forks_told;
-    dSP;
-    if (forks_told == forks_so_far)
-        return;
-    forks_told = forks_so_far;
-    PUSHMARK(SP);
-    call_pv("Pinyon::Loop::_forked", G_VOID | G_DISCARD | G_NOARGS);
-}
-
 typedef struct {
     pinyon_locks *locks;
     loop_handle  *loop; /* as above */

@@ -252,6 +252,18 @@ static void *place_of_loop(void *context, size_t size, uint32_t flags)
     return begun->has_no_place ? NULL : place(&begun->one, size, flags);
 }
 
+/* Has the host's loop told of a fork, once in each child, before anything is watched or forgotten there. */
+static void tell_of_forks(pTHX)
+{
+    static unsigned forks_told;
+    dSP;
+    if (forks_told == forks_so_far)
+        return;
+    forks_told = forks_so_far;
+    PUSHMARK(SP);
+    call_pv("Pinyon::Loop::_forked", G_VOID | G_DISCARD | G_NOARGS);
+}
+
 /* A forked child begins anew. What its parent began fails here: nobody reads those replies. */
 static void loop_renew(pTHX_ loop_handle *loop)
 {

@@ -29,10 +29,10 @@ client *client_open(const char *host, int port)
         PINYON_OPTION("timeout", "30"),
         PINYON_OPTION("connect_timeout", "30"),
     };
-    client       *made   = calloc(1, sizeof *made);
+    client *made = calloc(1, sizeof *made);
     if (!made) return NULL;
     made->reply.size = sizeof made->reply;
-    made->pinyon     = pinyon_client_new(options, sizeof options / sizeof *options, NULL);
+    made->pinyon = pinyon_client_new(options, sizeof options / sizeof *options, NULL);
     if (made->pinyon) return made;
     free(made);
     return NULL;

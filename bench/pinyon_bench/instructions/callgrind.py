@@ -26,7 +26,7 @@ SECONDS = 600.0
 TOTAL = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 #: Without these, memory layout and the order of hashed things would change the figures between runs, Ruby's heap would
 #: grow within them, and the C library would return memory to the system and ask for it again, and join what was freed
-#: to its neighbours at some allocations. The latter made `set_multi` of Perl 5 % dearer in one run of five.
+#: to its neighbours at some allocations. The latter made `set_multi` of Perl 5 % dearer in some runs.
 STEADY = {
     "GLIBC_TUNABLES": "glibc.malloc.tcache_count=65535",
     "MALLOC_TOP_PAD_": "4194304",
