@@ -355,7 +355,7 @@ void  pinyon_text_free(char *text);
  * `events` is set. Take them now and then, for instance after a call, from any thread. */
 typedef struct pinyon_event {
     size_t              size;      /* that of the library's struct */
-    const char         *kind;      /* down, up, retry, slow, servers, discovery, classic; of locks: see pinyon_note */
+    const char         *kind;      /* down, up, retry, slow, servers, discovery, classic, crowded; of locks: see pinyon_note */
     const char         *level;     /* debug, info, warning */
     const char         *server;    /* "" if there is none */
     const char         *command;   /* "" if there is none */

@@ -15,6 +15,8 @@ pub struct Error {
     pub server: Arc<str>,
     /// The command's protocol name; empty if there was none.
     pub command: &'static str,
+    /// Whether the command changes nothing, so that it does not matter whether the server ran it.
+    pub only_reads: bool,
     pub message: String,
 }
 
@@ -40,10 +42,14 @@ pub enum Kind {
     Down,
     /// All of the client's connections to the server stayed in use.
     Busy,
+    /// The server takes no further connection, or this process may open none. Those that exist work.
+    Crowded,
+    /// A connection that had been idle was dropped on its way to the server, as firewalls do.
+    Lost,
 }
 
 impl Kind {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Connect,
         Self::Timeout,
         Self::Closed,
@@ -54,6 +60,8 @@ impl Kind {
         Self::Usage,
         Self::Down,
         Self::Busy,
+        Self::Crowded,
+        Self::Lost,
     ];
 }
 
@@ -80,11 +88,16 @@ impl Sent {
 
 impl Error {
     pub(crate) fn new(kind: Kind, server: &Arc<str>, message: impl Into<String>) -> Self {
-        Self { kind, sent: Sent::No, server: server.clone(), command: "", message: message.into() }
+        Self { kind, sent: Sent::No, server: server.clone(), command: "", only_reads: false, message: message.into() }
     }
 
     pub(crate) fn unanswered(server: &Arc<str>) -> Self {
         Self::new(Kind::Timeout, server, "the server did not answer in time")
+    }
+
+    /// The time was over while the reply arrived.
+    pub(crate) fn cut_short(server: &Arc<str>) -> Self {
+        Self::new(Kind::Timeout, server, "the reply was still arriving when the time was over: raise \"timeout\"")
     }
 
     /// The server's name could not be resolved.
@@ -110,9 +123,14 @@ impl Error {
         self
     }
 
+    /// The same error, of a command that only reads if so said.
+    pub(crate) fn reading(self, only_reads: bool) -> Self {
+        Self { only_reads, ..self }
+    }
+
     /// Whether another server or connection may succeed, if the command may be repeated.
     pub fn may_pass(&self) -> bool {
-        matches!(self.kind, Kind::Connect | Kind::Timeout | Kind::Closed | Kind::Down)
+        matches!(self.kind, Kind::Connect | Kind::Timeout | Kind::Closed | Kind::Down | Kind::Crowded | Kind::Lost)
     }
 
     /// Whether the server failed one of several commands without saying which. Then this command may have run.
@@ -125,8 +143,8 @@ impl Error {
         ErrorKind::from(self.kind).is_outage() && !self.server.is_empty()
     }
 
-    /// Whether it counts against the server's health: a refused or unanswered request does, an unknown command does
-    /// not.
+    /// Whether it counts against the server's health: a refused or unanswered request does. An unknown command does
+    /// not, nor does what befell one connection.
     pub fn blames_server(&self) -> bool {
         matches!(self.kind, Kind::Connect | Kind::Timeout | Kind::Closed | Kind::Protocol)
     }
@@ -142,8 +160,8 @@ impl std::fmt::Display for Error {
         }
         f.write_str(&self.message)?;
         match self.sent {
-            Sent::Maybe => f.write_str(" (the command may have been executed)"),
-            Sent::No | Sent::Yes => Ok(()),
+            Sent::Maybe if !self.only_reads => f.write_str(" (the command may have been executed)"),
+            Sent::No | Sent::Maybe | Sent::Yes => Ok(()),
         }
     }
 }

@@ -42,6 +42,8 @@ pub enum EventKind {
     Discovery,
     /// The server refuses meta commands, although its version has them.
     Classic,
+    /// No further connection to the server could be made. Callers share those that work.
+    Crowded,
 }
 
 /// How important an event is, in the words that logs use.
@@ -65,6 +67,7 @@ impl EventKind {
             EventKind::Servers => "servers",
             EventKind::Discovery => "discovery",
             EventKind::Classic => "classic",
+            EventKind::Crowded => "crowded",
         }
     }
 
@@ -73,7 +76,7 @@ impl EventKind {
             EventKind::Retry | EventKind::Slow => Level::Debug,
             EventKind::Servers | EventKind::Classic => Level::Info,
             // A reader of the warning that a server went down also needs to know that it is back.
-            EventKind::Down | EventKind::Up | EventKind::Discovery => Level::Warning,
+            EventKind::Down | EventKind::Up | EventKind::Discovery | EventKind::Crowded => Level::Warning,
         }
     }
 }
@@ -105,6 +108,7 @@ impl std::fmt::Display for Event {
             EventKind::Classic => {
                 write!(f, "{server} refuses meta commands, as some proxies do; classic text is used from now on")
             }
+            EventKind::Crowded => f.write_str(&error),
             EventKind::Discovery => {
                 write!(f, "the servers could not be discovered, those known last stay in use: {error}")
             }

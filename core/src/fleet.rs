@@ -11,7 +11,7 @@ use crate::fork::PerProcess;
 use crate::health::{Health, Verdict};
 use crate::login::Login;
 use crate::metrics::{Metrics, ServerMetrics};
-use crate::network::System;
+use crate::network::{Keepalive, System};
 use crate::pool::Pool;
 use crate::ring::{Ring, Rule};
 use crate::session::{Limits, Manner, Protocol, Session};
@@ -33,6 +33,7 @@ pub struct FleetOptions {
     pub limits: Limits,
     /// Which commands to send.
     pub protocol: Protocol,
+    pub keepalive: Keepalive,
     /// The longest ttl of items in the gutter, in seconds; at most 30 days.
     pub gutter_ttl: i32,
     /// Whether anything takes the events ([`Fleet::take_events`]).
@@ -330,12 +331,63 @@ impl Fleet {
     /// Updates the server's health after a failed operation or connection attempt. If the server is marked down, its
     /// idle connections are no longer trusted.
     pub(crate) fn failed(&self, choice: Choice, error: &Error) {
-        if matches!(error.kind, Kind::Server | Kind::TooLarge | Kind::Unsupported) {
+        if matches!(error.kind, Kind::Server | Kind::TooLarge | Kind::Unsupported | Kind::Crowded) {
             return self.succeeded(choice);
         }
         let server = choice.server;
         let health = &self.servers[server].health;
         self.counted(server, error, error.blames_server() && health.failed(error, choice.probe, Instant::now()));
+    }
+
+    /// The same for an operation whose failure may be its own. `heard`: whether the server sent replies meanwhile, to this
+    /// operation or to others. Then a server is well that did not answer in time.
+    #[cold]
+    pub(crate) fn judge(&self, choice: Choice, error: &Error, heard: impl FnOnce() -> bool) {
+        match error.kind == Kind::Timeout && heard() {
+            true => self.succeeded(choice),
+            false => self.failed(choice, error),
+        }
+    }
+
+    /// Whether so much time would have been enough to answer. A timeout after less says nothing.
+    pub(crate) fn is_enough(&self, time: Duration) -> bool {
+        time >= self.options.timeout.min(self.options.connect_timeout) / 2
+    }
+
+    /// How many bytes of replies this process has received from a server.
+    pub(crate) fn heard(&self, server: usize) -> u64 {
+        self.pool(server).metrics.heard()
+    }
+
+    /// The failure of a connection attempt. If other connections work, the server is well, and takes no further one:
+    /// callers share those that work. `works`: whether the caller knows of one.
+    #[cold]
+    pub(crate) fn unconnected(&self, server: usize, error: Error, works: bool) -> Error {
+        let (pool, now) = (self.pool(server), Instant::now());
+        let works = works || pool.proven() > 0;
+        let refusal = match error.kind {
+            Kind::Timeout if !works => pool.refusal_within(self.options.timeout, now),
+            _ => None,
+        };
+        if let Some(message) = refusal {
+            return Error { kind: Kind::Crowded, message, ..error };
+        }
+        if error.kind == Kind::Lost || error.kind != Kind::Crowded && !works {
+            return error;
+        }
+        let error = Error { kind: Kind::Crowded, ..error };
+        let news = pool.refused(&error.message, now);
+        if news {
+            let (working, most) = (pool.metrics.connections(), self.options.max_connections);
+            let message = format!(
+                "this process has {working} connections and can make no further one: raise the server's option -c, or \
+                 lower max_connections ({most}); {}",
+                error.message
+            );
+            let told = Error { message, ..error.clone() };
+            self.note(EventKind::Crowded, &self.servers[server].name, "", Some(&told), None);
+        }
+        error
     }
 
     /// The same for a timeout that may not be the server's fault.
@@ -350,6 +402,9 @@ impl Fleet {
         }
         if marked_down || error.kind == Kind::Closed {
             self.pool(server).drop_idle();
+        }
+        if error.kind == Kind::Lost {
+            self.pool(server).drop_rested(Instant::now());
         }
     }
 
@@ -436,7 +491,8 @@ impl Fleet {
     /// A session for a server, not connected yet.
     pub(crate) fn session(&self, server: usize) -> Box<Session> {
         let Server { name, tls, manner, .. } = &*self.servers[server];
-        let session = Session::new(name.clone(), System, self.options.limits).in_manner(manner.clone());
+        let session = Session::new(name.clone(), System { keepalive: self.options.keepalive }, self.options.limits)
+            .in_manner(manner.clone());
         let meter = self.pool(server).metrics.meter(self.options.timeout);
         Box::new(session.with_access(tls.clone(), self.access.login.clone()).metered(meter))
     }
@@ -479,6 +535,7 @@ mod tests {
             max_connections: 1,
             limits: Limits::default(),
             protocol: Protocol::Auto,
+            keepalive: Keepalive::default(),
             gutter_ttl: 10,
             events: true,
             slow_after: Some(SECOND),

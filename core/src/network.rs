@@ -36,8 +36,48 @@ pub trait Stream {
 }
 
 /// The operating system's network.
-#[derive(Clone, Copy, Debug)]
-pub struct System;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct System {
+    pub keepalive: Keepalive,
+}
+
+/// When the system asks the peer of a silent TCP connection whether it is still there. Firewalls and load balancers forget
+/// connections that are silent for some minutes (Azure after 4, AWS after 350 s), and tell neither side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// The silence after which it asks first. `None`: it never asks.
+    pub idle: Option<Duration>,
+    /// The time between two questions, while none is answered.
+    pub interval: Duration,
+    /// How many questions remain unanswered before the connection counts as lost.
+    pub probes: u32,
+}
+
+impl Default for Keepalive {
+    fn default() -> Self {
+        Self { idle: Some(Duration::from_secs(60)), interval: Duration::from_secs(15), probes: 4 }
+    }
+}
+
+impl Keepalive {
+    /// The longest times that Linux takes, in seconds.
+    pub(crate) const LONGEST: u64 = 32_767;
+    /// The most questions that Linux takes.
+    pub(crate) const MOST_PROBES: u32 = 127;
+
+    fn set(&self, fd: &OwnedFd) -> rustix::io::Result<()> {
+        let Some(idle) = self.idle else { return sockopt::set_socket_keepalive(fd, false) };
+        sockopt::set_socket_keepalive(fd, true)?;
+        sockopt::set_tcp_keepidle(fd, whole_seconds(idle))?;
+        sockopt::set_tcp_keepintvl(fd, whole_seconds(self.interval))?;
+        sockopt::set_tcp_keepcnt(fd, self.probes)
+    }
+}
+
+/// The system takes whole seconds, at least one.
+fn whole_seconds(duration: Duration) -> Duration {
+    Duration::from_secs(duration.as_secs_f64().ceil().max(1.0) as u64)
+}
 
 /// A send to a peer that has closed must fail without raising a signal.
 #[cfg(not(target_vendor = "apple"))]
@@ -84,7 +124,7 @@ impl Network for System {
         let begun = match address {
             Address::Tcp(address) => {
                 sockopt::set_tcp_nodelay(&fd, true)?;
-                sockopt::set_socket_keepalive(&fd, true)?;
+                self.keepalive.set(&fd)?;
                 connect(&fd, address)
             }
             Address::Unix(path) => connect(&fd, &SocketAddrUnix::new(path)?),
@@ -169,5 +209,35 @@ impl AsFd for Socket {
 impl AsRawFd for Socket {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn connected(keepalive: Keepalive) -> Socket {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        System { keepalive }.open(&Address::Tcp(listener.local_addr().unwrap())).unwrap()
+    }
+
+    #[test]
+    fn the_system_asks_whether_a_silent_connection_is_there_before_a_firewall_forgets_it() {
+        let socket = connected(Keepalive::default());
+        assert!(sockopt::socket_keepalive(&socket.fd).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&socket.fd).unwrap(), Duration::from_secs(60));
+        assert_eq!(sockopt::tcp_keepintvl(&socket.fd).unwrap(), Duration::from_secs(15));
+        assert_eq!(sockopt::tcp_keepcnt(&socket.fd).unwrap(), 4);
+    }
+
+    #[test]
+    fn fractions_of_a_second_are_rounded_up_and_no_keepalive_is_none() {
+        let idle = Some(Duration::from_millis(200));
+        let socket = connected(Keepalive { idle, ..Keepalive::default() });
+        assert_eq!(sockopt::tcp_keepidle(&socket.fd).unwrap(), Duration::from_secs(1));
+        let socket = connected(Keepalive { idle: None, ..Keepalive::default() });
+        assert!(!sockopt::socket_keepalive(&socket.fd).unwrap());
     }
 }

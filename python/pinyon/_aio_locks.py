@@ -259,6 +259,10 @@ class Locks(BaseLocks, ClosingAwaited):
         connect_timeout: How long a connection attempt may take, in seconds.
         on_event: A function that is called with an `Event` when the server or a Sentinel is down or up again, when
             another server takes over as the primary, and when renewals are refused.
+        keepalive: How long a connection may be silent, in seconds, before the system asks whether the server is still
+            there. Firewalls forget silent connections after some minutes. 0 never asks.
+        keepalive_interval: The time between two such questions, in seconds, while none is answered.
+        keepalive_probes: How many such questions may remain unanswered before the connection counts as lost.
         tls: `True` to speak TLS, like `rediss://`, or a `pinyon.Tls` with more settings. Without it, the URL decides.
         sentinel_username: The user name for the Sentinels, if they have users.
         sentinel_password: The password for the Sentinels. The user and the password in the URL are for the servers.

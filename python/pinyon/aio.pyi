@@ -99,6 +99,10 @@ class Client:
             `"meta"`: meta commands. `"classic"`: classic text, for proxies that do not even answer `version`.
         max_in_flight: How many requests a connection has in flight at most. Further requests wait.
         max_unsent: How many bytes of unsent requests a connection holds. Further requests wait.
+        keepalive: How long a connection may be silent, in seconds, before the system asks whether the server is still
+            there. Firewalls forget silent connections after some minutes. 0 never asks.
+        keepalive_interval: The time between two such questions, in seconds, while none is answered.
+        keepalive_probes: How many such questions may remain unanswered before the connection counts as lost.
         tls: `True` to speak TLS and to trust the certificates that the system trusts, or a `pinyon.Tls` with more
             settings.
         username: The user name, for servers that require a login (memcached's option `-Y`).
@@ -138,6 +142,9 @@ class Client:
         protocol: Protocol = "auto",
         max_in_flight: int = 4096,
         max_unsent: int = 65536,
+        keepalive: float = 60.0,
+        keepalive_interval: float = 15.0,
+        keepalive_probes: int = 4,
         tls: bool | Tls | None = None,
         username: str | None = None,
         password: str | bytes | None = None,

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use super::open::open;
 use super::wait::wait;
-use super::{Failure, Host, Timer};
+use super::{Failure, Host, Listening, Timer};
 use crate::doorbell::Wake;
-use crate::error::{Error, Sent};
+use crate::error::Sent;
 use crate::fleet::Fleet;
 use crate::operations::{Ask, End, Next, Operation, Sending};
 use crate::session::Outcome;
@@ -21,7 +21,8 @@ pub(super) fn alone<H: Host>(
     timer: &mut Timer,
     operation: &mut impl Operation,
 ) -> Result<Next, H::Interrupt> {
-    match exchange(fleet, host, ask, now, timer, operation) {
+    let mut listening = Listening::default();
+    match exchange(fleet, host, ask, now, timer, &mut listening, operation) {
         Ok(()) => {
             fleet.succeeded(ask.choice);
             if fleet.measures() {
@@ -30,7 +31,7 @@ pub(super) fn alone<H: Host>(
             Ok(operation.over(ask.part, End::Answered))
         }
         Err(Failure::Error(error)) => {
-            fleet.failed(ask.choice, &error);
+            fleet.judge(ask.choice, &error, || listening.heard(fleet.heard(ask.choice.server)));
             Ok(operation.over(ask.part, End::Failed { error, in_time: !timer.is_over() }))
         }
         Err(Failure::Interrupted(interrupt)) => Err(interrupt),
@@ -43,6 +44,7 @@ fn exchange<H: Host>(
     ask: Ask,
     now: Instant,
     timer: &mut Timer,
+    listening: &mut Listening,
     operation: &mut impl Operation,
 ) -> Result<(), Failure<H::Interrupt>> {
     let server = ask.choice.server;
@@ -63,8 +65,12 @@ fn exchange<H: Host>(
     loop {
         match host.unlocked(|| wait(session, timer)).map_err(Failure::Interrupted)? {
             Wake::Ready => {}
-            Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
-            Wake::Deadline => session.fail(Error::unanswered(name)),
+            Wake::Interrupted => {
+                listening.still_waits(session);
+                host.interrupted().map_err(Failure::Interrupted)?;
+            }
+            // What has arrived by now is taken. What has not is late.
+            Wake::Deadline => session.poll(Instant::now()),
         }
         while let Some(completion) = session.next() {
             match completion.outcome {
@@ -80,6 +86,7 @@ fn exchange<H: Host>(
                 Outcome::Failed(error) => return Err(error.into()),
             }
         }
+        listening.heard_part(session);
         // A signal that arrived in the meantime does not interrupt a wait that begins after it.
         host.interrupted().map_err(Failure::Interrupted)?;
     }

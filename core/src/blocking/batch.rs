@@ -11,7 +11,7 @@ use super::known::known;
 use super::open::open;
 use super::together::session_of;
 use super::wait::{wait, wait_for_room};
-use super::{Failure, Host, Timer};
+use super::{Failure, Host, Listening, Timer};
 use crate::directory::Directory;
 use crate::doorbell::Wake;
 use crate::error::{Error, Kind, Sent};
@@ -47,6 +47,7 @@ struct Connection<K> {
     loan: Loan,
     /// How often something was sent since replies were looked for.
     unseen: usize,
+    listening: Listening,
     /// Submitted commands whose outcome is unknown, in order.
     open: VecDeque<(Ticket, Submitted<K>)>,
 }
@@ -244,7 +245,13 @@ impl<K> Work<K> {
         if let Err(Failure::Error(error)) = &opened {
             fleet.failed(choice, error);
         }
-        self.connections.push(Connection { server, loan: opened?, unseen: 0, open: VecDeque::new() });
+        self.connections.push(Connection {
+            server,
+            loan: opened?,
+            unseen: 0,
+            listening: Listening::default(),
+            open: VecDeque::new(),
+        });
         Ok(self.connections.len() - 1)
     }
 
@@ -252,6 +259,7 @@ impl<K> Work<K> {
     fn settle<H: Host>(&mut self, fleet: &Fleet, host: &H) -> Result<(), H::Interrupt> {
         let mut timer = Timer::start(Instant::now(), fleet.options().timeout);
         for connection in &mut self.connections {
+            connection.listening = Listening::default();
             connection.session().end_quiet_run(timer.deadline);
             connection.session().flush();
         }
@@ -276,24 +284,42 @@ impl<K> Work<K> {
         timer: &mut Timer,
         wait: fn(&mut Session, &mut Timer) -> Wake,
     ) -> Result<Option<Error>, H::Interrupt> {
-        let session = self.connections[position].session();
+        let Connection { loan, listening, .. } = &mut self.connections[position];
+        let session = session_of(loan);
         match host.unlocked(|| wait(session, timer))? {
-            Wake::Ready | Wake::Interrupted => host.interrupted()?,
-            Wake::Deadline => {
-                let error = Error::unanswered(session.server());
-                session.fail(error);
+            Wake::Ready => host.interrupted()?,
+            Wake::Interrupted => {
+                listening.still_waits(session);
+                host.interrupted()?;
             }
+            Wake::Deadline => return Ok(self.time_out(fleet, position)),
         }
         Ok(self.take(fleet, position))
     }
 
+    /// Takes what has arrived by the deadline. If that is not all, gives up the connection.
+    #[cold]
+    fn time_out(&mut self, fleet: &Fleet, position: usize) -> Option<Error> {
+        self.connections[position].session().poll(Instant::now());
+        let broken = self.take(fleet, position);
+        if broken.is_some() || !self.connections[position].session().is_busy() {
+            return broken;
+        }
+        let session = self.connections[position].session();
+        session.fail(Error::unanswered(session.server()));
+        self.take(fleet, position)
+    }
+
     /// Takes what has arrived. Gives up a connection that broke, and returns why.
     fn take(&mut self, fleet: &Fleet, position: usize) -> Option<Error> {
-        let Connection { server, loan, open, .. } = &mut self.connections[position];
+        let Connection { server, loan, open, listening, .. } = &mut self.connections[position];
         let session = session_of(loan);
         while let Some(completion) = session.next() {
             let outcome = match completion.outcome {
-                Outcome::Reply(reply) => Ok(reply.head.status),
+                Outcome::Reply(reply) => {
+                    listening.heard_own(true);
+                    Ok(reply.head.status)
+                }
                 Outcome::Failed(error) => Err(error),
                 Outcome::Part(_) | Outcome::Large { .. } => continue,
             };
@@ -303,7 +329,7 @@ impl<K> Work<K> {
             self.account.note(number, command, key, outcome.map_err(|error| told(error, command, Sent::No)));
         }
         let error = session.failure()?.clone();
-        fleet.failed(Choice::regardless(*server), &error);
+        fleet.judge(Choice::regardless(*server), &error, || listening.heard(fleet.heard(*server)));
         self.connections.swap_remove(position);
         Some(error)
     }

@@ -21,6 +21,7 @@ pub(crate) use resolve::{resolve, Unresolved};
 pub use run::run;
 
 use crate::error::{Error, Sent};
+use crate::session::Session;
 
 /// What the blocking driver needs from the host's language.
 pub trait Host {
@@ -79,6 +80,41 @@ pub(crate) struct Timer {
     pub(crate) deadline: Instant,
     /// The client's whole timeout, as long as none of it is used. Then the socket's own timeout can bound the wait.
     unused: Option<Duration>,
+}
+
+/// Whether a server sends replies while an operation waits for its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Listening {
+    /// The bytes heard by the first look, which comes when the operation has waited for a part of its time.
+    before: Option<u64>,
+    /// Whether a part of its own reply arrived.
+    own: bool,
+}
+
+impl Listening {
+    /// Takes note that the operation still waits.
+    #[cold]
+    pub(crate) fn still_waits(&mut self, session: &Session) {
+        self.before.get_or_insert_with(|| session.heard());
+    }
+
+    /// Takes note of a reply of its own, if it is one.
+    #[inline]
+    pub(crate) fn heard_own(&mut self, is_reply: bool) {
+        self.own |= is_reply;
+    }
+
+    /// Takes note of what has arrived of its own reply so far.
+    #[cold]
+    pub(crate) fn heard_part(&mut self, session: &Session) {
+        self.own |= session.is_in_reply();
+    }
+
+    /// Whether the server sent something, to this operation or to others, while it waited.
+    #[cold]
+    pub(crate) fn heard(&self, now: u64) -> bool {
+        self.own || self.before.is_some_and(|before| before != now)
+    }
 }
 
 impl Timer {

@@ -1,11 +1,12 @@
 //! Getting a session: from the pool, or by connecting.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::wait::wait;
 use super::{resolve, Failure, Host, Timer, Unresolved};
 use crate::address::Address;
-use crate::doorbell::Wake;
+use crate::doorbell::{wait_for, Wake};
 use crate::error::{Error, Kind};
 use crate::fleet::{Choice, Fleet};
 use crate::pool::{Loan, Offer};
@@ -20,17 +21,19 @@ pub(super) fn open<H: Host>(
     timer: &mut Timer,
 ) -> Result<Loan, Failure<H::Interrupt>> {
     let mut loan = begin(fleet, host, choice, now, timer)?;
+    let heard = loan.heard();
     let Some(session) = loan.session() else { unreachable!("opening begins a session") };
     while !session.is_ready() {
         if let Some(error) = session.failure() {
-            return Err(error.clone().into());
+            let works = session.heard() != heard;
+            return Err(fleet.unconnected(choice.server, error.clone(), works).into());
         }
         wait_connected(host, session, timer)?;
     }
     Ok(loan)
 }
 
-/// Borrows a session that is ready or still connecting.
+/// Borrows a session that is ready, or will be once the server has answered its greeting.
 #[inline(always)]
 pub(super) fn begin<H: Host>(
     fleet: &Fleet,
@@ -40,12 +43,17 @@ pub(super) fn begin<H: Host>(
     timer: &mut Timer,
 ) -> Result<Loan, Failure<H::Interrupt>> {
     let server = choice.server;
+    let name = &fleet.servers()[server].name;
     let mut loan = borrow(fleet, host, choice, now, timer)?;
     if loan.session().is_some() {
         return Ok(loan);
     }
-    let addresses = addresses(fleet, host, server, timer)?;
     timer.unused = None;
+    pause(host, name, &loan, timer)?;
+    let addresses = match addresses(fleet, host, server, timer) {
+        Err(Failure::Error(error)) => return Err(fleet.unconnected(server, error, false).into()),
+        addresses => addresses?,
+    };
     let now = Instant::now();
     let timeout = fleet.options().connect_timeout.min(timer.deadline.saturating_duration_since(now));
     let mut session = fleet.session(server);
@@ -63,9 +71,13 @@ fn borrow<H: Host>(
     timer: &mut Timer,
 ) -> Result<Loan, Failure<H::Interrupt>> {
     let name = &fleet.servers()[choice.server].name;
-    let offer = fleet.pool(choice.server).lend(now);
-    let turn = match offer.map_err(|error| Error::new(Kind::Connect, name, format!("cannot wait: {error}")))? {
-        Offer::Loan(loan) => return Ok(loan),
+    let turn = match fleet.pool(choice.server).lend(now) {
+        Offer::Loan(mut loan, rest) => {
+            if let Some(session) = loan.session() {
+                session.ask_after(rest, now, fleet.options().timeout);
+            }
+            return Ok(loan);
+        }
         Offer::Wait(turn) => turn,
     };
     timer.unused = None;
@@ -77,12 +89,32 @@ fn borrow<H: Host>(
         match host.unlocked(|| turn.wait(timer.deadline)).map_err(Failure::Interrupted)? {
             Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
             Wake::Deadline => {
-                let limit = fleet.options().max_connections;
-                let message = format!("all {limit} connections stayed in use (max_connections)");
+                let message = match fleet.pool(choice.server).open_and_idle() {
+                    (open, _) if open < fleet.options().max_connections => {
+                        let why = fleet.pool(choice.server).refusal();
+                        format!("all {open} connections stayed in use, and no further one could be made: {why}")
+                    }
+                    (open, _) => format!("all {open} connections stayed in use (max_connections)"),
+                };
                 return Err(Error::new(Kind::Busy, name, message).into());
             }
         }
     }
+}
+
+/// Waits before the next attempt to connect, if the last one was refused because there are too many connections.
+#[cold]
+fn pause<H: Host>(host: &H, name: &Arc<str>, loan: &Loan, timer: &Timer) -> Result<(), Failure<H::Interrupt>> {
+    while let Some(until) = loan.pool().pauses_until(Instant::now()) {
+        if until >= timer.deadline {
+            return Err(Error::new(Kind::Crowded, name, loan.pool().refusal()).into());
+        }
+        match host.unlocked(|| wait_for(&mut [], until)).map_err(Failure::Interrupted)? {
+            Wake::Deadline => return Ok(()),
+            Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+        }
+    }
+    Ok(())
 }
 
 fn wait_connected<H: Host>(host: &H, session: &mut Session, timer: &mut Timer) -> Result<(), Failure<H::Interrupt>> {

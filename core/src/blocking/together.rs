@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::open::begin;
 use super::wait::{wait, wait_any};
-use super::{Failure, Host, Timer};
+use super::{Failure, Host, Listening, Timer};
 use crate::doorbell::Wake;
 use crate::error::{Error, Sent};
 use crate::fleet::{Choice, Fleet};
@@ -22,6 +22,11 @@ struct Part {
     /// The asks that the session has not taken yet.
     unsubmitted: VecDeque<u32>,
     flight: VecDeque<(Ticket, u32)>,
+    /// Whether its connection was ever ready.
+    connected: bool,
+    listening: Listening,
+    /// Whether its time was over at the last look.
+    is_late: bool,
 }
 
 thread_local! {
@@ -51,11 +56,20 @@ pub(super) fn together<H: Host, O: Operation>(
         match begin(fleet, host, choice, begun, timer) {
             Ok(loan) => {
                 let flight = VecDeque::from(Kept::take(&FLIGHT));
-                parts.push(Part { choice, begun, loan, unsubmitted: asks, flight });
+                parts.push(Part {
+                    choice,
+                    begun,
+                    loan,
+                    unsubmitted: asks,
+                    flight,
+                    connected: false,
+                    listening: Listening::default(),
+                    is_late: false,
+                });
             }
             Err(Failure::Error(error)) => {
                 running.not_submitted(fleet, &error, asks);
-                servers_failed.push((choice, error));
+                servers_failed.push((choice, error, false));
             }
             Err(Failure::Interrupted(interrupt)) => return Err(interrupt),
         }
@@ -75,17 +89,22 @@ pub(super) fn together<H: Host, O: Operation>(
                 false
             }
             Some(Err(error)) => {
+                let error = part.explained(fleet, error);
                 running.not_submitted(fleet, &error, std::mem::take(&mut part.unsubmitted));
-                servers_failed.push((part.choice, error));
+                servers_failed.push((part.choice, error, part.is_no_evidence(fleet)));
                 false
             }
         });
         if parts.is_empty() {
-            servers_failed.iter().for_each(|(choice, error)| fleet.failed(*choice, error));
+            servers_failed.iter().for_each(|(choice, error, heard)| fleet.judge(*choice, error, || *heard));
             return Ok(running.told(timer));
         }
         match host.unlocked(|| wait_for_parts(&mut parts, timer))? {
-            Wake::Ready | Wake::Interrupted => host.interrupted()?,
+            Wake::Ready => host.interrupted()?,
+            Wake::Interrupted => {
+                parts.iter_mut().for_each(|part| part.listening.still_waits(session_of(&mut part.loan)));
+                host.interrupted()?;
+            }
             Wake::Deadline => parts.iter_mut().for_each(|part| part.time_out(fleet, timer)),
         }
     }
@@ -152,6 +171,7 @@ impl Part {
         while let Some(completion) = session_of(&mut self.loan).next() {
             let Some(position) = position(&self.flight, completion.ticket) else { continue };
             let (_, part) = self.flight[position];
+            self.listening.heard_own(matches!(completion.outcome, Outcome::Part(_) | Outcome::Reply(_)));
             match completion.outcome {
                 Outcome::Part(reply) => running.operation.reply(part, reply),
                 Outcome::Reply(reply) => {
@@ -170,6 +190,7 @@ impl Part {
             }
         }
         if self.session().is_ready() {
+            self.connected = true;
             self.submit(fleet, timer, running);
         }
     }
@@ -197,9 +218,27 @@ impl Part {
         (self.unsubmitted.is_empty() && !self.session().is_busy()).then_some(Ok(()))
     }
 
+    /// The error of its connection. One that could not be made says nothing about the server if others work.
+    #[cold]
+    fn explained(&mut self, fleet: &Fleet, error: Error) -> Error {
+        self.listening.heard_part(session_of(&mut self.loan));
+        match self.connected {
+            true => error,
+            false => fleet.unconnected(self.choice.server, error, fleet.heard(self.choice.server) != self.loan.heard()),
+        }
+    }
+
+    /// Whether a timeout says nothing about the server: it sends replies, or had little time to.
+    #[cold]
+    fn is_no_evidence(&self, fleet: &Fleet) -> bool {
+        let is_heard = self.listening.heard(fleet.heard(self.choice.server));
+        is_heard || !self.choice.probe && !fleet.is_enough(self.begun.elapsed())
+    }
+
+    /// Takes what has arrived by the deadline. What has not is late.
     fn time_out(&mut self, fleet: &Fleet, timer: &Timer) {
         self.session().poll(Instant::now());
-        if timer.is_over() {
+        if std::mem::replace(&mut self.is_late, timer.is_over()) {
             let name = &fleet.servers()[self.choice.server].name;
             self.session().fail(Error::unanswered(name));
         }

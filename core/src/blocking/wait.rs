@@ -1,6 +1,5 @@
 //! Waiting for sessions, with the host's lock released.
 
-use std::io;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags};
@@ -17,13 +16,13 @@ pub(super) fn wait(session: &mut Session, timer: &mut Timer) -> Wake {
     if session.has_unsent() || !session.is_ready() {
         return wait_any(&mut [session], timer);
     }
-    let waits = session.stream().is_some_and(|stream| stream.let_wait(timeout.min(LONGEST_SLEEP)).is_ok());
+    let first = (timeout / 2).min(LONGEST_SLEEP);
+    let waits = session.stream().is_some_and(|stream| stream.let_wait(first).is_ok());
     if !waits {
         return wait_any(&mut [session], timer);
     }
     match session.fill_with(Socket::receive_waiting) {
         Ok(_) => arrived(session),
-        Err(io::ErrorKind::WouldBlock) if timeout <= LONGEST_SLEEP => Wake::Deadline,
         Err(_) => Wake::Interrupted,
     }
 }

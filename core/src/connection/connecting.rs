@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use super::secured::{Failure, Secured};
 use super::{Connection, State};
 use crate::address::Address;
@@ -17,6 +19,8 @@ pub(super) struct Attempt<S> {
     limit: Limit,
     /// Why the previous address failed.
     failure: String,
+    /// Whether this process may open no more descriptors.
+    is_full: bool,
 }
 
 impl<S> Attempt<S> {
@@ -64,7 +68,8 @@ impl<N: Network> Connection<N> {
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();
         let limit = Limit { deadline: now + timeout, timeout };
-        self.state = State::Connecting(Attempt { stream: None, addresses, address: None, limit, failure });
+        self.state =
+            State::Connecting(Attempt { stream: None, addresses, address: None, limit, failure, is_full: false });
     }
 
     /// Gives up a connection whose greeting went unanswered, and connects to the same address again within the same
@@ -77,8 +82,17 @@ impl<N: Network> Connection<N> {
         self.secured = None;
         let addresses = self.address.take().into_iter().collect::<Vec<_>>().into_iter();
         let failure = String::new();
-        self.state = State::Connecting(Attempt { stream: None, addresses, address: None, limit, failure });
+        self.state =
+            State::Connecting(Attempt { stream: None, addresses, address: None, limit, failure, is_full: false });
         self.connect_further(limit.begun())
+    }
+
+    /// Greets the server once more, on a connection that is ready. The answer may take `timeout`.
+    pub(crate) fn greet_again(&mut self, now: Instant, timeout: Duration) {
+        self.state = match std::mem::replace(&mut self.state, State::Closed) {
+            State::Ready(stream) => State::Greeting(stream, Limit { deadline: now + timeout, timeout }),
+            other => other,
+        };
     }
 
     /// Continues to connect as far as possible without waiting. Returns whether it has just connected, so that the
@@ -117,6 +131,7 @@ impl<N: Network> Connection<N> {
             let mut stream = match opened {
                 Ok(stream) => stream,
                 Err((address, error)) => {
+                    attempt.is_full = matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE));
                     attempt.failure = format!("{address}: {error}");
                     continue;
                 }
@@ -143,7 +158,10 @@ impl<N: Network> Connection<N> {
             }
         }
         let message = format!("cannot connect: {}", attempt.failure);
-        Err(Error::new(Kind::Connect, &self.server, message))
+        match attempt.is_full {
+            true => Err(Error::new(Kind::Crowded, &self.server, format!("{message}: raise the limit (ulimit -n)"))),
+            false => Err(Error::new(Kind::Connect, &self.server, message)),
+        }
     }
 
     /// Continues the TLS handshake as far as possible without waiting.

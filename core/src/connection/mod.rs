@@ -119,6 +119,11 @@ impl<N: Network> Connection<N> {
         }
     }
 
+    /// Whether bytes pass through a network, where something may forget the connection.
+    pub(crate) fn crosses_network(&self) -> bool {
+        matches!(self.address, Some(Address::Tcp(_)))
+    }
+
     pub(crate) fn is_greeting(&self) -> bool {
         matches!(self.state, State::Greeting(..))
     }

@@ -146,7 +146,7 @@ fn connect(
 ) -> Result<Stage, Stuck> {
     let tls = access.tls.as_ref().map(|tls| tls.of_server(spec)).transpose();
     let tls = tls.map_err(|error| (Kind::Usage, error.to_string()))?;
-    let session = Session::new(spec.name().into(), System, Limits::default());
+    let session = Session::new(spec.name().into(), System::default(), Limits::default());
     let mut session = Box::new(session.with_access(tls, access.login.clone()));
     session.connect(addresses, now, until.saturating_duration_since(now));
     Ok(Stage::Connected(Question { session, asked: false, answer: None }))

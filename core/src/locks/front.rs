@@ -124,7 +124,7 @@ enum About<L> {
 
 impl<W, L> Front<W, L> {
     pub fn new(settings: Setup) -> Self {
-        Self::of(Side::new(System, settings, new_client()))
+        Self::of(Side::new(System { keepalive: settings.keepalive }, settings, new_client()))
     }
 
     /// Like [`Self::new`]. It leaves its notes instead of handing them out, for hosts that take them in a thread.

@@ -39,7 +39,8 @@ impl Setup {
         let tls = login.tls.as_ref().map(|tls| tls.moved_to(place)).transpose();
         let tls = tls.map_err(|error| failed(error.to_string()))?;
         let addresses = self.addresses(place).map_err(|why| Error::unresolved(Kind::Connect, &name, &why))?;
-        let mut session = RespSession::new(name, System, SessionSettings { tls, ..login });
+        let mut session =
+            RespSession::new(name, System { keepalive: self.keepalive }, SessionSettings { tls, ..login });
         session.connect(addresses, Instant::now(), self.connect_timeout);
         let mut answers = Vec::new();
         while answers.len() < commands.len() {

@@ -125,6 +125,11 @@ impl Counted {
         }
     }
 
+    /// Whether it changes nothing on the server, whatever its flags.
+    pub(crate) fn only_reads(self) -> bool {
+        matches!(self, Self::Get | Self::GetMany | Self::Version | Self::Stats | Self::NoOp | Self::ClusterConfig)
+    }
+
     /// The command's name in messages.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -51,6 +51,10 @@ struct Block {
     connected: AtomicBool,
     sent: Counter,
     received: Counter,
+    /// What was received when the connection became ready.
+    greeted: Counter,
+    /// What earlier connections received after they were ready.
+    heard: Counter,
     commands: [OnceLock<Box<Answers>>; Counted::ALL.len()],
 }
 
@@ -138,6 +142,20 @@ impl Metrics {
         &self.failures[Counted::named(command).place()]
     }
 
+    /// How many bytes of replies this process has received from the server, on all connections. Greetings do not count:
+    /// a server that answers nothing else is of no use.
+    #[cold]
+    pub(crate) fn heard(&self) -> u64 {
+        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks.iter().map(|block| block.heard()).sum()
+    }
+
+    /// How many connections are ready.
+    pub(crate) fn connections(&self) -> usize {
+        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks.iter().filter(|block| block.connected.load(Ordering::Relaxed)).count()
+    }
+
     /// All counts so far.
     pub(crate) fn traffic(&self) -> Traffic {
         let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -167,15 +185,36 @@ impl Metrics {
     }
 }
 
+impl Block {
+    fn heard(&self) -> u64 {
+        let now = match self.connected.load(Ordering::Relaxed) {
+            true => self.received.get().saturating_sub(self.greeted.get()),
+            false => 0,
+        };
+        self.heard.get() + now
+    }
+}
+
 impl Meter {
     /// Begins a new connection, whose session counts sent bytes from zero.
     pub(crate) fn begin(&mut self) {
         self.sent_before = self.block.sent.get();
     }
 
-    /// Notes that its connection is established, or no longer is.
+    /// Notes that its connection is ready, or no longer is.
     pub(crate) fn connected(&self, stands: bool) {
-        self.block.connected.store(stands, Ordering::Relaxed);
+        let block = &*self.block;
+        let stood = block.connected.swap(stands, Ordering::Relaxed);
+        match stands {
+            true if !stood => block.greeted.set(block.received.get()),
+            false if stood => block.heard.add(block.received.get() - block.greeted.get()),
+            _ => {}
+        }
+    }
+
+    /// See [`Metrics::heard`].
+    pub(crate) fn heard(&self) -> u64 {
+        self.metrics.heard()
     }
 
     /// Says that everything counted from now on had arrived by then.
@@ -283,6 +322,28 @@ mod tests {
         }
         assert_eq!(metrics.blocks.lock().unwrap().len(), 1);
         assert_eq!((get(&metrics).hits, metrics.traffic().sent, metrics.traffic().connections), (100, 1000, 0));
+    }
+
+    #[test]
+    fn replies_are_heard_on_every_connection_and_greetings_are_not() {
+        let metrics = Arc::new(Metrics::default());
+        let meters = [metrics.meter(SECOND), metrics.meter(SECOND)];
+        for meter in &meters {
+            meter.received(20, 0);
+            meter.connected(true);
+        }
+        assert_eq!(metrics.heard(), 0);
+        meters[0].received(5, 0);
+        meters[1].received(7, 0);
+        assert_eq!(meters[0].heard(), 12);
+        meters[0].connected(false);
+        meters[0].received(20, 0);
+        assert_eq!(metrics.heard(), 12);
+        meters[0].connected(true);
+        meters[0].received(1, 0);
+        assert_eq!(metrics.heard(), 13);
+        drop(meters);
+        assert_eq!(metrics.heard(), 13);
     }
 
     #[test]

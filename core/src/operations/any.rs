@@ -94,6 +94,10 @@ impl<K: SentKey, D: SentData, V: Values> Operation for AnyOperation<K, D, V> {
         each!(self, operation => operation.fail(error))
     }
 
+    fn only_reads(&self, part: u32) -> bool {
+        each!(self, operation => operation.only_reads(part))
+    }
+
     fn may_win(&self) -> bool {
         each!(self, operation => operation.may_win())
     }

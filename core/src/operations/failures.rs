@@ -1,7 +1,8 @@
 //! The failures of an operation on many keys or servers, one for each server.
 
 use super::course::told;
-use crate::error::{Error, Kind, Sent};
+use crate::error::kinds::ErrorKind;
+use crate::error::{Error, Sent};
 use crate::fleet::Fleet;
 use crate::settings::Policy;
 
@@ -84,7 +85,7 @@ impl Failures {
 
 /// Whether the server refused the command rather than failed.
 fn is_refusal(error: &Error) -> bool {
-    !error.blames_server() && !matches!(error.kind, Kind::Down | Kind::Busy)
+    !ErrorKind::from(error.kind).is_outage()
 }
 
 /// Keeps the first failure of each server, with the most that any of its failures may have sent.

@@ -1,7 +1,7 @@
 //! Reading many keys. Plain keys of the same server share a `get` line.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pinyon_proto::{Command, Head, Status};
 
@@ -10,7 +10,7 @@ use super::failures::Failures;
 use super::keys::Keys;
 use super::values::Values;
 use super::{Ask, Asks, End, Next, Operation, Policy, Sending};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::fleet::{Choice, Fleet};
 use crate::network::Network;
 use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
@@ -32,6 +32,8 @@ pub struct Fetch<V: Values> {
     /// The failed requests whose keys are asked for again.
     retried: Vec<Unanswered>,
     unanswered: Vec<Unanswered>,
+    /// How long the operation may take.
+    timeout: Duration,
 }
 
 /// The keys of one request.
@@ -95,6 +97,7 @@ impl<V: Values> Fetch<V> {
             failures: Failures::new(name, policy),
             retried: Vec::new(),
             unanswered: Vec::new(),
+            timeout: Duration::ZERO,
         }
     }
 
@@ -189,6 +192,7 @@ impl<V: Values> Operation for Fetch<V> {
 
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
         let mut asks = Vec::new();
+        self.timeout = fleet.options().timeout;
         let (wanted, in_doubt) = (std::mem::take(&mut self.wanted), std::mem::take(&mut self.in_doubt));
         self.found.reserve(wanted.len());
         let mut down = self.ask(fleet, now, wanted, false, &mut asks);
@@ -250,6 +254,7 @@ impl<V: Values> Operation for Fetch<V> {
                 self.ask_again(&mut part);
             }
             End::Failed { error, .. } => {
+                let error = self.explained(error);
                 part.keys.retain(|key| !part.in_doubt.contains(key));
                 self.unanswered.push(Unanswered { keys: std::mem::take(&mut part.keys), error: error.clone() });
                 self.failures.note(error);
@@ -260,6 +265,10 @@ impl<V: Values> Operation for Fetch<V> {
             true => Next::Nothing,
             false => Next::Again,
         }
+    }
+
+    fn only_reads(&self, _part: u32) -> bool {
+        true
     }
 
     fn fail(&mut self, error: Error) {
@@ -279,6 +288,18 @@ impl<V: Values> Fetch<V> {
             keys.retain(|key| !is_found[*key as usize]);
             *error = self.failures.told(error.clone());
         }
+    }
+
+    /// Says how far an operation came whose time is over.
+    #[cold]
+    fn explained(&self, error: Error) -> Error {
+        if error.kind != Kind::Timeout || self.found.is_empty() {
+            return error.reading(true);
+        }
+        let (found, keys, timeout) = (self.found.len(), self.keys.len(), self.timeout.as_secs_f64());
+        let message =
+            format!("{found} of {keys} values arrived within {timeout} s: raise \"timeout\", or ask for fewer keys");
+        Error { message, ..error.reading(true) }
     }
 
     /// Asks for all keys of a request again.

@@ -88,6 +88,11 @@ pub trait Operation {
     /// Takes note that the operation cannot begin: no server is known, or the client is closed.
     fn fail(&mut self, error: Error);
 
+    /// Whether this ask changes nothing, so that it may be asked a second time meanwhile.
+    fn only_reads(&self, _part: u32) -> bool {
+        false
+    }
+
     /// Whether it may win a lease, which other callers wait for until it is given back.
     fn may_win(&self) -> bool {
         false

@@ -78,6 +78,10 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Several<K, D, V> {
         }
     }
 
+    fn only_reads(&self, part: u32) -> bool {
+        self.singles[part as usize].only_reads(0)
+    }
+
     fn fail(&mut self, error: Error) {
         for part in std::mem::take(&mut self.wanted) {
             let single = &mut self.singles[part as usize];

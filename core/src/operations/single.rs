@@ -198,6 +198,10 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         self.failure = Some(told(error, self.name(), self.sent).into());
     }
 
+    fn only_reads(&self, _part: u32) -> bool {
+        self.request.command(self.key.wire()).is_idempotent() && !self.may_win()
+    }
+
     fn may_win(&self) -> bool {
         matches!(self.request, Request::Lease { .. })
     }
@@ -264,14 +268,14 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
     #[cold]
     fn failed(&mut self, error: Error, in_time: bool) -> Next {
         self.end_beginning();
-        let error = self.request.explained(told(error, self.name(), self.sent));
+        let is_idempotent = self.request.command(self.key.wire()).is_idempotent();
+        let error = self.request.explained(told(error, self.name(), self.sent)).reading(self.only_reads(0));
         self.sent = error.sent;
         self.answer = None;
         if in_time && error.is_unattributed() && self.request.may_be_joined() && !self.alone {
             self.alone = true;
             return Next::Again;
         }
-        let is_idempotent = self.request.command(self.key.wire()).is_idempotent();
         let again = in_time && may_go_on(&error, is_idempotent);
         self.failure = Some(error.into());
         match again {

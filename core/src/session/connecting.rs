@@ -12,7 +12,7 @@ use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, RECEIVE_BUFFER};
 use crate::error::{Error, Kind, Sent};
 use crate::metrics::{Counted, Meter};
-use crate::network::Network;
+use crate::network::{Network, Stream};
 
 /// The next answer that the greeting awaits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(super) enum Awaited {
     Version,
     /// The answer to a meta no-op.
     NoOp,
+    /// Any answer, on a connection that had rested.
+    SignOfLife(Form),
     Nothing,
 }
 
@@ -36,6 +38,9 @@ impl Awaited {
 
 /// The first bytes from a server that expects TLS when the client does not speak it.
 const ALERT: [u8; 2] = [0x15, 0x03];
+
+/// What memcached says on a connection beyond the number of its option `-c`, before it closes it.
+const TOO_MANY: &[u8] = b"ERROR Too many open connections";
 
 impl<N: Network> Session<N> {
     /// Begins to connect to the first of `addresses` that answers, within `timeout` overall. A session whose connection
@@ -94,9 +99,25 @@ impl<N: Network> Session<N> {
             return self.fail(error);
         }
         match self.probe {
+            _ if matches!(self.awaits, Awaited::SignOfLife(_)) => self.lose(),
             Probe::AtOnce if was_cut_off => self.greet_anew(Probe::AfterVersion),
             Probe::AfterVersion if was_cut_off && self.awaits == Awaited::NoOp => self.greet_anew(Probe::Never),
             _ => self.fail_to_connect(error),
+        }
+    }
+
+    /// Handles a connection that broke while sending. A server that takes no further connection says so, and closes it
+    /// without reading the greeting.
+    #[cold]
+    pub(super) fn broke_sending(&mut self, error: Error) {
+        let said_why = self.connection.is_greeting()
+            && matches!(self.fill_with(Stream::receive), Ok(1..))
+            && !self.connection.is_greeting();
+        if said_why {
+            return;
+        }
+        if self.failure().is_none() {
+            self.broke(error);
         }
     }
 
@@ -130,6 +151,9 @@ impl<N: Network> Session<N> {
     }
 
     fn fail_to_connect(&mut self, error: Error) {
+        if matches!(self.awaits, Awaited::SignOfLife(_)) {
+            return self.lose();
+        }
         self.manner.forget();
         self.fail(error);
     }
@@ -177,7 +201,7 @@ impl<N: Network> Session<N> {
     }
 
     /// Marks the session ready, once the whole greeting is answered.
-    fn be_ready(&mut self) {
+    pub(super) fn be_ready(&mut self) {
         self.awaits = Awaited::Nothing;
         if !self.incoming.is_empty() {
             return self.refuse(Kind::Protocol, "the server sent more than it was asked for");
@@ -199,12 +223,18 @@ impl<N: Network> Session<N> {
         if self.incoming.bytes().starts_with(&ALERT) {
             return self.refuse(Kind::Connect, "the server speaks TLS on this port: set \"tls\"");
         }
+        if self.incoming.bytes().starts_with(TOO_MANY) {
+            let why =
+                "the server has reached its limit of connections (option -c): raise it, or lower \"max_connections\"";
+            return self.refuse(Kind::Crowded, why);
+        }
         while self.connection.is_greeting() {
             let awaited = self.awaits;
             match awaited {
                 Awaited::Login => self.read_login(),
                 Awaited::Version => self.read_version(),
                 Awaited::NoOp => self.read_no_op(),
+                Awaited::SignOfLife(form) => self.read_sign_of_life(form),
                 Awaited::Nothing => {}
             }
             if self.awaits == awaited {
@@ -285,7 +315,7 @@ impl<N: Network> Session<N> {
         }
     }
 
-    fn is_no_memcached(&mut self, malformed: &Malformed) {
+    pub(super) fn is_no_memcached(&mut self, malformed: &Malformed) {
         let bytes = self.incoming.bytes();
         let (what, said) = (malformed.what, self.redacted(&bytes[..bytes.len().min(60)]));
         self.refuse(Kind::Protocol, &format!("this is not a memcached server: {what}: received \"{said}\""));

@@ -6,6 +6,7 @@ use std::time::Instant;
 use pinyon_proto::{Capabilities, Command, Expect, Form, Head, Malformed, Status, Verb};
 
 use super::completion::Ticket;
+use crate::error::{Error, Sent};
 use crate::metrics::Counted;
 
 pub(crate) struct Exchange {
@@ -84,6 +85,11 @@ impl Exchange {
     pub(crate) fn ends_with(&self, head: &Head) -> bool {
         let several = matches!(self.expect.form, Form::ClassicGet | Form::ClusterConfig | Form::Stats);
         !several || head.status == Status::End || matches!(self.about, About::KeyOfLine(_))
+    }
+
+    /// The error of this exchange.
+    pub(crate) fn failed(&self, error: Error, sent: Sent) -> Error {
+        error.of(self.command.as_str(), sent).reading(self.command.only_reads())
     }
 
     pub(crate) fn is_in_line(&self) -> bool {

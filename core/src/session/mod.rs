@@ -12,6 +12,7 @@ mod connecting;
 mod exchange;
 mod protocol;
 mod replies;
+mod rested;
 mod submitting;
 #[cfg(test)]
 mod tests;
@@ -28,9 +29,10 @@ pub use completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
 pub(crate) use protocol::Manner;
 use protocol::Probe;
 pub use protocol::Protocol;
+pub(crate) use rested::RESTED;
 pub use submitting::{BYTES_PER_LINE, KEYS_PER_LINE};
 
-use crate::connection::{Connection, Incoming, Outgoing, Unreceived, RECEIVED_PER_POLL, RECEIVE_BUFFER};
+use crate::connection::{Connection, Incoming, Outgoing, Unreceived, RECEIVED_PER_POLL};
 use crate::error::kinds::ErrorKind;
 use crate::error::{Error, Kind, Sent};
 use crate::invalid::InvalidArgument;
@@ -173,7 +175,7 @@ impl<N: Network> Session<N> {
             limits,
             capabilities: Capabilities::of(None),
             outgoing: Outgoing::default(),
-            incoming: Incoming::new(RECEIVE_BUFFER),
+            incoming: Incoming::new(0),
             reader: ReplyReader::default(),
             queue: VecDeque::new(),
             next_ticket: 0,
@@ -278,6 +280,32 @@ impl<N: Network> Session<N> {
         self.connection.stream()
     }
 
+    /// How many bytes of replies this process has received from the server, on all connections of the client.
+    #[cold]
+    pub(crate) fn heard(&self) -> u64 {
+        self.meter.as_ref().map_or(0, Meter::heard)
+    }
+
+    /// Whether a part of a reply has arrived, whose rest is awaited.
+    pub(crate) fn is_in_reply(&self) -> bool {
+        self.current.is_some() || self.receiving.is_some() || !self.incoming.is_empty()
+    }
+
+    /// Whether a part of the reply to this exchange has arrived.
+    pub(crate) fn is_in_reply_to(&self, ticket: Option<Ticket>) -> bool {
+        self.is_in_reply() && self.first_in_flight() == ticket
+    }
+
+    /// The exchange whose reply is next. Its caller may be gone.
+    pub(crate) fn first_in_flight(&self) -> Option<Ticket> {
+        self.queue.front().map(|exchange| exchange.ticket)
+    }
+
+    /// How many bytes were submitted and are not sent.
+    pub(crate) fn unsent(&self) -> usize {
+        self.outgoing.unsent() + self.lines.unencoded()
+    }
+
     /// Gives up an exchange: its reply is read and dropped. Other exchanges are not affected.
     pub fn abandon(&mut self, ticket: Ticket) {
         if let Ok(position) = self.queue.binary_search_by_key(&ticket, |exchange| exchange.ticket) {
@@ -317,7 +345,7 @@ impl<N: Network> Session<N> {
     pub fn flush(&mut self) {
         self.end_joined();
         if let Err(error) = self.connection.send(&mut self.outgoing) {
-            self.broke(error);
+            self.broke_sending(error);
         }
     }
 
@@ -350,8 +378,7 @@ impl<N: Network> Session<N> {
                 wire.receive(&mut [IoSliceMut::new(&mut room[..window])], receive)
             }
         };
-        let in_reply = || self.current.is_some() || self.receiving.is_some() || !self.incoming.is_empty();
-        match self.connection.received(outcome, in_reply) {
+        match self.connection.received(outcome, || self.is_in_reply()) {
             Ok(count) => {
                 if let Some(receiving) = &mut self.receiving {
                     receiving.filled += straight;
@@ -381,14 +408,20 @@ impl<N: Network> Session<N> {
     fn expire(&mut self, now: Instant) {
         let position = self.outgoing.position();
         let before = self.expired.len();
+        let mut arriving = self.is_in_reply();
         for exchange in self.queue.iter_mut().skip(self.silent) {
+            // Replies come in order, so what has arrived belongs to the first.
+            let arrives = std::mem::take(&mut arriving);
             if exchange.abandoned || exchange.deadline > now {
                 continue;
             }
             exchange.abandoned = true;
             let sent = if position > exchange.begin { Sent::Maybe } else { Sent::No };
-            let error = Error::unanswered(self.connection.server());
-            self.expired.push_back((exchange.ticket, error.of(exchange.command.as_str(), sent)));
+            let error = match arrives {
+                true => Error::cut_short(self.connection.server()),
+                false => Error::unanswered(self.connection.server()),
+            };
+            self.expired.push_back((exchange.ticket, exchange.failed(error, sent)));
         }
         if self.expired.len() == before {
             return;

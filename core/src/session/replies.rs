@@ -311,7 +311,7 @@ impl<N: Network> Session<N> {
             return Reading::Again;
         }
         if let Some(error) = error {
-            return self.failed(exchange.ticket, error.of(exchange.command.as_str(), Sent::Maybe));
+            return self.failed(exchange.ticket, exchange.failed(error, Sent::Maybe));
         }
         let head = exchange.silence();
         self.count(&exchange, head);
@@ -346,7 +346,7 @@ impl<N: Network> Session<N> {
         let Some(exchange) = self.queue.pop_front() else { unreachable!("it was there just now") };
         match exchange.abandoned {
             true => Reading::Again,
-            false => self.failed(exchange.ticket, error.of(exchange.command.as_str(), Sent::Yes)),
+            false => self.failed(exchange.ticket, exchange.failed(error, Sent::Yes)),
         }
     }
 
@@ -357,7 +357,7 @@ impl<N: Network> Session<N> {
             return Reading::Again;
         }
         let sent = if self.outgoing.position() > exchange.begin { Sent::Maybe } else { Sent::No };
-        self.failed(exchange.ticket, error.of(exchange.command.as_str(), sent))
+        self.failed(exchange.ticket, exchange.failed(error, sent))
     }
 
     /// Reports a failed exchange, if a caller waits for it.

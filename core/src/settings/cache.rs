@@ -2,7 +2,7 @@
 
 use pinyon_proto::{KeyRule, KeyRules};
 
-use super::checks::{choose, positive, seconds, up_to};
+use super::checks::{choose, keepalive, positive, seconds, up_to};
 use super::table::settings;
 use super::{CompressionChoice, Policy, ServerTexts, TlsChoice};
 use crate::address::{gutter_servers, parse_servers, usual_servers, Endpoint, ServerSpec};
@@ -82,6 +82,13 @@ settings! {
         max_in_flight: i64 = 4096,
         /// How many bytes of unsent requests a connection holds. Further requests wait.
         max_unsent: i64 = 64 * 1024,
+        /// How long a connection may be silent, in seconds, before the system asks whether the server is still there.
+        /// Firewalls forget silent connections after some minutes. 0 never asks.
+        keepalive: f64 = 60.0,
+        /// The time between two such questions, in seconds, while none is answered.
+        keepalive_interval: f64 = 15.0,
+        /// How many such questions may remain unanswered before the connection counts as lost.
+        keepalive_probes: i64 = 4,
         /// `true` to speak TLS and to trust the certificates that the system trusts, or a `Tls` with more settings.
         tls: Option<TlsChoice> = None,
         /// The user name, for servers that require a login (memcached's option `-Y`).
@@ -162,6 +169,7 @@ impl CacheSettings {
                 value: positive("max_value_size", self.max_value_size)?,
             },
             protocol: choose("protocol", &self.protocol, &Protocol::NAMES)?,
+            keepalive: keepalive(self.keepalive, self.keepalive_interval, self.keepalive_probes)?,
             gutter_ttl: ttl::limited("gutter_ttl", ttl::whole_seconds(self.gutter_ttl)?)?,
             events,
             slow_after: self.slow_after.map(|after| seconds("slow_after", after)).transpose()?,

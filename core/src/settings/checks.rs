@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::invalid::InvalidArgument;
+use crate::network::Keepalive;
 
 /// A positive number of seconds.
 pub fn seconds(name: &str, seconds: f64) -> Result<Duration, InvalidArgument> {
@@ -22,6 +23,21 @@ pub fn waiting_time(name: &str, seconds: f64) -> Result<Duration, InvalidArgumen
             Err(InvalidArgument::usage(message))
         }
     }
+}
+
+/// When the system asks whether a silent connection is still there. 0 seconds: never.
+pub(super) fn keepalive(idle: f64, interval: f64, probes: i64) -> Result<Keepalive, InvalidArgument> {
+    let within = |name: &str, given: f64| match seconds(name, given)? {
+        duration if duration.as_secs() <= Keepalive::LONGEST => Ok(duration),
+        _ => {
+            Err(InvalidArgument::usage(format!("{name} must be at most {} seconds, not {given:?}", Keepalive::LONGEST)))
+        }
+    };
+    Ok(Keepalive {
+        idle: if idle == 0.0 { None } else { Some(within("keepalive", idle)?) },
+        interval: within("keepalive_interval", interval)?,
+        probes: up_to("keepalive_probes", probes, Keepalive::MOST_PROBES as usize)? as u32,
+    })
 }
 
 pub(super) fn positive(name: &str, number: i64) -> Result<usize, InvalidArgument> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::checks::{choose, seconds, waiting_time};
+use super::checks::{choose, keepalive, seconds, waiting_time};
 use super::table::settings;
 use super::{TlsChoice, UrlText};
 use crate::address::{RedisServers as Servers, RedisUrl};
@@ -58,6 +58,13 @@ settings! {
         command_timeout: f64 = 2.0,
         /// How long a connection attempt may take, in seconds.
         connect_timeout: f64 = 1.0,
+        /// How long a connection may be silent, in seconds, before the system asks whether the server is still there.
+        /// Firewalls forget silent connections after some minutes. 0 never asks.
+        keepalive: f64 = 60.0,
+        /// The time between two such questions, in seconds, while none is answered.
+        keepalive_interval: f64 = 15.0,
+        /// How many such questions may remain unanswered before the connection counts as lost.
+        keepalive_probes: i64 = 4,
         /// `true` to speak TLS, like `rediss://`, or a `Tls` with more settings. Without it, the URL decides.
         tls: Option<TlsChoice> = None,
         /// The user name for the Sentinels, if they have users.
@@ -127,6 +134,7 @@ impl LockSettings {
             keys,
             handler: self.handler()?,
             connect_timeout: seconds("connect_timeout", self.connect_timeout)?,
+            keepalive: keepalive(self.keepalive, self.keepalive_interval, self.keepalive_probes)?,
             voting: Voting::Alone,
             replicas: self.replicas()?,
             options: LockOptions {

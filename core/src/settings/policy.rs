@@ -89,6 +89,7 @@ mod tests {
                 sent: Sent::No,
                 server: server.into(),
                 command: "get",
+                only_reads: true,
                 message: String::new(),
             };
             let is_outage = !matches!(kind, Kind::Server | Kind::TooLarge | Kind::Unsupported | Kind::Usage);

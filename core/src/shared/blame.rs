@@ -30,6 +30,16 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
+    /// Takes what has arrived, at a deadline of this connection. What only leaves now was held up by the loop.
+    pub(super) fn poll_late(&mut self, lane: usize, now: Instant) {
+        let lane = &mut self.lanes[lane];
+        let unsent = lane.session.unsent();
+        lane.session.poll(now);
+        if lane.session.unsent() < unsent {
+            lane.sent_late_at = Some(now);
+        }
+    }
+
     /// Completes the error of an exchange that failed at a deadline of this connection.
     pub(super) fn failed_at(&mut self, lane: usize, deadline: Instant, error: Error, now: Instant) -> Error {
         self.look_after(lane, deadline, now);
@@ -55,7 +65,14 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         if self.closed && !probe {
             return;
         }
+        let times_out = error.kind == Kind::Timeout;
+        if times_out && self.is_well(lane, now) {
+            return self.fleet.succeeded(Choice { server: self.lanes[lane].server, probe });
+        }
         let lane = &mut self.lanes[lane];
+        if times_out && !probe && lane.sent_late_at == Some(now) {
+            return;
+        }
         match &mut lane.held_up {
             Some(held_up) if held_up.at == now && error.kind == Kind::Timeout && !probe => {
                 if !std::mem::replace(&mut held_up.counted, true) {

@@ -1,7 +1,7 @@
 //! What becomes of asks on their connections: they wait, are submitted and answered, and move when a connection breaks.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::lane::{position, take, Entry, Lane};
 use super::{Shared, Waiter};
@@ -18,8 +18,11 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
     #[inline]
     pub(super) fn carry_out(&mut self, id: usize, Ask { part, choice: Choice { server, probe } }: Ask, now: Instant) {
         let running = &self.running[id];
-        let lane = server * self.connections + self.connection_of(running.operation.routed(part));
+        let mut lane = server * self.lanes_per_server() + self.connection_of(running.operation.routed(part));
         let entry = Entry { ticket: Ticket(0), operation: id, part, deadline: running.deadline, probe };
+        if self.lanes[lane].crowded_by.is_some() {
+            lane = self.around_the_crowd(lane, id, part, now);
+        }
         if self.lanes[lane].trusted_until.is_none_or(|until| until <= now) {
             self.look_at(lane, now);
         }
@@ -44,9 +47,11 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
     #[cold]
     fn look_at(&mut self, index: usize, now: Instant) {
         let lane = &mut self.lanes[index];
+        let rest = lane.trusted_until.map_or(Duration::ZERO, |until| now.saturating_duration_since(until));
         lane.trusted_until = Some(now + TRUSTED_REST);
         if lane.is_at_rest() {
             lane.session.poll(now);
+            lane.session.ask_after(rest, now, self.fleet.options().timeout);
             self.settle(index, now);
         }
     }
@@ -81,7 +86,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
 
     /// Submits an ask, or lets it wait until the session has room.
     #[inline]
-    fn submit(&mut self, index: usize, mut entry: Entry, now: Instant) {
+    pub(super) fn submit(&mut self, index: usize, mut entry: Entry, now: Instant) {
         let lane = &mut self.lanes[index];
         let longest_ttl = self.fleet.longest_ttl(lane.server);
         let sending = Sending { is_shared: true, longest_ttl, deadline: entry.deadline };
@@ -89,6 +94,10 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         match operation.submit(entry.part, &mut lane.session, sending) {
             Ok(ticket) => {
                 entry.ticket = ticket;
+                if lane.flight.is_empty() {
+                    lane.half_time = Some(entry.deadline - self.half);
+                    lane.heard = None;
+                }
                 lane.flight.push_back(entry);
                 self.end_turn();
             }
@@ -119,9 +128,13 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         match resolved {
             Ok(addresses) => {
                 let options = self.fleet.options();
+                self.lanes[lane].is_opening = true;
+                self.lanes[lane].heard_before = self.lanes[lane].session.heard();
                 self.lanes[lane].session.connect(addresses, now, options.connect_timeout.min(options.timeout));
             }
             Err(why) => {
+                self.lanes[lane].is_opening = true;
+                self.lanes[lane].heard_before = self.lanes[lane].session.heard();
                 let session = &mut self.lanes[lane].session;
                 session.fail(Error::unresolved(Kind::Connect, &session.server().clone(), &why));
             }
@@ -130,8 +143,20 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
     }
 
     pub(super) fn begin_connecting(&mut self, index: usize, now: Instant) {
-        let lane = &mut self.lanes[index];
-        if lane.waiting.is_empty() || lane.resolving || lane.forgotten || !lane.session.is_closed() {
+        if self.lanes[index].waiting.is_empty() {
+            return;
+        }
+        match self.lanes[index].open_at {
+            Some(at) if at > now => self.share_another(index, now),
+            _ => self.open(index, now),
+        }
+    }
+
+    /// Begins to connect, unless it does so already.
+    pub(super) fn open(&mut self, index: usize, now: Instant) {
+        let lane = &self.lanes[index];
+        let pauses = lane.open_at.is_some_and(|at| at > now);
+        if pauses || lane.resolving || lane.forgotten || !lane.session.is_closed() {
             return;
         }
         if self.is_replaced(index) {
@@ -164,6 +189,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             let Some(Completion { ticket, outcome }) = lane.session.next() else { return };
             let Some(position) = position(&lane.flight, ticket) else { continue };
             let Entry { operation: id, part, .. } = lane.flight[position];
+            self.running[id].has_begun = true;
             match outcome {
                 Outcome::Part(reply) => self.running[id].operation.reply(part, reply),
                 Outcome::Large { head, index } => {
@@ -216,9 +242,16 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             return self.mend(index, error, now);
         }
         let lane = &mut self.lanes[index];
-        if lane.session.is_ready() && !lane.session.is_busy() {
-            self.fleet.succeeded(Choice::regardless(lane.server));
+        if lane.session.is_ready() {
+            if lane.is_opening {
+                self.opened(index, now);
+            }
+            let lane = &self.lanes[index];
+            if !lane.session.is_busy() {
+                self.fleet.succeeded(Choice::regardless(lane.server));
+            }
         }
+        let lane = &mut self.lanes[index];
         if lane.is_at_rest() && self.has_left(index) {
             return self.retire(index, now);
         }
@@ -230,8 +263,25 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    fn mend(&mut self, index: usize, error: Error, now: Instant) {
+    /// Takes note that a connection is ready.
+    #[cold]
+    fn opened(&mut self, index: usize, now: Instant) {
+        let lane = &mut self.lanes[index];
+        (lane.is_opening, lane.open_at, lane.is_refused) = (false, None, false);
+        if self.is_relief(index) {
+            self.use_relief(index, now);
+        }
+    }
+
+    fn mend(&mut self, index: usize, mut error: Error, now: Instant) {
         self.let_go(index, now);
+        if self.lanes[index].is_opening {
+            error = self.unconnected(index, error);
+        }
+        if self.wait_for_another(index, &error, now) {
+            let probe = self.lanes[index].waiting.iter_mut().any(|entry| std::mem::take(&mut entry.probe));
+            return self.blame(index, probe, &error, now);
+        }
         let error = self.explained(index, error, now);
         let lane = &mut self.lanes[index];
         let probe = lane.waiting.iter_mut().any(|entry| std::mem::take(&mut entry.probe));
@@ -265,11 +315,14 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             let Some(entry) = self.lanes[lane].waiting.pop_front() else { return };
             let Lane { session, flight, .. } = &self.lanes[lane];
             let (is_ready, server) = (session.is_ready(), session.server());
-            let why = match flight.is_empty() {
-                false => "it was not sent in time: too many requests are in flight on this connection",
-                true => "no connection was made in time",
+            let error = match (self.lanes[lane].is_refused, flight.is_empty()) {
+                (true, _) => Error::new(Kind::Crowded, server, self.fleet.pool(self.lanes[lane].server).refusal()),
+                (false, true) => Error::new(Kind::Timeout, server, "no connection was made in time"),
+                (false, false) => {
+                    let why = "it was not sent in time: too many requests are in flight on this connection";
+                    Error::new(Kind::Timeout, server, why)
+                }
             };
-            let error = Error::new(Kind::Timeout, server, why);
             let error = self.failed_at(lane, entry.deadline, error, now);
             self.fleet.unsubmitted(&error, self.running[entry.operation].operation.name_of(entry.part));
             if !is_ready {

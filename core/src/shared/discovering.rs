@@ -64,8 +64,9 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
 
     /// Adds connections for new servers.
     pub(super) fn add_lanes(&mut self) {
-        for index in self.lanes.len()..self.fleet.servers().len() * self.connections {
-            self.lanes.push(Lane::new(&self.fleet, index / self.connections));
+        let of_each = self.lanes_per_server();
+        for index in self.lanes.len()..self.fleet.servers().len() * of_each {
+            self.lanes.push(Lane::new(&self.fleet, index / of_each));
         }
     }
 

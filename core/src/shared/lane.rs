@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use std::time::Instant;
 
 use super::blame::HeldUp;
+use super::relief::Heard;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::session::{Session, Ticket};
@@ -27,6 +28,22 @@ pub(super) struct Lane {
     /// Whether the host was told to stop watching a broken connection, and has not confirmed it.
     pub(super) forgotten: bool,
     pub(super) held_up: Option<HeldUp>,
+    /// The last look at which a request left that should have left long before. The server had no chance to answer.
+    pub(super) sent_late_at: Option<Instant>,
+    /// When the next operation in flight will have waited for half of its time.
+    pub(super) half_time: Option<Instant>,
+    /// What was heard of the server since the flight began.
+    pub(super) heard: Option<Heard>,
+    /// The last request that waits behind others' replies.
+    pub(super) crowded_by: Option<Ticket>,
+    /// Whether it is connecting, and was not ready since it began to.
+    pub(super) is_opening: bool,
+    /// What had been heard of the server before that.
+    pub(super) heard_before: u64,
+    /// When to connect again, after a further connection was refused.
+    pub(super) open_at: Option<Instant>,
+    /// Whether the last attempt to connect was refused because there are too many connections.
+    pub(super) is_refused: bool,
 }
 
 /// An ask of an operation that is under way.
@@ -54,6 +71,14 @@ impl Lane {
             watched: None,
             forgotten: false,
             held_up: None,
+            sent_late_at: None,
+            half_time: None,
+            heard: None,
+            crowded_by: None,
+            is_opening: false,
+            heard_before: 0,
+            open_at: None,
+            is_refused: false,
         }
     }
 
@@ -66,7 +91,14 @@ impl Lane {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let flight = self.flight.front().map(|entry| entry.deadline);
         let waiting = self.waiting.front().map(|entry| entry.deadline);
-        [flight, waiting, self.session.connection_deadline()].into_iter().flatten().min()
+        let connecting = self.session.connection_deadline();
+        let open_at = self.open_at.filter(|_| waiting.is_some());
+        [flight, waiting, connecting, self.half_time, open_at].into_iter().flatten().min()
+    }
+
+    /// The ticket of the first operation in flight.
+    pub(super) fn front(&self) -> Option<Ticket> {
+        self.flight.front().map(|entry| entry.ticket)
     }
 }
 

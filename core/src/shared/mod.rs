@@ -8,12 +8,14 @@ mod batch;
 mod blame;
 mod connections;
 mod course;
+mod crowded;
 mod discovering;
 mod lane;
+mod relief;
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use batch::{Batch, Left};
 use slab::Slab;
@@ -47,6 +49,8 @@ struct Running<O, W> {
     /// The number of asks that are not over.
     open: usize,
     begins_again: bool,
+    /// Whether a reply to it has begun to arrive.
+    has_begun: bool,
     /// A number that is never reused, unlike the operation's index.
     serial: u64,
 }
@@ -69,6 +73,8 @@ pub struct Shared<O, W> {
     lanes: Vec<Lane>,
     /// Connections per server.
     connections: usize,
+    /// Half of the time that operations have.
+    half: Duration,
     measures: bool,
     turn_is_due: bool,
     closed: bool,
@@ -89,6 +95,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             again: Vec::new(),
             lanes: Vec::new(),
             connections,
+            half: fleet.options().timeout / 2,
             measures: fleet.measures(),
             turn_is_due: false,
             closed: false,
@@ -127,7 +134,15 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         let deadline = now + self.fleet.options().timeout;
         self.started += 1;
         let serial = self.started;
-        self.running.insert(Running { operation, waiter, deadline, open: 0, begins_again: false, serial })
+        self.running.insert(Running {
+            operation,
+            waiter,
+            deadline,
+            open: 0,
+            begins_again: false,
+            has_begun: false,
+            serial,
+        })
     }
 }
 
@@ -182,9 +197,16 @@ impl<O: Operation, W: Waiter> Driven for Shared<O, W> {
         self.look_again(now);
         self.expire_unrouted(now);
         for lane in 0..self.lanes.len() {
+            if self.lanes[lane].half_time.is_some_and(|at| at <= now) {
+                self.look_at_half_time(lane, now);
+            }
+            if self.lanes[lane].open_at.is_some_and(|at| at <= now) {
+                self.lanes[lane].open_at = None;
+                self.begin_connecting(lane, now);
+            }
             if let Some(deadline) = self.lanes[lane].deadline().filter(|deadline| *deadline <= now) {
                 self.look_after(lane, deadline, now);
-                self.lanes[lane].session.poll(now);
+                self.poll_late(lane, now);
                 self.expire_waiting(lane, now);
                 self.advance(lane, now);
             }

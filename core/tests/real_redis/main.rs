@@ -34,7 +34,7 @@ struct Host {
 
 impl Host {
     fn connecting(server: &Redis, settings: SessionSettings) -> Self {
-        let mut session = RespSession::new("redis".into(), System, settings);
+        let mut session = RespSession::new("redis".into(), System::default(), settings);
         session.connect(vec![server.address()], Instant::now(), TIMEOUT);
         Self { session, events: VecDeque::new() }
     }

@@ -10,6 +10,7 @@ use pinyon_core::locks::machine::LockOptions;
 use pinyon_core::locks::{owners, Asked, HandlerKind, LockOperation, LockOutcome, LockRequest, Note, Notes};
 use pinyon_core::locks::{Renewal, SentinelSetup, Setup, Slots, Station, StatusAnswer, StatusQuestion};
 use pinyon_core::locks::{ThreadLocks, Voting};
+use pinyon_core::network::Keepalive;
 use pinyon_core::{redis, Endpoint};
 
 use super::server::Redis;
@@ -134,6 +135,7 @@ pub fn setup(endpoint: Endpoint, sentinels: Option<SentinelSetup>) -> Setup {
         keys: LockKeys::new("n").unwrap(),
         handler: HandlerKind::Auto,
         connect_timeout: TIMEOUT,
+        keepalive: Keepalive::default(),
         replicas: 0,
         options: LockOptions::default(),
         voting: Voting::Alone,

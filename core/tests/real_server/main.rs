@@ -39,7 +39,7 @@ struct Answer {
 impl Host {
     fn connected(address: Address) -> Self {
         let limits = Limits { value: 8 << 20, ..Limits::default() };
-        let mut session = Session::new("memcached".into(), System, limits);
+        let mut session = Session::new("memcached".into(), System::default(), limits);
         session.connect(vec![address], Instant::now(), TIMEOUT);
         let mut host = Self { session, done: Vec::new() };
         host.drive(|host| host.session.is_ready());

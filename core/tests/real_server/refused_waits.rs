@@ -111,7 +111,7 @@ fn a_connection_whose_wait_is_refused_is_closed() {
 fn whoever_may_not_wait_for_a_turn_gives_it_up() {
     let server = Memcached::unix();
     let directory = directory(&server.address().to_string());
-    let Ok(Offer::Loan(loan)) = directory.known().pool(0).lend(Instant::now()) else { panic!("none is in use") };
+    let Offer::Loan(loan, _) = directory.known().pool(0).lend(Instant::now()) else { panic!("none is in use") };
     assert!(matches!(get(&directory, &Refusing(Cell::new(0))), Err(Failure::Interrupted(RefusedWait))));
     drop(loan);
     get(&directory, &Refusing(Cell::new(99))).unwrap();

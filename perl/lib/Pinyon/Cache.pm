@@ -222,7 +222,7 @@ an object. Its method C<dump($value)> returns bytes and flags, its method C<load
 =item on_event
 
 A sub that is called with an event when a server is marked down, is up again, and so on, after the call during which it
-happened. An event is a hash with C<kind> (C<down>, C<up>, C<retry>, C<slow>, C<servers>, C<discovery>, C<classic>), C<level>,
+happened. An event is a hash with C<kind> (C<down>, C<up>, C<retry>, C<slow>, C<servers>, C<discovery>, C<classic>, C<crowded>), C<level>,
 C<message>, C<server>, C<command>, C<seconds> and C<error>.
 
 =back

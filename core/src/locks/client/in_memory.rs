@@ -14,7 +14,7 @@ use crate::connection::peer::{Line, Peer};
 use crate::locks::handler::HandlerKind;
 use crate::locks::keys::LockKeys;
 use crate::locks::machine::{LockOptions, Moment};
-use crate::network::Network;
+use crate::network::{Keepalive, Network};
 use crate::redis;
 
 pub(in crate::locks) const PATIENCE: Duration = Duration::from_secs(2);
@@ -40,6 +40,7 @@ pub(in crate::locks) fn settings(handler: HandlerKind) -> Setup {
         keys: LockKeys::new("n").unwrap(),
         handler,
         connect_timeout: Duration::from_secs(1),
+        keepalive: Keepalive::default(),
         replicas: 0,
         options: LockOptions { patience: PATIENCE, ..LockOptions::default() },
         voting: Voting::Alone,

@@ -39,7 +39,7 @@ use super::observed::LockEvent;
 use crate::address::Endpoint;
 use crate::driven::Action;
 use crate::error::{Error, Kind};
-use crate::network::System;
+use crate::network::{Keepalive, System};
 use crate::redis;
 pub use driven::InTime;
 use link::{About, Link};
@@ -68,6 +68,8 @@ pub struct Setup {
     pub keys: LockKeys,
     pub handler: HandlerKind,
     pub connect_timeout: Duration,
+    /// When the system asks whether silent connections are still there.
+    pub keepalive: Keepalive,
     /// How many replicas must have a lock before it counts.
     pub replicas: u32,
     pub options: LockOptions,
@@ -195,7 +197,7 @@ pub struct Client<W, P: Platform = System> {
 impl<W> Client<W> {
     /// `client`: a name that no other client of any process ever has.
     pub fn new(settings: Setup, client: Arc<str>) -> Self {
-        Self::on(System, settings, client)
+        Self::on(System { keepalive: settings.keepalive }, settings, client)
     }
 }
 

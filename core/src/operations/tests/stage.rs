@@ -11,6 +11,7 @@ use crate::connection::peer::{Ending, Peer};
 use crate::error::{Error, Kind, Sent};
 use crate::events::EventKind;
 use crate::fleet::{Access, Choice, Fleet, FleetOptions};
+use crate::network::Keepalive;
 use crate::operations::{Ask, Asks, End, Keys, Next, Operation, OwnedKey, Sending};
 use crate::ring::Rule;
 use crate::session::{Limits, Outcome, Protocol, Session, Ticket};
@@ -53,6 +54,7 @@ pub fn fleet(servers: &str, gutter: &[&str]) -> Fleet {
         max_connections: 1,
         limits: Limits::default(),
         protocol: Protocol::Auto,
+        keepalive: Keepalive::default(),
         gutter_ttl: 10,
         events: true,
         slow_after: None,

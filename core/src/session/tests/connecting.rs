@@ -159,13 +159,29 @@ fn what_is_not_memcached_is_told_by_its_answer() {
 
 #[test]
 fn a_server_that_answers_the_probe_with_an_error_is_not_used() {
-    for error in ["ERROR Too many open connections", "CLIENT_ERROR line", "SERVER_ERROR no backend"] {
+    for error in ["ERROR Out of luck", "CLIENT_ERROR line", "SERVER_ERROR no backend"] {
         let mut host = unconnected();
         host.connect(1);
         host.answer(format!("{error}\r\n").as_bytes());
         let (kind, message) = host.failure();
         assert_eq!(kind, Kind::Protocol);
         assert!(message.ends_with(&format!("the server answered \"version\" with \"{error}\"")), "{message}");
+    }
+}
+
+#[test]
+fn a_server_at_its_limit_of_connections_says_so_even_if_it_does_not_read_the_greeting() {
+    for closes_first in [false, true] {
+        let mut host = unconnected();
+        host.connect(1);
+        host.peer.reply(b"ERROR Too many open connections\r\n");
+        if closes_first {
+            host.peer.end(Ending::Closed);
+        }
+        host.turn();
+        let (kind, message) = host.failure();
+        assert_eq!(kind, Kind::Crowded);
+        assert!(message.contains("its limit of connections (option -c)"), "{message}");
     }
 }
 

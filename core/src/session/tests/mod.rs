@@ -12,6 +12,7 @@ mod large;
 mod model;
 
 mod quiet;
+mod rested;
 mod script;
 mod secured;
 mod server;

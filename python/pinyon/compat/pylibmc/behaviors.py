@@ -68,7 +68,12 @@ class Behavior(NamedTuple):
 BEHAVIORS = (
     Behavior("no_block", 0, "kept", "every wait has a deadline, and lets other threads and greenlets run"),
     Behavior("tcp_nodelay", 0, "kept", "always on"),
-    Behavior("tcp_keepalive", 0, "kept", "connections are checked by using them"),
+    Behavior(
+        "tcp_keepalive",
+        0,
+        "kept",
+        "always on; see the settings `keepalive`, `keepalive_interval` and `keepalive_probes`",
+    ),
     Behavior("hash", "default", "used", "with `distribution`: the ring"),
     Behavior("ketama_hash", 0, "kept", "as in libmemcached, which follows `hash` in any case"),
     Behavior("ketama", 0, "used", 'true: `distribution` is "consistent ketama"; the hash stays as it is'),

@@ -22,11 +22,12 @@ LARGEST_VALUE = 128 * 1024 * 1024
 
 
 class KeepaliveOpts:
-    """pymemcache's ``socket_keepalive``. It is checked, but has no effect, because every wait has a deadline.
+    """pymemcache's ``socket_keepalive``: when the system asks whether a silent connection is still there.
 
     Args:
-        idle, intvl: seconds.
-        cnt: number of probes.
+        idle: the silence before the first question, in seconds.
+        intvl: the time between two questions, in seconds.
+        cnt: how many questions may remain unanswered.
     """
 
     __slots__ = ("cnt", "idle", "intvl")
@@ -40,14 +41,15 @@ class KeepaliveOpts:
         self.cnt: int = cnt
 
 
-def check_keepalive(options: Any) -> None:
-    """Check keepalive options. Raise the same errors as pymemcache."""
+def keepalive_of(options: Any) -> dict[str, Any]:
+    """Return Pinyon's settings for keepalive options. Raise the same errors as pymemcache."""
     if options is None:
-        return
+        return {}
     if platform.system() != "Linux":
         raise SystemError(f"socket_keepalive is for Linux, not {platform.system()}; leave it out")
     if not isinstance(options, KeepaliveOpts):
         raise ValueError(f"socket_keepalive is a KeepaliveOpts, not {type(options).__qualname__}")
+    return {"keepalive": options.idle, "keepalive_interval": options.intvl, "keepalive_probes": options.cnt}
 
 
 def client_class(socket_module: Any) -> type[Any]:
@@ -73,6 +75,7 @@ def connected(
     socket_module: Any,
     tls: pinyon.Tls | None,
     max_connections: int | None,
+    keepalive: dict[str, Any],
 ) -> Any:
     """Return Pinyon's client for one server. It connects when it is first used."""
     return client_class(socket_module)(
@@ -83,6 +86,7 @@ def connected(
         failover=False,
         max_value_size=LARGEST_VALUE,
         tls=tls,
+        **keepalive,
         **({} if max_connections is None else {"max_connections": max_connections}),
     )
 

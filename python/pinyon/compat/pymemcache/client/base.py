@@ -19,7 +19,7 @@ from pinyon.compat.pymemcache.client._arguments import (
     token_of,
     ttl_of,
 )
-from pinyon.compat.pymemcache.client._settings import KeepaliveOpts, check_keepalive, connected, tls_of
+from pinyon.compat.pymemcache.client._settings import KeepaliveOpts, connected, keepalive_of, tls_of
 from pinyon.compat.pymemcache.client._stats import converted, items_of
 from pinyon.compat.pymemcache.exceptions import (
     MemcacheIllegalInputError,
@@ -70,7 +70,7 @@ class Client:
         ignore_exc: treat failed reads as misses.
         socket_module: ``socket``, or ``gevent.socket`` to let other greenlets run. If gevent has patched the process,
             other greenlets run in any case.
-        socket_keepalive: has no effect, because every wait has a deadline.
+        socket_keepalive: when the system asks whether a silent connection is still there.
         key_prefix: a prefix for every key.
         default_noreply: the default of every method's ``noreply``.
         allow_unicode_keys: accept text keys beyond ASCII, and send them as UTF-8.
@@ -98,7 +98,7 @@ class Client:
         encoding: str = "ascii",
         tls_context: Any = None,
     ) -> None:
-        check_keepalive(socket_keepalive)
+        self._keepalive = keepalive_of(socket_keepalive)
         self.server: ServerSpec = normalize_server_spec(server)
         self.serde: Any = serde or LegacyWrappingSerde(serializer, deserializer)
         self.connect_timeout = connect_timeout
@@ -124,6 +124,7 @@ class Client:
             socket_module=self.socket_module,
             tls=self._tls,
             max_connections=self._max_connections,
+            keepalive=self._keepalive,
         )
 
     def close(self) -> None:
