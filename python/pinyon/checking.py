@@ -29,6 +29,9 @@ CLOCKS = 1.0
 
 _KEY = "pinyon:check"
 
+#: The commands of a check.
+_COMMANDS = ("version", "stats", "set", "get")
+
 #: How long the value that a check stores lasts, in seconds: longer than a request takes.
 _TTL = 60
 
@@ -327,6 +330,7 @@ def _clock(ask: Callable[..., Any], server: str) -> Iterator[Finding]:
 
 
 def _without(message: str, names: list[str]) -> str:
+    """Return an error's message without the server, which a finding has, and the command, which nobody typed."""
     for name in names:
         message = message.removeprefix(f"{name}: ")
-    return message
+    return re.sub(rf"^({'|'.join(_COMMANDS)}): ", "", message)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from command_line import Terminal
 from pinyon_verify.ports import free_port
 from servers import PASSWORD, GuardedMemcached, Memcached, Redis
 from waiting import PATIENT, SOON
@@ -63,11 +65,17 @@ def test_two_may_check_locks_at_once(redis: Redis) -> None:
 def test_one_that_cannot_be_reached_is_an_error(server: Memcached, nobody: str) -> None:
     done = run(f"{server.address},{nobody}")
     assert (done.returncode, done.stderr) == (1, "")
-    assert f"error    {nobody}: " in done.stdout
-    assert "Connection refused" in done.stdout
+    assert f"error    {nobody}: cannot connect: Connection refused" in done.stdout
     done = run(f"redis://{nobody}")
     assert done.returncode == 1
     assert f"error    {nobody}: cannot connect: Connection refused" in done.stdout
+
+
+def test_a_terminal_colours_the_levels(server: Memcached, nobody: str) -> None:
+    terminal = Terminal(server.address, nobody, "--timeout", "30", room="check", url="")
+    assert terminal.end() == 1
+    assert re.search(r"\x1b\[32mok +\x1b\[0m", terminal.shown), terminal.shown
+    assert re.search(rf"\x1b\[31merror +\x1b\[0m  {nobody}: cannot connect", terminal.shown), terminal.shown
 
 
 def test_a_login_that_is_missing_is_an_error(guarded_memcached: GuardedMemcached) -> None:

@@ -236,25 +236,44 @@ def test_ctrl_c_at_the_question_releases_nothing(redis: Redis, locks: pinyon.Loc
         assert locks.is_locked("a")
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_a_terminal_gets_a_table_that_fits(redis: Redis, locks: pinyon.Locks, columns: int) -> None:
-    with locks.lock("a", "b" * 100) as held:
-        terminal = Terminal("list", "--namespace", "shop", url=redis.url, columns=columns)
+#: Lets a command run as on a machine without the package rich.
+WITHOUT_RICH = "sys.modules['rich'] = sys.modules['rich.console'] = None"
+
+
+@pytest.mark.parametrize("program", ["", WITHOUT_RICH], ids=["rich", "without rich"])
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_terminal_gets_a_table_that_breaks_no_field(
+    redis: Redis, locks: pinyon.Locks, columns: int, program: str
+) -> None:
+    with locks.lock("account:1", "stock") as held:
+        (status,) = locks.status("stock")
+        terminal = Terminal("list", "--namespace", "shop", url=redis.url, columns=columns, program=program)
         assert terminal.end() == 0
     lines = re.sub(r"\x1b\[[\d;]*m", "", terminal.shown).splitlines()
     assert max(map(len, lines)) <= columns
-    assert any(line.split()[:1] == ["NAME"] for line in lines)
-    assert sum(str(held.token) in line for line in lines) == 2
-    assert "\x1b[" in terminal.shown
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == (
+        ["NAME", "account:1", "stock"] if columns > 60 else ["account:1", "stock"]
+    )
+    for field in (status.holder, str(held.token)):
+        assert sum(str(field) in line.split() for line in lines) == 2, lines
+    if columns > 60:
+        assert {line.index("HOLDER") for line in lines[:1]} == {line.index(str(status.holder)) for line in lines[1:]}
+    assert ("\x1b[" in terminal.shown) == (not program)
+    assert "pip install" not in terminal.shown
 
 
-def test_a_terminal_without_rich_gets_plain_lines_and_a_hint(redis: Redis, locks: pinyon.Locks) -> None:
-    with locks.lock("a"):
-        terminal = Terminal("list", "--namespace", "shop", url=redis.url, program="sys.modules['rich.console'] = None")
-        assert terminal.end() == 0
-    assert "pip install 'pinyon[cli]'" in terminal.shown
-    assert "NAME\tHOLDER" in terminal.shown
-    assert "\x1b[" not in terminal.shown
+def test_only_a_command_that_needs_rich_asks_for_it(redis: Redis) -> None:
+    terminal = Terminal("stress", "-f", "1", "-k", "1", "-s", "0.1", url=redis.url, program=WITHOUT_RICH)
+    assert terminal.end() == 0
+    assert "a progress bar needs the package rich: pip install rich" in terminal.shown
+
+
+@pytest.mark.parametrize("room", [[], ["locks"]], ids=["pinyon", "pinyon locks"])
+def test_help_asks_for_a_command(room: list[str]) -> None:
+    for arguments, stream in ((["--help"], "stdout"), ([], "stderr")):
+        command = [sys.executable, "-m", "pinyon", *room, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+        assert "COMMAND" in getattr(done, stream)
 
 
 def test_names_are_any_bytes_and_do_not_upset_a_terminal(redis: Redis, locks: pinyon.Locks) -> None:
@@ -290,7 +309,7 @@ def test_a_server_that_is_not_there_is_a_clear_error() -> None:
         (["stress", "--forks", "0"], "whole number of at least 1"),
         (["stress", "--sleep", "0"], "seconds above 0"),
         (["stress", "--driver", "fibers"], "invalid choice"),
-        ([], "VERB"),
+        ([], "COMMAND"),
     ],
 )
 def test_what_makes_no_sense_is_said(redis: Redis, arguments: list[str], message: str) -> None:

@@ -30,11 +30,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="pinyon", description="Check servers, show statistics, and inspect and release locks."
     )
     parser.add_argument("--version", action="version", version=f"pinyon {__version__}")
-    rooms = parser.add_subparsers(metavar="ROOM", required=True)
+    rooms = parser.add_subparsers(metavar="COMMAND", required=True)
     locks = rooms.add_parser(
         "locks", help="inspect, release and stress locks", description="Inspect, release and stress locks."
     )
-    verbs = locks.add_subparsers(metavar="VERB", required=True)
+    verbs = locks.add_subparsers(metavar="COMMAND", required=True)
     _add_looking(verbs)
     _add_releasing(verbs)
     _add_stress(verbs)

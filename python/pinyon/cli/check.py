@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pinyon.checking import check_caches, check_locks
-from pinyon.cli.terminal import text_of
+from pinyon.cli.terminal import say_labelled, text_of
 from pinyon.cli.timeouts import connect_timeout_of
 from pinyon.cli.trust import login_of, tls_of
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pinyon.checking import Finding
 
+#: The colours of levels on a terminal.
+_STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
 _SCHEMES = re.compile(r"rediss?(\+cluster|\+sentinel)?://|unix://")
 
 
@@ -25,7 +27,9 @@ def check(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([finding._asdict() for finding in findings], indent=2))
     else:
-        print("\n".join(_line(finding) for finding in findings))
+        for finding in findings:
+            text = f"  {text_of(finding.server)}: {text_of(finding.message)}"
+            say_labelled(f"{finding.level:<7}", text, _STYLES[finding.level])
     return 1 if any(finding.level == "error" for finding in findings) else 0
 
 
@@ -41,7 +45,3 @@ def _findings(options: argparse.Namespace) -> list[Finding]:
     for url in urls:
         findings += check_locks(url, command_timeout=options.timeout, connect_timeout=connecting, tls=tls)
     return findings
-
-
-def _line(finding: Finding) -> str:
-    return f"{finding.level:<7}  {text_of(finding.server)}: {text_of(finding.message)}"

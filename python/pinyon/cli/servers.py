@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pinyon._survey import Survey, survey
 from pinyon.cli.standing import opened
-from pinyon.cli.terminal import print_rows, say, text_of
+from pinyon.cli.terminal import print_rows, say, space_out, text_of
 
 if TYPE_CHECKING:
     import argparse
@@ -31,7 +31,9 @@ def _print(found: Survey, namespace: str) -> None:
     if found.sentinels:
         rows = [(each.address, _said(each)) for each in found.sentinels]
         print_rows(("SENTINEL", f"SAYS OF {text_of(found.service or '')}"), rows)
+        space_out()
     print_rows(("SERVER", "ROLE", "VERSION", "STATE"), [_row(each) for each in found.servers])
+    space_out()
     say(f"namespace {namespace}: {_where(found)}")
 
 

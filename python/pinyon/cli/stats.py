@@ -10,7 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pinyon.cli.sampling import Sample, Servers, total
-from pinyon.cli.terminal import console, text_of
+from pinyon.cli.tables import Line
+from pinyon.cli.terminal import console_for, text_of
 from pinyon.cli.timeouts import connect_timeout_of
 from pinyon.cli.trust import login_of, tls_of
 
@@ -29,13 +30,6 @@ class Column(NamedTuple):
     heading: str
     rank: int
     cell: Callable[[Sample], str]
-
-
-class Line(NamedTuple):
-    """A line of the table, with its style on a terminal."""
-
-    text: str
-    style: str = ""
 
 
 def stats(options: argparse.Namespace) -> int:
@@ -70,7 +64,7 @@ def _show(servers: Servers, options: argparse.Namespace) -> int:
 
 
 def _keep_up(servers: Servers, interval: float) -> None:
-    terminal = console()
+    terminal = console_for("a table that refreshes in its place")
     if terminal is None:
         while True:
             print("\n".join(line.text for line in table(servers.sample(), shutil.get_terminal_size().columns)), "\n")

@@ -1,13 +1,13 @@
-"""Output: tables and colours on a terminal, plain lines in a pipe.
-
-Without the package ``rich``, a terminal gets plain lines and a hint to install it.
-"""
+"""Output: tables and colours on a terminal, plain lines in a pipe. Colours need the package ``rich``."""
 
 from __future__ import annotations
 
 import functools
+import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pinyon.cli.tables import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,15 +17,22 @@ if TYPE_CHECKING:
 
 @functools.cache
 def console() -> Console | None:
-    """Return the terminal, or None in a pipe."""
+    """Return the terminal, or None in a pipe and without ``rich``."""
     if not sys.stdout.isatty():
         return None
     try:
         from rich.console import Console
     except ImportError:
-        print("pinyon: for tables, colours and progress: pip install 'pinyon[cli]'", file=sys.stderr)
         return None
     return Console(highlight=False)
+
+
+def console_for(what: str) -> Console | None:
+    """Return the terminal. Without ``rich``, say on a terminal that ``what`` needs it, and return None."""
+    terminal = console()
+    if terminal is None and sys.stdout.isatty():
+        complain(f"{what} needs the package rich: pip install rich")
+    return terminal
 
 
 def say(line: str, style: str = "") -> None:
@@ -37,29 +44,42 @@ def say(line: str, style: str = "") -> None:
         terminal.print(line, style=style, markup=False, soft_wrap=True)
 
 
+def say_labelled(label: str, text: str, style: str) -> None:
+    """Print a line whose beginning has a style of its own."""
+    terminal = console()
+    if terminal is None:
+        print(label + text)
+        return
+    from rich.text import Text
+
+    terminal.print(Text.assemble((label, style), text), soft_wrap=True)
+
+
 def complain(line: str) -> None:
     """Print a line to standard error."""
     print(f"pinyon: {line}", file=sys.stderr)
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """Print a table. In a pipe, print a line for each row, with tabs between the fields."""
-    terminal = console()
-    if terminal is None:
-        for row in [columns, *rows] if sys.stdout.isatty() else rows:
+    """Print a table. In a pipe, print a line for each row, with tabs between the fields.
+
+    Args:
+        columns: the headings.
+        rows: the fields of each row.
+        right: the headings of columns that are aligned on the right.
+    """
+    if not sys.stdout.isatty():
+        for row in rows:
             print("\t".join(row))
         return
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    for line in lines_of(columns, rows, right, shutil.get_terminal_size().columns):
+        say(*line)
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for column in columns:
-        options: dict[str, Any] = {"justify": "right", "no_wrap": True} if column in right else {"overflow": "fold"}
-        table.add_column(column, **options)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    terminal.print(table)
+
+def space_out() -> None:
+    """Print an empty line on a terminal, between tables."""
+    if sys.stdout.isatty():
+        print()
 
 
 def text_of(name: str | bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from pinyon.cli.terminal import console, say
+from pinyon.cli.terminal import console_for, say
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -29,7 +29,7 @@ class Bar:
         self._progress: Any = None
 
     def __enter__(self) -> Self:
-        terminal = console()
+        terminal = console_for("a progress bar")
         if terminal is not None:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
