@@ -230,6 +230,9 @@ These look like mistakes, and work:
 
 ## Not noticed by the client
 
+- A namespace is put before each key as it is, without a separator. `Client(namespace="shop")` and
+  `Client(namespace="shops")` share keys: the first one's `s:1` is the second one's `:1`. End a namespace with a
+  separator: `shop:`. (The namespace of locks needs none.)
 - `append` and `prepend` join bytes on the server. The client cannot see what is stored: if that is not text or bytes,
   the value cannot be read afterwards, and `get` raises `UndecodableValue`.
 - A future that you keep until its result is there and never await, as in `stored = cache.set("k", 1)`, does not warn:

@@ -200,8 +200,10 @@ def check_root(words: list[str]) -> None:
 
 
 def check_packages(words: list[str]) -> None:
-    """The tests install the same; git they came with."""
-    installed = "git\n" + (REPOSITORY / "tools" / "debian-packages.txt").read_text()
+    """The tests install the same; git they came with, and Rust if there is none. `-y` leaves what is pasted below alone."""
+    rust = " ".join(re.findall(r"install_packages (rustc\S* cargo\S*)$", (REPOSITORY / "tools" / "setup").read_text(), re.M))
+    installed = "\n".join(["git", "-y", *rust.split(), (REPOSITORY / "tools" / "debian-packages.txt").read_text()])
+    assert rust
     assert words[:2] == ["apt-get", "install"]
     assert [word for word in words[2:] if not re.search(rf"^{word}\b", installed, re.MULTILINE)] == []
 
@@ -234,6 +236,12 @@ def check_module(words: list[str]) -> None:
         assert (REPOSITORY / words[1]).exists()
 
 
+def check_nothing_unregistered(words: list[str]) -> None:
+    """pip installs a checkout, a wheel or other packages: no index has Pinyon yet."""
+    assert [word for word in words[1:] if re.match(r"pinyon\b(?!/)", word)] == []
+    check_extras(words)
+
+
 def has_nothing_of_ours(words: list[str]) -> None:
     """Fetching a checkout, building, copying."""
 
@@ -255,7 +263,7 @@ CHECKS = {
     "make": check_target,
     "memcached": check_options,
     "pinyon": lambda words: parse(words[1:]),
-    "pip": check_extras,
+    "pip": check_nothing_unregistered,
     "python": check_module,
     "python3": check_module,
     "redis-cli": is_run_elsewhere,

@@ -1,6 +1,6 @@
 """OpenTelemetry: the metrics of clients and of locks, and a span for each operation if you want them.
 
-Only the API package is needed: ``pip install pinyon[opentelemetry]``. Names follow the semantic conventions for
+Only the API package is needed: ``pip install opentelemetry-api``. Names follow the semantic conventions for
 database clients. Other names begin with ``pinyon.``. No key, value, name of a lock or error text is reported.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 try:
     from opentelemetry import metrics, trace
 except ImportError as _missing:
-    raise ImportError("pinyon.opentelemetry needs its API: pip install 'pinyon[opentelemetry]'") from _missing
+    raise ImportError("pinyon.opentelemetry needs its API: pip install opentelemetry-api") from _missing
 
 from pinyon import _native
 from pinyon._base_locks import BaseLocks
