@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from docutils import nodes
 from docutils.statemachine import StringList
 from pinyon._native import DEFAULT_SETTINGS
+from site_signatures import marked
 from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.util.docutils import SphinxDirective
 
@@ -39,7 +40,7 @@ class Settings(SphinxDirective):
         for setting, default in json.loads(DEFAULT_SETTINGS)[name].items():
             if setting not in meanings:
                 raise self.error(f"no docstring of {classes} says what the setting {setting} means")
-            lines += _row(f"``{setting}``", f"``{default!r}``", meanings[setting])
+            lines += _row(f"``{setting}``", f"``{default!r}``", marked(meanings[setting]))
         container = nodes.container()
         self.state.nested_parse(StringList(lines, source="settings"), self.content_offset, container)
         return container.children

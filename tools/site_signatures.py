@@ -14,6 +14,9 @@ import pinyon
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
+#: The pages that docstrings name.
+_PAGES = {"Rings": "docs/rings"}
+
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
@@ -26,8 +29,15 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _mark_code(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Docstrings put code between single backticks, as Rust does; Sphinx wants two."""
-    lines[:] = [re.sub(r"(?<![`:\w])`([^`]+)`(?![`_])", r"``\1``", line) for line in lines]
+    lines[:] = map(marked, lines)
+
+
+def marked(line: str) -> str:
+    """Docstrings put code between single backticks, where Sphinx wants two, and name pages by their titles."""
+    line = re.sub(r"(?<![`:\w])`([^`]+)`(?![`_])", r"``\1``", line)
+    for title, page in _PAGES.items():
+        line = line.replace(f'The page "{title}"', f"The page :doc:`{title} </{page}>`")
+    return line
 
 
 def _signature(

@@ -26,7 +26,7 @@ settings! {
         /// The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated by
         /// commas. Without it, the environment variable `MEMCACHE_SERVERS`, or else `127.0.0.1:11211`.
         servers: Option<ServerTexts> = None,
-        /// A prefix for every key.
+        /// A prefix for every key, which gets nothing in between: end it with a separator, such as `shop:`.
         namespace: Option<Vec<u8>> = None,
         /// The rule that assigns keys to servers: `"ketama"`, or the name of the client whose rule it is, such as
         /// `"dalli"`. The page "Rings" lists all of them.
