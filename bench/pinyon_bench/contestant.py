@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .c import entries as c_entries
+from .coroutines.rows import THREADS
 from .declaration import Row
 from .locks import entries as lock_entries
 from .names import ASYNCIO, BARE, BLOCKING, FLOOR, GEVENT, MODELS, OURS, UVLOOP, contestant_name
@@ -65,15 +66,18 @@ class Entry:
 def all_entries() -> list[Entry]:
     """Returns the contestants in their order; the first one present is what the others are compared with."""
     return [
-        _blocking(OURS, "pinyon", "gevent", "local", "slow"),
+        _blocking(OURS, "pinyon", "gevent", "local", "slow", THREADS.name),
         _blocking("pylibmc", "pylibmc", "gevent", "local", "slow"),
         _blocking("pymemcache", "pymemcache", "gevent"),
         _blocking("python-memcached", "python_memcached"),
         _blocking("libmc", "libmc", "gevent"),
         _blocking("meta-memcache", "meta_memcache"),
+        _in_threads("pylibmc ClientPool", "pylibmc.CLIENT_POOL"),
+        _in_threads("pylibmc ThreadMappedPool", "pylibmc.THREAD_MAPPED_POOL"),
+        _in_threads("pymemcache PooledClient", "pymemcache.POOLED"),
         _coroutines(OURS, "pinyon.GEVENT", GEVENT, "local", "slow"),
         _coroutines("pylibmc", "pylibmc", GEVENT),
-        _coroutines("pymemcache", "pymemcache.POOLED", GEVENT, "local", "slow"),
+        _coroutines("pymemcache", "pymemcache.GREENLETS", GEVENT, "local", "slow"),
         _coroutines("libmc", "libmc", GEVENT),
         *_event_loop(ASYNCIO, "local", "slow"),
         *_event_loop(UVLOOP),
@@ -99,6 +103,11 @@ def _event_loop(model: str, *groups: str) -> list[Entry]:
 
 def _blocking(name: str, adapter: str, *groups: str) -> Entry:
     return Entry(name, _python_command(adapter), (*ALL_STEPS, *groups))
+
+
+def _in_threads(name: str, adapter: str) -> Entry:
+    """Returns a pool of blocking clients, for threads."""
+    return Entry(name, _python_command(adapter), (THREADS.name,))
 
 
 def _coroutines(client: str, adapter: str, model: str, *groups: str) -> Entry:

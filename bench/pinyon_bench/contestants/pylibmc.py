@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pylibmc
@@ -12,6 +13,8 @@ from ..protocol import Kind
 BEHAVIORS = {"tcp_nodelay": True, "ketama_weighted": True}
 QUIET_BEHAVIORS = {**BEHAVIORS, "no_block": True, "buffer_requests": True, "_noreply": True}
 BUFFERED = "error 32 "
+#: As many clients as the most threads that take one.
+SLOTS = 32
 
 
 class PylibmcAdapter:
@@ -55,4 +58,39 @@ class PylibmcAdapter:
         )
 
 
+class PylibmcPoolAdapter(PylibmcAdapter):
+    """A pool, from which a thread takes a client for each call, as pylibmc's manual shows."""
+
+    def __init__(self, says: str, make: Callable[[Any], Any], clients: Callable[[Any], Iterable[Any]]) -> None:
+        self._says = says
+        self._make = make
+        self._clients = clients
+
+    def configuration(self) -> str:
+        return f"{self._says}; text protocol, tcp_nodelay, ketama_weighted"
+
+    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
+        reserve = (pool := self._make(pylibmc.Client(servers, behaviors=BEHAVIORS))).reserve
+
+        def get(key: str) -> Any:
+            with reserve() as client:
+                return client.get(key)
+
+        def set(key: str, value: bytes) -> Any:
+            with reserve() as client:
+                return client.set(key, value)
+
+        def close() -> None:
+            for client in self._clients(pool):
+                client.disconnect_all()
+
+        return Calls(get=get, set=set, close=close)
+
+
 ADAPTER = PylibmcAdapter()
+CLIENT_POOL = PylibmcPoolAdapter(
+    f"ClientPool of {SLOTS}", lambda client: pylibmc.ClientPool(client, SLOTS), lambda pool: list(pool.queue)
+)
+THREAD_MAPPED_POOL = PylibmcPoolAdapter(
+    "ThreadMappedPool, a client for each thread", pylibmc.ThreadMappedPool, lambda pool: list(pool.values())
+)

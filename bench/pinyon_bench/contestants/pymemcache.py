@@ -53,10 +53,21 @@ class PymemcacheAdapter:
 
 
 class PymemcachePooledAdapter:
-    """`PooledClient` with sockets and locks patched by gevent. Its pool grows to one connection per greenlet."""
+    """`PooledClient`, shared by threads. Its pool grows to one connection per thread."""
 
     def version(self) -> str:
         return str(pymemcache.__version__)
+
+    def configuration(self) -> str:
+        return "PooledClient, pool without limit, no_delay"
+
+    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
+        client = pymemcache.PooledClient(servers[0], no_delay=True, default_noreply=False)
+        return Calls(get=client.get, set=client.set, close=client.close)
+
+
+class PymemcacheGreenletsAdapter(PymemcachePooledAdapter):
+    """The same with sockets and locks patched by gevent, shared by greenlets."""
 
     def configuration(self) -> str:
         return "PooledClient, pool without limit, monkey-patched, no_delay"
@@ -65,9 +76,9 @@ class PymemcachePooledAdapter:
         from gevent import monkey
 
         monkey.patch_all(ssl=False)
-        client = pymemcache.PooledClient(servers[0], no_delay=True, default_noreply=False)
-        return Calls(get=client.get, set=client.set, close=client.close)
+        return super().connect(servers, kind, quiet)
 
 
 ADAPTER = PymemcacheAdapter()
 POOLED = PymemcachePooledAdapter()
+GREENLETS = PymemcacheGreenletsAdapter()

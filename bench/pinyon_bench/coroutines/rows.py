@@ -1,4 +1,4 @@
-"""The rows of pairs: the seeds' workloads for coroutines.
+"""The rows of pairs: the seeds' workloads for coroutines, and the first of them for threads.
 
 Seed 002 sets and gets 25,000 pairs of UUIDs, from blocking calls to 256 coroutines. Seed 003 sets and gets values of
 three sizes, on a server nearby and over a slow link. `run` takes a few of the rows and few of the pairs, `record` all.
@@ -102,7 +102,19 @@ SLOW_LINK = replace(
     beside="blocking",
     note="In parentheses: the rate as a multiple of {first}'s blocking calls. sync: blocking calls. Link: {slow link}.",
 )
-PAIRS_GROUPS = (*UUID_GROUPS, LOCAL, SLOW_LINK)
+#: Threads that share one blocking client, where others need a pool of clients.
+THREADS = Group(
+    "threads",
+    "Threads of Python that share one client",
+    ": operations per second, pairs of UUIDs",
+    prefix=1,
+    labels="operation, threads",
+    beside="first of model",
+    order=_order,
+    note="In parentheses: the rate as a multiple of {first}'s. All threads of a process take turns to hold the GIL.",
+)
+THREADS_CONCURRENCIES = (1, 8, 32)
+PAIRS_GROUPS = (*UUID_GROUPS, THREADS, LOCAL, SLOW_LINK)
 GOALS: Goals = {
     "gevent:*:16": (at_least(6.5, PEER, GEVENT), at_least_best(6.0, GEVENT)),
     "gevent:*:64": (at_least(9.0, PEER, GEVENT),),
@@ -183,7 +195,25 @@ def pairs_rows(short: bool) -> list[PairsRow]:
         for label in SIZES
         for operation in OPERATIONS
     ]
-    return [*seed_002, *seed_003]
+    threads = [
+        _threads_row(operation, many, short) for many in THREADS_CONCURRENCIES for operation in OPERATIONS
+    ]
+    return [*seed_002, *threads, *seed_003]
+
+
+def _threads_row(operation: Operation, many: int, short: bool) -> PairsRow:
+    """Returns a row of seed 002 by threads: what one coroutine does there, a thread does here."""
+    name = f"{THREADS.name}:{operation}:{many}"
+    return replace(
+        _uuid_row(GEVENT, operation, many, short),
+        name=name,
+        group=THREADS.name,
+        about=f"{operation} of {PAIRS:,} pairs of UUIDs, {many} thread{'s' * (many > 1)} on one client",
+        models=(BLOCKING,),
+        in_run=True,
+        also=(),
+        goals=goals_of(name, GOALS),
+    )
 
 
 def _uuid_row(model: str, operation: Operation, concurrency: int, short: bool) -> PairsRow:

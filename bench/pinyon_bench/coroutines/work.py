@@ -67,16 +67,19 @@ def call_name(call: Call) -> str:
     return getattr(call, "__name__", "call")
 
 
-def parts_of(items: list[Item], concurrency: int, order: Order) -> Sequence[Iterable[Item]]:
+def parts_of(items: list[Item], concurrency: int, order: Order, passes: int = 1) -> Sequence[Iterable[Item]]:
     """Returns what each coroutine iterates over: its own chunk, or an iterator shared by all; or everything, without
     coroutines.
+
+    In further passes a coroutine does its own chunk again. So no two ask for one key at the same time, which a client that
+    batches requests would send once.
     """
     if not concurrency:
-        return [items]
+        return [items * passes]
     if order == "shared":
-        return [iter(items)] * min(concurrency, len(items))
+        return [iter(items * passes)] * min(concurrency, len(items))
     size = max(1, math.ceil(len(items) / concurrency))
-    return [items[start : start + size] for start in range(0, len(items), size)]
+    return [items[start : start + size] * passes for start in range(0, len(items), size)]
 
 
 class PairsHarness:
@@ -127,15 +130,17 @@ class PairsHarness:
         self._run(call, items[: row["warmup"]], row)
         seconds: list[float] = []
         with no_garbage_collection():
-            work = items * row["passes"]
+            parts = parts_of(items, row["concurrency"], row["order"], row["passes"])
             watch = Stopwatch()
-            self._run(call, work, row)
+            self._run_parts(call, parts)
             timing = watch.elapsed()
             self._run(call, items[: row["clocked"]], row, seconds)
         return {**timing, "latency": latency_of(seconds)}
 
     def _run(self, call: Call, items: list[Item], row: PairsSpec, seconds: list[float] | None = None) -> None:
-        parts = parts_of(items, row["concurrency"], row["order"])
+        self._run_parts(call, parts_of(items, row["concurrency"], row["order"]), seconds)
+
+    def _run_parts(self, call: Call, parts: Sequence[Iterable[Item]], seconds: list[float] | None = None) -> None:
         is_awaited = isinstance(self._model, Tasks)
         if seconds is None:
             each = await_each if is_awaited else call_each
