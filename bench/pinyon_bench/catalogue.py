@@ -6,6 +6,7 @@ from .c.rows import C_GROUPS, c_rows
 from .coroutines.rows import PAIRS_GROUPS, pairs_rows
 from .declaration import Group, Row, Target
 from .goals import memory_grows_at_most
+from .instructions.goals import instructions_at_most
 from .locks.goals import exactly_commands
 from .locks.rows import LOCK_GROUPS, lock_rows
 from .perl.rows import PERL_GROUPS, perl_rows
@@ -17,7 +18,7 @@ GROUPS: dict[str, Group] = {
     group.name: group for group in (*STEP_GROUPS, *PAIRS_GROUPS, *RUBY_GROUPS, *PERL_GROUPS, *C_GROUPS, *LOCK_GROUPS)
 }
 #: Of no row or group.
-GOALS = (memory_grows_at_most(256), exactly_commands(2.0))
+GOALS = (memory_grows_at_most(256), exactly_commands(2.0), instructions_at_most)
 
 
 def all_rows(short: bool) -> list[Row]:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, median_low
 
 from .results import Document, Sample
+from .words import rounds_text
 
 TRIMMED_FROM = 5
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """The median of the within-round ratios, and their spread.
+    """The median of the within-round ratios, the round that it was measured in, and the spread of all.
 
-    From five rounds on the spread leaves out the lowest and the highest round, so that one disturbed round decides
-    nothing.
+    Of two ratios in the middle it is the lower one, so that it always is that of a round. From five rounds on the spread
+    leaves out the lowest and the highest round, so that one disturbed round decides nothing.
     """
 
     middle: float
     low: float
     high: float
+    round: int = 0
 
     @property
     def same(self) -> bool:
@@ -94,11 +97,26 @@ def rate_ratio(document: Document, row: str, contestant: str, other: str) -> Rat
 
 def ratio(ours: dict[int, float], theirs: dict[int, float]) -> Ratio | None:
     """Returns the ratio of two measures taken in the same rounds; None without a common round."""
-    values = sorted(ours[number] / theirs[number] for number in ours.keys() & theirs.keys() if theirs[number])
-    if not values:
+    found = {number: ours[number] / theirs[number] for number in sorted(ours.keys() & theirs.keys()) if theirs[number]}
+    if not found:
         return None
+    values = sorted(found.values())
     spread = values[1:-1] if len(values) >= TRIMMED_FROM else values
-    return Ratio(median(values), spread[0], spread[-1])
+    middle = median_low(values)
+    return Ratio(middle, spread[0], spread[-1], next(number for number, value in found.items() if value == middle))
+
+
+def rounds_of(document: Document, rows: Iterable[str]) -> str:
+    """Returns in how many rounds rows were timed, in words: 3 rounds, 1 to 2 rounds; empty when none was."""
+    numbers: dict[str, set[int]] = {row: set() for row in rows}
+    for sample in document.samples:
+        if sample.row in numbers:
+            numbers[sample.row].add(sample.round)
+    counts = sorted({len(found) for found in numbers.values() if found})
+    if not counts:
+        return ""
+    most = rounds_text(counts[-1])
+    return most if len(counts) == 1 else f"{counts[0]} to {most}"
 
 
 def participants(document: Document, group: str) -> list[str]:

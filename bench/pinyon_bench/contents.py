@@ -23,6 +23,7 @@ def tables(document: Document) -> list[Grid]:
         *grids.rate_grids(document),
         *grids.processor_grids(document),
         *lock_grids(document),
+        grids.instruction_grid(document),
         grids.syscall_grid(document),
         grids.memory_grid(document),
     ]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .c import entries as c_entries
-from .coroutines.rows import THREADS
+from .coroutines.rows import CLIENT_POOL, THREADS
 from .declaration import Row
 from .locks import entries as lock_entries
 from .names import ASYNCIO, BARE, BLOCKING, FLOOR, GEVENT, MODELS, OURS, UVLOOP, contestant_name
@@ -72,7 +72,7 @@ def all_entries() -> list[Entry]:
         _blocking("python-memcached", "python_memcached"),
         _blocking("libmc", "libmc", "gevent"),
         _blocking("meta-memcache", "meta_memcache"),
-        _in_threads("pylibmc ClientPool", "pylibmc.CLIENT_POOL"),
+        _in_threads(CLIENT_POOL, "pylibmc.CLIENT_POOL"),
         _in_threads("pylibmc ThreadMappedPool", "pylibmc.THREAD_MAPPED_POOL"),
         _in_threads("pymemcache PooledClient", "pymemcache.POOLED"),
         _coroutines(OURS, "pinyon.GEVENT", GEVENT, "local", "slow"),

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from string import Formatter
 
 from .catalogue import GROUPS, targets
-from .compare import figures, participants, processor_time, rate, rate_ratio, rates, ratio
+from .compare import figures, participants, processor_time, rate, rate_ratio, rates, ratio, rounds_of
 from .coroutines.rows import SYNC
 from .declaration import Group
+from .instructions.goals import at_most
 from .names import BLOCKING, FLOOR, MODELS, PERL, RUBY, contestant_name
 from .perl.rows import PERL_SEED
 from .results import Document, RowInfo
@@ -24,6 +25,7 @@ TARGETS_NOTE = (
     "spread: the lowest and the highest round; from five rounds on without the lowest and the highest. A target that "
     "covers many rows shows the worst of them."
 )
+INSTRUCTIONS = "Instructions per operation"
 FIGURE = re.compile(r"[~+\-]?\d[\d,.]*( \([\d,.]+\))?(\n.*)?|")
 #: A column of a table of rates: its heading, and the contestant that it shows in a row.
 Column = tuple[str, Callable[[RowInfo], str]]
@@ -104,21 +106,30 @@ def rate_grid(document: Document, group: Group) -> Grid:
         header, *rows = [list(each) for each in zip(header, *rows)]
         about = []
     note = _note(document, group, columns[0][0]) if columns else ""
-    return Grid(f"{group.title}{group.counted}", header, rows if columns else [], note, about)
+    grid = Grid(f"{group.title}{group.counted}", header, rows if columns else [], note, about)
+    return with_rounds(document, grid, [row.name for row in group.rows(document)])
+
+
+def with_rounds(document: Document, grid: Grid, rows: list[str]) -> Grid:
+    """Returns the table with a note that says in how many rounds its rows were timed."""
+    found = rounds_of(document, rows)
+    return replace(grid, note=f"{grid.note} {found.capitalize()}.".strip()) if found else grid
 
 
 def processor_grids(document: Document) -> list[Grid]:
     """Returns processor time per operation: the rows of steps in one table, those of coroutines by group."""
     steps = processor_grid(
-        document, "Blocking calls: client CPU (user + system), microseconds per operation", STEP_GROUPS
+        document,
+        "Blocking calls: client CPU (user + system), microseconds per operation",
+        STEP_GROUPS,
+        "Per key where the rate counts keys; for the row `multiget` per call.",
     )
-    steps = replace(steps, note="Per key where the rate counts keys; for the row `multiget` per call.")
     others = [group for group in GROUPS.values() if group not in STEP_GROUPS and group.processor]
     titles = [f"{group.title}, client CPU, microseconds per operation" for group in others]
     return [steps, *(processor_grid(document, title, (group,)) for title, group in zip(titles, others))]
 
 
-def processor_grid(document: Document, title: str, groups: tuple[Group, ...]) -> Grid:
+def processor_grid(document: Document, title: str, groups: tuple[Group, ...], note: str = "") -> Grid:
     """Processor time per operation in the rows of some groups."""
     known = dict(column for group in groups for column in _columns(document, group))
     columns = {name: known[name] for name in [*document.present(), *known] if name in known}
@@ -127,8 +138,9 @@ def processor_grid(document: Document, title: str, groups: tuple[Group, ...]) ->
         for group in groups
         for row in group.rows(document)
     ]
-    about = [row.about for group in groups for row in group.rows(document)]
-    return Grid(title, [groups[0].labels, *columns], rows if columns else [], about=about)
+    timed = [row for group in groups for row in group.rows(document)]
+    grid = Grid(title, [groups[0].labels, *columns], rows if columns else [], note, [row.about for row in timed])
+    return with_rounds(document, grid, [row.name for row in timed])
 
 
 def _columns(document: Document, group: Group) -> list[Column]:
@@ -290,6 +302,21 @@ def syscall_grid(document: Document) -> Grid:
 
 def _names_and_counts(per_call: dict[str, float]) -> str:
     return ", ".join(f"{name} {count:.2f}" for name, count in per_call.items() if abs(count) >= LEAST_SHOWN)
+
+
+def instruction_grid(document: Document) -> Grid:
+    """Instructions per operation, and their targets."""
+    if document.instructions is None:
+        return Grid(INSTRUCTIONS)
+    rows = [
+        [operation, f"{count:,}", NONE if (most := at_most(operation)) is None else f"{most:,}"]
+        for operation, count in document.instructions.counts.items()
+    ]
+    note = (
+        f"Counted under callgrind at commit {document.instructions.commit}, in Pinyon's own process, without servers and "
+        "kernel. at most: the target. `python -m pinyon_bench instructions` counts anew."
+    )
+    return Grid(INSTRUCTIONS, ["operation", "instructions", "at most"], rows, note)
 
 
 def memory_grid(document: Document) -> Grid:

@@ -141,6 +141,14 @@ class Handovers:
 
 
 @dataclass(frozen=True)
+class Instructions:
+    """How many instructions operations of Pinyon's take, counted at a commit by the verb `instructions`."""
+
+    commit: str
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Measured:
     """The results of one timed cell."""
 
@@ -169,6 +177,7 @@ class Document:
     memory: list[Memory] = field(default_factory=list)
     server_work: list[ServerWork] = field(default_factory=list)
     handovers: list[Handovers] = field(default_factory=list)
+    instructions: Instructions | None = None
     format: int = FORMAT
 
     def __post_init__(self) -> None:
@@ -230,7 +239,12 @@ def _document(raw: dict[str, Any], path: Path) -> Document:
     try:
         lists: dict[str, Any] = {name: [part(item) for item in raw[name]] for name, part in parts.items()}
         lists |= {name: [part(item) for item in raw.get(name, ())] for name, part in later.items()}
-        return _part(Document, {**raw, **lists, "machine": _part(Machine, raw["machine"])})
+        counted = raw.get("instructions")
+        parts_of_one = {
+            "machine": _part(Machine, raw["machine"]),
+            "instructions": None if counted is None else _part(Instructions, counted),
+        }
+        return _part(Document, {**raw, **lists, **parts_of_one})
     except (KeyError, TypeError) as error:
         raise ResultError(f"{path}: a field is missing or of the wrong type: {error}") from None
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from .declaration import Goals, Group, Row, goals_of
-from .goals import at_least, at_least_row, exactly_system_calls, keeps, processor_at_most_peers
-from .names import BARE, FLOOR, PEER
+from .goals import at_least_row, bare_share, exactly_system_calls, floor_share, keeps, processor_at_most
+from .names import PEER
 from .protocol import Kind, PhaseSpec, RowSpec, Step
 
 NOTE = (
@@ -50,12 +50,12 @@ SEED, SIZE, MULTIGET, PLACEMENT = STEP_GROUPS = (
     ),
 )
 GOALS: Goals = {
-    "[gs]et:36B": (at_least(0.95, FLOOR), at_least(1.05, PEER), exactly_system_calls(2)),
-    "multiget:100:1": (at_least(1.4, PEER),),
+    "[gs]et:36B": (floor_share(0.95), exactly_system_calls(2)),
+    "multiget:100:1": (floor_share(0.7),),
     "multiget:100:4": (keeps(0.95, "multiget:100:1"),),
-    "setq:plain": (at_least_row(6.0, "set:plain"),),
-    "get:100KB": (at_least(2.0, PEER), at_least(0.9, BARE, shown=f"a {BARE} (Python)")),
-    "*": (processor_at_most_peers,),
+    "setq:plain": (at_least_row(6.0, "set:plain"), floor_share(0.6)),
+    "get:100KB": (floor_share(0.85), bare_share(0.9)),
+    "*": (processor_at_most(PEER),),
 }
 
 KEY1 = "Short"

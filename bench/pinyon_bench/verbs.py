@@ -26,6 +26,7 @@ from .failure import page as failure_page
 from .failure.clients import SETTINGS
 from .failure.measure import measure
 from .instructions import verb as instructions_verb
+from .instructions.record import counted as counted_instructions
 from .locks.server import LockServer, start_lock_server
 from .memory import measure_memory
 from .placement import TWO_CORES, UNPINNED, Placement, PlacementError, place
@@ -50,6 +51,7 @@ def run(options: argparse.Namespace) -> None:
     plan = Plan(options.rows, _entries_for(options), options.rounds, RUN_ITERATIONS, RUN_CELL_SECONDS)
     console = make_console()
     with _session(options, plan.rounds, plan.seed_iterations, "sum") as (document, servers, placement):
+        document.instructions = counted_instructions()
         _run_plan(plan, document, servers, placement, console)
     _finish(document, options, console)
 
@@ -73,6 +75,7 @@ def page(_: argparse.Namespace) -> None:
 def _record(options: argparse.Namespace, console: Console) -> Document:
     plan = Plan(options.rows, _entries_for(options), options.rounds, SEED_N, RECORD_CELL_SECONDS)
     with _session(options, plan.rounds, plan.seed_iterations, "median") as (document, servers, placement):
+        document.instructions = counted_instructions()
         _run_plan(plan, document, servers, placement, console)
         chosen = [entry for entry in plan.entries if entry.name in document.present()]
         _each(chosen, placement, "system calls", lambda each: _add_syscalls(document, each, servers), console)

@@ -18,12 +18,16 @@ NOISE_SAYS = (
 )
 ROUNDS_SAYS = (
     "In each **round** all clients take turns, row by row. Rates are medians over the rounds; ratios are medians of the "
-    "ratios within each round."
+    "ratios within each round. Slow and steady rows have fewer rounds than the others; each table says how many."
+)
+TARGETS_SAY = (
+    "A **target** is what another processor hardly changes: a share of the floor's rate at the same concurrency, processor "
+    "time per operation, system calls, or instructions. Factors over other clients are shown, not promised."
 )
 #: A link in Markdown.
 LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 #: In the order in which a reader needs them.
-EXPLANATIONS = (FLOOR_SAYS, BARE_SAYS, SEED_SAYS, ROUNDS_SAYS, NOISE_SAYS)
+EXPLANATIONS = (FLOOR_SAYS, BARE_SAYS, TARGETS_SAY, SEED_SAYS, ROUNDS_SAYS, NOISE_SAYS)
 
 
 def rounds_text(rounds: int) -> str:

@@ -26,7 +26,12 @@ def test_a_spread_around_one_is_the_same(document: Document) -> None:
 def test_one_disturbed_round_of_five_decides_nothing() -> None:
     rounds = range(1, 6)
     ours = {number: 3.0 if number != 4 else 0.5 for number in rounds}
-    assert ratio(ours, dict.fromkeys(rounds, 1.0)) == Ratio(3.0, 3.0, 3.0)
+    assert ratio(ours, dict.fromkeys(rounds, 1.0)) == Ratio(3.0, 3.0, 3.0, round=1)
+
+
+def test_the_middle_ratio_is_that_of_a_round() -> None:
+    ours = {1: 8.0, 2: 3.0, 3: 5.0, 4: 6.0}
+    assert ratio(ours, dict.fromkeys(ours, 1.0)) == Ratio(5.0, 3.0, 8.0, round=3)
 
 
 def test_a_void_cell_has_no_figures(document: Document) -> None:

@@ -13,7 +13,14 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from ..declaration import Goals, Group, Row, goals_of
-from ..goals import at_least, at_least_best, at_least_row, at_most_system_calls, never_falls, processor_below_others
+from ..goals import (
+    at_least_row,
+    at_most_system_calls,
+    floor_share,
+    never_falls,
+    processor_at_most,
+    processor_below_others,
+)
 from ..names import ASYNCIO, BLOCKING, GEVENT, PEER, UVLOOP
 from ..protocol import Operation, Order, PairsSpec
 from ..results import RowInfo
@@ -52,8 +59,8 @@ WARM_UP = 200
 #: How many round trips a timed cell over the slow link takes.
 RUN_SLOW_TURNS, RECORD_SLOW_TURNS = 4, 10
 
-
-BATCHING = "emcache autobatch"
+#: A pool of the reference client's, for threads.
+CLIENT_POOL = f"{PEER} ClientPool"
 #: The number of coroutines in rows whose system calls are counted.
 COUNTED_CONCURRENCY = 64
 
@@ -116,13 +123,16 @@ THREADS = Group(
 THREADS_CONCURRENCIES = (1, 8, 32)
 PAIRS_GROUPS = (*UUID_GROUPS, THREADS, LOCAL, SLOW_LINK)
 GOALS: Goals = {
-    "gevent:*:16": (at_least(6.5, PEER, GEVENT), at_least_best(6.0, GEVENT)),
-    "gevent:*:64": (at_least(9.0, PEER, GEVENT),),
     "gevent:*:1": (at_least_row(0.75, "*:sync", "of the blocking client", (GEVENT,)),),
-    "asyncio:get:16": (at_least(2.0, BATCHING, ASYNCIO), at_least_best(10.0, ASYNCIO, BATCHING)),
-    "asyncio:set:16": (at_least_best(10.0, ASYNCIO),),
-    "uvloop:get:16": (at_least(1.8, BATCHING, UVLOOP),),
-    "uvloop:set:16": (at_least_best(8.0, UVLOOP),),
+    "gevent:*:16": (floor_share(0.45, GEVENT),),
+    "gevent:*:64": (floor_share(0.5, GEVENT),),
+    "asyncio:*:16": (floor_share(0.4, ASYNCIO),),
+    "asyncio:*:64": (floor_share(0.5, ASYNCIO),),
+    "uvloop:*:16": (floor_share(0.45, UVLOOP),),
+    "uvloop:*:64": (floor_share(0.5, UVLOOP),),
+    "threads:*:8": (at_least_row(0.9, "*:1", "of the rate of one thread"),),
+    "threads:*:32": (at_least_row(0.8, "*:1", "of the rate of one thread"),),
+    "threads:*": (processor_at_most(CLIENT_POOL),),
     "slow:*:64B:100": (at_least_row(95.0, "*:sync", "times the blocking client", (GEVENT, ASYNCIO)),),
     "slow:*:10KB:100": (at_least_row(75.0, "*:sync", "times the blocking client", (GEVENT, ASYNCIO)),),
     f"*:{COUNTED_CONCURRENCY}": (at_most_system_calls(0.1),),
@@ -195,9 +205,7 @@ def pairs_rows(short: bool) -> list[PairsRow]:
         for label in SIZES
         for operation in OPERATIONS
     ]
-    threads = [
-        _threads_row(operation, many, short) for many in THREADS_CONCURRENCIES for operation in OPERATIONS
-    ]
+    threads = [_threads_row(operation, many, short) for many in THREADS_CONCURRENCIES for operation in OPERATIONS]
     return [*seed_002, *threads, *seed_003]
 
 

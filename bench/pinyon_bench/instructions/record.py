@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..contestant import BENCH_FOLDER, REPOSITORY
+from ..results import Instructions
 from .callgrind import CountError
 
 if TYPE_CHECKING:
@@ -66,6 +67,12 @@ class Change:
         if self.now is None:
             return f"{self.name} is in the record and was not counted"
         return f"{self.name} took {self.before:,} instructions, and takes {self.now:,} now ({self.growth:+.1%})"
+
+
+def counted() -> Instructions:
+    """Returns the counts in the repository, for a result document."""
+    record = read(FILE)
+    return Instructions(record.commit, record.instructions)
 
 
 def read(path: Path) -> Record:

@@ -26,8 +26,6 @@ from .workloads import FAR, HANDOVER, MUTEX, NEAR, PAIR, PING, PIPELINED, PURE, 
 
 OURS_SCRIPT, OURS_PURE = f"{OURS} {SCRIPT}", f"{OURS} {PURE}"
 ONE_PIPELINED = f"{group_of(PIPELINED)}:1"
-#: The floor's pipelined pairs per second on the machine of seed 004: the scale of its figures.
-SEED_FLOOR = 46_800
 #: What counts as exact, because warm connections may be opened within a cell.
 EXACT = 0.005
 
@@ -67,35 +65,17 @@ def at_most_wake_ups(wanted: float) -> Goal:
     return _at_most_per_cycle(wanted, published, f": at most {wanted:g} wake-up per grant", digits=3)
 
 
-def at_least_at_scale(wanted: float, models: tuple[str, ...]) -> Goal:
-    """Our rate is at least `wanted` cycles per second at the seed's scale, by the floor of the same round."""
+def pipelined_share(wanted: float, models: tuple[str, ...]) -> Goal:
+    """Our rate is at least `wanted` of the floor's pipelined pairs in the same round, the scale of seed 004's figures."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
         for model in models:
-            found = ratio(rates(document, row, contestant_name(OURS_SCRIPT, model)), _floor(document))
-            if found:
-                there = found.middle * SEED_FLOOR
-                spread = f"{found.low * SEED_FLOOR:,.0f}–{found.high * SEED_FLOOR:,.0f}"
-                text = f"{row} {model}: at least {wanted:,}/s at the seed's scale"
-                yield Target(text, f"{there:,.0f}", there >= wanted, spread)
+            ours = rates(document, row, contestant_name(OURS_SCRIPT, model))
+            found = ratio(ours, rates(document, ONE_PIPELINED, FLOOR))
+            text = f"{row} {model}: at least {wanted:g} of the {FLOOR}'s pipelined pairs"
+            yield from reached(text, found, wanted)
 
     return goal
-
-
-def at_least_seed(wanted: float, cycles: int, seconds: float, models: tuple[str, ...]) -> Goal:
-    """Our rate is at least `wanted` times the seed's, which completed `cycles` in `seconds` at its scale."""
-
-    def goal(document: Document, row: str) -> Iterator[Target]:
-        theirs = {number: cycles / seconds * each / SEED_FLOOR for number, each in _floor(document).items()}
-        for model in models:
-            found = ratio(rates(document, row, contestant_name(OURS_SCRIPT, model)), theirs)
-            yield from reached(f"{row} {model}: at least {wanted:g} times the seed's {cycles:,}", found, wanted)
-
-    return goal
-
-
-def _floor(document: Document) -> dict[int, float]:
-    return rates(document, ONE_PIPELINED, FLOOR)
 
 
 def grows_at_most(wanted: float, fewest: str, most: str, models: tuple[str, ...]) -> Goal:
@@ -140,6 +120,13 @@ def at_most_round_trips_a_pair(most: float) -> Goal:
     return goal
 
 
-def at_most_server_time(microseconds: float) -> Goal:
-    """A cycle takes at most this many microseconds of the server."""
-    return _at_most_per_cycle(microseconds, server_time, f": at most {microseconds:g} µs of the server per cycle")
+def server_time_at_most(times: float) -> Goal:
+    """A cycle takes at most so many times the server's time of the floor's two minimal scripts."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        ours, floor = (per_cycle(document, row, name, server_time) for name in (OURS_SCRIPT, FLOOR))
+        if ours and floor:
+            text = f"{row}: at most {times:g} times the {FLOOR}'s time of the server"
+            yield Target(text, f"{ours / floor:.3f}", ours <= times * floor)
+
+    return goal

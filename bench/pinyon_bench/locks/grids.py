@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from ..compare import samples_of
-from ..grids import NONE, Grid
+from ..grids import NONE, Grid, with_rounds
 from ..results import Document, RowInfo
 from .measures import (
     PerCycle,
@@ -62,7 +62,7 @@ def waiting_grid(document: Document) -> Grid:
         f"a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms (a delay proxy), in round trips over that link. moved: the share of "
         "grants that went to another waiting process; the process that released took the rest again."
     )
-    return Grid(WAITING, header, cells, note)
+    return with_rounds(document, Grid(WAITING, header, cells, note), [one, between])
 
 
 def _times(document: Document, row: str, name: str, unit: float, digits: int) -> list[str]:
@@ -95,7 +95,8 @@ def commands_grid(document: Document) -> Grid:
         f"test 2 sends {SECTION_COMMANDS} more commands. PUBLISH: messages per cycle of the 8 processes."
     )
     title = "Locks: commands that clients send per cycle"
-    return Grid(title, ["client", *(_row_label(row) for row in rows), "PUBLISH"], cells, note)
+    grid = Grid(title, ["client", *(_row_label(row) for row in rows), "PUBLISH"], cells, note)
+    return with_rounds(document, grid, [row.name for row in rows])
 
 
 def server_grid(document: Document) -> Grid:
@@ -110,7 +111,7 @@ def server_grid(document: Document) -> Grid:
     note = (
         "Per uncontended cycle and number of names: microseconds in its commands, and reads from sockets (round trips)."
     )
-    return Grid(WORK, header, cells, note)
+    return with_rounds(document, Grid(WORK, header, cells, note), [row.name for row in rows])
 
 
 def _counted(document: Document) -> list[str]:

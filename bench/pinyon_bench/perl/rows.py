@@ -21,12 +21,12 @@ from ..coroutines.rows import (
     size_row,
 )
 from ..declaration import Goals, Group, Row, goals_of
-from ..goals import at_least, exactly_system_calls
+from ..goals import exactly_system_calls, floor_share, processor_at_most
 from ..names import ANYEVENT, CALLBACKS, CORO, FAST, FUTURE, OURS, PERL
 from ..protocol import Operation
 from ..results import RowInfo
 from ..step_rows import MULTIGET, NOTE, SEED, SIZE, SIZES, StepRow, step_rows, wide_key
-from .goals import at_least_in_row, at_most_system_calls_in
+from .goals import at_least_one_coroutine, at_most_system_calls_in
 
 PREFIX = PERL
 #: Pinyon with the interface of Cache::Memcached::Fast.
@@ -99,26 +99,19 @@ PERL_GROUPS = (*STEP_GROUPS, *PAIRS_GROUPS.values())
 #: The name of the group of Dalli's ten rows.
 PERL_SEED = STEP_GROUPS[0].name
 GOALS: Goals = {
-    "perl:[gs]et:64B": (at_least(1.0, FAST, PERL), exactly_system_calls(2)),
-    "perl:get:100KB": (at_least(0.95, FAST, PERL),),
-    "perl:multiget:100:1": (at_least(0.95, FAST, PERL),),
-    "perl:multiset:100:1": (at_least(1.3, FAST, PERL),),
-    "perl:setq:plain": (at_least(1.0, FAST, PERL, ours=SHIM, shown=f"{FAST}, each command sent at once"),),
+    "perl:[gs]et:64B": (floor_share(0.92, PERL), processor_at_most(FAST, PERL), exactly_system_calls(2)),
+    "perl:get:100KB": (floor_share(0.75, PERL),),
+    "perl:multiget:100:1": (floor_share(0.65, PERL), processor_at_most(FAST, PERL)),
+    "perl:multiset:100:1": (floor_share(0.55, PERL), processor_at_most(FAST, PERL)),
+    # Both send each command at once.
+    "perl:setq:plain": (processor_at_most(FAST, PERL, SHIM),),
     "perl:loops:local:*:64B:100": (
-        at_least(8.0, CALLBACKS, ANYEVENT),
+        floor_share(0.2, CORO),
+        floor_share(0.25, ANYEVENT),
+        processor_at_most(CALLBACKS, ANYEVENT),
         at_most_system_calls_in(CORO, 0.03),
     ),
-    "perl:loops:slow:*:64B:100": (at_least_in_row(95.0, CORO, "{row}:1", OURS, CORO, "one coroutine"),),
-    **{
-        f"perl:{shape}:local:{operation}:64B:100": (
-            at_least_in_row(
-                wanted, CORO, f"perl:loops:local:{operation}:64B:{SYNC}", FAST, PERL, f"{FAST} without coroutines"
-            ),
-        )
-        # 400,000 and 60,000 where Cache::Memcached::Fast without coroutines makes 50,000.
-        for shape, wanted in ((LOOPS, 8.0), (SEMAPHORE, 1.2))
-        for operation in OPERATIONS
-    },
+    "perl:loops:slow:*:64B:100": (at_least_one_coroutine(95.0, CORO),),
 }
 
 

@@ -8,22 +8,19 @@ from fnmatch import fnmatchcase
 
 from ..grids import NONE, Grid
 from ..locks.grids import WAITING, WORK
-from ..locks.workloads import APART, FAR_ONE_WAY_MILLISECONDS, QUORUM, group_of
+from ..locks.workloads import FAR_ONE_WAY_MILLISECONDS
 from ..names import (
     ANYEVENT,
     ASYNC,
     ASYNCIO,
     BARE,
-    CALLBACKS,
     CORO,
     EVENTMACHINE,
     FAST,
     FLOOR,
     GEVENT,
     OURS,
-    PEER,
     PERL,
-    RUBY,
     UVLOOP,
 )
 from ..perl.rows import SHIM
@@ -79,9 +76,6 @@ def _small_value(_: Record, figures: Figures, rows: list[str]) -> str:
         "timer that a deadline arms in the kernel for each receive, releasing the GIL and acquiring it again, Python's "
         f"call, and fewer than {CORE_INSTRUCTIONS:,} instructions of the core ([counted](bench/instructions.json))."
     )
-    if all((row, PEER) in figures.rates for row in rows):
-        times = _span(figures.rates[row, FLOOR].rate / figures.rates[row, PEER].rate for row in rows)
-        why += f" The floor's rate is only {times} times {PEER}'s."
     if all((row, BARE) in figures.rates for row in rows):
         bare = _span(figures.rates[row, BARE].ratio or 0.0 for row in rows)
         why += f" A bare socket in Python reaches {bare} of Pinyon's rate."
@@ -90,10 +84,9 @@ def _small_value(_: Record, figures: Figures, rows: list[str]) -> str:
 
 def _large_get(_: Record, figures: Figures, rows: list[str]) -> str:
     row = rows[0]
-    times = figures.rates[row, FLOOR].rate / figures.rates[row, PEER].rate
     wall, busy = 1e6 / figures.rates[row, OURS].rate, figures.processor[row, OURS]
     return (
-        f"The floor itself is {times:.2f} times {PEER}. Of the {wall:.0f} µs of a get, Pinyon's process takes {busy:.0f}; "
+        f"Of the {wall:.0f} µs of a get, Pinyon's process takes {busy:.1f} and the floor's {figures.processor[row, FLOOR]:.1f}; "
         "most of the rest is the server's, on the same core."
     )
 
@@ -111,15 +104,12 @@ def _many_greenlets(_: Record, figures: Figures, rows: list[str]) -> str:
 
 
 def _greenlets(_: Record, figures: Figures, rows: list[str]) -> str:
-    shares = _span(
-        (figures.rates[row, FLOOR].rate / figures.rates[row, f"{PEER} {GEVENT}"].rate for row in rows), "{:.0f}"
-    )
     busy = _span(figures.processor[row, f"{OURS} {GEVENT}"] for row in rows)
     least = _span(figures.processor[row, FLOOR] for row in rows)
     return (
-        f"The floor, which has no Python and no greenlets, is {shares} times {PEER}. It takes {least} µs of processor time "
-        f"per operation, Pinyon {busy}. The core by itself needs less than {CORE_SHARE:.0%} of Pinyon's instructions "
-        "([counted](bench/instructions.json)); Python's call and the greenlet switch are the rest."
+        f"The floor, which has no Python and no greenlets, takes {least} µs of processor time per operation, Pinyon {busy}. The "
+        f"core by itself needs less than {CORE_SHARE:.0%} of Pinyon's instructions ([counted](bench/instructions.json)); "
+        "Python's call and the greenlet switch are the rest."
     )
 
 
@@ -133,19 +123,13 @@ def _tasks(_: Record, figures: Figures, rows: list[str]) -> str:
 
 
 def _tasks_on_uvloop(_: Record, figures: Figures, rows: list[str]) -> str:
-    ours, other = f"{OURS} {UVLOOP}", f"emcache autobatch {UVLOOP}"
+    ours = f"{OURS} {UVLOOP}"
     wall = _span(1e6 / figures.rates[row, ours].rate for row in rows)
-    busy = _span(figures.processor[row, ours] for row in rows)
-    times = _span(figures.processor[row, other] / figures.processor[row, ours] for row in rows)
+    busy, least = (_span(figures.processor[row, name] for row in rows) for name in (ours, FLOOR))
     return (
-        f"The server works on the same core. Of the {wall} µs of an operation, Pinyon's process takes {busy}; most of the "
-        f"rest is the server's. emcache takes {times} times Pinyon's processor time."
+        f"The server works on the same core. Of the {wall} µs of an operation, Pinyon's process takes {busy}, where the floor, "
+        f"which has no Python and no tasks, takes {least}; most of the rest is the server's."
     )
-
-
-def _ruby_small_set(_: Record, figures: Figures, rows: list[str]) -> str:
-    times = figures.rates[rows[0], FLOOR].rate / figures.rates[rows[0], f"Dalli {RUBY}"].rate
-    return f"The floor, which has no Ruby, is itself only {times:.2f} times Dalli."
 
 
 def _fibers_of_async(_: Record, figures: Figures, rows: list[str]) -> str:
@@ -168,10 +152,10 @@ def _fibers_of_eventmachine(_: Record, figures: Figures, rows: list[str]) -> str
 
 def _perl_one_key(_: Record, figures: Figures, rows: list[str]) -> str:
     ours, other = (_span(figures.processor[row, f"{name} {PERL}"] for row in rows) for name in (OURS, FAST))
-    times = _span(figures.rates[row, FLOOR].rate / figures.rates[row, f"{FAST} {PERL}"].rate for row in rows)
+    floor = _span(figures.processor[row, FLOOR] for row in rows)
     return (
-        f"A call is two system calls in both. The floor, which has no Perl, is itself only {times} times {FAST}. Pinyon takes "
-        f"{ours} µs of processor time, {FAST} {other}."
+        f"A call is two system calls in all of them. Pinyon takes {ours} µs of processor time, {FAST} {other}, and the floor, "
+        f"which has no Perl, {floor}."
     )
 
 
@@ -191,11 +175,9 @@ def _perl_many_keys_stored(_: Record, figures: Figures, rows: list[str]) -> str:
     row = rows[0]
     ours, other, floor = (figures.processor[row, name] for name in (f"{OURS} {PERL}", f"{FAST} {PERL}", FLOOR))
     wall = 1e6 / figures.rates[row, f"{OURS} {PERL}"].rate
-    times = figures.rates[row, FLOOR].rate / figures.rates[row, f"{FAST} {PERL}"].rate
     return (
-        f"The floor, which has no Perl, is itself only {times:.1f} times {FAST}. Of the {wall:.2f} µs of a key, Pinyon's "
-        f"process takes {ours:.2f} and the server, on the same core, most of the rest; {FAST} takes {other:.2f} of processor "
-        f"time and the floor {floor:.2f}."
+        f"Of the {wall:.2f} µs of a key, Pinyon's process takes {ours:.2f} and the server, on the same core, most of the rest; "
+        f"{FAST} takes {other:.2f} of processor time and the floor, which has no Perl, {floor:.2f}."
     )
 
 
@@ -223,24 +205,14 @@ def _perl_coroutines(_: Record, figures: Figures, rows: list[str]) -> str:
     )
 
 
-def _perl_semaphore(_: Record, figures: Figures, rows: list[str]) -> str:
-    rows = [row.split()[0] for row in rows]
-    ours, other = (_span(figures.processor[row, f"{name} {CORO}"] for row in rows) for name in (OURS, FAST))
-    loops = _span(figures.processor[row.replace("semaphore", "loops"), f"{OURS} {CORO}"] for row in rows)
-    return (
-        f"The program makes a coroutine for each operation, and each one waits for the semaphore: {ours} µs of processor time "
-        f"with Pinyon and {other} with {FAST}. In loops, without that, an operation of Pinyon's takes {loops}."
-    )
-
-
 def _perl_callbacks(_: Record, figures: Figures, rows: list[str]) -> str:
-    ours, other = f"{OURS} {ANYEVENT}", f"{CALLBACKS} {ANYEVENT}"
+    rows = [row.split()[0] for row in rows]
+    ours = f"{OURS} {ANYEVENT}"
     wall = _span(1e6 / figures.rates[row, ours].rate for row in rows)
-    busy = _span(figures.processor[row, ours] for row in rows)
-    times = _span((figures.processor[row, other] / figures.processor[row, ours] for row in rows), "{:.1f}")
+    busy, least = (_span(figures.processor[row, name] for row in rows) for name in (ours, FLOOR))
     return (
-        f"The server works on the same core. Of the {wall} µs of an operation, Pinyon's process takes {busy}; most of the "
-        f"rest is the server's. {CALLBACKS} takes {times} times Pinyon's processor time."
+        f"The server works on the same core. Of the {wall} µs of an operation, Pinyon's process takes {busy}, where the floor, "
+        f"which has no Perl and no callbacks, takes {least}; most of the rest is the server's."
     )
 
 
@@ -265,11 +237,6 @@ def _large_values_at_once(_: Record, figures: Figures, __: list[str]) -> str:
         f"two connections have at most two replies under way. With 10 coroutines Pinyon takes {ours:.1f} µs, emcache "
         f"{other:.1f}."
     )
-
-
-def _lock(_: Record, figures: Figures, rows: list[str]) -> str:
-    floor, other = figures.rates[rows[0], FLOOR].rate, figures.rates[rows[0], "redis-py"].rate
-    return f"The floor, two minimal scripts without queue or tokens, is itself only {floor / other:.1f} times redis-py."
 
 
 def _lock_and_floor(record: Record, _: Figures, __: list[str]) -> str:
@@ -301,20 +268,6 @@ def _lock_in_other_languages(record: Record, figures: Figures, rows: list[str]) 
     )
 
 
-def _quorum_on_one_core(record: Record, figures: Figures, rows: list[str]) -> str:
-    names = (f"{OURS} script", "redlock-py")
-    ours, other = (1e6 / figures.rates[rows[0], name].rate for name in names)
-    work, work_of_other = (_cell(record.grid(WORK), name, "µs 1") for name in names)
-    apart = f"{group_of(QUORUM, APART)}:1"
-    times = figures.rates[apart, names[0]].rate / figures.rates[apart, names[1]].rate
-    return (
-        "On one core, the processor times of the client and of the five servers add up: a pair takes "
-        f"{ours:.0f} µs, and {other:.0f} with redlock-py, which asks the servers one after the other. On each server, a pair "
-        f"takes {work} µs of Redis's scripts, which keep tokens and know who waits, and {work_of_other} µs of redlock-py's "
-        f"commands. With the servers on another core, Pinyon's rate is {times:.1f} times redlock-py's."
-    )
-
-
 def _handover(record: Record, _: Figures, __: list[str]) -> str:
     near, far = (_cell(record.grid(WAITING), f"{OURS} script", column) for column in ("next p50 µs", "far trips"))
     why = (
@@ -324,6 +277,34 @@ def _handover(record: Record, _: Figures, __: list[str]) -> str:
     if far == NONE:
         return why
     return f"{why} Over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms it takes {far} round trips (p50 / p99)."
+
+
+def _processor_times(_: Record, figures: Figures, rows: list[str]) -> str:
+    """What is known of every row: the processor time of Pinyon and of the floor, or of the cheapest other client."""
+    found = [_times_in(figures, *row.split()) for row in rows]
+    where = "" if len(found) == 1 else "In the order of the rows: "
+    return f"{where}{'; '.join(found)}. The server's work, on the same core, is the same for all of them."
+
+
+def _times_in(figures: Figures, row: str, model: str = "") -> str:
+    named = {name: time for (each, name), time in figures.processor.items() if each == row}
+    ours = next(name for name in named if name.split()[0] == OURS and name.endswith(model)) if named else ""
+    if not ours:
+        raise KeyError(row)
+    others = {name: time for name, time in named.items() if name.split()[0] != OURS and name != BARE}
+    least = FLOOR if FLOOR in others else min(others, key=others.__getitem__, default="")
+    beside = f" and {'the ' * (least == FLOOR)}{least} {others[least]:.2f}" if least else ""
+    return f"an operation takes {named[ours]:.2f} µs of Pinyon's processor time{beside}"
+
+
+def _several_servers(_: Record, figures: Figures, rows: list[str]) -> str:
+    row = rows[0].split()[0]
+    one = f"{row.rpartition(':')[0]}:1"
+    ours, floor = ([figures.processor[each, name] for each in (one, row)] for name in (OURS, FLOOR))
+    return (
+        f"A key from one server takes {ours[0]:.2f} µs of Pinyon's processor time and from several {ours[1]:.2f}; of the "
+        f"floor's {floor[0]:.2f} and {floor[1]:.2f}."
+    )
 
 
 def _span(values: Iterable[float], shown: str = "{:.2f}") -> str:
@@ -336,31 +317,30 @@ def _cell(grid: Grid, label: str, column: str) -> str:
     return {line[0]: dict(zip(grid.header, line)) for line in grid.rows}[label][column]
 
 
-#: By a pattern of `ROW: target`.
+#: By a pattern of `ROW: target`; the first that fits.
 REASONS: dict[str, Reason] = {
-    "[gs]et:36B: at least * times floor": _small_value,
-    f"[gs]et:36B: at least * times {PEER}": _small_value,
-    "get:100KB: at least * times pylibmc": _large_get,
-    "gevent:*: at least * times *": _greenlets,
+    "[gs]et:36B: at least * of the floor's rate": _small_value,
+    "get:100KB: at least * of the floor's rate": _large_get,
+    "multiget:* to :1: at least * of the floor's own ratio": _several_servers,
+    "gevent:*: at least * of the floor's rate": _greenlets,
     "gevent:*: never slower with more greenlets; worst step: 64 to 256": _many_greenlets,
-    "asyncio:*: at least * times *": _tasks,
-    "uvloop:*: at least * times *": _tasks_on_uvloop,
-    "ruby:set:36B: at least * times Dalli": _ruby_small_set,
-    "ruby:async:*:64: *": _fibers_of_async,
-    "ruby:eventmachine:*:64: *": _fibers_of_eventmachine,
-    f"perl:[gs]et:*: at least * times {FAST}": _perl_one_key,
-    f"perl:multiget:*: at least * times {FAST}": _perl_many_keys,
-    f"perl:multiset:*: at least * times {FAST}": _perl_many_keys_stored,
-    f"perl:setq:plain: at least * times {FAST}, each command sent at once": _perl_not_waited_for,
-    f"perl:loops:local:*: at least * times {CALLBACKS}": _perl_callbacks,
-    "perl:loops:local:* coro: at least * times *": _perl_coroutines,
-    "perl:semaphore:* coro: at least * times *": _perl_semaphore,
+    "asyncio:*: at least * of the floor's rate": _tasks,
+    "uvloop:*: at least * of the floor's rate": _tasks_on_uvloop,
+    "ruby:async:*:64: at most * system calls *": _fibers_of_async,
+    "ruby:eventmachine:*:64: at most * system calls *": _fibers_of_eventmachine,
+    "perl:[gs]et:*: at least * of the floor's rate": _perl_one_key,
+    "perl:multiget:*: *": _perl_many_keys,
+    "perl:multiset:*: *": _perl_many_keys_stored,
+    f"perl:setq:plain: CPU per operation at most {FAST}'s": _perl_not_waited_for,
+    "perl:loops:local:* anyevent: at least * of the floor's rate": _perl_callbacks,
+    "perl:loops:local:* coro: at least * of the floor's rate": _perl_coroutines,
     "perl:loops:slow:* coro: at least * times one coroutine": _perl_far,
     "local: CPU *get:100KB:100 *": _large_values_at_once,
-    "locks:pair:1: at least * times redis-py": _lock,
-    f"locks:pair:1: at least * times {FLOOR}": _lock_and_floor,
-    f"locks:pair:1 *: at least * times {FLOOR}": _lock_in_other_languages,
+    "locks:pair:1: at least * of the floor's rate": _lock_and_floor,
+    "locks:pair:1: at most * times the floor's time of the server": _lock_and_floor,
+    "locks:pair:1 *: at least * of the floor's rate": _lock_in_other_languages,
     "locks:pair:* pure: 1 round trip to lock, * to unlock": _lock_without_scripts,
-    "locks:quorum:1: at least * times redlock-py": _quorum_on_one_core,
     "locks:handover:*: * round trips *": _handover,
+    "*: at least * of the floor's rate": _processor_times,
+    "*: CPU per operation at most *": _processor_times,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..compare import Ratio, processor_times, rate, rate_ratio, ratio
+from ..compare import Ratio, processor_times, rate, rate_ratio, rates, ratio
 from ..names import FLOOR
 from ..results import Document, RowInfo
 from .clients import Clients, client_of
@@ -17,15 +17,19 @@ SAME = "the same within noise as"
 class Standing:
     """Ours and the best other client in a row; fields stay empty where the row has no other client, or no floor.
 
-    Names are clients', or contestants' where a client has several in the row.
+    Names are clients', or contestants' where a client has several in the row. `contestants` are ours and the other.
     """
 
     ours: str
     rate: float
     other: str = ""
-    other_rate: float = 0.0
     ratio: Ratio | None = None
     floor: Ratio | None = None
+    contestants: tuple[str, ...] = ()
+
+    def rates_in(self, document: Document, row: str, number: int) -> list[float]:
+        """Returns the rates of ours and of the other in one round."""
+        return [rates(document, row, name)[number] for name in self.contestants]
 
 
 def standing(document: Document, clients: Clients, row: str, among: list[str] | None = None) -> Standing | None:
@@ -42,7 +46,13 @@ def standing(document: Document, clients: Clients, row: str, among: list[str] | 
     if other is None:
         return Standing(labels[ours], known[ours], floor=to_floor)
     to_other = rate_ratio(document, row, ours, other)
-    return Standing(labels[ours], known[ours], labels[other], known[other], to_other, to_floor)
+    return Standing(labels[ours], known[ours], labels[other], to_other, to_floor, (ours, other))
+
+
+def not_measured(document: Document, row: str) -> list[str]:
+    """Says of each client that was dropped from a row why; not of one that lacks the operation."""
+    dropped = [gap for gap in document.gaps if gap.row == row and not gap.cannot]
+    return [f"{gap.contestant}: not measured, {gap.reason}" for gap in dropped]
 
 
 def beside(found: Standing) -> str:
@@ -67,7 +77,8 @@ def rate_sentence(document: Document, clients: Clients, row: RowInfo, where: str
     found = standing(document, clients, row.name)
     if found is None:
         return ""
-    return f"{where}, {found.ours} reaches {found.rate:,.0f} {row.unit} per second{beside(found)}."
+    sentence = f"{where}, {found.ours} reaches {found.rate:,.0f} {row.unit} per second{beside(found)}."
+    return " ".join([sentence, *(f"{each}." for each in not_measured(document, row.name))])
 
 
 def growth_sentence(document: Document, clients: Clients, rows: list[RowInfo]) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..c.rows import GROUP as C_GROUP
+from ..compare import rounds_of
+from ..coroutines.rows import THREADS
 from ..locks.measures import keys_label, lock_rows_of
 from ..locks.rows import MUTEX_WORKERS
 from ..locks.workloads import MUTEX, PAIR
@@ -14,35 +16,43 @@ from ..results import Document, RowInfo
 from ..step_rows import SIZE
 from .clients import COROUTINE_GROUPS, Clients
 from .figures import TYPICAL_CONCURRENCY, TYPICAL_KEYS, nearest, perl_loops, rows_measured, size_text
-from .findings import Standing, standing, times
+from .findings import Standing, not_measured, standing, times
 
 
 @dataclass(frozen=True)
 class Headline:
-    """One ratio: what was done, how many times the best other's rate, and the rates behind it."""
+    """One ratio: what was done, how many times the best other's rate, the rates behind it, and how it varied.
+
+    The factor and both rates are those of one round, in which the ratio was in the middle. `dropped` says which clients
+    have no figure in the row, and why.
+    """
 
     what: str
     factor: str
     rates: str
     tone: str
+    spread: str = ""
+    dropped: tuple[str, ...] = ()
 
 
 def headlines(document: Document) -> list[Headline]:
     """Returns a headline for each of the chosen rows in which both ours and another have figures."""
     clients = Clients(document)
-    found = ((what, row.unit, standing(document, clients, row.name)) for what, row in _chosen(document))
-    return [_headline(what, unit, stood) for what, unit, stood in found if stood and stood.ratio]
+    found = ((what, row, standing(document, clients, row.name)) for what, row in _chosen(document))
+    return [_headline(document, what, row, stood) for what, row, stood in found if stood and stood.ratio]
 
 
-def _headline(what: str, unit: str, stood: Standing) -> Headline:
+def _headline(document: Document, what: str, row: RowInfo, stood: Standing) -> Headline:
     assert stood.ratio is not None
-    middle = stood.ratio.middle
-    tone = "same" if stood.ratio.same else "faster" if middle > 1 else "slower"
-    each = "/s" if unit == "operations" else f" {unit}/s"
-    rates = f"{stood.ours} {stood.rate:,.0f}{each}, {stood.other} {stood.other_rate:,.0f}{each}"
+    tone = "same" if stood.ratio.same else "faster" if stood.ratio.middle > 1 else "slower"
+    each = "/s" if row.unit == "operations" else f" {row.unit}/s"
+    ours, other = stood.rates_in(document, row.name, stood.ratio.round)
+    rates = f"{stood.ours} {ours:,.0f}{each}, {stood.other} {other:,.0f}{each}"
+    spread = f"{stood.ratio.low:.2f} to {stood.ratio.high:.2f} in {rounds_of(document, [row.name])}"
     if stood.ratio.same:
-        rates += "; the same within noise"
-    return Headline(what, times(middle).replace(" times", "×"), rates, tone)
+        spread += "; the same within noise"
+    factor = times(stood.ratio.middle).replace(" times", "×")
+    return Headline(what, factor, rates, tone, spread, tuple(not_measured(document, row.name)))
 
 
 def _chosen(document: Document) -> Iterator[tuple[str, RowInfo]]:
@@ -52,6 +62,8 @@ def _chosen(document: Document) -> Iterator[tuple[str, RowInfo]]:
         if rows:
             many = nearest({row.concurrency for row in rows}, TYPICAL_CONCURRENCY)
             yield f"{group}: get, {many} at once", next(row for row in rows if row.concurrency == many)
+    for row in rows_measured(document, THREADS.name, "get")[-1:]:
+        yield f"{row.concurrency} threads on one client: get", row
     slow = [row for row in rows_measured(document, "slow", "get") if row.concurrency]
     if slow:
         row = min(slow, key=lambda row: (row.size, -row.concurrency))

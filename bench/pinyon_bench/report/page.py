@@ -7,10 +7,11 @@ from markupsafe import Markup
 
 from .. import contents, grids
 from ..catalogue import GROUPS, targets
+from ..instructions.goals import ROW as INSTRUCTIONS_ROW
 from ..recorded.missed import missed_targets
 from ..recorded.record import record_of
 from ..results import Document
-from ..words import EXPLANATIONS, FLOOR_SAYS, SEED_SAYS, linkless, rounds_text
+from ..words import EXPLANATIONS, FLOOR_SAYS, SEED_SAYS, TARGETS_SAY, linkless, rounds_text
 from .clients import Clients
 from .figures import sections
 from .headline import headlines
@@ -38,7 +39,7 @@ def page(document: Document) -> str:
         met=sum(target.met for target in wanted),
         targets=wanted,
         about=_about(document),
-        explained=[_bold(text) for text in (FLOOR_SAYS, SEED_SAYS)],
+        explained=[_bold(text) for text in (FLOOR_SAYS, TARGETS_SAY, SEED_SAYS)],
         explanations=[_bold(text) for text in EXPLANATIONS],
         target_table=grids.target_grid(document),
         contestant_table=grids.contestants(document),
@@ -53,10 +54,15 @@ def page(document: Document) -> str:
 
 
 def _about(document: Document) -> dict[str, str]:
-    """Returns what each row, group and target does, by its name. A target may be about all rows whose names begin so."""
-    about = {target.row: f"all rows {target.row}:…" for target in targets(document)}
+    """Returns what each row, group and target does, by its name. A target may be about one concurrency model of a row, or
+    about all rows whose names begin so.
+    """
+    rows = {row.name: row.about for row in document.rows}
+    names = [target.row for target in targets(document)]
+    about = {name: rows.get(name.split()[0], f"all rows {name}:…") for name in names}
+    about[INSTRUCTIONS_ROW] = "of one operation, counted under callgrind"
     groups = {group.name: group.title for group in GROUPS.values()}
-    return {**about, **groups, **{row.name: row.about for row in document.rows}}
+    return {**about, **groups, **rows}
 
 
 def _bold(text: str) -> Markup:

@@ -4,34 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..compare import rate_ratio, rates, ratio, samples_of
+from ..compare import rates, ratio, samples_of
 from ..declaration import Goal, Target
 from ..goals import not_exceeded, reached
-from ..names import ASYNC, DALLI, OURS, RUBY, contestant_name
+from ..names import DALLI, OURS, RUBY, contestant_name
 from ..results import Document
-
-
-def at_least_of(wanted: float, other: str, model: str, ours: str) -> Goal:
-    """Our rate in one concurrency model is at least `wanted` times another's, in a row that several models have."""
-
-    def goal(document: Document, row: str) -> Iterator[Target]:
-        found = rate_ratio(document, row, contestant_name(ours, model), contestant_name(other, model))
-        yield from reached(f"{row} {model}: at least {wanted:g} times {other}", found, wanted)
-
-    return goal
-
-
-def at_least_dalli_in_async(first: float, second: float) -> Goal:
-    """Our rate is at least so many times Dalli's: `first` in async 1, `second` in async 2."""
-
-    def goal(document: Document, row: str) -> Iterator[Target]:
-        ours = contestant_name(OURS, ASYNC)
-        newer = any(info.name == ours and "async 2." in info.version for info in document.contestants)
-        wanted = second if newer else first
-        found = rate_ratio(document, row, ours, contestant_name(DALLI, ASYNC))
-        yield from reached(f"{row}: at least {wanted:g} times {DALLI}", found, wanted)
-
-    return goal
 
 
 def user_time_at_most(share: float, words: str) -> Goal:

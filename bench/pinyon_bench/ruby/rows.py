@@ -21,11 +21,11 @@ from ..coroutines.rows import (
     PairsRow,
 )
 from ..declaration import Goals, Group, Row, goals_of
-from ..goals import at_least, at_most_system_calls, exactly_system_calls
-from ..names import ASYNC, DALLI, EVENTMACHINE, FLOOR, RUBY
+from ..goals import at_most_system_calls, exactly_system_calls, floor_share, processor_at_most
+from ..names import ASYNC, DALLI, EVENTMACHINE, RUBY
 from ..protocol import Operation
 from ..step_rows import MULTIGET, NOTE, SEED, SIZE, StepRow, step_rows
-from .goals import as_fast_as, at_least_dalli_in_async, user_time_at_most
+from .goals import as_fast_as, user_time_at_most
 
 PREFIX = RUBY
 FIBERS = (1, 4, 16, 64)
@@ -56,17 +56,21 @@ FIBERS_GROUPS = {
 RUBY_GROUPS = (*STEP_GROUPS, THREADS_GROUP, *FIBERS_GROUPS.values())
 GOALS: Goals = {
     "ruby:[gs]et:36B": (
-        at_least(1.35, DALLI, RUBY),
-        at_least(0.92, FLOOR, RUBY),
+        floor_share(0.92, RUBY),
         user_time_at_most(1 / 3, "a third of"),
         exactly_system_calls(2),
     ),
-    "ruby:multiget:100:1": (at_least(6.0, DALLI, RUBY),),
+    "ruby:multiget:100:1": (floor_share(0.45, RUBY), processor_at_most(DALLI, RUBY)),
     "ruby:threads:?et:8": (as_fast_as(0.95, "ruby:threads:get:1"),),
-    f"ruby:{ASYNC}:*:16": (at_least_dalli_in_async(4.0, 7.0),),
-    f"ruby:{ASYNC}:*:64": (at_least_dalli_in_async(7.0, 10.0), at_most_system_calls(0.1)),
-    f"ruby:{EVENTMACHINE}:*:16": (at_least(4.0, DALLI, EVENTMACHINE),),
-    f"ruby:{EVENTMACHINE}:*:64": (at_least(6.0, DALLI, EVENTMACHINE), at_most_system_calls(0.1)),
+    **{
+        f"ruby:{model}:*:{fibers}": (floor_share(wanted, model), processor_at_most(DALLI, model), *more)
+        for model, fibers, wanted, *more in (
+            (ASYNC, 16, 0.25),
+            (ASYNC, 64, 0.3, at_most_system_calls(0.1)),
+            (EVENTMACHINE, 16, 0.3),
+            (EVENTMACHINE, 64, 0.35, at_most_system_calls(0.1)),
+        )
+    },
 }
 
 
