@@ -22,7 +22,7 @@ LOCKS_ROUNDS = 3
 FAILURE_ROUNDS = 5
 MOST_SIZE = 1_000_000
 VERB_HELP = {
-    "run": "measure everything in about eight minutes; write JSON and an HTML report, print the tables (the default)",
+    "run": "measure everything in about twelve minutes; write JSON and an HTML report, print the tables (the default)",
     "record": "measure for hours, with the published counts in each round; rewrite PERFORMANCE.md and its tables",
     "page": "rewrite PERFORMANCE.md and its plots from docs/performance-tables.md; measure nothing",
     "tables": "print the tables of an existing JSON file",

@@ -15,7 +15,7 @@ from ..recorded.missed import missed_targets
 from ..recorded.record import MISSED, ROWS, TARGETS, Record
 from ..report.clients import client_of
 from ..report.figures import sections
-from ..words import BARE_SAYS, FLOOR_SAYS, SEED_SAYS, rounds_text
+from ..words import BARE_SAYS, FLOOR_SAYS, SEED_SAYS, TARGETS_SAY, rounds_text
 from .markdown import bullets, table
 
 PLOTS = "docs/plots"
@@ -31,6 +31,9 @@ WORKLOADS = (
     ("set in a quiet batch", "setq:plain", OURS),
     ("multi-get, 100 keys", "multiget:100:1", OURS),
     ("multi-get, 100 keys, 4 servers", "multiget:100:4", OURS),
+    ("get, 1 thread", "threads:get:1", OURS),
+    ("get, 8 threads on one client", "threads:get:8", OURS),
+    ("get, 32 threads on one client", "threads:get:32", OURS),
     ("get, 1 greenlet (gevent)", "gevent:get:1", f"{OURS} {GEVENT}"),
     ("get, 16 greenlets (gevent)", "gevent:get:16", f"{OURS} {GEVENT}"),
     ("get, 16 tasks (asyncio)", "asyncio:get:16", f"{OURS} {ASYNCIO}"),
@@ -89,9 +92,9 @@ def fill(line: str, indent: str) -> list[str]:
 def _head(record: Record) -> str:
     where = "Client and server share one core." if record.placement == SAME_CORE else f"Placement {record.placement}."
     return (
-        f"Measured {record.created[:10]} on {record.machine}, {rounds_text(record.rounds)}. {where} "
+        f"Measured {record.created[:10]} on {record.machine}, at most {rounds_text(record.rounds)}. {where} "
         "Absolute figures move with the machine; compare figures of one run.\n\n"
-        f"{FLOOR_SAYS} {BARE_SAYS}\n\n{SEED_SAYS}"
+        f"{FLOOR_SAYS} {BARE_SAYS}\n\n{TARGETS_SAY}\n\n{SEED_SAYS}"
     )
 
 
@@ -149,7 +152,7 @@ def _workload_table(figures: Figures) -> str:
     header = ["workload", "Pinyon, per second", "fastest other client, per second", "factor", "of the floor", "CPU, µs"]
     note = (
         "A multi-get counts keys, a lock counts cycles of locking and unlocking. The factor is Pinyon's rate over the "
-        "other's; ~: the same within noise. CPU: processor time of the client's process per operation, Pinyon's and the "
+        "other's, shown and not promised; ~: the same within noise. CPU: processor time of the client's process per operation, Pinyon's and the "
         f"other's. Every row and client is in [the tables]({TABLES_LINK})."
     )
     return table(Grid("", header, rows, note))
@@ -245,7 +248,7 @@ def _repeating(record: Record) -> str:
     return (
         "## How to repeat it\n\n"
         "```\n"
-        "make bench           # eight minutes; prints the tables and writes an HTML report\n"
+        "make bench           # about twelve minutes; prints the tables and writes an HTML report\n"
         "make bench-record    # hours; rewrites this page, its plots and the tables\n"
         "```\n\n"
         "Every client runs in a process of its own. Before a row is timed, it is verified: every reply is compared with "

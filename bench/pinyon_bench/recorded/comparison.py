@@ -9,7 +9,7 @@ from functools import lru_cache
 from ..catalogue import GROUPS, all_rows
 from ..grids import model_of
 from ..names import BARE, FLOOR, OURS, is_other
-from .medians import Figure, Figures
+from .medians import Figures
 
 #: A rate of at least this part of the floor's counts as the floor's.
 CLOSE = 0.95
@@ -19,7 +19,10 @@ PRECISE = "floor and first"
 
 @dataclass(frozen=True)
 class Standing:
-    """One row: Pinyon's contestant, the fastest other client of its concurrency model, and the ratios to it and the floor."""
+    """One row: Pinyon's contestant, the fastest other client of its concurrency model, and the ratios to it and the floor.
+
+    The factor is that of the two rates, so that a reader who divides them finds it.
+    """
 
     row: str
     ours: str
@@ -38,14 +41,13 @@ def standing(figures: Figures, row: str, ours: str) -> Standing | None:
     if ours not in found or not others:
         return None
     other = max(others, key=lambda name: others[name].rate)
-    factor = _factor(row, found[ours], others[other])
     return Standing(
         row,
         ours,
         found[ours].rate,
         other,
         others[other].rate,
-        factor,
+        found[ours].rate / others[other].rate,
         others[other].same,
         floor_share(figures, row, ours),
     )
@@ -53,13 +55,6 @@ def standing(figures: Figures, row: str, ours: str) -> Standing | None:
 
 def _is_rival(name: str, ours: str) -> bool:
     return is_other(name) and not name.startswith(BARE) and model_of(name) == model_of(ours)
-
-
-def _factor(row: str, ours: Figure, other: Figure) -> float:
-    """Returns how many times the other's rate ours is: by the table's own ratio where that has two digits."""
-    if _is_precise(row) and other.ratio:
-        return 1 / other.ratio
-    return ours.rate / other.rate
 
 
 def floor_share(figures: Figures, row: str, ours: str) -> float | None:
