@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,13 +14,16 @@ import pytest
 from pinyon.cli.stress.models import Greenlets, Model, Tasks, Threads
 
 from pinyon_bench.calls import Calls
+from pinyon_bench.checks import Counts
 from pinyon_bench.contestant import all_entries, program
+from pinyon_bench.contestants import pinyon, pylibmc, pymemcache
 from pinyon_bench.coroutines import link
-from pinyon_bench.coroutines.cells import expected_counts
+from pinyon_bench.coroutines.cells import expected_counts, prepare
 from pinyon_bench.coroutines.rows import PAIRS, PairsRow, pairs_rows, uuid_pairs
 from pinyon_bench.coroutines.work import PairsHarness, latency_of, parts_of
 from pinyon_bench.harness import answer
 from pinyon_bench.placement import UNPINNED, place
+from pinyon_bench.servers import start_servers
 
 
 class Dictionary:
@@ -123,8 +127,43 @@ def test_latency_figures() -> None:
 def test_coroutines_share_the_pairs() -> None:
     items: list[Any] = list(range(10))
     assert parts_of(items, 4, "chunks") == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+    assert parts_of(items, 4, "chunks", passes=2)[1:3] == [[3, 4, 5, 3, 4, 5], [6, 7, 8, 6, 7, 8]]
     first, second = parts_of(items, 2, "shared")
     assert [next(iter(first)), next(iter(second)), *first, *second] == items
+
+
+class Batching(AsyncDictionary):
+    """A client that asks once for a key that several tasks want at the same time, as emcache's batches do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self._wanted: set[str] = set()
+
+    def get(self, key: str) -> Any:
+        self._wanted.discard(key)
+        return super().get(key)
+
+    async def connect(self, server: str, connections: int) -> Calls:  # type: ignore[override]
+        calls = await super().connect(server, connections)
+
+        def get(key: str) -> Any:
+            self.asked += key not in self._wanted
+            self._wanted.add(key)
+            return calls.get(key)
+
+        return replace(calls, get=get)
+
+
+def test_no_two_tasks_want_a_key_at_the_same_time_in_further_passes() -> None:
+    adapter, tasks = Batching(), Tasks()
+    for key, text in uuid_pairs()[:64]:
+        adapter._items[key] = text.encode()
+    spec = row_named("asyncio:get:16").spec("nowhere:1", 64, passes=4)
+    reply = answer(PairsHarness(adapter, tasks).do, {"do": "time", "row": spec})
+    tasks.close()
+    assert reply["ok"], reply
+    assert adapter.asked == expected_counts(spec).gets
 
 
 def test_the_pairs_are_distinct_uuids_and_the_same_every_time() -> None:
@@ -146,7 +185,27 @@ def test_each_row_has_its_contestants() -> None:
     assert names("gevent:get:sync") == {"Pinyon", "pylibmc", "pymemcache", "libmc", "floor"}
     assert names("gevent:get:16") == {"Pinyon gevent", "pylibmc gevent", "pymemcache gevent", "libmc gevent", "floor"}
     assert len(names("uvloop:get:16")) == 6
+    pools = {"pylibmc ClientPool", "pylibmc ThreadMappedPool", "pymemcache PooledClient"}
+    for threads in (1, 8, 32):
+        assert names(f"threads:get:{threads}") == {"Pinyon", *pools}
     assert {"Pinyon gevent", "Pinyon asyncio", "emcache asyncio"} <= names("slow:get:64B:100")
+
+
+@pytest.mark.parametrize(
+    "adapter", [pinyon.ADAPTER, pylibmc.CLIENT_POOL, pylibmc.THREAD_MAPPED_POOL, pymemcache.POOLED], ids=str
+)
+def test_a_client_for_threads_is_verified_and_timed(adapter: Any) -> None:
+    with start_servers(1, None) as (server,):
+        harness = PairsHarness(adapter, Threads())
+        for operation in ("set", "get"):
+            spec = row_named(f"threads:{operation}:32").spec(server.name, 200)
+            prepare(spec, server)
+            assert answer(harness.do, {"do": "verify", "row": spec}) == {"ok": True}
+            prepare(spec, server)
+            before = Counts.taken([server])
+            assert answer(harness.do, {"do": "time", "row": spec})["ok"]
+            assert Counts.taken([server]).minus(before).difference(expected_counts(spec)) == ""
+        harness.close()
 
 
 def test_without_root_there_is_no_netem(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import replace
 from html import escape
@@ -13,10 +14,13 @@ from made_up import narrowed
 
 from pinyon_bench import performance, report
 from pinyon_bench.catalogue import targets
+from pinyon_bench.contents import tables
+from pinyon_bench.coroutines.rows import pairs_rows
 from pinyon_bench.report.clients import client_of
 from pinyon_bench.report.figures import sections
+from pinyon_bench.report.headline import headlines
 from pinyon_bench.report.page import page
-from pinyon_bench.results import Document
+from pinyon_bench.results import ContestantInfo, Document, Gap, Instructions, Sample, read, write
 
 #: What is written in a plot, without the value that follows the name of a curve.
 NAME = re.compile(r">([^<>]+?)(?: [\d.]+[kM]?)?</text>")
@@ -110,6 +114,83 @@ def test_findings_are_those_of_the_document(full: Document) -> None:
     )
     assert re.search(r", 0\.\d\d times the rate of libmc, the fastest other client, ", after.finding)
     assert before.svg != after.svg
+
+
+CARD = re.compile(
+    r"<strong>([\d.]+)×</strong> <b>([^<]+)</b> <span>\D* ([\d,]+)\D+? ([\d,]+)[^<]*</span> <span>([^<]+)</span>"
+)
+
+
+def test_the_factor_of_a_card_is_that_of_its_rates(full: Document) -> None:
+    chance = random.Random(1)
+    uneven = [replace(sample, wall=sample.wall * chance.uniform(1, 4)) for sample in full.samples]
+    for document in (full, replace(full, samples=uneven)):
+        cards = CARD.findall(page(document))
+        assert len(cards) == len(headlines(document)) > 8
+        for factor, what, ours, other, spread in cards:
+            shown = float(ours.replace(",", "")) / float(other.replace(",", ""))
+            assert shown == pytest.approx(float(factor), rel=0.03), what
+            assert re.match(r"[\d.]+ to [\d.]+ in [123] rounds?", spread), what
+
+
+def test_a_client_that_was_dropped_from_a_row_is_named_on_its_card_and_its_plot(full: Document) -> None:
+    few = narrowed(full, "uvloop")
+    dropped = Gap("uvloop:get:16", "emcache autobatch uvloop", "the servers counted 5 gets instead of 9", False)
+    lacking = Gap("uvloop:get:16", "memcachio uvloop", "no get", True)
+    document = replace(few, gaps=[dropped, lacking])
+    (card,) = (each for each in headlines(document) if each.what == "uvloop: get, 16 at once")
+    says = "emcache autobatch uvloop: not measured, the servers counted 5 gets instead of 9"
+    assert card.dropped == (says,)
+    assert says in page(document)
+    plot = next(plot for plot in sections(document)[0].plots if plot.key == "concurrency-uvloop-get")
+    assert f"{says}." in plot.finding
+
+
+def test_a_table_says_in_how_many_rounds_its_rows_were_timed(full: Document) -> None:
+    samples = [each for each in full.samples if not (each.row.startswith("slow:") and each.round > 2)]
+    samples = [each for each in samples if not (each.row == "slow:get:64B:100" and each.round > 1)]
+    notes = {grid.title: grid.note for grid in tables(replace(full, samples=samples))}
+    assert notes["gevent: pairs of UUIDs (seed 002), operations per second"].endswith(" 3 rounds.")
+    assert notes["Values by size, slow link (seed 003), operations per second"].endswith(" 1 to 2 rounds.")
+    assert notes["Locks: Redis's work per cycle"].endswith(" 3 rounds.")
+
+
+def test_instructions_are_targets_and_a_table(full: Document, tmp_path: Path) -> None:
+    document = replace(full, instructions=Instructions("abc", {"blocking:get": 3_000, "c:get": 9_000, "other": 5}))
+    found = {target.text: target.met for target in targets(document) if target.row == "instructions"}
+    assert found == {
+        "instructions: blocking:get: at most 4,000": True,
+        "instructions: c:get: at most 3,000": False,
+    }
+    (grid,) = (grid for grid in tables(document) if grid.title == "Instructions per operation")
+    assert grid.rows == [["blocking:get", "3,000", "4,000"], ["c:get", "9,000", "3,000"], ["other", "5", "–"]]
+    write(document, tmp_path / "result.json")
+    assert read(tmp_path / "result.json") == document
+
+
+def test_threads_have_a_plot_and_a_card(full: Document) -> None:
+    rows = [row.info() for row in pairs_rows(short=True) if row.group == "threads"]
+    names = {"Pinyon": 1e-5, "pylibmc ClientPool": 2e-5, "pylibmc ThreadMappedPool": 3e-5}
+    samples = [
+        Sample(number, row.name, name, 1000, 1000 * each, 0.001, 0.001)
+        for row in rows
+        for name, each in names.items()
+        for number in (1, 2)
+    ]
+    contestants = [ContestantInfo(name, "1.0") for name in names]
+    document = replace(narrowed(full), rows=rows, samples=samples, contestants=contestants)
+    (card,) = headlines(document)
+    assert (card.what, card.factor) == ("32 threads on one client: get", "2.00×")
+    plots = {plot.key: plot for section in sections(document) for plot in section.plots}
+    assert {"Pinyon", "pylibmc ClientPool", "pylibmc ThreadMappedPool"} <= set(
+        NAME.findall(plots["concurrency-threads-get"].svg)
+    )
+    assert plots["concurrency-threads-get"].finding.startswith("With 32 threads, Pinyon reaches 100,000")
+
+
+def test_the_first_column_of_a_table_stays_in_sight(written: Path) -> None:
+    text = written.read_text(encoding="utf-8")
+    assert re.search(r"tbody th, thead th:first-child \{ position: sticky; left:", text)
 
 
 def test_blocking_calls_belong_to_the_curve_of_the_same_client(full: Document) -> None:

@@ -15,8 +15,10 @@ from ..names import ASYNCIO, BARE, FLOOR, GEVENT, PERL_MODELS, RUBY_MODELS, UVLO
 from ..results import Document
 
 COROUTINE_GROUPS = (GEVENT, ASYNCIO, UVLOOP)
+#: The pools of other clients, which threads need.
+POOLS = ("ClientPool", "ThreadMappedPool", "PooledClient")
 #: Words in the name of a contestant that do not make it another client.
-VARIANTS = (*COROUTINE_GROUPS, *RUBY_MODELS, *PERL_MODELS, C, "shim", *HANDLERS)
+VARIANTS = (*COROUTINE_GROUPS, *RUBY_MODELS, *PERL_MODELS, C, "shim", *HANDLERS, *POOLS)
 BOUNDS = (FLOOR, BARE)
 
 Dashes = Union[str, tuple[float, tuple[float, ...]]]

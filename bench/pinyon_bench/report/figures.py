@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..compare import rates, ratio
+from ..coroutines.rows import THREADS
 from ..names import PERL
 from ..perl.rows import LOCAL, LOOPS, PAIRS_GROUPS
 from ..results import Document, RowInfo
@@ -43,7 +44,7 @@ def sections(document: Document) -> list[Section]:
         Section(
             "concurrency",
             "Throughput by concurrency",
-            "Operations per second of coroutines that share one client, by the number of coroutines. Hollow marks on the "
+            "Operations per second of coroutines or threads that share one client, by their number. Hollow marks on the "
             "left are blocking calls, one after another.",
             list(_concurrency(document, clients)),
         ),
@@ -125,6 +126,22 @@ def _concurrency(document: Document, clients: Clients) -> Iterator[Plot]:
             growth_sentence(document, clients, rows),
         )
         yield Plot(words.key, f"{operation.capitalize()}s per second by concurrency, {group}", draw, finding)
+    yield from _threads(document, clients)
+
+
+def _threads(document: Document, clients: Clients) -> Iterator[Plot]:
+    for operation in OPERATIONS:
+        rows = rows_measured(document, THREADS.name, operation)
+        if len(rows) < 2:
+            continue
+        words = Words(f"concurrency-threads-{operation}", f"{operation}, threads", PER_SECOND, "threads at once")
+        draw = partial(draw_curves, words, curves(document, rows, lambda row: row.concurrency), clients, _whole)
+        most = max(rows, key=lambda row: row.concurrency)
+        finding = _joined(
+            rate_sentence(document, clients, most, f"With {most.concurrency} threads"),
+            growth_sentence(document, clients, rows),
+        )
+        yield Plot(words.key, f"{operation.capitalize()}s per second by threads of Python", draw, finding)
 
 
 def _latency(document: Document, clients: Clients) -> Iterator[Plot]:

@@ -10,6 +10,7 @@ from functools import cached_property
 MAIN = (
     "concurrency-gevent-get",
     "concurrency-asyncio-get",
+    "concurrency-threads-get",
     "concurrency-perl-get",
     "latency-asyncio-get",
     "size-get",
