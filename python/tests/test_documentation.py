@@ -335,6 +335,16 @@ def test_the_page_on_tls_has_every_setting() -> None:
     assert documented == list(json.loads(DEFAULT_SETTINGS)["Tls"])
 
 
+def test_the_series_of_the_page_on_metrics_are_those_of_its_counters() -> None:
+    """OpenTelemetry's Prometheus exporter writes dots as underscores, then the unit, then `_total`."""
+    text = (REPOSITORY / "docs" / "observability.md").read_text()
+    counters = re.findall(r"^\| `(pinyon[\w.]+)` \| counter(?:, (\w+))? \|", text, re.MULTILINE)
+    series = {"_".join(filter(None, (name.replace(".", "_"), unit, "total"))) for name, unit in counters}
+    named = set(re.findall(r"\bpinyon_\w+_total\b", text))
+    assert {"pinyon_client_command_duration_bucket_total"} < named <= series
+    assert "duration_bucket_total[" in text
+
+
 @pytest.mark.parametrize("page", ["gevent", "asyncio"])
 def test_the_limits_of_a_page_have_their_defaults(page: str) -> None:
     """Both pages say what both clients do."""
