@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
+from ..catalogue import all_rows
 from ..compare import Ratio, processor_times, rate, rate_ratio, rates, ratio
+from ..contestant import all_entries
 from ..names import FLOOR
 from ..results import Document, RowInfo
 from .clients import Clients, client_of
@@ -50,9 +53,20 @@ def standing(document: Document, clients: Clients, row: str, among: list[str] | 
 
 
 def not_measured(document: Document, row: str) -> list[str]:
-    """Says of each client that was dropped from a row why; not of one that lacks the operation."""
-    dropped = [gap for gap in document.gaps if gap.row == row and not gap.cannot]
-    return [f"{gap.contestant}: not measured, {gap.reason}" for gap in dropped]
+    """Says of each client that was dropped from a row, or could not take part, why; not of one that lacks the operation."""
+    dropped = {gap.contestant: gap.reason for gap in document.gaps if gap.row == row and not gap.cannot}
+    absent = {each.name: each.absent for each in document.contestants if each.absent and each.name in _takers(row)}
+    return [f"{name}: not measured, {reason}" for name, reason in {**absent, **dropped}.items()]
+
+
+def _takers(row: str) -> set[str]:
+    return _takers_by_row().get(row, set())
+
+
+@lru_cache(maxsize=1)
+def _takers_by_row() -> dict[str, set[str]]:
+    entries = all_entries()
+    return {row.name: {entry.name for entry in entries if entry.takes_part(row)} for row in all_rows(False)}
 
 
 def beside(found: Standing) -> str:
