@@ -4,6 +4,7 @@ import argparse
 import io
 import shutil
 import sys
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from rich.console import Console
 from pinyon_bench.instructions import record as records
 from pinyon_bench.instructions import verb
 from pinyon_bench.instructions.callgrind import MORE, ROUNDS, CountError, count, figures, total
+from pinyon_bench.instructions.goals import AT_MOST
 
 HERE = {"processor": "x86_64", "rustc": "1.85.0"}
 NAMES = ("core:get", "core:set")
@@ -148,3 +150,11 @@ def test_a_language_of_another_version_leaves_the_other_rows_compared(
     counted["core:get"] = 2000
     with pytest.raises(CountError, match="core:get took 1,000"):
         run(check=True)
+
+
+def test_every_target_of_instructions_is_about_operations_of_the_record_and_is_met() -> None:
+    counts = records.counted().counts
+    for pattern, most in AT_MOST.items():
+        found = {name: count for name, count in counts.items() if fnmatchcase(name, pattern)}
+        assert found, pattern
+        assert max(found.values()) <= most, found
