@@ -61,7 +61,7 @@ class Client:
     Args:
         servers: The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated
             by commas. Without it, the environment variable `MEMCACHE_SERVERS`, or else `127.0.0.1:11211`.
-        namespace: A prefix for every key.
+        namespace: A prefix for every key, which gets nothing in between: end it with a separator, such as `shop:`.
         ring: The rule that assigns keys to servers: `"ketama"`, or the name of the client whose rule it is, such as
             `"dalli"`. The page "Rings" lists all of them.
         timeout: How long an operation may take, in seconds, including connecting and retries.
