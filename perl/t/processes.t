@@ -9,7 +9,7 @@ use Test::More;
 use if $Config{useithreads}, 'threads';
 
 use Pinyon;
-use Servers qw(cache have_server in_child);
+use Servers qw(cache have_server in_child memcached);
 
 plan skip_all => 'memcached is not installed' if !have_server('memcached');
 
@@ -48,6 +48,35 @@ subtest 'a batch belongs to its process' => sub {
     $batch->finish;
     is $cache->get('key1'), 'changed';
     $cache->set( key1 => $value{key1} );
+};
+
+# A program of its own, because exit ends all frames of the child.
+my $forking = <<'PROGRAM';
+use Pinyon;
+my ( $cache, $other ) = map { Pinyon::Cache->new( servers => $ARGV[0] ) } 1, 2;
+my $make = sub {
+    my $child = fork // die "fork: $!";
+    exit 0 if !$child;
+    waitpid $child, 0;
+    print $other->lease( $ARGV[1] )->state, "\n";
+    return "parent's";
+};
+if ( $ARGV[1] eq 'made' ) {
+    $cache->get_or_set( made => $make, ttl => 60 );
+}
+else {
+    my $lease = $cache->lease('won');
+    $lease->fulfil( $make->(), 60 );
+}
+print $other->get( $ARGV[1] ), "\n";
+PROGRAM
+
+subtest 'a child that exits while a value is made leaves the lease to its parent' => sub {
+    for my $way (qw(made won)) {
+        open my $program, '-|', $^X, ( map { "-I$_" } @INC ), '-e', $forking, memcached()->{address}, $way or die "$^X: $!";
+        is_deeply [<$program>], [ "filling\n", "parent's\n" ], $way;
+        close $program or fail "$way: status $?";
+    }
 };
 
 SKIP: {

@@ -7,6 +7,7 @@ use super::flights::{Flight, Flights, Part, Place, Progress, Told};
 use super::patience::Patience;
 use super::{Finding, LeaseTypes, Terms, Win};
 use crate::error::kinds::ErrorKind;
+use crate::fork::generation;
 use crate::operations::{Found, Request};
 
 /// The next step for the host, with the [`StepOutcome`] to report. Every step may fail: [`StepOutcome::Failed`].
@@ -91,6 +92,8 @@ pub struct GetOrSet<H: LeaseTypes> {
     pub(super) leads: Option<Arc<Flight<H>>>,
     follows: Option<Arc<Flight<H>>>,
     win: Option<Win>,
+    /// The process that has won.
+    winner: u64,
     value: Option<H::Value>,
     error: Option<H::Error>,
 }
@@ -125,6 +128,7 @@ impl<H: LeaseTypes> GetOrSet<H> {
             leads: None,
             follows: None,
             win: None,
+            winner: 0,
             value: None,
             error: None,
         }
@@ -187,7 +191,12 @@ impl<H: LeaseTypes> GetOrSet<H> {
     /// host should give back, if possible.
     pub fn leave(&mut self) -> Option<Win> {
         self.end();
-        self.win.take()
+        self.own_win()
+    }
+
+    /// The win, unless this is a child that was forked while the value was made: its parent still makes it.
+    fn own_win(&mut self) -> Option<Win> {
+        self.win.take().filter(|_| self.winner == generation())
     }
 
     fn ask(&mut self) -> Step<H> {
@@ -202,7 +211,7 @@ impl<H: LeaseTypes> GetOrSet<H> {
                 self.finish()
             }
             Found { finding: Finding::Won(win), value } => {
-                self.win = win;
+                (self.win, self.winner) = (win, generation());
                 self.value = value;
                 match self.value {
                     Some(_) => self.step(At::SharingStale, Step::Share),
@@ -233,6 +242,7 @@ impl<H: LeaseTypes> GetOrSet<H> {
 
     fn made(&mut self, value: H::Value) -> Step<H> {
         self.value = Some(value);
+        self.win = self.own_win();
         match self.win {
             Some(Win { cas, .. }) => self.step(At::Storing, Step::Store { cas, ttl: self.terms.ttl }),
             None => self.finish(),
@@ -241,7 +251,7 @@ impl<H: LeaseTypes> GetOrSet<H> {
 
     fn give_back(&mut self, error: H::Error) -> Step<H> {
         self.error = Some(error);
-        match self.win.take() {
+        match self.own_win() {
             Some(win) => self.step(At::GivingBack, Step::GiveBack(Request::GiveBack(win))),
             None => self.finish(),
         }

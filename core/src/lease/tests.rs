@@ -443,6 +443,24 @@ fn a_forked_child_leads_although_its_parent_held_every_lock() {
 }
 
 #[test]
+fn a_child_that_is_forked_while_the_value_is_made_leaves_the_lease_to_its_parent() {
+    let makes = |process: &mut Process| {
+        let mut caller = process.caller();
+        caller.begin();
+        assert_eq!(caller.found(WON), "make");
+        caller
+    };
+    let (mut left, mut failed, mut ended) =
+        (makes(&mut Process::new()), makes(&mut Process::new()), makes(&mut Process::new()));
+    let mut parent = makes(&mut Process::new());
+    assert!(parent.machine.leave().is_some());
+    crate::fork::pretended::fork();
+    assert_eq!(left.machine.leave(), None);
+    assert_eq!(failed.failed("it failed"), "raise it failed");
+    assert_eq!(ended.next(StepOutcome::Value("value")), "return value", "nothing is stored");
+}
+
+#[test]
 fn in_a_forked_child_those_that_were_forked_with_their_leader_follow_it() {
     let (mut leader, mut follower, woken) = Process::new().leader_and_follower();
     crate::fork::pretended::fork();

@@ -55,7 +55,7 @@ module Pinyon
       begin
         yield asked
       ensure
-        asked.give_back if asked.open?
+        asked.give_back if asked.open? && asked.own?
       end
     end
 
@@ -94,6 +94,7 @@ module Pinyon
       @native = native
       @key = key
       @state, @has_value, @value, @win = found
+      @process = Process.pid
     end
 
     # Whether there is a value, which can be nil.
@@ -124,6 +125,13 @@ module Pinyon
     # Whether there is something to fulfil or to give back.
     def open?
       !@win.nil?
+    end
+
+    # Whether this process asked for it, and not the one that it was forked from.
+    #
+    # @api private
+    def own?
+      @process == Process.pid
     end
 
     # Store the value.
