@@ -3,11 +3,27 @@
 use std::ffi::{c_char, CStr, CString};
 use std::sync::{Arc, OnceLock};
 
-use pinyon_core::settings::{self, CompressionSettings, Given, NamedSettings};
+use pinyon_core::settings::{self, CompressionSettings, Given, NamedSettings, Words};
 use pinyon_core::tls::{Tls, TlsSettings};
 
 use crate::errors::{c_string, Error, Failure};
 use crate::structs::{missing, NamedText};
+
+/// C's words, and Perl's.
+const WORDS: Words = Words {
+    nothing: "NULL",
+    yes: "true",
+    no: "false",
+    flag: "a boolean",
+    whole: "a whole number",
+    number: "a floating-point number",
+    text: "a string",
+    bytes: "a string that is not UTF-8",
+    both: "a string",
+    list: "several values",
+    tls: "further options of TLS",
+    compression: "further options of compression",
+};
 
 /// The values of one setting, in the order in which they were given.
 type Named<'o> = (&'o str, Vec<&'o [u8]>);
@@ -22,6 +38,7 @@ impl<'o> Options<'o> {
         if options.is_null() && count > 0 {
             return Err(missing("pinyon_option"));
         }
+        settings::speak(&WORDS);
         let mut all = Self(Vec::new());
         for index in 0..count {
             // SAFETY: the caller says so.
@@ -60,7 +77,7 @@ impl<'o> Options<'o> {
         match self.take(name).map(is_on) {
             None => Ok(false),
             Some(Some(is_on)) => Ok(is_on),
-            Some(None) => Err(Failure::usage(format!("{name} must be true or false, not text"))),
+            Some(None) => Err(Failure::usage(format!("{name} must be true or false, not a string"))),
         }
     }
 

@@ -159,11 +159,21 @@ class TestClient < PinyonTest
   def test_settings_are_checked
     error = assert_raises(ArgumentError) { Pinyon::Client.new(tiemout: 1) }
     assert_equal 'there is no setting "tiemout"; did you mean "timeout"?', error.message
-    assert_raises(Pinyon::UnsupportedType) { Pinyon::Client.new(timeout: "soon") }
+    error = assert_raises(Pinyon::UnsupportedType) { Pinyon::Client.new(timeout: "soon") }
+    assert_equal "timeout must be a number, not a String", error.message
+    error = assert_raises(ArgumentError) { Pinyon::Client.new(prefix: "shop:") }
+    assert_equal 'there is no setting "prefix": use "namespace"', error.message
     assert_raises(Pinyon::InvalidServers) { Pinyon::Client.new("host:port") }
     assert_raises(Pinyon::UsageError) { Pinyon::Client.new(serializer: :yaml) }
     assert_raises(ArgumentError) { Pinyon::Client.new(compression: { algorithmus: :zstd }) }
     assert_raises(ArgumentError) { Pinyon::Client.new(tls: { certficate: "x" }) }
+  end
+
+  def test_a_client_is_not_dumped_for_another_process
+    [client, Pinyon::Locks.new("redis://127.0.0.1:1")].each do |each|
+      error = assert_raises(Pinyon::Unpicklable) { Marshal.dump(each) }
+      assert_match(/a Pinyon::(Client|Locks) cannot be dumped: .*make another one in each other process/, error.message)
+    end
   end
 
   def test_a_closed_client_refuses

@@ -22,7 +22,7 @@ const DECOMPRESSED: usize = 16;
 
 settings! {
     /// The settings of a client of caches. Times are in seconds, sizes in bytes.
-    pub struct CacheSettings beside ["serializer", "on_event"] {
+    pub struct CacheSettings beside ["serializer", "on_event"] elsewhere super::elsewhere::CACHE {
         /// The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated by
         /// commas. Without it, the environment variable `MEMCACHE_SERVERS`, or else `127.0.0.1:11211`.
         servers: Option<ServerTexts> = None,

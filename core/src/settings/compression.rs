@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::given::{refused, wrong, Setting};
-use super::Given;
+use super::{words, Given, Words};
 use crate::dialect::{CompressionSettings, Dictionaries};
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
@@ -44,7 +44,11 @@ impl Setting for CompressionChoice {
             },
             Given::Text(algorithm) => Ok(Self::Named(algorithm.to_owned())),
             Given::Compression(settings) => Ok(Self::Own(settings)),
-            other => refused(ErrorKind::UsageError, name, "true, false, an algorithm's name or a Compression", &other),
+            other => {
+                let Words { yes, no, compression, .. } = words();
+                let expected = format!("{yes}, {no}, an algorithm's name or {compression}");
+                refused(ErrorKind::UsageError, name, &expected, &other)
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::{words, Words};
 use crate::dialect::CompressionSettings;
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
@@ -34,15 +35,15 @@ impl Given<'_> {
     /// Its type, for messages. They never show a value of the wrong type: it may be a misplaced password.
     fn kind(&self) -> &str {
         match self {
-            Given::Nothing => "null",
-            Given::Flag(_) => "a boolean",
-            Given::Whole(_) => "a whole number",
-            Given::Number(_) => "a floating-point number",
-            Given::Text(_) | Given::Untyped(_) => "text",
-            Given::Bytes(_) => "bytes",
-            Given::List(_) => "a list",
-            Given::Tls(_) => "a Tls",
-            Given::Compression(_) => "a Compression",
+            Given::Nothing => words().nothing,
+            Given::Flag(_) => words().flag,
+            Given::Whole(_) => words().whole,
+            Given::Number(_) => words().number,
+            Given::Text(_) | Given::Untyped(_) => words().text,
+            Given::Bytes(_) => words().bytes,
+            Given::List(_) => words().list,
+            Given::Tls(_) => words().tls,
+            Given::Compression(_) => words().compression,
             Given::Other(kind) => kind,
         }
     }
@@ -71,7 +72,7 @@ impl Setting for bool {
             Given::Flag(flag) => Ok(flag),
             Given::Untyped("1" | "true" | "yes" | "on") => Ok(true),
             Given::Untyped("" | "0" | "false" | "no" | "off") => Ok(false),
-            other => wrong(name, "true or false", &other),
+            other => wrong(name, &format!("{} or {}", words().yes, words().no), &other),
         }
     }
 
@@ -115,7 +116,7 @@ impl Setting for String {
     fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
         match given {
             Given::Text(text) | Given::Untyped(text) => Ok(text.to_owned()),
-            other => wrong(name, "text", &other),
+            other => wrong(name, words().text, &other),
         }
     }
 
@@ -129,7 +130,7 @@ impl Setting for Vec<u8> {
         match given {
             Given::Text(text) | Given::Untyped(text) => Ok(text.into()),
             Given::Bytes(bytes) => Ok(bytes.into()),
-            other => wrong(name, "text or bytes", &other),
+            other => wrong(name, words().both, &other),
         }
     }
 
@@ -194,13 +195,16 @@ impl Setting for ServerTexts {
             Given::List(listed) => listed,
             one @ (Given::Text(_) | Given::Untyped(_) | Given::Bytes(_)) => vec![one],
             other => {
-                let expected = "text such as \"host:port\", or a list of such texts";
-                return wrong(name, expected, &other);
+                let expected = format!("{} such as \"host:port\", or a list of these", words().text);
+                return wrong(name, &expected, &other);
             }
         };
         let texts = listed.iter().map(|server| match server {
             Given::Text(text) | Given::Untyped(text) => Ok((*text).to_owned()),
-            other => refused(ErrorKind::InvalidServers, "a server", "text, such as \"host:port\"", other),
+            other => {
+                let expected = format!("{} such as \"host:port\"", words().text);
+                refused(ErrorKind::InvalidServers, "a server", &expected, other)
+            }
         });
         texts.collect::<Result<_, _>>().map(Self)
     }
@@ -225,13 +229,16 @@ impl Setting for UrlText {
                         let message = format!("a URL in {name} contains a space: write %20");
                         Err(InvalidArgument::new(ErrorKind::InvalidServers, message))
                     }
-                    other => refused(ErrorKind::InvalidServers, "a URL", "text such as \"redis://host:port\"", &other),
+                    other => {
+                        let expected = format!("{} such as \"redis://host:port\"", words().text);
+                        refused(ErrorKind::InvalidServers, "a URL", &expected, &other)
+                    }
                 });
                 urls.collect::<Result<Vec<_>, _>>().map(|urls| Self(urls.join(" ")))
             }
             other => {
-                let expected = "text such as \"redis://host:port\", or a list of such texts";
-                refused(ErrorKind::InvalidServers, name, expected, &other)
+                let expected = format!("{} such as \"redis://host:port\", or a list of these", words().text);
+                refused(ErrorKind::InvalidServers, name, &expected, &other)
             }
         }
     }
@@ -267,7 +274,10 @@ impl Setting for TlsChoice {
             Given::Flag(_) | Given::Untyped(_) => {
                 bool::read(name, given).map(|speaks| if speaks { Self::Usual } else { Self::Off })
             }
-            other => refused(ErrorKind::UsageError, name, "true, false or a Tls", &other),
+            other => {
+                let Words { yes, no, tls, .. } = words();
+                refused(ErrorKind::UsageError, name, &format!("{yes}, {no} or {tls}"), &other)
+            }
         }
     }
 

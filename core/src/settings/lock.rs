@@ -19,7 +19,7 @@ const MOST_REPLICAS: u32 = 1000;
 
 settings! {
     /// The settings of a client of locks. Times are in seconds.
-    pub struct LockSettings {
+    pub struct LockSettings elsewhere super::elsewhere::LOCKS {
         /// The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS,
         /// `unix:///path[?db=database]`, `redis+cluster://host,host,host`, or
         /// `redis+sentinel://host,host,host/service[/database]`. Several URLs, 3 to 9 and an odd number, are independent

@@ -6,12 +6,14 @@
 mod cache;
 mod checks;
 mod compression;
+mod elsewhere;
 mod given;
 mod lock;
 mod policy;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use cache::{CacheParts, CacheSettings};
 pub(crate) use checks::choose;
@@ -21,6 +23,7 @@ pub use given::{Given, ServerTexts, TlsChoice, UrlText};
 pub use lock::{lock_ttl, LockParts, LockSettings, LockTerms, UsualLock};
 pub use policy::{Policy, ViewSettings};
 pub use table::NamedSettings;
+pub use words::{speak, words, Words};
 
 pub use crate::dialect::{CompressionSettings, Dictionaries};
 pub use crate::login::Password;

@@ -1,6 +1,6 @@
 //! The tables of settings, with one line for each setting: name, type and default.
 
-use super::Given;
+use super::{elsewhere, Given};
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
 
@@ -9,6 +9,8 @@ pub trait NamedSettings: Default {
     const NAMES: &'static [&'static str];
     /// The names of settings that front ends read themselves. They are suggested for misspelled names, too.
     const OF_HOSTS: &'static [&'static str];
+    /// What other clients call these settings.
+    const ELSEWHERE: &'static [(&'static [&'static str], &'static str)] = &[];
 
     /// Sets one setting. Fails if there is no such setting, or if the value has the wrong type. Other checks follow
     /// once all settings are known.
@@ -30,7 +32,7 @@ pub trait NamedSettings: Default {
 macro_rules! settings {
     (
         $(#[$about:meta])*
-        pub struct $settings:ident $(beside [$($of_host:literal),*])? {
+        pub struct $settings:ident $(beside [$($of_host:literal),*])? $(elsewhere $elsewhere:path)? {
             $($(#[doc = $doc:literal])* $name:ident: $kind:ty = $default:expr,)*
         }
     ) => {
@@ -51,16 +53,17 @@ macro_rules! settings {
             }
         }
 
-        $crate::settings::table::named!($settings $(beside [$($of_host),*])? { $($name),* });
+        $crate::settings::table::named!($settings $(beside [$($of_host),*])? $(elsewhere $elsewhere)? { $($name),* });
     };
 }
 
 /// Lets a front end fill a struct by the names of its fields.
 macro_rules! named {
-    ($settings:ident $(beside [$($of_host:literal),*])? { $($name:ident),* $(,)? }) => {
+    ($settings:ident $(beside [$($of_host:literal),*])? $(elsewhere $elsewhere:path)? { $($name:ident),* $(,)? }) => {
         impl $crate::settings::NamedSettings for $settings {
             const NAMES: &'static [&'static str] = &[$(stringify!($name),)*];
             const OF_HOSTS: &'static [&'static str] = &[$($($of_host),*)?];
+            $(const ELSEWHERE: &'static [(&'static [&'static str], &'static str)] = $elsewhere;)?
 
             fn set(
                 &mut self,
@@ -103,6 +106,9 @@ pub(super) fn json_texts(texts: &[(&str, &str)]) -> String {
 
 /// The error for an unknown name.
 pub(crate) fn unknown<S: NamedSettings>(name: &str) -> InvalidArgument {
+    if let Some(hint) = elsewhere::hint(S::ELSEWHERE, name) {
+        return InvalidArgument::new(ErrorKind::UsageError, format!("there is no setting {name:?}: {hint}"));
+    }
     let known = S::NAMES.iter().chain(S::OF_HOSTS);
     let closest = known.map(|known| (edits(name, known), known)).min();
     let hint = match closest {

@@ -304,14 +304,10 @@ fn values_of_the_wrong_type_are_refused_and_not_shown() {
         (
             &[("servers", Given::Whole(5))],
             TYPE,
-            "servers must be text such as \"host:port\", or a list of such texts, not a whole number",
+            "servers must be text such as \"host:port\", or a list of these, not a whole number",
         ),
         (&[("tls", secret.clone())], USAGE, "tls must be true, false or a Tls, not text"),
-        (
-            &[("servers", Given::List(vec![Given::Bytes(b"a")]))],
-            SERVERS,
-            "a server must be text, such as \"host:port\"",
-        ),
+        (&[("servers", Given::List(vec![Given::Bytes(b"a")]))], SERVERS, "a server must be text such as \"host:port\""),
     ];
     assert_refused(cache, rows);
     for (named, ..) in rows {
@@ -540,7 +536,7 @@ fn settings_of_locks_that_make_no_sense() {
             (
                 &[("url", Given::Bytes(b"redis://"))],
                 SERVERS,
-                "url must be text such as \"redis://host:port\", or a list of such texts, not bytes",
+                "url must be text such as \"redis://host:port\", or a list of these, not bytes",
             ),
             (
                 &[("url", Given::List(vec![text("redis://a"), text("redis://b c")]))],

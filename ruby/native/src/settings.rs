@@ -5,10 +5,26 @@ use std::sync::Arc;
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{Error, Float, Integer, RArray, RHash, RString, Ruby, Symbol, Value};
-use pinyon_core::settings::{CompressionSettings, Given, NamedSettings};
+use pinyon_core::settings::{CompressionSettings, Given, NamedSettings, Words};
 use pinyon_core::tls::{Tls, TlsSettings};
 
 use crate::errors::checked;
+
+/// Ruby's words, for messages.
+pub(crate) const WORDS: Words = Words {
+    nothing: "nil",
+    yes: "true",
+    no: "false",
+    flag: "a boolean",
+    whole: "an Integer",
+    number: "a Float",
+    text: "a String",
+    bytes: "a String that is not UTF-8",
+    both: "a String",
+    list: "an Array",
+    tls: "a Hash",
+    compression: "a Hash",
+};
 
 /// These settings, changed by the given ones. A setting that is nil is left as it is.
 pub(crate) fn changed<S: NamedSettings>(ruby: &Ruby, mut settings: S, given: RHash) -> Result<S, Error> {

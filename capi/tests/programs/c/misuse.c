@@ -19,7 +19,7 @@ int main(int count, char **arguments)
 {
     CHECK(count == 3);
     refused((pinyon_option)PINYON_OPTION("time_out", "1"), PINYON_E_USAGE, "did you mean \"timeout\"?");
-    refused((pinyon_option)PINYON_OPTION("timeout", "soon"), PINYON_E_UNSUPPORTED_TYPE, "timeout must be a number, not text");
+    refused((pinyon_option)PINYON_OPTION("timeout", "soon"), PINYON_E_UNSUPPORTED_TYPE, "timeout must be a number, not a string");
     refused((pinyon_option)PINYON_OPTION("timeout", "-1"), PINYON_E_USAGE, "timeout");
     refused((pinyon_option)PINYON_OPTION("servers", "a:b:c:d"), PINYON_E_INVALID_SERVERS, "a:b:c:d");
     refused((pinyon_option)PINYON_OPTION("events", "perhaps"), PINYON_E_USAGE, "events must be true or false");
