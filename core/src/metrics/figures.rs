@@ -28,6 +28,9 @@ impl ServerMetrics {
     /// idle.
     pub fn line(&self, shared: bool) -> String {
         let gutter = if self.is_gutter { "gutter " } else { "" };
+        if self.is_up && self.traffic.is_untouched() {
+            return format!("{gutter}{} not used yet", self.server);
+        }
         let state = if self.is_up { "up" } else { "down" };
         let line = format!("{gutter}{} {state}, {} connected", self.server, self.traffic.connections);
         if shared {
@@ -48,6 +51,13 @@ pub struct Traffic {
     pub received: u64,
     /// The commands that were used.
     pub commands: Vec<CommandMetrics>,
+}
+
+impl Traffic {
+    /// Whether there was none yet, and nobody has tried to connect.
+    fn is_untouched(&self) -> bool {
+        self.connections == 0 && self.sent == 0 && self.commands.is_empty()
+    }
 }
 
 /// The outcomes of one command on one server. Each key of a command on many keys counts as one command.
@@ -185,6 +195,10 @@ mod tests {
             (up.line(false), up.line(true)),
             ("a:1 up, 3 connected, 1 idle".into(), "a:1 up, 3 connected".into())
         );
+        let untouched = Traffic { connections: 0, sent: 0, received: 0, commands: Vec::new() };
+        let untouched = ServerMetrics { traffic: untouched, ..up.clone() };
+        assert_eq!(untouched.line(false), "a:1 not used yet");
+        assert_eq!(ServerMetrics { is_up: false, ..untouched }.line(true), "a:1 down, 0 connected");
         let spare = ServerMetrics { is_up: false, is_gutter: true, ..up };
         assert_eq!(spare.line(true), "gutter a:1 down, 3 connected");
     }

@@ -50,7 +50,10 @@ impl ServerCommand {
 
     /// Forgets all items after so many seconds.
     pub fn flush_all(delay: i64) -> Result<Self, InvalidArgument> {
-        let refused = |_| InvalidArgument::usage(format!("delay must be 0 seconds or more, not {delay}"));
+        let refused = |_| {
+            let most = u32::MAX;
+            InvalidArgument::usage(format!("delay must be 0 to {most} seconds, not {delay}"))
+        };
         delay.try_into().map(|delay| Self::FlushAll { delay }).map_err(refused)
     }
 

@@ -318,7 +318,12 @@ impl<N: Network> Session<N> {
     pub(super) fn is_no_memcached(&mut self, malformed: &Malformed) {
         let bytes = self.incoming.bytes();
         let (what, said) = (malformed.what, self.redacted(&bytes[..bytes.len().min(60)]));
-        self.refuse(Kind::Protocol, &format!("this is not a memcached server: {what}: received \"{said}\""));
+        let instead = match bytes {
+            _ if bytes.starts_with(b"-ERR ") || bytes.starts_with(b"-NOAUTH ") => ", as Redis does",
+            _ if bytes.starts_with(b"HTTP/") => ", as HTTP does",
+            _ => "",
+        };
+        self.refuse(Kind::Protocol, &format!("this is not a memcached server: {what}: received \"{said}\"{instead}"));
     }
 
     /// The server's words, without the password.

@@ -155,6 +155,13 @@ fn what_is_not_memcached_is_told_by_its_answer() {
         assert_eq!(kind, Kind::Protocol);
         assert!(message.contains("this is not a memcached server"), "{message}");
     }
+    for (line, instead) in [("-ERR unknown command 'version'", "Redis"), ("HTTP/1.1 400 Bad Request", "HTTP")] {
+        let mut host = unconnected();
+        host.connect(1);
+        host.answer(format!("{line}\r\n").as_bytes());
+        let (_, message) = host.failure();
+        assert!(message.ends_with(&format!(", as {instead} does")), "{message}");
+    }
 }
 
 #[test]
