@@ -12,7 +12,13 @@ True
 True
 """
 
-from pinyon._native import Batch, __version__
+try:
+    from pinyon._native import Batch, __version__, know_classes
+except ImportError as _refused:
+    if "does not support loading in subinterpreters" in str(_refused):
+        _why = "pinyon does not work in an interpreter with a GIL of its own: use threads, or a process for each"
+        raise ImportError(_why) from _refused
+    raise
 from pinyon.client import Client
 from pinyon.compression import Compression
 from pinyon.errors import (
@@ -101,3 +107,6 @@ __all__ = [
     "__version__",
     "migrating",
 ]
+
+know_classes()
+del know_classes

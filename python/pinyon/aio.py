@@ -79,7 +79,7 @@ class Lease(BaseLease):
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._win is not None:
+        if self._is_to_return:
             await self.give_back()
 
 

@@ -6,6 +6,7 @@ import enum
 from typing import TYPE_CHECKING, Any
 
 from pinyon._settings import DEFAULT_TTL
+from pinyon._uncopied import Uncopied
 from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Outcome(enum.Enum):
     FILLING = "filling"
 
 
-class BaseLease:
+class BaseLease(Uncopied):
     """The base of the leases for threads and for asyncio.
 
     Attributes:
@@ -43,10 +44,11 @@ class BaseLease:
         has_value: whether there is a value, which can be None.
     """
 
-    __slots__ = ("_client", "_win", "has_value", "key", "state", "value")
+    __slots__ = ("_client", "_found", "_win", "has_value", "key", "state", "value")
 
     def __init__(self, client: _native.Client, key: str | bytes, found: _native.Found) -> None:
         self._client = client
+        self._found = found
         self._win = found.win
         self.key: str | bytes = key
         self.state: Outcome = Outcome(found.state)
@@ -55,6 +57,11 @@ class BaseLease:
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__qualname__} {self.key!r} {self.state.name}>"
+
+    @property
+    def _is_to_return(self) -> bool:
+        """Whether the end of a block gives the lease back: in the process that won it, not in a forked child."""
+        return self._win is not None and self._found.is_own
 
     def _won(self) -> tuple[int, bool] | None:
         """Return the arguments of ``_give_back``, or None if nothing can be stored."""
@@ -122,5 +129,5 @@ class Lease(BaseLease):
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._win is not None:
+        if self._is_to_return:
             self.give_back()

@@ -369,3 +369,38 @@ def test_a_child_of_a_long_wait_is_not_late(own_server: Memcached) -> None:
 
         assert in_child(child) == "value"
         waiting.join()
+
+
+def made_by(cache: pinyon.Client, make: Callable[[], Any]) -> None:
+    cache.get_or_set("key", make, 60)
+
+
+def won_by(cache: pinyon.Client, make: Callable[[], Any]) -> None:
+    with cache.lease("key") as lease:
+        lease.fulfil(make(), 60)
+
+
+@pytest.mark.parametrize("ending", [SystemExit(), ValueError("the child fails")], ids=["exits", "fails"])
+@pytest.mark.parametrize("way", [made_by, won_by])
+def test_a_child_that_a_maker_forks_leaves_the_lease_to_its_parent(
+    way: Callable[..., None], ending: BaseException, server: Memcached
+) -> None:
+    parent = os.getpid()
+    states = []
+
+    def make() -> str:
+        child = os.fork()
+        if child == 0:
+            raise ending
+        os.waitpid(child, 0)
+        states.append(other.lease("key").state)
+        return "parent's"
+
+    with pinyon.Client(server.address) as cache, pinyon.Client(server.address) as other:
+        try:
+            way(cache, make)
+        finally:
+            if os.getpid() != parent:
+                os._exit(0)
+        assert states == [pinyon.Outcome.FILLING]
+        assert cache.get("key") == "parent's"

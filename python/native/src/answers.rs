@@ -9,6 +9,7 @@ use pyo3::types::{IntoPyDict, PyDict, PyList};
 use pyo3::IntoPyObjectExt;
 
 use crate::callers::Found;
+use crate::classes::Class;
 use crate::errors::{from_core, raised_beside, stored_under};
 
 /// The answer to a request about one key. `default`: returned if the value is missing.
@@ -27,7 +28,7 @@ pub(crate) fn answered<'py>(
         Answer::ValueAndTtl(value, ttl) => (value, ttl).into_bound_py_any(py),
         Answer::Compared(Compared::Gone) => Ok(py.None().into_bound(py)),
         Answer::Compared(compared) => (compared == Compared::Stored).into_bound_py_any(py),
-        Answer::Lease(found) => Found(*found).into_bound_py_any(py),
+        Answer::Lease(found) => Found::new(*found).into_bound_py_any(py),
         Answer::Metadata(item) => metadata(py, &item),
         Answer::ValueAndMetadata(both) => (both.0, metadata(py, &both.1)?).into_bound_py_any(py),
     }
@@ -35,7 +36,7 @@ pub(crate) fn answered<'py>(
 
 fn metadata<'py>(py: Python<'py>, item: &Item) -> PyResult<Bound<'py, PyAny>> {
     let fields = (item.size, item.client_flags, item.cas, remaining(item), item.last_access, item.hit_before);
-    py.import("pinyon.metadata")?.getattr("ItemMetadata")?.call1(fields)
+    Class::ItemMetadata.of(py)?.call1(fields)
 }
 
 /// The exception for a request about one key.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pinyon_core::fork::generation;
 use pinyon_core::lease::{LeaseTypes, Signal};
 use pinyon_core::operations::Found as CoreFound;
 use pinyon_core::Value;
@@ -14,12 +15,19 @@ use crate::values::Codec;
 
 /// The result of asking for a lease.
 #[pyclass(frozen, module = "pinyon._native")]
-pub(crate) struct Found(pub(crate) CoreFound<Py<PyAny>>);
+pub(crate) struct Found {
+    found: CoreFound<Py<PyAny>>,
+    process: u64,
+}
 
 impl Found {
+    pub(crate) fn new(found: CoreFound<Py<PyAny>>) -> Self {
+        Self { found, process: generation() }
+    }
+
     /// The same for the core. `value`: makes the core's value.
     pub(crate) fn with<V>(&self, py: Python<'_>, value: impl FnOnce(Py<PyAny>) -> V) -> CoreFound<V> {
-        CoreFound { finding: self.0.finding, value: self.value(py).map(value) }
+        CoreFound { finding: self.found.finding, value: self.value(py).map(value) }
     }
 }
 
@@ -28,25 +36,31 @@ impl Found {
     /// "hit", "stale", "won" or "filling": see `pinyon.StepOutcome`.
     #[getter]
     fn state(&self) -> &'static str {
-        self.0.finding.word()
+        self.found.finding.word()
     }
 
     /// The value, or None if there is none. For a winner, it is stale.
     #[getter]
     fn value(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.0.value.as_ref().map(|value| value.clone_ref(py))
+        self.found.value.as_ref().map(|value| value.clone_ref(py))
     }
 
     #[getter]
     fn has_value(&self) -> bool {
-        self.0.value.is_some()
+        self.found.value.is_some()
     }
 
     /// The token to store under (`Client.cas`), and the argument for giving the lease back (`Client._give_back`). None
     /// if no lease was won, or nothing can be stored.
     #[getter]
     fn win(&self) -> Option<(u64, bool)> {
-        self.0.win().map(|win| (win.cas, win.keep))
+        self.found.win().map(|win| (win.cas, win.keep))
+    }
+
+    /// Whether this process asked, and not the one that it was forked from.
+    #[getter]
+    fn is_own(&self) -> bool {
+        self.process == generation()
     }
 }
 

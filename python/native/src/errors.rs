@@ -8,18 +8,13 @@ use pinyon_core::operations::KeyError;
 use pinyon_core::Error;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-/// The class of a kind. Tests ensure that each kind has exactly one.
-pub(crate) fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<&Bound<'_, PyType>> {
-    static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
-    let classes = CLASSES.get_or_try_init(py, || {
-        let errors = py.import("pinyon.errors")?;
-        let class = |kind: ErrorKind| Ok(errors.getattr(kind.as_str())?.cast_into()?.unbind());
-        ErrorKind::ALL.into_iter().map(class).collect::<PyResult<_>>()
-    })?;
-    Ok(classes[kind as usize].bind(py))
+use crate::classes::Classes;
+
+/// The class of a kind.
+pub(crate) fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyType>> {
+    Ok(Classes::known(py)?.error(py, kind).clone())
 }
 
 /// An exception for a mistake that involves no server.
@@ -31,8 +26,9 @@ pub(crate) fn exception(py: Python<'_>, kind: ErrorKind, message: &str) -> PyErr
 /// The most specific kind of an exception; [`ErrorKind::Error`] for exceptions that are not Pinyon's.
 #[cold]
 pub(crate) fn kind_of(error: &Bound<'_, PyBaseException>) -> PyResult<ErrorKind> {
+    let classes = Classes::known(error.py())?;
     for kind in ErrorKind::ALL.into_iter().rev() {
-        if error.is_instance(class_of(error.py(), kind)?)? {
+        if error.is_instance(classes.error(error.py(), kind))? {
             return Ok(kind);
         }
     }
@@ -147,7 +143,7 @@ fn of_kind(
     change: impl FnOnce(&Bound<'_, PyBaseException>) -> PyResult<()>,
 ) -> PyErr {
     let value = error.value(py);
-    let changed = || match value.is_instance(class_of(py, kind)?)? {
+    let changed = || match value.is_instance(Classes::known(py)?.error(py, kind))? {
         true => change(value),
         false => Ok(()),
     };

@@ -5,6 +5,7 @@ use pinyon_core::events::Report;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
+use crate::classes::Class;
 use crate::errors::from_core;
 
 /// The callable for events, if any.
@@ -60,5 +61,5 @@ pub(crate) fn python<'py>(py: Python<'py>, report: Report<'_>) -> PyResult<Bound
     let error = error.map(|error| from_core(py, error).into_value(py));
     let duration = duration.map(|duration| duration.as_secs_f64());
     let fields = (kind, server, command, error, duration, level.as_str(), line, previous);
-    py.import("pinyon.events")?.getattr("Event")?.call1(fields)
+    Class::Event.of(py)?.call1(fields)
 }

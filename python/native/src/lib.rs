@@ -3,6 +3,7 @@
 mod answers;
 mod arguments;
 mod callers;
+mod classes;
 mod client;
 mod driver;
 mod errors;
@@ -11,6 +12,7 @@ mod foreign;
 mod futures;
 mod greenlets;
 mod host;
+mod interpreter;
 mod keys;
 mod leases;
 mod locks;
@@ -28,43 +30,62 @@ mod value_bytes;
 mod values;
 mod waiter;
 
+use pinyon_core::error::kinds::{ErrorKind, Standard};
 use pyo3::prelude::*;
 
-#[pymodule(gil_used = false)]
-mod _native {
-    use pinyon_core::error::kinds::{ErrorKind, Standard};
-    use pyo3::prelude::*;
+/// The interpreter is checked before there is any object for it. So nothing is exported by attributes.
+#[pymodule(gil_used = true)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    interpreter::claim(module.py())?;
+    pinyon_core::settings::speak(&settings::WORDS);
+    add_classes(module)?;
+    add_functions(module)?;
+    add_constants(module)
+}
 
-    #[pymodule_export]
-    use crate::{
-        callers::Found,
-        client::batch::Batch,
-        client::Client,
-        leases::GetOrSet,
-        locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver},
-        metrics::Latencies,
-        migration::{Migration, MigrationCounts},
-        serializers::{dump_plain, load_plain, unknown_flags},
-        settings::{check_compression, check_setting, Tls},
-        shared::Driver,
+fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<callers::Found>()?;
+    module.add_class::<client::batch::Batch>()?;
+    module.add_class::<client::Client>()?;
+    module.add_class::<leases::GetOrSet>()?;
+    module.add_class::<locks::Held>()?;
+    module.add_class::<locks::Lock>()?;
+    module.add_class::<locks::Locks>()?;
+    module.add_class::<locks::LocksDriver>()?;
+    module.add_class::<metrics::Latencies>()?;
+    module.add_class::<migration::Migration>()?;
+    module.add_class::<migration::MigrationCounts>()?;
+    module.add_class::<settings::Tls>()?;
+    module.add_class::<shared::Driver>()
+}
+
+fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(classes::know_classes, module)?)?;
+    module.add_function(wrap_pyfunction!(locks::new_owner, module)?)?;
+    module.add_function(wrap_pyfunction!(locks::stop_telling, module)?)?;
+    module.add_function(wrap_pyfunction!(locks::tell_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(locks::thread_number, module)?)?;
+    module.add_function(wrap_pyfunction!(serializers::dump_plain, module)?)?;
+    module.add_function(wrap_pyfunction!(serializers::load_plain, module)?)?;
+    module.add_function(wrap_pyfunction!(serializers::unknown_flags, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::check_compression, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::check_setting, module)?)
+}
+
+fn add_constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let kind = |kind: ErrorKind| {
+        (
+            kind.as_str(),
+            kind.parents().iter().map(|parent| parent.as_str()).collect::<Vec<_>>(),
+            kind.resembles().map(Standard::as_str),
+            kind.is_outage(),
+        )
     };
-
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        let kind = |kind: ErrorKind| {
-            (
-                kind.as_str(),
-                kind.parents().iter().map(|parent| parent.as_str()).collect::<Vec<_>>(),
-                kind.resembles().map(Standard::as_str),
-                kind.is_outage(),
-            )
-        };
-        module.add("DEFAULT_SETTINGS", pinyon_core::settings::defaults())?;
-        module.add("SETTING_TEXTS", pinyon_core::settings::texts())?;
-        module.add("SETTING_CHOICES", pinyon_core::settings::choices())?;
-        module.add("DEFAULT_SERVER", pinyon_core::address::DEFAULT_SERVER)?;
-        module.add("ERROR_KINDS", ErrorKind::ALL.map(kind).to_vec())?;
-        module.add("LATENCY_BOUNDS", crate::metrics::bounds(module.py())?)?;
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
-    }
+    module.add("DEFAULT_SETTINGS", pinyon_core::settings::defaults())?;
+    module.add("SETTING_TEXTS", pinyon_core::settings::texts())?;
+    module.add("SETTING_CHOICES", pinyon_core::settings::choices())?;
+    module.add("DEFAULT_SERVER", pinyon_core::address::DEFAULT_SERVER)?;
+    module.add("ERROR_KINDS", ErrorKind::ALL.map(kind).to_vec())?;
+    module.add("LATENCY_BOUNDS", metrics::bounds(module.py())?)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyMappingProxy, PyTuple};
 
+use crate::classes::Class;
 use crate::client::Client;
 
 /// How long answers took, from the call until the reply had arrived.
@@ -95,10 +96,9 @@ impl Latencies {
 impl Client {
     /// The counts for each server, by name.
     pub(crate) fn measured<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let module = py.import("pinyon.metrics")?;
         let measured = PyDict::new(py);
         for metrics in self.directory.known().metrics() {
-            measured.set_item(&*metrics.server.clone(), of_server(&module, metrics)?)?;
+            measured.set_item(&*metrics.server.clone(), of_server(py, metrics)?)?;
         }
         Ok(measured)
     }
@@ -114,7 +114,7 @@ pub(crate) fn of_locks<'py>(py: Python<'py>, metrics: LockMetrics) -> PyResult<B
     fields.set_item("lost", lost)?;
     fields.set_item("errors", errors)?;
     fields.set_item("waits", Latencies(metrics.waits))?;
-    py.import("pinyon.metrics")?.getattr("LockMetrics")?.call((), Some(&fields))
+    Class::LockMetrics.of(py)?.call((), Some(&fields))
 }
 
 /// The upper bounds of the latency buckets, in seconds.
@@ -122,22 +122,22 @@ pub(crate) fn bounds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
     PyTuple::new(py, metrics::Latencies::bounds().collect::<Vec<_>>())
 }
 
-fn of_server<'py>(module: &Bound<'py, PyModule>, metrics: ServerMetrics) -> PyResult<Bound<'py, PyAny>> {
+fn of_server(py: Python<'_>, metrics: ServerMetrics) -> PyResult<Bound<'_, PyAny>> {
     let ServerMetrics { server, is_up, is_gutter, idle, traffic } = metrics;
-    let commands = PyDict::new(module.py());
+    let commands = PyDict::new(py);
     for command in traffic.commands {
-        commands.set_item(command.command.as_str(), of_command(module, command)?)?;
+        commands.set_item(command.command.as_str(), of_command(py, command)?)?;
     }
-    let commands = PyMappingProxy::new(module.py(), commands.as_mapping());
+    let commands = PyMappingProxy::new(py, commands.as_mapping());
     let (connections, sent, received) = (traffic.connections, traffic.sent, traffic.received);
     let fields = (&*server, is_up, is_gutter, connections, idle, sent, received, commands);
-    module.getattr("ServerMetrics")?.call1(fields)
+    Class::ServerMetrics.of(py)?.call1(fields)
 }
 
-fn of_command<'py>(module: &Bound<'py, PyModule>, metrics: CommandMetrics) -> PyResult<Bound<'py, PyAny>> {
-    let errors = PyMappingProxy::new(module.py(), metrics.raised().into_py_dict(module.py())?.as_mapping());
+fn of_command(py: Python<'_>, metrics: CommandMetrics) -> PyResult<Bound<'_, PyAny>> {
+    let errors = PyMappingProxy::new(py, metrics.raised().into_py_dict(py)?.as_mapping());
     let CommandMetrics { command, hits, misses, stored, not_stored, answered, retries, latencies, .. } = metrics;
     let latencies = Latencies(latencies);
     let fields = (command.as_str(), hits, misses, stored, not_stored, answered, errors, retries, latencies);
-    module.getattr("CommandMetrics")?.call1(fields)
+    Class::CommandMetrics.of(py)?.call1(fields)
 }

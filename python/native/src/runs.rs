@@ -7,6 +7,7 @@ use pinyon_core::shared;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::classes::Class;
 use crate::errors::{class_of, from_core, ErrorKind};
 use crate::supplied::{KeptKey, LoopOperation};
 use crate::waiter::{Answer, Waiter};
@@ -50,7 +51,7 @@ pub(crate) fn concluded<'py, K>(
         return Ok(());
     }
     let list = PyList::empty(py);
-    let class = py.import("pinyon.errors")?.getattr("BatchFailure")?;
+    let class = Class::BatchFailure.of(py)?;
     for Unsuccessful { key, command, why, .. } in unsuccessful {
         let error = match &why {
             Broken::Refused(_) => None,
