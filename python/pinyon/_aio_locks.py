@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 
 from pinyon._aio_driver import LOOPS
 from pinyon._base_locks import BaseLocks
-from pinyon._closing import ClosingAwaited
+from pinyon._closing import FOR_COROUTINES, ClosingAwaited
 from pinyon._held import BaseHeld, BaseLock, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
 from pinyon._owners import number_of
@@ -125,6 +125,8 @@ class Lock(BaseLock):
     __slots__ = ()
 
     _held = Held
+    if not TYPE_CHECKING:
+        __enter__ = FOR_COROUTINES
 
     @overload
     def acquire(

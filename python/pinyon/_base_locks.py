@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from pinyon import _native, _telling
 from pinyon._settings import check_callable, check_names
+from pinyon._uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 DEFAULT_URL: str = json.loads(_native.DEFAULT_SETTINGS)["Locks"]["url"]
 
 
-class BaseLocks(_native.Locks):
+class BaseLocks(_native.Locks, Uncopied):
     """What the locks of all concurrency models have in common; use one of those."""
 
     __slots__ = ("__weakref__", "_on_event")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pinyon import _native
@@ -84,6 +85,8 @@ def get_or_set(client: _native.Client, waits: Waits, key: str | bytes, make: Cal
             carry_out, tell = steps[step]
             try:
                 outcome = yield carry_out(*arguments)
+                if step == "make" and isinstance(outcome, CoroutineType):
+                    raise _not_awaited(outcome)
             except Exception as error:
                 step, *arguments = machine.failed(error)
             else:
@@ -93,3 +96,12 @@ def get_or_set(client: _native.Client, waits: Waits, key: str | bytes, make: Cal
         win = machine.leave()
         if win is not None:
             waits.give_back(client, key, *win)
+
+
+def _not_awaited(made: CoroutineType[Any, Any, Any]) -> UnsupportedType:
+    """Return the error for a coroutine function that was called and not awaited."""
+    made.close()
+    return UnsupportedType(
+        f"make returned a coroutine ({made.__qualname__}), which is not awaited here: give a function that returns the "
+        "value, or use pinyon.aio.Client"
+    )

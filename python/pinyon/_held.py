@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from pinyon import _native
+from pinyon._uncopied import Uncopied
 from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-class BaseHeld(_native.Held):
+class BaseHeld(_native.Held, Uncopied):
     """The base of held locks of all concurrency models."""
 
     __slots__ = ("__weakref__",)
@@ -59,7 +60,7 @@ class BaseHeld(_native.Held):
         return f"<{type(self).__module__}.{type(self).__qualname__} {listed(self.names)}, token {self.token}, {state}>"
 
 
-class BaseLock(_native.Lock):
+class BaseLock(_native.Lock, Uncopied):
     """The base of the locks of all concurrency models."""
 
     __slots__ = ()
@@ -99,7 +100,9 @@ def listed(names: tuple[str | bytes, ...]) -> str:
 def check_called(callback: Callable[..., object]) -> None:
     """Refuse a callback of ``on_lost`` that cannot be called, or would have to be awaited: nothing does."""
     if not callable(callback):
-        raise UsageError(f"on_lost is called with what was held, which {type(callback).__name__} cannot be")
+        raise UsageError(
+            f"on_lost must be a function, which is called with what was held, not {type(callback).__name__}"
+        )
     if inspect.iscoroutinefunction(callback):
         raise UsageError("on_lost is called and not awaited: make it an ordinary function, which may start a task")
 

@@ -12,6 +12,7 @@ from pinyon._gevent_choice import undecided
 from pinyon._logging import logging_too
 from pinyon._settings import check_callable, check_names
 from pinyon._steps import drive
+from pinyon._uncopied import Uncopied, public_name
 from pinyon.leases import Lease
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _MISSING: Any = object()
 _OF_LOOPS = "connections is a setting of pinyon.gevent.Client and pinyon.aio.Client; threads have max_connections"
 
 
-class BaseClient(_native.Client):
+class BaseClient(_native.Client, Uncopied):
     """The base of the clients for threads, gevent and asyncio."""
 
     __slots__ = ("_source",)
@@ -88,8 +89,7 @@ class BaseClient(_native.Client):
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "; ".join(self.describe())
-        module = type(self).__module__
-        return f"<{'pinyon' if module == __name__ else module}.{type(self).__qualname__} {state}>"
+        return f"<{public_name(type(self))} {state}>"
 
 
 class Client(BaseClient, Closing):

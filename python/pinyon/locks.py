@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 
 from pinyon import _native
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
-from pinyon._closing import Closing
+from pinyon._closing import FOR_THREADS, Closing
 from pinyon._gevent_choice import undecided
 from pinyon._held import BaseHeld, BaseLock, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
@@ -194,6 +194,7 @@ class Lock(BaseLock):
     else:
         __enter__ = _native.Lock._take_by_with
         __exit__ = _native.Lock._give_back_by_with
+        __aenter__ = FOR_THREADS
 
     def __call__(self, function: _Function) -> _Function:
         """Decorate a function: the names are locked while it runs."""

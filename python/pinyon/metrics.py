@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from pinyon._native import LATENCY_BOUNDS, Latencies
 
@@ -15,8 +16,19 @@ __all__ = ["BOUNDS", "CommandMetrics", "Latencies", "LockMetrics", "ServerMetric
 BOUNDS = LATENCY_BOUNDS
 
 
+class _Picklable:
+    """The base of metrics, which a worker may send to its parent. Their mappings cannot be changed, nor be pickled."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(self).items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, MappingProxyType(value) if isinstance(value, dict) else value)
+
+
 @dataclass(frozen=True)
-class CommandMetrics:
+class CommandMetrics(_Picklable):
     """The results of one command on one server. Each key of a command for many keys counts by itself.
 
     Attributes:
@@ -63,7 +75,7 @@ class CommandMetrics:
 
 
 @dataclass(frozen=True)
-class ServerMetrics:
+class ServerMetrics(_Picklable):
     """What a client and its views have counted for one server, in this process.
 
     Attributes:
@@ -92,7 +104,7 @@ class ServerMetrics:
 
 
 @dataclass(frozen=True)
-class LockMetrics:
+class LockMetrics(_Picklable):
     """What happened to the locks of a client, in this process.
 
     Attributes:

@@ -1,7 +1,7 @@
 """First mistakes, and what is said to them: played in every concurrency model, and the page docs/first-mistakes.md.
 
 Each line of code is evaluated with these names: ``cache``, a client with the namespace ``shop:``; ``locks``, and
-``other_locks`` of another process; ``Client`` and ``Locks``; ``dead``, the URL of a server that does not run; and
+``other_locks`` of another process; ``Client``, ``Locks`` and ``Lock``; ``dead``, the URL of a server that does not run; and
 ``stopped``, that of a server that accepts connections and answers nothing.
 """
 
@@ -116,7 +116,13 @@ VALUES = (
     Mistake(
         'cache.set("k", 1, ttl="60")', "UnsupportedType", "a ttl is seconds (int or float) or a timedelta, not str"
     ),
-    Mistake("cache.flush_all(-1)", "UsageError", "delay must be 0 seconds or more, not -1"),
+    Mistake(
+        'cache.set("k", 1, ttl=True)',
+        "UnsupportedType",
+        "a ttl is seconds (int or float) or a timedelta, not bool",
+    ),
+    Mistake("cache.flush_all(-1)", "UsageError", "delay must be 0 to 4294967295 seconds, not -1"),
+    Mistake("cache.flush_all(2**40)", "UsageError", "delay must be 0 to 4294967295 seconds, not 1099511627776"),
     Mistake(
         "Client(serializer=json)",
         "UnsupportedType",
@@ -129,7 +135,7 @@ SERVERS = (
     Mistake(
         "Client(11211)",
         "UnsupportedType",
-        'servers must be text such as "host:port", or a list of such texts, not a whole number',
+        'servers must be str such as "host:port", or a list of these, not int',
     ),
     Mistake(
         'Client("127.0.0.1", 11211)',
@@ -140,8 +146,23 @@ SERVERS = (
     Mistake(
         'Client(("127.0.0.1", 11211))',
         "InvalidServers",
-        'a server must be text, such as "host:port", not a whole number',
+        'a server must be str such as "host:port", not int',
     ),
+    Mistake(
+        'Client({"host": "127.0.0.1"})',
+        "UnsupportedType",
+        'servers must be str such as "host:port", or a list of these, not dict',
+    ),
+    Mistake(
+        'Client(host="127.0.0.1")',
+        "TypeError",
+        'there is no setting "host": write host and port into "servers", as "host:port"',
+    ),
+    Mistake('Client(prefix="shop:")', "TypeError", 'there is no setting "prefix": use "namespace"'),
+    Mistake("Client(pool_size=5)", "TypeError", 'there is no setting "pool_size": use "max_connections"'),
+    Mistake("Client(time_out=1)", "TypeError", 'there is no setting "time_out"; did you mean "timeout"?'),
+    Mistake("Client(timeout=None)", "UnsupportedType", "timeout must be a number, not None"),
+    Mistake('Client(tls="yes")', "UsageError", "tls must be True, False or a pinyon.Tls, not str"),
     Mistake(
         'Client("redis://127.0.0.1:6379")',
         "InvalidServers",
@@ -156,7 +177,12 @@ SERVERS = (
     Mistake(
         "Locks(6379)",
         "InvalidServers",
-        'url must be text such as "redis://host:port", or a list of such texts, not a whole number',
+        'url must be str such as "redis://host:port", or a list of these, not int',
+    ),
+    Mistake(
+        'Locks(host="127.0.0.1")',
+        "TypeError",
+        'there is no setting "host": write host, port and database into "url", as "redis://host:port/database"',
     ),
     Mistake(
         'Locks("127.0.0.1:6379")',
@@ -173,6 +199,22 @@ LOCKS = (
     ),
     Mistake('locks.lock("a", ttl=0)', "UsageError", "ttl must be a positive number of seconds, not 0.0"),
     Mistake("locks.lock()", "InvalidName", "a lock needs at least one name"),
+    Mistake(
+        'locks.lock(["a", "b"])',
+        "UnsupportedType",
+        "names of locks are str or bytes, not list; write several names one by one, as in lock(*names)",
+    ),
+    Mistake(
+        "locks.lock(lambda: None)",
+        "UnsupportedType",
+        'names of locks are str or bytes, not function; to decorate a function, name the lock: @locks.lock("name")',
+    ),
+    Mistake(
+        'locks.lock("a", on_lost="x")',
+        "UsageError",
+        "on_lost must be a function, which is called with what was held, not str",
+    ),
+    Mistake('Lock("a")', "UsageError", 'locks are made by their client: Locks("redis://host:port").lock("name")'),
     Mistake(
         'locks.lock("a", timeout=0.5).acquire()',
         "LockTimeout",
@@ -238,6 +280,18 @@ These look like mistakes, and work:
 - A future that you keep until its result is there and never await, as in `stored = cache.set("k", 1)`, does not warn:
   noticing that would cost time in every request. The request is sent nevertheless. If it fails, asyncio logs the error
   when the future is dropped: "Future exception was never retrieved".
+
+## Blocks and processes
+
+- `async with` on a client or lock for threads, and `with` on one of `pinyon.aio`, raise a `TypeError` that names the right
+  block: "pinyon.Client blocks its thread: use it by `with`, not `async with`; coroutines use the classes of pinyon.aio".
+- A client or lock belongs to its process. `copy.copy`, `pickle` and `multiprocessing` with the start method `spawn` raise
+  `Unpicklable`: "a pinyon.Client cannot be copied or pickled: share it within its process, and make another one in each
+  other process". A forked child may use its parent's client.
+- `get_or_set` of a client for threads does not await: a coroutine function as `make` raises `UnsupportedType`, "make returned
+  a coroutine (load), which is not awaited here: give a function that returns the value, or use pinyon.aio.Client".
+- A process has one interpreter that uses Pinyon. In a second one, as mod_wsgi makes for a second application, `import pinyon`
+  raises an `ImportError`: see [Apache and mod_wsgi](django.md#apache-and-mod_wsgi).
 
 ## Warnings
 

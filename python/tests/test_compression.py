@@ -265,7 +265,7 @@ def test_dictionaries_of_several_generations_are_read_and_the_last_one_written(s
     ("settings", "why"),
     [
         ({"compression": "lz4"}, 'no "lz4"; there are "zstd", "zlib", "gzip"'),
-        ({"compression": 5}, "an algorithm's name or a Compression, not a whole number"),
+        ({"compression": 5}, "an algorithm's name or a pinyon.Compression, not int"),
         ({"compression": pinyon.Compression("zlib", level=10)}, "levels 1 to 9, not 10"),
         ({"compression": pinyon.Compression("zstd", level=20)}, "levels 1 to 19, not 20"),
         ({"compression": pinyon.Compression(minimum_gain=1)}, "minimum_gain"),

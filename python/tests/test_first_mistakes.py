@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import gc
 import inspect
 import json
+import multiprocessing
+import pickle
 import socket
 import subprocess
 import sys
@@ -48,7 +51,8 @@ def names(model: Model, connect: Connect, server: Memcached, redis: Redis, locks
     return {
         "cache": connect(server, namespace="shop:"),
         "Client": make,
-        "Locks": model.locks,
+        "Locks": lambda *urls, **settings: model.locks(*(urls or (redis.address,)), **settings),
+        "Lock": pinyon.Lock,
         "locks": locks_on(redis),
         "other_locks": locks_on(redis),
         "dead": f"redis://127.0.0.1:{free_port()}",
@@ -62,8 +66,8 @@ async def played(code: str, names: dict[str, Any]) -> Any:
     return await outcome if inspect.isawaitable(outcome) else outcome
 
 
-async def raised(mistake: Mistake, names: dict[str, Any]) -> pinyon.Error:
-    with pytest.raises(pinyon.Error) as info:
+async def raised(mistake: Mistake, names: dict[str, Any]) -> Exception:
+    with pytest.raises((pinyon.Error, TypeError)) as info:
         await played(mistake.code, names)
     return info.value
 
@@ -303,6 +307,61 @@ def test_cachelib_counts_numbers_alone(server: Memcached) -> None:
     for count in (cache.inc, cache.dec):
         with pytest.raises(pinyon.UnsupportedType, match="delta must be a number, not bytes"):
             count("number", b"1")
+
+
+def wrong_blocks() -> list[Any]:
+    locks, awaited = pinyon.Locks("redis://127.0.0.1:1"), pinyon.aio.Locks("redis://127.0.0.1:1")
+    return [
+        *[(each, True) for each in (pinyon.Client("127.0.0.1:1"), locks, locks.lock("a"))],
+        *[(each, False) for each in (pinyon.aio.Client("127.0.0.1:1"), awaited, awaited.lock("a"))],
+    ]
+
+
+@pytest.mark.parametrize(("given", "is_awaited"), wrong_blocks(), ids=lambda each: str(type(each)))
+def test_the_wrong_kind_of_block_is_told_the_right_one(given: Any, is_awaited: bool) -> None:
+    async def block() -> None:
+        if is_awaited:
+            async with given:
+                pass
+        else:
+            with given:
+                pass
+
+    with pytest.raises(pinyon.UnsupportedType, match="use it by `with`" if is_awaited else "use it by `async with`"):
+        asyncio.run(block())
+    assert not hasattr(given, "__aenter__" if is_awaited else "__enter__")
+    assert hasattr(given, "__enter__" if is_awaited else "__aenter__")
+    inspect.getmembers(given)
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps], ids=lambda way: way.__name__)
+@pytest.mark.parametrize("given", [given for given, _ in wrong_blocks()], ids=lambda each: str(type(each)))
+def test_what_belongs_to_its_process_is_not_copied(given: Any, way: Callable[[Any], Any]) -> None:
+    with pytest.raises(
+        pinyon.Unpicklable, match=r"a pinyon\.(aio\.)?(Client|Locks|Lock) .* make another one in each"
+    ) as info:
+        way(given)
+    assert isinstance(info.value, (TypeError, pickle.PicklingError))
+
+
+def test_a_spawned_process_is_not_given_a_client() -> None:
+    process = multiprocessing.get_context("spawn").Process(target=print, args=(pinyon.Client("127.0.0.1:1"),))
+    with pytest.raises(pinyon.Unpicklable, match="make another one in each other process"):
+        process.start()
+
+
+def test_a_coroutine_function_makes_nothing_for_threads(server: Memcached) -> None:
+    async def load() -> int:
+        return 1
+
+    with pinyon.Client(server.address, timeout=30, connect_timeout=30) as cache, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(
+            pinyon.UnsupportedType, match=r"make returned a coroutine \(.*load\), which is not awaited here"
+        ):
+            cache.get_or_set("key", load, 60)
+        assert cache.lease("key").state is pinyon.Outcome.WON, "the lease was given back"
+        gc.collect()
 
 
 @pytest.mark.parametrize("serializer", [json, type("Class", (), {"dump": None, "load": None})])

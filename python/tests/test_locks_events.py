@@ -219,4 +219,4 @@ def test_metrics_are_values() -> None:
     assert metrics.errors == {"ConnectError": 1}
     with pytest.raises(dataclasses.FrozenInstanceError):
         metrics.acquired = 1  # type: ignore[misc]
-    assert pickle.loads(pickle.dumps(metrics.waits)) == metrics.waits
+    assert pickle.loads(pickle.dumps(metrics)) == metrics

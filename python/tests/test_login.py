@@ -80,7 +80,7 @@ async def test_a_refusal_names_the_server_and_the_remedy(
         ({"username": "app", "password": f"{PASSWORD}\r\nflush_all"}, "password must be 1 to 250 bytes without spaces"),
         ({"username": "app", "password": f"{PASSWORD} "}, "password must be 1 to 250 bytes without spaces"),
         ({"username": "app", "password": PASSWORD * 20}, "password must be 1 to 250 bytes without spaces"),
-        ({"username": "app", "password": 5}, "password must be text or bytes, not a whole number"),
+        ({"username": "app", "password": 5}, "password must be str or bytes, not int"),
         ({"username": "app", "password": f"{PASSWORD}\ud800"}, "the password has a lone surrogate"),
     ],
 )

@@ -254,6 +254,17 @@ def test_a_snapshot_does_not_change(client: pinyon.Client) -> None:
         get.errors["Timeout"] = 1  # type: ignore[index]
 
 
+def test_metrics_are_sent_to_another_process(client: pinyon.Client) -> None:
+    client.get("key")
+    with pinyon.Client("127.0.0.1:1") as failing, pytest.raises(pinyon.ConnectError):
+        failing.get("key")
+    for metrics in (client.metrics(), failing.metrics()):
+        sent = pickle.loads(pickle.dumps(metrics))
+        assert sent == metrics
+        with pytest.raises(TypeError):
+            next(iter(sent.values())).commands["get"] = None
+
+
 def test_latencies_are_told_and_compared() -> None:
     counts = [0] * len(BOUNDS)
     counts[20], counts[60] = 90, 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -390,6 +391,7 @@ def test_what_is_shown_of_it(trusted: Authority) -> None:
     assert (
         repr(tls) == f"<pinyon.Tls ca={trusted.file}, certificate={own.certificate}, key={own.key}, server_name=cache1>"
     )
+    assert repr(pickle.loads(pickle.dumps(tls))) == repr(tls)
     assert "dangerous" in repr(pinyon.Tls(accept_any_certificate_which_is_dangerous=True))
-    with pytest.raises(pinyon.UsageError, match="tls must be true, false or a Tls, not text"):
+    with pytest.raises(pinyon.UsageError, match=r"tls must be True, False or a pinyon\.Tls, not str"):
         pinyon.Client(tls="yes")  # type: ignore[arg-type]

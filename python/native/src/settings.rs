@@ -3,14 +3,32 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pinyon_core::settings::{CacheSettings, CompressionSettings, Dictionaries, Given, LockSettings, NamedSettings};
+use pinyon_core::settings::{
+    CacheSettings, CompressionSettings, Dictionaries, Given, LockSettings, NamedSettings, Words,
+};
 use pinyon_core::tls::{self, TlsSettings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyMapping, PyString, PyTuple};
 
 use crate::errors::{checked, exception, ErrorKind};
 use crate::ttl::delta_seconds;
+
+/// Python's words, for messages.
+pub(crate) const WORDS: Words = Words {
+    nothing: "None",
+    yes: "True",
+    no: "False",
+    flag: "bool",
+    whole: "int",
+    number: "float",
+    text: "str",
+    bytes: "bytes",
+    both: "str or bytes",
+    list: "list",
+    tls: "a pinyon.Tls",
+    compression: "a pinyon.Compression",
+};
 
 /// A `pinyon.Compression`.
 #[derive(FromPyObject)]
@@ -58,9 +76,10 @@ pub(crate) fn changed<S: NamedSettings>(mut settings: S, given: Option<&Bound<'_
     Ok(settings)
 }
 
-/// Turns an iterable into a tuple; returns anything else unchanged.
+/// Turns an iterable into a tuple; returns anything else unchanged, and a mapping too, which is no list of its keys.
 fn listed(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
-    if value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() || !value.hasattr("__iter__")? {
+    let is_text = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
+    if is_text || !value.hasattr("__iter__")? || value.cast::<PyMapping>().is_ok() {
         return Ok(value);
     }
     let items = value.try_iter()?.collect::<PyResult<Vec<_>>>()?;
@@ -129,5 +148,18 @@ impl Tls {
 
     fn __repr__(&self) -> String {
         format!("<pinyon.Tls {}>", self.settings)
+    }
+
+    /// It is pickled as its arguments: another process reads the files again.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let TlsSettings { ca, certificate, key, server_name, accept_any_certificate_which_is_dangerous } =
+            &self.settings;
+        let arguments = PyDict::new(py);
+        arguments.set_item("ca", ca.as_ref())?;
+        arguments.set_item("certificate", certificate.as_ref())?;
+        arguments.set_item("key", key.as_ref())?;
+        arguments.set_item("server_name", server_name.as_ref())?;
+        arguments.set_item("accept_any_certificate_which_is_dangerous", accept_any_certificate_which_is_dangerous)?;
+        Ok((PyTuple::empty(py), arguments))
     }
 }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use pinyon_core::ttl::{self, DefaultTtl, Ttl};
 use pyo3::prelude::*;
-use pyo3::types::{PyDelta, PyDeltaAccess, PyFloat, PyInt};
+use pyo3::types::{PyBool, PyDelta, PyDeltaAccess, PyFloat, PyInt};
 
 use crate::arguments;
 use crate::errors::{checked, exception, ErrorKind};
@@ -89,7 +89,7 @@ pub(crate) fn delta_seconds(delta: &Bound<'_, PyDelta>) -> f64 {
 /// Whole seconds, rounded up.
 pub(crate) fn seconds(ttl: &Bound<'_, PyAny>) -> PyResult<i64> {
     let py = ttl.py();
-    if ttl.is_instance_of::<PyInt>() {
+    if ttl.is_instance_of::<PyInt>() && !ttl.is_exact_instance_of::<PyBool>() {
         return ttl.extract().or_else(|_: PyErr| checked(py, Err(ttl::too_long())));
     }
     if let Ok(ttl) = ttl.cast::<PyFloat>() {

@@ -408,7 +408,7 @@ impl Client {
     ///     A dict by server of dicts by name.
     #[pyo3(signature = (kind = None))]
     fn stats<'py>(&self, py: Python<'py>, kind: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
-        let not_text = |kind: &Bound<'py, PyAny>| unsupported(kind, "kind must be text, such as \"items\"");
+        let not_text = |kind: &Bound<'py, PyAny>| unsupported(kind, "kind must be str, such as \"items\"");
         let kind = kind.map(|kind| kind.extract::<String>().map_err(|_| not_text(kind))).transpose()?;
         self.ask_servers(py, checked(py, ServerCommand::stats(&kind.unwrap_or_default()))?)
     }

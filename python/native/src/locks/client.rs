@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::answers::value_in_python;
 use super::place::{Keeping, Operation};
-use crate::errors::{checked, from_core, unsupported, ErrorKind};
+use crate::errors::{checked, exception, from_core, unsupported, ErrorKind};
 use crate::keys::{key_bytes, text_bytes};
 use crate::metrics::of_locks;
 use crate::settings::changed;
@@ -234,7 +234,28 @@ pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
 }
 
 fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
-    text_bytes(name, ErrorKind::InvalidName, "the lock's name", "names of locks")
+    match text_bytes(name, ErrorKind::InvalidName, "the lock's name", "names of locks") {
+        Err(_) if !is_text(name) => Err(no_name(name)),
+        checked => checked,
+    }
+}
+
+#[cold]
+fn no_name(given: &Bound<'_, PyAny>) -> PyErr {
+    let py = given.py();
+    let class = match given.get_type().name() {
+        Ok(class) => class,
+        Err(raised) => return raised,
+    };
+    let hint = if given.is_callable() {
+        "; to decorate a function, name the lock: @locks.lock(\"name\")"
+    } else if given.hasattr("__iter__").unwrap_or(false) {
+        "; write several names one by one, as in lock(*names)"
+    } else {
+        ""
+    };
+    let message = format!("names of locks are str or bytes, not {class}{hint}");
+    exception(py, ErrorKind::UnsupportedType, &message)
 }
 
 fn is_text(part: &Bound<'_, PyAny>) -> bool {

@@ -10,14 +10,14 @@ use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::answers::raised;
 use super::client::{lock_names, Locks};
 use super::place::{Grant, Keeping, Operation, Place};
 use super::telling::Listener;
 use crate::arguments::seconds;
-use crate::errors::checked;
+use crate::errors::{checked, exception, ErrorKind};
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
@@ -47,18 +47,26 @@ struct Taken {
 #[pymethods]
 impl Lock {
     #[new]
-    #[pyo3(signature = (locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, /))]
+    #[pyo3(signature = (locks = None, names = None, ttl = None, timeout = None, renew = true, max_hold = None,
+                        reentrant = None, on_lost = None, /, **_others),
+           text_signature = "(locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, /)")]
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
-        locks: &Bound<'_, Locks>,
-        names: &Bound<'_, PyTuple>,
+        py: Python<'_>,
+        locks: Option<&Bound<'_, PyAny>>,
+        names: Option<&Bound<'_, PyAny>>,
         ttl: Option<&Bound<'_, PyAny>>,
         timeout: Option<&Bound<'_, PyAny>>,
         renew: bool,
         max_hold: Option<&Bound<'_, PyAny>>,
         reentrant: Option<bool>,
         on_lost: Option<&Bound<'_, PyAny>>,
+        _others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        let (Some(Ok(locks)), Some(Ok(names))) = (locks.map(Bound::cast::<Locks>), names.map(Bound::cast::<PyTuple>))
+        else {
+            return Err(made_by_hand(py));
+        };
         if let Some(callback) = on_lost {
             locks.py().import("pinyon._held")?.call_method1("check_called", (callback,))?;
         }
@@ -361,4 +369,10 @@ impl Held {
 
 fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {
     checked(timeout.py(), waiting_time("timeout", seconds(timeout, "timeout")?))
+}
+
+#[cold]
+fn made_by_hand(py: Python<'_>) -> PyErr {
+    let message = "locks are made by their client: Locks(\"redis://host:port\").lock(\"name\")";
+    exception(py, ErrorKind::UsageError, message)
 }
