@@ -202,7 +202,7 @@ fn a_winner_makes_and_stores_under_its_token() {
     assert_eq!(caller.found(WON), "make");
     assert_eq!(caller.next(StepOutcome::Value("made")), "store at 7 for 90");
     assert_eq!(caller.machine.value(), Some(&"made"));
-    assert_eq!(caller.next(StepOutcome::Done), "return made", "without followers it shares nothing");
+    assert_eq!(caller.next(StepOutcome::Stored(true)), "return made", "without followers it shares nothing");
     assert_eq!(caller.machine.leave(), None);
     assert!(process.flights.followers().is_empty());
 }

@@ -86,7 +86,10 @@ impl<N: Network> Session<N> {
         if !matches!(command, Command::NoOp) {
             self.end_quiet_run(deadline);
         }
-        self.enqueue(command, data, false, deadline)
+        match command {
+            Command::Store(store) if store.is_conditional() => self.enqueue_guarded(store, data, deadline),
+            _ => self.enqueue(command, data, false, deadline),
+        }
     }
 
     /// Like [`Self::submit`], with no reply on success. A later reply reveals the outcome, so end a run of quiet
@@ -98,7 +101,10 @@ impl<N: Network> Session<N> {
         data: Data<'_>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
-        if !command.can_be_quiet() {
+        if matches!(command, Command::Store(store) if store.is_conditional()) {
+            self.learn_shortage();
+        }
+        if !command.can_be_quiet(&self.capabilities) {
             return self.submit(command, data, deadline);
         }
         if !self.accepts() {
@@ -252,7 +258,7 @@ impl<N: Network> Session<N> {
     }
 
     #[inline]
-    fn enqueue(
+    pub(super) fn enqueue(
         &mut self,
         command: &Command<'_>,
         data: Data<'_>,
