@@ -72,7 +72,9 @@ impl std::fmt::Display for Unsupported {
                 write!(f, "{} needs memcached {since} or newer; the server reports ", self.what)?;
                 match self.capabilities.version() {
                     Some(version) => write!(f, "{version}"),
-                    None => f.write_str("a version that could not be read"),
+                    None => f.write_str(
+                        "a version that could not be read: if it takes meta commands, set protocol=\"meta\"",
+                    ),
                 }
             }
         }

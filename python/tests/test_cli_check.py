@@ -34,7 +34,8 @@ def test_servers_that_are_well(server: Memcached, own_server: Memcached, redis: 
     assert (done.returncode, done.stderr) == (0, "")
     for each in (server, own_server):
         assert any(line.startswith(f"ok       {each.address}: memcached 1.") for line in lines), lines
-        assert f"ok       {each.address}: stores values of up to 1048576 bytes (-I)" in lines
+        largest = "stores values of up to 1048263 bytes under any key (-I is 1048576, with key and header)"
+        assert f"ok       {each.address}: {largest}" in lines
     assert any("ring 'ketama': of 1000 keys" in line for line in lines)
     assert any("answers and locks" in line for line in lines)
 
@@ -83,7 +84,8 @@ def test_small_items_and_evictions_are_warned_of() -> None:
             small.ask(b"set key%d 0 0 %d\r\n%s\r\n" % (number, len(value), value), b"\r\n")
         done = run(small.address)
     assert done.returncode == 0
-    assert "stores values of at most 524288 bytes, and max_value_size is 1048576: raise the server's -I" in done.stdout
+    largest = "stores values of at most 523975 bytes under any key, and max_value_size is 1048576"
+    assert f"{largest}: raise the server's -I (524288)" in done.stdout
     assert "items that had not expired since it started" in done.stdout
 
 

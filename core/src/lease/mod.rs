@@ -14,6 +14,7 @@ use std::time::Duration;
 use pinyon_proto::{Head, Item};
 
 use crate::invalid::InvalidArgument;
+use crate::session::NO_TOKEN;
 use crate::ttl::{limited, limited_or_none};
 
 pub use flights::{Flights, Place};
@@ -114,8 +115,8 @@ pub struct Win {
 
 impl Win {
     /// The token of a lease on a server without CAS tokens. Under it, a value is stored and a lease is given back
-    /// without a comparison. No item has it: servers count tokens from 1.
-    pub const NO_TOKEN: u64 = u64::MAX;
+    /// without a comparison.
+    pub const NO_TOKEN: u64 = NO_TOKEN;
 
     fn of(item: &Item, keep: bool) -> Option<Self> {
         let cas = match item.cas? {

@@ -231,6 +231,22 @@ fn a_value_that_cannot_be_stored_is_given_back_unless_the_server_failed() {
 }
 
 #[test]
+fn a_refused_value_that_the_policy_forgives_is_returned_and_the_lease_given_back() {
+    for (miss, expected) in [(true, GIVE_BACK), (false, "return made")] {
+        let mut process = Process::new();
+        let place = Place { policy: Policy { failover: true, miss }, ..place("key") };
+        let mut caller = process.caller_at(place);
+        caller.begin();
+        caller.found(WON);
+        caller.next(StepOutcome::Value("made"));
+        assert_eq!(caller.next(StepOutcome::Stored(false)), expected);
+        if miss {
+            assert_eq!(caller.next(StepOutcome::Done), "return made");
+        }
+    }
+}
+
+#[test]
 fn without_a_token_a_value_is_made_and_neither_stored_nor_given_back() {
     let won = Found { finding: Finding::Won(None), value: None };
     for (outcome, expected) in [

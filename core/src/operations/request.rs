@@ -158,7 +158,6 @@ impl Request {
             Request::GetWithMetadata { bumps } => get_with_metadata(key, bumps),
             Request::Touch { ttl } => Command::Touch { key, ttl },
             Request::Store { mode, size, client_flags, ttl, cas, returns_cas } => {
-                let cas = cas.and_then(Win::compared);
                 Command::Store(Store { mode, key, size, client_flags, ttl, cas, returns_cas })
             }
             Request::Delete => Command::Delete { key },

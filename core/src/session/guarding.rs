@@ -14,6 +14,9 @@ use crate::error::{Error, Sent};
 use crate::metrics::Counted;
 use crate::network::Network;
 
+/// Stands for the CAS token of a server that has none. No item has it: servers count tokens from 1.
+pub(crate) const NO_TOKEN: u64 = u64::MAX;
+
 /// The most bytes of an item besides its key and value.
 const HEADER: usize = 64;
 
@@ -57,6 +60,8 @@ impl<N: Network> Session<N> {
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
         self.learn_shortage();
+        let has_token = store.cas != Some(NO_TOKEN) || !self.manner.is_without_tokens();
+        let store = &Store { cas: store.cas.filter(|_| has_token), ..*store };
         let command = Command::Store(*store);
         let is_safe = !store.endangers_item(&self.capabilities) || !store.needs_meta() || !self.capabilities.meta();
         if is_safe || store.size > self.limits.value {
@@ -67,6 +72,14 @@ impl<N: Network> Session<N> {
             Some(limit) if item > limit => Err(Refused::TooLargeForServer { size, limit }),
             Some(_) => self.enqueue(&command, data, false, deadline),
             None => self.hold(&command, data, (size, item), deadline),
+        }
+    }
+
+    /// Takes note of a lease that was won: a server without CAS tokens gives it the token 0.
+    #[cold]
+    pub(super) fn learn_tokens(&self) {
+        if self.reader.head().item.cas == Some(0) {
+            self.manner.lacks_tokens();
         }
     }
 

@@ -41,8 +41,8 @@ use crate::network::{Network, Stream, System};
 use crate::tls::ServerTls;
 use connecting::Awaited;
 use exchange::{About, Exchange};
-pub(crate) use guarding::larger_than_stored;
 use guarding::Held;
+pub(crate) use guarding::{larger_than_stored, NO_TOKEN};
 use replies::{Current, Receiving};
 use submitting::Lines;
 

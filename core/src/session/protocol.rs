@@ -35,6 +35,8 @@ pub(crate) struct Manner {
     largest_item: AtomicUsize,
     /// Whether the server has refused a value because it had no memory for it.
     short_of_memory: AtomicBool,
+    /// Whether the server has no CAS tokens.
+    without_tokens: AtomicBool,
     events: Option<Arc<Events>>,
 }
 
@@ -66,7 +68,14 @@ pub(super) enum Probe {
 impl Manner {
     pub(crate) fn new(protocol: Protocol, events: Option<Arc<Events>>) -> Self {
         let taught = AtomicU8::new(Taught::Nothing as u8);
-        Self { protocol, taught, largest_item: AtomicUsize::new(0), short_of_memory: AtomicBool::new(false), events }
+        Self {
+            protocol,
+            taught,
+            largest_item: AtomicUsize::new(0),
+            short_of_memory: AtomicBool::new(false),
+            without_tokens: AtomicBool::new(false),
+            events,
+        }
     }
 
     /// Whether a new connection asks for the version.
@@ -114,6 +123,7 @@ impl Manner {
         self.taught.store(Taught::Nothing as u8, Ordering::Relaxed);
         self.largest_item.store(0, Ordering::Relaxed);
         self.short_of_memory.store(false, Ordering::Relaxed);
+        self.without_tokens.store(false, Ordering::Relaxed);
     }
 
     /// The largest item that the server stores, in bytes, if it is known.
@@ -132,6 +142,15 @@ impl Manner {
 
     pub(super) fn is_short_of_memory(&self) -> bool {
         self.short_of_memory.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the server gave an item the CAS token 0.
+    pub(super) fn lacks_tokens(&self) {
+        self.without_tokens.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_without_tokens(&self) -> bool {
+        self.without_tokens.load(Ordering::Relaxed)
     }
 
     fn taught(&self) -> Taught {

@@ -149,6 +149,9 @@ impl<N: Network> Session<N> {
         }
         let index = exchange.verify(head, key, line)?;
         let (line, size) = (start..start + line.len(), head.size);
+        if head.item.won {
+            self.learn_tokens();
+        }
         self.incoming.consume(consumed);
         if size.is_some_and(|size| size > self.limits.value) {
             self.refuse_value(size.unwrap_or_default());
