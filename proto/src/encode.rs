@@ -73,7 +73,7 @@ impl std::fmt::Display for Unsupported {
                 match self.capabilities.version() {
                     Some(version) => write!(f, "{version}"),
                     None => f.write_str(
-                        "a version that could not be read: if it takes meta commands, set protocol=\"meta\"",
+                        "a version that could not be read: if it takes meta commands, set \"protocol\" to \"meta\"",
                     ),
                 }
             }
