@@ -114,11 +114,15 @@ async def test_an_add_in_a_batch_of_a_value_too_large_keeps_the_item(
     server, large = small
     client = connect(server, timeout=20, connect_timeout=20, encode_keys=True)
     await client.set_many({key: b"old", "before": 0, "after": 0})
-    with pytest.raises(pinyon.BatchError) as raised:
+
+    async def run() -> None:
         async with client.quiet() as batch:
             await batch.set("before", 1)
             await batch.add(key, large)
             await batch.set("after", 1)
+
+    with pytest.raises(pinyon.BatchError) as raised:
+        await run()
     assert [(failure.key, type(failure.error)) for failure in raised.value.failures] == [(key, pinyon.ValueTooLarge)]
     assert await client.get_many([key, "before", "after"]) == {key: b"old", "before": 1, "after": 1}
 

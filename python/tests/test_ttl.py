@@ -111,7 +111,9 @@ def expire(client: pinyon.Client, *keys: str) -> None:
 
 
 @pytest.mark.parametrize("ttl", [datetime.timedelta(days=20 * 365), 20 * 365 * DAY, 1e300, float("inf"), 2**70])
-def test_a_ttl_beyond_the_servers_clock_lasts_as_long_as_that(server: Memcached, client: pinyon.Client, ttl: Any) -> None:
+def test_a_ttl_beyond_the_servers_clock_lasts_as_long_as_that(
+    server: Memcached, client: pinyon.Client, ttl: Any
+) -> None:
     client.set_many({"touched": 1, "read": 1})
     client.set("set", 1, ttl)
     client.add("added", 1, ttl)
