@@ -184,7 +184,7 @@ fn check_line(
         Verb::Debug => assert!(opaques.is_empty() && expect.opaque.is_none()),
         _ => assert!(opaques == [opaque.as_bytes()] && expect.opaque == Some(Opaque(input.opaque))),
     }
-    assert_eq!(expect.quiet, input.quiet && command.can_be_quiet(&capabilities));
+    assert_eq!(expect.quiet, input.quiet && command.can_be_quiet(capabilities));
     assert_eq!(expect.quiet, flags.last() == Some(&&b"q"[..]));
     assert_eq!(key.is_base64(), with(b'b').count() == 1);
 }
@@ -196,6 +196,9 @@ fn check_classic(command: &Command<'_>, capabilities: &Capabilities, key: Key<'_
             assert!(words.len() <= 2);
         }
         Command::GetMany { .. } => assert!(keys >= 2 && words.len() == 3),
+        Command::Store(store) if capabilities.meta() => {
+            assert!(keys >= 1 && store.endangers_item(capabilities) && !store.needs_meta());
+        }
         _ => assert!(keys >= 1 && !key.is_base64() && !capabilities.meta()),
     }
 }
