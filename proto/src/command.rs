@@ -80,6 +80,7 @@ impl Store<'_> {
     const SURELY_TAKEN: usize = 1024 - MAX_KEY - 64;
 
     /// Whether it stores only if the item that exists meets a condition, or adds to that item.
+    #[inline]
     pub fn is_conditional(&self) -> bool {
         self.cas.is_some() || self.mode != Mode::Set
     }
@@ -88,7 +89,7 @@ impl Store<'_> {
     /// mode, and after classic text only in `set`.
     #[inline]
     pub fn endangers_item(&self, capabilities: &Capabilities) -> bool {
-        (self.size > Self::SURELY_TAKEN || capabilities.is_short_of_memory()) && self.is_conditional()
+        self.is_conditional() && (self.size > Self::SURELY_TAKEN || capabilities.is_short_of_memory())
     }
 
     /// Whether only meta syntax can express it.
@@ -294,11 +295,10 @@ impl Command<'_> {
         }
     }
 
-    /// Whether it has a quiet form on a server that takes meta commands.
-    pub fn can_be_quiet(&self, capabilities: &Capabilities) -> bool {
+    /// Whether it has a quiet form in meta syntax.
+    pub fn can_be_quiet(&self) -> bool {
         match self {
-            Command::Store(store) => !store.endangers_item(capabilities),
-            Command::Delete { .. } | Command::Arithmetic(_) => true,
+            Command::Store(_) | Command::Delete { .. } | Command::Arithmetic(_) => true,
             Command::DeleteIf { .. } | Command::MarkStale(_) => true,
             Command::Meta(meta) => meta.verb != Verb::Debug,
             _ => false,

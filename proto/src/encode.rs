@@ -105,7 +105,7 @@ pub fn encode(
         out.extend_from_slice(b"\r\n");
         return Ok(Expect::classic(Form::Meta(verb)));
     }
-    let quiet = quiet && command.can_be_quiet(capabilities);
+    let quiet = quiet && command.can_be_quiet();
     out.extend_from_slice(b" O");
     push_hex(out, opaque.0);
     out.extend_from_slice(if quiet { b" q\r\n" } else { b"\r\n" });

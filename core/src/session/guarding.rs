@@ -75,6 +75,13 @@ impl<N: Network> Session<N> {
         }
     }
 
+    /// Whether the server may refuse this conditional store. Then it must be answered by itself.
+    #[inline(never)]
+    pub(super) fn is_risky(&mut self, store: &Store<'_>) -> bool {
+        self.learn_shortage();
+        store.endangers_item(&self.capabilities)
+    }
+
     /// Takes note of a lease that was won: a server without CAS tokens gives it the token 0.
     #[cold]
     pub(super) fn learn_tokens(&self) {
@@ -84,7 +91,7 @@ impl<N: Network> Session<N> {
     }
 
     /// Takes note of what other connections to the server have met.
-    pub(super) fn learn_shortage(&mut self) {
+    fn learn_shortage(&mut self) {
         if self.manner.is_short_of_memory() {
             self.capabilities = self.capabilities.while_short_of_memory();
         }

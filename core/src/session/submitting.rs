@@ -101,10 +101,8 @@ impl<N: Network> Session<N> {
         data: Data<'_>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
-        if matches!(command, Command::Store(store) if store.is_conditional()) {
-            self.learn_shortage();
-        }
-        if !command.can_be_quiet(&self.capabilities) {
+        let is_risky = matches!(command, Command::Store(store) if store.is_conditional() && self.is_risky(store));
+        if is_risky || !command.can_be_quiet() {
             return self.submit(command, data, deadline);
         }
         if !self.accepts() {
