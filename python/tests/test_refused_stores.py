@@ -10,6 +10,7 @@ from models import Model, every_model
 from servers import Memcached
 
 import pinyon
+from pinyon.compat import pylibmc, pymemcache
 
 #: A server's options, and a value that is too large for it.
 SMALL = {
@@ -193,3 +194,17 @@ def test_a_large_value_that_a_full_server_read_in_part_is_told_apart(without_roo
         with pytest.raises(pinyon.ServerError, match="during read.*" + FULL):
             client.set("key", b"y" * 900_000)
         assert client.get("key") == b"old"
+
+
+def test_an_add_of_another_clients_interface_keeps_the_item(server: Memcached) -> None:
+    large = b"x" * 1_048_560
+    host, port = server.address.split(":")
+    client = pymemcache.Client((host, int(port)), timeout=20, connect_timeout=20)
+    client.set("key", b"old")
+    with pytest.raises(pymemcache.MemcacheServerError):
+        client.add("key", large, noreply=False)
+    assert client.get("key") == b"old"
+    other = pylibmc.Client([server.address])
+    with pytest.raises(pylibmc.TooBig):
+        other.add("key", large)
+    assert other.get("key") == b"old"
