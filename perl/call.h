@@ -122,6 +122,9 @@ static int64_t ttl_of(pTHX_ SV *ttl, int64_t none, const char *name)
     if (SvROK(ttl) ? !SvAMAGIC(ttl) : !looks_like_number(ttl))
         throw_usage(aTHX_ newSVpvf("%s is a number of seconds, not %" SVf, name, SVfARG(ttl)));
     seconds = SvNV_nomg(ttl);
+    /* The library stores an item for as long as the server can keep it. */
+    if (seconds >= 9e18 && strEQ(name, "ttl"))
+        return PINYON_FOREVER - 1;
     if (!(seconds < 9e18))
         throw_usage(aTHX_ newSVpvf("%s is a number of seconds, not %" SVf, name, SVfARG(ttl)));
     if (seconds < 0)

@@ -195,7 +195,8 @@ typedef struct pinyon_request {
     pinyon_bytes route;        /* what the ring is asked about, if that is not the key; start NULL otherwise */
     uint32_t     client_flags; /* of the value; of a counter that is made: those of an integer in the dialect */
     uint32_t     lease;        /* LEASE: seconds until another caller may win a missing key; 0 for 10 */
-    int64_t      ttl;          /* seconds; 0: the option default_ttl (GAT, TOUCH: without end); below 0: at once */
+    int64_t      ttl;          /* seconds; 0: the option default_ttl (GAT, TOUCH: without end); below 0: at once. One that would end
+                                  after 2038-01-19 ends then, with memcached's clock */
     uint64_t     cas;
     uint64_t     delta;   /* INCR, DECR */
     uint64_t     initial; /* INCR, DECR with PINYON_WITH_INITIAL */

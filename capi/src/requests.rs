@@ -170,7 +170,7 @@ fn store<'d>(view: &View, mode: Mode, asked: &Request, value: &'d [u8]) -> Resul
         }
     }
     let (cas, returns_cas) = (asked.cas(), asked.has(with::NEW_CAS));
-    let ttl = stored_ttl(view, asked)?;
+    let ttl = stored_ttl(view, asked);
     let request = operations::Request::Store { mode, size: data.len(), client_flags, ttl, cas, returns_cas };
     Ok(Keyed { request, data: Some(data) })
 }
@@ -183,8 +183,8 @@ fn without_data(view: &View, verb: Verb, asked: &Request) -> Result<operations::
         Verb::Get if asked.has(with::TTL) && cas => Core::GetWithMetadata { bumps: true },
         Verb::Get if asked.has(with::TTL) => Core::GetWithTtl,
         Verb::Get => Core::Get { cas },
-        Verb::Gat => Core::GetAndTouch { ttl: sent_ttl(asked)?, cas },
-        Verb::Touch => Core::Touch { ttl: sent_ttl(asked)? },
+        Verb::Gat => Core::GetAndTouch { ttl: sent_ttl(asked), cas },
+        Verb::Touch => Core::Touch { ttl: sent_ttl(asked) },
         // Giving back a lease deletes the item, if it still has this token.
         Verb::Delete if cas => Core::GiveBack(Win { cas: asked.cas, keep: false }),
         Verb::Delete => Core::Delete,
@@ -214,7 +214,7 @@ fn calculate(view: &View, direction: Direction, asked: &Request) -> Result<opera
         true => {
             let usual = view.shared.packing.dialect().write(HostType::Integer).map_or(0, |(_, flags)| flags);
             let client_flags = if asked.client_flags == 0 { usual } else { asked.client_flags };
-            Some(Initial { number: asked.initial, ttl: stored_ttl(view, asked)?, client_flags })
+            Some(Initial { number: asked.initial, ttl: stored_ttl(view, asked), client_flags })
         }
     };
     Ok(operations::Request::Arithmetic { direction, delta: asked.delta, initial })
@@ -236,22 +236,22 @@ pub fn for_all(verb: Verb, asked: &Request) -> Result<ServerCommand, Error> {
 }
 
 #[inline]
-fn stored_ttl(view: &View, asked: &Request) -> Result<i32, Error> {
+fn stored_ttl(view: &View, asked: &Request) -> i32 {
     match asked.ttl {
         0 if !asked.has(with::TTL_AS_SENT) => {
             let usual = view.shared.default_ttl;
-            Ok(usual.relative().map_or_else(|| usual.now(), Ok)?.0)
+            usual.relative().unwrap_or_else(|| usual.now()).0
         }
         _ => sent_ttl(asked),
     }
 }
 
-fn sent_ttl(asked: &Request) -> Result<i32, Error> {
+fn sent_ttl(asked: &Request) -> i32 {
     if asked.has(with::TTL_AS_SENT) {
-        return asked.ttl.try_into().map_err(|_| ttl::too_long().into());
+        return asked.ttl.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
     }
     match asked.ttl {
-        FOREVER => Ok(0),
-        seconds => Ok(Ttl::from_seconds(seconds)?.0),
+        FOREVER => 0,
+        seconds => Ttl::from_seconds(seconds).0,
     }
 }

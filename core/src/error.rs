@@ -32,6 +32,8 @@ pub enum Kind {
     Protocol,
     /// The server answered with an error.
     Server,
+    /// The server has no memory for a value.
+    OutOfMemory,
     /// A value is larger than allowed, in a request or in a reply.
     TooLarge,
     /// The server's version does not support the request.
@@ -49,12 +51,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Connect,
         Self::Timeout,
         Self::Closed,
         Self::Protocol,
         Self::Server,
+        Self::OutOfMemory,
         Self::TooLarge,
         Self::Unsupported,
         Self::Usage,
@@ -135,12 +138,22 @@ impl Error {
 
     /// Whether the server failed one of several commands without saying which. Then this command may have run.
     pub fn is_unattributed(&self) -> bool {
-        matches!(self.kind, Kind::Server | Kind::TooLarge) && self.sent == Sent::Maybe
+        matches!(self.kind, Kind::Server | Kind::OutOfMemory | Kind::TooLarge) && self.sent == Sent::Maybe
     }
 
     /// Whether a server failed, rather than refusing the request.
     pub fn is_outage(&self) -> bool {
         ErrorKind::from(self.kind).is_outage() && !self.server.is_empty()
+    }
+
+    /// Whether the value of a store was refused: it is too large for the client or the server, or the server is full.
+    pub fn refuses_value(&self) -> bool {
+        match self.kind {
+            Kind::OutOfMemory => true,
+            // A `get` meets it too, if the stored value is larger than the client's limit.
+            Kind::TooLarge => ["set", "add", "replace", "append", "prepend", "cas"].contains(&self.command),
+            _ => false,
+        }
     }
 
     /// Whether it counts against the server's health: a refused or unanswered request does. An unknown command does

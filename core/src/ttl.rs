@@ -15,19 +15,20 @@ impl Ttl {
     /// The item never expires.
     pub const NONE: Self = Self(0);
 
+    /// A ttl that would end after 2038-01-19 ends then: memcached's clock has no later second.
     #[inline]
-    pub fn from_seconds(seconds: i64) -> Result<Self, InvalidArgument> {
+    pub fn from_seconds(seconds: i64) -> Self {
         match seconds {
-            ..0 => Ok(Self(-1)),
-            0..=LONGEST_RELATIVE => Ok(Self(seconds as i32)),
+            ..0 => Self(-1),
+            0..=LONGEST_RELATIVE => Self(seconds as i32),
             _ => Self::ending(seconds, SystemTime::now()),
         }
     }
 
     #[cold]
-    fn ending(seconds: i64, now: SystemTime) -> Result<Self, InvalidArgument> {
+    fn ending(seconds: i64, now: SystemTime) -> Self {
         let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
-        now.checked_add(seconds).and_then(|end| end.try_into().ok()).map(Self).ok_or_else(too_long)
+        Self(now.saturating_add(seconds).min(i32::MAX.into()) as i32)
     }
 }
 
@@ -42,8 +43,7 @@ impl DefaultTtl {
             let message = format!("default_ttl must be a number of seconds, or 0 to never expire, not {seconds:?}");
             return Err(InvalidArgument::usage(message));
         }
-        let seconds = whole_seconds(seconds)?;
-        Ttl::from_seconds(seconds).map(|_| Self(seconds))
+        whole_seconds(seconds).map(Self)
     }
 
     /// The ttl, unless it depends on what time it is.
@@ -54,18 +54,15 @@ impl DefaultTtl {
 
     /// The ttl of a value that is stored now.
     #[inline]
-    pub fn now(self) -> Result<Ttl, InvalidArgument> {
+    pub fn now(self) -> Ttl {
         Ttl::from_seconds(self.0)
     }
 }
 
-/// Seconds rounded away from 0, because 0 means that an item never expires.
+/// Seconds rounded away from 0, because 0 means that an item never expires. Numbers beyond 64 bits are the largest.
 pub fn whole_seconds(seconds: f64) -> Result<i64, InvalidArgument> {
     if seconds.is_nan() {
         return Err(InvalidArgument::usage("a ttl cannot be NaN; for an item that never expires give 0"));
-    }
-    if seconds.abs() > 1e15 {
-        return Err(too_long());
     }
     Ok(if seconds < 0.0 { seconds.floor() } else { seconds.ceil() } as i64)
 }
@@ -86,12 +83,6 @@ pub fn limited_or_none(name: &str, seconds: i64) -> Result<i32, InvalidArgument>
     }
 }
 
-/// The error for a ttl that exceeds memcached's clock.
-pub fn too_long() -> InvalidArgument {
-    let message = "the ttl ends after 2038-01-19, memcached's last second; for an item that never expires give 0";
-    InvalidArgument::usage(message)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -106,36 +97,35 @@ mod tests {
             assert_eq!(whole_seconds(given), Ok(seconds), "{given}");
         }
         assert!(whole_seconds(f64::NAN).unwrap_err().message.contains("NaN"));
-        for given in [1e300, f64::INFINITY, -1e300] {
-            assert_eq!(whole_seconds(given), Err(too_long()), "{given}");
+        for (given, seconds) in [(1e300, i64::MAX), (f64::INFINITY, i64::MAX), (-1e300, i64::MIN)] {
+            assert_eq!(whole_seconds(given), Ok(seconds), "{given}");
         }
     }
 
     #[test]
     fn a_ttl_is_sent_as_seconds_up_to_30_days_and_then_as_a_time() {
         for (seconds, sent) in [(0, 0), (1, 1), (30 * DAY, 30 * DAY as i32), (-1, -1), (i64::MIN, -1)] {
-            assert_eq!(Ttl::from_seconds(seconds), Ok(Ttl(sent)), "{seconds}");
+            assert_eq!(Ttl::from_seconds(seconds), Ttl(sent), "{seconds}");
         }
         let now = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        assert_eq!(Ttl::ending(30 * DAY + 1, now), Ok(Ttl(1_702_592_001)));
-        assert!(Ttl::from_seconds(30 * DAY + 1).unwrap().0 > 1_700_000_000);
+        assert_eq!(Ttl::ending(30 * DAY + 1, now), Ttl(1_702_592_001));
+        assert!(Ttl::from_seconds(30 * DAY + 1).0 > 1_700_000_000);
     }
 
     #[test]
-    fn a_ttl_ends_before_memcacheds_clock_does() {
+    fn a_ttl_ends_when_memcacheds_clock_does() {
         let now = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         let last = i64::from(i32::MAX) - 1_700_000_000;
-        assert_eq!(Ttl::ending(last, now), Ok(Ttl(i32::MAX)));
-        assert!(too_long().message.contains("after 2038-01-19"));
-        for seconds in [last + 1, i64::MAX] {
-            assert_eq!(Ttl::ending(seconds, now), Err(too_long()), "{seconds}");
-            assert_eq!(Ttl::from_seconds(i64::MAX), Err(too_long()));
+        assert_eq!(Ttl::ending(last - 1, now), Ttl(i32::MAX - 1));
+        for seconds in [last, last + 1, i64::MAX] {
+            assert_eq!(Ttl::ending(seconds, now), Ttl(i32::MAX), "{seconds}");
         }
+        assert_eq!(Ttl::from_seconds(i64::MAX), Ttl(i32::MAX));
     }
 
     #[test]
     fn a_default_ttl_is_a_ttl_that_does_not_expire_at_once() {
-        let sent = |seconds| DefaultTtl::new(seconds).and_then(DefaultTtl::now).map_err(|error| error.message);
+        let sent = |seconds| DefaultTtl::new(seconds).map(DefaultTtl::now).map_err(|error| error.message);
         assert_eq!((sent(0.0), sent(0.5), sent(60.0)), (Ok(Ttl::NONE), Ok(Ttl(1)), Ok(Ttl(60))));
         let relative = |seconds| DefaultTtl::new(seconds).unwrap().relative();
         assert_eq!((relative(60.0), relative(30.0 * DAY as f64)), (Some(Ttl(60)), Some(Ttl(30 * DAY as i32))));
@@ -143,7 +133,7 @@ mod tests {
         assert!(sent(40.0 * DAY as f64).unwrap().0 > 1_700_000_000);
         assert_eq!(sent(-1.0).unwrap_err(), "default_ttl must be a number of seconds, or 0 to never expire, not -1.0");
         assert!(sent(f64::NAN).unwrap_err().contains("NaN"));
-        assert_eq!(sent(1e12).unwrap_err(), too_long().message);
+        assert_eq!(sent(1e12), Ok(Ttl(i32::MAX)));
     }
 
     #[test]

@@ -196,6 +196,9 @@ fn check_classic(command: &Command<'_>, capabilities: &Capabilities, key: Key<'_
             assert!(words.len() <= 2);
         }
         Command::GetMany { .. } => assert!(keys >= 2 && words.len() == 3),
+        Command::Store(store) if capabilities.meta() => {
+            assert!(keys >= 1 && store.endangers_item(capabilities) && !store.needs_meta());
+        }
         _ => assert!(keys >= 1 && !key.is_base64() && !capabilities.meta()),
     }
 }

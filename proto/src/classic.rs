@@ -62,7 +62,7 @@ pub(crate) fn encode(
     Ok(form)
 }
 
-fn encode_store(store: &Store<'_>, out: &mut Vec<u8>) {
+pub(crate) fn encode_store(store: &Store<'_>, out: &mut Vec<u8>) {
     let name = if store.cas.is_some() { "cas" } else { store.mode.name() };
     words(out, name.as_bytes(), store.key.wire);
     number(out, store.client_flags);

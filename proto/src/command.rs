@@ -1,7 +1,7 @@
 //! The commands of a memcached server.
 
 use crate::version::{self, ServerVersion};
-use crate::{Key, MAX_KEY};
+use crate::{Capabilities, Key, MAX_KEY};
 
 /// A command. It is written in meta syntax or in classic text, whichever the server takes and is faster.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +72,30 @@ pub struct Store<'a> {
     pub cas: Option<u64>,
     /// Whether the server returns the new CAS token. Classic text does not have it.
     pub returns_cas: bool,
+}
+
+impl Store<'_> {
+    /// A value of more bytes may be too large for a server: the smallest limit that memcached can be given is 1024
+    /// bytes, for the value, its key and the item's header.
+    const SURELY_TAKEN: usize = 1024 - MAX_KEY - 64;
+
+    /// Whether it stores only if the item that exists meets a condition, or adds to that item.
+    #[inline]
+    pub fn is_conditional(&self) -> bool {
+        self.cas.is_some() || self.mode != Mode::Set
+    }
+
+    /// Whether meta syntax might do harm: a server that refuses the value deletes the present item after `ms` in every
+    /// mode, and after classic text only in `set`.
+    #[inline]
+    pub fn endangers_item(&self, capabilities: &Capabilities) -> bool {
+        self.is_conditional() && (self.size > Self::SURELY_TAKEN || capabilities.is_short_of_memory())
+    }
+
+    /// Whether only meta syntax can express it.
+    pub fn needs_meta(&self) -> bool {
+        self.key.base64 || self.returns_cas
+    }
 }
 
 /// The condition of a store, and where the value goes.

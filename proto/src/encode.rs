@@ -72,7 +72,9 @@ impl std::fmt::Display for Unsupported {
                 write!(f, "{} needs memcached {since} or newer; the server reports ", self.what)?;
                 match self.capabilities.version() {
                     Some(version) => write!(f, "{version}"),
-                    None => f.write_str("a version that could not be read"),
+                    None => f.write_str(
+                        "a version that could not be read: if it takes meta commands, set \"protocol\" to \"meta\"",
+                    ),
                 }
             }
         }
@@ -81,7 +83,7 @@ impl std::fmt::Display for Unsupported {
 
 impl std::error::Error for Unsupported {}
 
-/// Appends the request for `command` to `out`, in meta syntax if the server takes it.
+/// Appends the request for `command` to `out`, in meta syntax if the server takes it and it does no harm.
 ///
 /// `quiet` asks for no reply on success. It needs meta syntax and [`Command::can_be_quiet`]; otherwise, the reply comes
 /// as usual: see [`Expect::quiet`]. On an error, `out` is unchanged.
@@ -110,7 +112,7 @@ pub fn encode(
     Ok(Expect { form: Form::Meta(verb), opaque: Some(opaque), opaque_on_miss: capabilities.opaque_on_miss(), quiet })
 }
 
-/// Encodes the commands that are the same for every server.
+/// Encodes the commands that are the same for every server, and the stores that are safe only in classic text.
 fn plain(command: &Command<'_>, capabilities: &Capabilities, out: &mut Vec<u8>) -> Option<Form> {
     match command {
         Command::GetMany { keys, cas } => {
@@ -149,6 +151,11 @@ fn plain(command: &Command<'_>, capabilities: &Capabilities, out: &mut Vec<u8>) 
         Command::ClusterConfig => {
             out.extend_from_slice(b"config get cluster\r\n");
             Some(Form::ClusterConfig)
+        }
+        Command::Store(store) if store.endangers_item(capabilities) && !store.needs_meta() => {
+            classic::encode_store(store, out);
+            out.extend_from_slice(b"\r\n");
+            Some(Form::ClassicStore)
         }
         _ => None,
     }

@@ -74,7 +74,7 @@ def get_or_set(client: _native.Client, waits: Waits, key: str | bytes, make: Cal
     steps: dict[str, tuple[Callable[..., Any], Callable[[Any], tuple[Any, ...]]]] = {
         "ask": (client._ask_lease, machine.found),
         "make": (make, machine.made),
-        "store": (client.cas, machine.done),
+        "store": (client.cas, machine.stored),
         "give_back": (client._give_back, machine.done),
         "pause": (waits.sleep, machine.done),
         "follow": (follow, machine.done),

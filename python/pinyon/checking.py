@@ -24,6 +24,9 @@ __all__ = ["Finding", "check_caches", "check_locks"]
 #: The first version of memcached whose meta commands are used.
 META = (1, 6, 10)
 
+#: The most bytes of an item besides its value: the longest key, and memcached's header.
+OVERHEAD = 250 + 63
+
 #: How far a server's clock may differ from this machine's, in seconds, not counting the time of the request.
 CLOCKS = 1.0
 
@@ -74,7 +77,7 @@ def check_caches(servers: str | Iterable[str] | None = None, **settings: Any) ->
     single = {name: setting for name, setting in settings.items() if name not in ("discovery", "ring")}
     for name in names:
         with Client([name], **single) as one:
-            findings = list(_cache(one, name, limit))
+            findings = list(_cache(one, name, limit, settings.get("protocol", "auto")))
         found += findings
         versions |= {finding.message.split(",")[0] for finding in findings if "answers" in finding.message}
     if len(names) > 1:
@@ -82,7 +85,7 @@ def check_caches(servers: str | Iterable[str] | None = None, **settings: Any) ->
     return found
 
 
-def _cache(client: Client, name: str, limit: int) -> Iterator[Finding]:
+def _cache(client: Client, name: str, limit: int, protocol: str) -> Iterator[Finding]:
     try:
         version = client.version()[name]
         figures, configured = client.stats()[name], client.stats("settings")[name]
@@ -97,25 +100,45 @@ def _cache(client: Client, name: str, limit: int) -> Iterator[Finding]:
         return
     if not works:
         yield Finding("error", name, "it lost a value that was just stored: give it more memory (-m)")
-    numbers = tuple(map(int, re.findall(r"\d+", version)[:3]))
-    manner = "meta commands" if numbers >= META else "classic text"
+    numbers = _numbers(version)
+    takes_meta = protocol == "meta" or (protocol == "auto" and numbers is not None and numbers >= META)
+    manner = "meta commands" if takes_meta else "classic text"
     yield Finding("ok", name, f"memcached {version}, {manner}, answers and stores")
-    if numbers < META:
-        text = "get_or_set, leases, get_with_ttl and meta need memcached 1.6.10 or newer: upgrade it to use them"
+    if not takes_meta:
+        remedy = "upgrade it to use them"
+        if numbers is None:
+            remedy = f'the version "{version}" could not be read; if it takes meta commands, set protocol="meta"'
+        elif protocol == "classic":
+            remedy = 'the setting protocol="classic" does without them'
+        text = f"get_or_set, leases, get_with_ttl and meta need memcached 1.6.10 or newer: {remedy}"
+        yield Finding("warning", name, text)
+    if configured.get("cas_enabled") == "no":
+        text = (
+            "has no CAS tokens, because it was started with -C: gets and cas do not work, nor what is built on them, "
+            "such as locks of dogpile.cache and aiocache; start it without -C"
+        )
         yield Finding("warning", name, text)
     stored = int(configured.get("item_size_max", 0))
     if stored and limit > stored:
         text = (
-            f"stores values of at most {stored} bytes, and max_value_size is {limit}: raise the server's -I, "
-            "or lower max_value_size"
+            f"stores values of at most {stored - OVERHEAD} bytes under any key, and max_value_size is {limit}: "
+            f"raise the server's -I ({stored}), or lower max_value_size"
         )
         yield Finding("warning", name, text)
     elif stored:
-        yield Finding("ok", name, f"stores values of up to {stored} bytes (-I)")
+        text = f"stores values of up to {stored - OVERHEAD} bytes under any key (-I is {stored}, with key and header)"
+        yield Finding("ok", name, text)
     evicted = int(figures.get("evictions", 0))
     if evicted:
         text = f"has evicted {evicted} items that had not expired since it started: give it more memory (-m)"
         yield Finding("warning", name, text)
+
+
+def _numbers(version: str) -> tuple[int, ...] | None:
+    """Return a version's numbers. Without three of them, the client cannot tell what the server takes."""
+    found = re.match(r"(\d+)[^.]*\.(\d+)[^.]*\.(\d+)", version)
+    numbers = tuple(map(int, found.groups())) if found else ()
+    return numbers if numbers and max(numbers) < 2**16 else None
 
 
 def _ring(names: list[str], versions: set[str], ring: str) -> Iterator[Finding]:

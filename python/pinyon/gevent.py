@@ -148,8 +148,8 @@ class Client(client.Client):
             `"raw"`: bytes only; or an object with `dump` and `load`.
         default_ttl: The ttl, in seconds, of values that are stored without one. 0 never expires.
         failover: Whether the keys of a server that is down go to another server, or fail at once.
-        on_failure: What an operation does when no server could carry it out: `"raise"` an error, or return what an
-            empty cache would (`"miss"`).
+        on_failure: What an operation does when no server could carry it out, or when its value is too large or the
+            server full: `"raise"` an error, or return what an empty cache would (`"miss"`).
         gutter: Servers that take the keys of servers that are down, written like `servers`. Without it, the next server
             of the ring takes them.
         gutter_ttl: The longest ttl of items in the gutter, in seconds, up to 30 days. Longer ttls are cut to it.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Terminal
+from faulty import OlderServer
 from pinyon_verify.ports import free_port
 from servers import PASSWORD, GuardedMemcached, Memcached, Redis
 from waiting import PATIENT, SOON
@@ -36,7 +37,8 @@ def test_servers_that_are_well(server: Memcached, own_server: Memcached, redis: 
     assert (done.returncode, done.stderr) == (0, "")
     for each in (server, own_server):
         assert any(line.startswith(f"ok       {each.address}: memcached 1.") for line in lines), lines
-        assert f"ok       {each.address}: stores values of up to 1048576 bytes (-I)" in lines
+        largest = "stores values of up to 1048263 bytes under any key (-I is 1048576, with key and header)"
+        assert f"ok       {each.address}: {largest}" in lines
     assert any("ring 'ketama': of 1000 keys" in line for line in lines)
     assert any("answers and locks" in line for line in lines)
 
@@ -91,8 +93,25 @@ def test_small_items_and_evictions_are_warned_of() -> None:
             small.ask(b"set key%d 0 0 %d\r\n%s\r\n" % (number, len(value), value), b"\r\n")
         done = run(small.address)
     assert done.returncode == 0
-    assert "stores values of at most 524288 bytes, and max_value_size is 1048576: raise the server's -I" in done.stdout
+    largest = "stores values of at most 523975 bytes under any key, and max_value_size is 1048576"
+    assert f"{largest}: raise the server's -I (524288)" in done.stdout
     assert "items that had not expired since it started" in done.stdout
+
+
+def test_a_server_without_tokens_is_warned_of() -> None:
+    with Memcached("-C") as server:
+        done = run(server.address)
+    assert done.returncode == 0
+    assert f"warning  {server.address}: has no CAS tokens, because it was started with -C: gets and cas" in done.stdout
+
+
+@pytest.mark.parametrize("version", ["UNKNOWN", "v1.12.0", "2", "1.6.99999"])
+def test_a_version_that_cannot_be_read_is_warned_of(server: Memcached, version: str) -> None:
+    with OlderServer(server, version) as front:
+        done = run(front.address)
+    assert f"ok       {front.address}: memcached {version}, classic text, answers and stores" in done.stdout
+    remedy = f'the version "{version}" could not be read; if it takes meta commands, set protocol="meta"'
+    assert f"need memcached 1.6.10 or newer: {remedy}" in done.stdout
 
 
 def test_a_redis_that_evicts_locks_is_an_error(redis_with: object) -> None:

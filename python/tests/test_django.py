@@ -138,6 +138,60 @@ async def test_what_cannot_be_stored_leaves_nothing_old_behind(
 
 
 @every_model
+async def test_an_add_that_the_server_refuses_keeps_the_present_value(
+    server: Memcached, model: Model, cached_on: Connect
+) -> None:
+    cache = cached_on(server)
+    await cache.set("lock", b"holder")
+    with pytest.raises(pinyon.ValueTooLarge):
+        await cache.add("lock", b"x" * 1_048_520)
+    assert await cache.get("lock") == b"holder"
+    forgiving = cached_on(server, on_failure="miss")
+    assert await forgiving.add("lock", b"x" * 1_048_520) is False
+    assert await forgiving.get("lock") == b"holder"
+
+
+@every_model
+async def test_a_full_server_leaves_nothing_old_behind(
+    faulty: Callable[..., FaultyServer], model: Model, cached_on: Connect
+) -> None:
+    full, deleted = Step("SERVER_ERROR Out of memory during read\r\n"), Step("DELETED\r\n")
+    for on_failure in ("raise", "miss"):
+        server = faulty(full, deleted, full, deleted, version="1.4.15")
+        cache = cached_on(server, on_failure=on_failure)
+        if on_failure == "raise":
+            with pytest.raises(pinyon.ServerError, match="no memory left"):
+                await cache.set("key", "value")
+        else:
+            assert await cache.set("key", "value") is None
+        assert await cache.set_many({"key": "value"}) == ["key"]
+        sent = [request.split()[:2] for request in server.requests]
+        assert sent == [[b"set", b":1:key"], [b"delete", b":1:key"]] * 2
+
+
+@every_model
+async def test_with_misses_a_refused_value_is_not_stored(server: Memcached, model: Model, cached_on: Connect) -> None:
+    cache, large = cached_on(server, on_failure="miss"), b"x" * (2 << 20)
+    await cache.set("key", b"small")
+    assert await cache.set("key", large) is None
+    assert await cache.get("key") is None
+    assert await cache.get_or_set("key", large) == large
+    await cache.set("key", b"small")
+    assert await cache.set_many({"key": large, "other": 1}) == ["key"]
+    assert await cache.get_many(["key", "other"]) == {"other": 1}
+
+
+@every_model
+async def test_a_timeout_of_twenty_years_is_as_long_as_the_server_can_keep_it(
+    server: Memcached, model: Model, cached_on: Connect
+) -> None:
+    cache = cached_on(server)
+    await cache.set("key", 1, 20 * 365 * A_DAY)
+    assert await cache.touch("key", 100 * 365 * A_DAY) is True
+    assert await cache.get("key") == 1
+
+
+@every_model
 async def test_a_server_that_does_not_store_does_not_keep_the_old_value_either(
     faulty: Callable[..., FaultyServer], model: Model, cached_on: Connect
 ) -> None:

@@ -223,7 +223,8 @@ impl Making {
         self.outcome = Some(match (error, asked) {
             (Some(error), _) => StepOutcome::Failed { error: error.clone(), is_outage: is_outage(error) },
             (None, Asked::Lease { .. }) => StepOutcome::Found(found(reply)),
-            (None, _) => StepOutcome::Done,
+            (None, Asked::Store { .. }) => StepOutcome::Stored(reply.status == Status::Done as i32),
+            (None, Asked::GiveBack(_)) => StepOutcome::Done,
         });
     }
 

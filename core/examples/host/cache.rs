@@ -101,11 +101,11 @@ impl Cache {
     }
 
     pub fn get_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<Plain>, Raised> {
-        self.value(key, Request::GetAndTouch { ttl: sent(ttl)?, cas: false })
+        self.value(key, Request::GetAndTouch { ttl: sent(ttl), cas: false })
     }
 
     pub fn gets_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<(Plain, u64)>, Raised> {
-        self.value_and_cas(key, Request::GetAndTouch { ttl: sent(ttl)?, cas: true })
+        self.value_and_cas(key, Request::GetAndTouch { ttl: sent(ttl), cas: true })
     }
 
     /// The value, and the seconds until it expires, if it does.
@@ -117,7 +117,7 @@ impl Cache {
     }
 
     pub fn touch(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
-        self.is_done(key, Request::Touch { ttl: sent(ttl)? })
+        self.is_done(key, Request::Touch { ttl: sent(ttl) })
     }
 
     /// Stores a value. `mode`: the condition.
@@ -127,7 +127,7 @@ impl Cache {
         }
         let (bytes, client_flags) = self.written(value)?;
         let request =
-            Request::Store { mode, size: bytes.len(), client_flags, ttl: sent(ttl)?, cas: None, returns_cas: false };
+            Request::Store { mode, size: bytes.len(), client_flags, ttl: sent(ttl), cas: None, returns_cas: false };
         Ok(self.ask(key, request, Block::Copied(bytes))? == Answer::Done(true))
     }
 
@@ -151,7 +151,7 @@ impl Cache {
     /// Stores a value if the item still has this token.
     pub fn compare_and_set(&mut self, key: &str, value: &Plain, cas: u64, ttl: i64) -> Result<Compared, Raised> {
         let (bytes, client_flags) = self.written(value)?;
-        let (size, ttl) = (bytes.len(), sent(ttl)?);
+        let (size, ttl) = (bytes.len(), sent(ttl));
         let request = Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: Some(cas), returns_cas: false };
         match self.ask(key, request, Block::Copied(bytes))? {
             Answer::Compared(compared) => Ok(compared),
@@ -165,7 +165,7 @@ impl Cache {
 
     /// Marks the value stale and keeps it for `ttl` seconds. The next caller that asks for a lease wins it.
     pub fn mark_stale(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
-        self.is_done(key, Request::MarkStale { ttl: Some(sent(ttl)?), cas: None })
+        self.is_done(key, Request::MarkStale { ttl: Some(sent(ttl)), cas: None })
     }
 
     /// Adds to a number or subtracts from it. Creates a missing one with `initial`, if given.
@@ -224,7 +224,7 @@ impl Cache {
             let (bytes, client_flags) = self.written(value)?;
             blocks.push(operations::DataBlock { size: bytes.len(), data: Block::Copied(bytes), client_flags });
         }
-        self.change(Change::store(self.keys_of(&keys)?, blocks, sent(ttl)?, self.policy))
+        self.change(Change::store(self.keys_of(&keys)?, blocks, sent(ttl), self.policy))
     }
 
     pub fn delete_many(&mut self, keys: &[&str]) -> Result<Vec<bool>, Raised> {
@@ -337,8 +337,8 @@ impl Cache {
 }
 
 /// A ttl in seconds, converted for memcached.
-fn sent(ttl: i64) -> Result<i32, Raised> {
-    Ok(Ttl::from_seconds(ttl)?.0)
+fn sent(ttl: i64) -> i32 {
+    Ttl::from_seconds(ttl).0
 }
 
 /// A counter that never expires and reads as an integer.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pinyon_core::dialect::Plain;
 use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::lease::{GetOrSet, LeaseTypes, Place, Signal, Step, StepOutcome, Terms};
-use pinyon_core::operations::{Answer, Request};
+use pinyon_core::operations::{Answer, Compared, Request};
 
 use crate::cache::{Block, Cache};
 use crate::raised::Raised;
@@ -122,8 +122,8 @@ impl Caller {
         Ok(match (step, value) {
             (Step::Ask(request), _) => StepOutcome::Found(found(cache, &self.key, request)?),
             (Step::Store { cas, ttl }, Some(value)) => {
-                cache.compare_and_set(&self.key, value, cas, ttl)?;
-                StepOutcome::Done
+                let stored = cache.compare_and_set(&self.key, value, cas, ttl)?;
+                StepOutcome::Stored(stored == Compared::Stored)
             }
             (Step::GiveBack(request), _) => {
                 cache.ask(&self.key, request, Block::Nothing)?;

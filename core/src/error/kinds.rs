@@ -204,7 +204,7 @@ impl From<Kind> for ErrorKind {
             Kind::Timeout | Kind::Busy => Self::Timeout,
             Kind::Closed | Kind::Lost => Self::ConnectionLost,
             Kind::Protocol => Self::ProtocolError,
-            Kind::Server => Self::ServerError,
+            Kind::Server | Kind::OutOfMemory => Self::ServerError,
             Kind::TooLarge => Self::ValueTooLarge,
             Kind::Unsupported => Self::Unsupported,
             Kind::Usage => Self::UsageError,

@@ -23,8 +23,7 @@ pub enum Step<H: LeaseTypes> {
     Make,
     /// Turn [`GetOrSet::value`] into something that followers make their own values from: [`StepOutcome::Shared`].
     Share,
-    /// Store [`GetOrSet::value`] with a ttl in seconds, if the item still has this token: [`StepOutcome::Done`], even
-    /// if another caller has changed the item.
+    /// Store [`GetOrSet::value`] with a ttl in seconds, if the item still has this token: [`StepOutcome::Stored`].
     Store { cas: u64, ttl: i64 },
     /// Send the request that lets others make the value: [`StepOutcome::Done`].
     GiveBack(Request),
@@ -44,6 +43,8 @@ pub enum StepOutcome<H: LeaseTypes> {
     Value(H::Value),
     Shared(H::Shared),
     Done,
+    /// Whether the value was stored. Another caller may have changed the item, or the policy reports failures so.
+    Stored(bool),
     /// `is_outage`: [`ErrorKind::is_outage`] of the error's kind.
     Failed {
         error: H::Error,
@@ -175,6 +176,8 @@ impl<H: LeaseTypes> GetOrSet<H> {
             (At::Storing, StepOutcome::Failed { error, is_outage: false }) => self.give_back(error),
             // A server that fails cannot take the lease back either.
             (At::Storing, StepOutcome::Failed { error, is_outage: true }) => self.fail(error),
+            // The server may have refused the value. Others must not wait for it.
+            (At::Storing, StepOutcome::Stored(false)) if self.place.policy.miss => self.return_lease(),
             (At::Storing, _) => self.finish(),
             (At::GivingBack, _) => self.finish(),
             (At::SharingLast, StepOutcome::Shared(shared)) => self.tell_and_return(Ok(shared)),
@@ -251,6 +254,10 @@ impl<H: LeaseTypes> GetOrSet<H> {
 
     fn give_back(&mut self, error: H::Error) -> Step<H> {
         self.error = Some(error);
+        self.return_lease()
+    }
+
+    fn return_lease(&mut self) -> Step<H> {
         match self.own_win() {
             Some(win) => self.step(At::GivingBack, Step::GiveBack(Request::GiveBack(win))),
             None => self.finish(),

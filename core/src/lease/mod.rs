@@ -11,9 +11,10 @@ mod tests;
 
 use std::time::Duration;
 
-use pinyon_proto::Head;
+use pinyon_proto::{Head, Item};
 
 use crate::invalid::InvalidArgument;
+use crate::session::NO_TOKEN;
 use crate::ttl::{limited, limited_or_none};
 
 pub use flights::{Flights, Place};
@@ -106,9 +107,30 @@ pub enum Finding {
 /// The right to store under a token. A caller without a token may make a value, but cannot store it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Win {
+    /// The item's token, or [`Self::NO_TOKEN`].
     pub cas: u64,
     /// Whether the item already has a value. It stays when the lease is given back.
     pub keep: bool,
+}
+
+impl Win {
+    /// The token of a lease on a server without CAS tokens. Under it, a value is stored and a lease is given back
+    /// without a comparison.
+    pub const NO_TOKEN: u64 = NO_TOKEN;
+
+    fn of(item: &Item, keep: bool) -> Option<Self> {
+        let cas = match item.cas? {
+            0 => Self::NO_TOKEN,
+            cas => cas,
+        };
+        Some(Self { cas, keep })
+    }
+
+    /// The token to compare, if the server has tokens.
+    #[inline]
+    pub(crate) fn compared(cas: u64) -> Option<u64> {
+        (cas != Self::NO_TOKEN).then_some(cas)
+    }
 }
 
 impl Finding {
@@ -116,7 +138,7 @@ impl Finding {
     pub fn of(head: &Head) -> Self {
         let is_placeholder = head.is_placeholder();
         match &head.item {
-            item if item.won => Finding::Won(item.cas.map(|cas| Win { cas, keep: !is_placeholder })),
+            item if item.won => Finding::Won(Win::of(item, !is_placeholder)),
             _ if is_placeholder => Finding::Filling,
             item if item.already_won || item.stale => Finding::Stale,
             _ => Finding::Hit,

@@ -202,7 +202,7 @@ fn a_winner_makes_and_stores_under_its_token() {
     assert_eq!(caller.found(WON), "make");
     assert_eq!(caller.next(StepOutcome::Value("made")), "store at 7 for 90");
     assert_eq!(caller.machine.value(), Some(&"made"));
-    assert_eq!(caller.next(StepOutcome::Done), "return made", "without followers it shares nothing");
+    assert_eq!(caller.next(StepOutcome::Stored(true)), "return made", "without followers it shares nothing");
     assert_eq!(caller.machine.leave(), None);
     assert!(process.flights.followers().is_empty());
 }
@@ -227,6 +227,22 @@ fn a_value_that_cannot_be_stored_is_given_back_unless_the_server_failed() {
         caller.found(WON);
         caller.next(StepOutcome::Value("made"));
         assert_eq!(caller.next(StepOutcome::Failed { error: "failed", is_outage }), expected);
+    }
+}
+
+#[test]
+fn a_refused_value_that_the_policy_forgives_is_returned_and_the_lease_given_back() {
+    for (miss, expected) in [(true, GIVE_BACK), (false, "return made")] {
+        let mut process = Process::new();
+        let place = Place { policy: Policy { failover: true, miss }, ..place("key") };
+        let mut caller = process.caller_at(place);
+        caller.begin();
+        caller.found(WON);
+        caller.next(StepOutcome::Value("made"));
+        assert_eq!(caller.next(StepOutcome::Stored(false)), expected);
+        if miss {
+            assert_eq!(caller.next(StepOutcome::Done), "return made");
+        }
     }
 }
 

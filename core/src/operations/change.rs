@@ -136,7 +136,7 @@ impl<D: SentData> Change<D> {
         match in_time && (is_in_doubt || may_go_on(&error, false)) {
             true if is_in_doubt => drop(self.alone.insert(part)),
             true => self.failures.retry(error),
-            false if stores && matches!(error.kind, Kind::Server | Kind::TooLarge) => return false,
+            false if stores && matches!(error.kind, Kind::Server | Kind::OutOfMemory | Kind::TooLarge) => return false,
             false => {
                 self.failures.note(error);
                 return false;

@@ -8,9 +8,10 @@ use pinyon_proto::{Command, Head, Status};
 use super::course::{by_server, may_go_on};
 use super::failures::Failures;
 use super::keys::Keys;
+use super::request::without_tokens;
 use super::values::Values;
 use super::{Ask, Asks, End, Next, Operation, Policy, Sending};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Sent};
 use crate::fleet::{Choice, Fleet};
 use crate::network::Network;
 use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
@@ -232,6 +233,9 @@ impl<V: Values> Operation for Fetch<V> {
             return part.in_doubt.push(key);
         }
         let (index, cas) = (key as usize, reply.head.item.cas.filter(|_| self.cas));
+        if cas == Some(0) {
+            return self.failures.note(without_tokens(reply.server).of("", Sent::Yes));
+        }
         match self.values.read_of(index, reply.head, reply.value, reply.server) {
             Ok(value) => self.found.push(FoundKey { index, value, cas }),
             Err(error) => drop(self.unreadable.get_or_insert(Unreadable { index, error })),

@@ -1,5 +1,7 @@
 //! The commands on one key: what each sends, and what its reply means.
 
+use std::sync::Arc;
+
 use pinyon_proto::{
     Arithmetic, Command, Direction, Flag, Item, Key, Lease, MarkStale, MetaCommand, Mode, Status, Store, Verb,
 };
@@ -8,7 +10,7 @@ use super::values::Values;
 use crate::error::{Error, Kind, Sent};
 use crate::invalid::InvalidArgument;
 use crate::lease::{Finding, Win};
-use crate::session::{Refused, Reply};
+use crate::session::{larger_than_stored, Refused, Reply};
 
 /// A request about one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,9 +163,10 @@ impl Request {
             Request::Delete => Command::Delete { key },
             Request::MarkStale { ttl, cas } => Command::MarkStale(MarkStale { key, ttl, cas }),
             Request::Lease { lease, recache } => Command::Lease(Lease { key, lease, recache }),
+            Request::GiveBack(Win { cas: Win::NO_TOKEN, keep: false }) => Command::Delete { key },
             Request::GiveBack(Win { cas, keep: false }) => Command::DeleteIf { key, cas },
             Request::GiveBack(Win { cas, keep: true }) => {
-                Command::MarkStale(MarkStale { key, ttl: None, cas: Some(cas) })
+                Command::MarkStale(MarkStale { key, ttl: None, cas: Win::compared(cas) })
             }
             Request::Arithmetic { direction, delta, initial: _ } => {
                 Command::Arithmetic(Arithmetic { key, direction, delta, initial: None })
@@ -194,12 +197,7 @@ impl Request {
     pub(super) fn explained(&self, error: Error) -> Error {
         match *self {
             Request::Store { size, .. } if error.kind == Kind::TooLarge && error.sent == Sent::Yes => {
-                let message = format!(
-                    "the value has {size} bytes, more than the server stores: raise its option -I (1 MiB by default; \
-                     \"stats settings\" has it as item_size_max), or store less; {}",
-                    error.message
-                );
-                Error { message, ..error }
+                Error { message: format!("{}; {}", larger_than_stored(size), error.message), ..error }
             }
             _ => error,
         }
@@ -212,6 +210,12 @@ impl Request {
             self,
             Request::Get { cas: false } | Request::Store { mode: Mode::Set, cas: None, returns_cas: false, .. }
         )
+    }
+
+    /// Whether the caller is told the CAS token that was read.
+    #[inline]
+    pub(super) fn reads_token(&self) -> bool {
+        matches!(self, Request::Get { cas: true } | Request::GetAndTouch { cas: true, .. })
     }
 
     /// Interprets the reply.
@@ -334,6 +338,14 @@ impl<V> Found<V> {
             _ => None,
         }
     }
+}
+
+/// The error of a server that gives every item the CAS token 0.
+#[cold]
+pub(super) fn without_tokens(server: &Arc<str>) -> Error {
+    let message = "the server has no CAS tokens, because it was started with -C: start it without -C, or do without \
+                   compare-and-swap";
+    Error::new(Kind::Unsupported, server, message)
 }
 
 #[cold]

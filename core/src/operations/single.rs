@@ -5,9 +5,10 @@ use std::time::Instant;
 use pinyon_proto::{Head, Mode, Status};
 
 use super::course::{choose, may_go_on, told};
+use super::request::without_tokens;
 use super::values::{SentData, SentKey, Values};
 use super::{Answer, Ask, Asks, End, Initial, Next, Operation, Policy, Request, Sending};
-use crate::error::{Error, Sent};
+use crate::error::{Error, Kind, Sent};
 use crate::fleet::Fleet;
 use crate::network::Network;
 use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
@@ -165,6 +166,11 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
             return;
         }
         self.is_in_doubt = !self.alone && reply.head.may_be_placeholder();
+        if self.request.reads_token() && reply.head.item.cas == Some(0) {
+            self.failure = Some(without_tokens(reply.server).of(self.name(), Sent::Yes).into());
+            self.answer = Some(Ok(Answer::Missing));
+            return;
+        }
         self.answer = Some(self.request.answer(&self.values, reply));
     }
 
@@ -179,6 +185,10 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
                 self.alone = true;
                 self.answer = None;
                 Next::Again
+            }
+            // The server answered, but without a token.
+            End::Answered if self.failure.as_ref().is_some_and(|error| error.kind == Kind::Unsupported) => {
+                Next::Nothing
             }
             End::Answered => {
                 self.failure = None;

@@ -58,6 +58,7 @@ impl<N: Network> Session<N> {
         self.silent = 0;
         self.unattributed = None;
         self.quiet_run = 0;
+        self.held = None;
         self.forget_joined();
         self.connection.connect(addresses, now, timeout);
         self.advance_connection(now);

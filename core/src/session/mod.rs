@@ -10,6 +10,7 @@
 mod completion;
 mod connecting;
 mod exchange;
+mod guarding;
 mod protocol;
 mod replies;
 mod rested;
@@ -42,6 +43,8 @@ use crate::network::{Network, Stream, System};
 use crate::tls::ServerTls;
 use connecting::Awaited;
 use exchange::{About, Exchange};
+use guarding::Held;
+pub(crate) use guarding::{larger_than_stored, NO_TOKEN};
 use replies::{Current, Receiving};
 use submitting::Lines;
 
@@ -109,6 +112,11 @@ pub enum Refused {
         size: usize,
         limit: usize,
     },
+    /// The server would refuse the value, and delete the present item.
+    TooLargeForServer {
+        size: usize,
+        limit: usize,
+    },
 }
 
 impl Refused {
@@ -120,6 +128,10 @@ impl Refused {
             Refused::TooLarge { size, limit } => {
                 let limits = format!("more than the client's limit (max_value_size) of {limit}");
                 Error::new(Kind::TooLarge, server, format!("the value has {size} bytes, {limits}"))
+            }
+            Refused::TooLargeForServer { size, limit } => {
+                let message = format!("{}; its item_size_max is {limit} bytes", larger_than_stored(size));
+                Error::new(Kind::TooLarge, server, message)
             }
         };
         error.of(command, Sent::No)
@@ -158,6 +170,8 @@ pub struct Session<N: Network = System> {
     /// The number of stores joined since anything else was submitted or sent.
     stores: usize,
     expired: VecDeque<(Ticket, Error)>,
+    /// A store that waits until the server's limit is known.
+    held: Option<Box<Held>>,
     /// When the socket was last read. Once everything received by then is handled, exchanges due before it may fail.
     looked_at: Option<Instant>,
     meter: Option<Meter>,
@@ -188,6 +202,7 @@ impl<N: Network> Session<N> {
             lines: Lines::default(),
             stores: 0,
             expired: VecDeque::new(),
+            held: None,
             looked_at: None,
             meter: None,
         }
@@ -231,6 +246,7 @@ impl<N: Network> Session<N> {
         self.connection.is_ready()
             && self.queue.len() < self.limits.exchanges
             && self.outgoing.unsent() + self.lines.unencoded() < self.limits.unsent
+            && self.held.is_none()
     }
 
     pub fn is_ready(&self) -> bool {
@@ -312,6 +328,7 @@ impl<N: Network> Session<N> {
             self.queue[position].abandoned = true;
         }
         self.expired.retain(|(expired, _)| *expired != ticket);
+        self.held.take_if(|held| held.ticket() == ticket);
     }
 
     /// Connects, sends and receives as far as the socket allows without waiting. Take the results from [`Self::next`].
@@ -334,6 +351,7 @@ impl<N: Network> Session<N> {
     /// What to wait for before the next [`Self::poll`].
     pub fn wants(&self) -> Wants {
         let until = self.queue.iter().filter(|exchange| !exchange.abandoned).map(|exchange| exchange.deadline).min();
+        let until = until.or(self.held.as_ref().map(|held| held.deadline()));
         Wants {
             read: self.connection.wants_to_read(),
             write: self.wants_to_write(),
@@ -423,6 +441,7 @@ impl<N: Network> Session<N> {
             };
             self.expired.push_back((exchange.ticket, exchange.failed(error, sent)));
         }
+        self.expire_held(now);
         if self.expired.len() == before {
             return;
         }

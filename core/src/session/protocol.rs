@@ -1,6 +1,6 @@
 //! Which of memcached's two protocols a server gets, and how a session discovers it.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use pinyon_proto::{Capabilities, ServerVersion};
@@ -31,6 +31,12 @@ pub(crate) struct Manner {
     protocol: Protocol,
     /// A [`Taught`] as a number.
     taught: AtomicU8,
+    /// The server's `item_size_max`; 0 while it is unknown.
+    largest_item: AtomicUsize,
+    /// Whether the server has refused a value because it had no memory for it.
+    short_of_memory: AtomicBool,
+    /// Whether the server has no CAS tokens.
+    without_tokens: AtomicBool,
     events: Option<Arc<Events>>,
 }
 
@@ -61,7 +67,15 @@ pub(super) enum Probe {
 
 impl Manner {
     pub(crate) fn new(protocol: Protocol, events: Option<Arc<Events>>) -> Self {
-        Self { protocol, taught: AtomicU8::new(Taught::Nothing as u8), events }
+        let taught = AtomicU8::new(Taught::Nothing as u8);
+        Self {
+            protocol,
+            taught,
+            largest_item: AtomicUsize::new(0),
+            short_of_memory: AtomicBool::new(false),
+            without_tokens: AtomicBool::new(false),
+            events,
+        }
     }
 
     /// Whether a new connection asks for the version.
@@ -107,6 +121,36 @@ impl Manner {
     /// Notes that no connection could be made: another server may answer at this address next.
     pub(super) fn forget(&self) {
         self.taught.store(Taught::Nothing as u8, Ordering::Relaxed);
+        self.largest_item.store(0, Ordering::Relaxed);
+        self.short_of_memory.store(false, Ordering::Relaxed);
+        self.without_tokens.store(false, Ordering::Relaxed);
+    }
+
+    /// The largest item that the server stores, in bytes, if it is known.
+    pub(super) fn largest_item(&self) -> Option<usize> {
+        Some(self.largest_item.load(Ordering::Relaxed)).filter(|largest| *largest > 0)
+    }
+
+    pub(super) fn learn_largest_item(&self, largest: usize) {
+        self.largest_item.store(largest, Ordering::Relaxed);
+    }
+
+    /// Notes that the server had no memory for a value.
+    pub(super) fn lacks_memory(&self) {
+        self.short_of_memory.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_short_of_memory(&self) -> bool {
+        self.short_of_memory.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the server gave an item the CAS token 0.
+    pub(super) fn lacks_tokens(&self) {
+        self.without_tokens.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_without_tokens(&self) -> bool {
+        self.without_tokens.load(Ordering::Relaxed)
     }
 
     fn taught(&self) -> Taught {

@@ -31,7 +31,7 @@ impl Receiving {
 }
 
 /// The progress of reading.
-enum Reading {
+pub(super) enum Reading {
     Completed(Ticket, What),
     /// Progress, but nothing to hand out yet: continue.
     Again,
@@ -41,7 +41,7 @@ enum Reading {
 
 /// What to hand out, as positions in the receive buffer. The bytes are borrowed only after the last change to the
 /// buffer.
-enum What {
+pub(super) enum What {
     /// The reply whose head was read last.
     Reply {
         index: usize,
@@ -55,7 +55,7 @@ enum What {
     Failed(Box<Error>),
 }
 
-enum Place {
+pub(super) enum Place {
     None,
     Buffer(Range<usize>),
     Destination(Box<dyn Destination>),
@@ -149,6 +149,9 @@ impl<N: Network> Session<N> {
         }
         let index = exchange.verify(head, key, line)?;
         let (line, size) = (start..start + line.len(), head.size);
+        if head.item.won {
+            self.learn_tokens();
+        }
         self.incoming.consume(consumed);
         if size.is_some_and(|size| size > self.limits.value) {
             self.refuse_value(size.unwrap_or_default());
@@ -246,7 +249,10 @@ impl<N: Network> Session<N> {
     fn finish_reply(&mut self, index: usize, value: Place, line: Range<usize>) -> Reading {
         match self.end_reply() {
             Some((ticket, last)) => Reading::Completed(ticket, What::Reply { index, value, line, last }),
-            None => Reading::Again,
+            None => {
+                self.hear_limit(line);
+                Reading::Again
+            }
         }
     }
 
@@ -320,8 +326,8 @@ impl<N: Network> Session<N> {
 
     /// Ends an exchange that the server answered with an error.
     fn finish_error(&mut self, status: Status, text: String) -> Reading {
-        let kind = if text.contains("too large") { Kind::TooLarge } else { Kind::Server };
-        let error = Error::new(kind, self.server(), format!("the server answered \"{text}\""));
+        let kind = self.kind_of(&text);
+        let error = Error::new(kind, self.server(), told(kind, &text));
         let Some(front) = self.queue.front() else { unreachable!("an error answers an exchange") };
         if front.is_in_line() {
             let end = self.queue.iter().position(|exchange| matches!(exchange.about, About::EndOfLine));
@@ -345,14 +351,33 @@ impl<N: Network> Session<N> {
         }
         let Some(exchange) = self.queue.pop_front() else { unreachable!("it was there just now") };
         match exchange.abandoned {
-            true => Reading::Again,
+            true => {
+                self.hear_no_limit();
+                Reading::Again
+            }
             false => self.failed(exchange.ticket, exchange.failed(error, Sent::Yes)),
         }
     }
 
+    /// The kind of error that a server's words tell.
+    fn kind_of(&self, text: &str) -> Kind {
+        if text.contains("too large") {
+            return Kind::TooLarge;
+        }
+        let makes_items = |exchange: &Exchange| exchange.stores || exchange.counts;
+        let quiet = self.queue.iter().take_while(|one| one.expect.quiet);
+        if !text.to_ascii_lowercase().contains("out of memory")
+            || !self.queue.front().into_iter().chain(quiet).any(makes_items)
+        {
+            return Kind::Server;
+        }
+        self.manner.lacks_memory();
+        Kind::OutOfMemory
+    }
+
     /// Fails an exchange of a broken connection. Call it until none is left.
     fn finish_broken(&mut self, error: Error) -> Reading {
-        let Some(exchange) = self.queue.pop_front() else { return Reading::Wait };
+        let Some(exchange) = self.queue.pop_front() else { return self.finish_held(error) };
         if exchange.abandoned {
             return Reading::Again;
         }
@@ -362,7 +387,7 @@ impl<N: Network> Session<N> {
 
     /// Reports a failed exchange, if a caller waits for it.
     #[cold]
-    fn failed(&self, ticket: Ticket, error: Error) -> Reading {
+    pub(super) fn failed(&self, ticket: Ticket, error: Error) -> Reading {
         if let Some(meter) = &self.meter {
             meter.failed(&error);
         }
@@ -393,6 +418,17 @@ impl<N: Network> Session<N> {
             }
         };
         Completion { ticket, outcome }
+    }
+}
+
+/// The server's words, and what to do about them.
+fn told(kind: Kind, text: &str) -> String {
+    match kind {
+        Kind::OutOfMemory => format!(
+            "the server answered \"{text}\": it has no memory left for items of this size. Give it more (its option -m), \
+             let it evict old items (leave out -M), or restart it if items of other sizes have taken all its memory"
+        ),
+        _ => format!("the server answered \"{text}\""),
     }
 }
 

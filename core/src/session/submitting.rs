@@ -86,7 +86,10 @@ impl<N: Network> Session<N> {
         if !matches!(command, Command::NoOp) {
             self.end_quiet_run(deadline);
         }
-        self.enqueue(command, data, false, deadline)
+        match command {
+            Command::Store(store) if store.is_conditional() => self.enqueue_guarded(store, data, deadline),
+            _ => self.enqueue(command, data, false, deadline),
+        }
     }
 
     /// Like [`Self::submit`], with no reply on success. A later reply reveals the outcome, so end a run of quiet
@@ -98,7 +101,8 @@ impl<N: Network> Session<N> {
         data: Data<'_>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
-        if !command.can_be_quiet() {
+        let is_risky = matches!(command, Command::Store(store) if store.is_conditional() && self.is_risky(store));
+        if is_risky || !command.can_be_quiet() {
             return self.submit(command, data, deadline);
         }
         if !self.accepts() {
@@ -252,7 +256,7 @@ impl<N: Network> Session<N> {
     }
 
     #[inline]
-    fn enqueue(
+    pub(super) fn enqueue(
         &mut self,
         command: &Command<'_>,
         data: Data<'_>,

@@ -39,8 +39,8 @@ settings! {
         default_ttl: f64 = 0.0,
         /// Whether the keys of a server that is down go to another server, or fail at once.
         failover: bool = true,
-        /// What an operation does when no server could carry it out: `"raise"` an error, or return what an empty cache
-        /// would (`"miss"`).
+        /// What an operation does when no server could carry it out, or when its value is too large or the server full:
+        /// `"raise"` an error, or return what an empty cache would (`"miss"`).
         on_failure: String = "raise".into(),
         /// Servers that take the keys of servers that are down, written like `servers`. Without it, the next server of
         /// the ring takes them.

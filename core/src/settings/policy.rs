@@ -11,7 +11,8 @@ use crate::invalid::InvalidArgument;
 pub struct Policy {
     /// Whether the keys of a server that is down go to another server.
     pub failover: bool,
-    /// Whether an operation that no server carried out returns what an empty cache would, without raising an error.
+    /// Whether an operation that no server carried out, or a store whose value is refused, returns what an empty cache
+    /// would, without raising an error.
     pub miss: bool,
 }
 
@@ -49,7 +50,7 @@ impl Policy {
 
     /// Whether to report this error as a miss.
     pub fn forgives(self, error: &Error) -> bool {
-        self.miss && error.is_outage()
+        self.miss && (error.is_outage() || error.refuses_value())
     }
 }
 
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn outages_alone_are_forgiven_and_only_where_failures_are_misses() {
+    fn outages_and_full_servers_are_forgiven_where_failures_are_misses() {
         let missing = Policy { failover: true, miss: true };
         for kind in Kind::ALL {
             let of = |server: &str| Error {
@@ -92,10 +93,29 @@ mod tests {
                 only_reads: true,
                 message: String::new(),
             };
-            let is_outage = !matches!(kind, Kind::Server | Kind::TooLarge | Kind::Unsupported | Kind::Usage);
-            assert_eq!(missing.forgives(&of("cache1:11211")), is_outage, "{kind:?}");
-            assert!(!missing.forgives(&of("")), "{kind:?}");
+            let is_forgiven = !matches!(kind, Kind::Server | Kind::TooLarge | Kind::Unsupported | Kind::Usage);
+            assert_eq!(missing.forgives(&of("cache1:11211")), is_forgiven, "{kind:?}");
+            assert_eq!(missing.forgives(&of("")), kind == Kind::OutOfMemory, "{kind:?}");
             assert!(!Policy::default().forgives(&of("cache1:11211")), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_value_is_forgiven_and_a_value_too_large_to_read_is_not() {
+        let too_large = |command| Error {
+            kind: Kind::TooLarge,
+            sent: Sent::Yes,
+            server: "cache1:11211".into(),
+            command,
+            only_reads: false,
+            message: String::new(),
+        };
+        for miss in [true, false] {
+            let policy = Policy { failover: true, miss };
+            for command in ["set", "add", "replace", "append", "prepend", "cas"] {
+                assert_eq!(policy.forgives(&too_large(command)), miss, "{command}");
+            }
+            assert!(!policy.forgives(&too_large("get")));
         }
     }
 }

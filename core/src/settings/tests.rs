@@ -69,7 +69,7 @@ fn a_client_has_the_documented_defaults() {
     assert_eq!((parts.policy.failover, parts.policy.miss), (true, false));
     assert_eq!((parts.connections, parts.packing.dialect(), parts.packing.limit()), (1, Dialect::Pinyon, 16 << 20));
     assert!(!parts.packing.is_set());
-    assert_eq!(parts.default_ttl.now(), Ok(Ttl::NONE));
+    assert_eq!(parts.default_ttl.now(), Ttl::NONE);
     assert_eq!((parts.keys.namespace(), parts.quotes_bytes), (&[][..], false));
     assert!(parts.directory.as_fixed().is_some());
     assert_eq!(fleet.members().count(), 1);
@@ -111,7 +111,7 @@ fn every_setting_of_a_client_reaches_its_part() {
     assert_eq!((options.limits.exchanges, options.limits.unsent, options.limits.value), (32_768, 10, 100));
     assert_eq!((parts.policy.failover, parts.policy.miss), (false, true));
     assert_eq!((parts.connections, parts.packing.dialect(), parts.packing.limit()), (3, Dialect::Dalli, 1600));
-    assert_eq!(parts.default_ttl.now(), Ok(Ttl(60)));
+    assert_eq!(parts.default_ttl.now(), Ttl(60));
     assert_eq!(parts.keys.namespace(), b"app:\xff");
     let names: Vec<_> = fleet.members().map(|index| fleet.servers()[index].name.to_string()).collect();
     assert_eq!(names, ["cache1:11211", "cache2:11211", "cache3:1", "spare1:11211"]);

@@ -195,7 +195,8 @@ All methods die with a L<Pinyon::Error> if something fails. A miss is no failure
 context. With C<< on_failure => 'miss' >> a server that fails is a miss, too.
 
 A I<key> is a string. One with Perl's UTF-8 mark is sent as its UTF-8. A I<ttl> is a number of seconds; 0 is without end, a
-negative one ends at once, and without one the setting C<default_ttl> counts.
+negative one ends at once, and without one the setting C<default_ttl> counts. One that would end after 2038-01-19 ends then, with
+memcached's clock.
 
 A I<value> with Perl's UTF-8 mark is text, any other string is bytes, an integer is an integer. References to arrays and hashes,
 C<undef>, numbers with a fraction, booleans (C<\1>, C<\0>, JSON::PP's), Math::BigInt, L<Pinyon::Instant|Pinyon::Time>,

@@ -64,7 +64,8 @@ fn what_is_unsupported_says_which_version_it_needs() {
     );
     assert_eq!(
         refusal(None),
-        "a meta command needs memcached 1.6.10 or newer; the server reports a version that could not be read"
+        "a meta command needs memcached 1.6.10 or newer; the server reports a version that could not be read: if it takes \
+         meta commands, set \"protocol\" to \"meta\""
     );
 }
 

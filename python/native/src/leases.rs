@@ -146,6 +146,10 @@ impl GetOrSet {
         self.next(outcome.py(), StepOutcome::Done)
     }
 
+    fn stored<'py>(&self, outcome: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.next(outcome.py(), StepOutcome::Stored(outcome.is_truthy()?))
+    }
+
     /// The step that follows a failure. Raises the error if there is none.
     fn failed<'py>(&self, error: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
         self.next(error.py(), failed(error)?)

@@ -11,7 +11,7 @@ use crate::errors::{checked, exception, ErrorKind};
 
 /// A ttl as it is sent: 0 never expires, a negative ttl expires at once.
 pub(crate) fn sent(ttl: &Bound<'_, PyAny>) -> PyResult<i32> {
-    checked(ttl.py(), Ttl::from_seconds(seconds(ttl)?)).map(|sent| sent.0)
+    Ok(Ttl::from_seconds(seconds(ttl)?).0)
 }
 
 /// The whole seconds of the argument with this name, rounded up.
@@ -42,12 +42,12 @@ pub(crate) enum StoredTtl<'a, 'py> {
 
 impl StoredTtl<'_, '_> {
     #[inline(always)]
-    pub(crate) fn or(self, py: Python<'_>, default: DefaultTtl) -> PyResult<i32> {
+    pub(crate) fn or(self, default: DefaultTtl) -> PyResult<i32> {
         match (self, default.relative()) {
             (Self::Given(ttl), _) if !is_default(ttl) => sent(&ttl),
             (Self::None, _) => Ok(Ttl::NONE.0),
             (_, Some(ttl)) => Ok(ttl.0),
-            (_, None) => ending(py, default),
+            (_, None) => Ok(ending(default)),
         }
     }
 
@@ -68,8 +68,8 @@ fn is_default(ttl: Borrowed<'_, '_, PyAny>) -> bool {
 
 /// A default ttl of more than 30 days, from now on.
 #[cold]
-fn ending(py: Python<'_>, default: DefaultTtl) -> PyResult<i32> {
-    checked(py, default.now()).map(|ttl| ttl.0)
+fn ending(default: DefaultTtl) -> i32 {
+    default.now().0
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for StoredTtl<'a, 'py> {
@@ -90,7 +90,7 @@ pub(crate) fn delta_seconds(delta: &Bound<'_, PyDelta>) -> f64 {
 pub(crate) fn seconds(ttl: &Bound<'_, PyAny>) -> PyResult<i64> {
     let py = ttl.py();
     if ttl.is_instance_of::<PyInt>() && !ttl.is_exact_instance_of::<PyBool>() {
-        return ttl.extract().or_else(|_: PyErr| checked(py, Err(ttl::too_long())));
+        return ttl.extract().or_else(|_: PyErr| Ok(if ttl.lt(0)? { i64::MIN } else { i64::MAX }));
     }
     if let Ok(ttl) = ttl.cast::<PyFloat>() {
         return checked(py, ttl::whole_seconds(ttl.value()));

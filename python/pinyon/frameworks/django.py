@@ -37,6 +37,9 @@ T = TypeVar("T")
 #: Django's engines that read a session from the cache although it could not be deleted there.
 CACHED_SESSIONS = ("django.contrib.sessions.backends.cache", "django.contrib.sessions.backends.cached_db")
 
+#: What a store raises if its value is too large, or the server has no memory for it.
+REFUSED = (pinyon.ValueTooLarge, pinyon.ServerError)
+
 #: Failures raise, and only the key's own server answers.
 STRICT: dict[str, Any] = {"on_failure": "raise", "failover": False}
 
@@ -110,10 +113,11 @@ class PinyonCache(BaseMemcachedCache):
 
         Raises:
             pinyon.ValueTooLarge: the value exceeds the option ``max_value_size``, or the server's limit.
+            pinyon.ServerError: the server has no memory for the value.
         """
         try:
             super().set(key, value, timeout, version)  # type: ignore[misc]
-        except pinyon.ValueTooLarge:
+        except REFUSED:
             self.delete(key, version)
             raise
 
@@ -121,7 +125,7 @@ class PinyonCache(BaseMemcachedCache):
         sent = self.make_and_validate_key(key, version)
         try:
             stored = await self._store("set", sent, value, self.get_backend_timeout(timeout))
-        except pinyon.ValueTooLarge:
+        except REFUSED:
             await self._acache.delete(sent)
             raise
         if not stored:
@@ -151,7 +155,7 @@ class PinyonCache(BaseMemcachedCache):
     def set_many(
         self, data: Mapping[str, object], timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
     ) -> list[str]:
-        """Store the values. Return the keys that were not stored.
+        """Store the values. Return the keys that were not stored. They lost their old values.
 
         Raises:
             pinyon.ValueTooLarge: a value is too large. Nothing was stored, and all keys lost their old values.
@@ -160,9 +164,11 @@ class PinyonCache(BaseMemcachedCache):
         values = {sent: data[key] for sent, key in asked.items()}
         try:
             failed = self._cache.set_many(values, self.get_backend_timeout(timeout))
-        except pinyon.ValueTooLarge:
+        except REFUSED:
             self._cache.delete_many(asked)
             raise
+        if failed:
+            self._cache.delete_many(failed)
         return [asked[sent] for sent in failed]
 
     async def aset_many(
@@ -172,9 +178,11 @@ class PinyonCache(BaseMemcachedCache):
         values = {sent: data[key] for sent, key in asked.items()}
         try:
             failed = await self._store("set_many", values, self.get_backend_timeout(timeout))
-        except pinyon.ValueTooLarge:
+        except REFUSED:
             await self._acache.delete_many(asked)
             raise
+        if failed:
+            await self._acache.delete_many(failed)
         return [asked[sent] for sent in failed]
 
     def delete_many(self, keys: Iterable[str], version: int | None = None) -> None:

@@ -189,7 +189,7 @@ class SessionStore(DatabaseStore):
         """Store a copy. Delete it again if another request has deleted the session meanwhile."""
         try:
             self._cache.set(self.cache_key, {"made": made, "data": data}, ttl)
-        except (pinyon.ValueTooLarge, pinyon.UnsupportedType):
+        except (pinyon.ValueTooLarge, pinyon.ServerError, pinyon.UnsupportedType):
             self._forget(self.cache_key)
         except pinyon.Error as error:
             WATERMARK.move(self.model, error)
@@ -200,7 +200,7 @@ class SessionStore(DatabaseStore):
     async def _akeep(self, made: float, data: Any, ttl: int) -> None:
         try:
             await self._cache.aset(self.cache_key, {"made": made, "data": data}, ttl)
-        except (pinyon.ValueTooLarge, pinyon.UnsupportedType):
+        except (pinyon.ValueTooLarge, pinyon.ServerError, pinyon.UnsupportedType):
             await self._aforget(self.cache_key)
         except pinyon.Error as error:
             await sync_to_async(WATERMARK.move)(self.model, error)

@@ -161,9 +161,3 @@ pub(crate) fn error_kinds(ruby: &Ruby) -> Result<RHash, Error> {
     }
     Ok(kinds)
 }
-
-/// A refused argument.
-#[cold]
-pub(crate) fn of_argument(ruby: &Ruby, refused: InvalidArgument) -> Error {
-    exception(ruby, refused.kind, &refused.message)
-}

@@ -10,14 +10,14 @@ use crate::errors::{checked, unsupported};
 #[inline]
 pub(crate) fn stored(ruby: &Ruby, given: Value, usual: DefaultTtl) -> Result<i32, Error> {
     match given.is_nil() {
-        true => Ok(checked(ruby, usual.relative().map_or_else(|| usual.now(), Ok))?.0),
+        true => Ok(usual.relative().unwrap_or_else(|| usual.now()).0),
         false => sent(ruby, given),
     }
 }
 
 /// A ttl as it is sent.
 pub(crate) fn sent(ruby: &Ruby, given: Value) -> Result<i32, Error> {
-    checked(ruby, Ttl::from_seconds(whole(ruby, given)?)).map(|ttl| ttl.0)
+    Ok(Ttl::from_seconds(whole(ruby, given)?).0)
 }
 
 /// A ttl between 1 second and 30 days. `name`: the argument's, for messages.
@@ -28,8 +28,19 @@ pub(crate) fn limited(ruby: &Ruby, name: &str, given: Value) -> Result<i32, Erro
 /// Whole seconds, rounded up.
 pub(crate) fn whole(ruby: &Ruby, given: Value) -> Result<i64, Error> {
     match Integer::from_value(given) {
-        Some(number) => number.to_i64().map_err(|_| crate::errors::of_argument(ruby, ttl::too_long())),
+        Some(number) => Ok(number.to_i64().unwrap_or_else(|_| nearest(number))),
         None => checked(ruby, ttl::whole_seconds(seconds(ruby, given)?)),
+    }
+}
+
+/// The number of 64 bits that is closest to one that has more.
+#[cold]
+fn nearest(number: Integer) -> i64 {
+    let is_negative = number.funcall::<_, _, bool>("negative?", ()).unwrap_or(false);
+    if is_negative {
+        i64::MIN
+    } else {
+        i64::MAX
     }
 }
 

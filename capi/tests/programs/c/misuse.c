@@ -53,7 +53,7 @@ int main(int count, char **arguments)
     CHECK(pinyon_run(client, &set, &reply, NULL) == PINYON_FAILED && pinyon_error_kind(reply.error) == PINYON_E_VALUE_TOO_LARGE);
     set.value.size = 1000;
     set.ttl = INT64_MAX - 1;
-    CHECK(pinyon_run(client, &set, &reply, NULL) == PINYON_FAILED && strstr(pinyon_error_message(reply.error), "2038"));
+    CHECK(pinyon_run(client, &set, &reply, NULL) == PINYON_DONE); /* until 2038, for as long as the server can keep it */
 
     /* Other views: what fails is a miss there. */
     pinyon_option nowhere[] = {PINYON_OPTION("servers", "127.0.0.1:1"), PINYON_OPTION("events", "yes")};

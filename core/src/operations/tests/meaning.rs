@@ -199,6 +199,38 @@ fn leases() {
 }
 
 #[test]
+fn a_server_without_tokens_refuses_who_reads_them() {
+    for (version, request, reply) in [
+        (META, Request::Get { cas: true }, "VA 1 f0 c0 O*|v"),
+        (META, Request::GetAndTouch { ttl: 60, cas: true }, "VA 1 f0 c0 O*|v"),
+        (CLASSIC, Request::Get { cas: true }, "VALUE key 0 1 0|v\r\nEND"),
+    ] {
+        let mut stage = Stage::new("a", version, on("key", request));
+        stage.begin();
+        stage.answer("a", reply);
+        let error = finished(stage).unwrap_err();
+        assert_eq!(error.kind, Kind::Unsupported);
+        assert!(error.message.starts_with("the server has no CAS tokens, because it was started with -C"), "{error}");
+    }
+    means(META, GET, "mg key f v O*", "VA 1 f0 c0 O*|v", Answer::Value(value("v", 0)));
+}
+
+#[test]
+fn a_lease_on_a_server_without_tokens_is_fulfilled_and_given_back_without_one() {
+    let won = |keep| Finding::Won(Some(Win { cas: Win::NO_TOKEN, keep }));
+    for (reply, keep, give_back) in
+        [("VA 0 c0 f0 W O*|", false, "md key O*"), ("VA 1 c0 f0 W O*|v", true, "md key I O*")]
+    {
+        let mut stage = Stage::new("a", META, on("key", LEASE));
+        stage.begin();
+        stage.answer("a", reply);
+        let Answer::Lease(found) = finished(stage).unwrap() else { panic!("a lease") };
+        assert_eq!(found.finding, won(keep));
+        means(META, Request::GiveBack(found.win().unwrap()), give_back, "HD O*", Answer::Done(true));
+    }
+}
+
+#[test]
 fn an_answer_is_read_later() {
     let length = |text: &str| if text.is_empty() { Err("no value") } else { Ok(text.len()) };
     assert_eq!(Answer::Value("four").read(length), Ok(Answer::Value(4)));

@@ -146,7 +146,7 @@ fn a_server_error_is_told_and_the_connection_kept() {
     let stored = host.submit_value(set("a", 1), b"x");
     let next = host.submit(get("b"));
     let events = host.answer(b"SERVER_ERROR out of memory storing object\r\nEN O1\r\n");
-    assert_eq!(failures(&events[..1]), [(stored, Kind::Server, Sent::Yes)]);
+    assert_eq!(failures(&events[..1]), [(stored, Kind::OutOfMemory, Sent::Yes)]);
     assert_eq!(statuses(&events[1..]), [(next, Status::Miss)]);
     assert!(host.session.is_clean());
 }

@@ -313,7 +313,7 @@ fn an_error_without_a_name_is_told_to_all_quiet_stores_it_may_belong_to() {
     let events = host.answer((stored(&tickets) + "SERVER_ERROR out of memory storing object\r\nMN\r\n").as_bytes());
     let (done, failed) = events.split_at(LOUD);
     assert_eq!(statuses(done), tickets[..LOUD].iter().map(|ticket| (*ticket, Status::Done)).collect::<Vec<_>>());
-    let unattributed = tickets[LOUD..].iter().map(|ticket| (*ticket, Kind::Server, Sent::Maybe));
+    let unattributed = tickets[LOUD..].iter().map(|ticket| (*ticket, Kind::OutOfMemory, Sent::Maybe));
     assert_eq!(failures(failed), unattributed.collect::<Vec<_>>());
     assert!(host.session.is_clean());
 }

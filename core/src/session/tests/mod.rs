@@ -6,6 +6,7 @@ mod bounds;
 mod connecting;
 mod deadlines;
 mod faults;
+mod guarding;
 mod host;
 mod joined;
 mod large;

@@ -86,7 +86,7 @@ impl Batch {
         ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
         let client = self.client.get();
-        let ttl = ttl.or(key.py(), client.default_ttl)?;
+        let ttl = ttl.or(client.default_ttl)?;
         let (encoded, client_flags) = client.codec.encode_for(mode, value)?;
         let request =
             Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas: None, returns_cas: false };

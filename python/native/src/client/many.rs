@@ -73,7 +73,7 @@ impl Client {
 
     pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
         let py = mapping.py();
-        let ttl = ttl.or(py, self.default_ttl)?;
+        let ttl = ttl.or(self.default_ttl)?;
         self.check_open(py)?;
         let pairs = PyDict::new(py);
         let not_a_mapping = |_| unsupported(mapping, "mapping must be a dict of keys and values");
@@ -88,7 +88,9 @@ impl Client {
         let limits = self.directory.options().limits;
         for ((value, client_flags), key) in encoded.iter().zip(&given) {
             let size = value.bytes().map_err(|error| unstorable(py, error, key.bind(py)))?.len();
-            checked(py, limits.check_value(size, || format!("{:?}", key.bind(py))))?;
+            if !self.policy.miss {
+                checked(py, limits.check_value(size, || format!("{:?}", key.bind(py))))?;
+            }
             blocks.push(DataBlock { data: value.data()?, size, client_flags: *client_flags });
         }
         if self.loops.get().is_some() {

@@ -60,7 +60,7 @@ impl Client {
 
     #[cold]
     fn initial(&self, py: Python<'_>, number: u64, ttl: StoredTtl<'_, '_>) -> PyResult<Initial> {
-        let (ttl, client_flags) = (ttl.or(py, self.default_ttl)?, self.codec.counter_flags(py, number)?);
+        let (ttl, client_flags) = (ttl.or(self.default_ttl)?, self.codec.counter_flags(py, number)?);
         Ok(Initial { number, ttl, client_flags })
     }
 
@@ -84,7 +84,7 @@ impl Client {
         ttl: StoredTtl<'_, '_>,
         cas: Option<u64>,
     ) -> PyResult<Begun<'py>> {
-        let ttl = ttl.or(key.py(), self.default_ttl)?;
+        let ttl = ttl.or(self.default_ttl)?;
         let (encoded, client_flags) = self.codec.encode_for(mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas, returns_cas: false };
         self.begin(&Call { key, request, value: Some(&encoded), default: None })

@@ -165,7 +165,8 @@ impl Cache {
 
     fn store_made(&self, ruby: &Ruby, key: Value, value: Value, cas: u64, ttl: i64) -> Result<Outcome, Error> {
         let ttl = ruby.integer_from_i64(ttl).as_value();
-        self.store(ruby, Mode::Set, key, value, ttl, Some(cas)).map(|_| Outcome::Done)
+        let stored = self.store(ruby, Mode::Set, key, value, ttl, Some(cas))?;
+        Ok(Outcome::Stored(stored.to_bool()))
     }
 
     fn shared(&self, ruby: &Ruby, value: Value) -> Result<Outcome, Error> {

@@ -60,7 +60,9 @@ impl Cache {
             let (encoded, client_flags) =
                 this.codec.encode(ruby, value).map_err(|error| unstorable(ruby, error, key))?;
             let bytes = encoded.into_bytes();
-            checked(ruby, limits.check_value(bytes.len(), || key.inspect()))?;
+            if !this.policy.miss {
+                checked(ruby, limits.check_value(bytes.len(), || key.inspect()))?;
+            }
             blocks.push(DataBlock { size: bytes.len(), data: Some(bytes), client_flags });
         }
         let changed = this.carry_out(ruby, Change::store(keys, blocks, ttl, this.policy))?.finish();
