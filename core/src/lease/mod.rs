@@ -23,6 +23,9 @@ pub use get_or_set::{GetOrSet, Refusal, Step, StepOutcome};
 const SLACK: Duration = Duration::from_secs(2);
 /// memcached takes larger numbers for Unix times.
 const MOST_RECACHE: i32 = 30 * 24 * 60 * 60;
+/// So often a caller has a value made anew that it cannot read. Then it makes one itself: others keep storing what it
+/// cannot read.
+pub const RENEWALS: u32 = 2;
 /// In seconds. It fits every clock.
 const LONGEST_WAIT: u64 = 1 << 31;
 
@@ -101,6 +104,8 @@ pub enum Finding {
     Won(Option<Win>),
     /// There is no value yet. Another caller is making it.
     Filling,
+    /// There is a value, but this caller cannot read it, and [renews](crate::operations::Request::Renew) it.
+    Unreadable,
 }
 
 /// The right to store under a token. A caller without a token may make a value, but cannot store it.
@@ -123,12 +128,12 @@ impl Finding {
         }
     }
 
-    /// The state in a word, for hosts that pass it on.
+    /// The state in a word, for hosts that pass it on. A caller that renewed a value in vain may make one.
     pub fn word(&self) -> &'static str {
         match self {
             Finding::Hit => "hit",
             Finding::Stale => "stale",
-            Finding::Won(_) => "won",
+            Finding::Won(_) | Finding::Unreadable => "won",
             Finding::Filling => "filling",
         }
     }

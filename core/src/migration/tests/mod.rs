@@ -47,7 +47,7 @@ fn with_ttl(value: &'static str, ttl: Option<u32>) -> StepOutcome {
 }
 
 fn lease(finding: Finding, value: Option<&'static str>) -> StepOutcome {
-    StepOutcome::Answered(Answer::Lease(Found { finding, value }.into()))
+    StepOutcome::Answered(Answer::Lease(Found { finding, value, cas: None }.into()))
 }
 
 fn won() -> StepOutcome {
