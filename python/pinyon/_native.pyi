@@ -22,6 +22,7 @@ _Ttl: TypeAlias = int | float | timedelta
 __all__ = [
     "DEFAULT_SERVER",
     "DEFAULT_SETTINGS",
+    "RENEWALS",
     "ERROR_KINDS",
     "LATENCY_BOUNDS",
     "SETTING_CHOICES",
@@ -54,6 +55,7 @@ __all__ = [
 __version__: str
 DEFAULT_SERVER: str
 DEFAULT_SETTINGS: str
+RENEWALS: int
 SETTING_TEXTS: str
 SETTING_CHOICES: str
 #: Of each kind of error: its name, that of its parent, which standard error it resembles, whether it is an outage.
@@ -322,7 +324,7 @@ class Client:
         Returns:
             Whether there was such an item.
         """
-    def _ask_lease(self, key: _Key, lease: _Ttl, recache: _Ttl = 0) -> Found: ...
+    def _ask_lease(self, key: _Key, lease: _Ttl, recache: _Ttl = 0, unreadable: int | None = None) -> Found: ...
     @property
     def _flights(self) -> list[int]: ...
     def _give_back(self, key: _Key, cas: int, keep: bool) -> bool: ...
@@ -481,6 +483,8 @@ class Found:
     def value(self) -> Any: ...
     @property
     def has_value(self) -> bool: ...
+    @property
+    def unreadable(self) -> int | None: ...
     @property
     def win(self) -> tuple[int, bool] | None: ...
 

@@ -19,7 +19,7 @@ from pinyon._settings import DEFAULT_TTL, check_names
 from pinyon._steps import drive_awaiting
 from pinyon.client import DEFAULT_LEASE, BaseClient
 from pinyon.errors import Error, UsageError
-from pinyon.leases import BaseLease
+from pinyon.leases import BaseLease, ask_lease
 from pinyon.migration import BaseMigratingClient
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class Client(BaseClient, ClosingAwaited):
         Returns:
             The ``Lease``. If its ``state`` is ``Outcome.WON``, await ``fulfil`` or ``give_back``.
         """
-        return Lease(self, key, await self._ask_lease(key, lease, recache))  # type: ignore[misc]
+        return Lease(self, key, await drive_awaiting(ask_lease(self, key, lease, recache)))
 
 
 class MigratingClient(BaseMigratingClient, ClosingAwaited):

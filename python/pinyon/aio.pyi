@@ -165,7 +165,13 @@ class Client:
     @property
     def is_closed(self) -> bool:
         """Whether the client was closed."""
-    def using(self, *, failover: bool | None = None, on_failure: Literal["raise", "miss"] | None = None) -> Self:
+    def using(
+        self,
+        *,
+        failover: bool | None = None,
+        on_failure: Literal["raise", "miss"] | None = None,
+        on_unreadable: Literal["raise", "miss"] | None = None,
+    ) -> Self:
         """Return a view of this client that behaves differently when a server fails.
 
         A view costs next to nothing. It shares everything else with the client: connections, the health of servers, all
@@ -531,7 +537,13 @@ class MigratingClient:
     @property
     def is_closed(self) -> bool:
         """Whether the client was closed."""
-    def using(self, *, failover: bool | None = None, on_failure: Literal["raise", "miss"] | None = None) -> Self:
+    def using(
+        self,
+        *,
+        failover: bool | None = None,
+        on_failure: Literal["raise", "miss"] | None = None,
+        on_unreadable: Literal["raise", "miss"] | None = None,
+    ) -> Self:
         """Return a view of this client that behaves differently when a server fails, like ``Client.using``."""
     async def get(self, key: _Key, default: object = None) -> Any:
         """Return the value of a key, or ``default``. If only the old pool has it, it is moved with its ttl."""

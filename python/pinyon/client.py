@@ -12,7 +12,7 @@ from pinyon._gevent_choice import undecided
 from pinyon._logging import logging_too
 from pinyon._settings import check_callable, check_names
 from pinyon._steps import drive
-from pinyon.leases import Lease
+from pinyon.leases import Lease, ask_lease
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -60,9 +60,9 @@ class BaseClient(_native.Client):
         return made
 
     @classmethod
-    def _viewing(cls, client: BaseClient, failover: bool | None, on_failure: Literal["raise", "miss"] | None) -> Self:
+    def _viewing(cls, client: BaseClient, **changed: Any) -> Self:
         """Make a view of a client."""
-        view = _native.Client.__new__(cls, client, failover=failover, on_failure=on_failure)
+        view = _native.Client.__new__(cls, client, **changed)
         view._source = client._source
         return view
 
@@ -71,8 +71,14 @@ class BaseClient(_native.Client):
         def __init__(self, *arguments: object, **settings: object) -> None:
             """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
 
-    def using(self, *, failover: bool | None = None, on_failure: Literal["raise", "miss"] | None = None) -> Self:
-        """Return a view of this client that behaves differently when a server fails.
+    def using(
+        self,
+        *,
+        failover: bool | None = None,
+        on_failure: Literal["raise", "miss"] | None = None,
+        on_unreadable: Literal["raise", "miss"] | None = None,
+    ) -> Self:
+        """Return a view of this client that behaves differently when a server fails, or a value cannot be read.
 
         A view costs next to nothing. It shares everything else with the client: connections, the health of servers, all
         other settings. Closing either closes both.
@@ -80,11 +86,12 @@ class BaseClient(_native.Client):
         Args:
             failover: as for the client. None leaves it as it is.
             on_failure: as for the client. None leaves it as it is.
+            on_unreadable: as for the client. None leaves it as it is.
 
         Returns:
             The view, of the same class.
         """
-        return self._viewing(self, failover, on_failure)
+        return self._viewing(self, failover=failover, on_failure=on_failure, on_unreadable=on_unreadable)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "; ".join(self.describe())
@@ -208,7 +215,7 @@ class Client(BaseClient, Closing):
             raise KeyError(key)
 
     def __contains__(self, key: str | bytes) -> bool:
-        """Return whether a key has a value. This reads the value: to use it as well, call ``get``."""
+        """Return whether a key has a value. This reads the value, like ``get``: to use it as well, call that."""
         return self.get(key, _MISSING) is not _MISSING
 
     #: Without this, Python would iterate by asking for the keys 0, 1, 2, ….
@@ -226,6 +233,8 @@ class Client(BaseClient, Closing):
         wait: float | None = None,
     ) -> _T:
         """Return the value of a key. If there is none, one caller makes it, and all other callers wait for it.
+
+        A value that cannot be read is made anew, whatever ``on_unreadable`` says.
 
         Args:
             key: text or bytes.
@@ -258,6 +267,8 @@ class Client(BaseClient, Closing):
     ) -> Lease:
         """Read an item, and ask for the right to make a new value: the parts of ``get_or_set``, for use by hand.
 
+        A value that cannot be read counts as missing.
+
         Args:
             key: text or bytes.
             lease: seconds, or a timedelta, for making a missing value. Then another caller can win.
@@ -269,7 +280,7 @@ class Client(BaseClient, Closing):
         Raises:
             Unsupported: the server is older than memcached 1.6.10.
         """
-        return Lease(self, key, self._ask_lease(key, lease, recache))
+        return Lease(self, key, drive(ask_lease(self, key, lease, recache)))
 
 
 METHODS = frozenset(

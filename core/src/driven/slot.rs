@@ -52,12 +52,13 @@ impl<C, O> Slot<C, O> {
         self.lock().abandoned
     }
 
-    /// Passes the outcome to `look`. Without an outcome, something else resumed the coroutine, and its wait ends.
+    /// Takes the outcome of a slot that others may refer to. Without an outcome, something else resumed the coroutine. Its
+    /// wait ends in any case.
     #[inline(never)]
-    pub fn look<T>(&self, look: impl FnOnce(&O) -> T) -> Option<T> {
+    pub fn take_shared(&self) -> Option<O> {
         let mut waiting = self.lock();
-        waiting.abandoned |= waiting.outcome.is_none();
-        waiting.outcome.as_ref().map(look)
+        waiting.abandoned = true;
+        waiting.outcome.take()
     }
 
     /// Takes the outcome. Afterwards the slot can be used again.
@@ -93,7 +94,6 @@ mod tests {
         assert_eq!(slot.finish(1), Some("waits"));
         assert_eq!(slot.finish(2), None, "an outcome stays as it is");
         assert!(slot.is_done() && !slot.was_abandoned());
-        assert_eq!(slot.look(|outcome| *outcome), Some(1));
         assert_eq!(slot.take(), Some(1));
         assert!(slot.begin(|| "another"), "it serves again");
     }
@@ -112,13 +112,16 @@ mod tests {
         slot.abandon();
         assert!(slot.is_done() && slot.was_abandoned());
         assert_eq!(slot.finish(1), None);
-        assert_eq!(slot.look(|outcome| *outcome), None, "what comes late is dropped");
+        assert_eq!(slot.take_shared(), None, "what comes late is dropped");
     }
 
     #[test]
-    fn looking_too_early_ends_the_wait() {
+    fn taking_from_a_shared_slot_ends_the_wait() {
         let slot = Slot::<&str, u8>::default();
-        assert_eq!(slot.look(|outcome| *outcome), None);
+        assert_eq!(slot.take_shared(), None, "it was too early");
         assert!(slot.was_abandoned());
+        let slot = Slot::<&str, u8>::default();
+        slot.finish(1);
+        assert_eq!((slot.take_shared(), slot.finish(2), slot.take_shared()), (Some(1), None, None));
     }
 }

@@ -22,6 +22,7 @@ mod runs;
 mod serializers;
 mod settings;
 mod shared;
+mod stored;
 mod supplied;
 mod ttl;
 mod value_bytes;
@@ -64,6 +65,7 @@ mod _native {
         module.add("SETTING_CHOICES", pinyon_core::settings::choices())?;
         module.add("DEFAULT_SERVER", pinyon_core::address::DEFAULT_SERVER)?;
         module.add("ERROR_KINDS", ErrorKind::ALL.map(kind).to_vec())?;
+        module.add("RENEWALS", pinyon_core::operations::RENEWALS)?;
         module.add("LATENCY_BOUNDS", crate::metrics::bounds(module.py())?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

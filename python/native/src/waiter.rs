@@ -7,7 +7,7 @@ use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-pub(crate) use crate::futures::Answer;
+pub(crate) use crate::futures::{Answer, Unsettled};
 use crate::futures::{is_done, Futures};
 use crate::greenlets::{Greenlets, Slot};
 

@@ -137,6 +137,14 @@ fn what_is_moved_keeps_its_ttl() {
 }
 
 #[test]
+fn what_cannot_be_read_is_made_anew_in_the_new_pool() {
+    let unreadable = || failed(ErrorKind::UnknownFlags);
+    follow("get_or_set", READ_NEW, vec![(unreadable(), "operate")]);
+    follow("get_or_set", READ_NEW, vec![(MISSING, LOOK), (unreadable(), "operate")]);
+    follow("get", READ_NEW, vec![(unreadable(), "raise error")]);
+}
+
+#[test]
 fn without_the_right_to_store_it_a_value_is_returned_and_stays() {
     for (found, expected) in [
         (lease(Finding::Hit, Some("newer")), "Value(\"newer\")"),
