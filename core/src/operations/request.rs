@@ -185,6 +185,11 @@ impl Request {
         }
     }
 
+    /// The protocol's name of its command.
+    pub fn name(&self) -> &'static str {
+        self.command(Key::known(b"", false)).name()
+    }
+
     /// The size of its data block.
     #[inline]
     pub(crate) fn size(&self) -> usize {
