@@ -143,7 +143,8 @@ class Client:
             The value, or `default`.
 
         Raises:
-            UndecodableValue: the value was stored by other means, and the serializer cannot read it.
+            UndecodableValue: the value was stored by other means, or its class is gone, and the serializer cannot read
+                it. With `on_unreadable="miss"`, that is a miss.
         """
     @overload
     def get(self, key: _Key, default: object) -> Any:
@@ -157,7 +158,8 @@ class Client:
             The value, or `default`.
 
         Raises:
-            UndecodableValue: the value was stored by other means, and the serializer cannot read it.
+            UndecodableValue: the value was stored by other means, or its class is gone, and the serializer cannot read
+                it. With `on_unreadable="miss"`, that is a miss.
         """
     def get_many(self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None) -> dict[_KeyT, Any]:
         """Return the values of many keys.
@@ -167,7 +169,8 @@ class Client:
         Args:
             keys: text or bytes.
             failed: a dict, to accept partial results. It receives the error of each server that failed, under the
-                server's name, and the call raises nothing for them.
+                server's name, and that of each value that cannot be read, under its key. The call raises nothing for
+                them.
 
         Returns:
             A dict of the values, without the keys that have none.
@@ -175,6 +178,8 @@ class Client:
         Raises:
             Error: a server failed, and neither `failed` nor `on_failure="miss"` allows that. The attribute `partial`
                 of the error has the values that did arrive.
+            UndecodableValue: a value cannot be read, and neither `failed` nor `on_unreadable="miss"` allows that. The
+                attribute `partial` has the others.
         """
     def gets_many(
         self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None

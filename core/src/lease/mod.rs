@@ -128,6 +128,16 @@ impl Finding {
         }
     }
 
+    /// The same for a value that the caller could read, or could not.
+    pub(crate) fn with(self, is_readable: bool) -> Self {
+        match self {
+            Finding::Hit if !is_readable => Finding::Unreadable,
+            // Another caller makes a new one.
+            Finding::Stale if !is_readable => Finding::Filling,
+            _ => self,
+        }
+    }
+
     /// The state in a word, for hosts that pass it on. A caller that renewed a value in vain may make one.
     pub fn word(&self) -> &'static str {
         match self {

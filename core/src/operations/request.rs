@@ -246,7 +246,7 @@ impl Request {
             return Ok(self.answer_without_value(head.status, &head.item));
         }
         if let Request::Lease { .. } = self {
-            return Found::of(values, reply).map(|found| Answer::Lease(found.into()));
+            return Ok(Answer::Lease(Found::of(values, reply).into()));
         }
         if head.is_placeholder() {
             return Ok(Answer::Missing);
@@ -344,16 +344,14 @@ impl<V> Found<V> {
         Self { finding: Finding::Won(None), value: None, cas: None }
     }
 
-    fn of<L: Values<Value = V>>(values: &L, reply: Reply<'_>) -> Result<Self, L::Error> {
+    fn of<L: Values<Value = V>>(values: &L, reply: Reply<'_>) -> Self {
         let head = reply.head;
-        let (finding, read) = (Finding::of(head), || values.read(head, reply.value, reply.server));
-        let value = match finding {
-            _ if head.is_placeholder() => None,
-            // The winner replaces the value anyway, so an unreadable one does not matter.
-            Finding::Won(_) => read().ok(),
-            _ => Some(read()?),
-        };
-        Ok(Self { finding, value, cas: head.item.cas })
+        let (finding, cas) = (Finding::of(head), head.item.cas);
+        if head.is_placeholder() {
+            return Self { finding, value: None, cas };
+        }
+        let value = values.read(head, reply.value, reply.server).ok();
+        Self { finding: finding.with(value.is_some()), value, cas }
     }
 
     /// The same with the host's value. See [`Answer::read`].
@@ -361,12 +359,7 @@ impl<V> Found<V> {
         let Self { finding, value, cas } = self;
         let Some(stored) = value else { return Ok(Found { finding, value: None, cas }) };
         let value = read(stored)?;
-        let finding = match (finding, &value) {
-            (Finding::Hit, None) => Finding::Unreadable,
-            (Finding::Stale, None) => Finding::Filling,
-            _ => finding,
-        };
-        Ok(Found { finding, value, cas })
+        Ok(Found { finding: finding.with(value.is_some()), value, cas })
     }
 
     /// The lease that was won, to store under or to give back. A value that the caller cannot read is its to replace.

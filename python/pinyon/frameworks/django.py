@@ -146,9 +146,7 @@ class PinyonCache(BaseMemcachedCache):
             raise ValueError(f"Key '{sent}' not found")
         return value
 
-    def get_or_set(
-        self, key: str, default: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
-    ) -> Any:
+    def get_or_set(self, key: str, default: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> Any:
         """Return the value. If there is none, or it cannot be read, store the default, or what it returns."""
         value = self.get(key, MISSING, version)
         if value is not MISSING:
