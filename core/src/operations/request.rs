@@ -187,7 +187,7 @@ impl Request {
 
     /// The protocol's name of its command.
     pub fn name(&self) -> &'static str {
-        self.command(Key::known(b"", false)).name()
+        self.command(Key::known(b"any", false)).name()
     }
 
     /// The size of its data block.

@@ -87,6 +87,20 @@ sub _loaded {
     return $value;
 }
 
+# The value of what is stored; nothing for one that cannot be read, and counts as missing or is made anew.
+sub _read_or_pass_over {
+    my ( $self, $stored, $flags, $is_lease ) = @_;
+    my ( $value, $failure );
+    {
+        local $@ = undef;
+        return $value if eval { $value = $self->_value_of( $stored, $flags ); 1 };
+        $failure = $@;
+    }
+    my $reason = Pinyon::Error::unreadable($failure);
+    die $failure if !defined $reason || !( $self->_passes_over($reason) || $is_lease );
+    return;
+}
+
 sub remove       { goto &delete }
 sub remove_multi { goto &delete_multi }
 
@@ -105,7 +119,12 @@ sub get_or_set {
 
 sub lease {
     my ( $self, $key, %options ) = @_;
-    return Pinyon::Lease->new( $self, $key, $self->_lease( $key, %options ) );
+    my $found = $self->_lease( $key, %options );
+    for ( 1 .. Pinyon::Lease::RENEWALS() ) {
+        last if $found->[0] ne 'unreadable';
+        $found = $self->_lease( $key, %options, unreadable => $found->[1] );
+    }
+    return Pinyon::Lease->new( $self, $key, $found );
 }
 
 sub quiet {
