@@ -211,7 +211,8 @@ Pinyon::Cache - a client of one or more memcached servers
 =head1 DESCRIPTION
 
 All methods die with a L<Pinyon::Error> if something fails. A miss is no failure: it is C<undef>, and the empty list in list
-context. With C<< on_failure => 'miss' >> a server that fails is a miss, too.
+context. With C<< on_failure => 'miss' >> a server that fails is a miss, too; with C<< on_unreadable => 'miss' >> so is a stored
+value that cannot be read. C<get_or_set> and C<lease> have such a value made anew in any case.
 
 A I<key> is a string. One with Perl's UTF-8 mark is sent as its UTF-8. A I<ttl> is a number of seconds; 0 is without end, a
 negative one ends at once, and without one the setting C<default_ttl> counts.
@@ -226,7 +227,7 @@ these. Other objects, and code, are refused.
 =head2 new(%settings)
 
 Takes names and values, or a reference to a hash of them. It does not connect yet. The settings are those of every language, as
-C<servers>, C<namespace>, C<timeout>, C<connect_timeout>, C<default_ttl>, C<ring>, C<failover>, C<on_failure>, C<gutter>,
+C<servers>, C<namespace>, C<timeout>, C<connect_timeout>, C<default_ttl>, C<ring>, C<failover>, C<on_failure>, C<on_unreadable>, C<gutter>,
 C<dialect>, C<compression>, C<tls>, C<username>, C<password>, C<discovery>, C<encode_keys>. A list is a reference to an array.
 Settings of C<tls> and C<compression> are a reference to a hash: C<< tls => { ca => 'ca.pem' } >>. Besides there are
 
@@ -371,7 +372,8 @@ The bytes before every key.
 
 =head2 using(%settings)
 
-A view of the client with other rules for failures: C<failover>, C<on_failure>, and C<namespace>. It shares everything else.
+A view of the client with other rules for failures: C<failover>, C<on_failure>, C<on_unreadable>, and C<namespace>. It
+shares everything else.
 
 =head2 close
 
