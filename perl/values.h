@@ -477,6 +477,12 @@ static SV *loaded(pTHX_ SV *self, SV *stored, uint32_t flags)
     return value;
 }
 
+/* Whether Perl code may load values. */
+static bool loads_by_perl(const cache_handle *cache)
+{
+    return cache && (cache->serialization >= SERIALIZE_STORABLE || loads_by_perl(cache->old));
+}
+
 /* An integer that needs no care: digits that fit, and nothing else. */
 static bool short_integer(const char *start, STRLEN size, IV *number)
 {
