@@ -286,7 +286,11 @@ impl Reply {
         match finding {
             Finding::Hit | Finding::Stale => {
                 self.cas(cas);
-                if finding == Finding::Hit { Status::Done } else { Status::Stale }
+                if finding == Finding::Hit {
+                    Status::Done
+                } else {
+                    Status::Stale
+                }
             }
             Finding::Filling => Status::Filling,
             Finding::Won(_) | Finding::Unreadable => {

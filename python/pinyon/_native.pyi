@@ -22,9 +22,9 @@ _Ttl: TypeAlias = int | float | timedelta
 __all__ = [
     "DEFAULT_SERVER",
     "DEFAULT_SETTINGS",
-    "RENEWALS",
     "ERROR_KINDS",
     "LATENCY_BOUNDS",
+    "RENEWALS",
     "SETTING_CHOICES",
     "SETTING_TEXTS",
     "Batch",

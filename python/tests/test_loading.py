@@ -45,7 +45,7 @@ async def test_loading_may_use_the_client(model: Model, server: Memcached, conne
     cache = connect(server, serializer=serializer, max_connections=1)
     await cache.set_many(dict.fromkeys(KEYS, b"x" * size))
     # In an event loop, loading cannot wait, but it can begin: the future is awaited here.
-    ask = getattr(cache if isinstance(model, Asyncio) else cache.wrapped, "meta")
+    ask = (cache if isinstance(model, Asyncio) else cache.wrapped).meta
 
     async def loaded(value: Any) -> Any:
         return (await value).size if isinstance(model, Asyncio) else value.size

@@ -94,8 +94,15 @@ enum At {
 #[derive(Clone, Copy)]
 enum Asked {
     /// `unreadable`: the token of a value that this caller cannot read.
-    Lease { lease: i32, recache: i32, unreadable: Option<u64> },
-    Store { cas: u64, ttl: i64 },
+    Lease {
+        lease: i32,
+        recache: i32,
+        unreadable: Option<u64>,
+    },
+    Store {
+        cas: u64,
+        ttl: i64,
+    },
     GiveBack(Win),
 }
 

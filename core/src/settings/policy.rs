@@ -108,7 +108,8 @@ mod tests {
                 command: "get",
                 message: String::new(),
             };
-            let is_outage = !matches!(kind, Kind::Server | Kind::TooLarge | Kind::Unsupported | Kind::Usage | Kind::Unreadable);
+            let is_outage =
+                !matches!(kind, Kind::Server | Kind::TooLarge | Kind::Unsupported | Kind::Usage | Kind::Unreadable);
             assert_eq!(missing.forgives(&of("cache1:11211")), is_outage, "{kind:?}");
             assert!(!missing.forgives(&of("")), "{kind:?}");
             assert!(!Policy::default().forgives(&of("cache1:11211")), "{kind:?}");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pinyon_core::directory::Directory;
-use pinyon_core::operations::{AnyOperation, Answer as Answered, Fetch, Operation, Request};
+use pinyon_core::operations::{Answer as Answered, AnyOperation, Fetch, Operation, Request};
 use pinyon_core::shared::{self, Finished, Shared};
 use pinyon_core::spare::{Spare, Vacant};
 use pyo3::gc::{PyTraverseError, PyVisit};

@@ -134,7 +134,8 @@ fn a_store_that_a_server_refuses_is_not_done_and_no_failure() {
 
 #[test]
 fn a_deletion_that_a_server_refuses_is_a_failure() {
-    let mut stage = Stage::new("a", META, delete(&["k"], Policy { failover: false, miss: true, unreadable_is_miss: false }));
+    let mut stage =
+        Stage::new("a", META, delete(&["k"], Policy { failover: false, miss: true, unreadable_is_miss: false }));
     stage.begin();
     assert!(stage.answer("a", "SERVER_ERROR not now").is_empty());
     let raised = finished(stage).failures.raised().unwrap();

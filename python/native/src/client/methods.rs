@@ -293,10 +293,13 @@ impl Client {
     ) -> Returned<'py> {
         let lease = ttl::within(lease, "lease")?;
         let recache = recache.map_or(Ok(0), |recache| ttl::up_to_30_days(recache, "recache"))?;
-        self.ask(key, match unreadable {
-            Some(cas) => Request::Renew { lease, recache, cas },
-            None => Request::Lease { lease, recache },
-        })
+        self.ask(
+            key,
+            match unreadable {
+                Some(cas) => Request::Renew { lease, recache, cas },
+                None => Request::Lease { lease, recache },
+            },
+        )
     }
 
     /// For each value that this process requests or makes by `get_or_set`: the number of callers that wait for it.

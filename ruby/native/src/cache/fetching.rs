@@ -8,8 +8,7 @@ use magnus::block::Proc;
 use magnus::typed_data::Obj;
 use magnus::value::{Opaque, ReprValue};
 use magnus::{
-    function, gc, method, DataTypeFunctions, Error, Module, Object, RArray, RClass, RModule, Ruby,
-    TypedData, Value,
+    function, gc, method, DataTypeFunctions, Error, Module, Object, RArray, RClass, RModule, Ruby, TypedData, Value,
 };
 use pinyon_core::lease::{GetOrSet, Place, Step, StepOutcome, Terms};
 use pinyon_core::operations::{Answer, Found, Mode, Request};

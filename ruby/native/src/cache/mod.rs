@@ -21,8 +21,8 @@ use magnus::{
 use pinyon_core::blocking;
 use pinyon_core::directory::Directory;
 use pinyon_core::operations::{
-    Answer, AsBytes, Bytes, Direction, Everywhere, Failed, Initial, KeyRules, Mode, Policy, Request, ServerCommand, RENEWALS,
-    Single, Win,
+    Answer, AsBytes, Bytes, Direction, Everywhere, Failed, Initial, KeyRules, Mode, Policy, Request, ServerCommand,
+    Single, Win, RENEWALS,
 };
 use pinyon_core::settings::{CacheParts, CacheSettings, ViewSettings};
 use pinyon_core::ttl::DefaultTtl;
