@@ -215,7 +215,7 @@ impl Becomes {
                     Ok(answer) if answer.value().is_some_and(Stored::is_rest) => {
                         return Err(context.read_later(py, &single, answer, default))
                     }
-                    Ok(answer) => read(py, answer, default.as_ref().map(|default| default.bind(py)), Stored::as_made),
+                    Ok(answer) => read(py, answer, default.as_ref().map(|default| default.bind(py)), Stored::into_made),
                     Err(why) => Err(failed(py, why)),
                 };
                 context.spare.give(single.vacate());

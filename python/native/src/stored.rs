@@ -47,7 +47,7 @@ impl Stored {
 
     /// The value, if nothing remains to be done for it.
     #[inline]
-    pub(crate) fn as_made(self) -> PyResult<Option<Py<PyAny>>> {
+    pub(crate) fn into_made(self) -> PyResult<Option<Py<PyAny>>> {
         match self {
             Self::Made(value) => Ok(Some(value)),
             Self::Rest(_) => unreachable!("a reader finishes it"),
