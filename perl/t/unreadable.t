@@ -19,7 +19,10 @@ if ( eval { require EV; require Coro; require Coro::AnyEvent; require Pinyon::Co
 
 # A serializer whose loading calls a sub.
 package Calling {
-    sub new { return bless { call => sub { $_[0] } }, $_[0] }
+
+    sub new {
+        return bless { call => sub { $_[0] } }, $_[0];
+    }
     sub dump { return ( $_[1], 7 ) }
 
     sub load {
@@ -32,9 +35,9 @@ package Calling {
 # Reads another value when it is thawed.
 package Nested {
     our $client;
-    sub new { return bless {}, $_[0] }
+    sub new             { return bless {}, $_[0] }
     sub STORABLE_freeze { return q{.} }
-    sub STORABLE_thaw { $_[0]{inner} = $client->get('inner'); return }
+    sub STORABLE_thaw   { $_[0]{inner} = $client->get('inner'); return }
 }
 
 package main;
@@ -51,7 +54,7 @@ for (@ways) {
         $calling->{call} = sub { [ $_[0], $cache->exists('key1') ? 1 : 0 ] };
         is_deeply $cache->get('key1'), [ 'value', 1 ];
         my $found = $cache->get_multi(@keys);
-        is_deeply [ map { $found->{$_} } @keys ], [ map { [ 'value', 1 ] } @keys ];
+        is_deeply [ map { $found->{$_} } @keys ],                          [ map { [ 'value', 1 ] } @keys ];
         is_deeply $cache->get_or_set( key1 => sub { 'made' }, ttl => 60 ), [ 'value', 1 ];
     };
 
@@ -64,7 +67,7 @@ for (@ways) {
     };
 
     my @unreadable = (
-        [ 'by another serializer', [ serializer => 'storable' ], \[1], [] ],
+        [ 'by another serializer',   [ serializer => 'storable' ], \[1], [] ],
         [ 'by a serializer in Perl', [], 'not ours', [ serializer => Calling->new ] ],
     );
     for (@unreadable) {
@@ -77,7 +80,7 @@ for (@ways) {
             for ( 1 .. 2 ) {
                 is $cache->get_or_set( key => sub { $count++; 'new' }, ttl => 60 ), 'new';
             }
-            is $count, 1;
+            is $count,                             1;
             is $made->( @{$reading} )->get('key'), 'new';
         };
 
@@ -93,7 +96,7 @@ for (@ways) {
         subtest "$way: it can count as missing where it was written $what" => sub {
             $spoil->('key');
             my @events;
-            my $cache = $made->( @{$reading}, on_event => sub { push @events, $_[0] } );
+            my $cache  = $made->( @{$reading}, on_event => sub { push @events, $_[0] } );
             my $misses = $cache->using( on_unreadable => 'miss' );
             $cache->set( other => 'readable' );
             for ( 1 .. 2 ) {

@@ -96,7 +96,7 @@ sub _read_or_pass_over {
         return $value if eval { $value = $self->_value_of( $stored, $flags ); 1 };
         $failure = $@;
     }
-    my $reason = Pinyon::Error::unreadable($failure);
+    my $reason = Pinyon::Error::_unreadable($failure);
     die $failure if !defined $reason || !( $self->_passes_over($reason) || $is_lease );
     return;
 }

@@ -108,7 +108,7 @@ sub _go_on {
 
 package Pinyon::Coro::Batch;
 
-our @ISA = ('Pinyon::Loop::Batch');    ## no critic (ProhibitExplicitISA)
+our @ISA = ('Pinyon::Loop::Batch');     ## no critic (ProhibitExplicitISA)
 
 # Waits for the commands before, when many are under way. `finish` tells what failed.
 sub _add {

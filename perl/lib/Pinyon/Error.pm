@@ -64,7 +64,7 @@ sub new {
 }
 
 # Why a stored value cannot be read, in a line, if a failure says so. A failure of a client that loading uses does not.
-sub unreadable {
+sub _unreadable {
     my ($failure) = @_;
     return "$failure" =~ s/ at \S+ line \d+.*//sr if !eval { $failure->isa(__PACKAGE__) };
     return $failure->isa('Pinyon::Error::UndecodableValue') ? $failure->message : undef;

@@ -63,7 +63,7 @@ sub _found {
 # Whether it begins again, after a failure to read the value.
 sub _is_made_anew {
     my ( $self, $failure ) = @_;
-    my $reason = Pinyon::Error::unreadable($failure);
+    my $reason = Pinyon::Error::_unreadable($failure);
     return defined $reason && $self->_unreadable($reason);
 }
 

@@ -55,7 +55,8 @@ module Pinyon
     #   whose +load(bytes, flags)+ returns the value
     # @param on_event [#call, nil] called with an {Event} when a server is marked down, is up again, and so on
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +timeout+,
-    #   +connect_timeout+, +default_ttl+, +ring+, +failover+, +on_failure+, +on_unreadable+, +gutter+, +compression+, +dialect+, +tls+ …
+    #   +connect_timeout+, +default_ttl+, +ring+, +failover+, +on_failure+, +on_unreadable+, +gutter+, +compression+,
+    #   +dialect+, +tls+ …
     # @raise [ArgumentError] a setting that does not exist; the message names the closest one
     # @raise [UsageError] a setting with a value that makes no sense
     def initialize(*servers, serializer: nil, on_event: nil, **settings)
