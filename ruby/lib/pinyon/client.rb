@@ -26,7 +26,8 @@ module Pinyon
 
     # An event of the servers.
     #
-    # @!attribute kind [Symbol] +:down+, +:up+, +:retry+, +:slow+, +:servers+, +:discovery+ or +:classic+; of {Locks}
+    # @!attribute kind [Symbol] +:down+, +:up+, +:retry+, +:slow+, +:servers+, +:discovery+, +:classic+ or
+    #   +:unreadable+ (a stored value cannot be read, and counts as missing; each reason is told once); of {Locks}
     #   +:connected+, +:disconnected+, +:down+, +:up+, +:switched+ (the primary), +:sentinel_down+, +:sentinel_up+,
     #   +:renewals+ (are refused) or +:warning+ (anything else that you should know)
     # @!attribute server [String] the server's name
