@@ -229,6 +229,9 @@ static void option_of(pTHX_ call *one, SV *name, SV *value)
         }
     } else if (takes == TAKES_LEASE && strEQ(given, "lease")) {
         request->lease = (uint32_t)ttl_of(aTHX_ value, 0, "lease");
+    } else if (takes == TAKES_LEASE && strEQ(given, "unreadable")) {
+        request->with |= PINYON_WITH_CAS;
+        request->cas = count_of(aTHX_ value, "unreadable");
     } else if (takes == TAKES_LEASE && strEQ(given, "recache")) {
         request->recache = ttl_of(aTHX_ value, 0, "recache");
     } else {
@@ -387,7 +390,8 @@ static SV *metadata(pTHX_ const pinyon_reply *reply)
     return newRV_noinc((SV *)fields);
 }
 
-/* [state, value, token, whether a stale value stays]; the value is left out if there is none. */
+/* [state, token, whether a stale value stays, value]; the value is left out if there is none. "unreadable": there is one that
+ * cannot be read. A stale one that cannot be read is as good as none: another caller makes a new one. */
 static SV *leased(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_reply *reply)
 {
     AV         *fields = newAV();
@@ -397,11 +401,22 @@ static SV *leased(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_r
                          : reply->status == PINYON_FILLING ? "filling"
                          : reply->status == PINYON_MISS    ? "filling"
                                                            : "hit";
+    SV         *value = NULL;
+    if (reply->marks & PINYON_HAS_VALUE) {
+        SV *stored = one->value ? one->value : newSVpvs("");
+        one->value = NULL;
+        value      = self ? value_or_miss(aTHX_ self, stored, reply->client_flags, true)
+                          : value_read(aTHX_ cache, self, stored, reply->client_flags);
+        if (!value && reply->status == PINYON_DONE)
+            state = "unreadable";
+        if (!value && reply->status == PINYON_STALE)
+            state = "filling";
+    }
     av_push(fields, newSVpv(state, 0));
     av_push(fields, reply->marks & PINYON_HAS_CAS ? newSVuv(reply->cas) : newSV(0));
     av_push(fields, newSViv(reply->marks & PINYON_HAS_STALE ? 1 : 0));
-    if (reply->marks & PINYON_HAS_VALUE)
-        av_push(fields, taken_value(aTHX_ cache, self, one, reply));
+    if (value)
+        av_push(fields, value);
     return SvREFCNT_inc_NN(result);
 }
 
@@ -426,9 +441,13 @@ static SV *answer(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_r
     case GIVES_METADATA: return metadata(aTHX_ reply);
     case GIVES_VALUE_AND_CAS:
         value = taken_value(aTHX_ cache, self, one, reply);
+        if (!value)
+            return NULL;
         return pair(aTHX_ value, newSVuv((UV)reply->cas));
     case GIVES_VALUE_AND_TTL:
         value = taken_value(aTHX_ cache, self, one, reply);
+        if (!value)
+            return NULL;
         return pair(aTHX_ value, reply->ttl < 0 ? newSV(0) : newSViv((IV)reply->ttl));
     default: return taken_value(aTHX_ cache, self, one, reply);
     }

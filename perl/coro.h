@@ -64,6 +64,35 @@ static void wake(pTHX_ loop_handle *loop, operation *begun)
         coro->cede(aTHX);
 }
 
+/* Has a value read in a coroutine of its own, which then lets the one that waits go on. */
+static void read_apart(pTHX_ operation *begun)
+{
+    dSP;
+    ENTER;
+    SAVETMPS;
+    PUSHMARK(SP);
+    XPUSHs(sv_2mortal(newSViv(PTR2IV(begun))));
+    PUTBACK;
+    call_pv("Pinyon::Coro::_read_apart", G_VOID | G_DISCARD);
+    FREETMPS;
+    LEAVE;
+}
+
+static XSPROTO(read_here)
+{
+    dXSARGS;
+    operation *begun = operation_at(aTHX_ ST(0));
+    PERL_UNUSED_VAR(items);
+    read_answer(aTHX_ begun);
+    begun->is_over = true;
+    if (begun->cache->tells)
+        tell(aTHX_ sv_2mortal(newRV_inc(begun->self)));
+    if (begun->coroutine)
+        coro->ready(aTHX_ begun->coroutine);
+    operation_release(aTHX_ begun);
+    XSRETURN_EMPTY;
+}
+
 /* ---- A call ------------------------------------------------------------------------------------------------------ */
 
 static void call_over(coro_frame *frame)
@@ -73,13 +102,21 @@ static void call_over(coro_frame *frame)
     frame->data    = NULL;
 }
 
+/* The coroutine no longer waits. Nothing makes it ready any more. */
+static void call_left(pTHX_ operation *begun)
+{
+    operation_abandon(aTHX_ begun);
+    SvREFCNT_dec(begun->coroutine);
+    begun->coroutine = NULL;
+    operation_release(aTHX_ begun);
+}
+
 static int call_check(pTHX_ coro_frame *frame)
 {
     operation *begun = (operation *)frame->data;
     if (coro->thrown) {
         call_over(frame);
-        operation_abandon(aTHX_ begun);
-        operation_release(aTHX_ begun);
+        call_left(aTHX_ begun);
         return 0;
     }
     if (!begun->is_over)
@@ -110,10 +147,8 @@ static void call_destroy(pTHX_ coro_frame *frame)
 {
     operation *begun = (operation *)frame->data;
     frame->data      = NULL;
-    if (!begun)
-        return;
-    operation_abandon(aTHX_ begun);
-    operation_release(aTHX_ begun);
+    if (begun)
+        call_left(aTHX_ begun);
 }
 
 /* Before the coroutine waits. When nobody else can run there is nothing more to gather: what was begun is sent. Replies

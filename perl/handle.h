@@ -24,6 +24,7 @@ typedef struct cache_handle {
     bool             knows_kind;
     bool             is_gone; /* the object died during a call */
     bool             tells;   /* of events */
+    bool             passes_over; /* values that cannot be read count as missing */
 
     struct cache_handle *old; /* of a migrating client: how values of the old pool are read */
 

@@ -85,11 +85,22 @@ static void call_back(pTHX_ loop_handle *loop, operation *begun)
     }
 }
 
+/* Whether reading its value runs Perl code, which may wait: in a coroutine it can, in a callback of the loop it cannot. */
+static bool is_read_apart(loop_handle *loop, operation *begun)
+{
+    return loop->has_coroutines && !begun->callback && !begun->failure && begun->reply.status >= 0
+           && (begun->read == read_call || begun->wanted) && loads_by_perl(begun->cache);
+}
+
 /* The operation is held as what was under way; nobody else lets go of that once it is over. */
 static void hand_out_one(pTHX_ loop_handle *loop, operation *begun)
 {
     SV *object;
     operation_unlink(begun);
+    if (UNLIKELY(is_read_apart(loop, begun))) {
+        read_apart(aTHX_ begun);
+        return;
+    }
     begun->is_over = true;
     if (!begun->failure)
         read_answer(aTHX_ begun);

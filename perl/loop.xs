@@ -314,10 +314,19 @@ cancel(self)
 
 MODULE = Pinyon    PACKAGE = Pinyon::Coro
 
+bool
+_loads_by_perl(client)
+    SV *client
+  CODE:
+    RETVAL = loads_by_perl(cache_of(aTHX_ client));
+  OUTPUT:
+    RETVAL
+
 void
 _load()
   PPCODE:
     coro_load(aTHX);
     CORO_METHODS(CORO_INSTALL)
     newXS("Pinyon::Coro::_wait", wait_in_coroutine, __FILE__);
+    newXS("Pinyon::Coro::_read_here", read_here, __FILE__);
     XSRETURN(0);

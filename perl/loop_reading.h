@@ -10,15 +10,18 @@ static XSPROTO(read_wanted_value)
     PERL_UNUSED_VAR(items);
     one->value = NULL;
     value      = value_of(aTHX_ begun->cache, sv_2mortal(newRV_inc(begun->self)), value, one->found.client_flags);
-    ST(0)      = sv_2mortal(value);
+    if (!value)
+        XSRETURN_EMPTY;
+    ST(0) = sv_2mortal(value);
     XSRETURN(1);
 }
 
-/* Its value; NULL, and an error for the list, if it cannot be read. */
+/* Its value; NULL if it cannot be read, and an error for the list unless it counts as missing. */
 static SV *value_carefully(pTHX_ operation *begun, size_t index, AV *errors)
 {
     dSP;
-    SV *value;
+    SV     *value = NULL;
+    SSize_t count;
     ENTER;
     SAVETMPS;
     PUSHMARK(SP);
@@ -26,9 +29,10 @@ static SV *value_carefully(pTHX_ operation *begun, size_t index, AV *errors)
     mPUSHi(PTR2IV(begun));
     mPUSHu(index);
     PUTBACK;
-    call_pv("Pinyon::Loop::_read_wanted", G_SCALAR | G_EVAL);
+    count = call_pv("Pinyon::Loop::_read_wanted", G_LIST | G_EVAL);
     SPAGAIN;
-    value = SvREFCNT_inc(POPs);
+    if (count > 0)
+        value = SvREFCNT_inc(POPs);
     PUTBACK;
     if (SvTRUE(ERRSV)) {
         SvREFCNT_dec(value);

@@ -15,6 +15,14 @@ static double seconds_of(pTHX_ SV *given, double none, const char *name)
     return SvNV_nomg(given);
 }
 
+/* The value at the end. Dies if it cannot be read: then a new one is made. */
+static SV *made_value(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_reply *reply)
+{
+    SV *stored = one->value ? one->value : newSVpvs("");
+    one->value = NULL;
+    return value_read(aTHX_ cache, self, stored, reply->client_flags);
+}
+
 /* Goes on to the value, or until it must be made, which is NULL. */
 static SV *making_run(pTHX_ cache_handle *cache, SV *self, pinyon_making *making)
 {
@@ -44,7 +52,7 @@ static SV *making_run(pTHX_ cache_handle *cache, SV *self, pinyon_making *making
         SvREFCNT_dec(one.value);
         return NULL;
     }
-    return taken_value(aTHX_ cache, self, &one, &plain);
+    return made_value(aTHX_ cache, self, &one, &plain);
 }
 
 /* The value at the end of the steps. Dies if it cannot be had. */
@@ -58,7 +66,7 @@ static SV *making_over(pTHX_ cache_handle *cache, SV *self, pinyon_reply *reply)
     plain      = settled(aTHX_ & one, reply);
     if (plain.status < 0)
         fail(aTHX_ cache, self, error);
-    return taken_value(aTHX_ cache, self, &one, &plain);
+    return made_value(aTHX_ cache, self, &one, &plain);
 }
 
 /* Ends a caller wherever it is, and gives back a lease that it has. */

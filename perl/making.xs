@@ -193,6 +193,21 @@ _failed(self, message)
         XSRETURN(0);
     }
 
+bool
+_unreadable(self, reason)
+    SV *self
+    SV *reason
+  CODE:
+    {
+        STRLEN       size;
+        pinyon_bytes bytes;
+        bytes.start = SvPVutf8(reason, size);
+        bytes.size  = size;
+        RETVAL      = pinyon_making_unreadable(making_of(aTHX_ self), bytes);
+    }
+  OUTPUT:
+    RETVAL
+
 void
 _leave(self, client)
     SV *self

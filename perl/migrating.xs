@@ -29,13 +29,28 @@ progress(self)
 
 MODULE = Pinyon    PACKAGE = Pinyon::Cache
 
+bool
+_passes_over(self, reason)
+    SV *self
+    SV *reason
+  CODE:
+    {
+        STRLEN       size;
+        pinyon_bytes bytes;
+        bytes.start = SvPVutf8(reason, size);
+        bytes.size  = size;
+        RETVAL      = pinyon_passes_over(cache_of(aTHX_ self)->client, bytes);
+    }
+  OUTPUT:
+    RETVAL
+
 SV *
 _value_of(self, stored, flags)
     SV *self
     SV *stored
     U32 flags
   CODE:
-    RETVAL = value_of(aTHX_ cache_of(aTHX_ self), self, newSVsv(stored), flags);
+    RETVAL = value_read(aTHX_ cache_of(aTHX_ self), self, newSVsv(stored), flags);
   OUTPUT:
     RETVAL
 

@@ -68,6 +68,7 @@ struct operation {
 };
 
 static void wake(pTHX_ loop_handle *loop, operation *begun);
+static void read_apart(pTHX_ operation *begun);
 
 static void operation_link(operation **list, operation *begun)
 {

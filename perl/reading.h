@@ -115,6 +115,8 @@ static HV *read_many(pTHX_ SV *self, cache_handle *cache, bool with_cas, SV **ke
         value      = one->value;
         one->value = NULL;
         value      = value_of(aTHX_ cache, self, value, one->found.client_flags);
+        if (!value)
+            continue;
         if (with_cas)
             value = pair(aTHX_ value, newSVuv((UV)one->found.cas));
         if (!hv_store_ent(results, one->key, value, 0))

@@ -31,10 +31,12 @@ static void cache_attach(pTHX_ SV *self, pinyon_client *client, unsigned form, b
 {
     cache_handle    *cache;
     pinyon_part_kind kind;
+    pinyon_bytes     nothing = {NULL, 0};
     Newxz(cache, 1, cache_handle);
     cache->client        = client;
     cache->serialization = (serialization)form;
     cache->tells         = tells;
+    cache->passes_over   = pinyon_passes_over(client, nothing);
     /* Pinyon's own dialect leaves this flag to Storable; those of Perl's clients have one of their own. */
     cache->storable_flags = 1u << 11;
     if (pinyon_kind_of(client, 1, &kind) && kind == PINYON_MAP)

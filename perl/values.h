@@ -477,6 +477,12 @@ static SV *loaded(pTHX_ SV *self, SV *stored, uint32_t flags)
     return value;
 }
 
+/* Whether Perl code may load values. */
+static bool loads_by_perl(const cache_handle *cache)
+{
+    return cache && (cache->serialization >= SERIALIZE_STORABLE || loads_by_perl(cache->old));
+}
+
 /* An integer that needs no care: digits that fit, and nothing else. */
 static bool short_integer(const char *start, STRLEN size, IV *number)
 {
@@ -509,7 +515,7 @@ static bool kind_of_flags(cache_handle *cache, uint32_t flags, pinyon_part_kind 
 }
 
 /* The value of stored bytes. Takes over `stored`, and may be the same. */
-static SV *value_of(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t flags)
+static SV *value_read(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t flags)
 {
     pinyon_part_kind kind;
     IV               number;
@@ -533,4 +539,37 @@ static SV *value_of(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t fl
     }
     sv_2mortal(stored);
     return read_value(aTHX_ cache, stored, flags);
+}
+
+/* The same; NULL for a value that cannot be read, and counts as missing. Perl code catches what reading it dies of. */
+static SV *value_or_miss(pTHX_ SV *self, SV *stored, uint32_t flags, bool is_lease)
+{
+    dSP;
+    SV     *value = NULL;
+    SSize_t count;
+    ENTER;
+    SAVETMPS;
+    PUSHMARK(SP);
+    EXTEND(SP, 4);
+    PUSHs(self);
+    PUSHs(sv_2mortal(stored));
+    mPUSHu(flags);
+    PUSHs(boolSV(is_lease));
+    PUTBACK;
+    count = call_method("_read_or_pass_over", G_LIST);
+    SPAGAIN;
+    if (count > 0)
+        value = SvREFCNT_inc(POPs);
+    PUTBACK;
+    FREETMPS;
+    LEAVE;
+    return value;
+}
+
+/* A value; NULL if it counts as missing. */
+static SV *value_of(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t flags)
+{
+    if (UNLIKELY(cache->passes_over) && self)
+        return value_or_miss(aTHX_ self, stored, flags, false);
+    return value_read(aTHX_ cache, self, stored, flags);
 }

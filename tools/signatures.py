@@ -38,7 +38,8 @@ OF_PYTHON = {
             "discovery_interval",
             "None",
             "A function that is called with an `Event` when a server is marked down or is up again, when a command is "
-            "retried or slow, and when servers were added or removed.",
+            "retried or slow, when servers were added or removed, and when a value that cannot be read counts as "
+            "missing.",
         ),
     },
     "Locks": {
@@ -66,6 +67,7 @@ TYPES = {
         "default_ttl": "float | timedelta",
         "failover": "bool",
         "on_failure": 'Literal["raise", "miss"]',
+        "on_unreadable": 'Literal["raise", "miss"]',
         "gutter": "str | Iterable[str] | None",
         "gutter_ttl": "float | timedelta",
         "discovery": 'Literal["config", "dns"] | None',

@@ -172,7 +172,8 @@ typedef enum pinyon_verb {
 } pinyon_verb;
 
 /* For `with`. */
-#define PINYON_WITH_CAS 0x1u      /* reading: return the token. Storing, DELETE, MARK_STALE: only if it is `cas` still */
+#define PINYON_WITH_CAS 0x1u      /* reading: return the token. Storing, DELETE, MARK_STALE: only if it is `cas` still.
+                                     LEASE: you cannot read the value with the token `cas`; one caller wins it */
 #define PINYON_WITH_TTL 0x2u      /* GET: return the seconds that are left. MARK_STALE: set `ttl` */
 #define PINYON_WITH_METADATA 0x4u /* GET: return the value with all that PINYON_METADATA returns */
 #define PINYON_WITHOUT_BUMP 0x8u  /* with the former: this does not count as an access */
@@ -306,10 +307,14 @@ typedef struct pinyon_client pinyon_client;
 pinyon_client *pinyon_client_new(const pinyon_option *options, size_t count, pinyon_error **error);
 /* Another handle to the same client. */
 pinyon_client *pinyon_client_clone(const pinyon_client *client);
-/* A view of the client with another policy for failures (options failover, on_failure) or another namespace. It shares
- * connections, metrics and events with the client. */
+/* A view of the client with another policy for failures (options failover, on_failure, on_unreadable) or another namespace.
+ * It shares connections, metrics and events with the client. */
 pinyon_client *pinyon_client_using(const pinyon_client *client, const pinyon_option *options, size_t count,
                                    pinyon_error **error);
+/* Whether values that cannot be read count as missing (option on_unreadable). `reason`, unless it is empty: why a caller
+ * cannot read one, as a line for the event "unreadable". The library itself does so for values that it cannot decompress,
+ * but in requests about many keys. */
+bool pinyon_passes_over(const pinyon_client *client, pinyon_bytes reason);
 /* Closes the connections of the client and its views. Calls that wait end, and later ones fail (PINYON_E_CLOSED). Event
  * loops begin nothing more; pinyon_loop_close ends what is under way there. */
 void pinyon_client_close(const pinyon_client *client);
@@ -500,6 +505,9 @@ void pinyon_making_replied(pinyon_making *making, const pinyon_reply *reply);
 /* A caller of this scope that waits in PINYON_STEP_FOLLOW and must go on: its context. False: none. Ask after each step
  * that a caller of the scope made, and after pinyon_making_free. */
 bool pinyon_next_woken(const pinyon_client *client, uint64_t scope, void **context);
+/* After PINYON_DONE or PINYON_STEP_OVER, for a caller that cannot read the value: begins again, to have a new one made. Go on
+ * with pinyon_making_run or pinyon_making_step. `reason`: a line for the event "unreadable". False: there was no value. */
+bool pinyon_making_unreadable(pinyon_making *making, pinyon_bytes reason);
 /* Ends a caller that was cancelled, wherever it is: its followers go on by themselves. True: it had a lease. Carry out
  * `give_back`, so that another caller can win the lease at once; what it points to lives until pinyon_making_free. */
 bool pinyon_making_leave(pinyon_making *making, pinyon_request *give_back);

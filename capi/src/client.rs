@@ -238,6 +238,23 @@ pub unsafe extern "C" fn pinyon_client_clone(client: *const Client) -> *mut Clie
 /// # Safety
 /// As the header says.
 #[no_mangle]
+pub unsafe extern "C" fn pinyon_passes_over(client: *const Client, reason: Bytes) -> bool {
+    let passes_over = |client: &Client| {
+        let passes_over = client.policy.unreadable_is_miss;
+        // SAFETY: the header says so.
+        let reason = unsafe { reason.slice() };
+        if passes_over && !reason.is_empty() {
+            client.shared.directory.unreadable("", "get", &String::from_utf8_lossy(reason));
+        }
+        Ok(passes_over)
+    };
+    // SAFETY: the header says so.
+    unsafe { with(client, passes_over) }.unwrap_or(false)
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
 pub unsafe extern "C" fn pinyon_client_using(
     client: *const Client,
     options: *const NamedText,

@@ -3,9 +3,10 @@
 use std::mem::ManuallyDrop;
 
 use pinyon_core::dialect::ValueError;
+use pinyon_core::directory::Directory;
 use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::operations::{Answer, Answered, Compared, Failed, Finding, Found, Item, Values};
+use pinyon_core::operations::{Answer, Answered, Compared, Failed, Finding, Found, Item, Policy, Values};
 
 use crate::answers::Answers;
 use crate::errors::{Error, Kind};
@@ -175,10 +176,20 @@ impl Reply {
 
     /// Fills it with the outcome of a request about one key.
     #[inline]
-    pub fn fill<V: Values<Value = Placed, Error = ValueError>>(&mut self, verb: Verb, answered: Answered<V>) -> Status {
+    pub fn fill<V: Values<Value = Placed, Error = ValueError>>(
+        &mut self,
+        directory: &Directory,
+        policy: Policy,
+        verb: Verb,
+        answered: Answered<V>,
+    ) -> Status {
         match answered {
             Ok(answer) => self.fill_with(verb, answer),
             Err(Failed::Error(error)) => self.fail((&*error).into()),
+            Err(Failed::Unreadable { error, command }) if policy.unreadable_is_miss => {
+                directory.unreadable("", command, &error.message);
+                self.finish(Status::Miss)
+            }
             Err(Failed::Unreadable { error, .. }) => self.fail(InvalidArgument::from(error).into()),
         }
     }
@@ -266,15 +277,23 @@ impl Reply {
     }
 
     #[cold]
-    fn found(&mut self, Found { finding, value }: Found<Placed>) -> Status {
+    fn found(&mut self, found: Found<Placed>) -> Status {
+        let win = found.win();
+        let Found { finding, value, cas } = found;
         if let Some(value) = value {
             self.value(value);
         }
         match finding {
-            Finding::Hit => Status::Done,
-            Finding::Stale => Status::Stale,
+            Finding::Hit | Finding::Stale => {
+                self.cas(cas);
+                if finding == Finding::Hit {
+                    Status::Done
+                } else {
+                    Status::Stale
+                }
+            }
             Finding::Filling => Status::Filling,
-            Finding::Won(win) => {
+            Finding::Won(_) | Finding::Unreadable => {
                 self.cas(win.map(|win| win.cas));
                 if win.is_some_and(|win| win.keep) {
                     self.marks |= marks::HAS_STALE;

@@ -198,7 +198,11 @@ fn without_data(view: &View, verb: Verb, asked: &Request) -> Result<operations::
         Verb::Lease => {
             let lease = if asked.lease == 0 { LEASE } else { asked.lease.into() };
             let recache = ttl::limited_or_none("recache", asked.recache)?;
-            Core::Lease { lease: ttl::limited("lease", lease)?, recache }
+            let lease = ttl::limited("lease", lease)?;
+            match asked.cas() {
+                Some(cas) => Core::Renew { lease, recache, cas },
+                None => Core::Lease { lease, recache },
+            }
         }
         Verb::GiveBack => Core::GiveBack(Win { cas: asked.cas, keep: asked.has(with::KEEP) }),
         Verb::Set | Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend => unreachable!("it has data"),

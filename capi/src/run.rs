@@ -71,7 +71,7 @@ pub unsafe fn run(view: &View, asked: &Request, reply: &mut Reply, host: &Host) 
     if let Err(Interrupted) = blocking::run(&view.shared.directory, host, &mut single) {
         return Ok(reply.finish(Status::Interrupted));
     }
-    Ok(reply.fill::<Placing<&Packing>>(verb, single.take_answer()))
+    Ok(reply.fill::<Placing<&Packing>>(&view.shared.directory, single.policy(), verb, single.take_answer()))
 }
 
 #[cold]

@@ -111,6 +111,13 @@ impl Directory {
         self.first.take_events()
     }
 
+    /// Takes note of a stored value that the host cannot read, and that counts as missing. Each reason is an event once.
+    /// `command`: the protocol's name of the command that asked for it.
+    #[cold]
+    pub fn unreadable(&self, server: &str, command: &'static str, reason: &str) {
+        self.first.unreadable(server, command, reason);
+    }
+
     /// Closes idle connections now, and the others when they are returned.
     pub fn close(&self) {
         self.known().close();

@@ -48,10 +48,12 @@ pub enum Kind {
     Crowded,
     /// A connection that had been idle was dropped on its way to the server, as firewalls do.
     Lost,
+    /// The host cannot read a stored value.
+    Unreadable,
 }
 
 impl Kind {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Connect,
         Self::Timeout,
         Self::Closed,
@@ -65,6 +67,7 @@ impl Kind {
         Self::Busy,
         Self::Crowded,
         Self::Lost,
+        Self::Unreadable,
     ];
 }
 

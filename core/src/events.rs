@@ -2,6 +2,7 @@
 //! holds no lock and no caller waits for it.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,6 +12,8 @@ use crate::fork::PerProcess;
 
 /// The most events that are kept. Further ones are dropped until a host takes them.
 const MOST: usize = 4096;
+/// After so many reasons why values cannot be read, no further one is told: each value may have its own.
+const MOST_REASONS: usize = 100;
 
 /// An event. Its text ([`Display`](std::fmt::Display)) is a line for people, without keys and values.
 #[derive(Clone, Debug)]
@@ -44,6 +47,8 @@ pub enum EventKind {
     Classic,
     /// No further connection to the server could be made. Callers share those that work.
     Crowded,
+    /// A stored value cannot be read, and counts as missing. Each reason is told once.
+    Unreadable,
 }
 
 /// How important an event is, in the words that logs use.
@@ -68,6 +73,7 @@ impl EventKind {
             EventKind::Discovery => "discovery",
             EventKind::Classic => "classic",
             EventKind::Crowded => "crowded",
+            EventKind::Unreadable => "unreadable",
         }
     }
 
@@ -76,7 +82,8 @@ impl EventKind {
             EventKind::Retry | EventKind::Slow => Level::Debug,
             EventKind::Servers | EventKind::Classic => Level::Info,
             // A reader of the warning that a server went down also needs to know that it is back.
-            EventKind::Down | EventKind::Up | EventKind::Discovery | EventKind::Crowded => Level::Warning,
+            EventKind::Down | EventKind::Up | EventKind::Discovery => Level::Warning,
+            EventKind::Crowded | EventKind::Unreadable => Level::Warning,
         }
     }
 }
@@ -109,6 +116,7 @@ impl std::fmt::Display for Event {
                 write!(f, "{server} refuses meta commands, as some proxies do; classic text is used from now on")
             }
             EventKind::Crowded => f.write_str(&error),
+            EventKind::Unreadable => write!(f, "a stored value cannot be read, so it counts as missing: {error}"),
             EventKind::Discovery => {
                 write!(f, "the servers could not be discovered, those known last stay in use: {error}")
             }
@@ -149,9 +157,16 @@ impl Event {
 /// Events that were not reported yet. A forked child has its own.
 #[derive(Debug)]
 pub(crate) struct Events {
-    noted: PerProcess<Mutex<Vec<Event>>>,
+    noted: PerProcess<Mutex<Noted>>,
     /// Whether there are any. It is read after every operation.
     any: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Noted {
+    events: Vec<Event>,
+    /// Why values could not be read, as far as it was told.
+    reasons: HashSet<String>,
 }
 
 impl Default for Events {
@@ -162,11 +177,21 @@ impl Default for Events {
 
 impl Events {
     pub(crate) fn note(&self, event: Event) {
-        let mut events = self.lock();
-        if events.len() < MOST {
-            events.push(event);
+        let mut noted = self.lock();
+        if noted.events.len() < MOST {
+            noted.events.push(event);
         }
         self.any.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that a value cannot be read, unless the same reason was noted before.
+    #[cold]
+    pub(crate) fn note_unreadable(&self, error: Error) {
+        let is_new = |reasons: &mut HashSet<_>| reasons.len() < MOST_REASONS && reasons.insert(error.message.clone());
+        if is_new(&mut self.lock().reasons) {
+            let (server, command) = (error.server.clone(), error.command);
+            self.note(Event { kind: EventKind::Unreadable, server, command, error: Some(error), duration: None });
+        }
     }
 
     #[inline]
@@ -175,12 +200,12 @@ impl Events {
     }
 
     pub(crate) fn take(&self) -> Vec<Event> {
-        let mut events = self.lock();
+        let mut noted = self.lock();
         self.any.store(false, Ordering::Relaxed);
-        std::mem::take(&mut *events)
+        std::mem::take(&mut noted.events)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
+    fn lock(&self) -> MutexGuard<'_, Noted> {
         self.noted.get(|_| Mutex::default()).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -188,7 +213,7 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Sent;
+    use crate::error::{Kind, Sent};
 
     #[test]
     fn an_event_has_a_level_and_a_line() {
@@ -212,9 +237,27 @@ mod tests {
                 Level::Warning,
                 format!("the servers could not be discovered, those known last stay in use: cache1:11211: {late}"),
             ),
+            (
+                EventKind::Unreadable,
+                "get",
+                Level::Warning,
+                format!("a stored value cannot be read, so it counts as missing: cache1:11211: get: {late}"),
+            ),
         ] {
             assert_eq!(event(kind, command), (level, line));
         }
         assert!(Level::Debug < Level::Info && Level::Info < Level::Warning);
+    }
+
+    #[test]
+    fn each_reason_why_values_cannot_be_read_is_told_once() {
+        let events = Events::default();
+        let note = |reason: &str| {
+            events.note_unreadable(Error::new(Kind::Unreadable, &"a".into(), reason).of("get", Sent::Yes));
+            events.take().len()
+        };
+        assert_eq!(["no class Old", "no class Old", "no class Older"].map(note), [1, 0, 1]);
+        let further = (0..2 * MOST_REASONS).map(|number| note(&number.to_string())).sum::<usize>();
+        assert_eq!(further, MOST_REASONS - 2, "a flood of reasons ends");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::address::ServerSpec;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Sent};
 use crate::events::{Event, EventKind, Events};
 use crate::fork::PerProcess;
 use crate::health::{Health, Verdict};
@@ -424,6 +424,13 @@ impl Fleet {
     #[cold]
     pub(crate) fn unsubmitted(&self, error: &Error, command: &'static str) {
         self.metrics_of(error).into_iter().for_each(|metrics| metrics.failed(error, command));
+    }
+
+    /// Notes why the host cannot read a stored value, which it takes for missing.
+    #[cold]
+    pub(crate) fn unreadable(&self, server: &str, command: &'static str, reason: &str) {
+        let Some(events) = &self.events else { return };
+        events.note_unreadable(Error::new(Kind::Unreadable, &server.into(), reason).of(command, Sent::Yes));
     }
 
     /// The counters of the server that an error names, if any.

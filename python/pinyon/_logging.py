@@ -21,6 +21,10 @@ LOCKS = logging.getLogger("pinyon.locks")
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
+#: Why values could not be read, as far as it was logged, and how many such lines there are at most.
+_REASONS: set[str] = set()
+_MOST_REASONS = 100
+
 #: How long a fork waits, in seconds, for a line to be written to its end.
 _LONGEST_WAIT = 5.0
 
@@ -31,6 +35,15 @@ def log(event: Event, logger: logging.Logger = LOGGER) -> None:
     if logger.isEnabledFor(level):
         with _fork:
             logger.log(level, "%s", event.line, extra={"pinyon_event": event})
+
+
+def log_unreadable(error: Exception) -> None:
+    """Write why a framework's own serializer cannot read a stored value, like the event ``"unreadable"``: once."""
+    reason = f"{type(error).__qualname__}: {error}"
+    if reason not in _REASONS and len(_REASONS) < _MOST_REASONS:
+        _REASONS.add(reason)
+        with _fork:
+            LOGGER.warning("a stored value cannot be read, so it counts as missing: %s", reason)
 
 
 def logging_too(on_event: Callable[[Event], object] | None) -> Callable[[Event], object]:

@@ -24,6 +24,7 @@ __all__ = [
     "DEFAULT_SETTINGS",
     "ERROR_KINDS",
     "LATENCY_BOUNDS",
+    "RENEWALS",
     "SETTING_CHOICES",
     "SETTING_TEXTS",
     "Batch",
@@ -55,6 +56,7 @@ __all__ = [
 __version__: str
 DEFAULT_SERVER: str
 DEFAULT_SETTINGS: str
+RENEWALS: int
 SETTING_TEXTS: str
 SETTING_CHOICES: str
 #: Of each kind of error: its name, that of its parent, which standard error it resembles, whether it is an outage.
@@ -142,7 +144,8 @@ class Client:
             The value, or `default`.
 
         Raises:
-            UndecodableValue: the value was stored by other means, and the serializer cannot read it.
+            UndecodableValue: the value was stored by other means, or its class is gone, and the serializer cannot read
+                it. With `on_unreadable="miss"`, that is a miss.
         """
     @overload
     def get(self, key: _Key, default: object) -> Any:
@@ -156,7 +159,8 @@ class Client:
             The value, or `default`.
 
         Raises:
-            UndecodableValue: the value was stored by other means, and the serializer cannot read it.
+            UndecodableValue: the value was stored by other means, or its class is gone, and the serializer cannot read
+                it. With `on_unreadable="miss"`, that is a miss.
         """
     def get_many(self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None) -> dict[_KeyT, Any]:
         """Return the values of many keys.
@@ -166,7 +170,8 @@ class Client:
         Args:
             keys: text or bytes.
             failed: a dict, to accept partial results. It receives the error of each server that failed, under the
-                server's name, and the call raises nothing for them.
+                server's name, and that of each value that cannot be read, under its key. The call raises nothing for
+                them.
 
         Returns:
             A dict of the values, without the keys that have none.
@@ -174,6 +179,8 @@ class Client:
         Raises:
             Error: a server failed, and neither `failed` nor `on_failure="miss"` allows that. The attribute `partial`
                 of the error has the values that did arrive.
+            UndecodableValue: a value cannot be read, and neither `failed` nor `on_unreadable="miss"` allows that. The
+                attribute `partial` has the others.
         """
     def gets_many(
         self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None
@@ -323,7 +330,7 @@ class Client:
         Returns:
             Whether there was such an item.
         """
-    def _ask_lease(self, key: _Key, lease: _Ttl, recache: _Ttl = 0) -> Found: ...
+    def _ask_lease(self, key: _Key, lease: _Ttl, recache: _Ttl = 0, unreadable: int | None = None) -> Found: ...
     @property
     def _flights(self) -> list[int]: ...
     def _give_back(self, key: _Key, cas: int, keep: bool) -> bool: ...
@@ -482,6 +489,8 @@ class Found:
     def value(self) -> Any: ...
     @property
     def has_value(self) -> bool: ...
+    @property
+    def unreadable(self) -> int | None: ...
     @property
     def win(self) -> tuple[int, bool] | None: ...
     @property

@@ -19,7 +19,7 @@ from pinyon._settings import DEFAULT_TTL, check_names
 from pinyon._steps import drive_awaiting
 from pinyon.client import DEFAULT_LEASE, BaseClient
 from pinyon.errors import Error, UsageError
-from pinyon.leases import BaseLease
+from pinyon.leases import BaseLease, ask_lease
 from pinyon.migration import BaseMigratingClient
 
 if TYPE_CHECKING:
@@ -134,6 +134,8 @@ class Client(BaseClient, ClosingAwaited):
         failover: Whether the keys of a server that is down go to another server, or fail at once.
         on_failure: What an operation does when no server could carry it out, or when its value is too large or the
             server full: `"raise"` an error, or return what an empty cache would (`"miss"`).
+        on_unreadable: What reading does with a stored value that cannot be read: `"raise"` an error, or treat it as
+            missing (`"miss"`). `get_or_set` and leases have such a value made anew in either case.
         gutter: Servers that take the keys of servers that are down, written like `servers`. Without it, the next server
             of the ring takes them.
         gutter_ttl: The longest ttl of items in the gutter, in seconds, up to 30 days. Longer ttls are cut to it.
@@ -142,7 +144,8 @@ class Client(BaseClient, ClosingAwaited):
             server.
         discovery_interval: How often to look for added and removed servers, in seconds.
         on_event: A function that is called with an `Event` when a server is marked down or is up again, when a command
-            is retried or slow, and when servers were added or removed.
+            is retried or slow, when servers were added or removed, and when a value that cannot be read counts as
+            missing.
         slow_after: The duration, in seconds, from which a command counts as slow and causes an event. Without it, no
             command does.
         max_connections: How many connections threads make to each server at most. Further threads wait for a free one.
@@ -190,6 +193,7 @@ class Client(BaseClient, ClosingAwaited):
         default_ttl: float | timedelta = 0.0,
         failover: bool = True,
         on_failure: Literal["raise", "miss"] = "raise",
+        on_unreadable: Literal["raise", "miss"] = "raise",
         gutter: str | Iterable[str] | None = None,
         gutter_ttl: float | timedelta = 10.0,
         discovery: Literal["config", "dns"] | None = None,
@@ -282,7 +286,7 @@ class Client(BaseClient, ClosingAwaited):
         Returns:
             The ``Lease``. If its ``state`` is ``Outcome.WON``, await ``fulfil`` or ``give_back``.
         """
-        return Lease(self, key, await self._ask_lease(key, lease, recache))  # type: ignore[misc]
+        return Lease(self, key, await drive_awaiting(ask_lease(self, key, lease, recache)))
 
 
 class MigratingClient(BaseMigratingClient, ClosingAwaited):

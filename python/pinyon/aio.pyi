@@ -72,6 +72,8 @@ class Client:
         failover: Whether the keys of a server that is down go to another server, or fail at once.
         on_failure: What an operation does when no server could carry it out, or when its value is too large or the
             server full: `"raise"` an error, or return what an empty cache would (`"miss"`).
+        on_unreadable: What reading does with a stored value that cannot be read: `"raise"` an error, or treat it as
+            missing (`"miss"`). `get_or_set` and leases have such a value made anew in either case.
         gutter: Servers that take the keys of servers that are down, written like `servers`. Without it, the next server
             of the ring takes them.
         gutter_ttl: The longest ttl of items in the gutter, in seconds, up to 30 days. Longer ttls are cut to it.
@@ -80,7 +82,8 @@ class Client:
             server.
         discovery_interval: How often to look for added and removed servers, in seconds.
         on_event: A function that is called with an `Event` when a server is marked down or is up again, when a command
-            is retried or slow, and when servers were added or removed.
+            is retried or slow, when servers were added or removed, and when a value that cannot be read counts as
+            missing.
         slow_after: The duration, in seconds, from which a command counts as slow and causes an event. Without it, no
             command does.
         max_connections: How many connections threads make to each server at most. Further threads wait for a free one.
@@ -125,6 +128,7 @@ class Client:
         default_ttl: float | timedelta = 0.0,
         failover: bool = True,
         on_failure: Literal["raise", "miss"] = "raise",
+        on_unreadable: Literal["raise", "miss"] = "raise",
         gutter: str | Iterable[str] | None = None,
         gutter_ttl: float | timedelta = 10.0,
         discovery: Literal["config", "dns"] | None = None,
@@ -172,8 +176,14 @@ class Client:
     @property
     def is_closed(self) -> bool:
         """Whether the client was closed."""
-    def using(self, *, failover: bool | None = None, on_failure: Literal["raise", "miss"] | None = None) -> Self:
-        """Return a view of this client that behaves differently when a server fails.
+    def using(
+        self,
+        *,
+        failover: bool | None = None,
+        on_failure: Literal["raise", "miss"] | None = None,
+        on_unreadable: Literal["raise", "miss"] | None = None,
+    ) -> Self:
+        """Return a view of this client that behaves differently when a server fails, or a value cannot be read.
 
         A view costs next to nothing. It shares everything else with the client: connections, the health of servers, all
         other settings. Closing either closes both.
@@ -181,6 +191,7 @@ class Client:
         Args:
             failover: as for the client. None leaves it as it is.
             on_failure: as for the client. None leaves it as it is.
+            on_unreadable: as for the client. None leaves it as it is.
 
         Returns:
             The view, of the same class.
@@ -196,7 +207,8 @@ class Client:
             The value, or `default`.
 
         Raises:
-            UndecodableValue: the value was stored by other means, and the serializer cannot read it.
+            UndecodableValue: the value was stored by other means, or its class is gone, and the serializer cannot read
+                it. With `on_unreadable="miss"`, that is a miss.
         """
     def get_many(self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None) -> Future[dict[_KeyT, Any]]:
         """Return the values of many keys.
@@ -206,7 +218,8 @@ class Client:
         Args:
             keys: text or bytes.
             failed: a dict, to accept partial results. It receives the error of each server that failed, under the
-                server's name, and the call raises nothing for them.
+                server's name, and that of each value that cannot be read, under its key. The call raises nothing for
+                them.
 
         Returns:
             A dict of the values, without the keys that have none.
@@ -214,6 +227,8 @@ class Client:
         Raises:
             Error: a server failed, and neither `failed` nor `on_failure="miss"` allows that. The attribute `partial`
                 of the error has the values that did arrive.
+            UndecodableValue: a value cannot be read, and neither `failed` nor `on_unreadable="miss"` allows that. The
+                attribute `partial` has the others.
         """
     def gets_many(
         self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None
@@ -538,7 +553,13 @@ class MigratingClient:
     @property
     def is_closed(self) -> bool:
         """Whether the client was closed."""
-    def using(self, *, failover: bool | None = None, on_failure: Literal["raise", "miss"] | None = None) -> Self:
+    def using(
+        self,
+        *,
+        failover: bool | None = None,
+        on_failure: Literal["raise", "miss"] | None = None,
+        on_unreadable: Literal["raise", "miss"] | None = None,
+    ) -> Self:
         """Return a view of this client that behaves differently when a server fails, like ``Client.using``."""
     async def get(self, key: _Key, default: object = None) -> Any:
         """Return the value of a key, or ``default``. If only the old pool has it, it is moved with its ttl."""

@@ -13,7 +13,7 @@ from pinyon._logging import logging_too
 from pinyon._settings import check_callable, check_names
 from pinyon._steps import drive
 from pinyon._uncopied import Uncopied, public_name
-from pinyon.leases import Lease
+from pinyon.leases import Lease, ask_lease
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -61,9 +61,9 @@ class BaseClient(_native.Client, Uncopied):
         return made
 
     @classmethod
-    def _viewing(cls, client: BaseClient, failover: bool | None, on_failure: Literal["raise", "miss"] | None) -> Self:
+    def _viewing(cls, client: BaseClient, **changed: Any) -> Self:
         """Make a view of a client."""
-        view = _native.Client.__new__(cls, client, failover=failover, on_failure=on_failure)
+        view = _native.Client.__new__(cls, client, **changed)
         view._source = client._source
         return view
 
@@ -72,8 +72,14 @@ class BaseClient(_native.Client, Uncopied):
         def __init__(self, *arguments: object, **settings: object) -> None:
             """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
 
-    def using(self, *, failover: bool | None = None, on_failure: Literal["raise", "miss"] | None = None) -> Self:
-        """Return a view of this client that behaves differently when a server fails.
+    def using(
+        self,
+        *,
+        failover: bool | None = None,
+        on_failure: Literal["raise", "miss"] | None = None,
+        on_unreadable: Literal["raise", "miss"] | None = None,
+    ) -> Self:
+        """Return a view of this client that behaves differently when a server fails, or a value cannot be read.
 
         A view costs next to nothing. It shares everything else with the client: connections, the health of servers, all
         other settings. Closing either closes both.
@@ -81,11 +87,12 @@ class BaseClient(_native.Client, Uncopied):
         Args:
             failover: as for the client. None leaves it as it is.
             on_failure: as for the client. None leaves it as it is.
+            on_unreadable: as for the client. None leaves it as it is.
 
         Returns:
             The view, of the same class.
         """
-        return self._viewing(self, failover, on_failure)
+        return self._viewing(self, failover=failover, on_failure=on_failure, on_unreadable=on_unreadable)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "; ".join(self.describe())
@@ -115,6 +122,8 @@ class Client(BaseClient, Closing):
         failover: Whether the keys of a server that is down go to another server, or fail at once.
         on_failure: What an operation does when no server could carry it out, or when its value is too large or the
             server full: `"raise"` an error, or return what an empty cache would (`"miss"`).
+        on_unreadable: What reading does with a stored value that cannot be read: `"raise"` an error, or treat it as
+            missing (`"miss"`). `get_or_set` and leases have such a value made anew in either case.
         gutter: Servers that take the keys of servers that are down, written like `servers`. Without it, the next server
             of the ring takes them.
         gutter_ttl: The longest ttl of items in the gutter, in seconds, up to 30 days. Longer ttls are cut to it.
@@ -123,7 +132,8 @@ class Client(BaseClient, Closing):
             server.
         discovery_interval: How often to look for added and removed servers, in seconds.
         on_event: A function that is called with an `Event` when a server is marked down or is up again, when a command
-            is retried or slow, and when servers were added or removed.
+            is retried or slow, when servers were added or removed, and when a value that cannot be read counts as
+            missing.
         slow_after: The duration, in seconds, from which a command counts as slow and causes an event. Without it, no
             command does.
         max_connections: How many connections threads make to each server at most. Further threads wait for a free one.
@@ -170,6 +180,7 @@ class Client(BaseClient, Closing):
         default_ttl: float | timedelta = 0.0,
         failover: bool = True,
         on_failure: Literal["raise", "miss"] = "raise",
+        on_unreadable: Literal["raise", "miss"] = "raise",
         gutter: str | Iterable[str] | None = None,
         gutter_ttl: float | timedelta = 10.0,
         discovery: Literal["config", "dns"] | None = None,
@@ -215,7 +226,7 @@ class Client(BaseClient, Closing):
             raise KeyError(key)
 
     def __contains__(self, key: str | bytes) -> bool:
-        """Return whether a key has a value. This reads the value: to use it as well, call ``get``."""
+        """Return whether a key has a value. This reads the value, like ``get``: to use it as well, call that."""
         return self.get(key, _MISSING) is not _MISSING
 
     #: Without this, Python would iterate by asking for the keys 0, 1, 2, ….
@@ -233,6 +244,8 @@ class Client(BaseClient, Closing):
         wait: float | None = None,
     ) -> _T:
         """Return the value of a key. If there is none, one caller makes it, and all other callers wait for it.
+
+        A value that cannot be read is made anew, whatever ``on_unreadable`` says.
 
         Args:
             key: text or bytes.
@@ -265,6 +278,8 @@ class Client(BaseClient, Closing):
     ) -> Lease:
         """Read an item, and ask for the right to make a new value: the parts of ``get_or_set``, for use by hand.
 
+        A value that cannot be read counts as missing.
+
         Args:
             key: text or bytes.
             lease: seconds, or a timedelta, for making a missing value. Then another caller can win.
@@ -276,7 +291,7 @@ class Client(BaseClient, Closing):
         Raises:
             Unsupported: the server is older than memcached 1.6.10.
         """
-        return Lease(self, key, self._ask_lease(key, lease, recache))
+        return Lease(self, key, drive(ask_lease(self, key, lease, recache)))
 
 
 METHODS = frozenset(

@@ -23,7 +23,8 @@ class Event:
             ``slow_after`` seconds or longer. ``"servers"``: the list of servers has changed. ``"discovery"``: no
             servers were discovered, and the last known ones stay in use. ``"classic"``: the server, or a proxy before
             it, does not take meta commands, and gets classic text from now on. ``"crowded"``: no further connection to
-            the server could be made, and callers share those that work.
+            the server could be made, and callers share those that work. ``"unreadable"``: a stored value cannot be read,
+            and counts as missing; each reason is told once.
 
             Of locks: ``"connected"``: a connection was made. ``"disconnected"``: it broke; the client connects again
             when it needs the server. ``"down"``: no connection can be made. ``"up"``: a connection was made again.
@@ -34,8 +35,8 @@ class Event:
             keys from now on, separated by commas. For ``"discovery"``, the server that was asked. For ``"switched"``,
             the new primary. If the servers of locks are found by Sentinels or in a cluster, ``"down"`` names those.
         command: the command's name in the protocol, if the event is about a command.
-        error: the failure, for ``"down"``, ``"retry"``, ``"discovery"``, ``"crowded"``, ``"disconnected"``, ``"sentinel_down"`` and
-            ``"renewals"``.
+        error: the failure, for ``"down"``, ``"retry"``, ``"discovery"``, ``"crowded"``, ``"unreadable"``,
+            ``"disconnected"``, ``"sentinel_down"`` and ``"renewals"``.
         duration: in seconds. For ``"up"``, how long the server was down; for ``"slow"``, how long the command took.
         level: the importance, as in ``logging``.
         line: the event as a line of text, which the logger ``pinyon.servers`` writes, or ``pinyon.locks`` for locks.
@@ -51,6 +52,7 @@ class Event:
         "discovery",
         "classic",
         "crowded",
+        "unreadable",
         "connected",
         "disconnected",
         "switched",

@@ -150,6 +150,8 @@ class Client(client.Client):
         failover: Whether the keys of a server that is down go to another server, or fail at once.
         on_failure: What an operation does when no server could carry it out, or when its value is too large or the
             server full: `"raise"` an error, or return what an empty cache would (`"miss"`).
+        on_unreadable: What reading does with a stored value that cannot be read: `"raise"` an error, or treat it as
+            missing (`"miss"`). `get_or_set` and leases have such a value made anew in either case.
         gutter: Servers that take the keys of servers that are down, written like `servers`. Without it, the next server
             of the ring takes them.
         gutter_ttl: The longest ttl of items in the gutter, in seconds, up to 30 days. Longer ttls are cut to it.
@@ -158,7 +160,8 @@ class Client(client.Client):
             server.
         discovery_interval: How often to look for added and removed servers, in seconds.
         on_event: A function that is called with an `Event` when a server is marked down or is up again, when a command
-            is retried or slow, and when servers were added or removed.
+            is retried or slow, when servers were added or removed, and when a value that cannot be read counts as
+            missing.
         slow_after: The duration, in seconds, from which a command counts as slow and causes an event. Without it, no
             command does.
         max_connections: How many connections threads make to each server at most. Further threads wait for a free one.
@@ -208,6 +211,7 @@ class Client(client.Client):
         default_ttl: float | timedelta = 0.0,
         failover: bool = True,
         on_failure: Literal["raise", "miss"] = "raise",
+        on_unreadable: Literal["raise", "miss"] = "raise",
         gutter: str | Iterable[str] | None = None,
         gutter_ttl: float | timedelta = 10.0,
         discovery: Literal["config", "dns"] | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any
 
+from pinyon import _native
 from pinyon._settings import DEFAULT_TTL
 from pinyon._uncopied import Uncopied
 from pinyon.errors import UsageError
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from pinyon import _native
+    from pinyon._steps import Steps
 
 
 __all__ = ["Lease", "Outcome"]
@@ -32,6 +33,18 @@ class Outcome(enum.Enum):
     WON = "won"
     #: There is no value. Another caller makes it.
     FILLING = "filling"
+
+
+def ask_lease(
+    client: _native.Client, key: str | bytes, lease: float | timedelta, recache: float | timedelta = 0
+) -> Steps:
+    """Ask for a lease. If the client cannot read the value, one caller wins the right to replace it."""
+    found = yield client._ask_lease(key, lease, recache)
+    for _ in range(_native.RENEWALS):
+        if found.unreadable is None:
+            break
+        found = yield client._ask_lease(key, lease, recache, found.unreadable)
+    return found
 
 
 class BaseLease(Uncopied):

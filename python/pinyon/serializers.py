@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pinyon._native import dump_plain, load_plain, unknown_flags
-from pinyon.errors import UndecodableValue, Unpicklable, UnsupportedType, UsageError
+from pinyon.errors import Error, UndecodableValue, Unpicklable, UnsupportedType, UsageError
 
 __all__ = ["Json", "Pickle", "Portable", "Raw", "Serializer"]
 
@@ -63,6 +63,8 @@ class Pickle:
             raise unknown_flags("pickle", flags)
         try:
             return pickle.loads(data)
+        except (Error, MemoryError):
+            raise  # of a client that is used while the value is loaded
         except Exception as error:
             raise UndecodableValue(f"the stored value is marked as pickled but cannot be read: {error}") from error
 

@@ -293,3 +293,18 @@ async def test_a_wait_ends(model: Model, own_server: Memcached) -> None:
         assert cache.timeout is None, "two deadlines, of which aiocache's costs a task"
         with pytest.raises(asyncio.TimeoutError):
             await cache.get("key", timeout=0.1)
+
+
+@on_asyncio
+async def test_cached_makes_a_value_that_cannot_be_read_anew(model: Model, server: Memcached, made: Made) -> None:
+    cache = made()
+    await cache.client.set("key", b"no JSON")
+    calls = []
+
+    @cached(cache=PinyonCache, servers=server.address, key_builder=lambda *_, **__: "key")
+    async def value() -> str:
+        calls.append(1)
+        return "made"
+
+    assert [await value(), await value()] == ["made", "made"]
+    assert len(calls) == 1

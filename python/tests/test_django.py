@@ -439,3 +439,46 @@ def test_a_site_keeps_its_connections_over_requests(name: str, own_server: Memca
         assert own_server.statistic("total_connections") == before + asking
         own_server.stop()
         assert visit(f"{address}/{page}") == "unknown\n"
+
+
+class _Gone:
+    """A class that a deployment removes."""
+
+
+@pytest.fixture
+def gone(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Removes the class."""
+    return lambda: monkeypatch.delattr(f"{__name__}._Gone")
+
+
+@every_model
+async def test_a_value_whose_class_is_gone_is_a_miss(
+    model: Model, server: Memcached, gone: Callable[[], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    if model.name == "gevent":
+        pytest.skip("Django's caches are shared by threads and event loops")
+    cache = Scenario(model, PinyonCache(server.address, {"OPTIONS": ANY_OPTIONS}))
+    for key in ("one", "two", "three", "four"):
+        await cache.set(key, _Gone())
+    await cache.set("good", 1)
+    gone()
+    assert await cache.get("one", "default") == "default"
+    assert await cache.get_many(["one", "good"]) == {"good": 1}
+    assert await cache.has_key("one") is False
+    assert await cache.get_or_set("one", lambda: 2) == 2
+    assert await cache.get("one") == 2
+    assert await cache.get_or_set("two", 3) == 3
+    assert await cache.get("two") == 3
+    assert await cache.add("three", 4) is False, "the key is taken"
+    await cache.set("three", 4)
+    assert await cache.get("three") == 4
+    said = [record.getMessage() for record in caplog.records if "cannot be read" in record.getMessage()]
+    assert ["_Gone" in line for line in said] == [True], "one line for the class"
+
+
+def test_reading_can_raise_instead(server: Memcached, gone: Callable[[], None]) -> None:
+    cache = PinyonCache(server.address, {"OPTIONS": {**ANY_OPTIONS, "on_unreadable": "raise"}})
+    cache.set("one", _Gone())
+    gone()
+    with pytest.raises(pinyon.UndecodableValue, match="_Gone"):
+        cache.get("one")

@@ -245,3 +245,23 @@ def test_a_lock_on_memcached_ends_with_its_timeout(
         assert backend.has_lock_timeout()
     assert not PinyonBackend(keeping("redis")).has_lock_timeout()
     assert not PinyonBackend(keeping(None)).has_lock_timeout()
+
+
+class _Gone:
+    """A class that a deployment removes."""
+
+
+def test_a_value_whose_class_is_gone_is_made_anew(
+    keeping: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    region = make_region().configure("pinyon", arguments=keeping(None))
+    region.set_multi({"one": _Gone(), "two": _Gone(), "good": 1})
+    monkeypatch.delattr(f"{__name__}._Gone")
+    assert region.get("one") is NO_VALUE
+    assert region.get_multi(["one", "good"]) == [NO_VALUE, 1]
+    for _ in range(2):
+        assert region.get_or_create("one", lambda: "made", should_cache_fn=None) == "made"
+    assert region.get("one") == "made"
+    assert region.get_or_create_multi(["two", "good"], lambda *keys: [2] * len(keys)) == [2, 1]
+    said = [record.getMessage() for record in caplog.records if "cannot be read" in record.getMessage()]
+    assert ["_Gone" in line for line in said] == [True], "one line for the class"

@@ -389,3 +389,24 @@ def test_nobody_is_told_to_be_logged_out_while_the_session_cannot_be_deleted(
     assert status_and_text(visitor, "/log-out") == (200, "goodbye")
     visitor.set_cookie("session", cookie.value)
     assert status_and_text(visitor, "/") == (200, "nobody")
+
+
+class _Gone:
+    """A class that a deployment removes."""
+
+
+def test_a_value_whose_class_is_gone_is_missing(
+    server: Memcached, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = PinyonCache(server.address, timeout=20, connect_timeout=20)
+    cache.set_many({"one": _Gone(), "two": _Gone(), "good": 1})
+    monkeypatch.delattr(f"{__name__}._Gone")
+    assert cache.get("one") is None
+    assert cache.get_dict("one", "good") == {"one": None, "good": 1}
+    assert cache.get_many("two", "good") == [None, 1]
+    with pytest.raises(pinyon.UndecodableValue):
+        cache.inc("one")
+    cache.set("one", 2)
+    assert cache.get("one") == 2
+    said = [record.getMessage() for record in caplog.records if "cannot be read" in record.getMessage()]
+    assert ["_Gone" in line for line in said] == [True], "one line for the class"

@@ -157,7 +157,8 @@ class TestRailsCache < PinyonTest
     { "\x04\bo:\fUnknownClass".b => 1, "not zlib".b => 2, "\x04\b[".b => 1 }.each do |stored|
       cache.client.set("#{namespace}:bad", stored)
       assert_match(/UndecodableValue/, logged { assert_nil cache.read("bad") })
-      assert_match(/UndecodableValue/, logged { assert_equal({ "good" => 1 }, cache.read_multi("good", "bad")) })
+      told_before = logged { assert_equal({ "good" => 1 }, cache.read_multi("good", "bad")) }
+      refute_match(/UndecodableValue/, told_before, "each reason is told once")
     end
     assert_equal 2, cache.fetch("bad") { 2 }
   end

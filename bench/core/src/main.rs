@@ -51,7 +51,7 @@ struct Client {
     keys: Vec<String>,
 }
 
-const POLICY: Policy = Policy { failover: true, miss: false };
+const POLICY: Policy = Policy { failover: true, miss: false, unreadable_is_miss: false };
 
 impl Client {
     fn get(&self, number: usize) {

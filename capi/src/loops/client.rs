@@ -213,7 +213,8 @@ impl ClientLoop {
     fn fill(&mut self, reply: &mut Reply, verb: Verb, operation: Operation) -> Status {
         match operation {
             AnyOperation::Single(mut single) => {
-                let status = reply.fill::<LoopValues>(verb, single.take_answer());
+                let (directory, policy) = (&self.client.shared.directory, single.policy());
+                let status = reply.fill::<LoopValues>(directory, policy, verb, single.take_answer());
                 for memory in single.take_memory() {
                     if self.texts.len() < MOST_ROOMS && (1..=LARGEST_ROOM).contains(&memory.capacity()) {
                         self.texts.push(memory);

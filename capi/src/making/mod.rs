@@ -87,12 +87,22 @@ enum At {
     Following(Duration),
     Making,
     Over(Result<Arc<Made>, Error>),
+    /// It was over with a value that the caller cannot read.
+    Unreadable,
 }
 
 #[derive(Clone, Copy)]
 enum Asked {
-    Lease { lease: i32, recache: i32 },
-    Store { cas: u64, ttl: i64 },
+    /// `unreadable`: the token of a value that this caller cannot read.
+    Lease {
+        lease: i32,
+        recache: i32,
+        unreadable: Option<u64>,
+    },
+    Store {
+        cas: u64,
+        ttl: i64,
+    },
     GiveBack(Win),
 }
 
@@ -137,9 +147,18 @@ impl Making {
         })
     }
 
+    /// Begins again for a caller that cannot read the value at the end. False: there is no value.
+    fn unreadable(&mut self, reason: &str) -> bool {
+        let At::Over(Ok(_)) = self.at else { return false };
+        self.client.shared.directory.unreadable("", "lease", reason);
+        self.at = At::Unreadable;
+        true
+    }
+
     /// Goes on to the next step that the caller must carry out.
     fn advance(&mut self) -> Result<(), Error> {
         let mut step = match (&self.at, self.outcome.take()) {
+            (At::Unreadable, _) => self.machine.unreadable(Instant::now()),
             (At::Beginning, _) => self.machine.begin(Instant::now()),
             (At::Over(_), _) => return Err(Failure::usage("the value is there already, or cannot be had: it is over")),
             (At::Pausing(_) | At::Following(_), _) => self.machine.next(StepOutcome::Done, Instant::now()),
@@ -163,7 +182,12 @@ impl Making {
                     step = self.machine.next(StepOutcome::Value(shared), Instant::now());
                     continue;
                 }
-                Step::Ask(operations::Request::Lease { lease, recache }) => At::Asking(Asked::Lease { lease, recache }),
+                Step::Ask(operations::Request::Lease { lease, recache }) => {
+                    At::Asking(Asked::Lease { lease, recache, unreadable: None })
+                }
+                Step::Ask(operations::Request::Renew { lease, recache, cas }) => {
+                    At::Asking(Asked::Lease { lease, recache, unreadable: Some(cas) })
+                }
                 Step::Store { cas, ttl } => At::Asking(Asked::Store { cas, ttl }),
                 Step::GiveBack(operations::Request::GiveBack(win)) => At::Asking(Asked::GiveBack(win)),
                 Step::Ask(_) | Step::GiveBack(_) => unreachable!("these steps ask for nothing else"),
@@ -191,8 +215,11 @@ impl Making {
             ..empty()
         };
         match asked {
-            Asked::Lease { lease, recache } => {
+            Asked::Lease { lease, recache, unreadable } => {
                 request.verb = Verb::Lease as u32;
+                if let Some(cas) = unreadable {
+                    (request.with, request.cas) = (flags::CAS, cas);
+                }
                 request.lease = lease as u32;
                 request.recache = recache.into();
             }
@@ -255,7 +282,7 @@ fn found(reply: &Reply) -> Found<Arc<Made>> {
         let bytes = unsafe { reply.value.slice() }.to_vec();
         Arc::new(Made { bytes, client_flags: reply.client_flags })
     });
-    Found { finding: finding(reply), value }
+    Found { finding: finding(reply), value, cas: (reply.marks & marks::HAS_CAS != 0).then_some(reply.cas) }
 }
 
 /// How a reply to a request for a lease found the key.
@@ -307,6 +334,15 @@ pub unsafe extern "C" fn pinyon_making_failed(making: *mut Making, message: Byte
             Ok(())
         })
     };
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_making_unreadable(making: *mut Making, reason: Bytes) -> bool {
+    // SAFETY: the header says so.
+    let begins = unsafe { with_mut(making, |making| Ok(making.unreadable(&String::from_utf8_lossy(reason.slice())))) };
+    begins.unwrap_or(false)
 }
 
 /// # Safety

@@ -44,7 +44,7 @@ impl Making {
                 }
                 At::Making => return Ok(reply.finish(Status::Make)),
                 At::Over(outcome) => return Ok(fill(reply, outcome, host.place())),
-                At::Beginning => unreachable!("it has advanced"),
+                At::Beginning | At::Unreadable => unreachable!("it has advanced"),
             };
             if let Err(Interrupted) = done {
                 return Ok(reply.finish(Status::Interrupted));

@@ -39,7 +39,7 @@ impl Making {
                     fill(reply, outcome, None);
                     (StepKind::Over, 0.0, empty())
                 }
-                At::Beginning => unreachable!("it has advanced"),
+                At::Beginning | At::Unreadable => unreachable!("it has advanced"),
             };
             *step = Step { size: step.size, kind: kind as u32, seconds, request };
             return Ok(());

@@ -138,7 +138,8 @@ unsafe fn run_many(
     let mut singles = several.finish();
     for (index, single) in indexes.into_iter().zip(&mut singles) {
         let verb = Verb::of(requests[index])?;
-        replies[index].fill::<Placing<&Packing>>(verb, single.take_answer());
+        let (directory, policy) = (&view.shared.directory, single.policy());
+        replies[index].fill::<Placing<&Packing>>(directory, policy, verb, single.take_answer());
     }
     Kept::give(&SINGLES, emptied(singles));
     Kept::give(&KEYS, emptied(keys.all));

@@ -335,7 +335,7 @@ fn answer(tells: Tells, reply: &Reply, side: Side) -> Answer<Kept> {
         Tells::Value | Tells::ValueAndTtl => Answer::Missing,
         Tells::Lease => {
             let has_value = reply.marks & marks::HAS_VALUE != 0;
-            Answer::Lease(Found { finding: finding(reply), value: has_value.then(value) }.into())
+            Answer::Lease(Found { finding: finding(reply), value: has_value.then(value), cas: None }.into())
         }
         Tells::Compared if is_done => Answer::Compared(Compared::Stored),
         Tells::Compared => Answer::Compared(Compared::Changed),

@@ -283,7 +283,11 @@ impl Cache {
         let Operation::Single(mut single) = self.way.carry_out(single.into()) else {
             unreachable!("it was about one key")
         };
-        single.take_answer()?.read(|bytes| self.read(bytes))
+        let passes_over = request.passes_over_unreadable(self.policy);
+        single.take_answer()?.read(|bytes| match self.read(bytes) {
+            Err(_) if passes_over => Ok(None),
+            read => read.map(Some),
+        })
     }
 
     fn value(&mut self, key: &str, request: Request) -> Result<Option<Plain>, Raised> {

@@ -9,6 +9,8 @@ struct Waiting<C, O> {
     /// The coroutine that waits.
     coroutine: Option<C>,
     outcome: Option<O>,
+    /// Whether the coroutine has taken the outcome, while others refer to the slot.
+    taken: bool,
     abandoned: bool,
 }
 
@@ -16,7 +18,7 @@ impl<C, O> Slot<C, O> {
     /// Stores the outcome. Returns the coroutine that waits for it, if any.
     pub fn finish(&self, outcome: O) -> Option<C> {
         let mut waiting = self.lock();
-        if waiting.abandoned || waiting.outcome.is_some() {
+        if waiting.is_done() {
             return None;
         }
         waiting.outcome = Some(outcome);
@@ -44,20 +46,22 @@ impl<C, O> Slot<C, O> {
 
     /// Whether no outcome is awaited any more.
     pub fn is_done(&self) -> bool {
-        let waiting = self.lock();
-        waiting.abandoned || waiting.outcome.is_some()
+        self.lock().is_done()
     }
 
     pub fn was_abandoned(&self) -> bool {
         self.lock().abandoned
     }
 
-    /// Passes the outcome to `look`. Without an outcome, something else resumed the coroutine, and its wait ends.
+    /// Takes the outcome of a slot that others may refer to. Without an outcome, something else resumed the coroutine, and
+    /// its wait ends.
     #[inline(never)]
-    pub fn look<T>(&self, look: impl FnOnce(&O) -> T) -> Option<T> {
+    pub fn take_shared(&self) -> Option<O> {
         let mut waiting = self.lock();
-        waiting.abandoned |= waiting.outcome.is_none();
-        waiting.outcome.as_ref().map(look)
+        let outcome = waiting.outcome.take();
+        waiting.taken |= outcome.is_some();
+        waiting.abandoned |= !waiting.taken;
+        outcome
     }
 
     /// Takes the outcome. Afterwards the slot can be used again.
@@ -70,6 +74,12 @@ impl<C, O> Slot<C, O> {
     }
 }
 
+impl<C, O> Waiting<C, O> {
+    fn is_done(&self) -> bool {
+        self.abandoned || self.taken || self.outcome.is_some()
+    }
+}
+
 impl<C, O> Default for Slot<C, O> {
     fn default() -> Self {
         Self(Mutex::default())
@@ -78,7 +88,7 @@ impl<C, O> Default for Slot<C, O> {
 
 impl<C, O> Default for Waiting<C, O> {
     fn default() -> Self {
-        Self { coroutine: None, outcome: None, abandoned: false }
+        Self { coroutine: None, outcome: None, taken: false, abandoned: false }
     }
 }
 
@@ -93,7 +103,6 @@ mod tests {
         assert_eq!(slot.finish(1), Some("waits"));
         assert_eq!(slot.finish(2), None, "an outcome stays as it is");
         assert!(slot.is_done() && !slot.was_abandoned());
-        assert_eq!(slot.look(|outcome| *outcome), Some(1));
         assert_eq!(slot.take(), Some(1));
         assert!(slot.begin(|| "another"), "it serves again");
     }
@@ -112,13 +121,17 @@ mod tests {
         slot.abandon();
         assert!(slot.is_done() && slot.was_abandoned());
         assert_eq!(slot.finish(1), None);
-        assert_eq!(slot.look(|outcome| *outcome), None, "what comes late is dropped");
+        assert_eq!(slot.take_shared(), None, "what comes late is dropped");
     }
 
     #[test]
-    fn looking_too_early_ends_the_wait() {
+    fn the_outcome_is_taken_from_a_shared_slot_once() {
         let slot = Slot::<&str, u8>::default();
-        assert_eq!(slot.look(|outcome| *outcome), None);
+        assert_eq!(slot.take_shared(), None, "it was too early");
         assert!(slot.was_abandoned());
+        let slot = Slot::<&str, u8>::default();
+        slot.finish(1);
+        assert_eq!((slot.take_shared(), slot.finish(2), slot.take_shared()), (Some(1), None, None));
+        assert!(slot.is_done() && !slot.was_abandoned(), "it has what it waited for");
     }
 }

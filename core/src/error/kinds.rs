@@ -209,6 +209,7 @@ impl From<Kind> for ErrorKind {
             Kind::Unsupported => Self::Unsupported,
             Kind::Usage => Self::UsageError,
             Kind::Down => Self::ServerDown,
+            Kind::Unreadable => Self::UndecodableValue,
         }
     }
 }

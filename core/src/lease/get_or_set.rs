@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use super::flights::{Flight, Flights, Part, Place, Progress, Told};
 use super::patience::Patience;
-use super::{Finding, LeaseTypes, Terms, Win};
+use super::{Finding, LeaseTypes, Terms, Win, RENEWALS};
 use crate::error::kinds::ErrorKind;
 use crate::fork::generation;
 use crate::operations::{Found, Request};
 
 /// The next step for the host, with the [`StepOutcome`] to report. Every step may fail: [`StepOutcome::Failed`].
 pub enum Step<H: LeaseTypes> {
-    /// Send the request for a lease: [`StepOutcome::Found`].
+    /// Send the request for a lease ([`Request::Lease`] or [`Request::Renew`]): [`StepOutcome::Found`].
     Ask(Request),
     /// Wait for this time: [`StepOutcome::Done`].
     Pause(Duration),
@@ -97,6 +97,12 @@ pub struct GetOrSet<H: LeaseTypes> {
     winner: u64,
     value: Option<H::Value>,
     error: Option<H::Error>,
+    /// The token of the value that was found.
+    cas: Option<u64>,
+    /// The token of a value that this caller cannot read, for its next question.
+    unreadable: Option<u64>,
+    /// How often this caller could not read the value.
+    failures_to_read: u32,
 }
 
 /// The step under way.
@@ -132,6 +138,9 @@ impl<H: LeaseTypes> GetOrSet<H> {
             winner: 0,
             value: None,
             error: None,
+            cas: None,
+            unreadable: None,
+            failures_to_read: 0,
         }
     }
 
@@ -144,12 +153,26 @@ impl<H: LeaseTypes> GetOrSet<H> {
                 self.ask()
             }
             Part::Follows(flight) => match flight.progress() {
+                // What was told may be the value that this caller cannot read.
+                Progress::Told(_) if self.failures_to_read > 0 => self.ask(),
                 Progress::Told(told) => self.told(told),
+                _ if self.failures_to_read > RENEWALS => self.ask(),
                 _ => {
                     self.follows = Some(flight);
                     self.step(At::Following, Step::Follow(self.patience.left(now)))
                 }
             },
+        }
+    }
+
+    /// The step that follows [`Step::Return`] for a caller that reads values only then, and cannot read this one.
+    pub fn unreadable(&mut self, now: Instant) -> Step<H> {
+        match self.cas.take() {
+            Some(cas) => self.renew(cas, now),
+            None => {
+                self.failures_to_read += 1;
+                self.begin(now)
+            }
         }
     }
 
@@ -204,16 +227,39 @@ impl<H: LeaseTypes> GetOrSet<H> {
 
     fn ask(&mut self) -> Step<H> {
         self.at = At::Asking;
-        Step::Ask(Request::Lease { lease: self.terms.lease, recache: self.terms.recache })
+        let Terms { lease, recache, .. } = self.terms;
+        Step::Ask(match self.unreadable.take() {
+            Some(cas) => Request::Renew { lease, recache, cas },
+            None => Request::Lease { lease, recache },
+        })
+    }
+
+    /// Has a value made anew that this caller cannot read.
+    fn renew(&mut self, cas: u64, now: Instant) -> Step<H> {
+        self.failures_to_read += 1;
+        if self.failures_to_read > RENEWALS {
+            self.win = Some(Win { cas, keep: true });
+            return self.step(At::Making, Step::Make);
+        }
+        self.unreadable = Some(cas);
+        match self.leads {
+            Some(_) => self.ask(),
+            None => self.begin(now),
+        }
     }
 
     fn found(&mut self, found: Found<H::Value>, now: Instant) -> Step<H> {
+        self.cas = found.cas;
         match found {
-            Found { finding: Finding::Hit | Finding::Stale, value: Some(value) } => {
+            // It may be the value that this caller cannot read. Another caller makes a new one.
+            Found { finding: Finding::Stale, .. } if self.failures_to_read > 0 => self.pause(now),
+            Found { finding: Finding::Hit | Finding::Stale, value: Some(value), .. } => {
                 self.value = Some(value);
                 self.finish()
             }
-            Found { finding: Finding::Won(win), value } => {
+            Found { finding: Finding::Unreadable, cas: Some(cas), .. } => self.renew(cas, now),
+            Found { finding: Finding::Unreadable, cas: None, .. } => self.step(At::Making, Step::Make),
+            Found { finding: Finding::Won(win), value, .. } => {
                 (self.win, self.winner) = (win, generation());
                 self.value = value;
                 match self.value {
@@ -221,10 +267,14 @@ impl<H: LeaseTypes> GetOrSet<H> {
                     None => self.step(At::Making, Step::Make),
                 }
             }
-            _ => match self.patience.pause(now) {
-                Some(pause) => self.step(At::Pausing, Step::Pause(pause)),
-                None => self.refuse(),
-            },
+            _ => self.pause(now),
+        }
+    }
+
+    fn pause(&mut self, now: Instant) -> Step<H> {
+        match self.patience.pause(now) {
+            Some(pause) => self.step(At::Pausing, Step::Pause(pause)),
+            None => self.refuse(),
         }
     }
 

@@ -24,6 +24,9 @@ pub use get_or_set::{GetOrSet, Refusal, Step, StepOutcome};
 const SLACK: Duration = Duration::from_secs(2);
 /// memcached takes larger numbers for Unix times.
 const MOST_RECACHE: i32 = 30 * 24 * 60 * 60;
+/// So often a caller has a value made anew that it cannot read. Then it makes one itself: others keep storing what it
+/// cannot read.
+pub const RENEWALS: u32 = 2;
 /// In seconds. It fits every clock.
 const LONGEST_WAIT: u64 = 1 << 31;
 
@@ -102,6 +105,8 @@ pub enum Finding {
     Won(Option<Win>),
     /// There is no value yet. Another caller is making it.
     Filling,
+    /// There is a value, but this caller cannot read it, and [renews](crate::operations::Request::Renew) it.
+    Unreadable,
 }
 
 /// The right to store under a token. A caller without a token may make a value, but cannot store it.
@@ -119,11 +124,15 @@ impl Win {
     pub const NO_TOKEN: u64 = NO_TOKEN;
 
     fn of(item: &Item, keep: bool) -> Option<Self> {
-        let cas = match item.cas? {
-            0 => Self::NO_TOKEN,
-            cas => cas,
-        };
-        Some(Self { cas, keep })
+        Some(Self { cas: Self::token(item.cas?), keep })
+    }
+
+    /// The token of an item, or [`Self::NO_TOKEN`]: a server without tokens says 0.
+    pub(crate) fn token(cas: u64) -> u64 {
+        if cas == 0 {
+            return Self::NO_TOKEN;
+        }
+        cas
     }
 
     /// The token to compare, if the server has tokens.
@@ -145,12 +154,22 @@ impl Finding {
         }
     }
 
-    /// The state in a word, for hosts that pass it on.
+    /// The same for a value that the caller could read, or could not.
+    pub(crate) fn with(self, is_readable: bool) -> Self {
+        match self {
+            Finding::Hit if !is_readable => Finding::Unreadable,
+            // Another caller makes a new one.
+            Finding::Stale if !is_readable => Finding::Filling,
+            _ => self,
+        }
+    }
+
+    /// The state in a word, for hosts that pass it on. A caller that renewed a value in vain may make one.
     pub fn word(&self) -> &'static str {
         match self {
             Finding::Hit => "hit",
             Finding::Stale => "stale",
-            Finding::Won(_) => "won",
+            Finding::Won(_) | Finding::Unreadable => "won",
             Finding::Filling => "filling",
         }
     }

@@ -11,8 +11,8 @@ use crate::operations::Found;
 use crate::settings::Policy;
 
 const WIN: Win = Win { cas: 7, keep: false };
-const WON: Found<&str> = Found { finding: Finding::Won(Some(WIN)), value: None };
-const FILLING: Found<&str> = Found { finding: Finding::Filling, value: None };
+const WON: Found<&str> = Found { finding: Finding::Won(Some(WIN)), value: None, cas: None };
+const FILLING: Found<&str> = Found { finding: Finding::Filling, value: None, cas: None };
 const DAY: i64 = 24 * 60 * 60;
 
 /// Values are texts. Followers get them in a different form, so that a copy is recognizable.
@@ -104,6 +104,9 @@ impl Caller {
 const ASK: &str = "ask: Lease { lease: 5, recache: 40 }";
 const GIVE_BACK: &str = "give back: GiveBack(Win { cas: 7, keep: false })";
 
+const RENEW: &str = "ask: Renew { lease: 5, recache: 40, cas: 7 }";
+const UNREADABLE: Found<&str> = Found { finding: Finding::Unreadable, value: None, cas: Some(7) };
+
 fn said(step: &Step<Texts>) -> String {
     match step {
         Step::Ask(request) => format!("ask: {request:?}"),
@@ -129,7 +132,7 @@ fn place(key: &str) -> Place {
 }
 
 fn hit(value: &'static str) -> Found<&'static str> {
-    Found { finding: Finding::Hit, value: Some(value) }
+    Found { finding: Finding::Hit, value: Some(value), cas: Some(7) }
 }
 
 fn won_beside(value: &'static str) -> Found<&'static str> {
@@ -189,7 +192,7 @@ fn what_is_there_is_taken_at_once() {
     for finding in [Finding::Hit, Finding::Stale] {
         let mut caller = Process::new().caller();
         caller.begin();
-        assert_eq!(caller.found(Found { finding, value: Some("value") }), "return value");
+        assert_eq!(caller.found(Found { finding, ..hit("value") }), "return value");
         assert_eq!(caller.machine.leave(), None);
     }
 }
@@ -234,7 +237,7 @@ fn a_value_that_cannot_be_stored_is_given_back_unless_the_server_failed() {
 fn a_refused_value_that_the_policy_forgives_is_returned_and_the_lease_given_back() {
     for (miss, expected) in [(true, GIVE_BACK), (false, "return made")] {
         let mut process = Process::new();
-        let place = Place { policy: Policy { failover: true, miss }, ..place("key") };
+        let place = Place { policy: Policy { miss, ..Policy::default() }, ..place("key") };
         let mut caller = process.caller_at(place);
         caller.begin();
         caller.found(WON);
@@ -248,7 +251,7 @@ fn a_refused_value_that_the_policy_forgives_is_returned_and_the_lease_given_back
 
 #[test]
 fn without_a_token_a_value_is_made_and_neither_stored_nor_given_back() {
-    let won = Found { finding: Finding::Won(None), value: None };
+    let won = Found { finding: Finding::Won(None), value: None, cas: None };
     for (outcome, expected) in [
         (StepOutcome::Value("made"), "return made"),
         (StepOutcome::Failed { error: "no value", is_outage: false }, "raise no value"),
@@ -546,4 +549,72 @@ fn callers_do_not_ask_in_step() {
     };
     let pauses: std::collections::HashSet<String> = (1..50).map(first).collect();
     assert!(pauses.len() > 20, "{pauses:?}");
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_made_by_one_caller() {
+    let mut process = Process::new();
+    let (mut leader, mut follower, woken) = process.leader_and_follower();
+    assert_eq!(leader.found(UNREADABLE), RENEW);
+    assert_eq!(leader.found(WON), "make");
+    assert_eq!(leader.next(StepOutcome::Value("new")), "store at 7 for 90");
+    assert_eq!(leader.next(StepOutcome::Done), "share");
+    assert!(!woken.0.get());
+    assert_eq!(leader.next(StepOutcome::Shared(("leader", "new"))), "return new");
+    assert!(woken.0.get());
+    assert_eq!(follower.next(StepOutcome::Done), "copy leader new");
+}
+
+#[test]
+fn whoever_cannot_read_a_value_waits_for_the_caller_that_makes_a_new_one() {
+    let mut caller = Process::new().caller();
+    caller.begin();
+    assert_eq!(caller.found(UNREADABLE), RENEW);
+    let stale = Found { finding: Finding::Stale, ..hit("perhaps the old one") };
+    for found in [FILLING, stale] {
+        assert!(caller.found(found).starts_with("pause"));
+        assert_eq!(caller.next(StepOutcome::Done), ASK);
+    }
+    assert_eq!(caller.found(hit("new")), "return new");
+}
+
+#[test]
+fn whoever_cannot_read_what_others_keep_storing_makes_a_value() {
+    let mut caller = Process::new().caller();
+    caller.begin();
+    for _ in 0..RENEWALS {
+        assert_eq!(caller.found(UNREADABLE), RENEW);
+    }
+    assert_eq!(caller.found(UNREADABLE), "make");
+    assert_eq!(caller.failed("no"), "give back: GiveBack(Win { cas: 7, keep: true })", "the old value stays");
+}
+
+#[test]
+fn a_value_that_cannot_be_read_and_has_no_token_is_made_but_not_stored() {
+    let mut caller = Process::new().caller();
+    caller.begin();
+    assert_eq!(caller.found(Found { cas: None, ..UNREADABLE }), "make");
+    assert_eq!(caller.next(StepOutcome::Value("new")), "return new");
+}
+
+#[test]
+fn a_host_may_find_only_at_the_end_that_it_cannot_read_the_value() {
+    let mut process = Process::new();
+    let (mut leader, mut follower, _) = process.leader_and_follower();
+    assert_eq!(leader.found(hit("old")), "share");
+    assert_eq!(leader.next(StepOutcome::Shared(("leader", "old"))), "return old");
+    assert_eq!(said(&leader.machine.unreadable(leader.now)), RENEW, "it leads again");
+    assert_eq!(follower.next(StepOutcome::Done), "copy leader old");
+    assert_eq!(follower.next(StepOutcome::Value("old")), "return old");
+    assert_eq!(said(&follower.machine.unreadable(follower.now)), "follow for 12s");
+    assert_eq!(leader.found(won_beside("old")), "share");
+    assert_eq!(leader.next(StepOutcome::Shared(("leader", "old"))), "make");
+    assert_eq!(follower.next(StepOutcome::Done), "copy leader old");
+    assert_eq!(follower.next(StepOutcome::Value("old")), "return old");
+    assert_eq!(said(&follower.machine.unreadable(follower.now)), ASK, "what was told is the old value");
+    assert!(follower.found(Found { finding: Finding::Stale, ..hit("old") }).starts_with("pause"));
+    assert_eq!(leader.next(StepOutcome::Value("new")), "store at 7 for 90");
+    assert_eq!(leader.next(StepOutcome::Done), "return new");
+    assert_eq!(follower.next(StepOutcome::Done), ASK);
+    assert_eq!(follower.found(hit("new")), "return new");
 }

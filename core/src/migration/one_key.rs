@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::bringing::{Bringing, Brought, Stopped};
 use super::{Counts, Plan, Returned, Side, Step, StepOutcome};
+use crate::error::kinds::ErrorKind;
 use crate::operations::{Answer, Request};
 
 #[derive(Debug)]
@@ -53,6 +54,12 @@ impl<V: Clone, A> OneKey<V, A> {
                 self.at = At::Bringing(missed);
                 let brought = self.bringing.answered(answer);
                 self.brought(brought)
+            }
+            // A value that cannot be read is made anew, in the new pool.
+            (At::Bringing(_), StepOutcome::Failed { kind, .. })
+                if self.plan == Plan::Lease && kind.is_a(ErrorKind::UndecodableValue) =>
+            {
+                self.go(At::Operating, Step::Operate)
             }
             (At::Bringing(missed), StepOutcome::Failed { error, kind }) => {
                 self.at = At::Bringing(missed);

@@ -68,7 +68,7 @@ impl ServerCommand {
 
 impl Everywhere {
     pub fn new(command: ServerCommand) -> Self {
-        let nothing_is_forgiven = Policy { failover: false, miss: false };
+        let nothing_is_forgiven = Policy { failover: false, miss: false, unreadable_is_miss: false };
         let failures = Failures::new(command.command().name(), nothing_is_forgiven);
         Self { command, lines: Vec::new(), failures }
     }

@@ -109,6 +109,15 @@ impl<V: Values> Fetch<V> {
         self
     }
 
+    pub fn policy(&self) -> Policy {
+        self.failures.policy()
+    }
+
+    /// What reads its values.
+    pub fn values(&self) -> &V {
+        &self.values
+    }
+
     /// The same under another name, in errors and events.
     pub fn named(mut self, name: &'static str) -> Self {
         self.failures.set_name(name);

@@ -28,7 +28,7 @@ use std::time::Instant;
 
 pub use pinyon_proto::{Direction, Head, Item, Key, KeyError, KeyRules, Mode, Status};
 
-pub use crate::lease::{Finding, Win};
+pub use crate::lease::{Finding, Win, RENEWALS};
 pub use crate::settings::Policy;
 pub(crate) use account::Account;
 pub use account::{Broken, Unsuccessful};

@@ -7,6 +7,7 @@ use pinyon_proto::{
 };
 
 use super::values::Values;
+use super::Policy;
 use crate::error::{Error, Kind, Sent};
 use crate::invalid::InvalidArgument;
 use crate::lease::{Finding, Win};
@@ -55,6 +56,13 @@ pub enum Request {
     Lease {
         lease: i32,
         recache: i32,
+    },
+    /// The same for a caller that cannot read the value with this CAS token: first has that value count as stale, which
+    /// lives for `lease` seconds at most. So one caller of all processes wins. Those who can read it get it meanwhile.
+    Renew {
+        lease: i32,
+        recache: i32,
+        cas: u64,
     },
     /// Gives a lease back, so that another caller can win it. An existing value stays.
     GiveBack(Win),
@@ -111,6 +119,8 @@ pub struct Found<V> {
     pub finding: Finding,
     /// The value. For a winner, it is stale.
     pub value: Option<V>,
+    /// The item's CAS token, for a caller that cannot read the value: see [`Request::Renew`].
+    pub cas: Option<u64>,
 }
 
 const GET_WITH_TTL: &[Flag<'_>] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
@@ -164,6 +174,9 @@ impl Request {
             Request::MarkStale { ttl, cas } => Command::MarkStale(MarkStale { key, ttl, cas }),
             Request::Lease { lease, recache } => Command::Lease(Lease { key, lease, recache }),
             Request::GiveBack(Win { cas: Win::NO_TOKEN, keep: false }) => Command::Delete { key },
+            Request::Renew { lease, cas, .. } => {
+                Command::MarkStale(MarkStale { key, ttl: Some(lease), cas: Win::compared(cas) })
+            }
             Request::GiveBack(Win { cas, keep: false }) => Command::DeleteIf { key, cas },
             Request::GiveBack(Win { cas, keep: true }) => {
                 Command::MarkStale(MarkStale { key, ttl: None, cas: Win::compared(cas) })
@@ -173,6 +186,11 @@ impl Request {
             }
             Request::Metadata => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: METADATA }),
         }
+    }
+
+    /// The protocol's name of its command.
+    pub fn name(&self) -> &'static str {
+        self.command(Key::known(b"any", false)).name()
     }
 
     /// The size of its data block.
@@ -218,6 +236,12 @@ impl Request {
         matches!(self, Request::Get { cas: true } | Request::GetAndTouch { cas: true, .. })
     }
 
+    /// Whether a value that the host cannot read counts as missing ([`Answer::read`]). Otherwise that is an error. Who asks
+    /// for a lease makes a value.
+    pub fn passes_over_unreadable(&self, policy: Policy) -> bool {
+        policy.unreadable_is_miss || matches!(self, Request::Lease { .. } | Request::Renew { .. })
+    }
+
     /// Interprets the reply.
     #[inline]
     pub(super) fn answer<V: Values>(&self, values: &V, reply: Reply<'_>) -> Result<Answer<V::Value>, V::Error> {
@@ -226,7 +250,7 @@ impl Request {
             return Ok(self.answer_without_value(head.status, &head.item));
         }
         if let Request::Lease { .. } = self {
-            return Found::read(values, reply).map(|found| Answer::Lease(found.into()));
+            return Ok(Answer::Lease(Found::of(values, reply).into()));
         }
         if head.is_placeholder() {
             return Ok(Answer::Missing);
@@ -262,7 +286,7 @@ impl Request {
                 Answer::Done(status == Status::Done)
             }
             (Request::MarkStale { .. } | Request::GiveBack(_), status) => Answer::Done(status == Status::Done),
-            (Request::Lease { .. }, _) => Answer::Lease(Found::nothing().into()),
+            (Request::Lease { .. } | Request::Renew { .. }, _) => Answer::Lease(Found::nothing().into()),
             _ => Answer::Missing,
         }
     }
@@ -286,20 +310,29 @@ fn with_metadata<V>(value: V, item: &Item) -> Answer<V> {
 }
 
 impl<V> Answer<V> {
-    /// Reads the answer's value, for hosts that keep bytes until the operation is over.
-    ///
-    /// # Errors Returns the error of `read`, except for a stale value that a lease's winner replaces: that answer comes
-    /// without a value.
-    pub fn read<W, E>(self, read: impl FnOnce(V) -> Result<W, E>) -> Result<Answer<W>, E> {
+    /// The value that it has.
+    pub fn value(&self) -> Option<&V> {
+        match self {
+            Answer::Value(value) | Answer::ValueAndCas(value, _) | Answer::ValueAndTtl(value, _) => Some(value),
+            Answer::ValueAndMetadata(both) => Some(&both.0),
+            Answer::Lease(found) => found.value.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Reads the answer's value, for hosts that keep bytes until the operation is over. `read` returns `None` for a value
+    /// that it cannot read and that counts as missing.
+    pub fn read<W, E>(self, read: impl FnOnce(V) -> Result<Option<W>, E>) -> Result<Answer<W>, E> {
+        let or_missing = |answer: Option<Answer<W>>| answer.unwrap_or(Answer::Missing);
         Ok(match self {
-            Answer::Value(value) => Answer::Value(read(value)?),
-            Answer::ValueAndCas(value, cas) => Answer::ValueAndCas(read(value)?, cas),
-            Answer::ValueAndTtl(value, ttl) => Answer::ValueAndTtl(read(value)?, ttl),
-            Answer::ValueAndMetadata(both) => Answer::ValueAndMetadata((read(both.0)?, both.1).into()),
-            Answer::Lease(found) => {
-                let Found { finding, value } = *found;
-                Answer::Lease(Found::with(finding, value.map(|value| || read(value)))?.into())
+            Answer::Value(value) => or_missing(read(value)?.map(Answer::Value)),
+            Answer::ValueAndCas(value, cas) => or_missing(read(value)?.map(|value| Answer::ValueAndCas(value, cas))),
+            Answer::ValueAndTtl(value, ttl) => or_missing(read(value)?.map(|value| Answer::ValueAndTtl(value, ttl))),
+            Answer::ValueAndMetadata(both) => {
+                let (value, item) = *both;
+                or_missing(read(value)?.map(|value| Answer::ValueAndMetadata((value, item).into())))
             }
+            Answer::Lease(found) => Answer::Lease(found.read(read)?.into()),
             Answer::Missing => Answer::Missing,
             Answer::Done(done) => Answer::Done(done),
             Answer::Compared(compared) => Answer::Compared(compared),
@@ -312,29 +345,41 @@ impl<V> Answer<V> {
 impl<V> Found<V> {
     /// For a server that could not be asked or made no placeholder: the caller may make a value, but cannot store it.
     fn nothing() -> Self {
-        Self { finding: Finding::Won(None), value: None }
+        Self { finding: Finding::Won(None), value: None, cas: None }
     }
 
-    fn read<L: Values<Value = V>>(values: &L, reply: Reply<'_>) -> Result<Self, L::Error> {
+    fn of<L: Values<Value = V>>(values: &L, reply: Reply<'_>) -> Self {
         let head = reply.head;
-        let read = || values.read(head, reply.value, reply.server);
-        Self::with(Finding::of(head), (!head.is_placeholder()).then_some(read))
+        let (finding, cas) = (Finding::of(head), head.item.cas.map(Win::token));
+        if head.is_placeholder() {
+            return Self { finding, value: None, cas };
+        }
+        let value = values.read(head, reply.value, reply.server).ok();
+        Self { finding: finding.with(value.is_some()), value, cas }
     }
 
-    fn with<E>(finding: Finding, read: Option<impl FnOnce() -> Result<V, E>>) -> Result<Self, E> {
-        let value = match (finding, read) {
-            (_, None) => None,
-            // The winner replaces the value anyway, so an unreadable one does not matter.
-            (Finding::Won(_), Some(read)) => read().ok(),
-            (_, Some(read)) => Some(read()?),
-        };
-        Ok(Self { finding, value })
+    /// The same with the host's value. See [`Answer::read`].
+    fn read<W, E>(self, read: impl FnOnce(V) -> Result<Option<W>, E>) -> Result<Found<W>, E> {
+        let Self { finding, value, cas } = self;
+        let Some(stored) = value else { return Ok(Found { finding, value: None, cas }) };
+        let value = read(stored)?;
+        Ok(Found { finding: finding.with(value.is_some()), value, cas })
     }
 
-    /// The lease that was won, to store under or to give back.
+    /// The lease that was won, to store under or to give back. A value that the caller cannot read is its to replace.
     pub fn win(&self) -> Option<Win> {
         match self.finding {
             Finding::Won(win) => win,
+            Finding::Unreadable => self.cas.map(|cas| Win { cas, keep: true }),
+            _ => None,
+        }
+    }
+
+    /// What a caller asks next that asks for leases by hand, and cannot read the value. It asks so [`RENEWALS`] times at
+    /// most.
+    pub fn renewal(&self, lease: i32, recache: i32) -> Option<Request> {
+        match (self.finding, self.cas) {
+            (Finding::Unreadable, Some(cas)) => Some(Request::Renew { lease, recache, cas }),
             _ => None,
         }
     }

@@ -110,6 +110,15 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         (&mut self.key, &mut self.data)
     }
 
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// What reads its value.
+    pub fn values(&self) -> &V {
+        &self.values
+    }
+
     /// The key, for messages.
     pub fn key(&self) -> &K {
         &self.key
@@ -195,6 +204,11 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
                 match self.request {
                     Request::Arithmetic { initial: Some(initial), .. } => self.counted(initial),
                     Request::Store { mode: Mode::Add, .. } => self.added(),
+                    Request::Renew { lease, recache, .. } => {
+                        self.request = Request::Lease { lease, recache };
+                        self.answer = None;
+                        Next::Again
+                    }
                     _ => Next::Nothing,
                 }
             }
@@ -213,7 +227,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
     }
 
     fn may_win(&self) -> bool {
-        matches!(self.request, Request::Lease { .. })
+        matches!(self.request, Request::Lease { .. } | Request::Renew { .. })
     }
 
     fn give_back(&mut self) -> Next {

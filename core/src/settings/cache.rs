@@ -42,6 +42,9 @@ settings! {
         /// What an operation does when no server could carry it out, or when its value is too large or the server full:
         /// `"raise"` an error, or return what an empty cache would (`"miss"`).
         on_failure: String = "raise".into(),
+        /// What reading does with a stored value that cannot be read: `"raise"` an error, or treat it as missing
+        /// (`"miss"`). `get_or_set` and leases have such a value made anew in either case.
+        on_unreadable: String = "raise".into(),
         /// Servers that take the keys of servers that are down, written like `servers`. Without it, the next server of
         /// the ring takes them.
         gutter: Option<ServerTexts> = None,
@@ -130,7 +133,7 @@ impl CacheSettings {
         Rule::default().check(&gutter)?;
         let quotes_bytes = rule.quotes_bytes();
         let options = self.options(events)?;
-        let policy = Policy::new(self.failover, &self.on_failure)?;
+        let policy = Policy::new(self.failover, &self.on_failure, &self.on_unreadable)?;
         let tls = self.tls.as_ref().map(TlsChoice::tls).transpose()?.flatten();
         let access = Access { tls, login: self.login()? };
         let directory = match self.discovery(&servers)? {

@@ -1,12 +1,12 @@
-//! What an operation does when its server is down or fails.
+//! What an operation does when its server is down or fails, and with values that cannot be read.
 
 use super::checks::choose;
 use super::table::settings;
 use crate::error::Error;
 use crate::invalid::InvalidArgument;
 
-/// What an operation does when its server is down or fails. It belongs to the operation rather than to the fleet, so
-/// that views of one client can differ.
+/// What an operation does when its server is down or fails, and with values that cannot be read. It belongs to the
+/// operation rather than to the fleet, so that views of one client can differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// Whether the keys of a server that is down go to another server.
@@ -14,6 +14,8 @@ pub struct Policy {
     /// Whether an operation that no server carried out, or a store whose value is refused, returns what an empty cache
     /// would, without raising an error.
     pub miss: bool,
+    /// Whether a stored value that the host cannot read counts as missing.
+    pub unreadable_is_miss: bool,
 }
 
 settings! {
@@ -23,35 +25,43 @@ settings! {
         failover: Option<bool> = None,
         /// As for the client.
         on_failure: Option<String> = None,
+        /// As for the client.
+        on_unreadable: Option<String> = None,
     }
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { failover: true, miss: false }
+        Self { failover: true, miss: false, unreadable_is_miss: false }
     }
 }
 
 impl Policy {
-    /// `on_failure`: "raise" or "miss".
-    pub fn new(failover: bool, on_failure: &str) -> Result<Self, InvalidArgument> {
-        let miss = choose("on_failure", on_failure, &[("raise", false), ("miss", true)])?;
-        Ok(Self { failover, miss })
+    /// `on_failure`, `on_unreadable`: "raise" or "miss".
+    pub fn new(failover: bool, on_failure: &str, on_unreadable: &str) -> Result<Self, InvalidArgument> {
+        let miss = is_miss("on_failure", on_failure)?;
+        let unreadable_is_miss = is_miss("on_unreadable", on_unreadable)?;
+        Ok(Self { failover, miss, unreadable_is_miss })
     }
 
     /// This policy with a view's changes.
     pub fn with(self, view: &ViewSettings) -> Result<Self, InvalidArgument> {
-        let failover = view.failover.unwrap_or(self.failover);
-        match &view.on_failure {
-            Some(on_failure) => Self::new(failover, on_failure),
-            None => Ok(Self { failover, ..self }),
-        }
+        let changed = |name, given: &Option<String>, now| given.as_ref().map_or(Ok(now), |word| is_miss(name, word));
+        Ok(Self {
+            failover: view.failover.unwrap_or(self.failover),
+            miss: changed("on_failure", &view.on_failure, self.miss)?,
+            unreadable_is_miss: changed("on_unreadable", &view.on_unreadable, self.unreadable_is_miss)?,
+        })
     }
 
     /// Whether to report this error as a miss.
     pub fn forgives(self, error: &Error) -> bool {
         self.miss && (error.is_outage() || error.refuses_value())
     }
+}
+
+fn is_miss(name: &str, word: &str) -> Result<bool, InvalidArgument> {
+    choose(name, word, &[("raise", false), ("miss", true)])
 }
 
 #[cfg(test)]
@@ -62,28 +72,35 @@ mod tests {
 
     #[test]
     fn a_view_changes_what_it_is_given() {
-        let view =
-            |failover, on_failure: Option<&str>| ViewSettings { failover, on_failure: on_failure.map(Into::into) };
+        let view = |failover, on_failure: Option<&str>| ViewSettings {
+            failover,
+            on_failure: on_failure.map(Into::into),
+            ..ViewSettings::default()
+        };
         let policy = Policy::default();
-        assert_eq!(policy, Policy::new(true, "raise").unwrap());
+        assert_eq!(policy, Policy::new(true, "raise", "raise").unwrap());
         assert_eq!(policy.with(&view(None, None)).unwrap(), policy);
-        assert_eq!(policy.with(&view(Some(false), None)).unwrap(), Policy { failover: false, miss: false });
-        assert_eq!(policy.with(&view(None, Some("miss"))).unwrap(), Policy { failover: true, miss: true });
-        let missing = Policy { failover: false, miss: true };
+        assert_eq!(policy.with(&view(Some(false), None)).unwrap(), Policy { failover: false, ..policy });
+        assert_eq!(policy.with(&view(None, Some("miss"))).unwrap(), Policy { miss: true, ..policy });
+        let missing = Policy { failover: false, miss: true, ..policy };
         assert_eq!(missing.with(&view(Some(true), Some("raise"))).unwrap(), policy);
         assert!(policy.with(&view(None, Some("return"))).is_err());
+        let passing_over = ViewSettings { on_unreadable: Some("miss".into()), ..view(None, None) };
+        assert_eq!(policy.with(&passing_over).unwrap(), Policy { unreadable_is_miss: true, ..policy });
     }
 
     #[test]
     fn another_word_is_refused() {
-        let refused = Policy::new(true, "return").unwrap_err();
+        let refused = Policy::new(true, "return", "raise").unwrap_err();
         assert_eq!(refused.kind, ErrorKind::UsageError);
         assert_eq!(refused.message, "on_failure must be \"raise\" or \"miss\", not \"return\"");
+        let refused = Policy::new(true, "raise", "skip").unwrap_err();
+        assert_eq!(refused.message, "on_unreadable must be \"raise\" or \"miss\", not \"skip\"");
     }
 
     #[test]
     fn outages_and_full_servers_are_forgiven_where_failures_are_misses() {
-        let missing = Policy { failover: true, miss: true };
+        let missing = Policy { miss: true, ..Policy::default() };
         for kind in Kind::ALL {
             let of = |server: &str| Error {
                 kind,
@@ -93,7 +110,8 @@ mod tests {
                 only_reads: true,
                 message: String::new(),
             };
-            let is_forgiven = !matches!(kind, Kind::Server | Kind::TooLarge | Kind::Unsupported | Kind::Usage);
+            let is_forgiven =
+                !matches!(kind, Kind::Server | Kind::TooLarge | Kind::Unsupported | Kind::Usage | Kind::Unreadable);
             assert_eq!(missing.forgives(&of("cache1:11211")), is_forgiven, "{kind:?}");
             assert_eq!(missing.forgives(&of("")), kind == Kind::OutOfMemory, "{kind:?}");
             assert!(!Policy::default().forgives(&of("cache1:11211")), "{kind:?}");
@@ -111,7 +129,7 @@ mod tests {
             message: String::new(),
         };
         for miss in [true, false] {
-            let policy = Policy { failover: true, miss };
+            let policy = Policy { miss, ..Policy::default() };
             for command in ["set", "add", "replace", "append", "prepend", "cas"] {
                 assert_eq!(policy.forgives(&too_large(command)), miss, "{command}");
             }

@@ -87,6 +87,20 @@ sub _loaded {
     return $value;
 }
 
+# The value of what is stored; nothing for one that cannot be read, and counts as missing or is made anew.
+sub _read_or_pass_over {
+    my ( $self, $stored, $flags, $is_lease ) = @_;
+    my ( $value, $failure );
+    {
+        local $@ = undef;
+        return $value if eval { $value = $self->_value_of( $stored, $flags ); 1 };
+        $failure = $@;
+    }
+    my $reason = Pinyon::Error::_unreadable($failure);
+    die $failure if !defined $reason || !( $self->_passes_over($reason) || $is_lease );
+    return;
+}
+
 sub remove       { goto &delete }
 sub remove_multi { goto &delete_multi }
 
@@ -105,7 +119,12 @@ sub get_or_set {
 
 sub lease {
     my ( $self, $key, %options ) = @_;
-    return Pinyon::Lease->new( $self, $key, $self->_lease( $key, %options ) );
+    my $found = $self->_lease( $key, %options );
+    for ( 1 .. Pinyon::Lease::RENEWALS() ) {
+        last if $found->[0] ne 'unreadable';
+        $found = $self->_lease( $key, %options, unreadable => $found->[1] );
+    }
+    return Pinyon::Lease->new( $self, $key, $found );
 }
 
 sub quiet {
@@ -192,7 +211,8 @@ Pinyon::Cache - a client of one or more memcached servers
 =head1 DESCRIPTION
 
 All methods die with a L<Pinyon::Error> if something fails. A miss is no failure: it is C<undef>, and the empty list in list
-context. With C<< on_failure => 'miss' >> a server that fails is a miss, too.
+context. With C<< on_failure => 'miss' >> a server that fails is a miss, too; with C<< on_unreadable => 'miss' >> so is a stored
+value that cannot be read. C<get_or_set> and C<lease> have such a value made anew in any case.
 
 A I<key> is a string. One with Perl's UTF-8 mark is sent as its UTF-8. A I<ttl> is a number of seconds; 0 is without end, a
 negative one ends at once, and without one the setting C<default_ttl> counts. One that would end after 2038-01-19 ends then, with
@@ -208,7 +228,7 @@ these. Other objects, and code, are refused.
 =head2 new(%settings)
 
 Takes names and values, or a reference to a hash of them. It does not connect yet. The settings are those of every language, as
-C<servers>, C<namespace>, C<timeout>, C<connect_timeout>, C<default_ttl>, C<ring>, C<failover>, C<on_failure>, C<gutter>,
+C<servers>, C<namespace>, C<timeout>, C<connect_timeout>, C<default_ttl>, C<ring>, C<failover>, C<on_failure>, C<on_unreadable>, C<gutter>,
 C<dialect>, C<compression>, C<tls>, C<username>, C<password>, C<discovery>, C<encode_keys>. A list is a reference to an array.
 Settings of C<tls> and C<compression> are a reference to a hash: C<< tls => { ca => 'ca.pem' } >>. Besides there are
 
@@ -353,7 +373,8 @@ The bytes before every key.
 
 =head2 using(%settings)
 
-A view of the client with other rules for failures: C<failover>, C<on_failure>, and C<namespace>. It shares everything else.
+A view of the client with other rules for failures: C<failover>, C<on_failure>, C<on_unreadable>, and C<namespace>. It
+shares everything else.
 
 =head2 close
 

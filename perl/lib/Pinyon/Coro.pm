@@ -17,6 +17,13 @@ BEGIN {
     Pinyon::Coro::_load();
 }
 
+# A coroutine of its own reads a value by Perl code, which may wait: no callback of the loop can.
+sub _read_apart {
+    my ($pointer) = @_;
+    Coro::async_pool( \&_read_here, $pointer );
+    return;
+}
+
 package Pinyon::Coro::Model;
 
 our @ISA = ('Pinyon::AnyEvent::Model');    ## no critic (ProhibitExplicitISA)
@@ -84,12 +91,24 @@ sub get_or_set {
     if ( ref $make ne 'CODE' ) {
         Pinyon::Error::Usage->throw('get_or_set takes a key and a reference to a sub that makes the value');
     }
-    return Pinyon::Loop::Making->new( $self, $key, %options )->value($make);
+    my $class = Pinyon::Coro::_loads_by_perl($self) ? 'Pinyon::Coro::Making' : 'Pinyon::Loop::Making';
+    return $class->new( $self, $key, %options )->value($make);
+}
+
+# Each step is taken in a coroutine, because the last one reads a value by Perl code.
+package Pinyon::Coro::Making;
+
+our @ISA = ('Pinyon::Loop::Making');    ## no critic (ProhibitExplicitISA)
+
+sub _go_on {
+    my ($self) = @_;
+    Coro::async_pool( sub { $self->Pinyon::Loop::Making::_go_on if $self->{told} } );
+    return;
 }
 
 package Pinyon::Coro::Batch;
 
-our @ISA = ('Pinyon::Loop::Batch');    ## no critic (ProhibitExplicitISA)
+our @ISA = ('Pinyon::Loop::Batch');     ## no critic (ProhibitExplicitISA)
 
 # Waits for the commands before, when many are under way. `finish` tells what failed.
 sub _add {

@@ -63,6 +63,13 @@ sub new {
     }, $class;
 }
 
+# Why a stored value cannot be read, in a line, if a failure says so. A failure of a client that loading uses does not.
+sub _unreadable {
+    my ($failure) = @_;
+    return "$failure" =~ s/ at \S+ line \d+.*//sr if !eval { $failure->isa(__PACKAGE__) };
+    return $failure->isa('Pinyon::Error::UndecodableValue') ? $failure->message : undef;
+}
+
 sub throw {
     my ( $class, $message, %fields ) = @_;
     die $class->new( message => $message, %fields );

@@ -6,9 +6,13 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
+# How often a value that cannot be read is had replaced before this caller may replace it itself.
+use constant RENEWALS => 2;
+
 sub new {
     my ( $class, $client, $key,   $found ) = @_;
     my ( $state, $token,  $stays, @value ) = @{$found};
+    ( $state, $stays ) = ( 'won', 1 ) if $state eq 'unreadable';
     return bless {
         client    => $client,
         key       => $key,

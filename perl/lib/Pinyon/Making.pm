@@ -25,7 +25,7 @@ sub value {
     my ( $self, $make ) = @_;
     my $client = $self->{client};
     while (1) {
-        my @found = $self->_run($client);
+        my @found = $self->_found($client);
         return $found[0] if @found;
         my $value;
         my $is_made = do {
@@ -43,6 +43,28 @@ sub value {
         die $failure;
     }
     return;
+}
+
+# Goes on to the value, or until it must be made, which is nothing. A value that cannot be read is made anew.
+sub _found {
+    my ( $self, $client ) = @_;
+    while (1) {
+        my ( @found, $failure );
+        {
+            local $@ = undef;
+            return @found if eval { @found = $self->_run($client); 1 };
+            $failure = $@;
+        }
+        die $failure if !$self->_is_made_anew($failure);
+    }
+    return;
+}
+
+# Whether it begins again, after a failure to read the value.
+sub _is_made_anew {
+    my ( $self, $failure ) = @_;
+    my $reason = Pinyon::Error::_unreadable($failure);
+    return defined $reason && $self->_unreadable($reason);
 }
 
 sub DESTROY {

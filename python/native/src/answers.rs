@@ -1,7 +1,9 @@
 //! Answers of operations as Python objects.
 
+use std::convert::Infallible;
+
 use pinyon_core::operations::{
-    remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched, Item,
+    remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched, FoundKey, Item,
     ServerCommand,
 };
 use pyo3::prelude::*;
@@ -10,11 +12,26 @@ use pyo3::IntoPyObjectExt;
 
 use crate::callers::Found;
 use crate::classes::Class;
-use crate::errors::{from_core, raised_beside, stored_under};
+use crate::errors::{from_core, is_unreadable, raised_beside};
+use crate::stored::{Reader, Stored};
 
-/// The answer to a request about one key. `default`: returned if the value is missing.
+/// The answer to a request about one key. `default`: returned if the value is missing. `read`: makes the value.
 #[inline]
-pub(crate) fn answered<'py>(
+pub(crate) fn read<'py>(
+    py: Python<'py>,
+    answer: Answer<Stored>,
+    default: Option<&Bound<'py, PyAny>>,
+    read: impl FnOnce(Stored) -> PyResult<Option<Py<PyAny>>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match answer {
+        Answer::Value(Stored::Made(value)) => Ok(value.into_bound(py)),
+        answer => answered(py, answer.read(read)?, default),
+    }
+}
+
+/// The answer to a request about one key.
+#[inline]
+fn answered<'py>(
     py: Python<'py>,
     answer: Answer<Py<PyAny>>,
     default: Option<&Bound<'py, PyAny>>,
@@ -41,25 +58,34 @@ fn metadata<'py>(py: Python<'py>, item: &Item) -> PyResult<Bound<'py, PyAny>> {
 
 /// The exception for a request about one key.
 #[cold]
-pub(crate) fn failed(py: Python<'_>, failed: Failed<Box<PyErr>>, key: &Bound<'_, PyAny>) -> PyErr {
+pub(crate) fn failed(py: Python<'_>, failed: Failed<Infallible>) -> PyErr {
     match failed {
         Failed::Error(error) => from_core(py, &error),
-        Failed::Unreadable { error, command } => stored_under(py, *error, command, key),
+        Failed::Unreadable { error, .. } => match error {},
     }
 }
 
-/// The values that were found, as a dict. `failed`: a dict for the errors of failed servers; then they are not raised.
+/// The values that were found, as a dict, which makes them. `failed`: a dict for the errors of failed servers, and of keys
+/// whose values cannot be read; then they are not raised.
 pub(crate) fn fetched<'py>(
     py: Python<'py>,
-    fetched: Fetched<Py<PyAny>, Box<PyErr>>,
+    fetched: Fetched<Stored, Infallible>,
     keys: &[Py<PyAny>],
     failed: Option<&Bound<'py, PyDict>>,
+    reader: &Reader<'_>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let found = PyDict::new(py);
-    for one in fetched.found {
-        match one.cas {
-            Some(cas) => found.set_item(&keys[one.index], (one.value, cas))?,
-            None => found.set_item(&keys[one.index], one.value)?,
+    let (found, mut unreadable) = (PyDict::new(py), None);
+    for FoundKey { index, value, cas } in fetched.found {
+        let value = match value {
+            Stored::Made(value) => value,
+            rest => match finished(rest, keys[index].bind(py), failed, &mut unreadable, reader)? {
+                Some(value) => value,
+                None => continue,
+            },
+        };
+        match cas {
+            Some(cas) => found.set_item(&keys[index], (value, cas))?,
+            None => found.set_item(&keys[index], value)?,
         }
     }
     let mut failures = fetched.failures;
@@ -68,12 +94,32 @@ pub(crate) fn fetched<'py>(
             failed.set_item(&*error.server, from_core(py, &error).into_value(py))?;
         }
     }
-    if let Some(unreadable) = fetched.unreadable {
-        let key = keys[unreadable.index].bind(py);
-        let error = stored_under(py, *unreadable.error, failures.name(), key);
-        return Err(raised_beside(py, error, &found));
+    match unreadable {
+        Some(error) => Err(raised_beside(py, error, &found)),
+        None => achieved(found.into_any(), failures),
     }
-    achieved(found.into_any(), failures)
+}
+
+/// Finishes one of many values. A value that cannot be read is no obstacle to the others.
+#[inline(never)]
+fn finished(
+    stored: Stored,
+    key: &Bound<'_, PyAny>,
+    failed: Option<&Bound<'_, PyDict>>,
+    unreadable: &mut Option<PyErr>,
+    reader: &Reader<'_>,
+) -> PyResult<Option<Py<PyAny>>> {
+    let py = key.py();
+    let names_keys = Reader { passes_over: reader.passes_over && failed.is_none(), ..*reader };
+    let error = match names_keys.read(stored, key) {
+        Err(error) if is_unreadable(py, &error)? => error,
+        read => return read,
+    };
+    match failed {
+        Some(failed) => failed.set_item(key, error.into_value(py))?,
+        None => drop(unreadable.get_or_insert(error)),
+    }
+    Ok(None)
 }
 
 /// The keys that were not stored, as a list.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use pinyon_core::fork::generation;
 use pinyon_core::lease::{LeaseTypes, Signal};
-use pinyon_core::operations::Found as CoreFound;
+use pinyon_core::operations::{Finding, Found as CoreFound};
 use pinyon_core::Value;
-use pinyon_proto::{Head, Status};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 
+use crate::errors::stored_on;
 use crate::values::Codec;
 
 /// The result of asking for a lease.
@@ -27,7 +27,7 @@ impl Found {
 
     /// The same for the core. `value`: makes the core's value.
     pub(crate) fn with<V>(&self, py: Python<'_>, value: impl FnOnce(Py<PyAny>) -> V) -> CoreFound<V> {
-        CoreFound { finding: self.found.finding, value: self.value(py).map(value) }
+        CoreFound { finding: self.found.finding, value: self.value(py).map(value), cas: self.found.cas }
     }
 }
 
@@ -43,6 +43,12 @@ impl Found {
     #[getter]
     fn value(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.found.value.as_ref().map(|value| value.clone_ref(py))
+    }
+
+    /// The token of a value that cannot be read, for `Client._ask_lease`.
+    #[getter]
+    fn unreadable(&self) -> Option<u64> {
+        self.found.cas.filter(|_| self.found.finding == Finding::Unreadable)
     }
 
     #[getter]
@@ -95,9 +101,8 @@ impl Shared {
         match self {
             Self::Same(value) => Ok(value.clone_ref(py)),
             Self::Packed(bytes, client_flags) => {
-                let mut head = Head::of(Status::Hit);
-                head.item.client_flags = *client_flags;
-                codec.decode(py, &head, Value::Borrowed(bytes), "this process").map(Bound::unbind)
+                let read = codec.read(py, *client_flags, Value::Borrowed(bytes));
+                read.map(Bound::unbind).map_err(|error| stored_on(py, error, "this process"))
             }
         }
     }

@@ -102,7 +102,7 @@ impl<M: Machine> EventLoop<M> {
         Waiting { coroutines: &self.coroutines, answered: self.machine.answered() }
     }
 
-    /// Held while replies are read, and therefore while a serializer's `load` runs.
+    /// Held while replies are read.
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, M>> {
         self.machine.machine().map_err(|InUse| in_use(py))
     }
@@ -250,5 +250,6 @@ impl<M: Machine> LoopHost<M, Waiter, Answer> for Attached<'_, '_, M> {
 }
 
 fn in_use(py: Python<'_>) -> PyErr {
-    exception(py, ErrorKind::UsageError, "the client cannot be used from a serializer's load, while it reads a reply")
+    let message = "the client is reading a reply: what Python runs meanwhile, such as a finalizer, cannot use it";
+    exception(py, ErrorKind::UsageError, message)
 }

@@ -6,7 +6,7 @@ pub(crate) use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::invalid::InvalidArgument;
 use pinyon_core::operations::KeyError;
 use pinyon_core::Error;
-use pyo3::exceptions::PyBaseException;
+use pyo3::exceptions::{PyBaseException, PyException, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
@@ -92,6 +92,29 @@ pub(crate) fn from_core(py: Python<'_>, error: &Error) -> PyErr {
         class_of(py, error.kind.into())?.call((error.to_string(),), Some(&details))
     };
     made(call())
+}
+
+/// Whether an exception says that a stored value cannot be read. A failure of a client that `load` uses does not, nor does
+/// what stops the program.
+#[cold]
+pub(crate) fn is_unreadable(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
+    if !error.is_instance_of::<PyException>(py) || error.is_instance_of::<PyMemoryError>(py) {
+        return Ok(false);
+    }
+    let kind = kind_of(error.value(py))?;
+    Ok(kind == ErrorKind::Error || kind.is_a(ErrorKind::UndecodableValue))
+}
+
+/// Why a stored value cannot be read, in a line.
+#[cold]
+pub(crate) fn reason(py: Python<'_>, error: &PyErr) -> String {
+    let value = error.value(py);
+    let text = value.str().map(|text| text.to_string()).unwrap_or_default();
+    let is_own = kind_of(value).is_ok_and(|kind| kind != ErrorKind::Error);
+    match error.get_type(py).qualname() {
+        Ok(class) if !is_own => format!("{class}: {text}"),
+        _ => text,
+    }
 }
 
 /// The exception for a value that cannot be stored or read.

@@ -107,6 +107,11 @@ impl Foreign {
         }
     }
 
+    /// Whether values with these flags are pickles, which run code when they are loaded.
+    pub(crate) fn pickles(&self, flags: u32) -> bool {
+        self.pickle.is_some() && self.dialect.form(flags).is_ok_and(|form| matches!(form, Form::Pickle))
+    }
+
     /// Whether the received bytes become a bytes object unchanged.
     pub(crate) fn is_bytes(&self, flags: u32) -> bool {
         !self.dialect.is_compressed(flags) && self.dialect.read(flags) == Ok(Form::Bytes)

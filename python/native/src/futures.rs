@@ -1,12 +1,50 @@
 //! Futures, on which tasks wait.
 
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The outcome for a coroutine. It is moved often, so a large and rare error is boxed.
-pub(crate) type Answer = Result<Py<PyAny>, Box<PyErr>>;
+/// The outcome for a coroutine. It is moved often, so what is large and rare is boxed.
+pub(crate) type Answer = Result<Py<PyAny>, Box<Unsettled>>;
+
+/// Why there is no value for a coroutine yet.
+pub(crate) enum Unsettled {
+    Raised(PyErr),
+    /// It is made for this coroutine alone, when it resumes: this may run code of the user's.
+    Loading(Loading),
+}
+
+pub(crate) type Loading = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
+impl Unsettled {
+    #[cold]
+    pub(crate) fn raised(error: PyErr) -> Box<Self> {
+        Self::Raised(error).into()
+    }
+
+    #[cold]
+    pub(crate) fn settle(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        match self {
+            Self::Raised(error) => Err(error),
+            Self::Loading(load) => load(py).map(|value| value.into_bound(py)),
+        }
+    }
+
+    /// The same for a future, which takes no `StopIteration`.
+    #[cold]
+    fn settle_for_future(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        self.settle(py).map_err(|error| match error.is_instance_of::<PyStopIteration>(py) {
+            false => error,
+            true => {
+                let raised = PyRuntimeError::new_err("loading a value raised StopIteration");
+                raised.set_cause(py, Some(error));
+                raised
+            }
+        })
+    }
+}
 
 /// How to make futures and set their outcome.
 pub(crate) enum Futures {
@@ -71,9 +109,9 @@ impl Futures {
         match self {
             Futures::Asyncio(asyncio) => asyncio.resume(future, answer),
             Futures::Others(_) if is_done(future)? => Ok(()),
-            Futures::Others(_) => match answer {
+            Futures::Others(_) => match settled(py, answer) {
                 Ok(value) => future.call_method1(intern!(py, "set_result"), (value,)),
-                Err(error) => future.call_method1(intern!(py, "set_exception"), ((*error).into_value(py),)),
+                Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
             }
             .map(drop),
         }
@@ -108,11 +146,19 @@ impl Asyncio {
 
     fn set_outcome(&self, future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
         let py = future.py();
-        match answer {
+        match settled(py, answer) {
             Ok(value) => self.set_result.bind(py).call1((future, value)),
-            Err(error) => self.set_exception.bind(py).call1((future, (*error).into_value(py))),
+            Err(error) => self.set_exception.bind(py).call1((future, error.into_value(py))),
         }
         .map(drop)
+    }
+}
+
+#[inline]
+fn settled(py: Python<'_>, answer: Answer) -> PyResult<Bound<'_, PyAny>> {
+    match answer {
+        Ok(value) => Ok(value.into_bound(py)),
+        Err(unsettled) => unsettled.settle_for_future(py),
     }
 }
 

@@ -53,7 +53,7 @@ impl Greenlets {
         self.spare_slots.give(slot);
         match taken {
             Some(Ok(value)) => Ok(value.into_bound(py)),
-            Some(Err(error)) => Err(*error),
+            Some(Err(unsettled)) => unsettled.settle(py),
             None => Err(resumed_early(py)),
         }
     }
@@ -86,11 +86,11 @@ pub(crate) type Slot = pinyon_core::driven::Slot<Py<PyAny>, Answer>;
 /// Returns or raises the outcome, once it is known.
 #[inline(never)]
 pub(crate) fn outcome<'py>(py: Python<'py>, slot: &Slot) -> PyResult<Bound<'py, PyAny>> {
-    let copy = |outcome: &Answer| match outcome {
-        Ok(value) => Ok(value.bind(py).clone()),
-        Err(error) => Err((**error).clone_ref(py)),
-    };
-    slot.look(copy).unwrap_or_else(|| Err(resumed_early(py)))
+    match slot.take_shared() {
+        Some(Ok(value)) => Ok(value.into_bound(py)),
+        Some(Err(unsettled)) => unsettled.settle(py),
+        None => Err(resumed_early(py)),
+    }
 }
 
 #[cold]

@@ -58,6 +58,9 @@ impl GetOrSet {
         let key = self.key.bind(py);
         match step {
             Step::Ask(Request::Lease { lease, recache }) => ("ask", key, lease, recache).into_bound_py_any(py),
+            Step::Ask(Request::Renew { lease, recache, cas }) => {
+                ("ask", key, lease, recache, cas).into_bound_py_any(py)
+            }
             Step::GiveBack(Request::GiveBack(win)) => ("give_back", key, win.cas, win.keep).into_bound_py_any(py),
             Step::Store { cas, ttl } => ("store", key, self.value(py)?, cas, ttl).into_bound_py_any(py),
             Step::Pause(pause) => ("pause", pause.as_secs_f64()).into_bound_py_any(py),

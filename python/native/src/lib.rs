@@ -24,6 +24,7 @@ mod runs;
 mod serializers;
 mod settings;
 mod shared;
+mod stored;
 mod supplied;
 mod ttl;
 mod value_bytes;
@@ -86,6 +87,7 @@ fn add_constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SETTING_CHOICES", pinyon_core::settings::choices())?;
     module.add("DEFAULT_SERVER", pinyon_core::address::DEFAULT_SERVER)?;
     module.add("ERROR_KINDS", ErrorKind::ALL.map(kind).to_vec())?;
+    module.add("RENEWALS", pinyon_core::operations::RENEWALS)?;
     module.add("LATENCY_BOUNDS", metrics::bounds(module.py())?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -10,7 +10,7 @@ use pyo3::types::PyList;
 use crate::classes::Class;
 use crate::errors::{class_of, from_core, ErrorKind};
 use crate::supplied::{KeptKey, LoopOperation};
-use crate::waiter::{Answer, Waiter};
+use crate::waiter::{Answer, Unsettled, Waiter};
 
 /// A batch in an event loop, and the coroutines that wait for it.
 pub(crate) struct Runs(Mutex<shared::Batch<KeptKey, Waiting>>);
@@ -29,7 +29,7 @@ impl Runs {
         let (have_room, left) = self.lock().over(*run);
         let left = left.map(|((waiter, exception), unsuccessful)| {
             let concluded = concluded(exception.bind(py), unsuccessful, |key| key.given(py));
-            (waiter, concluded.map(|()| py.None()).map_err(Box::new))
+            (waiter, concluded.map(|()| py.None()).map_err(Unsettled::raised))
         });
         have_room.into_iter().map(|(waiter, _)| (waiter, Ok(py.None()))).chain(left).collect()
     }

@@ -4,19 +4,20 @@
 use std::sync::Arc;
 
 use pinyon_core::directory::Directory;
-use pinyon_core::operations::{AnyOperation, Operation, Request};
+use pinyon_core::operations::{Answer as Answered, AnyOperation, Fetch, Operation, Request};
 use pinyon_core::shared::{self, Finished, Shared};
 use pinyon_core::spare::{Spare, Vacant};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::answers::{answered, deleted, failed, fetched, of_servers, stored};
+use crate::answers::{deleted, failed, fetched, of_servers, read, stored};
 use crate::driver::{driver, EventLoop, Machine};
 use crate::events::Watcher;
 use crate::runs::Runs;
-use crate::supplied::{LoopOperation, LoopRequest};
-use crate::waiter::Waiter;
+use crate::stored::{Reader, Stored};
+use crate::supplied::{LoopOperation, LoopRequest, LoopValues};
+use crate::waiter::{Answer, Unsettled, Waiter};
 
 /// The operations of an event loop and their waiters.
 pub(crate) type Operations = Shared<LoopOperation, Awaited>;
@@ -32,7 +33,7 @@ pub(crate) struct Context {
     directory: Arc<Directory>,
     watcher: Arc<Watcher>,
     /// `report(callable, event)` of the driver in Python. It calls the callable with the event soon.
-    report: Py<PyAny>,
+    report: Arc<Py<PyAny>>,
 }
 
 impl Driver {
@@ -44,7 +45,7 @@ impl Driver {
         connections: usize,
     ) -> PyResult<Self> {
         let shared = Shared::new(directory.clone(), connections);
-        let report = host.getattr("report")?.unbind();
+        let report = Arc::new(host.getattr("report")?.unbind());
         let context = Context { spare: SpareMemory::default(), directory, watcher, report };
         Ok(Self(EventLoop::new(host, shared, context)?))
     }
@@ -66,11 +67,10 @@ impl Machine for Operations {
         py: Python<'_>,
         finished: Vec<Finished<LoopOperation, Awaited>>,
     ) -> PyResult<()> {
-        let (spare, answered) = (&event_loop.context().spare, event_loop.machine.answered());
+        let answered = event_loop.machine.answered();
         let outcome = |Finished { operation, waiter }: Finished<_, _>| match waiter {
             Awaited::Outcome { waiter, becomes } => {
-                let outcome = becomes.outcome(py, operation, spare).map(Bound::unbind).map_err(Box::new);
-                Some((waiter, outcome))
+                Some((waiter, becomes.outcome(py, operation, event_loop.context())))
             }
             Awaited::Run(runs) => {
                 answered.extend(runs.over(py, operation));
@@ -101,15 +101,73 @@ impl Machine for Operations {
     }
 
     fn traverse(context: &Context, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&context.report)
+        visit.call(&*context.report)
     }
 
     fn report(event_loop: &EventLoop<Self>, py: Python<'_>) -> PyResult<()> {
-        let Context { directory, watcher, report, .. } = event_loop.context();
-        match watcher.is_awaiting(directory) {
-            true => watcher.tell_by(report.bind(py), directory),
+        event_loop.context().tell(py)
+    }
+}
+
+impl Context {
+    /// Reports events.
+    fn tell(&self, py: Python<'_>) -> PyResult<()> {
+        match self.watcher.is_awaiting(&self.directory) {
+            true => self.watcher.tell_by(self.report.bind(py), &self.directory),
             false => Ok(()),
         }
+    }
+
+    /// The answer to a request whose value its coroutine makes.
+    #[cold]
+    fn read_later(
+        &self,
+        py: Python<'_>,
+        single: &LoopRequest,
+        answer: Answered<Stored>,
+        default: Option<Py<PyAny>>,
+    ) -> Box<Unsettled> {
+        let (key, codec, command) = (single.key().given(py).unbind(), single.values().0.clone(), single.name());
+        let passes_over = single.request().passes_over_unreadable(single.policy());
+        self.later(move |py, directory| {
+            let reader = Reader { codec: &codec, directory, command, passes_over };
+            let default = default.as_ref().map(|default| default.bind(py));
+            read(py, answer, default, |stored| reader.read(stored, key.bind(py))).map(Bound::unbind)
+        })
+    }
+
+    /// The values of many keys. Its coroutine makes them, unless all are there.
+    fn fetched(&self, py: Python<'_>, fetch: Fetch<LoopValues>, wanted: Wanted) -> Answer {
+        let (codec, passes_over) = (fetch.values().0.clone(), fetch.policy().unreadable_is_miss);
+        let values = fetch.finish();
+        let remains = values.found.iter().any(|one| one.value.is_rest());
+        let load = move |py: Python<'_>, directory: &Directory| {
+            let reader = Reader { codec: &codec, directory, command: values.failures.name(), passes_over };
+            let Wanted { keys, failed } = wanted;
+            let failed = failed.as_ref().map(|failed| failed.bind(py));
+            fetched(py, values, &keys, failed, &reader).map(Bound::unbind)
+        };
+        match remains {
+            true => Err(self.later(load)),
+            false => load(py, &self.directory).map_err(Unsettled::raised),
+        }
+    }
+
+    /// Leaves the values of an operation to its coroutine, and events that this leads to.
+    #[cold]
+    fn later(
+        &self,
+        load: impl FnOnce(Python<'_>, &Directory) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> Box<Unsettled> {
+        let (directory, watcher, report) = (self.directory.clone(), self.watcher.clone(), self.report.clone());
+        let loading = move |py: Python<'_>| {
+            let loaded = load(py, &directory);
+            if watcher.is_awaiting(&directory) {
+                watcher.tell_by(report.bind(py), &directory)?;
+            }
+            loaded
+        };
+        Unsettled::Loading(Box::new(loading)).into()
     }
 }
 
@@ -150,30 +208,26 @@ impl shared::Waiter for Awaited {
 
 impl Becomes {
     /// The answer for a coroutine.
-    pub(crate) fn outcome<'py>(
-        &self,
-        py: Python<'py>,
-        operation: LoopOperation,
-        spare: &SpareMemory,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        match (self, operation) {
+    fn outcome(self, py: Python<'_>, operation: LoopOperation, context: &Context) -> Answer {
+        let done = match (self, operation) {
             (Becomes::Answer { default }, AnyOperation::Single(mut single)) => {
                 let outcome = match single.take_answer() {
-                    Ok(answer) => answered(py, answer, default.as_ref().map(|default| default.bind(py))),
-                    Err(why) => Err(failed(py, why, &single.key().given(py))),
+                    Ok(answer) if answer.value().is_some_and(Stored::is_rest) => {
+                        return Err(context.read_later(py, &single, answer, default))
+                    }
+                    Ok(answer) => read(py, answer, default.as_ref().map(|default| default.bind(py)), Stored::into_made),
+                    Err(why) => Err(failed(py, why)),
                 };
-                spare.give(single.vacate());
+                context.spare.give(single.vacate());
                 outcome
             }
-            (Becomes::Values(wanted), AnyOperation::Fetch(fetch)) => {
-                let Wanted { keys, failed } = &**wanted;
-                fetched(py, fetch.finish(), keys, failed.as_ref().map(|failed| failed.bind(py)))
-            }
-            (Becomes::NotStored(keys), AnyOperation::Change(change)) => stored(py, change.finish(), keys),
+            (Becomes::Values(wanted), AnyOperation::Fetch(fetch)) => return context.fetched(py, *fetch, *wanted),
+            (Becomes::NotStored(keys), AnyOperation::Change(change)) => stored(py, change.finish(), &keys),
             (Becomes::Count, AnyOperation::Change(change)) => deleted(py, change.finish()),
             (Becomes::OfServers, AnyOperation::Everywhere(everywhere)) => of_servers(py, *everywhere),
             _ => unreachable!("each operation is begun with what becomes of it"),
-        }
+        };
+        done.map(Bound::unbind).map_err(Unsettled::raised)
     }
 }
 
@@ -188,7 +242,7 @@ fn method_of(operation: &LoopOperation) -> &'static str {
         Request::Get { cas: true } => "gets",
         Request::GetAndTouch { .. } => "gat",
         Request::GetWithTtl => "get_with_ttl",
-        Request::Lease { .. } => "ask_lease",
+        Request::Lease { .. } | Request::Renew { .. } => "ask_lease",
         Request::GiveBack(_) => "give_back",
         _ => operation.name(),
     }

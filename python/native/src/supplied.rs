@@ -1,5 +1,6 @@
 //! What Python supplies to operations: keys and data until they are sent, and a reader for values.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use pinyon_core::operations::{AnyOperation, BorrowedKey, OwnedKey, SentKey, Single, Values};
@@ -9,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyString};
 
+use crate::stored::Stored;
 use crate::value_bytes::Kept;
 use crate::values::{destination, Codec};
 
@@ -26,12 +28,12 @@ pub(crate) struct ThreadValues<'c, 'py> {
 pub(crate) struct LoopValues(pub(crate) Arc<Codec>);
 
 impl Values for ThreadValues<'_, '_> {
-    type Value = Py<PyAny>;
-    type Error = Box<PyErr>;
+    type Value = Stored;
+    type Error = Infallible;
 
     #[inline]
-    fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Py<PyAny>, Box<PyErr>> {
-        self.codec.decode(self.py, head, value, server).map(Bound::unbind).map_err(Box::new)
+    fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Stored, Infallible> {
+        Ok(self.codec.receive(self.py, head, value, server))
     }
 
     fn destination(&self, head: &Head) -> Box<dyn Destination> {
@@ -40,11 +42,11 @@ impl Values for ThreadValues<'_, '_> {
 }
 
 impl Values for LoopValues {
-    type Value = Py<PyAny>;
-    type Error = Box<PyErr>;
+    type Value = Stored;
+    type Error = Infallible;
 
     #[inline]
-    fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Py<PyAny>, Box<PyErr>> {
+    fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Stored, Infallible> {
         Python::attach(|py| ThreadValues { py, codec: &self.0 }.read(head, value, server))
     }
 

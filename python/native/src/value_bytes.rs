@@ -102,11 +102,16 @@ pub(crate) fn into_bytes<'py>(py: Python<'py>, value: Value<'_>) -> Bound<'py, P
     }
 }
 
-/// A bytes object that receives a large value before any other code sees it.
+/// A bytes object that has received, or receives, a value before any other code sees it.
 #[derive(Debug)]
 pub(crate) struct BytesDestination(Py<PyBytes>);
 
 impl BytesDestination {
+    /// `object`: one that no other code has.
+    pub(crate) fn of(object: Bound<'_, PyBytes>) -> Self {
+        Self(object.unbind())
+    }
+
     pub(crate) fn new(py: Python<'_>, length: usize) -> PyResult<Self> {
         // SAFETY: without a source, this returns a new bytes object with uninitialized content, or null with an
         // exception set. The content is not read before all of it was received: a session hands out only complete

@@ -10,9 +10,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
-use crate::errors::{checked, stored_on, unsupported};
+use crate::errors::{checked, unsupported};
 use crate::foreign::Foreign;
 use crate::serializers::{dump_by, load_by, plain, Serializer};
+use crate::stored::Stored;
 use crate::value_bytes::{decode_integer, decode_text, into_bytes, BytesDestination, Encoded};
 
 /// Values of this size or more are worth releasing the GIL for, to compress or decompress them.
@@ -127,39 +128,60 @@ impl Codec {
         }
     }
 
-    /// The value for a reply's bytes and client flags. `server`: the name of the server that sent it.
-    pub(crate) fn decode<'py>(
-        &self,
-        py: Python<'py>,
-        head: &Head,
-        value: Value<'_>,
-        server: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        match self.read(py, head.item.client_flags, value) {
-            Ok(value) => Ok(value),
-            Err(error) => Err(stored_on(py, error, server)),
-        }
-    }
-
-    fn read<'py>(&self, py: Python<'py>, flags: u32, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
-        match (&self.kind, flags) {
-            (Kind::Plain, TEXT) => decode_text(py, value.bytes()),
-            (Kind::Plain, INTEGER | INTEGER_OF_PYLIBMC) => decode_integer(py, value.bytes()),
-            (Kind::Plain, BYTES) => Ok(into_bytes(py, value).into_any()),
-            (Kind::Raw, flags) if flags < COMPRESSED => Ok(into_bytes(py, value).into_any()),
-            _ => self.read_other(py, flags, value),
+    /// The value for a reply's bytes and client flags, while the operation is under way. What may call back, and what
+    /// takes long, is left for later. `server`: the name of the server that sent it.
+    #[inline]
+    pub(crate) fn receive(&self, py: Python<'_>, head: &Head, value: Value<'_>, server: &str) -> Stored {
+        let flags = head.item.client_flags;
+        match self.read_simple(py, flags, value) {
+            Ok(read) => made(read, server),
+            Err(other) => self.receive_other(py, flags, other, server),
         }
     }
 
     #[inline(never)]
-    fn read_other<'py>(&self, py: Python<'py>, flags: u32, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
-        let dialect = self.packing.dialect();
+    fn receive_other(&self, py: Python<'_>, flags: u32, value: Value<'_>, server: &str) -> Stored {
+        let calls_back = match &self.kind {
+            Kind::Foreign(foreign) => foreign.pickles(flags),
+            Kind::Plain => self.plain.is_none(),
+            Kind::Raw => false,
+            Kind::Custom => true,
+        };
+        match calls_back || self.is_compressed(flags) {
+            true => Stored::unloaded(py, flags, value, server),
+            false => made(self.read_other(py, flags, value), server),
+        }
+    }
+
+    /// The value for bytes and client flags.
+    pub(crate) fn read<'py>(&self, py: Python<'py>, flags: u32, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
+        self.read_simple(py, flags, value).unwrap_or_else(|other| self.read_other(py, flags, other))
+    }
+
+    /// The value, if it is bytes, text or an integer.
+    #[inline(always)]
+    fn read_simple<'py, 'v>(&self, py: Python<'py>, flags: u32, value: Value<'v>) -> Result<Read<'py>, Value<'v>> {
+        Ok(match (&self.kind, flags) {
+            (Kind::Plain, TEXT) => decode_text(py, value.bytes()),
+            (Kind::Plain, INTEGER | INTEGER_OF_PYLIBMC) => decode_integer(py, value.bytes()),
+            (Kind::Plain, BYTES) => Ok(into_bytes(py, value).into_any()),
+            (Kind::Raw, flags) if flags < COMPRESSED => Ok(into_bytes(py, value).into_any()),
+            _ => return Err(value),
+        })
+    }
+
+    fn is_compressed(&self, flags: u32) -> bool {
         // A user's serializer defines its own flags, unless compression is enabled.
         let knows = self.packing.is_set() || !matches!(self.kind, Kind::Custom);
-        if knows && dialect.is_compressed(flags) {
+        knows && self.packing.dialect().is_compressed(flags)
+    }
+
+    #[inline(never)]
+    fn read_other<'py>(&self, py: Python<'py>, flags: u32, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
+        if self.is_compressed(flags) {
             let (packed, packing) = (value.bytes(), &self.packing);
             let bytes = checked(py, unlocked(py, packed.len(), || packing.unpack(flags, packed)))?;
-            return self.read(py, dialect.inside(flags), Value::Borrowed(&bytes));
+            return self.read(py, packing.dialect().inside(flags), Value::Borrowed(&bytes));
         }
         match (&self.kind, self.plain) {
             (Kind::Foreign(foreign), _) => foreign.decode(py, flags, value),
@@ -167,6 +189,17 @@ impl Codec {
             (Kind::Raw, _) => Ok(into_bytes(py, value).into_any()),
             (Kind::Plain | Kind::Custom, _) => self.serializer.load(py, value, flags),
         }
+    }
+}
+
+/// The outcome of reading a value.
+type Read<'py> = PyResult<Bound<'py, PyAny>>;
+
+#[inline]
+fn made(read: Read<'_>, server: &str) -> Stored {
+    match read {
+        Ok(value) => Stored::Made(value.unbind()),
+        Err(error) => Stored::failed(error, server),
     }
 }
 

@@ -7,8 +7,8 @@ use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-pub(crate) use crate::futures::Answer;
 use crate::futures::{is_done, Futures};
+pub(crate) use crate::futures::{Answer, Unsettled};
 use crate::greenlets::{Greenlets, Slot};
 
 /// The handle of a waiting coroutine.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cachelib.base import BaseCache
 
 from pinyon.client import Client
-from pinyon.errors import OUTAGES, InvalidKey, UndecodableValue, UnsupportedType
+from pinyon.errors import OUTAGES, InvalidKey, UnsupportedType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,8 +26,8 @@ class PinyonCache(BaseCache):
         key_prefix: a prefix for every key, the client's ``namespace``. ``clear`` ignores it.
         ignore_delete_many_errors: with ``on_failure="miss"``, whether ``delete_many`` returns fewer keys when a server
             fails. Otherwise it raises a ``RuntimeError``.
-        settings: further settings of ``pinyon.Client``. By default, ``serializer`` is ``"pickle"``, as usual for this
-            class, and ``encode_keys`` is true.
+        settings: further settings of ``pinyon.Client``. By default, ``serializer`` is ``"pickle"`` and
+            ``on_unreadable`` is ``"miss"``, as usual for this class, and ``encode_keys`` is true.
 
     Raises:
         InvalidServers: the server list is empty or malformed.
@@ -45,22 +45,22 @@ class PinyonCache(BaseCache):
         BaseCache.__init__(self, default_timeout)
         self.ignore_delete_many_errors = ignore_delete_many_errors
         self.key_prefix = key_prefix
-        self.client: Client = Client(
-            servers, namespace=key_prefix, **{"serializer": "pickle", "encode_keys": True, **settings}
-        )
+        usual = {"serializer": "pickle", "encode_keys": True, "on_unreadable": "miss"}
+        self.client: Client = Client(servers, namespace=key_prefix, **{**usual, **settings})
+        self._counters = self.client.using(on_unreadable="raise")
         self._forgiven = OUTAGES if settings.get("on_failure") == "miss" else ()
 
     def get(self, key: str) -> Any:
         """Return the value, or None if there is none, if it cannot be read, or if the key is invalid."""
         try:
             return self.client.get(key)
-        except (InvalidKey, UndecodableValue):
+        except InvalidKey:
             return None
 
     def get_dict(self, *keys: str) -> dict[str, Any]:
         try:
             found = self.client.get_many(keys)
-        except (InvalidKey, UndecodableValue):
+        except InvalidKey:
             return {key: self.get(key) for key in keys}
         return {key: found.get(key) for key in keys}
 
@@ -124,7 +124,7 @@ class PinyonCache(BaseCache):
 
     def _add(self, key: str, delta: int) -> int | None:
         for _ in range(ATTEMPTS):
-            found = self.client.gets(key)
+            found = self._counters.gets(key)
             if found is not None and not isinstance(found[0], (int, float)):
                 kind = type(found[0]).__name__
                 raise UnsupportedType(

@@ -34,9 +34,14 @@ else:
 
 T = TypeVar("T")
 
+#: Where there is no value.
+MISSING: Any = object()
+
 #: Django's engines that read a session from the cache although it could not be deleted there.
 CACHED_SESSIONS = ("django.contrib.sessions.backends.cache", "django.contrib.sessions.backends.cached_db")
 
+#: As for Django's own backends, but a value that cannot be read is a miss.
+DEFAULTS: dict[str, Any] = {"serializer": "pickle", "on_unreadable": "miss"}
 #: What a store raises if its value is too large, or the server has no memory for it.
 REFUSED = (pinyon.ValueTooLarge, pinyon.ServerError)
 
@@ -56,7 +61,7 @@ class PinyonCache(BaseMemcachedCache):
 
     def __init__(self, server: str | Iterable[str], params: dict[str, Any]) -> None:
         super().__init__(server, params, library=pinyon, value_not_found_exception=())
-        self._options: dict[str, Any] = {"serializer": "pickle", **(params.get("OPTIONS") or {})}
+        self._options: dict[str, Any] = {**DEFAULTS, **(params.get("OPTIONS") or {})}
         self._is_strict = False
 
     @property
@@ -143,6 +148,35 @@ class PinyonCache(BaseMemcachedCache):
         if value is None:
             raise ValueError(f"Key '{sent}' not found")
         return value
+
+    def get_or_set(self, key: str, default: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> Any:
+        """Return the value. If there is none, or it cannot be read, store the default, or what it returns."""
+        value = self.get(key, MISSING, version)
+        if value is not MISSING:
+            return value
+        made = default() if callable(default) else default
+        added = self.add(key, made, timeout, version)
+        value = self.get(key, MISSING, version)
+        if value is not MISSING:
+            return value
+        if not added:
+            self.set(key, made, timeout, version)
+        return made
+
+    async def aget_or_set(
+        self, key: str, default: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+    ) -> Any:
+        value = await self.aget(key, MISSING, version)
+        if value is not MISSING:
+            return value
+        made = default() if callable(default) else default
+        added = await self.aadd(key, made, timeout, version)
+        value = await self.aget(key, MISSING, version)
+        if value is not MISSING:
+            return value
+        if not added:
+            await self.aset(key, made, timeout, version)
+        return made
 
     def get_many(self, keys: Iterable[str], version: int | None = None) -> dict[str, Any]:
         asked = self._sent(keys, version)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import random
 import secrets
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
-from dogpile.cache.api import NO_VALUE, BytesBackend, CacheMutex
+from dogpile.cache.api import NO_VALUE, BytesBackend, CacheMutex, CantDeserializeException
 
+from pinyon._logging import log_unreadable
 from pinyon.client import Client
 from pinyon.errors import OUTAGES, LockTimeout
 from pinyon.locks import Held, Locks
@@ -18,7 +20,7 @@ from pinyon.locks import Held, Locks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from dogpile.cache.api import NoValueType, SerializedReturnType
+    from dogpile.cache.api import NoValueType, SerializedReturnType, ValuePayload
 
     from pinyon.errors import Error
 
@@ -57,6 +59,17 @@ class PinyonBackend(BytesBackend):
         #: Failures that do not prevent a caller from making a value.
         self._forgiven = OUTAGES if settings.get("on_failure") == "miss" else ()
         self._locks = None if lock_url is None else Locks(lock_url, namespace=settings.get("namespace") or "pinyon")
+
+    @staticmethod
+    def deserializer(data: bytes) -> ValuePayload:
+        """Read a stored value. The region makes one that cannot be read anew."""
+        try:
+            return cast("ValuePayload", pickle.loads(data))
+        except MemoryError:
+            raise
+        except Exception as error:
+            log_unreadable(error)
+            raise CantDeserializeException(str(error)) from error
 
     def has_lock_timeout(self) -> bool:
         """Return whether a lock can expire before its holder releases it."""

@@ -64,7 +64,7 @@ def view(plain: Any, tracing: Tracing) -> Any:
     for name, command in {**_OF_A_KEY, **_OF_MANY, **_OF_SERVERS}.items():
         body[name] = _method(tracing, kind, name, command)
     traced: Any = type(kind.__name__, (kind,), body)
-    return traced._viewing(plain, None, None)
+    return traced._viewing(plain)
 
 
 def _method(tracing: Tracing, kind: type, name: str, command: str) -> Any:

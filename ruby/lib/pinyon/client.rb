@@ -26,7 +26,9 @@ module Pinyon
 
     # An event of the servers.
     #
-    # @!attribute kind [Symbol] +:down+, +:up+, +:retry+, +:slow+, +:servers+, +:discovery+, +:classic+ or +:crowded+; of {Locks}
+    # @!attribute kind [Symbol] +:down+, +:up+, +:retry+, +:slow+, +:servers+, +:discovery+, +:classic+, +:crowded+ (no
+    #   further connection can be made) or +:unreadable+ (a stored value cannot be read, and counts as missing; each
+    #   reason is told once); of {Locks}
     #   +:connected+, +:disconnected+, +:down+, +:up+, +:switched+ (the primary), +:sentinel_down+, +:sentinel_up+,
     #   +:renewals+ (are refused) or +:warning+ (anything else that you should know)
     # @!attribute server [String] the server's name
@@ -55,7 +57,8 @@ module Pinyon
     #   whose +load(bytes, flags)+ returns the value
     # @param on_event [#call, nil] called with an {Event} when a server is marked down, is up again, and so on
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +timeout+,
-    #   +connect_timeout+, +default_ttl+, +ring+, +failover+, +on_failure+, +gutter+, +compression+, +dialect+, +tls+ …
+    #   +connect_timeout+, +default_ttl+, +ring+, +failover+, +on_failure+, +on_unreadable+, +gutter+, +compression+,
+    #   +dialect+, +tls+ …
     # @raise [ArgumentError] a setting that does not exist; the message names the closest one
     # @raise [UsageError] a setting with a value that makes no sense
     def initialize(*servers, serializer: nil, on_event: nil, **settings)
@@ -297,10 +300,11 @@ module Pinyon
     #
     # @param failover [Boolean, nil] whether the keys of a server that is down go to another one
     # @param on_failure [Symbol, nil] +:raise+ or +:miss+
+    # @param on_unreadable [Symbol, nil] +:raise+ or +:miss+, for stored values that cannot be read
     # @return [Client]
-    def using(failover: nil, on_failure: nil)
+    def using(failover: nil, on_failure: nil, on_unreadable: nil)
       view = dup
-      view.instance_variable_set(:@native, @native.using({ failover:, on_failure: }))
+      view.instance_variable_set(:@native, @native.using({ failover:, on_failure:, on_unreadable: }))
       view
     end
 

@@ -1,7 +1,8 @@
 //! Turns every kind of error into an exception of its class in `Pinyon`.
 
+use magnus::error::ErrorType;
 use magnus::value::ReprValue;
-use magnus::{kwargs, Error, Exception, ExceptionClass, Module, RHash, RModule, Ruby, Value};
+use magnus::{kwargs, Class, Error, Exception, ExceptionClass, Module, RClass, RHash, RModule, Ruby, Value};
 use pinyon_core::blocking::Failure;
 use pinyon_core::dialect::ValueError;
 pub(crate) use pinyon_core::error::kinds::ErrorKind;
@@ -160,4 +161,43 @@ pub(crate) fn error_kinds(ruby: &Ruby) -> Result<RHash, Error> {
         kinds.aset(kind.as_str(), (parents, standard))?;
     }
     Ok(kinds)
+}
+
+/// Whether an error says that a stored value cannot be read. A failure of a client that loading uses does not.
+#[cold]
+pub(crate) fn is_unreadable(ruby: &Ruby, error: &Error) -> Result<bool, Error> {
+    if let Some(exception) = own(ruby, error)? {
+        return Ok(kind_of(exception).is_a(ErrorKind::UndecodableValue));
+    }
+    thrown(error)?.map_or(Ok(false), |exception| is_failure(ruby, exception))
+}
+
+/// Why a stored value cannot be read, in a line.
+#[cold]
+pub(crate) fn reason(ruby: &Ruby, error: &Error) -> Result<String, Error> {
+    let Some(exception) = thrown(error)? else { return Ok(String::new()) };
+    let message: String = exception.funcall("message", ())?;
+    Ok(match own(ruby, error)? {
+        Some(_) => message,
+        None => format!("{}: {message}", exception.class()),
+    })
+}
+
+/// Whether it says that code of the user's has failed, such as the block that makes a value. What stops a thread does not,
+/// nor a timeout: it may be the caller's, and others that wait for the value may have more time.
+pub(crate) fn is_failure(ruby: &Ruby, exception: Exception) -> Result<bool, Error> {
+    let timeout = ruby.class_object().const_get::<_, RModule>("Timeout")?.const_get::<_, RClass>("Error")?;
+    let fails = [ruby.exception_standard_error(), ruby.exception_script_error()];
+    let has_failed = fails.into_iter().any(|class| exception.is_kind_of(class));
+    let is_expired = |class: Value| class.to_string() == "Async::TimeoutError";
+    Ok(has_failed && !exception.is_kind_of(timeout) && !exception.class().ancestors().into_iter().any(is_expired))
+}
+
+/// The exception; nothing for a `throw`, `break` or `Thread#kill`.
+pub(crate) fn thrown(raised: &Error) -> Result<Option<Exception>, Error> {
+    match raised.error_type() {
+        ErrorType::Jump(_) => Ok(None),
+        ErrorType::Exception(exception) => Ok(Some(*exception)),
+        ErrorType::Error(class, message) => class.new_instance((&**message,)).map(Some),
+    }
 }

@@ -156,5 +156,5 @@ fn found(detail: Value) -> Result<Found<Number>, Error> {
         "won" => Finding::Won(is_open.then_some(Win { cas: 0, keep: false })),
         _ => Finding::Filling,
     };
-    Ok(Found { finding, value })
+    Ok(Found { finding, value, cas: None })
 }

@@ -9,7 +9,7 @@ use pinyon_core::dialect::{
 use pinyon_core::operations::{Bytes, Mode};
 use pinyon_core::Data;
 
-use crate::errors::{checked, exception, of_value, unsupported, ErrorKind};
+use crate::errors::{checked, exception, is_unreadable, of_value, own, unsupported, ErrorKind};
 use crate::objects::{class_name, integer, is_exactly, load, truth, write, Failed};
 use crate::texts::{self, StringKind};
 
@@ -367,13 +367,16 @@ fn marshal(ruby: &Ruby, value: Value) -> Result<Encoded, Error> {
 fn unmarshal(ruby: &Ruby, bytes: &[u8]) -> Result<Value, Error> {
     let module: RModule = ruby.class_object().const_get("Marshal")?;
     let stored = ruby.str_from_slice(bytes);
-    module.funcall("load", (stored,)).map_err(|raised| match raised.is_kind_of(ruby.exception_standard_error()) {
-        true => exception(
-            ruby,
-            ErrorKind::UndecodableValue,
-            &format!("the stored value cannot be read by Marshal: {raised}"),
-        ),
-        false => raised,
+    module.funcall("load", (stored,)).map_err(|raised| {
+        let is_own = own(ruby, &raised).is_ok_and(|own| own.is_some());
+        match !is_own && is_unreadable(ruby, &raised).unwrap_or(false) {
+            true => exception(
+                ruby,
+                ErrorKind::UndecodableValue,
+                &format!("the stored value cannot be read by Marshal: {raised}"),
+            ),
+            false => raised,
+        }
     })
 }
 

@@ -59,6 +59,37 @@ static void by_threads(void)
     CHECK(makers == 1);
 }
 
+/* Callers that cannot read the value: one of them makes a new one. */
+static void unreadable(void)
+{
+    pinyon_terms terms = {sizeof terms};
+    pinyon_reply reply = {sizeof reply};
+    pinyon_error *error = NULL;
+    pinyon_request old = storing(PINYON_SET, "old", "old"), lease = about(PINYON_LEASE, "old");
+    CHECK(pinyon_run(client, &old, &reply, NULL) == PINYON_DONE);
+    terms.key = pinyon_text("old");
+    terms.ttl = 100;
+    pinyon_making *making = pinyon_making_new(client, &terms, NULL);
+    CHECK(!pinyon_making_unreadable(making, pinyon_text("no class Old")));
+    CHECK(pinyon_making_run(making, &reply, NULL) == PINYON_DONE && is(reply.value, "old"));
+    CHECK(pinyon_making_unreadable(making, pinyon_text("no class Old")));
+    CHECK(pinyon_making_run(making, &reply, NULL) == PINYON_MAKE);
+    CHECK(pinyon_run(client, &lease, &reply, NULL) == PINYON_STALE && is(reply.value, "old"));
+    pinyon_making_made(making, pinyon_text("new"), 0);
+    CHECK(pinyon_making_run(making, &reply, NULL) == PINYON_DONE && is(reply.value, "new"));
+    pinyon_making_free(making);
+    /* By hand. */
+    CHECK(pinyon_run(client, &lease, &reply, NULL) == PINYON_DONE && reply.marks & PINYON_HAS_CAS);
+    lease.with = PINYON_WITH_CAS;
+    lease.cas = reply.cas;
+    CHECK(pinyon_run(client, &lease, &reply, NULL) == PINYON_WON && is(reply.value, "new") && reply.marks & PINYON_HAS_STALE);
+    pinyon_option misses[] = {PINYON_OPTION("on_unreadable", "miss")};
+    pinyon_client *view = pinyon_client_using(client, misses, 1, &error);
+    CHECK(view && pinyon_passes_over(view, pinyon_text("")) && !pinyon_passes_over(client, pinyon_text("")));
+    pinyon_client_free(view);
+    pinyon_reply_clear(&reply);
+}
+
 static void failing(void)
 {
     pinyon_terms terms = {sizeof terms};
@@ -137,6 +168,7 @@ int main(int count, char **arguments)
     client = client_of(arguments[1], "namespace", "leases:");
     one_by_one();
     by_threads();
+    unreadable();
     failing();
     by_steps();
     pinyon_client_free(client);

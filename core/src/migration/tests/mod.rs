@@ -47,7 +47,7 @@ fn with_ttl(value: &'static str, ttl: Option<u32>) -> StepOutcome {
 }
 
 fn lease(finding: Finding, value: Option<&'static str>) -> StepOutcome {
-    StepOutcome::Answered(Answer::Lease(Found { finding, value }.into()))
+    StepOutcome::Answered(Answer::Lease(Found { finding, value, cas: None }.into()))
 }
 
 fn won() -> StepOutcome {
@@ -134,6 +134,14 @@ fn what_is_moved_keeps_its_ttl() {
         let course = vec![(with_ttl("7", ttl), LEASE), (won(), LOOK), (with_ttl("7", ttl), stores.as_str())];
         follow("move", LOOK, course);
     }
+}
+
+#[test]
+fn what_cannot_be_read_is_made_anew_in_the_new_pool() {
+    let unreadable = || failed(ErrorKind::UnknownFlags);
+    follow("get_or_set", READ_NEW, vec![(unreadable(), "operate")]);
+    follow("get_or_set", READ_NEW, vec![(MISSING, LOOK), (unreadable(), "operate")]);
+    follow("get", READ_NEW, vec![(unreadable(), "raise error")]);
 }
 
 #[test]

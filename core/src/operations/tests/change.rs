@@ -8,7 +8,7 @@ use crate::operations::{Change, Changed, DataBlock, End, Next, Operation, Policy
 
 type Op = Change<Option<Vec<u8>>>;
 
-const NO_FAILOVER: Policy = Policy { failover: false, miss: false };
+const NO_FAILOVER: Policy = Policy { failover: false, miss: false, unreadable_is_miss: false };
 
 fn store(names: &[&str], policy: Policy) -> Op {
     let block = |name: &&str| DataBlock { data: Some(name.as_bytes().to_vec()), size: name.len(), client_flags: 7 };
@@ -134,7 +134,8 @@ fn a_store_that_a_server_refuses_is_not_done_and_no_failure() {
 
 #[test]
 fn a_deletion_that_a_server_refuses_is_a_failure() {
-    let mut stage = Stage::new("a", META, delete(&["k"], Policy { failover: false, miss: true }));
+    let mut stage =
+        Stage::new("a", META, delete(&["k"], Policy { failover: false, miss: true, unreadable_is_miss: false }));
     stage.begin();
     assert!(stage.answer("a", "SERVER_ERROR not now").is_empty());
     let raised = finished(stage).failures.raised().unwrap();

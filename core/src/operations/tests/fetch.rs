@@ -49,7 +49,7 @@ fn of_two(policy: Policy) -> (Stage<Fetch<AsBytes>>, String, String) {
     (Stage::with(fleet, META, operation), of_a, of_b)
 }
 
-const NO_FAILOVER: Policy = Policy { failover: false, miss: false };
+const NO_FAILOVER: Policy = Policy { failover: false, miss: false, unreadable_is_miss: false };
 
 #[test]
 fn the_keys_of_a_server_share_a_line_and_each_server_is_asked_at_once() {
@@ -172,7 +172,7 @@ fn each_server_has_one_failure_with_the_most_that_became_of_its_keys() {
 
 #[test]
 fn the_policy_miss_forgives_outages_and_no_refusals() {
-    let miss = Policy { failover: false, miss: true };
+    let miss = Policy { failover: false, miss: true, unreadable_is_miss: false };
     let (mut stage, ..) = of_two(miss);
     stage.begin();
     stage.time_out("a");

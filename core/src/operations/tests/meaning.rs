@@ -184,7 +184,7 @@ fn a_value_with_what_the_server_knows_of_it() {
 
 #[test]
 fn leases() {
-    let found = |finding, value| Answer::Lease(Box::new(Found { finding, value }));
+    let found = |finding, value| Answer::Lease(Box::new(Found { finding, value, cas: Some(9) }));
     let win = |keep| Finding::Won(Some(Win { cas: 9, keep }));
     for (reply, answer) in [
         ("VA 1 c9 f0 O*|v", found(Finding::Hit, Some(value("v", 0)))),
@@ -192,7 +192,7 @@ fn leases() {
         ("VA 1 c9 f0 X Z O*|v", found(Finding::Stale, Some(value("v", 0)))),
         ("VA 0 c9 f0 W O*|", found(win(false), None)),
         ("VA 0 c9 f0 Z O*|", found(Finding::Filling, None)),
-        ("EN O*", found(Finding::Won(None), None)),
+        ("EN O*", Answer::Lease(Box::new(Found { finding: Finding::Won(None), value: None, cas: None }))),
     ] {
         means(META, LEASE, "mg key f c v N20 R5 O*", reply, answer);
     }
@@ -232,21 +232,45 @@ fn a_lease_on_a_server_without_tokens_is_fulfilled_and_given_back_without_one() 
 
 #[test]
 fn an_answer_is_read_later() {
-    let length = |text: &str| if text.is_empty() { Err("no value") } else { Ok(text.len()) };
+    let length = |text: &str| match text {
+        "" => Err("the reader was stopped"),
+        "?" => Ok(None),
+        text => Ok(Some(text.len())),
+    };
     assert_eq!(Answer::Value("four").read(length), Ok(Answer::Value(4)));
     assert_eq!(Answer::ValueAndCas("four", 9).read(length), Ok(Answer::ValueAndCas(4, 9)));
     assert_eq!(Answer::ValueAndTtl("four", None).read(length), Ok(Answer::ValueAndTtl(4, None)));
-    assert_eq!(Answer::Value("").read(length), Err("no value"));
+    assert_eq!(Answer::Value("").read(length), Err("the reader was stopped"));
     for other in [Answer::Missing, Answer::Done(true), Answer::Compared(Compared::Gone), Answer::Number(7)] {
         assert_eq!(format!("{:?}", other.clone().read(length).unwrap()), format!("{other:?}"));
     }
     let won = Finding::Won(Some(Win { cas: 9, keep: true }));
     assert_eq!(lease(won, Some("four")).read(length), Ok(lease(won, Some(4))));
-    assert_eq!(lease(won, Some("")).read(length), Ok(lease(won, None)), "the caller makes another");
-    assert_eq!(lease(Finding::Stale, Some("")).read(length), Err("no value"));
+    assert_eq!(lease(Finding::Stale, Some("")).read(length), Err("the reader was stopped"));
     assert_eq!(lease(Finding::Filling, None).read(length), Ok(lease(Finding::Filling, None)));
 }
 
+#[test]
+fn a_value_that_cannot_be_read_is_missing_or_has_to_be_made() {
+    let unreadable = |_: &str| Ok::<_, ()>(None::<usize>);
+    let with_metadata = Answer::ValueAndMetadata(("?", Item::default()).into());
+    for answer in [Answer::Value("?"), Answer::ValueAndCas("?", 9), Answer::ValueAndTtl("?", None), with_metadata] {
+        assert_eq!(answer.read(unreadable), Ok(Answer::Missing));
+    }
+    let win = Some(Win { cas: 9, keep: true });
+    for (found, becomes) in [
+        (Finding::Hit, Finding::Unreadable),
+        (Finding::Stale, Finding::Filling),
+        (Finding::Won(win), Finding::Won(win)),
+    ] {
+        assert_eq!(lease(found, Some("?")).read(unreadable), Ok(lease(becomes, None)));
+    }
+    let found = Found { finding: Finding::Unreadable, value: None::<usize>, cas: Some(9) };
+    assert_eq!(found.renewal(20, 5), Some(Request::Renew { lease: 20, recache: 5, cas: 9 }));
+    assert_eq!((found.win(), found.finding.word()), (win, "won"), "after that, it may replace it");
+    assert_eq!(Found { finding: Finding::Hit, ..found }.renewal(20, 5), None);
+}
+
 fn lease<V>(finding: Finding, value: Option<V>) -> Answer<V> {
-    Answer::Lease(Found { finding, value }.into())
+    Answer::Lease(Found { finding, value, cas: Some(9) }.into())
 }

@@ -56,8 +56,8 @@ fn other_server(sent: &[String]) -> String {
     letter(line).to_owned()
 }
 
-const NO_FAILOVER: Policy = Policy { failover: false, miss: false };
-const MISS: Policy = Policy { failover: false, miss: true };
+const NO_FAILOVER: Policy = Policy { failover: false, miss: false, unreadable_is_miss: false };
+const MISS: Policy = Policy { failover: false, miss: true, unreadable_is_miss: false };
 
 #[test]
 fn a_read_that_was_sent_is_tried_again_elsewhere_and_its_failure_is_told() {

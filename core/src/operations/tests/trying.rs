@@ -5,7 +5,7 @@ use pinyon_proto::Mode;
 use super::single::{finished, on, store, GET};
 use super::stage::{Stage, META};
 use crate::error::{Error, Kind, Sent};
-use crate::operations::{Answer, End, Failed, Next, Operation, Request};
+use crate::operations::{Answer, End, Failed, Next, Operation, Request, Win};
 
 fn unattributed() -> End {
     let error = Error::new(Kind::Server, &"a:11211".into(), "out of memory").of("set", Sent::Maybe);
@@ -63,6 +63,17 @@ fn a_lease_that_nobody_hears_of_is_given_back() {
             assert!(!stage.operation.may_win(), "it is given back once");
         }
     }
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_marked_stale_before_its_lease_is_asked_for() {
+    let mut stage = Stage::new("a", META, on("key", Request::Renew { lease: 20, recache: 5, cas: 9 }));
+    assert!(stage.operation.may_win(), "even before it asks");
+    assert_eq!(stage.begin(), ["a: md key I T20 C9 O*"]);
+    assert_eq!(stage.answer("a", "EX O*"), ["a: mg key f c v N20 R5 O*"], "another caller may have changed it");
+    stage.answer("a", "VA 1 c10 f0 W X O*|v");
+    let Ok(Answer::Lease(found)) = finished(stage) else { panic!("a lease") };
+    assert_eq!(found.win(), Some(Win { cas: 10, keep: true }));
 }
 
 #[test]

@@ -75,8 +75,13 @@ sub lease {
         Pinyon::Loop::callback_of( \@arguments ),
         sub {
             my ($told) = @_;
-            my $made = sub {
+            my ( $renewals, $made ) = ( Pinyon::Lease::RENEWALS(), undef );
+            $made = sub {
                 my ( $found, $error ) = @_;
+                if ( !defined $error && $found->[0] eq 'unreadable' && $renewals-- > 0 ) {
+                    return $self->_begin( LEASE, $made, $key, @arguments, unreadable => $found->[1] );
+                }
+                undef $made;
                 $told->( defined $error ? undef : Pinyon::Loop::Lease->new( $self, $key, $found ), $error );
             };
             return $self->_begin( LEASE, $made, $key, @arguments );

@@ -59,9 +59,10 @@ sub _go_on {
     };
     my $error = $@;
     $self->_wake_others;
+    return $self->_go_on                if !defined $kind && $self->_is_made_anew($error);
     return $self->_end( undef, $error ) if !defined $kind;
     return $self->_end( $what, undef )  if $kind == OVER;
-    return $self->_make if $kind == MAKE;
+    return $self->_make                 if $kind == MAKE;
 
     if ( $kind == ASK ) {
         $self->{operation} = $what;

@@ -68,7 +68,11 @@ impl Client {
         }
         let mut fetch = Fetch::new(sent, cas, ThreadValues { py, codec: &self.codec }, self.policy);
         self.carry_out(py, &mut fetch)?;
-        fetched(py, fetch.finish(), &given, failed.as_ref())
+        let values = fetch.finish();
+        let reader = self.reader(values.failures.name(), self.policy.unreadable_is_miss);
+        let read = fetched(py, values, &given, failed.as_ref(), &reader);
+        self.watcher.tell(py, &self.directory)?;
+        read
     }
 
     pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {

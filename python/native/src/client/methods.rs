@@ -57,7 +57,8 @@ impl Client {
     ///     The value, or `default`.
     ///
     /// Raises:
-    ///     UndecodableValue: the value was stored by other means, and the serializer cannot read it.
+    ///     UndecodableValue: the value was stored by other means, or its class is gone, and the serializer cannot read
+    ///         it. With `on_unreadable="miss"`, that is a miss.
     #[pyo3(signature = (key, default = None))]
     fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
         self.run(Call { key, request: Request::Get { cas: false }, value: None, default })
@@ -70,7 +71,8 @@ impl Client {
     /// Args:
     ///     keys: text or bytes.
     ///     failed: a dict, to accept partial results. It receives the error of each server that failed, under the
-    ///         server's name, and the call raises nothing for them.
+    ///         server's name, and that of each value that cannot be read, under its key. The call raises nothing for
+    ///         them.
     ///
     /// Returns:
     ///     A dict of the values, without the keys that have none.
@@ -78,6 +80,8 @@ impl Client {
     /// Raises:
     ///     Error: a server failed, and neither `failed` nor `on_failure="miss"` allows that. The attribute `partial`
     ///         of the error has the values that did arrive.
+    ///     UndecodableValue: a value cannot be read, and neither `failed` nor `on_unreadable="miss"` allows that. The
+    ///         attribute `partial` has the others.
     #[pyo3(signature = (keys, *, failed = None))]
     fn get_many<'py>(&self, keys: &Bound<'py, PyAny>, failed: Option<Bound<'py, PyAny>>) -> Returned<'py> {
         self.fetch_many(keys, failed, false)
@@ -276,17 +280,26 @@ impl Client {
     /// token, or gives the lease back. `get_or_set` and `lease` use it.
     ///
     /// `lease`: seconds, at most 30 days, until another caller can win a missing key. `recache`: one caller wins an
-    /// item that has fewer seconds left than this; 0 for never.
-    #[pyo3(signature = (key, lease, recache = None), text_signature = "($self, key, lease, recache=0)")]
+    /// item that has fewer seconds left than this; 0 for never. `unreadable`: the token of a value that the caller cannot
+    /// read, and that is marked stale first.
+    #[pyo3(signature = (key, lease, recache = None, unreadable = None),
+           text_signature = "($self, key, lease, recache=0, unreadable=None)")]
     fn _ask_lease<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         lease: &Bound<'py, PyAny>,
         recache: Option<&Bound<'py, PyAny>>,
+        unreadable: Option<u64>,
     ) -> Returned<'py> {
         let lease = ttl::within(lease, "lease")?;
         let recache = recache.map_or(Ok(0), |recache| ttl::up_to_30_days(recache, "recache"))?;
-        self.ask(key, Request::Lease { lease, recache })
+        self.ask(
+            key,
+            match unreadable {
+                Some(cas) => Request::Renew { lease, recache, cas },
+                None => Request::Lease { lease, recache },
+            },
+        )
     }
 
     /// For each value that this process requests or makes by `get_or_set`: the number of callers that wait for it.

@@ -2,7 +2,7 @@
 
 use pinyon_core::blocking;
 use pinyon_core::operations::{
-    AnyOperation, BorrowedKey, Everywhere, Initial, Operation, Request, ServerCommand, Single,
+    AnyOperation, BorrowedKey, Everywhere, Initial, Operation, Request, SentData, ServerCommand, Single,
 };
 use pinyon_core::spare::Reused;
 use pinyon_core::Data;
@@ -10,12 +10,13 @@ use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 
 use super::{Client, Returned};
-use crate::answers::{answered, failed, of_servers};
+use crate::answers::{failed, of_servers, read};
 use crate::errors::{checked, exception, ErrorKind};
 use crate::host::PythonHost;
 use crate::keys::{sent, Scratch};
 use crate::loops::Caller;
 use crate::shared::{Awaited, Becomes, Driver};
+use crate::stored::{Reader, Stored};
 use crate::supplied::{KeptKey, LoopOperation, LoopValues, ThreadValues};
 use crate::ttl::StoredTtl;
 use crate::value_bytes::{Encoded, Kept};
@@ -118,9 +119,31 @@ impl Client {
         let mut single = Single::new(request, sent, data, values, self.policy);
         self.carry_out(py, &mut single)?;
         match single.take_answer() {
-            Ok(answer) => answered(py, answer, default),
-            Err(why) => Err(failed(py, why, key)),
+            Ok(answer) => read(py, answer, default, |stored| match stored {
+                Stored::Made(value) => Ok(Some(value)),
+                rest => self.finish(&single, rest, key),
+            }),
+            Err(why) => Err(failed(py, why)),
         }
+    }
+
+    /// Makes the value of a request that is over.
+    #[cold]
+    fn finish<D: SentData>(
+        &self,
+        single: &Single<BorrowedKey<'_>, D, ThreadValues<'_, '_>>,
+        rest: Stored,
+        key: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let passes_over = single.request().passes_over_unreadable(self.policy);
+        let value = self.reader(single.name(), passes_over).read(rest, key);
+        self.watcher.tell(key.py(), &self.directory)?;
+        value
+    }
+
+    /// What makes the values of an operation that is over.
+    pub(super) fn reader(&self, command: &'static str, passes_over: bool) -> Reader<'_> {
+        Reader { codec: &self.codec, directory: &self.directory, command, passes_over }
     }
 
     fn submit<'py>(&self, &Call { key, request, value, default }: &Call<'_, 'py>) -> PyResult<Begun<'py>> {

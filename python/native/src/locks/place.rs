@@ -14,7 +14,7 @@ use crate::driver::{driver, EventLoop, LoopDriver, Machine};
 use crate::errors::{exception, ErrorKind};
 use crate::host::PythonHost;
 use crate::loops::{Caller, Loops};
-use crate::waiter::Waiter;
+use crate::waiter::{Unsettled, Waiter};
 
 pub(crate) type Grant = pinyon_core::locks::Grant<Listener>;
 pub(crate) type Operation = LockOperation<Listener>;
@@ -246,7 +246,7 @@ impl Machine for Front<Wait, Listener> {
             match finished {
                 LockFinished::Done { waiter: Wait { waiter, .. }, outcome, unheard } => {
                     drop(unheard);
-                    event_loop.machine.answered().push(waiter, answer(py, outcome).map_err(Box::new));
+                    event_loop.machine.answered().push(waiter, answer(py, outcome).map_err(Unsettled::raised));
                 }
                 LockFinished::Note(note) => {
                     let Telling { report, soon } = event_loop.context();

@@ -45,10 +45,12 @@ module ActiveSupport
       NOT_WRITTEN = SINCE_RAILS_7_1 ? nil : false
       # What cannot be read raises these.
       UNREADABLE = [ArgumentError, TypeError, NameError, Zlib::Error].freeze
+      # After so many reasons why values cannot be read, no further one is told: each value may have its own.
+      MOST_REASONS = 100
       LEVELS = { debug: :debug, info: :info, warning: :warn }.freeze
       private_constant :RAILS, :IN_RAILS_6, :SINCE_RAILS_7_1 # rubocop:disable Naming/VariableNumber
       private_constant :OF_RAILS, :OF_CALLS, :OF_POOLS, :GRACE, :MARSHALLED, :COMPRESSED, :LONGEST_KEY,
-                       :REFUSED_IN_KEYS, :BEFORE_DIGEST, :NOT_WRITTEN, :UNREADABLE, :LEVELS
+                       :REFUSED_IN_KEYS, :BEFORE_DIGEST, :NOT_WRITTEN, :UNREADABLE, :MOST_REASONS, :LEVELS
 
       # Rails 6.1 looks for the coder here. Entries are marshalled as they are.
       DEFAULT_CODER = NullCoder if IN_RAILS_6
@@ -311,8 +313,19 @@ module ActiveSupport
         instrument(operation, SINCE_RAILS_7_1 ? key : name, amount:) { failing_to(nil, &block) }
       end
 
+      # Why a value cannot be read is told once: there may be many such values.
       def report(error)
+        return if error.is_a?(Pinyon::UndecodableValue) && was_told?(error.message)
+
         Pinyon::Failures.tell_rails(error, journal, "pinyon_store.active_support")
+      end
+
+      def was_told?(reason)
+        @reasons ||= {}
+        return true if @reasons.key?(reason) || @reasons.size >= MOST_REASONS
+
+        @reasons[reason] = true
+        false
       end
 
       def log(event)

@@ -5,11 +5,11 @@ use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
 use pinyon_core::events::{Event, Report};
 use pinyon_core::metrics::{Latencies, ServerMetrics};
 use pinyon_core::operations::{
-    remaining, statistics, version, Answer, Compared, Everywhere, Failures, Finding, Found, ServerCommand,
+    remaining, statistics, version, Answer, Compared, Everywhere, Failures, Found, Request, ServerCommand,
 };
 
 use super::Cache;
-use crate::errors::{beside, failure, from_core, stored_under};
+use crate::errors::{beside, failure, from_core, is_unreadable, reason, stored_under};
 use crate::stored::Stored;
 
 /// The percentiles of durations that metrics have.
@@ -21,20 +21,22 @@ pub(super) fn answered(
     ruby: &Ruby,
     cache: &Cache,
     key: Value,
+    request: &Request,
     answer: Answer<impl Into<Stored>>,
     default: Value,
 ) -> Result<Value, Error> {
-    let read = |stored| cache.codec.read(ruby, stored).map_err(|error| stored_under(ruby, error, key));
+    let read = |stored| cache.read(ruby, key, request, stored);
+    let or_missing = |value: Option<Value>| value.unwrap_or_else(|| ruby.qnil().as_value());
     Ok(match answer {
-        Answer::Value(value) => read(value)?,
+        Answer::Value(value) => read(value)?.unwrap_or(default),
         Answer::Missing => default,
         Answer::Done(done) => done.into_value_with(ruby),
         Answer::Number(number) => number.into_value_with(ruby),
-        Answer::ValueAndCas(value, cas) => (read(value)?, cas).into_value_with(ruby),
-        Answer::ValueAndTtl(value, ttl) => (read(value)?, ttl).into_value_with(ruby),
+        Answer::ValueAndCas(value, cas) => or_missing(read(value)?.map(|value| (value, cas).into_value_with(ruby))),
+        Answer::ValueAndTtl(value, ttl) => or_missing(read(value)?.map(|value| (value, ttl).into_value_with(ruby))),
         Answer::Compared(Compared::Gone) => ruby.qnil().as_value(),
         Answer::Compared(compared) => (compared == Compared::Stored).into_value_with(ruby),
-        Answer::Lease(found) => leased(ruby, *found, read)?,
+        Answer::Lease(_) => unreachable!("leases are found, and then told by `leased`"),
         Answer::Metadata(item) => {
             let fields = (item.size, item.client_flags, item.cas, remaining(&item), item.last_access, item.hit_before);
             fields.into_value_with(ruby)
@@ -43,21 +45,52 @@ pub(super) fn answered(
             let (value, item) = *both;
             let recache = (item.won, item.stale, item.already_won);
             let known = (item.hit_before, item.last_access, remaining(&item));
-            (read(value)?, item.cas, recache, known).into_value_with(ruby)
+            or_missing(read(value)?.map(|value| (value, item.cas, recache, known).into_value_with(ruby)))
         }
     })
 }
 
 /// The state, whether there is a value, the value, and the win as its token and whether a stale value stays.
-fn leased<S>(ruby: &Ruby, found: Found<S>, read: impl FnOnce(S) -> Result<Value, Error>) -> Result<Value, Error> {
+pub(super) fn leased(ruby: &Ruby, found: &Found<Value>) -> Value {
     let win = found.win().map(|win| (win.cas, win.keep));
-    let finding = found.finding;
-    let value = match found.value.map(read) {
-        // The winner replaces the value anyway, so an unreadable one does not matter.
-        Some(Err(_)) if matches!(finding, Finding::Won(_)) => None,
-        value => value.transpose()?,
-    };
-    Ok((ruby.to_symbol(finding.word()), value.is_some(), value, win).into_value_with(ruby))
+    (ruby.to_symbol(found.finding.word()), found.value.is_some(), found.value, win).into_value_with(ruby)
+}
+
+impl Cache {
+    /// The value of a key; none if it cannot be read, and counts as missing for this request.
+    #[inline]
+    pub(super) fn read(
+        &self,
+        ruby: &Ruby,
+        key: Value,
+        request: &Request,
+        stored: impl Into<Stored>,
+    ) -> Result<Option<Value>, Error> {
+        match self.codec.read(ruby, stored) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => {
+                let passes_over = request.passes_over_unreadable(self.policy);
+                self.unreadable(ruby, key, request.name(), error, passes_over).map(|()| None)
+            }
+        }
+    }
+
+    /// Passes over a value that cannot be read, or returns the error.
+    #[cold]
+    pub(super) fn unreadable(
+        &self,
+        ruby: &Ruby,
+        key: Value,
+        command: &'static str,
+        error: Error,
+        passes_over: bool,
+    ) -> Result<(), Error> {
+        if !passes_over || !is_unreadable(ruby, &error)? {
+            return Err(stored_under(ruby, error, key));
+        }
+        self.directory.unreadable("", command, &reason(ruby, &error)?);
+        Ok(())
+    }
 }
 
 /// The version or statistics of each server, by name; nil if nothing was asked. `failed`: a Hash for the errors of

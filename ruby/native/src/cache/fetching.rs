@@ -5,12 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use magnus::block::Proc;
-use magnus::error::ErrorType;
 use magnus::typed_data::Obj;
 use magnus::value::{Opaque, ReprValue};
 use magnus::{
-    function, gc, method, Class, DataTypeFunctions, Error, Exception, Module, Object, RArray, RClass, RModule, Ruby,
-    TypedData, Value,
+    function, gc, method, DataTypeFunctions, Error, Module, Object, RArray, RClass, RModule, Ruby, TypedData, Value,
 };
 use pinyon_core::lease::{GetOrSet, Place, Step, StepOutcome, Terms};
 use pinyon_core::operations::{Answer, Found, Mode, Request};
@@ -19,10 +17,9 @@ use pinyon_core::Data;
 use super::callers::{Here, Kept, Types};
 use super::{Cache, Returned};
 use crate::define_class;
-use crate::errors::{checked, exception, kind_of, own, stored_under};
+use crate::errors::{checked, exception, is_failure, kind_of, own, thrown};
 use crate::fibers::Scheduler;
 use crate::keys::KeyBytes;
-use crate::stored::Stored;
 use crate::ttl;
 
 pub(super) fn define(ruby: &Ruby, native: RModule, cache: RClass) -> Result<(), Error> {
@@ -91,7 +88,7 @@ impl Fetching {
         loop {
             cache.callers.unblock(ruby)?;
             let (done, is_of_servers) = match step {
-                Step::Ask(request) => (cache.ask_for_lease(ruby, key, request), true),
+                Step::Ask(request) => (cache.find(ruby, key, request).map(found), true),
                 Step::Store { cas, ttl } => (cache.store_made(ruby, key, this.value(ruby), cas, ttl), true),
                 Step::GiveBack(request) => (cache.ask(ruby, key, request).map(|_| Outcome::Done), true),
                 Step::Pause(time) => (this.pause(ruby, here, &cache, time), true),
@@ -145,22 +142,22 @@ impl Fetching {
 }
 
 impl Cache {
-    fn ask_for_lease(&self, ruby: &Ruby, key: Value, request: Request) -> Result<Outcome, Error> {
-        let answer = match Scheduler::current(ruby)? {
-            Some(scheduler) => self.read(ruby, key, self.exchange_in_fiber(ruby, scheduler, key, request, None)?),
-            None => self.read(ruby, key, self.exchange(ruby, key, request, Data::None)?),
-        };
-        match answer? {
-            Answer::Lease(found) => {
-                let Found { finding, value } = *found;
-                Ok(Outcome::Found(Found { finding, value: value.map(Opaque::from) }))
+    /// Asks for a lease.
+    pub(super) fn find(&self, ruby: &Ruby, key: Value, request: Request) -> Result<Found<Value>, Error> {
+        let found = match Scheduler::current(ruby)? {
+            Some(scheduler) => {
+                let answer = self.exchange_in_fiber(ruby, scheduler, key, request, None)?;
+                answer.read(|stored| self.read(ruby, key, &request, stored))
             }
+            None => {
+                let answer = self.exchange(ruby, key, request, Data::None)?;
+                answer.read(|stored| self.read(ruby, key, &request, stored))
+            }
+        };
+        match found? {
+            Answer::Lease(found) => Ok(*found),
             _ => unreachable!("this answers no request for a lease"),
         }
-    }
-
-    fn read(&self, ruby: &Ruby, key: Value, answer: Answer<impl Into<Stored>>) -> Result<Answer<Value>, Error> {
-        answer.read(|stored| self.codec.read(ruby, stored).map_err(|error| stored_under(ruby, error, key)))
     }
 
     fn store_made(&self, ruby: &Ruby, key: Value, value: Value, cas: u64, ttl: i64) -> Result<Outcome, Error> {
@@ -176,6 +173,10 @@ impl Cache {
     }
 }
 
+fn found(Found { finding, value, cas }: Found<Value>) -> Outcome {
+    Outcome::Found(Found { finding, value: value.map(Opaque::from), cas })
+}
+
 fn value(value: Value) -> Outcome {
     Outcome::Value(value.into())
 }
@@ -186,28 +187,9 @@ fn failed(ruby: &Ruby, raised: Error, is_of_servers: bool) -> Result<Outcome, Er
     let exception = match (pinyons, thrown(&raised)?) {
         (Some(exception), _) => exception,
         // What Ruby raises in a wait comes from somewhere else: a timeout, or another thread.
-        (None, Some(exception)) if !is_of_servers && is_of_block(ruby, exception)? => exception,
+        (None, Some(exception)) if !is_of_servers && is_failure(ruby, exception)? => exception,
         _ => return Err(raised),
     };
     let is_outage = pinyons.is_some_and(|exception| kind_of(exception).is_outage());
     Ok(Outcome::Failed { error: Arc::new(Kept::new(exception)), is_outage })
-}
-
-/// Whether it says that the value cannot be made. What stops a thread does not, nor a timeout: it may be the caller's,
-/// and those that wait for the value may have more time.
-fn is_of_block(ruby: &Ruby, exception: Exception) -> Result<bool, Error> {
-    let timeout = ruby.class_object().const_get::<_, RModule>("Timeout")?.const_get::<_, RClass>("Error")?;
-    let fails = [ruby.exception_standard_error(), ruby.exception_script_error()];
-    let has_failed = fails.into_iter().any(|class| exception.is_kind_of(class));
-    let is_expired = |class: Value| class.to_string() == "Async::TimeoutError";
-    Ok(has_failed && !exception.is_kind_of(timeout) && !exception.class().ancestors().into_iter().any(is_expired))
-}
-
-/// The exception; nothing for a `throw`, `break` or `Thread#kill`.
-fn thrown(raised: &Error) -> Result<Option<Exception>, Error> {
-    match raised.error_type() {
-        ErrorType::Jump(_) => Ok(None),
-        ErrorType::Exception(exception) => Ok(Some(*exception)),
-        ErrorType::Error(class, message) => class.new_instance((&**message,)).map(Some),
-    }
 }

@@ -7,7 +7,7 @@ use pinyon_core::operations::{AsBytes, Change, DataBlock, Fetch, FoundKey, Keys}
 
 use super::answers::achieved;
 use super::{Cache, Returned};
-use crate::errors::{at_index, beside, checked, failure, stored_under, unstorable};
+use crate::errors::{at_index, beside, checked, failure, is_unreadable, thrown, unstorable};
 use crate::keys::push;
 use crate::ttl;
 
@@ -17,6 +17,19 @@ pub(super) fn define(class: RClass) -> Result<(), Error> {
     class.define_method("delete_many", method!(Cache::delete_many, 1))
 }
 
+/// Names a key whose value cannot be read among the failures, or returns the error. What stops the thread is raised.
+#[cold]
+fn unread(ruby: &Ruby, key: Value, error: Error, failed: Option<RHash>) -> Result<Option<Error>, Error> {
+    match (failed, thrown(&error)?) {
+        (Some(failed), Some(exception)) if is_unreadable(ruby, &error)? => {
+            failed.aset(key, exception)?;
+            Ok(None)
+        }
+        _ if is_unreadable(ruby, &error)? => Ok(Some(error)),
+        _ => Err(error),
+    }
+}
+
 impl Cache {
     /// `cas`: whether to ask for tokens too. `failed`: a Hash for the errors of failed servers, or nil to raise them.
     fn get_many(ruby: &Ruby, this: &Self, given: RArray, cas: bool, failed: Option<RHash>) -> Returned {
@@ -24,12 +37,19 @@ impl Cache {
         let fetch = Fetch::new(this.keys_of(ruby, given)?, cas, AsBytes, this.policy);
         let fetched = this.carry_out(ruby, fetch)?.finish();
         let (found, mut failures) = (ruby.hash_new(), fetched.failures);
+        let mut unreadable = None;
         for FoundKey { index, value, cas } in fetched.found {
             let key: Value = given.entry(index as isize)?;
-            let value = this
-                .codec
-                .decode(ruby, value)
-                .map_err(|error| beside(ruby, stored_under(ruby, error, key), found.as_value()))?;
+            let value = match this.codec.decode(ruby, value) {
+                Ok(value) => value,
+                Err(error) => {
+                    let passes_over = this.policy.unreadable_is_miss && failed.is_none();
+                    if let Err(error) = this.unreadable(ruby, key, failures.name(), error, passes_over) {
+                        unreadable = unreadable.or(unread(ruby, key, error, failed)?);
+                    }
+                    continue;
+                }
+            };
             match cas {
                 Some(cas) => found.aset(key, (value, cas))?,
                 None => found.aset(key, value)?,
@@ -40,7 +60,10 @@ impl Cache {
                 failed.aset(&*error.server, failure(ruby, &error)?)?;
             }
         }
-        achieved(ruby, found.as_value(), failures)
+        match unreadable {
+            Some(error) => Err(beside(ruby, error, found.as_value())),
+            None => achieved(ruby, found.as_value(), failures),
+        }
     }
 
     /// Returns the keys that were not stored.

@@ -22,7 +22,7 @@ use pinyon_core::blocking;
 use pinyon_core::directory::Directory;
 use pinyon_core::operations::{
     Answer, AsBytes, Bytes, Direction, Everywhere, Failed, Initial, KeyRules, Mode, Policy, Request, ServerCommand,
-    Single, Win,
+    Single, Win, RENEWALS,
 };
 use pinyon_core::settings::{CacheParts, CacheSettings, ViewSettings};
 use pinyon_core::ttl::DefaultTtl;
@@ -244,7 +244,12 @@ impl Cache {
     fn ask_lease(ruby: &Ruby, this: &Self, key: Value, lease: Value, recache: Value) -> Returned {
         let lease = ttl::limited(ruby, "lease", lease)?;
         let recache = checked(ruby, pinyon_core::ttl::limited_or_none("recache", ttl::whole(ruby, recache)?))?;
-        this.ask(ruby, key, Request::Lease { lease, recache })
+        let mut found = this.find(ruby, key, Request::Lease { lease, recache })?;
+        for _ in 0..RENEWALS {
+            let Some(renewal) = found.renewal(lease, recache) else { break };
+            found = this.find(ruby, key, renewal)?;
+        }
+        Ok(answers::leased(ruby, &found))
     }
 
     fn give_back(ruby: &Ruby, this: &Self, key: Value, cas: u64, keep: bool) -> Returned {
@@ -325,11 +330,11 @@ impl Cache {
         let nil = ruby.qnil().as_value();
         if let Some(scheduler) = Scheduler::current(ruby)? {
             let answer = self.exchange_in_fiber(ruby, scheduler, key, request, Some(encoded.into_bytes()))?;
-            return answers::answered(ruby, self, key, answer, nil);
+            return answers::answered(ruby, self, key, &request, answer, nil);
         }
         let answer = self.exchange(ruby, key, request, encoded.data());
         encoded.stayed();
-        answers::answered(ruby, self, key, answer?, nil)
+        answers::answered(ruby, self, key, &request, answer?, nil)
     }
 
     fn calculate(
@@ -361,11 +366,11 @@ impl Cache {
         match Scheduler::current(ruby)? {
             Some(scheduler) => {
                 let answer = self.exchange_in_fiber(ruby, scheduler, key, request, None)?;
-                answers::answered(ruby, self, key, answer, default)
+                answers::answered(ruby, self, key, &request, answer, default)
             }
             None => {
                 let answer = self.exchange(ruby, key, request, Data::None)?;
-                answers::answered(ruby, self, key, answer, default)
+                answers::answered(ruby, self, key, &request, answer, default)
             }
         }
     }
