@@ -40,10 +40,12 @@ pub enum Kind {
     Down,
     /// All of the client's connections to the server stayed in use.
     Busy,
+    /// The host's function returned no credentials for a connection.
+    Credentials,
 }
 
 impl Kind {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Connect,
         Self::Timeout,
         Self::Closed,
@@ -54,6 +56,7 @@ impl Kind {
         Self::Usage,
         Self::Down,
         Self::Busy,
+        Self::Credentials,
     ];
 }
 

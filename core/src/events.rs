@@ -42,6 +42,10 @@ pub enum EventKind {
     Discovery,
     /// The server refuses meta commands, although its version has them.
     Classic,
+    /// The files of TLS have changed and were read again.
+    Certificates,
+    /// The files of TLS have changed, but cannot be used; what was read of them last stays in use.
+    StaleCertificates,
 }
 
 /// How important an event is, in the words that logs use.
@@ -65,15 +69,17 @@ impl EventKind {
             EventKind::Servers => "servers",
             EventKind::Discovery => "discovery",
             EventKind::Classic => "classic",
+            EventKind::Certificates => "certificates",
+            EventKind::StaleCertificates => "stale_certificates",
         }
     }
 
     pub fn level(self) -> Level {
         match self {
             EventKind::Retry | EventKind::Slow => Level::Debug,
-            EventKind::Servers | EventKind::Classic => Level::Info,
+            EventKind::Servers | EventKind::Classic | EventKind::Certificates => Level::Info,
             // A reader of the warning that a server went down also needs to know that it is back.
-            EventKind::Down | EventKind::Up | EventKind::Discovery => Level::Warning,
+            EventKind::Down | EventKind::Up | EventKind::Discovery | EventKind::StaleCertificates => Level::Warning,
         }
     }
 }
@@ -105,6 +111,14 @@ impl std::fmt::Display for Event {
             EventKind::Classic => {
                 write!(f, "{server} refuses meta commands, as some proxies do; classic text is used from now on")
             }
+            EventKind::Certificates => write!(f, "{server}: the files of TLS have changed and were read again"),
+            EventKind::StaleCertificates => {
+                let why = self.words();
+                write!(
+                    f,
+                    "{server}: the files of TLS have changed but cannot be used, those read last stay in use: {why}"
+                )
+            }
             EventKind::Discovery => {
                 write!(f, "the servers could not be discovered, those known last stay in use: {error}")
             }
@@ -128,6 +142,11 @@ pub struct Report<'e> {
 }
 
 impl Event {
+    /// What the error says, without the server's name.
+    fn words(&self) -> &str {
+        self.error.as_ref().map_or("", |error| &error.message)
+    }
+
     pub fn report(&self) -> Report<'_> {
         Report {
             kind: self.kind.as_str(),

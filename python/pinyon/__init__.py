@@ -12,6 +12,7 @@ True
 True
 """
 
+from pinyon._credentials import Credentials
 from pinyon._native import Batch, __version__
 from pinyon.client import Client
 from pinyon.compression import Compression
@@ -63,6 +64,7 @@ __all__ = [
     "Compression",
     "ConnectError",
     "ConnectionLost",
+    "Credentials",
     "Deadlock",
     "Error",
     "Event",

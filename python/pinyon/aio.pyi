@@ -10,6 +10,7 @@ from pinyon import _native
 from pinyon._aio_locks import Held as Held
 from pinyon._aio_locks import Lock as Lock
 from pinyon._aio_locks import Locks as Locks
+from pinyon._credentials import CredentialsFunction
 from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
 from pinyon.compression import Compression
 from pinyon.errors import Error
@@ -101,8 +102,9 @@ class Client:
         max_unsent: How many bytes of unsent requests a connection holds. Further requests wait.
         tls: `True` to speak TLS and to trust the certificates that the system trusts, or a `pinyon.Tls` with more
             settings.
-        username: The user name, for servers that require a login (memcached's option `-Y`).
-        password: The password that belongs to `username`.
+        username: The user name, for servers that require a login (memcached's option `-Y`); or a function that returns
+            it, or both. It is called before each connection.
+        password: The password that belongs to `username`, or a function that returns it, or both.
 
     Raises:
         InvalidServers: the list of servers is empty or malformed.
@@ -139,8 +141,8 @@ class Client:
         max_in_flight: int = 4096,
         max_unsent: int = 65536,
         tls: bool | Tls | None = None,
-        username: str | None = None,
-        password: str | bytes | None = None,
+        username: str | CredentialsFunction | None = None,
+        password: str | bytes | CredentialsFunction | None = None,
     ) -> Self: ...
     @property
     def servers(self) -> list[str]:

@@ -22,7 +22,9 @@ class Event:
             ``"retry"``: a command failed and is retried, on the same server or another one. ``"slow"``: a command took
             ``slow_after`` seconds or longer. ``"servers"``: the list of servers has changed. ``"discovery"``: no
             servers were discovered, and the last known ones stay in use. ``"classic"``: the server, or a proxy before
-            it, does not take meta commands, and gets classic text from now on.
+            it, does not take meta commands, and gets classic text from now on. ``"certificates"``: the files of a
+            ``Tls`` have changed and were read again. ``"stale_certificates"``: they have changed but cannot be used;
+            those read last stay in use.
 
             Of locks: ``"connected"``: a connection was made. ``"disconnected"``: it broke; the client connects again
             when it needs the server. ``"down"``: no connection can be made. ``"up"``: a connection was made again.
@@ -33,8 +35,8 @@ class Event:
             keys from now on, separated by commas. For ``"discovery"``, the server that was asked. For ``"switched"``,
             the new primary. If the servers of locks are found by Sentinels or in a cluster, ``"down"`` names those.
         command: the command's name in the protocol, if the event is about a command.
-        error: the failure, for ``"down"``, ``"retry"``, ``"discovery"``, ``"disconnected"``, ``"sentinel_down"`` and
-            ``"renewals"``.
+        error: the failure, for ``"down"``, ``"retry"``, ``"discovery"``, ``"disconnected"``, ``"sentinel_down"``,
+            ``"renewals"`` and ``"stale_certificates"``.
         duration: in seconds. For ``"up"``, how long the server was down; for ``"slow"``, how long the command took.
         level: the importance, as in ``logging``.
         line: the event as a line of text, which the logger ``pinyon.servers`` writes, or ``pinyon.locks`` for locks.
@@ -49,6 +51,8 @@ class Event:
         "servers",
         "discovery",
         "classic",
+        "certificates",
+        "stale_certificates",
         "connected",
         "disconnected",
         "switched",

@@ -200,7 +200,7 @@ impl Standard {
 impl From<Kind> for ErrorKind {
     fn from(kind: Kind) -> Self {
         match kind {
-            Kind::Connect => Self::ConnectError,
+            Kind::Connect | Kind::Credentials => Self::ConnectError,
             Kind::Timeout | Kind::Busy => Self::Timeout,
             Kind::Closed => Self::ConnectionLost,
             Kind::Protocol => Self::ProtocolError,
@@ -244,7 +244,8 @@ mod tests {
     #[test]
     fn outages_are_of_servers_and_not_of_what_is_asked() {
         let outages = Kind::ALL.into_iter().filter(|kind| ErrorKind::from(*kind).is_outage());
-        let expected = [Kind::Connect, Kind::Timeout, Kind::Closed, Kind::Protocol, Kind::Down, Kind::Busy];
+        let expected =
+            [Kind::Connect, Kind::Timeout, Kind::Closed, Kind::Protocol, Kind::Down, Kind::Busy, Kind::Credentials];
         assert_eq!(outages.collect::<Vec<_>>(), expected);
         assert!(ErrorKind::LeaseTimeout.is_outage() && !ErrorKind::LockTimeout.is_outage());
     }

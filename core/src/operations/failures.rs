@@ -84,7 +84,7 @@ impl Failures {
 
 /// Whether the server refused the command rather than failed.
 fn is_refusal(error: &Error) -> bool {
-    !error.blames_server() && !matches!(error.kind, Kind::Down | Kind::Busy)
+    !error.blames_server() && !matches!(error.kind, Kind::Down | Kind::Busy | Kind::Credentials)
 }
 
 /// Keeps the first failure of each server, with the most that any of its failures may have sent.

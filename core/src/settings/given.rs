@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::credentials::{Function, Supplied};
 use crate::dialect::CompressionSettings;
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
@@ -26,6 +27,8 @@ pub enum Given<'a> {
     List(Vec<Given<'a>>),
     Tls(Arc<Tls>),
     Compression(Arc<CompressionSettings>),
+    /// A function, for the settings that may be one.
+    Function(Arc<dyn Function>),
     /// Anything else, with the language's name for its type.
     Other(String),
 }
@@ -43,6 +46,7 @@ impl Given<'_> {
             Given::List(_) => "a list",
             Given::Tls(_) => "a Tls",
             Given::Compression(_) => "a Compression",
+            Given::Function(_) => "a function",
             Given::Other(kind) => kind,
         }
     }
@@ -156,6 +160,22 @@ impl Setting for Password {
     /// A password stays hidden.
     fn given(&self) -> Given<'_> {
         Given::Nothing
+    }
+}
+
+impl<T: Setting> Setting for Supplied<T> {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        match given {
+            Given::Function(function) => Ok(Self::By(function)),
+            given => T::read(name, given).map(Self::Fixed),
+        }
+    }
+
+    fn given(&self) -> Given<'_> {
+        match self {
+            Supplied::Fixed(value) => value.given(),
+            Supplied::By(function) => Given::Function(function.clone()),
+        }
     }
 }
 

@@ -22,6 +22,7 @@ pub use lock::{lock_ttl, LockParts, LockSettings, LockTerms, UsualLock};
 pub use policy::{Policy, ViewSettings};
 pub use table::NamedSettings;
 
+pub use crate::credentials::Supplied;
 pub use crate::dialect::{CompressionSettings, Dictionaries};
 pub use crate::login::Password;
 use crate::tls::TlsSettings;

@@ -139,6 +139,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             lane.session = self.fleet.session(lane.server);
         }
         let lane = &mut self.lanes[index];
+        self.fleet.renew_certificates(lane.server);
         match self.fleet.servers()[lane.server].spec.addresses() {
             Ok(addresses) => self.resolved(index, Ok(addresses), now),
             Err((name, port)) => {
@@ -223,7 +224,10 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             return self.retire(index, now);
         }
         let lane = &mut self.lanes[index];
-        let Some(stream) = lane.session.stream() else { return };
+        let Some(stream) = lane.session.stream() else {
+            self.actions.extend(lane.session.take_question().map(Action::Ask));
+            return;
+        };
         let wanted = (stream.as_fd().as_raw_fd(), lane.session.wants_to_write());
         if lane.watched != Some(wanted) {
             self.actions.extend(Action::watch_instead(index, lane.watched.replace(wanted), wanted));
@@ -269,7 +273,11 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
                 false => "it was not sent in time: too many requests are in flight on this connection",
                 true => "no connection was made in time",
             };
-            let error = Error::new(Kind::Timeout, server, why);
+            let error = match session.failure() {
+                Some(error) if error.kind == Kind::Credentials => error.clone(),
+                _ if session.is_asking() => session.late_credentials(),
+                _ => Error::new(Kind::Timeout, server, why),
+            };
             let error = self.failed_at(lane, entry.deadline, error, now);
             self.fleet.unsubmitted(&error, self.running[entry.operation].operation.name_of(entry.part));
             if !is_ready {

@@ -4,6 +4,7 @@ mod answers;
 mod arguments;
 mod callers;
 mod client;
+mod credentials;
 mod driver;
 mod errors;
 mod events;
@@ -40,6 +41,7 @@ mod _native {
         callers::Found,
         client::batch::Batch,
         client::Client,
+        credentials::CredentialsQuestion,
         leases::GetOrSet,
         locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver},
         metrics::Latencies,

@@ -9,6 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
 
+use crate::credentials::Returns;
 use crate::errors::{checked, exception, ErrorKind};
 use crate::ttl::delta_seconds;
 
@@ -97,6 +98,9 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     }
     if let Ok(number) = value.extract() {
         return Ok(Given::Whole(number));
+    }
+    if value.is_callable() {
+        return Ok(Given::Function(Arc::new(Returns(value.clone().unbind()))));
     }
     let class = value.get_type().name()?;
     Ok(value.extract().map_or_else(|_| Given::Other(class.to_string()), Given::Number))
