@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use pinyon_core::settings::{self, CompressionSettings, Given, NamedSettings};
 use pinyon_core::tls::{Tls, TlsSettings};
 
+use crate::credentials::source;
 use crate::errors::{c_string, Error, Failure};
 use crate::structs::{missing, NamedText};
 
@@ -86,6 +87,12 @@ impl<'o> Options<'o> {
             settings.set("compression", given)?;
         }
         for (name, values) in &self.0 {
+            if let Some(name) = name.strip_suffix(".function") {
+                S::check_name(name)?;
+                let [value] = values[..] else { return Err(missing("pinyon_credentials_source")) };
+                settings.set(name, Given::Function(source(value)?))?;
+                continue;
+            }
             S::check_name(name)?;
             match &values[..] {
                 [] => {}
