@@ -27,7 +27,8 @@ sub new {
     }
     my $form = $self->_form( \%settings );
     $settings{events} = $self->{on_event} ? 1 : 0;
-    $self->{servers} = delete $settings{servers} if !defined $settings{servers};
+    $self->{servers}  = delete $settings{servers} if !defined $settings{servers};
+    $self->{subs}     = Pinyon::Settings::subs(%settings);
     $self->_attach( Pinyon::Settings::flat(%settings), $form, $self->{on_event} ? 1 : 0 );
     _check_dialect( $settings{dialect} // 'pinyon', $form );
     return $self;
