@@ -24,6 +24,7 @@
 #include "handle.h"
 #include "values.h"
 #include "call.h"
+#include "credentials.h"
 #include "waiting.h"
 #include "many.h"
 #include "reading.h"
@@ -422,6 +423,8 @@ INCLUDE: locks.xs
 INCLUDE: loop.xs
 
 INCLUDE: loop_batches.xs
+
+INCLUDE: credentials.xs
 
 INCLUDE: migrating.xs
 

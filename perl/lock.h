@@ -18,12 +18,14 @@ static bool notes_are_due(pTHX_ locks_handle *locks)
 {
     if (!locks->event)
         locks->event = next_event_of_locks(aTHX_ locks);
-    return locks->event || locks->listeners;
+    return locks->event || locks->listeners || credentials_are_asked();
 }
 
 /* Reports events, and tells the locks of this thread that are to tell of their loss. Runs Perl code. */
 static void tell_notes(pTHX_ locks_handle *locks, SV *client)
 {
+    if (credentials_are_asked())
+        answer_credentials(aTHX);
     while (locks->event) {
         dSP;
         SV *event    = sv_2mortal(locks->event);

@@ -199,6 +199,8 @@ static void hand_out(pTHX_ loop_handle *loop)
     if (loop->turn_is_due && !loop->is_gone)
         announce_turn(aTHX_ loop);
     take_notes_of_loop(aTHX_ loop);
+    if (credentials_are_asked())
+        answer_credentials(aTHX);
     died = loop->depth == 1 ? loop->died : NULL;
     if (died)
         loop->died = NULL;

@@ -23,6 +23,9 @@ static void call_handlers(pTHX_ waiting *wait)
     dSP;
     SV *said = sv_2mortal(newSVsv(ERRSV));
     ENTER;
+    if (credentials_are_asked())
+        answer_credentials(aTHX);
+    SPAGAIN;
     PUSHMARK(SP);
     call_pv("Pinyon::_deliver_signals", G_VOID | G_DISCARD | G_NOARGS | G_EVAL);
     if (SvTRUE(ERRSV))
@@ -47,7 +50,7 @@ static int interrupted(void *host)
 {
     waiting *wait = (waiting *)host;
     dTHXa(wait->my_perl);
-    if (!PL_sig_pending)
+    if (!PL_sig_pending && !credentials_are_asked())
         return 0;
     return handlers_interrupt(aTHX_ wait);
 }

@@ -143,6 +143,37 @@ typedef struct pinyon_option {
 
 #define PINYON_OPTION(name, text) {name, {text, sizeof(text) - 1}} /* for string literals */
 
+/* Credentials that change. The value of "username.function", "password.function", "sentinel_username.function" or
+ * "sentinel_password.function" is a pinyon_credentials_source, instead of the setting's text: PINYON_CREDENTIALS. Its
+ * `ask` is called before each connection is made; and again on connections of locks, before the credentials end. Any
+ * thread may call it, several at a time, and later than the call that needs the connection. It answers each question
+ * once, in any thread: pinyon_credentials_answer or pinyon_credentials_fail. */
+typedef struct pinyon_credentials_question pinyon_credentials_question;
+
+typedef struct pinyon_credentials_source {
+    size_t size; /* sizeof(pinyon_credentials_source) */
+    void (*ask)(void *context, pinyon_credentials_question *question);
+    void (*release)(void *context); /* may be NULL; called once, in any thread, when nothing asks any more */
+    void    *context;
+    uint32_t waits; /* 1: `ask` may wait, so it is called in a short-lived thread of the library that blocks all signals.
+                     * 0: it is called where the library may hold locks. It keeps the question and returns at once; the
+                     *    host answers later, for instance when `interrupted` is called, or in its event loop. */
+} pinyon_credentials_source;
+
+#define PINYON_CREDENTIALS(name, source) {name, {(const char *)(source), sizeof *(source)}} /* an option */
+
+typedef struct pinyon_credentials {
+    size_t       size; /* sizeof(pinyon_credentials) */
+    pinyon_bytes own;  /* the text of the setting itself; or, */
+    pinyon_bytes username, password; /* which may be one, or both */
+    double       lifetime;           /* for how many seconds they last; 0 if they do not end */
+} pinyon_credentials;
+
+/* Answers a question, which is freed. The credentials are copied. */
+void pinyon_credentials_answer(pinyon_credentials_question *question, const pinyon_credentials *credentials);
+/* Says why there are none, for the error of the call that needs them. The next connection asks again. */
+void pinyon_credentials_fail(pinyon_credentials_question *question, pinyon_bytes why);
+
 /* All settings as JSON, with "defaults", "texts" (what each is for) and "choices" (of settings with a fixed choice). Each
  * has the tables "Client", "View", "Locks"; "defaults" has "Tls" and "Compression", too. */
 const char *pinyon_settings(void);
@@ -361,7 +392,8 @@ void  pinyon_text_free(char *text);
  * `events` is set. Take them now and then, for instance after a call, from any thread. */
 typedef struct pinyon_event {
     size_t              size;      /* that of the library's struct */
-    const char         *kind;      /* down, up, retry, slow, servers, discovery, classic, crowded; of locks: see pinyon_note */
+    const char         *kind;      /* down, up, retry, slow, servers, discovery, classic, crowded,
+                                    * unreadable, certificates, stale_certificates; of locks: see pinyon_note */
     const char         *level;     /* debug, info, warning */
     const char         *server;    /* "" if there is none */
     const char         *command;   /* "" if there is none */

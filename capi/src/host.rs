@@ -67,4 +67,9 @@ impl blocking::Host for Host {
             _ => Err(Interrupted),
         }
     }
+
+    /// A source that leaves its questions may answer them when it is asked whether to go on.
+    fn asked(&self) -> Result<(), Interrupted> {
+        self.interrupted()
+    }
 }

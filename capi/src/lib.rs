@@ -6,6 +6,7 @@
 pub mod answers;
 pub mod batch;
 pub mod client;
+pub mod credentials;
 pub mod errors;
 pub mod events;
 pub mod guard;

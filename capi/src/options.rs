@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use pinyon_core::settings::{self, CompressionSettings, Given, NamedSettings, Words};
 use pinyon_core::tls::{Tls, TlsSettings};
 
+use crate::credentials::source;
 use crate::errors::{c_string, Error, Failure};
 use crate::structs::{missing, NamedText};
 
@@ -23,6 +24,7 @@ const WORDS: Words = Words {
     list: "several values",
     tls: "further options of TLS",
     compression: "further options of compression",
+    function: "a source of credentials",
 };
 
 /// The values of one setting, in the order in which they were given.
@@ -103,6 +105,12 @@ impl<'o> Options<'o> {
             settings.set("compression", given)?;
         }
         for (name, values) in &self.0 {
+            if let Some(name) = name.strip_suffix(".function") {
+                S::check_name(name)?;
+                let [value] = values[..] else { return Err(missing("pinyon_credentials_source")) };
+                settings.set(name, Given::Function(source(value)?))?;
+                continue;
+            }
             S::check_name(name)?;
             match &values[..] {
                 [] => {}

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::answers::Answers;
+use crate::credentials::CredentialsQuestion;
 use crate::errors::{Error, Failure};
 use crate::locks::structs::{Note, Wish};
 use crate::loops::structs::{Action, Reading};
@@ -65,6 +66,7 @@ macro_rules! sized {
 pub(crate) use {c_structs, sized};
 
 pub type Convert = unsafe extern "C" fn(*mut c_void, Bytes, u32, *mut Bytes, *mut u32) -> i32;
+pub type Ask = unsafe extern "C" fn(*mut c_void, *mut CredentialsQuestion);
 pub type Place = unsafe extern "C" fn(*mut c_void, usize, u32) -> *mut c_void;
 
 c_structs! {
@@ -76,6 +78,22 @@ c_structs! {
     "pinyon_option" NamedText {
         name: *const c_char,
         value: Bytes,
+    }
+
+    "pinyon_credentials_source" CredentialsSource {
+        size: usize,
+        ask: Option<Ask>,
+        release: Option<unsafe extern "C" fn(*mut c_void)>,
+        context: *mut c_void,
+        waits: u32,
+    }
+
+    "pinyon_credentials" Credentials {
+        size: usize,
+        own: Bytes,
+        username: Bytes,
+        password: Bytes,
+        lifetime: f64,
     }
 
     "pinyon_request" Request {
@@ -237,12 +255,14 @@ impl Bytes {
     }
 }
 
-sized! { Request, Reply, Found, Answer, Host, Terms, Step, Part, Migration, Progress }
+sized! { CredentialsSource, Credentials, Request, Reply, Found, Answer, Host, Terms, Step, Part, Migration, Progress }
 
 /// The layouts of all structs here.
-pub const LAYOUTS: [Layout; 17] = [
+pub const LAYOUTS: [Layout; 19] = [
     Bytes::LAYOUT,
     NamedText::LAYOUT,
+    CredentialsSource::LAYOUT,
+    Credentials::LAYOUT,
     Request::LAYOUT,
     Reply::LAYOUT,
     Found::LAYOUT,
@@ -268,6 +288,21 @@ pub fn empty<T: CStruct>() -> T {
         std::ptr::from_mut(&mut empty).cast::<usize>().write(size_of::<T>());
         empty
     }
+}
+
+/// A copy of a struct that the caller filled, from bytes that may lie anywhere.
+///
+/// # Safety
+/// The bytes are such a struct.
+pub unsafe fn given_unaligned<T: CStruct>(bytes: &[u8]) -> Result<T, Error> {
+    let mut aligned = empty::<T>();
+    if bytes.len() != size_of::<T>() {
+        return Err(wrong_size(T::NAME, bytes.len(), size_of::<T>()));
+    }
+    // SAFETY: both have this size, and any bytes are a valid value.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), std::ptr::from_mut(&mut aligned).cast(), bytes.len()) };
+    // SAFETY: the caller says so.
+    unsafe { given(&aligned) }
 }
 
 /// A copy of a struct that the caller filled.

@@ -50,10 +50,12 @@ pub enum Kind {
     Lost,
     /// The host cannot read a stored value.
     Unreadable,
+    /// The host's function returned no credentials for a connection.
+    Credentials,
 }
 
 impl Kind {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Connect,
         Self::Timeout,
         Self::Closed,
@@ -68,6 +70,7 @@ impl Kind {
         Self::Crowded,
         Self::Lost,
         Self::Unreadable,
+        Self::Credentials,
     ];
 }
 

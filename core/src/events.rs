@@ -49,6 +49,10 @@ pub enum EventKind {
     Crowded,
     /// A stored value cannot be read, and counts as missing. Each reason is told once.
     Unreadable,
+    /// The files of TLS have changed and were read again.
+    Certificates,
+    /// The files of TLS have changed, but cannot be used; what was read of them last stays in use.
+    StaleCertificates,
 }
 
 /// How important an event is, in the words that logs use.
@@ -74,16 +78,18 @@ impl EventKind {
             EventKind::Classic => "classic",
             EventKind::Crowded => "crowded",
             EventKind::Unreadable => "unreadable",
+            EventKind::Certificates => "certificates",
+            EventKind::StaleCertificates => "stale_certificates",
         }
     }
 
     pub fn level(self) -> Level {
         match self {
             EventKind::Retry | EventKind::Slow => Level::Debug,
-            EventKind::Servers | EventKind::Classic => Level::Info,
+            EventKind::Servers | EventKind::Classic | EventKind::Certificates => Level::Info,
             // A reader of the warning that a server went down also needs to know that it is back.
             EventKind::Down | EventKind::Up | EventKind::Discovery => Level::Warning,
-            EventKind::Crowded | EventKind::Unreadable => Level::Warning,
+            EventKind::Crowded | EventKind::Unreadable | EventKind::StaleCertificates => Level::Warning,
         }
     }
 }
@@ -117,6 +123,14 @@ impl std::fmt::Display for Event {
             }
             EventKind::Crowded => f.write_str(&error),
             EventKind::Unreadable => write!(f, "a stored value cannot be read, so it counts as missing: {error}"),
+            EventKind::Certificates => write!(f, "{server}: the files of TLS have changed and were read again"),
+            EventKind::StaleCertificates => {
+                let why = self.words();
+                write!(
+                    f,
+                    "{server}: the files of TLS have changed but cannot be used, those read last stay in use: {why}"
+                )
+            }
             EventKind::Discovery => {
                 write!(f, "the servers could not be discovered, those known last stay in use: {error}")
             }
@@ -140,6 +154,11 @@ pub struct Report<'e> {
 }
 
 impl Event {
+    /// What the error says, without the server's name.
+    fn words(&self) -> &str {
+        self.error.as_ref().map_or("", |error| &error.message)
+    }
+
     pub fn report(&self) -> Report<'_> {
         Report {
             kind: self.kind.as_str(),

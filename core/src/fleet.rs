@@ -9,13 +9,13 @@ use crate::error::{Error, Kind, Sent};
 use crate::events::{Event, EventKind, Events};
 use crate::fork::PerProcess;
 use crate::health::{Health, Verdict};
-use crate::login::Login;
+use crate::login::LoginBy;
 use crate::metrics::{Metrics, ServerMetrics};
 use crate::network::{Keepalive, System};
 use crate::pool::Pool;
 use crate::ring::{Ring, Rule};
 use crate::session::{Limits, Manner, Protocol, Session};
-use crate::tls::{ServerTls, Tls, TlsError};
+use crate::tls::{Renewed, ServerTls, Tls, TlsError};
 
 /// How long the index of a removed server stays reserved, in addition to two timeouts. Everything that refers to the
 /// server is over by then.
@@ -46,7 +46,7 @@ pub struct FleetOptions {
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     pub tls: Option<Arc<Tls>>,
-    pub login: Option<Login>,
+    pub login: Option<LoginBy>,
 }
 
 /// All servers of a client. A fleet does not change: when servers come or go, a new fleet replaces it (`with_servers`).
@@ -494,6 +494,19 @@ impl Fleet {
     /// Closes idle connections now, and the others when they are returned.
     pub fn close(&self) {
         self.pools().iter().for_each(|pool| pool.close());
+    }
+
+    /// Reads the files of TLS again if they have changed, before a connection is made.
+    pub(crate) fn renew_certificates(&self, server: usize) {
+        let Some(renewed) = self.servers[server].tls.as_ref().and_then(ServerTls::renew) else { return };
+        let name = &self.servers[server].name;
+        match renewed {
+            Renewed::Read => self.note(EventKind::Certificates, name, "", None, None),
+            Renewed::Kept(why) => {
+                let error = Error::new(Kind::Usage, name, why.to_string());
+                self.note(EventKind::StaleCertificates, name, "", Some(&error), None);
+            }
+        }
     }
 
     /// A session for a server, not connected yet.

@@ -148,8 +148,9 @@
 //!
 //! Any thread may ring the [`Doorbell`](driven::Doorbell) of a `Polled`, which ends its wait.
 //!
-//! The core starts threads of its own for two purposes: keepers renew locks, and short-lived threads resolve names.
-//! These threads never call the host, and they block all signals.
+//! The core starts threads of its own for three purposes: keepers renew locks, and short-lived threads resolve names or
+//! call a host's function for [credentials], if the host wants it called there. These threads never call the host
+//! otherwise, and they block all signals.
 //!
 //! # Waiting and signals
 //!
@@ -203,6 +204,7 @@
 
 pub mod address;
 pub mod blocking;
+pub mod credentials;
 pub mod dialect;
 pub mod directory;
 pub mod driven;

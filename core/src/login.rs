@@ -1,5 +1,9 @@
 //! Logins, and how passwords stay out of every text.
 
+use std::sync::Arc;
+
+use crate::credentials::{Answer, Credentials};
+
 /// A password: no text or message ever shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(Box<[u8]>);
@@ -69,6 +73,15 @@ impl Login {
         Ok(Self { user: user.to_owned(), password })
     }
 
+    /// The login that a function returned.
+    pub(crate) fn of(answer: Answer) -> Result<Self, &'static str> {
+        match (answer.username, answer.password) {
+            (Some(username), Some(password)) => Self::new(&username, password),
+            (None, _) => Err("memcached requires a username, and none was given or returned"),
+            (_, None) => Err("memcached requires a password, and none was given or returned"),
+        }
+    }
+
     /// Writes the login. A server without logins stores it as an item, so the item expires at once and can never be
     /// read.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
@@ -77,6 +90,14 @@ impl Login {
         out.extend_from_slice(self.password.bytes());
         out.extend_from_slice(b"\r\n");
     }
+}
+
+/// How sessions with memcached log in.
+#[derive(Clone, Debug)]
+pub enum LoginBy {
+    Fixed(Login),
+    /// By what a function returns before each connection.
+    Asking(Arc<Credentials>),
 }
 
 fn is_word(text: &[u8]) -> bool {

@@ -19,6 +19,7 @@ except ImportError as _refused:
         _why = "pinyon does not work in an interpreter with a GIL of its own: use threads, or a process for each"
         raise ImportError(_why) from _refused
     raise
+from pinyon._credentials import Credentials
 from pinyon.client import Client
 from pinyon.compression import Compression
 from pinyon.errors import (
@@ -69,6 +70,7 @@ __all__ = [
     "Compression",
     "ConnectError",
     "ConnectionLost",
+    "Credentials",
     "Deadlock",
     "Error",
     "Event",

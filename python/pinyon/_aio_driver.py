@@ -7,11 +7,13 @@ import socket
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pinyon._credentials import answer
 from pinyon._loop_driver import Loops, TaskDriver, addresses_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pinyon._native import CredentialsQuestion
     from pinyon.events import Event
 
 
@@ -24,6 +26,7 @@ class Driver(TaskDriver):
         self.loop = loop
         self.create_future = None if type(loop.create_future()) is asyncio.Future else loop.create_future
         self._resolving: set[asyncio.Future[Any]] = set()
+        self._asking: set[asyncio.Task[None]] = set()
         self._writing: set[int] = set()
 
     @staticmethod
@@ -71,6 +74,19 @@ class Driver(TaskDriver):
             self._connections.resolved(lane, port, [], str(error) or repr(error))
         else:
             self._connections.resolved(lane, port, addresses_of(task.result()))
+
+    def ask(self, question: CredentialsQuestion) -> None:
+        task = self.loop.create_task(answer(question, self.loop))
+        self._asking.add(task)
+        task.add_done_callback(partial(self._asked, question))
+
+    def _asked(self, question: CredentialsQuestion, task: asyncio.Task[None]) -> None:
+        self._asking.discard(task)
+        question.notify(self._look)
+
+    def _look(self) -> None:
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._connections.woken)
 
     def report(self, on_event: Callable[[Event], object], event: Event) -> None:
         if not self.loop.is_closed():

@@ -254,8 +254,10 @@ class Locks(BaseLocks, ClosingAwaited):
             its names free. Without it, `"fifo"`; with several servers, `"throughput"`.
         replicas: How many replicas must have a lock before it counts as acquired. Too few of them in time are a
             failure, and the lock is released.
-        username: The user name, instead of the one in the URL.
-        password: The password, instead of the one in the URL.
+        username: The user name, instead of the one in the URL; or a function that returns it, or both, and how long
+            they last. It is called before each connection, and again before they end.
+        password: The password, instead of the one in the URL; or a function that returns it, or both, and how long they
+            last.
         heartbeat: How often a waiting client tells the server that it is alive, in seconds.
         command_timeout: How long the server may take to answer a command, in seconds.
         connect_timeout: How long a connection attempt may take, in seconds.
@@ -266,8 +268,9 @@ class Locks(BaseLocks, ClosingAwaited):
         keepalive_interval: The time between two such questions, in seconds, while none is answered.
         keepalive_probes: How many such questions may remain unanswered before the connection counts as lost.
         tls: `True` to speak TLS, like `rediss://`, or a `pinyon.Tls` with more settings. Without it, the URL decides.
-        sentinel_username: The user name for the Sentinels, if they have users.
-        sentinel_password: The password for the Sentinels. The user and the password in the URL are for the servers.
+        sentinel_username: The user name for the Sentinels, if they have users; or a function, as `username`.
+        sentinel_password: The password for the Sentinels, or a function, as `password`. The user and the password in
+            the URL are for the servers.
         sentinel_tls: Whether to speak TLS with the Sentinels, as `tls`. Without it, `tls` decides for them, too.
 
     Raises:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Literal, Self
 
+    from pinyon._credentials import CredentialsFunction
     from pinyon._loop_driver import Loops
     from pinyon.events import Event
     from pinyon.tls import Tls
@@ -47,8 +48,8 @@ class BaseLocks(_native.Locks, Uncopied):
         handler: Literal["auto", "script", "pure"] = "auto",
         fairness: Literal["fifo", "throughput"] | None = None,
         replicas: int = 0,
-        username: str | None = None,
-        password: str | bytes | None = None,
+        username: str | CredentialsFunction | None = None,
+        password: str | bytes | CredentialsFunction | None = None,
         heartbeat: float = 5.0,
         command_timeout: float = 2.0,
         connect_timeout: float = 1.0,
@@ -57,8 +58,8 @@ class BaseLocks(_native.Locks, Uncopied):
         keepalive_interval: float = 15.0,
         keepalive_probes: int = 4,
         tls: bool | Tls | None = None,
-        sentinel_username: str | None = None,
-        sentinel_password: str | bytes | None = None,
+        sentinel_username: str | CredentialsFunction | None = None,
+        sentinel_password: str | bytes | CredentialsFunction | None = None,
         sentinel_tls: bool | Tls | None = None,
     ) -> Self:
         return cls._made({**locals()})

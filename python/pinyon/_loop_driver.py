@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
+    from pinyon._native import CredentialsQuestion
     from pinyon.events import Event
 
 
@@ -66,6 +67,10 @@ class LoopDriver(ABC):
     @abstractmethod
     def resolve(self, lane: int, name: str, port: int) -> None:
         """Call ``resolved`` with the addresses of a host name, or with the reason why there are none."""
+
+    @abstractmethod
+    def ask(self, question: CredentialsQuestion) -> None:
+        """Have a question for credentials answered, then call ``woken``."""
 
     @abstractmethod
     def wake_in(self, seconds: float) -> None:

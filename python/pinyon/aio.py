@@ -14,6 +14,7 @@ from pinyon._aio_driver import LOOPS
 from pinyon._aio_locks import Held, Lock, Locks
 from pinyon._batch import Batch
 from pinyon._closing import ClosingAwaited
+from pinyon._credentials import CredentialsFunction
 from pinyon._get_or_set import get_or_set
 from pinyon._settings import DEFAULT_TTL, check_names
 from pinyon._steps import drive_awaiting
@@ -170,8 +171,9 @@ class Client(BaseClient, ClosingAwaited):
         keepalive_probes: How many such questions may remain unanswered before the connection counts as lost.
         tls: `True` to speak TLS and to trust the certificates that the system trusts, or a `pinyon.Tls` with more
             settings.
-        username: The user name, for servers that require a login (memcached's option `-Y`).
-        password: The password that belongs to `username`.
+        username: The user name, for servers that require a login (memcached's option `-Y`); or a function that returns
+            it, or both. It is called before each connection.
+        password: The password that belongs to `username`, or a function that returns it, or both.
 
     Raises:
         InvalidServers: the list of servers is empty or malformed.
@@ -215,8 +217,8 @@ class Client(BaseClient, ClosingAwaited):
         keepalive_interval: float = 15.0,
         keepalive_probes: int = 4,
         tls: bool | Tls | None = None,
-        username: str | None = None,
-        password: str | bytes | None = None,
+        username: str | CredentialsFunction | None = None,
+        password: str | bytes | CredentialsFunction | None = None,
     ) -> Self:
         return cls._made(LOOPS, {**locals()})
 

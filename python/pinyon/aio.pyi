@@ -10,6 +10,7 @@ from pinyon import _native
 from pinyon._aio_locks import Held as Held
 from pinyon._aio_locks import Lock as Lock
 from pinyon._aio_locks import Locks as Locks
+from pinyon._credentials import CredentialsFunction
 from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
 from pinyon.compression import Compression
 from pinyon.errors import Error
@@ -108,8 +109,9 @@ class Client:
         keepalive_probes: How many such questions may remain unanswered before the connection counts as lost.
         tls: `True` to speak TLS and to trust the certificates that the system trusts, or a `pinyon.Tls` with more
             settings.
-        username: The user name, for servers that require a login (memcached's option `-Y`).
-        password: The password that belongs to `username`.
+        username: The user name, for servers that require a login (memcached's option `-Y`); or a function that returns
+            it, or both. It is called before each connection.
+        password: The password that belongs to `username`, or a function that returns it, or both.
 
     Raises:
         InvalidServers: the list of servers is empty or malformed.
@@ -150,8 +152,8 @@ class Client:
         keepalive_interval: float = 15.0,
         keepalive_probes: int = 4,
         tls: bool | Tls | None = None,
-        username: str | None = None,
-        password: str | bytes | None = None,
+        username: str | CredentialsFunction | None = None,
+        password: str | bytes | CredentialsFunction | None = None,
     ) -> Self: ...
     @property
     def servers(self) -> list[str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Literal, Self
 
+    from pinyon._credentials import CredentialsFunction
     from pinyon._loop_driver import Loops
     from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
     from pinyon.compression import Compression
@@ -157,8 +158,9 @@ class Client(BaseClient, Closing):
         keepalive_probes: How many such questions may remain unanswered before the connection counts as lost.
         tls: `True` to speak TLS and to trust the certificates that the system trusts, or a `pinyon.Tls` with more
             settings.
-        username: The user name, for servers that require a login (memcached's option `-Y`).
-        password: The password that belongs to `username`.
+        username: The user name, for servers that require a login (memcached's option `-Y`); or a function that returns
+            it, or both. It is called before each connection.
+        password: The password that belongs to `username`, or a function that returns it, or both.
 
     Raises:
         InvalidServers: the list of servers is empty or malformed.
@@ -201,8 +203,8 @@ class Client(BaseClient, Closing):
         keepalive_interval: float = 15.0,
         keepalive_probes: int = 4,
         tls: bool | Tls | None = None,
-        username: str | None = None,
-        password: str | bytes | None = None,
+        username: str | CredentialsFunction | None = None,
+        password: str | bytes | CredentialsFunction | None = None,
     ) -> Self:
         return (_UndecidedClient if cls is Client else cls)._made(None, {**locals()})
 

@@ -24,7 +24,8 @@ class Event:
             servers were discovered, and the last known ones stay in use. ``"classic"``: the server, or a proxy before
             it, does not take meta commands, and gets classic text from now on. ``"crowded"``: no further connection to
             the server could be made, and callers share those that work. ``"unreadable"``: a stored value cannot be read,
-            and counts as missing; each reason is told once.
+            and counts as missing; each reason is told once. ``"certificates"``: the files of a ``Tls`` have changed and
+            were read again. ``"stale_certificates"``: they have changed but cannot be used; those read last stay in use.
 
             Of locks: ``"connected"``: a connection was made. ``"disconnected"``: it broke; the client connects again
             when it needs the server. ``"down"``: no connection can be made. ``"up"``: a connection was made again.
@@ -36,7 +37,7 @@ class Event:
             the new primary. If the servers of locks are found by Sentinels or in a cluster, ``"down"`` names those.
         command: the command's name in the protocol, if the event is about a command.
         error: the failure, for ``"down"``, ``"retry"``, ``"discovery"``, ``"crowded"``, ``"unreadable"``,
-            ``"disconnected"``, ``"sentinel_down"`` and ``"renewals"``.
+            ``"disconnected"``, ``"sentinel_down"``, ``"renewals"`` and ``"stale_certificates"``.
         duration: in seconds. For ``"up"``, how long the server was down; for ``"slow"``, how long the command took.
         level: the importance, as in ``logging``.
         line: the event as a line of text, which the logger ``pinyon.servers`` writes, or ``pinyon.locks`` for locks.
@@ -53,6 +54,8 @@ class Event:
         "classic",
         "crowded",
         "unreadable",
+        "certificates",
+        "stale_certificates",
         "connected",
         "disconnected",
         "switched",

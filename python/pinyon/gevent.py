@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Literal, Self
 
     from pinyon import _native
+    from pinyon._credentials import CredentialsFunction
     from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
     from pinyon.compression import Compression
     from pinyon.events import Event
@@ -86,6 +87,26 @@ class _Driver(GreenletDriver):
         finally:
             if self._loop.ptr:
                 self._loop.run_callback(self._connections.resolved, lane, port, addresses, why)
+
+    def ask(self, question: _native.CredentialsQuestion) -> None:
+        gevent.spawn(self._ask, question)
+
+    def _ask(self, question: _native.CredentialsQuestion) -> None:
+        try:
+            while (function := question.function) is not None:
+                try:
+                    question.answer(function())
+                except Exception as error:
+                    question.fail(error)
+        except gevent.GreenletExit as error:
+            question.fail(error)
+            raise
+        finally:
+            question.notify(self._look)
+
+    def _look(self) -> None:
+        if self._loop.ptr:
+            self._loop.run_callback_threadsafe(self._connections.woken)
 
     def report(self, on_event: Callable[[Event], object], event: Event) -> None:
         """Call it in a greenlet of its own: it may wait, and the hub reports what it raises."""
@@ -186,8 +207,9 @@ class Client(client.Client):
         keepalive_probes: How many such questions may remain unanswered before the connection counts as lost.
         tls: `True` to speak TLS and to trust the certificates that the system trusts, or a `pinyon.Tls` with more
             settings.
-        username: The user name, for servers that require a login (memcached's option `-Y`).
-        password: The password that belongs to `username`.
+        username: The user name, for servers that require a login (memcached's option `-Y`); or a function that returns
+            it, or both. It is called before each connection.
+        password: The password that belongs to `username`, or a function that returns it, or both.
 
     Raises:
         InvalidServers: the list of servers is empty or malformed.
@@ -233,8 +255,8 @@ class Client(client.Client):
         keepalive_interval: float = 15.0,
         keepalive_probes: int = 4,
         tls: bool | Tls | None = None,
-        username: str | None = None,
-        password: str | bytes | None = None,
+        username: str | CredentialsFunction | None = None,
+        password: str | bytes | CredentialsFunction | None = None,
     ) -> Self:
         return cls._made(LOOPS, {**locals()})
 
@@ -264,8 +286,10 @@ class Locks(locks.Locks):
             its names free. Without it, `"fifo"`; with several servers, `"throughput"`.
         replicas: How many replicas must have a lock before it counts as acquired. Too few of them in time are a
             failure, and the lock is released.
-        username: The user name, instead of the one in the URL.
-        password: The password, instead of the one in the URL.
+        username: The user name, instead of the one in the URL; or a function that returns it, or both, and how long
+            they last. It is called before each connection, and again before they end.
+        password: The password, instead of the one in the URL; or a function that returns it, or both, and how long they
+            last.
         heartbeat: How often a waiting client tells the server that it is alive, in seconds.
         command_timeout: How long the server may take to answer a command, in seconds.
         connect_timeout: How long a connection attempt may take, in seconds.
@@ -276,8 +300,9 @@ class Locks(locks.Locks):
         keepalive_interval: The time between two such questions, in seconds, while none is answered.
         keepalive_probes: How many such questions may remain unanswered before the connection counts as lost.
         tls: `True` to speak TLS, like `rediss://`, or a `pinyon.Tls` with more settings. Without it, the URL decides.
-        sentinel_username: The user name for the Sentinels, if they have users.
-        sentinel_password: The password for the Sentinels. The user and the password in the URL are for the servers.
+        sentinel_username: The user name for the Sentinels, if they have users; or a function, as `username`.
+        sentinel_password: The password for the Sentinels, or a function, as `password`. The user and the password in
+            the URL are for the servers.
         sentinel_tls: Whether to speak TLS with the Sentinels, as `tls`. Without it, `tls` decides for them, too.
 
     Raises:

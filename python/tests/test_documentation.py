@@ -147,7 +147,18 @@ def test_a_block_that_needs_another_or_fails_the_second_time_is_found(
 
 
 #: Packages without types of their own, or with types that lack what their decorators add (dogpile.cache).
-UNTYPED = ("aiocache", "celery", "django", "dogpile", "flask_caching", "flask_session", "gevent")
+UNTYPED = (
+    "aiocache",
+    "azure",
+    "botocore",
+    "celery",
+    "django",
+    "dogpile",
+    "flask_caching",
+    "flask_session",
+    "gevent",
+    "google",
+)
 
 
 def test_the_blocks_are_typed(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import pickle
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from certificates import FAR_AHEAD, LONG_AGO, Authority, SecureMemcached, Secure
 from front import Front, byte_by_byte
 from models import Model, every_model
 from servers import Memcached, Redis
+from waiting import SOON
 
 import pinyon
 
@@ -395,3 +397,59 @@ def test_what_is_shown_of_it(trusted: Authority) -> None:
     assert "dangerous" in repr(pinyon.Tls(accept_any_certificate_which_is_dangerous=True))
     with pytest.raises(pinyon.UsageError, match=r"tls must be True, False or a pinyon\.Tls, not str"):
         pinyon.Client(tls="yes")  # type: ignore[arg-type]
+
+
+@every_model
+async def test_renewed_files_are_used_without_a_new_client(
+    model: Model,
+    trusted: Authority,
+    unknown: Authority,
+    here: Shown,
+    tmp_path: Path,
+    connect: Connect,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    mine, renewed = trusted.issue("first.internal"), trusted.issue("second.internal")
+    others = unknown.issue("client.internal")
+    caplog.set_level("INFO")
+
+    def present(shown: Shown) -> None:
+        certificate.write_bytes(shown.certificate.read_bytes())
+        key.write_bytes(shown.key.read_bytes())
+
+    present(mine)
+    with SecureMemcached(here, trusted) as server:
+        client = connect(server, tls=pinyon.Tls(ca=trusted.file, certificate=certificate, key=key))
+        assert await client.set("key", 1)
+
+        key.write_text("not yet written")
+        await reconnects(server, client)
+        said = [record.message for record in caplog.records if "files of TLS" in record.message]
+        assert len(said) == 1
+        assert "those read last stay in use: key: " in said[0]
+
+        present(others)
+        server.restart()
+        while "were read again" not in caplog.text:
+            with contextlib.suppress(pinyon.Error):
+                await client.get("key")
+            await model.sleep(0.01)
+        with pytest.raises(pinyon.Error):
+            await client.get("key")
+
+        present(renewed)
+        await reconnects(server, client)
+
+
+async def reconnects(server: SecureMemcached, client: Any) -> None:
+    """Has the server started again, and waits until the client uses it."""
+    server.restart()
+    end = time.monotonic() + SOON
+    while True:
+        try:
+            await client.get("key")
+        except pinyon.Error:
+            assert time.monotonic() < end
+        else:
+            return

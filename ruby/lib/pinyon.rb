@@ -13,6 +13,7 @@ end
 require "pinyon/version"
 require "pinyon/errors"
 require "pinyon/load"
+require "pinyon/asking"
 require "pinyon/client"
 require "pinyon/migrating_client"
 require "pinyon/locks"

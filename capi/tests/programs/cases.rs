@@ -43,6 +43,11 @@ fn options_errors_and_misuse() {
 }
 
 #[test]
+fn credentials_that_a_function_returns() {
+    check("credentials");
+}
+
+#[test]
 fn hosts_interrupt_waits_and_place_values() {
     check("hosts");
 }

@@ -33,6 +33,12 @@ pub trait Host {
 
     /// Called between waits. A signal may have arrived: handle it, and return an error to end the operation at once.
     fn interrupted(&self) -> Result<(), Self::Interrupt>;
+
+    /// Called before a wait for credentials, while nothing is locked. A host whose function only this thread may call
+    /// calls it here, for all questions that wait.
+    fn asked(&self) -> Result<(), Self::Interrupt> {
+        Ok(())
+    }
 }
 
 /// A host without a lock to release and without signals to handle.

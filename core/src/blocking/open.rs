@@ -6,7 +6,8 @@ use std::time::Instant;
 use super::wait::wait;
 use super::{resolve, Failure, Host, Timer, Unresolved};
 use crate::address::Address;
-use crate::doorbell::{wait_for, Wake};
+use crate::credentials::Question;
+use crate::doorbell::{wait_for, Doorbell, Wake};
 use crate::error::{Error, Kind};
 use crate::fleet::{Choice, Fleet};
 use crate::pool::{Loan, Offer};
@@ -54,12 +55,48 @@ pub(super) fn begin<H: Host>(
         Err(Failure::Error(error)) => return Err(fleet.unconnected(server, error, false).into()),
         addresses => addresses?,
     };
+    fleet.renew_certificates(server);
     let now = Instant::now();
     let timeout = fleet.options().connect_timeout.min(timer.deadline.saturating_duration_since(now));
     let mut session = fleet.session(server);
     session.connect(addresses, now, timeout);
+    if let Some(question) = session.take_question() {
+        await_credentials(host, &mut session, question, timer)?;
+    }
     loan.hold(session);
     Ok(loan)
+}
+
+/// Waits until the host's function has returned credentials, and the session connects with them or has failed.
+#[cold]
+fn await_credentials<H: Host>(
+    host: &H,
+    session: &mut Session,
+    question: Question,
+    timer: &Timer,
+) -> Result<(), Failure<H::Interrupt>> {
+    let bell = Doorbell::new().map_err(|error| {
+        Error::new(Kind::Credentials, session.server(), format!("cannot wait for credentials: {error}"))
+    })?;
+    let bell = Arc::new(bell);
+    let ring = bell.clone();
+    question.put(move || ring.ring());
+    while session.is_asking() {
+        host.asked().map_err(Failure::Interrupted)?;
+        match host.unlocked(|| bell.wait(timer.deadline)).map_err(Failure::Interrupted)? {
+            Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+            Wake::Deadline if timer.is_over() => {
+                session.poll(Instant::now());
+                if session.is_asking() {
+                    let late = session.late_credentials();
+                    session.fail(late);
+                }
+            }
+            Wake::Deadline => {}
+        }
+        session.poll(Instant::now());
+    }
+    Ok(())
 }
 
 #[inline(always)]

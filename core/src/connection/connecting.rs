@@ -65,6 +65,15 @@ impl<N: Network> Connection<N> {
     pub(crate) fn connect(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
         self.broken.clear();
         self.secured = None;
+        if let Some(logging) = &mut self.logging {
+            logging.ask(addresses, now, timeout);
+            self.state = State::Asking;
+            return;
+        }
+        self.connect_to(addresses, now, timeout);
+    }
+
+    pub(super) fn connect_to(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();
         let limit = Limit { deadline: now + timeout, timeout };
@@ -99,6 +108,7 @@ impl<N: Network> Connection<N> {
     /// server must be greeted.
     pub(crate) fn advance(&mut self, now: Instant) -> Result<bool, Error> {
         match self.state {
+            State::Asking => self.look_for_answer(now),
             State::Connecting(_) => self.connect_further(now),
             State::Securing(..) => self.secure(now),
             _ => Ok(false),
@@ -109,12 +119,14 @@ impl<N: Network> Connection<N> {
     /// give up a punctual server. `greeting`: the awaited answer, for the message.
     pub(crate) fn check_time(&self, now: Instant, greeting: &str) -> Result<(), Error> {
         match self.deadline().is_some_and(|deadline| deadline <= now) {
+            // An answer that has come is taken by the next look.
+            true if self.is_asking() => self.check_asking_time(now),
             true => Err(self.too_late(greeting)),
             false => Ok(()),
         }
     }
 
-    fn connect_further(&mut self, now: Instant) -> Result<bool, Error> {
+    pub(super) fn connect_further(&mut self, now: Instant) -> Result<bool, Error> {
         let State::Connecting(attempt) = &mut self.state else { return Ok(false) };
         loop {
             let opened = match attempt.stream.take() {

@@ -6,6 +6,7 @@
 //! [`Secured`]. Nothing here waits. Errors are returned to the session, which handles its exchanges and then
 //! [fails](Connection::fail) the connection.
 
+mod asking;
 mod connecting;
 mod incoming;
 mod outgoing;
@@ -26,6 +27,7 @@ use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::network::{Network, Stream};
 use crate::tls::ServerTls;
+use asking::Logging;
 use connecting::{Attempt, Limit};
 use secured::{Failure, Secured};
 pub(crate) use wire::Wire;
@@ -60,6 +62,8 @@ pub(crate) struct Connection<N: Network> {
     address: Option<Address>,
     /// The TLS settings, if TLS is enabled.
     tls: Option<ServerTls>,
+    /// Whom to ask for credentials, if a function returns them, and what it has returned.
+    logging: Option<Box<Logging>>,
     /// The TLS layer between the session and the stream, once TLS has begun.
     secured: Option<Box<Secured>>,
     /// Broken streams, and those of addresses that did not answer. They stay open until the host has stopped watching
@@ -70,6 +74,8 @@ pub(crate) struct Connection<N: Network> {
 enum State<S> {
     /// Not connected, and not connecting.
     Closed,
+    /// Awaits credentials before it connects.
+    Asking,
     Connecting(Attempt<S>),
     /// Connected. The TLS handshake must finish within this limit.
     Securing(S, Limit),
@@ -88,7 +94,16 @@ pub(crate) enum Unreceived {
 
 impl<N: Network> Connection<N> {
     pub(crate) fn new(server: Arc<str>, network: N, tls: Option<ServerTls>) -> Self {
-        Self { server, network, state: State::Closed, address: None, tls, secured: None, broken: Vec::new() }
+        Self {
+            server,
+            network,
+            state: State::Closed,
+            address: None,
+            tls,
+            logging: None,
+            secured: None,
+            broken: Vec::new(),
+        }
     }
 
     /// Sets TLS for the next connection.
@@ -149,7 +164,7 @@ impl<N: Network> Connection<N> {
         match &self.state {
             State::Connecting(attempt) => attempt.stream(),
             State::Securing(stream, _) | State::Greeting(stream, _) | State::Ready(stream) => Some(stream),
-            State::Closed | State::Broken(_) => None,
+            State::Closed | State::Asking | State::Broken(_) => None,
         }
     }
 
@@ -159,7 +174,7 @@ impl<N: Network> Connection<N> {
             State::Greeting(stream, _) | State::Ready(stream) => {
                 Some(Wire { stream, secured: self.secured.as_deref_mut() })
             }
-            State::Closed | State::Connecting(_) | State::Securing(..) | State::Broken(_) => None,
+            State::Closed | State::Asking | State::Connecting(_) | State::Securing(..) | State::Broken(_) => None,
         }
     }
 
@@ -168,6 +183,7 @@ impl<N: Network> Connection<N> {
         match &self.state {
             State::Connecting(attempt) => Some(attempt.limit().deadline),
             State::Securing(_, limit) | State::Greeting(_, limit) => Some(limit.deadline),
+            State::Asking => self.logging.as_ref().and_then(|logging| logging.due()),
             State::Closed | State::Ready(_) | State::Broken(_) => None,
         }
     }
@@ -216,7 +232,7 @@ impl<N: Network> Connection<N> {
         let stream = match std::mem::replace(&mut self.state, State::Broken(error)) {
             State::Connecting(attempt) => attempt.into_stream(),
             State::Securing(stream, _) | State::Greeting(stream, _) | State::Ready(stream) => Some(stream),
-            State::Closed | State::Broken(_) => None,
+            State::Closed | State::Asking | State::Broken(_) => None,
         };
         self.broken.extend(stream);
         self.secured = None;

@@ -149,6 +149,8 @@ fn connect(
     let session = Session::new(spec.name().into(), System::default(), Limits::default());
     let mut session = Box::new(session.with_access(tls, access.login.clone()));
     session.connect(addresses, now, until.saturating_duration_since(now));
+    // The next step looks for the answer.
+    session.take_question().into_iter().for_each(|question| question.put(|| ()));
     Ok(Stage::Connected(Question { session, asked: false, answer: None }))
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::turns::{Alarm, Answered, Turns};
 use super::{some_addresses, Action, Driven};
 use crate::address::Address;
+use crate::credentials::Question;
 use crate::fork;
 
 /// An event loop of the host's language. `W` is a waiter in this loop, and `O` is the outcome that it receives.
@@ -35,6 +36,9 @@ pub trait LoopHost<M: Driven, W, O> {
 
     /// Call [`LoopMachine::resolved`] with the addresses of the name.
     fn resolve(&self, lane: usize, name: &str, port: u16) -> Result<(), Self::Error>;
+
+    /// Have the question for credentials answered, then call [`LoopMachine::woken`] on the loop's thread.
+    fn ask(&self, question: Question) -> Result<(), Self::Error>;
 
     /// Call [`LoopMachine::woken`] after this time. Wake-ups that were requested before may still come.
     fn wake_in(&self, time: Duration) -> Result<(), Self::Error>;
@@ -292,6 +296,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
                 Action::EndTurn => {}
                 Action::Watch { lane, fd, write } => errors.note(host.watch(lane, fd, write)),
                 Action::Resolve { lane, name, port } => errors.note(host.resolve(lane, &name, port)),
+                Action::Ask(question) => errors.note(host.ask(question)),
                 Action::Forget { lane, fd } => {
                     errors.note(host.forget(lane, fd));
                     errors.note(self.borrow(host).map(|mut machine| machine.forgotten(lane, Instant::now())));

@@ -41,6 +41,7 @@ use std::os::fd::RawFd;
 use std::time::Instant;
 
 use crate::address::Address;
+use crate::credentials::Question;
 
 /// An order to the host's event loop.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub enum Action {
     Watch { lane: usize, fd: RawFd, write: bool },
     /// Stop watching the descriptor, then call [`Driven::forgotten`], which closes it.
     Forget { lane: usize, fd: RawFd },
+    /// Have the question for credentials answered, then call [`Driven::expire`].
+    Ask(Question),
     /// Call [`Driven::turn`] at the end of this turn.
     EndTurn,
 }

@@ -242,6 +242,10 @@ impl<M: Driven> Polled<M> {
                         self.machine.forgotten(lane, Instant::now());
                     }
                     Action::Resolve { lane, name, port } => self.resolve(lane, &name, port),
+                    Action::Ask(question) => {
+                        let bell = self.poller.bell().clone();
+                        question.put(move || bell.ring());
+                    }
                 }
             }
         }

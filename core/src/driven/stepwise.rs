@@ -123,7 +123,10 @@ impl<M: Driven> Stepwise<M> {
     #[inline(always)]
     pub fn ready(&mut self, lane: usize) {
         match lane {
-            BELL => self.advance(|_, _| ()),
+            BELL => {
+                self.bell.iter().for_each(|bell| bell.silence());
+                self.advance(Self::heard);
+            }
             lane => self.advance(|machine, now| machine.ready(lane - 1, now)),
         }
     }
@@ -206,29 +209,40 @@ impl<M: Driven> Stepwise<M> {
                         Ok(resolving) => self.resolving.push((lane, resolving)),
                         Err(error) => self.machine.connect(lane, Err(error.to_string()), now),
                     },
+                    // Without a bell it is dropped, and so fails.
+                    Action::Ask(question) => {
+                        if let Ok(bell) = self.bell() {
+                            question.put(move || bell.ring());
+                        }
+                    }
                 }
             }
         }
     }
 
     fn resolve(&mut self, name: &str, port: u16) -> io::Result<Resolving> {
-        let bell = match &self.bell {
-            Some(bell) => bell.clone(),
-            None => {
-                let bell = Arc::new(Doorbell::new()?);
-                self.orders.push_back(Order::Watch { lane: BELL, fd: bell.as_fd().as_raw_fd(), write: false });
-                self.bell.insert(bell).clone()
-            }
-        };
-        Resolving::begin_ringing(name, port, bell)
+        Resolving::begin_ringing(name, port, self.bell()?)
+    }
+
+    fn bell(&mut self) -> io::Result<Arc<Doorbell>> {
+        if let Some(bell) = &self.bell {
+            return Ok(bell.clone());
+        }
+        let bell = Arc::new(Doorbell::new()?);
+        self.orders.push_back(Order::Watch { lane: BELL, fd: bell.as_fd().as_raw_fd(), write: false });
+        Ok(self.bell.insert(bell).clone())
+    }
+
+    /// Looks for an answer that the bell may have told of.
+    fn heard(machine: &mut M, now: Instant) {
+        if machine.deadline().is_some_and(|deadline| deadline <= now) {
+            machine.expire(now);
+        }
     }
 
     fn take_resolved(&mut self, now: Instant) {
         if self.resolving.is_empty() {
             return;
-        }
-        if let Some(bell) = &self.bell {
-            bell.silence();
         }
         let machine = &mut self.machine;
         self.resolving.retain(|(lane, resolving)| {

@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::client::{Setup, Voting};
 use crate::address::{Address, Endpoint};
 use crate::blocking::{resolve, NoHost, Unresolved};
+use crate::directory::LOOK_AGAIN;
 use crate::doorbell::wait_for;
 use crate::error::{Error, Kind};
 use crate::network::System;
@@ -42,6 +43,7 @@ impl Setup {
         let mut session =
             RespSession::new(name, System { keepalive: self.keepalive }, SessionSettings { tls, ..login });
         session.connect(addresses, Instant::now(), self.connect_timeout);
+        session.take_question().into_iter().for_each(|question| question.put(|| ()));
         let mut answers = Vec::new();
         while answers.len() < commands.len() {
             let now = Instant::now();
@@ -56,7 +58,7 @@ impl Setup {
                     }
                     RespEvent::Reply(_, answer) => answers.push(answer),
                     RespEvent::Failed(_, error) => return Err(session.failure().cloned().unwrap_or(error)),
-                    RespEvent::Pushed(_) => {}
+                    RespEvent::Pushed(_) | RespEvent::Troubled(_) => {}
                 }
             }
             if let Some(error) = session.failure() {
@@ -107,6 +109,9 @@ impl Setup {
 
 fn wait(session: &RespSession, now: Instant) {
     let wants = session.wants();
+    if session.is_asking() {
+        return std::thread::sleep(LOOK_AGAIN);
+    }
     let Some(stream) = session.stream() else { return };
     let mut flags = PollFlags::empty();
     flags.set(PollFlags::IN, wants.read);

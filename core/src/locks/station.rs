@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use super::keeper;
 use super::notes::Notes;
 use crate::address::Address;
 use crate::blocking::{resolve, Host, Unresolved};
+use crate::credentials::Question;
 use crate::doorbell::{wait_for, Doorbell, Wake, LONGEST_SLEEP};
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind};
@@ -41,10 +42,12 @@ pub struct Station<L> {
     shared: Mutex<Shared<L>>,
     /// Where the station leaves news for the host.
     notes: Arc<Notes<L>>,
-    keeper: Condvar,
+    keeper: Arc<Condvar>,
     has_keeper: AtomicBool,
     /// Wakes the receiving thread when it has to wait for something else.
-    bell: Doorbell,
+    bell: Arc<Doorbell>,
+    /// How many questions for credentials are not answered.
+    asked: Arc<AtomicUsize>,
 }
 
 struct Shared<L> {
@@ -126,8 +129,9 @@ impl<L: Send + 'static> Station<L> {
             kept_until: None,
             closed: false,
         };
-        let (keeper, has_keeper) = (Condvar::new(), AtomicBool::new(false));
-        Ok(Self { shared: Mutex::new(shared), notes, keeper, has_keeper, bell: Doorbell::new()? })
+        let (keeper, has_keeper) = (Arc::default(), AtomicBool::new(false));
+        let (bell, asked) = (Arc::new(Doorbell::new()?), Arc::default());
+        Ok(Self { shared: Mutex::new(shared), notes, keeper, has_keeper, bell, asked })
     }
 
     /// Carries out an operation and waits for its outcome. An interrupt ends the wait and gives up the lock.
@@ -156,7 +160,7 @@ impl<L: Send + 'static> Station<L> {
                     drop(unheard);
                     return Ok(outcome);
                 }
-                Progress::Interrupted => host.interrupted().err(),
+                Progress::Interrupted => host.interrupted().err().or_else(|| host.asked().err()),
                 Progress::Resolve(lane, name, port) => self.resolve(host, lane, &name, port),
             };
             let next = match interrupted {
@@ -223,7 +227,9 @@ impl<L: Send + 'static> Station<L> {
             return true;
         }
         // The thread that leads does what is due.
-        let idle = now + IDLE;
+        // An answer may come just before the keeper sleeps.
+        let is_asking = self.asked.load(Ordering::Relaxed) > 0;
+        let idle = now + if is_asking { LONGEST_SLEEP } else { IDLE };
         let until = if is_due { now + LONGEST_SLEEP } else { due.map_or(idle, |due| due.min(idle)) };
         let sleep = until.saturating_duration_since(now);
         shared.kept_until = Some(shared.front.client.in_time(now, sleep.saturating_sub(WORTH_WAKING)));
@@ -442,6 +448,7 @@ impl<L: Send + 'static> Station<L> {
                     Action::Watch { .. } if shared.leading => self.bell.ring(),
                     Action::Watch { .. } => {}
                     Action::EndTurn => shared.front.turn(now),
+                    Action::Ask(question) => self.ask(question),
                 }
             }
             match shared.front.next_finished() {
@@ -450,6 +457,17 @@ impl<L: Send + 'static> Station<L> {
                 None => break,
             }
         }
+    }
+
+    /// Has a question for credentials answered. Whoever receives then looks for the answer, or else the keeper does.
+    fn ask(&self, question: Question) {
+        let (bell, keeper, asked) = (self.bell.clone(), self.keeper.clone(), self.asked.clone());
+        asked.fetch_add(1, Ordering::Relaxed);
+        question.put(move || {
+            asked.fetch_sub(1, Ordering::Relaxed);
+            bell.ring();
+            keeper.notify_all();
+        });
     }
 
     fn wake_keeper(&self, shared: &mut Shared<L>) {

@@ -98,6 +98,7 @@ impl<N: Network> RespSession<N> {
         self.arrived = None;
         self.announced = false;
         self.subscribed = false;
+        self.renewal = None;
         self.info = ServerInfo::default();
         self.connection.connect(addresses, now, timeout);
         self.advance_connection(now);
@@ -106,7 +107,10 @@ impl<N: Network> RespSession<N> {
     /// Continues to connect, as far as possible without waiting.
     pub(super) fn advance_connection(&mut self, now: Instant) {
         match self.connection.advance(now) {
-            Ok(true) => self.greet(Greeting::resp3(&self.settings)),
+            Ok(true) => {
+                self.adopt_answer();
+                self.greet(Greeting::resp3(&self.settings));
+            }
             Ok(false) => {}
             Err(error) => self.fail(error),
         }

@@ -7,6 +7,7 @@
 mod greeting;
 mod info;
 mod refusal;
+mod renewing;
 mod replies;
 mod session;
 mod settings;

@@ -27,6 +27,9 @@ impl<N: Network> RespSession<N> {
             if let Some((ticket, error)) = self.expired.pop_front() {
                 return Some(RespEvent::Failed(ticket, error));
             }
+            if let Some(trouble) = self.renewal.as_mut().and_then(|renewal| renewal.take_trouble()) {
+                return Some(RespEvent::Troubled(trouble));
+            }
             if let Some(error) = self.connection.failure() {
                 let error = error.clone();
                 return self.next_failed(error);
@@ -128,7 +131,11 @@ impl<N: Network> RespSession<N> {
 
     fn finish(&mut self, value: Value) -> Option<RespEvent> {
         let exchange = self.queue.pop_front()?;
-        (!exchange.abandoned).then_some(RespEvent::Reply(exchange.ticket, value))
+        if exchange.abandoned {
+            self.take_unawaited(exchange.ticket, &value);
+            return None;
+        }
+        Some(RespEvent::Reply(exchange.ticket, value))
     }
 
     /// Fails an exchange of a broken connection. Call it until none is left.

@@ -9,9 +9,11 @@ use pinyon_proto::resp::{Decoded, Reader, Value};
 
 use super::greeting::Greeting;
 use super::info::{Protocol, ServerInfo};
+use super::renewing::Renewal;
 use super::settings::SessionSettings;
 use super::submitting::Exchange;
 use crate::connection::{Connection, Incoming, Outgoing, Ticket, Unreceived, Wants, RECEIVED_PER_POLL, RECEIVE_BUFFER};
+use crate::credentials::Question;
 use crate::error::{Error, Kind, Sent};
 use crate::network::{Network, Stream, System};
 use crate::tls::ServerTls;
@@ -27,6 +29,8 @@ pub enum RespEvent {
     Pushed(Vec<Value>),
     /// No answer will come. The error says whether the command was sent, but not which command it was.
     Failed(Ticket, Error),
+    /// The connection could not log in anew, goes on, and tries again. This answers no command.
+    Troubled(Error),
 }
 
 /// A connection to a server that speaks RESP, and the exchanges in flight on it.
@@ -49,13 +53,17 @@ pub struct RespSession<N: Network = System> {
     pub(super) announced: bool,
     /// Whether this connection was ever used to subscribe.
     pub(super) subscribed: bool,
+    /// Of the login, if its credentials end.
+    pub(super) renewal: Option<Box<Renewal>>,
 }
 
 impl<N: Network> RespSession<N> {
     /// A session that is not connected: see [`Self::connect`]. `server` is its name in messages.
     pub fn new(server: Arc<str>, network: N, settings: SessionSettings) -> Self {
+        let mut connection = Connection::new(server, network, settings.tls.clone());
+        connection.set_credentials(settings.credentials.clone());
         Self {
-            connection: Connection::new(server, network, settings.tls.clone()),
+            connection,
             reader: Reader::new(settings.limits.reply),
             settings,
             info: ServerInfo::default(),
@@ -69,6 +77,7 @@ impl<N: Network> RespSession<N> {
             next_ticket: 0,
             announced: false,
             subscribed: false,
+            renewal: None,
         }
     }
 
@@ -81,6 +90,9 @@ impl<N: Network> RespSession<N> {
     /// before you submit more. Calling it early, late or needlessly does no harm.
     pub fn poll(&mut self, now: Instant) {
         self.advance_connection(now);
+        if self.renewal.is_some() {
+            self.renew(now);
+        }
         self.flush();
         let mut received = 0;
         while let Ok(count @ 1..) = self.fill_with(Stream::receive) {
@@ -102,10 +114,21 @@ impl<N: Network> RespSession<N> {
     pub fn deadline(&self) -> Option<Instant> {
         // A lock asks for this some ten times, mostly of a connection with nothing in flight.
         if self.queue.is_empty() {
-            return self.connection.deadline();
+            return self.connection.deadline().or_else(|| self.renewal_due());
         }
         let awaited = self.queue.iter().filter(|exchange| !exchange.abandoned);
-        self.connection.deadline().or_else(|| awaited.map(|exchange| exchange.deadline).min())
+        let awaited = awaited.map(|exchange| exchange.deadline);
+        self.connection.deadline().or_else(|| awaited.chain(self.renewal_due()).min())
+    }
+
+    /// A question for credentials, once. Drivers look for it after every call.
+    pub fn take_question(&mut self) -> Option<Question> {
+        self.connection.take_question()
+    }
+
+    /// Whether it awaits credentials before it connects.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.connection.is_asking()
     }
 
     /// Sends as much as the socket takes without waiting.

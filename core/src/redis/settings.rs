@@ -1,7 +1,10 @@
 //! The settings of a session: login, database and bounds.
 
+use std::sync::Arc;
+
 use pinyon_proto::resp;
 
+use crate::credentials::Credentials;
 use crate::login::printable;
 pub use crate::login::Password;
 use crate::tls::ServerTls;
@@ -13,6 +16,8 @@ pub struct SessionSettings {
     /// user needs no password.
     pub user: Option<String>,
     pub password: Option<Password>,
+    /// Whom to ask for both before each connection, and again before they end.
+    pub credentials: Option<Arc<Credentials>>,
     /// The database to select. Clusters have only database 0.
     pub database: u32,
     /// TLS, if enabled.

@@ -52,6 +52,11 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
+    /// An exchange whose reply no caller awaits.
+    pub(super) fn unawaited(ticket: Ticket, deadline: Instant, begin: u64) -> Self {
+        Self { ticket, deadline, begin, abandoned: true, confirmations: None }
+    }
+
     /// Whether its request was sent, if the stream is sent up to `position`.
     pub(super) fn sent(&self, position: u64) -> Sent {
         match position > self.begin {

@@ -10,7 +10,9 @@ use super::protocol::Probe;
 use super::Session;
 use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, RECEIVE_BUFFER};
+use crate::credentials::Question;
 use crate::error::{Error, Kind, Sent};
+use crate::login::Login;
 use crate::metrics::{Counted, Meter};
 use crate::network::{Network, Stream};
 
@@ -69,6 +71,21 @@ impl<N: Network> Session<N> {
         self.connection.deadline()
     }
 
+    /// Whether it awaits credentials before it connects.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.connection.is_asking()
+    }
+
+    /// A question for credentials, once. Drivers look for it after they began to connect.
+    pub(crate) fn take_question(&mut self) -> Option<Question> {
+        self.connection.take_question()
+    }
+
+    /// The error if the credentials do not come in time.
+    pub(crate) fn late_credentials(&self) -> Error {
+        self.connection.unanswered_credentials()
+    }
+
     /// Continues to connect, as far as possible without waiting.
     pub(super) fn advance_connection(&mut self, now: Instant) {
         let connected = self.connection.advance(now);
@@ -77,7 +94,7 @@ impl<N: Network> Session<N> {
 
     fn advanced(&mut self, connected: Result<bool, Error>) {
         match connected {
-            Ok(true) => self.greet(),
+            Ok(true) => self.log_in(),
             Ok(false) => {}
             Err(error) => self.fail_to_connect(error),
         }
@@ -157,6 +174,21 @@ impl<N: Network> Session<N> {
         }
         self.manner.forget();
         self.fail(error);
+    }
+
+    /// Greets the server, with the credentials that a function has returned, if one was asked.
+    fn log_in(&mut self) {
+        match self.connection.take_answer().map(Login::of) {
+            None => self.greet(),
+            Some(Ok(login)) => {
+                self.login = Some(login);
+                self.greet();
+            }
+            Some(Err(why)) => {
+                let error = self.connection.without_credentials(why);
+                self.fail_to_connect(error);
+            }
+        }
     }
 
     /// Submits the requests of the greeting. They leave in one send.

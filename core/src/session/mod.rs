@@ -37,7 +37,7 @@ use crate::connection::{Connection, Incoming, Outgoing, Unreceived, RECEIVED_PER
 use crate::error::kinds::ErrorKind;
 use crate::error::{Error, Kind, Sent};
 use crate::invalid::InvalidArgument;
-use crate::login::Login;
+use crate::login::{Login, LoginBy};
 use crate::metrics::Meter;
 use crate::network::{Network, Stream, System};
 use crate::tls::ServerTls;
@@ -209,9 +209,13 @@ impl<N: Network> Session<N> {
     }
 
     /// The same session, with TLS and a login.
-    pub fn with_access(mut self, tls: Option<ServerTls>, login: Option<Login>) -> Self {
+    pub fn with_access(mut self, tls: Option<ServerTls>, login: Option<LoginBy>) -> Self {
         self.connection.set_tls(tls);
-        self.login = login;
+        match login {
+            Some(LoginBy::Asking(credentials)) => self.connection.set_credentials(Some(credentials)),
+            Some(LoginBy::Fixed(login)) => self.login = Some(login),
+            None => {}
+        }
         self
     }
 

@@ -1,18 +1,21 @@
 //! The settings of a client of caches, and what a client is made of.
 
+use std::time::Duration;
+
 use pinyon_proto::{KeyRule, KeyRules};
 
 use super::checks::{choose, keepalive, positive, seconds, up_to};
 use super::table::settings;
 use super::{CompressionChoice, Policy, ServerTexts, TlsChoice};
 use crate::address::{gutter_servers, parse_servers, usual_servers, Endpoint, ServerSpec};
+use crate::credentials::{Credentials, Supplied};
 use crate::dialect::{Dialect, Packing};
 use crate::directory::Directory;
 use crate::discovery::{DiscoverySettings, Source};
 use crate::error::kinds::ErrorKind;
 use crate::fleet::{Access, Fleet, FleetOptions};
 use crate::invalid::InvalidArgument;
-use crate::login::{Login, Password};
+use crate::login::{Login, LoginBy, Password};
 use crate::ring::Rule;
 use crate::session::{Limits, Protocol};
 use crate::ttl::{self, DefaultTtl};
@@ -94,10 +97,11 @@ settings! {
         keepalive_probes: i64 = 4,
         /// `true` to speak TLS and to trust the certificates that the system trusts, or a `Tls` with more settings.
         tls: Option<TlsChoice> = None,
-        /// The user name, for servers that require a login (memcached's option `-Y`).
-        username: Option<String> = None,
-        /// The password that belongs to `username`.
-        password: Option<Password> = None,
+        /// The user name, for servers that require a login (memcached's option `-Y`); or a function that returns it, or
+        /// both. It is called before each connection.
+        username: Option<Supplied<String>> = None,
+        /// The password that belongs to `username`, or a function that returns it, or both.
+        password: Option<Supplied<Password>> = None,
     }
 }
 
@@ -135,7 +139,7 @@ impl CacheSettings {
         let options = self.options(events)?;
         let policy = Policy::new(self.failover, &self.on_failure, &self.on_unreadable)?;
         let tls = self.tls.as_ref().map(TlsChoice::tls).transpose()?.flatten();
-        let access = Access { tls, login: self.login()? };
+        let access = Access { tls, login: self.login(options.timeout)? };
         let directory = match self.discovery(&servers)? {
             None => Directory::fixed(Fleet::new(servers, gutter, rule, options, access)?),
             Some(discovery) => {
@@ -200,13 +204,14 @@ impl CacheSettings {
         Ok(Some(DiscoverySettings { source, given: servers.to_vec(), interval, timeout }))
     }
 
-    fn login(&self) -> Result<Option<Login>, InvalidArgument> {
-        match (&self.username, &self.password) {
-            (None, None) => Ok(None),
-            (Some(username), Some(password)) => {
-                Login::new(username, password.clone()).map(Some).map_err(InvalidArgument::usage)
+    fn login(&self, timeout: Duration) -> Result<Option<LoginBy>, InvalidArgument> {
+        match Credentials::new(self.username.clone(), self.password.clone(), timeout) {
+            Ok(asked) => Ok(Some(LoginBy::Asking(asked))),
+            Err((None, None)) => Ok(None),
+            Err((Some(username), Some(password))) => {
+                Login::new(&username, password).map(|login| Some(LoginBy::Fixed(login))).map_err(InvalidArgument::usage)
             }
-            _ => Err(InvalidArgument::usage("username and password go together: give both")),
+            Err(_) => Err(InvalidArgument::usage("username and password go together: give both")),
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{words, Words};
+use crate::credentials::{Function, Supplied};
 use crate::dialect::CompressionSettings;
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
@@ -27,6 +28,8 @@ pub enum Given<'a> {
     List(Vec<Given<'a>>),
     Tls(Arc<Tls>),
     Compression(Arc<CompressionSettings>),
+    /// A function, for the settings that may be one.
+    Function(Arc<dyn Function>),
     /// Anything else, with the language's name for its type.
     Other(String),
 }
@@ -44,6 +47,7 @@ impl Given<'_> {
             Given::List(_) => words().list,
             Given::Tls(_) => words().tls,
             Given::Compression(_) => words().compression,
+            Given::Function(_) => words().function,
             Given::Other(kind) => kind,
         }
     }
@@ -157,6 +161,22 @@ impl Setting for Password {
     /// A password stays hidden.
     fn given(&self) -> Given<'_> {
         Given::Nothing
+    }
+}
+
+impl<T: Setting> Setting for Supplied<T> {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        match given {
+            Given::Function(function) => Ok(Self::By(function)),
+            given => T::read(name, given).map(Self::Fixed),
+        }
+    }
+
+    fn given(&self) -> Given<'_> {
+        match self {
+            Supplied::Fixed(value) => value.given(),
+            Supplied::By(function) => Given::Function(function.clone()),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use super::checks::{choose, keepalive, seconds, waiting_time};
 use super::table::settings;
 use super::{TlsChoice, UrlText};
 use crate::address::{RedisServers as Servers, RedisUrl};
+use crate::credentials::{Credentials, Supplied};
 use crate::invalid::InvalidArgument;
 use crate::locks::client::{QuorumSetup, SentinelSetup, Setup, Slots, Voting};
 use crate::locks::keys::LockKeys;
@@ -48,10 +49,11 @@ settings! {
         /// How many replicas must have a lock before it counts as acquired. Too few of them in time are a failure, and
         /// the lock is released.
         replicas: i64 = 0,
-        /// The user name, instead of the one in the URL.
-        username: Option<String> = None,
-        /// The password, instead of the one in the URL.
-        password: Option<Password> = None,
+        /// The user name, instead of the one in the URL; or a function that returns it, or both, and how long they last.
+        /// It is called before each connection, and again before they end.
+        username: Option<Supplied<String>> = None,
+        /// The password, instead of the one in the URL; or a function that returns it, or both, and how long they last.
+        password: Option<Supplied<Password>> = None,
         /// How often a waiting client tells the server that it is alive, in seconds.
         heartbeat: f64 = 5.0,
         /// How long the server may take to answer a command, in seconds.
@@ -67,10 +69,11 @@ settings! {
         keepalive_probes: i64 = 4,
         /// `true` to speak TLS, like `rediss://`, or a `Tls` with more settings. Without it, the URL decides.
         tls: Option<TlsChoice> = None,
-        /// The user name for the Sentinels, if they have users.
-        sentinel_username: Option<String> = None,
-        /// The password for the Sentinels. The user and the password in the URL are for the servers.
-        sentinel_password: Option<Password> = None,
+        /// The user name for the Sentinels, if they have users; or a function, as `username`.
+        sentinel_username: Option<Supplied<String>> = None,
+        /// The password for the Sentinels, or a function, as `password`. The user and the password in the URL are for the
+        /// servers.
+        sentinel_password: Option<Supplied<Password>> = None,
         /// Whether to speak TLS with the Sentinels, as `tls`. Without it, `tls` decides for them, too.
         sentinel_tls: Option<TlsChoice> = None,
     }
@@ -159,9 +162,23 @@ impl LockSettings {
             return Err(InvalidArgument::usage(message));
         }
         let tls = self.tls_choice(url).tls()?.map(|tls| tls.of_endpoint(&url.endpoint)).transpose()?;
-        let user = self.username.clone().or_else(|| url.username.clone());
-        let password = self.password.clone().or_else(|| url.password.clone());
-        Ok(SessionSettings { user, password, database: url.database, tls, ..SessionSettings::default() })
+        let user = self.username.clone().or_else(|| url.username.clone().map(Supplied::Fixed));
+        let password = self.password.clone().or_else(|| url.password.clone().map(Supplied::Fixed));
+        Ok(SessionSettings { database: url.database, tls, ..self.logging_in(user, password)? })
+    }
+
+    fn logging_in(
+        &self,
+        user: Option<Supplied<String>>,
+        password: Option<Supplied<Password>>,
+    ) -> Result<SessionSettings, InvalidArgument> {
+        let patience = seconds("connect_timeout", self.connect_timeout)?;
+        let patience = patience.max(seconds("command_timeout", self.command_timeout)?);
+        let (credentials, (user, password)) = match Credentials::new(user, password, patience) {
+            Ok(credentials) => (Some(credentials), (None, None)),
+            Err(fixed) => (None, fixed),
+        };
+        Ok(SessionSettings { user, password, credentials, ..SessionSettings::default() })
     }
 
     fn tls_choice(&self, url: &RedisUrl) -> TlsChoice {
@@ -185,8 +202,8 @@ impl LockSettings {
         };
         let choice = self.sentinel_tls.clone().unwrap_or_else(|| self.tls_choice(url));
         let tls = choice.tls()?.map(|tls| tls.of_endpoint(&url.endpoint)).transpose()?;
-        let (user, password) = (self.sentinel_username.clone(), self.sentinel_password.clone());
-        let login = SessionSettings { user, password, tls, ..SessionSettings::default() };
+        let login = self.logging_in(self.sentinel_username.clone(), self.sentinel_password.clone())?;
+        let login = SessionSettings { tls, ..login };
         Ok(Some(SentinelSetup { service, login }))
     }
 

@@ -25,6 +25,7 @@ pub use policy::{Policy, ViewSettings};
 pub use table::NamedSettings;
 pub use words::{speak, words, Words};
 
+pub use crate::credentials::Supplied;
 pub use crate::dialect::{CompressionSettings, Dictionaries};
 pub use crate::login::Password;
 use crate::tls::TlsSettings;

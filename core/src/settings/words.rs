@@ -21,6 +21,7 @@ pub struct Words {
     pub tls: &'static str,
     /// What `compression` takes beside yes, no and the name of an algorithm.
     pub compression: &'static str,
+    pub function: &'static str,
 }
 
 /// The words of no language in particular.
@@ -37,6 +38,7 @@ const PLAIN: Words = Words {
     list: "a list",
     tls: "a Tls",
     compression: "a Compression",
+    function: "a function",
 };
 
 static SPOKEN: OnceLock<&Words> = OnceLock::new();

@@ -164,6 +164,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             lane.session = self.fleet.session(lane.server);
         }
         let lane = &mut self.lanes[index];
+        self.fleet.renew_certificates(lane.server);
         match self.fleet.servers()[lane.server].spec.addresses() {
             Ok(addresses) => self.resolved(index, Ok(addresses), now),
             Err((name, port)) => {
@@ -256,7 +257,10 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             return self.retire(index, now);
         }
         let lane = &mut self.lanes[index];
-        let Some(stream) = lane.session.stream() else { return };
+        let Some(stream) = lane.session.stream() else {
+            self.actions.extend(lane.session.take_question().map(Action::Ask));
+            return;
+        };
         let wanted = (stream.as_fd().as_raw_fd(), lane.session.wants_to_write());
         if lane.watched != Some(wanted) {
             self.actions.extend(Action::watch_instead(index, lane.watched.replace(wanted), wanted));
@@ -315,13 +319,15 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             let Some(entry) = self.lanes[lane].waiting.pop_front() else { return };
             let Lane { session, flight, .. } = &self.lanes[lane];
             let (is_ready, server) = (session.is_ready(), session.server());
-            let error = match (self.lanes[lane].is_refused, flight.is_empty()) {
-                (true, _) => Error::new(Kind::Crowded, server, self.fleet.pool(self.lanes[lane].server).refusal()),
-                (false, true) => Error::new(Kind::Timeout, server, "no connection was made in time"),
-                (false, false) => {
-                    let why = "it was not sent in time: too many requests are in flight on this connection";
-                    Error::new(Kind::Timeout, server, why)
+            let late = |why| Error::new(Kind::Timeout, server, why);
+            let error = match session.failure() {
+                Some(error) if error.kind == Kind::Credentials => error.clone(),
+                _ if session.is_asking() => session.late_credentials(),
+                _ if self.lanes[lane].is_refused => {
+                    Error::new(Kind::Crowded, server, self.fleet.pool(self.lanes[lane].server).refusal())
                 }
+                _ if flight.is_empty() => late("no connection was made in time"),
+                _ => late("it was not sent in time: too many requests are in flight on this connection"),
             };
             let error = self.failed_at(lane, entry.deadline, error, now);
             self.fleet.unsubmitted(&error, self.running[entry.operation].operation.name_of(entry.part));

@@ -1,9 +1,11 @@
 //! TLS for clients: which authorities to trust, which certificate to present, and which name each server must prove.
 //!
-//! The protocol itself is rustls's, driven by `connection`. This module reads and checks the settings once.
+//! The protocol itself is rustls's, driven by `connection`. This module checks the settings once, and reads the files
+//! again when they have changed.
 
 mod certificates;
 mod explain;
+mod renewing;
 mod unverified;
 
 use std::net::IpAddr;
@@ -13,11 +15,13 @@ use std::sync::{Arc, Mutex};
 use rustls::client::{Resumption, UnbufferedClientConnection, WantsClientCert};
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ConfigBuilder};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 
 use crate::address::{Endpoint, ServerSpec};
 use crate::fork::PerProcess;
 pub(crate) use explain::explain;
+pub use renewing::Renewed;
+use renewing::Renewing;
 use unverified::AnyCertificate;
 
 /// The number of servers whose sessions are kept for resumption.
@@ -74,7 +78,8 @@ impl std::error::Error for TlsError {}
 #[derive(Debug)]
 pub struct Tls {
     /// One for each process, since a mutex protects its sessions.
-    config: PerProcess<Arc<ClientConfig>>,
+    config: PerProcess<Renewing>,
+    settings: TlsSettings,
     server_name: Option<ServerName<'static>>,
 }
 
@@ -94,7 +99,7 @@ impl Tls {
         }
     }
 
-    /// Reads the files named in the settings.
+    /// Reads the files named in the settings. They are read again when they have changed.
     pub fn new(settings: &TlsSettings) -> Result<Self, TlsError> {
         if settings.ca.is_some() && settings.accept_any_certificate_which_is_dangerous {
             return Err(TlsError::new(
@@ -103,22 +108,15 @@ impl Tls {
             ));
         }
         let server_name = settings.server_name.as_deref().map(|name| read_name("server_name", name)).transpose()?;
-        let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider.clone());
-        let builder =
-            builder.with_safe_default_protocol_versions().map_err(|error| TlsError::new(error.to_string()))?;
-        let builder: ConfigBuilder<ClientConfig, WantsClientCert> =
-            match settings.accept_any_certificate_which_is_dangerous {
-                true => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
-                false => builder.with_root_certificates(certificates::roots(settings.ca.as_deref())?),
-            };
-        let mut config = match (&settings.certificate, &settings.key) {
-            (Some(certificate), key) => certificates::with_client(builder, certificate, key.as_deref())?,
-            (None, None) => builder.with_no_client_auth(),
-            (None, Some(_)) => return Err(TlsError::new("a key is of no use without its certificate: give both")),
-        };
-        config.resumption = Resumption::in_memory_sessions(SESSIONS);
-        Ok(Self { config: PerProcess::new(Arc::new(config)), server_name })
+        let seen = renewing::stamps(settings);
+        let config = Renewing::new(configure(settings)?, seen);
+        Ok(Self { config: PerProcess::new(config), settings: settings.clone(), server_name })
+    }
+
+    /// Reads the files again if they have changed. Call it before a connection is made. One of the callers is told what
+    /// came of each change.
+    pub(crate) fn renew(&self) -> Option<Renewed> {
+        self.current().look(&self.settings)
     }
 
     /// TLS for this server.
@@ -146,14 +144,42 @@ impl Tls {
         Ok(ServerTls { tls: self.clone(), name })
     }
 
-    /// A forked child has its own sessions: the parent's mutex may stay locked there forever.
-    fn config(&self) -> &Arc<ClientConfig> {
-        self.config.get(|parents| {
-            let mut config = ClientConfig::clone(parents);
-            config.resumption = Resumption::in_memory_sessions(SESSIONS);
-            Arc::new(config)
-        })
+    fn current(&self) -> &Renewing {
+        self.config.get(|parents| Renewing::inherited(parents, &self.settings))
     }
+}
+
+/// Reads the files named in the settings.
+fn configure(settings: &TlsSettings) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone());
+    let builder = builder.with_safe_default_protocol_versions().map_err(|error| TlsError::new(error.to_string()))?;
+    let builder: ConfigBuilder<ClientConfig, WantsClientCert> = match settings.accept_any_certificate_which_is_dangerous
+    {
+        true => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
+        false => builder.with_root_certificates(certificates::roots(settings.ca.as_deref())?),
+    };
+    let mut config = match (&settings.certificate, &settings.key) {
+        (Some(certificate), key) => certificates::with_client(builder, certificate, key.as_deref())?,
+        (None, None) => builder.with_no_client_auth(),
+        (None, Some(_)) => return Err(TlsError::new("a key is of no use without its certificate: give both")),
+    };
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    Ok(config)
+}
+
+/// The configuration of a process that knows of no files that can be used.
+fn trusting_nobody() -> ClientConfig {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().expect("the provider has these versions");
+    builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+}
+
+/// The same configuration, with TLS sessions of its own.
+fn resuming_anew(config: &ClientConfig) -> ClientConfig {
+    let mut config = config.clone();
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    config
 }
 
 /// TLS with one server.
@@ -169,8 +195,13 @@ impl ServerTls {
         self.tls.of_endpoint(endpoint)
     }
 
+    /// Reads the files again if they have changed: see [`Tls::renew`].
+    pub(crate) fn renew(&self) -> Option<Renewed> {
+        self.tls.renew()
+    }
+
     pub(crate) fn begin(&self) -> Result<UnbufferedClientConnection, rustls::Error> {
-        UnbufferedClientConnection::new(self.tls.config().clone(), self.name.clone())
+        UnbufferedClientConnection::new(self.tls.current().config(), self.name.clone())
     }
 }
 

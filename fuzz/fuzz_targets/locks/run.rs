@@ -358,6 +358,7 @@ impl Run {
                 assert_eq!(self.watched[lane].take().map(|(fd, _)| fd), Some(fd), "another one is watched");
                 self.client.forgotten(lane, now);
             }
+            Action::Ask(question) => question.put(|| ()),
             Action::EndTurn => self.client.turn(now),
         }
     }

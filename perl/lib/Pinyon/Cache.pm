@@ -27,7 +27,8 @@ sub new {
     }
     my $form = $self->_form( \%settings );
     $settings{events} = $self->{on_event} ? 1 : 0;
-    $self->{servers} = delete $settings{servers} if !defined $settings{servers};
+    $self->{servers}  = delete $settings{servers} if !defined $settings{servers};
+    $self->{subs}     = Pinyon::Settings::subs(%settings);
     $self->_attach( Pinyon::Settings::flat(%settings), $form, $self->{on_event} ? 1 : 0 );
     _check_dialect( $settings{dialect} // 'pinyon', $form );
     return $self;
@@ -243,7 +244,8 @@ an object. Its method C<dump($value)> returns bytes and flags, its method C<load
 =item on_event
 
 A sub that is called with an event when a server is marked down, is up again, and so on, after the call during which it
-happened. An event is a hash with C<kind> (C<down>, C<up>, C<retry>, C<slow>, C<servers>, C<discovery>, C<classic>, C<crowded>), C<level>,
+happened. An event is a hash with C<kind> (C<down>, C<up>, C<retry>, C<slow>, C<servers>, C<discovery>, C<classic>, C<crowded>,
+C<unreadable>, C<certificates>, C<stale_certificates>), C<level>,
 C<message>, C<server>, C<command>, C<seconds> and C<error>.
 
 =back

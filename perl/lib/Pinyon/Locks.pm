@@ -22,6 +22,7 @@ sub new {
         Pinyon::Error::Usage->throw('on_event is a reference to a sub that is called with an event');
     }
     $settings{events} = $self->{on_event} ? 1 : 0;
+    $self->{subs} = Pinyon::Settings::subs(%settings);
     $self->_attach( Pinyon::Settings::flat(%settings) );
     return $self;
 }

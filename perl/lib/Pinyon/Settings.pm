@@ -6,6 +6,8 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
+use Pinyon::Credentials ();
+
 # The arguments of a constructor as a hash: it takes a list, or one hash.
 sub given {
     my ( $class, @arguments ) = @_;
@@ -20,7 +22,11 @@ sub flat {
     my ( @names, @values );
     for my $name ( sort keys %settings ) {
         my $value = $settings{$name};
-        if ( ref $value eq 'HASH' ) {
+        if ( ref $value eq 'CODE' && $name =~ /(?:username|password)\z/ ) {
+            push @names,  "$name.function";
+            push @values, Pinyon::Credentials::source($value);
+        }
+        elsif ( ref $value eq 'HASH' ) {
             push @names,  $name;
             push @values, 1;
             my ( $inner_names, $inner_values ) = flat( %{$value} );
@@ -40,6 +46,12 @@ sub flat {
         }
     }
     return ( \@names, \@values );
+}
+
+# The subs among settings, which a client keeps.
+sub subs {
+    my (%settings) = @_;
+    return [ grep { ref $_ eq 'CODE' } @settings{qw(username password sentinel_username sentinel_password)} ];
 }
 
 sub _is_text {

@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
+use pinyon_core::credentials::Question;
 use pinyon_core::driven::{Driven, InUse, LoopHost, LoopMachine};
 use pinyon_core::Address;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -12,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::{PyClass, PyClassInitializer};
 
+use crate::credentials::CredentialsQuestion;
 use crate::errors::{exception, ErrorKind};
 use crate::waiter::{Answer, Coroutines, Waiter, Waiting};
 
@@ -54,6 +56,7 @@ struct DriverMethods {
     forget: Py<PyAny>,
     forget_inherited: Py<PyAny>,
     resolve: Py<PyAny>,
+    ask: Py<PyAny>,
     wake_in: Py<PyAny>,
 }
 
@@ -109,9 +112,9 @@ impl<M: Machine> EventLoop<M> {
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         M::traverse(&self.context, visit)?;
-        let DriverMethods { end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, wake_in } =
+        let DriverMethods { end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, ask, wake_in } =
             &self.methods;
-        let methods = [end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, wake_in];
+        let methods = [end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, ask, wake_in];
         methods.into_iter().try_for_each(|method| visit.call(method))?;
         self.coroutines.traverse(visit)
     }
@@ -225,6 +228,10 @@ impl<M: Machine> LoopHost<M, Waiter, Answer> for Attached<'_, '_, M> {
 
     fn resolve(&self, lane: usize, name: &str, port: u16) -> PyResult<()> {
         self.methods().resolve.call1(self.py, (lane, name, port)).map(drop)
+    }
+
+    fn ask(&self, question: Question) -> PyResult<()> {
+        self.methods().ask.call1(self.py, (CredentialsQuestion::new(question),)).map(drop)
     }
 
     fn wake_in(&self, time: Duration) -> PyResult<()> {

@@ -5,6 +5,7 @@ mod arguments;
 mod callers;
 mod classes;
 mod client;
+mod credentials;
 mod driver;
 mod errors;
 mod events;
@@ -48,6 +49,7 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<callers::Found>()?;
     module.add_class::<client::batch::Batch>()?;
     module.add_class::<client::Client>()?;
+    module.add_class::<credentials::CredentialsQuestion>()?;
     module.add_class::<leases::GetOrSet>()?;
     module.add_class::<locks::Held>()?;
     module.add_class::<locks::Lock>()?;

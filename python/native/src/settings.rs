@@ -11,6 +11,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyMapping, PyString, PyTuple};
 
+use crate::credentials::Returns;
 use crate::errors::{checked, exception, ErrorKind};
 use crate::ttl::delta_seconds;
 
@@ -28,6 +29,7 @@ pub(crate) const WORDS: Words = Words {
     list: "list",
     tls: "a pinyon.Tls",
     compression: "a pinyon.Compression",
+    function: "a function",
 };
 
 /// A `pinyon.Compression`.
@@ -116,6 +118,9 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     }
     if let Ok(number) = value.extract() {
         return Ok(Given::Whole(number));
+    }
+    if value.is_callable() {
+        return Ok(Given::Function(Arc::new(Returns(value.clone().unbind()))));
     }
     let class = value.get_type().name()?;
     Ok(value.extract().map_or_else(|_| Given::Other(class.to_string()), Given::Number))

@@ -27,8 +27,8 @@ module Pinyon
     # An event of the servers.
     #
     # @!attribute kind [Symbol] +:down+, +:up+, +:retry+, +:slow+, +:servers+, +:discovery+, +:classic+, +:crowded+ (no
-    #   further connection can be made) or +:unreadable+ (a stored value cannot be read, and counts as missing; each
-    #   reason is told once); of {Locks}
+    #   further connection can be made), +:unreadable+ (a stored value cannot be read, and counts as missing; each
+    #   reason is told once), +:certificates+ or +:stale_certificates+; of {Locks}
     #   +:connected+, +:disconnected+, +:down+, +:up+, +:switched+ (the primary), +:sentinel_down+, +:sentinel_up+,
     #   +:renewals+ (are refused) or +:warning+ (anything else that you should know)
     # @!attribute server [String] the server's name
@@ -64,6 +64,7 @@ module Pinyon
     def initialize(*servers, serializer: nil, on_event: nil, **settings)
       settings[:servers] = servers.flatten unless servers.empty?
       @on_event = on_event
+      @functions = Asking.functions_in(settings)
       @native = Native::Cache.new(settings, serializer, !on_event.nil?)
     end
 

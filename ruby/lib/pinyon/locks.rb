@@ -40,6 +40,7 @@ module Pinyon
     # @raise [UsageError] a setting with a value that makes no sense
     def initialize(url = nil, on_event: nil, **settings)
       settings[:url] = url if url
+      @functions = Asking.functions_in(settings)
       @native = Native::Locks.new(settings)
       @on_event = on_event
       listen

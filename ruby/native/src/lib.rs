@@ -1,6 +1,7 @@
 //! The native half of the gem `pinyon`: converts Ruby's objects for the core, and waits as Ruby's threads and fibers do.
 
 mod cache;
+mod credentials;
 mod errors;
 mod fibers;
 mod host;
@@ -32,6 +33,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     fibers::define(ruby, native)?;
     cache::define(ruby, pinyon, native)?;
     migration::define(ruby, native)?;
+    credentials::define(ruby, native)?;
     locks::define(ruby, native)
 }
 

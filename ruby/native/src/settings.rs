@@ -5,6 +5,7 @@ use std::sync::Arc;
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{Error, Float, Integer, RArray, RHash, RString, Ruby, Symbol, Value};
+use pinyon_core::credentials::Function;
 use pinyon_core::settings::{CompressionSettings, Given, NamedSettings, Words};
 use pinyon_core::tls::{Tls, TlsSettings};
 
@@ -24,6 +25,7 @@ pub(crate) const WORDS: Words = Words {
     list: "an Array",
     tls: "a Hash",
     compression: "a Hash",
+    function: "a Proc",
 };
 
 /// These settings, changed by the given ones. A setting that is nil is left as it is.
@@ -41,7 +43,10 @@ pub(crate) fn changed<S: NamedSettings>(ruby: &Ruby, mut settings: S, given: RHa
                 checked(ruby, compression.check())?;
                 Read::Compression(Arc::new(compression))
             }
-            _ => read(value)?,
+            _ => match function(ruby, &name, value)? {
+                Some(function) => Read::Function(function),
+                None => read(value)?,
+            },
         };
         checked(ruby, settings.set(&name, read.given()))?;
     }
@@ -51,6 +56,14 @@ pub(crate) fn changed<S: NamedSettings>(ruby: &Ruby, mut settings: S, given: RHa
 fn tls(ruby: &Ruby, given: RHash) -> Result<Arc<Tls>, Error> {
     let settings = changed(ruby, TlsSettings::default(), given)?;
     checked(ruby, Tls::new(&settings)).map(Arc::new)
+}
+
+/// The function that a setting for credentials is.
+fn function(ruby: &Ruby, name: &str, value: Value) -> Result<Option<Arc<dyn Function>>, Error> {
+    match name.ends_with("username") || name.ends_with("password") {
+        true => crate::credentials::function_of(ruby, value),
+        false => Ok(None),
+    }
 }
 
 fn names(given: RHash) -> Result<Vec<String>, Error> {
@@ -72,6 +85,7 @@ enum Read {
     List(Vec<Read>),
     Tls(Arc<Tls>),
     Compression(Arc<CompressionSettings>),
+    Function(Arc<dyn Function>),
     Other(String),
 }
 
@@ -86,6 +100,7 @@ impl Read {
             Read::List(items) => Given::List(items.iter().map(Read::given).collect()),
             Read::Tls(tls) => Given::Tls(tls.clone()),
             Read::Compression(compression) => Given::Compression(compression.clone()),
+            Read::Function(function) => Given::Function(function.clone()),
             Read::Other(class) => Given::Other(class.clone()),
         }
     }

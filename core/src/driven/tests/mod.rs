@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::{Action, Driven, Drivers, Keeper, LoopHost, LoopMachine, Polled, Wake};
 use crate::address::Address;
+use crate::credentials::Question;
 
 type Machine = LoopMachine<Script, &'static str, u32>;
 
@@ -171,6 +172,10 @@ impl LoopHost<Script, &'static str, u32> for Host<'_> {
 
     fn resolve(&self, lane: usize, name: &str, port: u16) -> Result<(), String> {
         self.called(format!("resolve {lane} {name}:{port}"))
+    }
+
+    fn ask(&self, _: Question) -> Result<(), String> {
+        self.called("ask")
     }
 
     fn wake_in(&self, time: Duration) -> Result<(), String> {

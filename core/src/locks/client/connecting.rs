@@ -35,6 +35,7 @@ impl<W, P: Platform> Client<W, P> {
     }
 
     pub(super) fn connect_lane(&mut self, lane: usize, now: Instant) {
+        self.renew_certificates(self.settings.login.tls.clone().as_ref());
         if let Some(tls) = &self.settings.login.tls {
             match tls.moved_to(&self.endpoint) {
                 Ok(tls) => self.link.lanes[lane].session.set_tls(Some(tls)),

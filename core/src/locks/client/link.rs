@@ -273,6 +273,7 @@ impl<W, P: Platform> Client<W, P> {
                 RespEvent::Reply(Ticket(ticket), reply) => self.replied(ticket, reply, now),
                 RespEvent::Failed(_, error) if lane == PUSHES => self.link.lanes[PUSHES].session.fail(error),
                 RespEvent::Failed(Ticket(ticket), error) => self.failed(ticket, error),
+                RespEvent::Troubled(error) => self.report_trouble(&error),
             }
         }
     }

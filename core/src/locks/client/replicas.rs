@@ -318,7 +318,8 @@ impl<W, P: Platform> Client<W, P> {
                 RespEvent::Failed(_, error) if replicas.lane.session.failure().is_none() => {
                     replicas.lane.session.fail(error);
                 }
-                RespEvent::Failed(..) | RespEvent::Pushed(_) => {}
+                // The other connection tells of the same trouble.
+                RespEvent::Failed(..) | RespEvent::Pushed(_) | RespEvent::Troubled(_) => {}
             }
         }
         while let Some((call, answer)) = self.replicas.as_mut().and_then(|replicas| replicas.handler.next_answer()) {

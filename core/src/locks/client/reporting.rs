@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::{Client, Platform, Report};
 use crate::error::Error;
 use crate::locks::observed::{LockEvent, LockEventKind};
+use crate::tls::{Renewed, ServerTls};
 
 /// How many nodes that cannot be reached are remembered.
 const MOST_AWAY: usize = 64;
@@ -21,6 +22,21 @@ impl<W, P: Platform> Client<W, P> {
             _ => {}
         }
         self.finished.push_back(Report::Event(event.into()));
+    }
+
+    /// Reports that a connection could not log in anew, which it tries again.
+    pub(super) fn report_trouble(&mut self, error: &Error) {
+        self.finished.push_back(Report::Warning(format!("{error}; it is tried again until then")));
+    }
+
+    /// Reads the files of TLS again if they have changed. Reports if they cannot be used.
+    pub(super) fn renew_certificates(&mut self, tls: Option<&ServerTls>) {
+        if let Some(Renewed::Kept(why)) = tls.and_then(ServerTls::renew) {
+            self.finished.push_back(Report::Warning(format!(
+                "{}: the files of TLS have changed but cannot be used, those read last stay in use: {why}",
+                self.settings.server
+            )));
+        }
     }
 
     /// Reports that one of several nodes cannot be reached, once.

@@ -56,6 +56,8 @@ struct Sentinel<P: Platform> {
     retry_at: Option<Instant>,
     /// Whether its connection was closed to ask on a new one.
     is_replaced: bool,
+    /// Why it could not log in anew.
+    trouble: Option<Error>,
 }
 
 /// What a Sentinel says.
@@ -91,6 +93,7 @@ impl<P: Platform> Sentinels<P> {
                 failures: 0,
                 retry_at: None,
                 is_replaced: false,
+                trouble: None,
             }
         };
         let each = setup.service.sentinels.iter().map(sentinel).collect();
@@ -205,6 +208,7 @@ impl<P: Platform> Sentinel<P> {
                 RespEvent::Reply(..) => {}
                 RespEvent::Failed(_, error) if self.lane.session.failure().is_none() => self.lane.session.fail(error),
                 RespEvent::Failed(..) => {}
+                RespEvent::Troubled(error) => self.trouble = Some(error),
             }
         }
         told
@@ -228,6 +232,8 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Connects to a Sentinel that has no connection.
     fn connect_sentinel(&mut self, index: usize, now: Instant) {
+        let tls = self.sentinel(index).and_then(|sentinel| sentinel.tls.clone());
+        self.renew_certificates(tls.as_ref());
         let Some(sentinel) = self.sentinels.as_mut().map(|all| &mut all.each[index]) else { return };
         if sentinel.resolving || sentinel.lane.is_forgotten() || !sentinel.lane.session.is_closed() {
             return;
@@ -306,6 +312,7 @@ impl<W, P: Platform> Client<W, P> {
         let failed_before = sentinel.failures > 0;
         let mut told = sentinel.take(&sentinels.service, deadline);
         let name = sentinel.lane.session.name().clone();
+        let trouble = sentinel.trouble.take();
         let mut event = (failed_before && sentinel.failures == 0).then(|| LockEvent::sentinel_up(&name));
         match sentinel.lane.session.failure().cloned() {
             None if sentinel.lane.session.is_closed() => return self.connect_sentinel(index, now),
@@ -328,6 +335,9 @@ impl<W, P: Platform> Client<W, P> {
         }
         if let Some(event) = event {
             self.report(event);
+        }
+        if let Some(trouble) = trouble {
+            self.report_trouble(&trouble);
         }
         if told {
             self.judge(now);

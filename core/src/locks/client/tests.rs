@@ -258,6 +258,7 @@ impl Host {
                     Action::Forget { lane, .. } => self.client.forgotten(lane, self.platform.now()),
                     Action::EndTurn => self.client.turn(self.platform.now()),
                     Action::Watch { .. } | Action::Resolve { .. } => {}
+                    Action::Ask(question) => question.put(|| ()),
                 }
             }
             for report in finished {

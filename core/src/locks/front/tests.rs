@@ -97,6 +97,7 @@ impl Host {
                     Action::Forget { lane, .. } => self.front.forgotten(lane, self.platform.now()),
                     Action::EndTurn => self.front.turn(self.platform.now()),
                     Action::Watch { .. } | Action::Resolve { .. } => {}
+                    Action::Ask(question) => question.put(|| ()),
                 }
             }
             // Events of the connection have tests of their own.

@@ -124,6 +124,7 @@ impl<W, P: Platform> Servers<W, P> {
                     Action::Resolve { lane, name, port } => Action::Resolve { lane: base + lane, name, port },
                     Action::Watch { lane, fd, write } => Action::Watch { lane: base + lane, fd, write },
                     Action::Forget { lane, fd } => Action::Forget { lane: base + lane, fd },
+                    Action::Ask(question) => Action::Ask(question),
                     Action::EndTurn => {
                         ends_turn = true;
                         continue;

@@ -9,3 +9,4 @@ mod host;
 mod model;
 mod pushes;
 mod refusals;
+mod renewing;

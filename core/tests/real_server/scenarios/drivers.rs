@@ -8,7 +8,7 @@ use pinyon_core::blocking::{self, run, Failure, NoHost};
 use pinyon_core::directory::Directory;
 use pinyon_core::driven::{Polled, Wake};
 use pinyon_core::operations::{AnyOperation, BorrowedKey, Broken, OwnedKey, Request, SentData, SentKey, Unsuccessful};
-use pinyon_core::settings::{CacheSettings, Password, ServerTexts};
+use pinyon_core::settings::{CacheSettings, Password, ServerTexts, Supplied};
 use pinyon_core::shared::{Batch, Finished, Shared, Waiter};
 use pinyon_core::Error;
 use serde_json::{json, Value};
@@ -51,8 +51,8 @@ fn directory(scenario: &Value) -> Arc<Directory> {
     let given = &scenario["client"];
     let mut settings = CacheSettings {
         servers: text(&scenario["address"]).map(|address| ServerTexts(vec![address])),
-        username: text(&given["username"]),
-        password: text(&given["password"]).map(Password::from),
+        username: text(&given["username"]).map(Supplied::Fixed),
+        password: text(&given["password"]).map(Password::from).map(Supplied::Fixed),
         slow_after: given["slow_after"].as_f64(),
         ..CacheSettings::default()
     };

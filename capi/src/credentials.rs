@@ -1,0 +1,116 @@
+//! Functions in C that return credentials.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use pinyon_core::credentials::{Function, Question, Told};
+
+use crate::errors::Error;
+use crate::structs::{self, missing, Bytes, Credentials, CredentialsSource};
+
+/// A source of the caller's. The option's value is its struct.
+struct Source(CredentialsSource);
+
+/// A question that a source answers, once.
+pub struct CredentialsQuestion(Question);
+
+// SAFETY: the header says that any thread of the library may call its functions.
+unsafe impl Send for Source {}
+// SAFETY: as above, any number of them at a time.
+unsafe impl Sync for Source {}
+
+/// Reads the source that an option's value is.
+pub fn source(value: &[u8]) -> Result<Arc<dyn Function>, Error> {
+    if value.len() < size_of::<usize>() {
+        return Err(missing("pinyon_credentials_source"));
+    }
+    // SAFETY: the header says that the value is such a struct. It is copied, however it is aligned.
+    let source = unsafe { structs::given_unaligned::<CredentialsSource>(value) }?;
+    match source.ask {
+        Some(_) => Ok(Arc::new(Source(source))),
+        None => Err(missing("ask of a pinyon_credentials_source")),
+    }
+}
+
+impl Function for Source {
+    fn ask(&self, question: Question) {
+        let CredentialsSource { ask: Some(ask), context, waits, .. } = self.0 else { return };
+        if waits == 0 {
+            // SAFETY: the header says that it may be called now, with this context.
+            unsafe { ask(context, Box::into_raw(Box::new(CredentialsQuestion(question)))) };
+            return;
+        }
+        let context = Context(context);
+        question.answer_apart(move |question| {
+            let context = &context;
+            // An answer may come before the call is over.
+            let _source = question.shared_function();
+            // SAFETY: as above.
+            unsafe { ask(context.0, Box::into_raw(Box::new(CredentialsQuestion(question)))) };
+        });
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if let Some(release) = self.0.release {
+            // SAFETY: the header says that it is called once, after the last call of `ask`.
+            unsafe { release(self.0.context) };
+        }
+    }
+}
+
+struct Context(*mut c_void);
+
+// SAFETY: as for the source.
+unsafe impl Send for Context {}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_credentials_answer(
+    question: *mut CredentialsQuestion,
+    credentials: *const Credentials,
+) {
+    // SAFETY: the header says so.
+    let told = unsafe {
+        structs::given(credentials).map(|Credentials { own, username, password, lifetime, .. }| {
+            let [own, username, password] = [own, username, password].map(|part| owned(part));
+            Told { own, username, password, lifetime: Some(lifetime).filter(|lifetime| *lifetime != 0.0) }
+        })
+    };
+    let told = told.map_err(|_| "it answered with a pinyon_credentials without its size".to_owned());
+    // SAFETY: the header says so.
+    unsafe { give(question, told) };
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_credentials_fail(question: *mut CredentialsQuestion, why: Bytes) {
+    // SAFETY: the header says so.
+    unsafe { give(question, Err(String::from_utf8_lossy(why.slice()).into_owned())) };
+}
+
+unsafe fn give(question: *mut CredentialsQuestion, told: Result<Told, String>) {
+    if question.is_null() {
+        return;
+    }
+    // SAFETY: the caller got it from `ask`, and gives it back once.
+    let CredentialsQuestion(question) = *unsafe { Box::from_raw(question) };
+    if let Some(next) = question.answer(told) {
+        next.go_on();
+    }
+}
+
+/// # Safety
+/// The memory is the caller's, and stays as it is during the call.
+unsafe fn owned(part: Bytes) -> Option<Vec<u8>> {
+    // SAFETY: the caller says so.
+    part.is_given().then(|| unsafe { part.slice() }.to_vec())
+}
