@@ -7,6 +7,7 @@ import socket
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pinyon._aio_replies import no_loop, reply_class
 from pinyon._loop_driver import Loops, TaskDriver, addresses_of
 
 if TYPE_CHECKING:
@@ -14,21 +15,28 @@ if TYPE_CHECKING:
 
     from pinyon.events import Event
 
+_CHECK_RUNNING = getattr(asyncio.BaseEventLoop, "_check_running", None)
+
 
 class Driver(TaskDriver):
-    NO_LOOP = (
-        "a client of pinyon.aio must be used inside a running event loop; elsewhere, use pinyon.Client or pinyon.Locks"
-    )
+    no_loop = staticmethod(no_loop)
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.create_future = None if type(loop.create_future()) is asyncio.Future else loop.create_future
+        self.future_class = reply_class(asyncio.Future)
         self._resolving: set[asyncio.Future[Any]] = set()
         self._writing: set[int] = set()
 
     @staticmethod
     def is_over(loop: asyncio.AbstractEventLoop) -> bool:
         return loop.is_closed()
+
+    @staticmethod
+    def may_nest(loop: asyncio.AbstractEventLoop) -> bool:
+        # asyncio's loops check that they do not run yet; nest_asyncio and its like replace the check.
+        check = getattr(loop, "_check_running", None)
+        return check is not None and getattr(check, "__func__", None) is not _CHECK_RUNNING
 
     def end_turn(self) -> None:
         if not self.loop.is_closed():
@@ -46,6 +54,9 @@ class Driver(TaskDriver):
         elif fd in self._writing:
             self.loop.remove_writer(fd)
             self._writing.discard(fd)
+
+    def watch_anew(self, lane: int, fd: int) -> None:
+        self.watch(lane, fd, fd in self._writing)
 
     def forget(self, lane: int, fd: int) -> None:
         if self.loop.is_closed():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pinyon import _native
 from pinyon._aio_driver import LOOPS
 from pinyon._aio_locks import Held, Lock, Locks
+from pinyon._aio_replies import Reply, awaited_methods
 from pinyon._batch import Batch
 from pinyon._closing import ClosingAwaited
 from pinyon._get_or_set import get_or_set
@@ -36,7 +37,35 @@ if TYPE_CHECKING:
     from pinyon.serializers import Serializer
     from pinyon.tls import Tls
 
-__all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "migrating"]
+__all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "Reply", "migrating"]
+
+#: The methods of the native client whose results are awaited.
+_AWAITED = frozenset(
+    (
+        "get",
+        "get_many",
+        "gets",
+        "gets_many",
+        "get_with_ttl",
+        "gat",
+        "touch",
+        "set",
+        "add",
+        "replace",
+        "append",
+        "prepend",
+        "cas",
+        "set_many",
+        "delete",
+        "delete_many",
+        "incr",
+        "decr",
+        "meta",
+        "flush_all",
+        "stats",
+        "version",
+    )
+)
 
 
 class Lease(BaseLease):
@@ -113,6 +142,7 @@ class _Tasks:
             outcome.add_done_callback(lambda over: over.cancelled() or over.exception())
 
 
+@awaited_methods(_native.Client, _AWAITED)
 class Client(BaseClient, ClosingAwaited):
     """A client for one or several memcached servers, which all tasks of all event loops of a process can share.
 

@@ -18,6 +18,7 @@ mod loops;
 mod metrics;
 mod migration;
 mod parts;
+mod replies;
 mod runs;
 mod serializers;
 mod settings;
@@ -44,6 +45,7 @@ mod _native {
         locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver},
         metrics::Latencies,
         migration::{Migration, MigrationCounts},
+        replies::{turning_plain, AwaitedMethod},
         serializers::{dump_plain, load_plain, unknown_flags},
         settings::{check_compression, check_setting, Tls},
         shared::Driver,
@@ -51,6 +53,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        AwaitedMethod::prepare(module)?;
         let kind = |kind: ErrorKind| {
             (
                 kind.as_str(),

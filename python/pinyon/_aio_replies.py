@@ -1,0 +1,150 @@
+"""What the methods of ``pinyon.aio`` return: futures that asyncio also takes as coroutines.
+
+And what the methods are: they pass for coroutine functions, so that frameworks call them in the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pinyon import _native
+from pinyon.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    _Future = asyncio.Future[Any]
+else:
+    # nest_asyncio replaces asyncio.Future.
+    _Future = getattr(sys.modules.get("_asyncio"), "Future", asyncio.Future)
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
+
+
+class _Coroutine:
+    """Makes a future a ``collections.abc.Coroutine``, too. A task that is made of it awaits it by these methods."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        done: Callable[[], bool]
+        result: Callable[[], Any]
+        cancel: Callable[[], bool]
+        cancelled: Callable[[], bool]
+        exception: Callable[[], BaseException | None]
+        _asyncio_future_blocking: bool
+
+    def send(self, value: object) -> Any:
+        """Return the future to wait for, or raise ``StopIteration`` with the result."""
+        if type(self) is _FRESH:
+            self.__class__ = Reply  # another await must not take these methods away
+        if self.done():
+            raise StopIteration(self.result())
+        self._asyncio_future_blocking = True
+        return self
+
+    def throw(self, kind: Any, value: Any = None, traceback: Any = None) -> Any:
+        """Abandon the request, and raise the exception."""
+        self.close()
+        if not isinstance(kind, type):
+            raised = kind
+        elif isinstance(value, BaseException):
+            raised = value
+        else:
+            raised = kind() if value is None else kind(value)
+        raise raised if traceback is None else raised.with_traceback(traceback)
+
+    def close(self) -> None:
+        """Abandon the request."""
+        if not self.cancel() and not self.cancelled():
+            self.exception()  # otherwise asyncio reports that it was never retrieved
+
+
+class Reply(_Coroutine, _Future):
+    """The future of a reply. asyncio takes it as a coroutine, too."""
+
+    __module__ = "pinyon.aio"
+    __slots__ = ()
+
+
+#: The class of replies that nothing has awaited yet.
+_FRESH: Any = Reply if _Future is asyncio.futures._PyFuture else _native.turning_plain(Reply)
+
+
+@functools.lru_cache(maxsize=None)
+def reply_class(future: type[Any]) -> type[Any]:
+    """Return the class of replies for a class of futures: asyncio's, or what a program has replaced it by."""
+    if future is _Future:
+        return _FRESH  # type: ignore[no-any-return]
+    return type("Reply", (_Coroutine, future), {"__module__": "pinyon.aio", "__slots__": ()})
+
+
+#: The attributes by which ``asyncio.iscoroutinefunction`` and ``inspect.iscoroutinefunction`` know coroutine functions
+#: that are no ``async def``, with their values.
+_MARKS: dict[str, object] = {}
+if sys.version_info < (3, 14):
+    _MARKS["_is_coroutine"] = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+if sys.version_info >= (3, 12):
+
+    @inspect.markcoroutinefunction
+    def _marked() -> None: ...
+
+    _MARKS.update(vars(_marked))
+
+
+def awaited(function: _Function) -> _Function:
+    """Mark a function that returns an awaitable as a coroutine function."""
+    vars(function).update(_MARKS)
+    return function
+
+
+class NoLoop(UsageError):
+    """A call outside of a running event loop."""
+
+    __module__ = "pinyon.errors"
+    __qualname__ = "UsageError"
+
+
+def no_loop() -> NoLoop:
+    """Return the exception of a call without a running loop of asyncio."""
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return NoLoop(
+            "pinyon.aio runs on asyncio's event loops, and this is trio's: run the program with asyncio (anyio.run's "
+            "default backend), or call a pinyon.Client by trio.to_thread.run_sync"
+        )
+    return NoLoop(
+        "a client of pinyon.aio must be used inside a running event loop; elsewhere, use pinyon.Client or pinyon.Locks"
+    )
+
+
+def _once_awaited(name: str, method: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Coroutine[Any, Any, Any]:
+    """Return a coroutine that calls a method when it is awaited: what a call without a running loop returns."""
+
+    async def call() -> Any:
+        return await method(*arguments, **keywords)
+
+    coroutine = call()
+    coroutine.__qualname__ = name  # in Python's warning that it was never awaited
+    return coroutine
+
+
+def awaited_methods(native: type[Any], names: frozenset[str]) -> Callable[[type[Any]], type[Any]]:
+    """Decorate a class whose methods of these names are a native class's. They pass for coroutine functions then."""
+
+    def decorate(of: type[Any]) -> type[Any]:
+        for name in names:
+            of_native = getattr(native, name)
+            qualname = f"{of.__qualname__}.{name}"
+            method = _native.AwaitedMethod(of_native, NoLoop, functools.partial(_once_awaited, qualname))
+            attributes = {"__name__": name, "__qualname__": qualname, "__module__": of.__module__}
+            texts = {name: getattr(of_native, name) for name in ("__doc__", "__text_signature__")}
+            vars(method).update({**attributes, **texts, **_MARKS})
+            setattr(of, name, method)
+        return of
+
+    return decorate
