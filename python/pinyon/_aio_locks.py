@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 
 from pinyon._aio_driver import LOOPS
+from pinyon._aio_replies import awaited, awaited_later
 from pinyon._base_locks import BaseLocks
 from pinyon._closing import ClosingAwaited
 from pinyon._held import BaseHeld, BaseLock, at_least_one, without_others
@@ -33,6 +34,7 @@ class Held(BaseHeld):
     __module__ = "pinyon.aio"
     __slots__ = ()
 
+    @awaited
     def release(self) -> asyncio.Future[bool]:
         """Release the lock. The request is sent even if the result is not awaited.
 
@@ -42,6 +44,7 @@ class Held(BaseHeld):
         held: asyncio.Future[bool] = self._release()
         return held
 
+    @awaited
     def extend(self, ttl: float | timedelta) -> asyncio.Future[bool]:
         """Let the lock expire in ``ttl`` seconds from now, whatever is left of its time.
 
@@ -93,6 +96,7 @@ class Held(BaseHeld):
             await self.wait(left)
         return given
 
+    @awaited
     def notify(self, count: int = 1) -> asyncio.Future[int]:
         """Wake up waiters on exactly these names. They continue when this lock is released.
 
@@ -105,6 +109,7 @@ class Held(BaseHeld):
         notified: asyncio.Future[int] = self._notify(at_least_one("count", count))
         return notified
 
+    @awaited
     def notify_all(self) -> asyncio.Future[int]:
         """Wake up all waiters on exactly these names. They continue one by one when this lock is released.
 
@@ -136,6 +141,7 @@ class Lock(BaseLock):
         self, blocking: bool, timeout: float | timedelta | None = None, **others: Never
     ) -> Coroutine[Any, Any, Held | None]: ...
 
+    @awaited
     @without_others
     def acquire(
         self, blocking: bool = True, timeout: float | timedelta | None = None, **others: Never
@@ -157,6 +163,7 @@ class Lock(BaseLock):
             raise unknown_argument("acquire", others)
         return self._take_awaited(self._at_once(blocking, timeout), timeout)
 
+    @awaited
     def release(self) -> asyncio.Future[bool]:
         """Release what the caller acquired last with ``acquire``.
 
@@ -171,6 +178,7 @@ class Lock(BaseLock):
         released: asyncio.Future[bool] = self._acquired(self._leave(False)).release()
         return released
 
+    @awaited
     def extend(self, ttl: float) -> asyncio.Future[bool]:
         """Let what the caller acquired last expire in ``ttl`` seconds from now, like ``Held.extend``."""
         extended: asyncio.Future[bool] = self._acquired(self._held_by_caller()).extend(ttl)
@@ -392,6 +400,7 @@ class Locks(BaseLocks, ClosingAwaited):
         waiting: int = await self._inspect(names, "waiting")
         return waiting
 
+    @awaited_later
     def force_release(self, *names: str | bytes, token: int | None = None) -> asyncio.Future[int]:
         """Release these names, no matter who holds them. The holders learn that they have lost the lock.
 
@@ -405,6 +414,7 @@ class Locks(BaseLocks, ClosingAwaited):
         released: asyncio.Future[int] = self._take_away(names, token)
         return released
 
+    @awaited_later
     def execute(self, *parts: str | bytes | int | float) -> asyncio.Future[Any]:
         """Send a command on the connection of the locks, like ``pinyon.Locks.execute``.
 

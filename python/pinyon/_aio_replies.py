@@ -96,17 +96,16 @@ if sys.version_info >= (3, 12):
     _MARKS.update(vars(_marked))
 
 
-def awaited(function: _Function) -> _Function:
-    """Mark a function that returns an awaitable as a coroutine function."""
-    vars(function).update(_MARKS)
-    return function
-
-
 class NoLoop(UsageError):
     """A call outside of a running event loop."""
 
-    __module__ = "pinyon.errors"
-    __qualname__ = "UsageError"
+    __module__ = UsageError.__module__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UsageError, self.args
+
+
+NoLoop.__name__ = NoLoop.__qualname__ = UsageError.__qualname__
 
 
 def no_loop() -> NoLoop:
@@ -131,6 +130,42 @@ def _once_awaited(name: str, method: Callable[..., Any], /, *arguments: Any, **k
     coroutine = call()
     coroutine.__qualname__ = name  # in Python's warning that it was never awaited
     return coroutine
+
+
+def awaited(function: _Function) -> _Function:
+    """Mark a function that returns an awaitable as a coroutine function."""
+    vars(function).update(_MARKS)
+    return function
+
+
+def awaited_later(function: _Function) -> _Function:
+    """Do the same. Without a running loop the function then returns a coroutine that calls it again."""
+
+    @functools.wraps(function)
+    def method(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return function(*arguments, **keywords)
+        except NoLoop:
+            return _once_awaited(function.__qualname__, function, *arguments, **keywords)
+
+    return awaited(method)  # type: ignore[return-value]
+
+
+def awaited_copies(of: type[Any], names: frozenset[str]) -> Callable[[type[Any]], type[Any]]:
+    """Decorate a subclass whose methods of these names return awaitables, unlike those of other subclasses."""
+
+    def decorate(subclass: type[Any]) -> type[Any]:
+        for name in names & vars(of).keys():
+            of_base = getattr(of, name)
+
+            @functools.wraps(of_base)
+            def method(*arguments: Any, _of_base: Callable[..., Any] = of_base, **keywords: Any) -> Any:
+                return _of_base(*arguments, **keywords)
+
+            setattr(subclass, name, awaited(method))
+        return subclass
+
+    return decorate
 
 
 def awaited_methods(native: type[Any], names: frozenset[str]) -> Callable[[type[Any]], type[Any]]:

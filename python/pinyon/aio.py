@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pinyon import _native
 from pinyon._aio_driver import LOOPS
 from pinyon._aio_locks import Held, Lock, Locks
-from pinyon._aio_replies import Reply, awaited_methods
+from pinyon._aio_replies import Reply, awaited_copies, awaited_methods
 from pinyon._batch import Batch
 from pinyon._closing import ClosingAwaited
 from pinyon._get_or_set import get_or_set
@@ -308,6 +308,7 @@ class Client(BaseClient, ClosingAwaited):
         return Lease(self, key, await self._ask_lease(key, lease, recache))  # type: ignore[misc]
 
 
+@awaited_copies(BaseMigratingClient, _AWAITED | {"get_or_set", "lease"})
 class MigratingClient(BaseMigratingClient, ClosingAwaited):
     """Two clients in use as one, for asyncio. ``pinyon.aio.migrating`` makes one. Its methods are coroutines."""
 

@@ -83,7 +83,7 @@ impl Futures {
     }
 
     /// Whether a task may run its loop, instead of waiting, while it is resumed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn may_nest(&self, py: Python<'_>) -> PyResult<bool> {
         match self {
             Futures::Asyncio(asyncio) => asyncio.nesting.is_allowed(py),
@@ -154,13 +154,13 @@ impl Nesting {
         Self { event_loop, may_nest, answer: AtomicBool::new(false), version: AtomicU32::new(0) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_allowed(&self, py: Python<'_>) -> PyResult<bool> {
-        match self.version.load(Ordering::Relaxed) {
-            0 => self.ask(py),
-            version if version == self.current_version() => Ok(self.answer.load(Ordering::Relaxed)),
-            _ => self.ask(py),
+        let version = self.version.load(Ordering::Relaxed);
+        if version != 0 && version == self.current_version() {
+            return Ok(self.answer.load(Ordering::Relaxed));
         }
+        self.ask(py)
     }
 
     #[cold]
@@ -171,7 +171,7 @@ impl Nesting {
         Ok(answer)
     }
 
-    #[inline]
+    #[inline(always)]
     fn current_version(&self) -> u32 {
         // SAFETY: the loop is alive, and so is its class. At worst the number is an old one, in a thread without the GIL.
         unsafe { (*ffi::Py_TYPE(self.event_loop.as_ptr())).tp_version_tag }

@@ -2,6 +2,7 @@
 //! pass for coroutines. Neither costs those who call and await anything.
 
 use std::ffi::{c_uint, c_void};
+use std::sync::atomic::{AtomicIsize, Ordering};
 use std::{iter, ptr};
 
 use pyo3::exceptions::PyTypeError;
@@ -10,18 +11,22 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
+use crate::futures::is_done;
+
 extern "C" {
     /// Python's own bound method.
     fn PyMethod_New(function: *mut ffi::PyObject, instance: *mut ffi::PyObject) -> *mut ffi::PyObject;
 }
 
-/// Returns a class of futures that turn into plain ones when a coroutine awaits them and nothing else knows them, as in
-/// `await client.get(key)`.
+/// Returns a class of futures that turn into plain ones when a coroutine awaits them and no task was made of them.
 ///
 /// asyncio's tasks wait for futures of exactly its own class by a much shorter path. `reply` is a subclass of that
 /// class, without attributes of its own.
 #[pyfunction]
 pub(crate) fn turning_plain<'py>(reply: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
+    let py = reply.py();
+    // Since 3.14 a coroutine's own reference is not counted if it awaits a variable.
+    KNOWN_TO_NONE.store(if py.version_info() < (3, 14) { 2 } else { 1 }, Ordering::Relaxed);
     let mut slots = [
         ffi::PyType_Slot { slot: ffi::Py_am_await, pfunc: turn_plain as *mut c_void },
         ffi::PyType_Slot { slot: 0, pfunc: ptr::null_mut() },
@@ -33,13 +38,13 @@ pub(crate) fn turning_plain<'py>(reply: &Bound<'py, PyType>) -> PyResult<Bound<'
         flags: ffi::Py_TPFLAGS_DEFAULT as c_uint,
         slots: slots.as_mut_ptr(),
     };
-    let bases = PyTuple::new(reply.py(), [reply])?;
+    let bases = PyTuple::new(py, [reply])?;
     // SAFETY: Python copies the specification; the name is static. Sizes are inherited.
-    unsafe { Bound::from_owned_ptr_or_err(reply.py(), ffi::PyType_FromSpecWithBases(&mut spec, bases.as_ptr())) }
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpecWithBases(&mut spec, bases.as_ptr())) }
 }
 
-/// How many references a future has that nothing else knows: that of the coroutine, and that of the operation.
-const KNOWN_TO_NOTHING_ELSE: ffi::Py_ssize_t = 2;
+/// How many references a future has while a coroutine awaits it that only its operation refers to otherwise.
+static KNOWN_TO_NONE: AtomicIsize = AtomicIsize::new(0);
 
 /// `__await__` of such a class.
 ///
@@ -52,16 +57,32 @@ unsafe extern "C" fn turn_plain(future: *mut ffi::PyObject) -> *mut ffi::PyObjec
     unsafe {
         let class = ffi::Py_TYPE(future);
         let plain = (*(*class).tp_base).tp_base;
+        if !may_be_of_a_task(future) {
+            if ffi::PyType_HasFeature(plain, ffi::Py_TPFLAGS_HEAPTYPE) != 0 {
+                ffi::Py_INCREF(plain.cast());
+            }
+            (*future).ob_type = plain;
+            ffi::Py_DECREF(class.cast());
+        }
         let awaits = (*(*plain).tp_as_async).am_await;
-        if ffi::Py_REFCNT(future) > KNOWN_TO_NOTHING_ELSE {
-            return awaits.map_or(ptr::null_mut(), |awaits| awaits(future));
-        }
-        if ffi::PyType_HasFeature(plain, ffi::Py_TPFLAGS_HEAPTYPE) != 0 {
-            ffi::Py_INCREF(plain.cast());
-        }
-        (*future).ob_type = plain;
-        ffi::Py_DECREF(class.cast());
         awaits.map_or(ptr::null_mut(), |awaits| awaits(future))
+    }
+}
+
+/// Whether a task may be about to call the future's methods as a coroutine. Who keeps the future in a variable has one
+/// more reference; the operation has none any more when the future is done.
+///
+/// # Safety
+/// The future is alive, and the caller holds the GIL.
+#[inline]
+unsafe fn may_be_of_a_task(future: *mut ffi::PyObject) -> bool {
+    // SAFETY: see above.
+    unsafe {
+        match ffi::Py_REFCNT(future) - KNOWN_TO_NONE.load(Ordering::Relaxed) {
+            ..=0 => false,
+            1 => is_done(&Borrowed::from_ptr(Python::assume_attached(), future)).unwrap_or(true),
+            _ => true,
+        }
     }
 }
 
@@ -72,6 +93,7 @@ unsafe extern "C" fn turn_plain(future: *mut ffi::PyObject) -> *mut ffi::PyObjec
 pub(crate) struct AwaitedMethod {
     vectorcall: ffi::vectorcallfunc,
     native: Py<PyAny>,
+    calls_native: ffi::vectorcallfunc,
     /// The exception of a call without a running loop, and what to call instead, with the method and its arguments.
     no_loop: Py<PyAny>,
     later: Py<PyAny>,
@@ -80,8 +102,10 @@ pub(crate) struct AwaitedMethod {
 #[pymethods]
 impl AwaitedMethod {
     #[new]
-    fn new(native: Py<PyAny>, no_loop: Py<PyAny>, later: Py<PyAny>) -> Self {
-        Self { vectorcall, native, no_loop, later }
+    fn new(native: Bound<'_, PyAny>, no_loop: Py<PyAny>, later: Py<PyAny>) -> Self {
+        // SAFETY: the object is alive.
+        let own = unsafe { ffi::PyVectorcall_Function(native.as_ptr()) };
+        Self { vectorcall, calls_native: own.unwrap_or(ffi::PyObject_Vectorcall), native: native.unbind(), no_loop, later }
     }
 
     fn __get__<'py>(
@@ -117,7 +141,7 @@ impl AwaitedMethod {
     pub(crate) fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
         let class = py.get_type::<Self>();
-        let sample = Bound::new(py, Self::new(py.None(), py.None(), py.None()))?;
+        let sample = Bound::new(py, Self::new(py.None().into_bound(py), py.None(), py.None()))?;
         let offset = ptr::from_ref(&sample.get().vectorcall) as usize - sample.as_ptr() as usize;
         // SAFETY: the class is this module's, is not in use yet and has no subclasses. The function's pointer is at the
         // same offset in all its instances.
@@ -162,7 +186,7 @@ unsafe extern "C" fn vectorcall(
         let py = Python::assume_attached();
         let this = Borrowed::from_ptr(py, method).cast_unchecked::<AwaitedMethod>();
         let this = this.get();
-        let result = ffi::PyObject_Vectorcall(this.native.as_ptr(), arguments, count, names);
+        let result = (this.calls_native)(this.native.as_ptr(), arguments, count, names);
         if !result.is_null() {
             return result;
         }

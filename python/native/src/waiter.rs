@@ -99,7 +99,7 @@ impl Coroutines {
     }
 
     /// Whether a coroutine that is resumed may run its loop, instead of waiting.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn may_nest(&self, py: Python<'_>) -> PyResult<bool> {
         match self {
             Self::Tasks { futures, .. } => futures.may_nest(py),
