@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Literal, Never
 
+    from pinyon._aio_replies import Reply
+
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 
@@ -35,17 +37,17 @@ class Held(BaseHeld):
     __slots__ = ()
 
     @awaited
-    def release(self) -> asyncio.Future[bool]:
+    def release(self) -> Reply[bool]:
         """Release the lock. The request is sent even if the result is not awaited.
 
         Returns:
             A future of whether it was held until now. False if it was lost, or released before.
         """
-        held: asyncio.Future[bool] = self._release()
+        held: Reply[bool] = self._release()
         return held
 
     @awaited
-    def extend(self, ttl: float | timedelta) -> asyncio.Future[bool]:
+    def extend(self, ttl: float | timedelta) -> Reply[bool]:
         """Let the lock expire in ``ttl`` seconds from now, whatever is left of its time.
 
         Args:
@@ -54,7 +56,7 @@ class Held(BaseHeld):
         Returns:
             A future of whether it is still held.
         """
-        held: asyncio.Future[bool] = self._extend(ttl)
+        held: Reply[bool] = self._extend(ttl)
         return held
 
     async def wait(self, timeout: float | None = None) -> bool:
@@ -97,7 +99,7 @@ class Held(BaseHeld):
         return given
 
     @awaited
-    def notify(self, count: int = 1) -> asyncio.Future[int]:
+    def notify(self, count: int = 1) -> Reply[int]:
         """Wake up waiters on exactly these names. They continue when this lock is released.
 
         Args:
@@ -106,17 +108,17 @@ class Held(BaseHeld):
         Returns:
             A future of how many were woken up.
         """
-        notified: asyncio.Future[int] = self._notify(at_least_one("count", count))
+        notified: Reply[int] = self._notify(at_least_one("count", count))
         return notified
 
     @awaited
-    def notify_all(self) -> asyncio.Future[int]:
+    def notify_all(self) -> Reply[int]:
         """Wake up all waiters on exactly these names. They continue one by one when this lock is released.
 
         Returns:
             A future of how many were woken up.
         """
-        notified: asyncio.Future[int] = self._notify(0)
+        notified: Reply[int] = self._notify(0)
         return notified
 
 
@@ -164,7 +166,7 @@ class Lock(BaseLock):
         return self._take_awaited(self._at_once(blocking, timeout), timeout)
 
     @awaited
-    def release(self) -> asyncio.Future[bool]:
+    def release(self) -> Reply[bool]:
         """Release what the caller acquired last with ``acquire``.
 
         Another task can release it too, if only one task has acquired something through this object.
@@ -175,13 +177,13 @@ class Lock(BaseLock):
         Raises:
             UsageError: nothing was acquired.
         """
-        released: asyncio.Future[bool] = self._acquired(self._leave(False)).release()
+        released: Reply[bool] = self._acquired(self._leave(False)).release()
         return released
 
     @awaited
-    def extend(self, ttl: float) -> asyncio.Future[bool]:
+    def extend(self, ttl: float) -> Reply[bool]:
         """Let what the caller acquired last expire in ``ttl`` seconds from now, like ``Held.extend``."""
-        extended: asyncio.Future[bool] = self._acquired(self._held_by_caller()).extend(ttl)
+        extended: Reply[bool] = self._acquired(self._held_by_caller()).extend(ttl)
         return extended
 
     async def locked(self) -> bool:
@@ -401,7 +403,7 @@ class Locks(BaseLocks, ClosingAwaited):
         return waiting
 
     @awaited_later
-    def force_release(self, *names: str | bytes, token: int | None = None) -> asyncio.Future[int]:
+    def force_release(self, *names: str | bytes, token: int | None = None) -> Reply[int]:
         """Release these names, no matter who holds them. The holders learn that they have lost the lock.
 
         Args:
@@ -411,11 +413,11 @@ class Locks(BaseLocks, ClosingAwaited):
         Returns:
             A future of how many names were held.
         """
-        released: asyncio.Future[int] = self._take_away(names, token)
+        released: Reply[int] = self._take_away(names, token)
         return released
 
     @awaited_later
-    def execute(self, *parts: str | bytes | int | float) -> asyncio.Future[Any]:
+    def execute(self, *parts: str | bytes | int | float) -> Reply[Any]:
         """Send a command on the connection of the locks, like ``pinyon.Locks.execute``.
 
         Args:
@@ -424,7 +426,7 @@ class Locks(BaseLocks, ClosingAwaited):
         Returns:
             A future of the reply.
         """
-        reply: asyncio.Future[Any] = self._command(parts)
+        reply: Reply[Any] = self._command(parts)
         return reply
 
 

@@ -9,20 +9,20 @@ import asyncio
 import functools
 import inspect
 import sys
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pinyon import _native
 from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
-    _Future = asyncio.Future[Any]
-else:
-    # nest_asyncio replaces asyncio.Future.
-    _Future = getattr(sys.modules.get("_asyncio"), "Future", asyncio.Future)
-
+_T = TypeVar("_T")
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
+
+#: asyncio's own class, which nest_asyncio replaces.
+_Future: type[Any] = getattr(sys.modules.get("_asyncio"), "Future", asyncio.Future)
 
 
 class _Coroutine:
@@ -41,10 +41,10 @@ class _Coroutine:
     def send(self, value: object) -> Any:
         """Return the future to wait for, or raise ``StopIteration`` with the result."""
         if type(self) is _FRESH:
-            self.__class__ = Reply  # another await must not take these methods away
+            self.__class__ = Reply  # type: ignore[assignment]  # another await must not take these methods away
         if self.done():
             raise StopIteration(self.result())
-        self._asyncio_future_blocking = True
+        self._asyncio_future_blocking = True  # type: ignore[misc]
         return self
 
     def throw(self, kind: Any, value: Any = None, traceback: Any = None) -> Any:
@@ -64,18 +64,25 @@ class _Coroutine:
             self.exception()  # otherwise asyncio reports that it was never retrieved
 
 
-class Reply(_Coroutine, _Future):
-    """The future of a reply. asyncio takes it as a coroutine, too."""
+if TYPE_CHECKING:
 
-    __module__ = "pinyon.aio"
-    __slots__ = ()
+    class Reply(asyncio.Future[_T], Coroutine[Any, Any, _T]):
+        """The future of a reply. asyncio takes it as a coroutine, too."""
+
+else:
+
+    class Reply(_Coroutine, _Future):
+        """The future of a reply. asyncio takes it as a coroutine, too."""
+
+        __module__ = "pinyon.aio"
+        __slots__ = ()
 
 
 #: The class of replies that nothing has awaited yet.
-_FRESH: Any = Reply if _Future is asyncio.futures._PyFuture else _native.turning_plain(Reply)
+_FRESH: Any = _native.turning_plain(Reply) if _Future.__module__ == "_asyncio" else Reply
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def reply_class(future: type[Any]) -> type[Any]:
     """Return the class of replies for a class of futures: asyncio's, or what a program has replaced it by."""
     if future is _Future:
@@ -121,15 +128,16 @@ def no_loop() -> NoLoop:
     )
 
 
-def _once_awaited(name: str, method: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Coroutine[Any, Any, Any]:
+def _once_awaited(
+    name: str, method: Callable[..., Any], /, *arguments: Any, **keywords: Any
+) -> Coroutine[Any, Any, Any]:
     """Return a coroutine that calls a method when it is awaited: what a call without a running loop returns."""
 
     async def call() -> Any:
         return await method(*arguments, **keywords)
 
-    coroutine = call()
-    coroutine.__qualname__ = name  # in Python's warning that it was never awaited
-    return coroutine
+    call.__qualname__ = name  # in Python's warning that it was never awaited
+    return call()
 
 
 def awaited(function: _Function) -> _Function:

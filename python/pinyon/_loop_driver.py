@@ -58,7 +58,8 @@ class LoopDriver(ABC):
         """Call ``ready`` when the descriptor is readable, or writable if ``write``. Replaces an earlier call for it."""
 
     def watch_anew(self, lane: int, fd: int) -> None:
-        """Watch the descriptor by another watch, because ``ready`` may be called before it has returned."""
+        """Watch the descriptor by another watch: ``ready`` may be called before a call of it has returned."""
+        self.watch(lane, fd, False)
 
     @abstractmethod
     def forget(self, lane: int, fd: int) -> None:

@@ -146,9 +146,9 @@ class _Tasks:
 class Client(BaseClient, ClosingAwaited):
     """A client for one or several memcached servers, which all tasks of all event loops of a process can share.
 
-    Its methods are those of ``pinyon.Client``, awaited: those that ask a server return an ``asyncio.Future``, and
-    ``get_or_set`` and ``lease`` are coroutines. Each event loop makes its own connections when it needs them.
-    Cancelling a task abandons its request only: the reply is dropped when it comes.
+    Its methods are those of ``pinyon.Client``, awaited: those that ask a server return a ``Reply``, which is an
+    ``asyncio.Future``; ``get_or_set`` and ``lease`` are coroutines. Each event loop makes its own connections when it
+    needs them. Cancelling a task abandons its request only: the reply is dropped when it comes.
 
     Args:
         servers: The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated

@@ -234,7 +234,7 @@ These look like mistakes, and work:
   the value cannot be read afterwards, and `get` raises `UndecodableValue`.
 - A future that you keep until its result is there and never await, as in `stored = cache.set("k", 1)`, does not warn:
   noticing that would cost time in every request. The request is sent nevertheless. If it fails, asyncio logs the error
-  when the future is dropped: "Future exception was never retrieved".
+  when the future is dropped: "Reply exception was never retrieved".
 
 ## Warnings
 

@@ -1,8 +1,8 @@
 """Shows Django's asynchronous cache methods to tools that patch the synchronous ones.
 
 Sentry, the debug toolbar and others replace methods such as ``get`` by functions that call the original. Django's own
-``aget`` calls ``get`` in a thread, so they see it, too. ``PinyonCache.aget`` waits in the event loop. Then it calls what
-has replaced ``get``, and the original in there returns what has arrived already.
+``aget`` calls ``get`` in a thread, so they see it, too. ``PinyonCache.aget`` waits in the event loop. Then it calls
+what has replaced ``get``, and the original in there returns what has arrived already.
 """
 
 from __future__ import annotations
