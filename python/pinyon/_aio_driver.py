@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pinyon._aio_replies import no_loop, reply_class
+from pinyon._aio_replies import NoLoop, reply_class
 from pinyon._loop_driver import Loops, TaskDriver, addresses_of
 
 if TYPE_CHECKING:
@@ -19,14 +20,25 @@ _CHECK_RUNNING = getattr(asyncio.BaseEventLoop, "_check_running", None)
 
 
 class Driver(TaskDriver):
-    no_loop = staticmethod(no_loop)
-
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.create_future = None if type(loop.create_future()) is asyncio.Future else loop.create_future
         self.future_class = reply_class(asyncio.Future)
         self._resolving: set[asyncio.Future[Any]] = set()
         self._writing: set[int] = set()
+
+    @staticmethod
+    def no_loop() -> NoLoop:
+        trio = sys.modules.get("trio")
+        if trio is not None and trio.lowlevel.in_trio_run():
+            return NoLoop(
+                "pinyon.aio runs on asyncio's event loops, and this is trio's: run the program with asyncio, as "
+                "anyio.run does by default, or call a pinyon.Client by trio.to_thread.run_sync"
+            )
+        return NoLoop(
+            "a client of pinyon.aio must be used inside a running event loop; elsewhere, use pinyon.Client or "
+            "pinyon.Locks"
+        )
 
     @staticmethod
     def is_over(loop: asyncio.AbstractEventLoop) -> bool:

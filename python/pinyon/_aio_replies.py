@@ -82,12 +82,15 @@ else:
 _FRESH: Any = _native.turning_plain(Reply) if _Future.__module__ == "_asyncio" else Reply
 
 
-@functools.cache
+_REPLIES: dict[type[Any], type[Any]] = {_Future: _FRESH}
+
+
 def reply_class(future: type[Any]) -> type[Any]:
     """Return the class of replies for a class of futures: asyncio's, or what a program has replaced it by."""
-    if future is _Future:
-        return _FRESH  # type: ignore[no-any-return]
-    return type("Reply", (_Coroutine, future), {"__module__": "pinyon.aio", "__slots__": ()})
+    if future not in _REPLIES:
+        body = {"__module__": Reply.__module__, "__slots__": ()}
+        _REPLIES[future] = type(Reply.__name__, (_Coroutine, future), body)
+    return _REPLIES[future]
 
 
 #: The attributes by which ``asyncio.iscoroutinefunction`` and ``inspect.iscoroutinefunction`` know coroutine functions
@@ -113,19 +116,6 @@ class NoLoop(UsageError):
 
 
 NoLoop.__name__ = NoLoop.__qualname__ = UsageError.__qualname__
-
-
-def no_loop() -> NoLoop:
-    """Return the exception of a call without a running loop of asyncio."""
-    trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
-        return NoLoop(
-            "pinyon.aio runs on asyncio's event loops, and this is trio's: run the program with asyncio (anyio.run's "
-            "default backend), or call a pinyon.Client by trio.to_thread.run_sync"
-        )
-    return NoLoop(
-        "a client of pinyon.aio must be used inside a running event loop; elsewhere, use pinyon.Client or pinyon.Locks"
-    )
 
 
 def _once_awaited(

@@ -102,10 +102,11 @@ pub(crate) struct AwaitedMethod {
 #[pymethods]
 impl AwaitedMethod {
     #[new]
-    fn new(native: Bound<'_, PyAny>, no_loop: Py<PyAny>, later: Py<PyAny>) -> Self {
+    fn new(native: Bound<'_, PyAny>, no_loop: Py<PyAny>, later: Py<PyAny>) -> PyResult<Self> {
         // SAFETY: the object is alive.
-        let own = unsafe { ffi::PyVectorcall_Function(native.as_ptr()) };
-        Self { vectorcall, calls_native: own.unwrap_or(ffi::PyObject_Vectorcall), native: native.unbind(), no_loop, later }
+        let calls_native = unsafe { ffi::PyVectorcall_Function(native.as_ptr()) };
+        let calls_native = calls_native.ok_or_else(|| PyTypeError::new_err("this is no native method"))?;
+        Ok(Self { vectorcall, native: native.unbind(), calls_native, no_loop, later })
     }
 
     fn __get__<'py>(
@@ -141,7 +142,8 @@ impl AwaitedMethod {
     pub(crate) fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
         let class = py.get_type::<Self>();
-        let sample = Bound::new(py, Self::new(py.None().into_bound(py), py.None(), py.None()))?;
+        let any = py.get_type::<PyDict>().getattr("get")?;
+        let sample = Bound::new(py, Self::new(any, py.None(), py.None())?)?;
         let offset = ptr::from_ref(&sample.get().vectorcall) as usize - sample.as_ptr() as usize;
         // SAFETY: the class is this module's, is not in use yet and has no subclasses. The function's pointer is at the
         // same offset in all its instances.
@@ -156,7 +158,12 @@ impl AwaitedMethod {
 
     /// What a call returns that failed.
     #[cold]
-    fn call_later<'py>(&self, py: Python<'py>, arguments: &[Bound<'py, PyAny>], names: Option<&Bound<'py, PyTuple>>) -> PyResult<Bound<'py, PyAny>> {
+    fn call_later<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Bound<'py, PyAny>],
+        names: Option<&Bound<'py, PyTuple>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let error = PyErr::take(py).unwrap_or_else(|| PyTypeError::new_err("the method failed without an exception"));
         if !error.matches(py, &self.no_loop)? {
             return Err(error);
