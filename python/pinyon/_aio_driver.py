@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pinyon._aio_replies import NoLoop, reply_class
 from pinyon._credentials import answer
 from pinyon._loop_driver import Loops, TaskDriver, addresses_of
 
@@ -16,22 +18,40 @@ if TYPE_CHECKING:
     from pinyon._native import CredentialsQuestion
     from pinyon.events import Event
 
+_CHECK_RUNNING = getattr(asyncio.BaseEventLoop, "_check_running", None)
+
 
 class Driver(TaskDriver):
-    NO_LOOP = (
-        "a client of pinyon.aio must be used inside a running event loop; elsewhere, use pinyon.Client or pinyon.Locks"
-    )
-
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.create_future = None if type(loop.create_future()) is asyncio.Future else loop.create_future
+        self.future_class = reply_class(asyncio.Future)
         self._resolving: set[asyncio.Future[Any]] = set()
         self._asking: set[asyncio.Task[None]] = set()
         self._writing: set[int] = set()
 
     @staticmethod
+    def no_loop() -> NoLoop:
+        trio = sys.modules.get("trio")
+        if trio is not None and trio.lowlevel.in_trio_run():
+            return NoLoop(
+                "pinyon.aio runs on asyncio's event loops, and this is trio's: run the program with asyncio, as "
+                "anyio.run does by default, or call a pinyon.Client by trio.to_thread.run_sync"
+            )
+        return NoLoop(
+            "a client of pinyon.aio must be used inside a running event loop; elsewhere, use pinyon.Client or "
+            "pinyon.Locks"
+        )
+
+    @staticmethod
     def is_over(loop: asyncio.AbstractEventLoop) -> bool:
         return loop.is_closed()
+
+    @staticmethod
+    def may_nest(loop: asyncio.AbstractEventLoop) -> bool:
+        # asyncio's loops check that they do not run yet; nest_asyncio and its like replace the check.
+        check = getattr(loop, "_check_running", None)
+        return check is not None and getattr(check, "__func__", None) is not _CHECK_RUNNING
 
     def end_turn(self) -> None:
         if not self.loop.is_closed():
@@ -49,6 +69,9 @@ class Driver(TaskDriver):
         elif fd in self._writing:
             self.loop.remove_writer(fd)
             self._writing.discard(fd)
+
+    def watch_anew(self, lane: int, fd: int) -> None:
+        self.watch(lane, fd, fd in self._writing)
 
     def forget(self, lane: int, fd: int) -> None:
         if self.loop.is_closed():

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 
 from pinyon._aio_driver import LOOPS
+from pinyon._aio_replies import awaited, awaited_later
 from pinyon._base_locks import BaseLocks
 from pinyon._closing import FOR_COROUTINES, ClosingAwaited
 from pinyon._held import BaseHeld, BaseLock, at_least_one, without_others
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Literal, Never
 
+    from pinyon._aio_replies import Reply
+
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 
@@ -33,16 +36,18 @@ class Held(BaseHeld):
     __module__ = "pinyon.aio"
     __slots__ = ()
 
-    def release(self) -> asyncio.Future[bool]:
+    @awaited
+    def release(self) -> Reply[bool]:
         """Release the lock. The request is sent even if the result is not awaited.
 
         Returns:
             A future of whether it was held until now. False if it was lost, or released before.
         """
-        held: asyncio.Future[bool] = self._release()
+        held: Reply[bool] = self._release()
         return held
 
-    def extend(self, ttl: float | timedelta) -> asyncio.Future[bool]:
+    @awaited
+    def extend(self, ttl: float | timedelta) -> Reply[bool]:
         """Let the lock expire in ``ttl`` seconds from now, whatever is left of its time.
 
         Args:
@@ -51,7 +56,7 @@ class Held(BaseHeld):
         Returns:
             A future of whether it is still held.
         """
-        held: asyncio.Future[bool] = self._extend(ttl)
+        held: Reply[bool] = self._extend(ttl)
         return held
 
     async def wait(self, timeout: float | None = None) -> bool:
@@ -93,7 +98,8 @@ class Held(BaseHeld):
             await self.wait(left)
         return given
 
-    def notify(self, count: int = 1) -> asyncio.Future[int]:
+    @awaited
+    def notify(self, count: int = 1) -> Reply[int]:
         """Wake up waiters on exactly these names. They continue when this lock is released.
 
         Args:
@@ -102,16 +108,17 @@ class Held(BaseHeld):
         Returns:
             A future of how many were woken up.
         """
-        notified: asyncio.Future[int] = self._notify(at_least_one("count", count))
+        notified: Reply[int] = self._notify(at_least_one("count", count))
         return notified
 
-    def notify_all(self) -> asyncio.Future[int]:
+    @awaited
+    def notify_all(self) -> Reply[int]:
         """Wake up all waiters on exactly these names. They continue one by one when this lock is released.
 
         Returns:
             A future of how many were woken up.
         """
-        notified: asyncio.Future[int] = self._notify(0)
+        notified: Reply[int] = self._notify(0)
         return notified
 
 
@@ -138,6 +145,7 @@ class Lock(BaseLock):
         self, blocking: bool, timeout: float | timedelta | None = None, **others: Never
     ) -> Coroutine[Any, Any, Held | None]: ...
 
+    @awaited
     @without_others
     def acquire(
         self, blocking: bool = True, timeout: float | timedelta | None = None, **others: Never
@@ -159,7 +167,8 @@ class Lock(BaseLock):
             raise unknown_argument("acquire", others)
         return self._take_awaited(self._at_once(blocking, timeout), timeout)
 
-    def release(self) -> asyncio.Future[bool]:
+    @awaited
+    def release(self) -> Reply[bool]:
         """Release what the caller acquired last with ``acquire``.
 
         Another task can release it too, if only one task has acquired something through this object.
@@ -170,12 +179,13 @@ class Lock(BaseLock):
         Raises:
             UsageError: nothing was acquired.
         """
-        released: asyncio.Future[bool] = self._acquired(self._leave(False)).release()
+        released: Reply[bool] = self._acquired(self._leave(False)).release()
         return released
 
-    def extend(self, ttl: float) -> asyncio.Future[bool]:
+    @awaited
+    def extend(self, ttl: float) -> Reply[bool]:
         """Let what the caller acquired last expire in ``ttl`` seconds from now, like ``Held.extend``."""
-        extended: asyncio.Future[bool] = self._acquired(self._held_by_caller()).extend(ttl)
+        extended: Reply[bool] = self._acquired(self._held_by_caller()).extend(ttl)
         return extended
 
     async def locked(self) -> bool:
@@ -401,7 +411,8 @@ class Locks(BaseLocks, ClosingAwaited):
         waiting: int = await self._inspect(names, "waiting")
         return waiting
 
-    def force_release(self, *names: str | bytes, token: int | None = None) -> asyncio.Future[int]:
+    @awaited_later
+    def force_release(self, *names: str | bytes, token: int | None = None) -> Reply[int]:
         """Release these names, no matter who holds them. The holders learn that they have lost the lock.
 
         Args:
@@ -411,10 +422,11 @@ class Locks(BaseLocks, ClosingAwaited):
         Returns:
             A future of how many names were held.
         """
-        released: asyncio.Future[int] = self._take_away(names, token)
+        released: Reply[int] = self._take_away(names, token)
         return released
 
-    def execute(self, *parts: str | bytes | int | float) -> asyncio.Future[Any]:
+    @awaited_later
+    def execute(self, *parts: str | bytes | int | float) -> Reply[Any]:
         """Send a command on the connection of the locks, like ``pinyon.Locks.execute``.
 
         Args:
@@ -423,7 +435,7 @@ class Locks(BaseLocks, ClosingAwaited):
         Returns:
             A future of the reply.
         """
-        reply: asyncio.Future[Any] = self._command(parts)
+        reply: Reply[Any] = self._command(parts)
         return reply
 
 

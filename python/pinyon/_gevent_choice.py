@@ -7,13 +7,25 @@ patching on its first use. Until then it has a class of its own, which is replac
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
+
+BLOCKS_EVENTLET = (
+    "eventlet has patched this process, but pinyon.{} does not cooperate with it: all greenlets wait while it waits. "
+    "Move the program to gevent or asyncio, or call the client by eventlet.tpool.execute"
+)
 
 
 def is_patched() -> bool:
     """Whether gevent has replaced this process's sockets."""
     monkey = sys.modules.get("gevent.monkey")
     return monkey is not None and bool(monkey.is_module_patched("socket"))
+
+
+def is_patched_by_eventlet() -> bool:
+    """Whether eventlet has replaced this process's sockets."""
+    patcher = sys.modules.get("eventlet.patcher")
+    return patcher is not None and bool(patcher.is_monkey_patched("socket"))
 
 
 def undecided(blocking: type[Any], methods: frozenset[str], name: str) -> type[Any]:
@@ -30,6 +42,8 @@ def undecided(blocking: type[Any], methods: frozenset[str], name: str) -> type[A
     def decide(client: Any) -> None:
         if not is_patched():
             client.__class__ = blocking
+            if is_patched_by_eventlet():
+                warnings.warn(BLOCKS_EVENTLET.format(name), RuntimeWarning, stacklevel=3)
             return
         from pinyon import gevent
 

@@ -28,11 +28,13 @@ class LoopDriver(ABC):
     from ``TaskDriver`` or ``GreenletDriver``.
     """
 
-    #: The error message of a client that is used without a running loop.
-    NO_LOOP: ClassVar[str]
-
     @abstractmethod
     def __init__(self, loop: Any) -> None: ...
+
+    @staticmethod
+    @abstractmethod
+    def no_loop() -> Exception:
+        """Return what a client raises that is used without a running loop."""
 
     @staticmethod
     @abstractmethod
@@ -55,6 +57,10 @@ class LoopDriver(ABC):
     @abstractmethod
     def watch(self, lane: int, fd: int, write: bool) -> None:
         """Call ``ready`` when the descriptor is readable, or writable if ``write``. Replaces an earlier call for it."""
+
+    def watch_anew(self, lane: int, fd: int) -> None:
+        """Watch the descriptor by another watch: ``ready`` may be called before a call of it has returned."""
+        self.watch(lane, fd, False)
 
     @abstractmethod
     def forget(self, lane: int, fd: int) -> None:
@@ -89,6 +95,13 @@ class TaskDriver(LoopDriver):
     loop: Any
     #: Makes a future. None if the loop uses asyncio's futures.
     create_future: Callable[[], Any] | None
+    #: The class of futures to make otherwise; its argument is the loop.
+    future_class: type[Any]
+
+    @staticmethod
+    @abstractmethod
+    def may_nest(loop: Any) -> bool:
+        """Return whether a callback of the loop may run the loop."""
 
     @staticmethod
     def warn_if_forgotten(future: Any, method: str) -> None:

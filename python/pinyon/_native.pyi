@@ -27,6 +27,7 @@ __all__ = [
     "RENEWALS",
     "SETTING_CHOICES",
     "SETTING_TEXTS",
+    "AwaitedMethod",
     "Batch",
     "Client",
     "Driver",
@@ -50,6 +51,7 @@ __all__ = [
     "stop_telling",
     "tell_threads",
     "thread_number",
+    "turning_plain",
     "unknown_flags",
 ]
 
@@ -698,3 +700,11 @@ class LocksDriver:
     def ready(self, lane: int) -> None: ...
     def woken(self) -> None: ...
     def resolved(self, lane: int, port: int, addresses: list[str], why: str = "") -> None: ...
+
+@final
+class AwaitedMethod:
+    def __new__(cls, native: Any, no_loop: type[BaseException], later: Callable[..., Any]) -> Self: ...
+    def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any: ...
+
+def turning_plain(reply: type[Any]) -> type[Any]: ...

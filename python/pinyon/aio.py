@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pinyon import _native
 from pinyon._aio_driver import LOOPS
 from pinyon._aio_locks import Held, Lock, Locks
+from pinyon._aio_replies import Reply, awaited_copies, awaited_methods
 from pinyon._batch import Batch
 from pinyon._closing import ClosingAwaited
 from pinyon._credentials import CredentialsFunction
@@ -37,7 +38,35 @@ if TYPE_CHECKING:
     from pinyon.serializers import Serializer
     from pinyon.tls import Tls
 
-__all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "migrating"]
+__all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "Reply", "migrating"]
+
+#: The methods of the native client whose results are awaited.
+_AWAITED = frozenset(
+    (
+        "get",
+        "get_many",
+        "gets",
+        "gets_many",
+        "get_with_ttl",
+        "gat",
+        "touch",
+        "set",
+        "add",
+        "replace",
+        "append",
+        "prepend",
+        "cas",
+        "set_many",
+        "delete",
+        "delete_many",
+        "incr",
+        "decr",
+        "meta",
+        "flush_all",
+        "stats",
+        "version",
+    )
+)
 
 
 class Lease(BaseLease):
@@ -114,12 +143,13 @@ class _Tasks:
             outcome.add_done_callback(lambda over: over.cancelled() or over.exception())
 
 
+@awaited_methods(_native.Client, _AWAITED)
 class Client(BaseClient, ClosingAwaited):
     """A client for one or several memcached servers, which all tasks of all event loops of a process can share.
 
-    Its methods are those of ``pinyon.Client``, awaited: those that ask a server return an ``asyncio.Future``, and
-    ``get_or_set`` and ``lease`` are coroutines. Each event loop makes its own connections when it needs them.
-    Cancelling a task abandons its request only: the reply is dropped when it comes.
+    Its methods are those of ``pinyon.Client``, awaited: those that ask a server return a ``Reply``, which is an
+    ``asyncio.Future``; ``get_or_set`` and ``lease`` are coroutines. Each event loop makes its own connections when it
+    needs them. Cancelling a task abandons its request only: the reply is dropped when it comes.
 
     Args:
         servers: The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated
@@ -291,6 +321,7 @@ class Client(BaseClient, ClosingAwaited):
         return Lease(self, key, await drive_awaiting(ask_lease(self, key, lease, recache)))
 
 
+@awaited_copies(BaseMigratingClient, _AWAITED | {"get_or_set", "lease"})
 class MigratingClient(BaseMigratingClient, ClosingAwaited):
     """Two clients in use as one, for asyncio. ``pinyon.aio.migrating`` makes one. Its methods are coroutines."""
 

@@ -1,4 +1,3 @@
-from asyncio import Future
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from types import TracebackType
@@ -10,6 +9,7 @@ from pinyon import _native
 from pinyon._aio_locks import Held as Held
 from pinyon._aio_locks import Lock as Lock
 from pinyon._aio_locks import Locks as Locks
+from pinyon._aio_replies import Reply as Reply
 from pinyon._credentials import CredentialsFunction
 from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
 from pinyon.compression import Compression
@@ -55,9 +55,9 @@ class Lease(BaseLease):
 class Client:
     """A client for one or several memcached servers, which all tasks of all event loops of a process can share.
 
-    Its methods are those of ``pinyon.Client``, awaited: those that ask a server return an ``asyncio.Future``, and
-    ``get_or_set`` and ``lease`` are coroutines. Each event loop makes its own connections when it needs them.
-    Cancelling a task abandons its request only: the reply is dropped when it comes.
+    Its methods are those of ``pinyon.Client``, awaited: those that ask a server return a ``Reply``, which is an
+    ``asyncio.Future``; ``get_or_set`` and ``lease`` are coroutines. Each event loop makes its own connections when it
+    needs them. Cancelling a task abandons its request only: the reply is dropped when it comes.
 
     Args:
         servers: The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated
@@ -198,7 +198,7 @@ class Client:
         Returns:
             The view, of the same class.
         """
-    def get(self, key: _Key, default: object = None) -> Future[Any]:
+    def get(self, key: _Key, default: object = None) -> Reply[Any]:
         """Return the value of a key.
 
         Args:
@@ -212,7 +212,7 @@ class Client:
             UndecodableValue: the value was stored by other means, or its class is gone, and the serializer cannot read
                 it. With `on_unreadable="miss"`, that is a miss.
         """
-    def get_many(self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None) -> Future[dict[_KeyT, Any]]:
+    def get_many(self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None) -> Reply[dict[_KeyT, Any]]:
         """Return the values of many keys.
 
         All servers are asked at the same time. If a server fails, its keys are asked of the next server (`failover`).
@@ -234,7 +234,7 @@ class Client:
         """
     def gets_many(
         self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None
-    ) -> Future[dict[_KeyT, tuple[Any, int]]]:
+    ) -> Reply[dict[_KeyT, tuple[Any, int]]]:
         """Return the values of many keys, each with its CAS token.
 
         Args:
@@ -244,7 +244,7 @@ class Client:
         Returns:
             A dict of pairs, the value and its CAS token, without the keys that have no value.
         """
-    def gets(self, key: _Key) -> Future[tuple[Any, int] | None]:
+    def gets(self, key: _Key) -> Reply[tuple[Any, int] | None]:
         """Return the value of a key with its CAS token, for `cas`.
 
         Args:
@@ -253,7 +253,7 @@ class Client:
         Returns:
             The value and its token, or None if there is no value.
         """
-    def get_with_ttl(self, key: _Key) -> Future[tuple[Any, int | None] | None]:
+    def get_with_ttl(self, key: _Key) -> Reply[tuple[Any, int | None] | None]:
         """Return the value of a key with the time until it expires.
 
         Args:
@@ -265,7 +265,7 @@ class Client:
         Raises:
             Unsupported: the server is older than memcached 1.6.10.
         """
-    def gat(self, key: _Key, ttl: _Ttl) -> Future[Any]:
+    def gat(self, key: _Key, ttl: _Ttl) -> Reply[Any]:
         """Return the value of a key, and set its ttl (get and touch).
 
         Args:
@@ -275,7 +275,7 @@ class Client:
         Returns:
             The value, or None if there is none.
         """
-    def touch(self, key: _Key, ttl: _Ttl) -> Future[bool]:
+    def touch(self, key: _Key, ttl: _Ttl) -> Reply[bool]:
         """Set the ttl of an item.
 
         Args:
@@ -285,7 +285,7 @@ class Client:
         Returns:
             Whether there is such an item.
         """
-    def set(self, key: _Key, value: object, ttl: _Ttl = ...) -> Future[bool]:
+    def set(self, key: _Key, value: object, ttl: _Ttl = ...) -> Reply[bool]:
         """Store a value.
 
         Args:
@@ -301,7 +301,7 @@ class Client:
             UnsupportedType: the serializer does not take such a value.
             ValueTooLarge: the value is larger than `max_value_size`, or than the server allows.
         """
-    def add(self, key: _Key, value: object, ttl: _Ttl = ...) -> Future[bool]:
+    def add(self, key: _Key, value: object, ttl: _Ttl = ...) -> Reply[bool]:
         """Store a value unless the key has one.
 
         Args:
@@ -312,7 +312,7 @@ class Client:
         Returns:
             Whether the value was stored.
         """
-    def replace(self, key: _Key, value: object, ttl: _Ttl = ...) -> Future[bool]:
+    def replace(self, key: _Key, value: object, ttl: _Ttl = ...) -> Reply[bool]:
         """Store a value if the key has one already.
 
         Args:
@@ -323,7 +323,7 @@ class Client:
         Returns:
             Whether the value was stored.
         """
-    def append(self, key: _Key, value: object) -> Future[bool]:
+    def append(self, key: _Key, value: object) -> Reply[bool]:
         """Append to the stored value. Its ttl stays as it is.
 
         The stored value must be text or bytes too: the server joins the bytes and does not know what they mean. Any
@@ -336,7 +336,7 @@ class Client:
         Returns:
             Whether there was a value.
         """
-    def prepend(self, key: _Key, value: object) -> Future[bool]:
+    def prepend(self, key: _Key, value: object) -> Reply[bool]:
         """Prepend to the stored value, which must be text or bytes, as for `append`. Its ttl stays as it is.
 
         Args:
@@ -346,7 +346,7 @@ class Client:
         Returns:
             Whether there was a value.
         """
-    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = ...) -> Future[bool | None]:
+    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = ...) -> Reply[bool | None]:
         """Store a value if the item has not changed since `gets` returned its CAS token (compare and swap).
 
         Args:
@@ -358,7 +358,7 @@ class Client:
         Returns:
             True if the value was stored, False if the item has changed, None if there is no item.
         """
-    def set_many(self, mapping: Mapping[_KeyT, object], ttl: _Ttl = ...) -> Future[list[_KeyT]]:
+    def set_many(self, mapping: Mapping[_KeyT, object], ttl: _Ttl = ...) -> Reply[list[_KeyT]]:
         """Store many values.
 
         Args:
@@ -368,7 +368,7 @@ class Client:
         Returns:
             The keys that were not stored.
         """
-    def delete(self, key: _Key, *, stale: _Ttl | None = None) -> Future[bool]:
+    def delete(self, key: _Key, *, stale: _Ttl | None = None) -> Reply[bool]:
         """Delete an item, or mark it stale.
 
         Args:
@@ -380,7 +380,7 @@ class Client:
         Returns:
             Whether there was such an item.
         """
-    def delete_many(self, keys: Iterable[_Key]) -> Future[int]:
+    def delete_many(self, keys: Iterable[_Key]) -> Reply[int]:
         """Delete many items.
 
         Args:
@@ -389,7 +389,7 @@ class Client:
         Returns:
             How many items there were.
         """
-    def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = ...) -> Future[int | None]:
+    def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = ...) -> Reply[int | None]:
         """Add to a stored integer.
 
         Args:
@@ -404,7 +404,7 @@ class Client:
         Raises:
             ServerError: the value is not an integer.
         """
-    def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = ...) -> Future[int | None]:
+    def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = ...) -> Reply[int | None]:
         """Subtract from a stored integer.
 
         Args:
@@ -479,7 +479,7 @@ class Client:
             LeaseTimeout: another task was still making the value after ``wait`` seconds.
             Unsupported: the server is older than memcached 1.6.10.
         """
-    def meta(self, key: _Key) -> Future[ItemMetadata | None]:
+    def meta(self, key: _Key) -> Reply[ItemMetadata | None]:
         """Return what the server knows of an item besides its value. This does not count as reading the item.
 
         Args:
@@ -491,13 +491,13 @@ class Client:
         Raises:
             Unsupported: the server is older than memcached 1.6.10.
         """
-    def flush_all(self, delay: int = 0) -> Future[None]:
+    def flush_all(self, delay: int = 0) -> Reply[None]:
         """Make all servers forget all items.
 
         Args:
             delay: seconds from now, or a timedelta; rounded up to whole seconds.
         """
-    def stats(self, kind: str | None = None) -> Future[dict[str, dict[str, str]]]:
+    def stats(self, kind: str | None = None) -> Reply[dict[str, dict[str, str]]]:
         """Return the statistics of each server.
 
         Args:
@@ -507,7 +507,7 @@ class Client:
         Returns:
             A dict by server of dicts by name.
         """
-    def version(self) -> Future[dict[str, str]]:
+    def version(self) -> Reply[dict[str, str]]:
         """Return the version of each server.
 
         Returns:

@@ -18,7 +18,7 @@ from pinyon import client, locks
 from pinyon._loop_driver import GreenletDriver, Loops, addresses_of
 from pinyon._owners import number_of
 from pinyon._settings import check_names
-from pinyon.errors import Error
+from pinyon.errors import Error, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 class _Driver(GreenletDriver):
-    NO_LOOP = "there is no gevent hub in this thread"
     current_greenlet = staticmethod(getcurrent)
     usual_greenlet = gevent.Greenlet
 
@@ -45,6 +44,10 @@ class _Driver(GreenletDriver):
         #: Its ``ptr`` is 0 once it is destroyed, and so is all that it watched.
         self._loop = hub.loop
         self._watchers: dict[int, Any] = {}
+
+    @staticmethod
+    def no_loop() -> UsageError:
+        return UsageError("there is no gevent hub in this thread")
 
     @staticmethod
     def is_over(hub: Any) -> bool:

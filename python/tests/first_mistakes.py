@@ -279,7 +279,7 @@ These look like mistakes, and work:
   the value cannot be read afterwards, and `get` raises `UndecodableValue`.
 - A future that you keep until its result is there and never await, as in `stored = cache.set("k", 1)`, does not warn:
   noticing that would cost time in every request. The request is sent nevertheless. If it fails, asyncio logs the error
-  when the future is dropped: "Future exception was never retrieved".
+  when the future is dropped: "Reply exception was never retrieved".
 
 ## Blocks and processes
 
@@ -298,7 +298,7 @@ These look like mistakes, and work:
 - A forgotten `await`, as in `cache.set("k", 1)` alone, warns: `RuntimeWarning: 'pinyon.aio.Client.set' was never
   awaited`. The client looks when the result is there, or when the loop has ended without it: it warns if nothing
   refers to the future by then. The warning says where the call was in the loop's debug mode, or while `tracemalloc`
-  runs.
+  runs. Outside a running loop Python itself warns: `coroutine 'Client.set' was never awaited`. Nothing was sent then.
 - With `on_failure="miss"`, no error says that a server is down. The logger `pinyon.servers` writes one warning when a
   server is marked down, and one when it is back. Python shows them without any configuration.
 - [`pinyon check`](command-line.md#pinyon-check) finds most causes of trouble before the first request.

@@ -379,7 +379,7 @@ class Asyncio(Model):
         return pinyon.aio.Locks(url, **settings)
 
     def spawn(self, scenario: Scenario) -> Any:
-        return asyncio.ensure_future(scenario)
+        return asyncio.get_running_loop().create_task(scenario)
 
     async def join(self, task: Any) -> Any:
         await asyncio.wait([task])

@@ -43,26 +43,6 @@ async def test_a_closed_client_fails_what_waits_and_what_comes(
     assert own_server.has_connections(0)
 
 
-def test_outside_of_a_loop_there_is_a_clear_error(server: Memcached) -> None:
-    cache = pinyon.aio.Client(server.address, timeout=20, connect_timeout=20)
-    for attempt in (lambda: cache.get("key"), lambda: cache.get_many(["a"]), cache.version):
-        with pytest.raises(pinyon.UsageError, match="inside a running event loop"):
-            attempt()
-    cache.close()
-
-
-@on_asyncio
-async def test_a_thread_beside_the_loops_own_is_outside_of_it(
-    model: Model, own_server: Memcached, connect: Connect
-) -> None:
-    cache = connect(own_server)
-    assert await cache.set("key", "value")
-    with pytest.raises(pinyon.UsageError, match="inside a running event loop"):
-        await asyncio.get_running_loop().run_in_executor(None, cache.get, "key")
-    assert await cache.get("key") == "value"
-    assert own_server.connections() == 1
-
-
 @on_asyncio
 async def test_what_one_loop_began_is_not_awaited_in_another(
     model: Model, own_server: Memcached, connect: Connect

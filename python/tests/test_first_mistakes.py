@@ -229,7 +229,7 @@ async def test_a_future_that_is_kept_does_not_warn_but_its_failure_is_logged(mod
         del kept
         gc.collect()
     assert forgotten(caught) == []
-    assert logged == ["Future exception was never retrieved"]
+    assert logged == ["Reply exception was never retrieved"]
 
 
 def test_a_program_that_forgets_to_await_is_told(server: Memcached) -> None:

@@ -123,12 +123,16 @@ def items(client: Client) -> bool:
     return "key" in client
 
 
-async def futures(client: pinyon.aio.Client) -> None:
+async def futures(client: pinyon.aio.Client, locks: pinyon.aio.Locks) -> None:
     future: asyncio.Future[Any] = client.get("key")
     stored: asyncio.Future[bool] = client.set("key", 1)
     both: tuple[Any, bool] = await asyncio.gather(future, stored)
-    done, _ = await asyncio.wait([client.get("key")], timeout=1)
+    done, _ = await asyncio.wait([asyncio.create_task(client.get("key"))], timeout=1)
     task: asyncio.Task[int] = asyncio.create_task(client.get_or_set("key", lambda: 5, 60))
+    reply: pinyon.aio.Reply[bool] = client.touch("key", 1)
+    in_a_task: asyncio.Task[bool] = asyncio.create_task(reply)
+    of_a_lock: asyncio.Task[int] = asyncio.create_task(locks.force_release("name"))
+    print(asyncio.run_coroutine_threadsafe(client.get("key"), asyncio.get_running_loop()), await in_a_task, of_a_lock)
     print(both, done, await task, await asyncio.wait_for(client.touch("key", 1), 5), future.cancel())
 
 

@@ -28,6 +28,12 @@ pub trait LoopHost<M: Driven, W, O> {
     /// replaces the previous request for the descriptor.
     fn watch(&self, lane: usize, fd: RawFd, write: bool) -> Result<(), Self::Error>;
 
+    /// Watch the descriptor by a new watch: the old one is being called and cannot be called again. Only for a loop that
+    /// its own callbacks may run: see [`LoopMachine::leave_to_loop`].
+    fn watch_anew(&self, _lane: usize, _fd: RawFd) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Stop watching the descriptor. It will be closed.
     fn forget(&self, lane: usize, fd: RawFd) -> Result<(), Self::Error>;
 
@@ -103,6 +109,16 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
             self.carry_out(host, actions)?;
         }
         Ok(begun)
+    }
+
+    /// Leaves to the loop what the end of this turn would do. Call it after a waiter that is
+    /// [resumed here](Self::is_resuming_here) has begun something, if it may run the loop before it waits again. The
+    /// loop then sends, receives and resumes inside this turn.
+    #[cold]
+    pub fn leave_to_loop<H: LoopHost<M, W, O>>(&self, host: &H) -> Result<(), H::Error> {
+        let watched: Vec<_> = self.borrow(host)?.watched().collect();
+        watched.into_iter().try_for_each(|(lane, fd)| host.watch_anew(lane, fd))?;
+        host.end_turn()
     }
 
     /// Call it at the end of the turn in which [`LoopHost::end_turn`] was called.

@@ -53,6 +53,7 @@ struct DriverMethods {
     end_turn: Py<PyAny>,
     end_turn_from_outside: Py<PyAny>,
     watch: Py<PyAny>,
+    watch_anew: Py<PyAny>,
     forget: Py<PyAny>,
     forget_inherited: Py<PyAny>,
     resolve: Py<PyAny>,
@@ -73,7 +74,11 @@ impl<M: Machine> EventLoop<M> {
 
     /// Begins something for a coroutine. If it fails at once, the failure is reported at the end of the turn.
     pub(crate) fn begin<T>(&self, py: Python<'_>, begin: impl FnOnce(&mut M, Instant) -> T) -> PyResult<T> {
-        self.machine.begin(&self.host(py), begin)
+        let begun = self.machine.begin(&self.host(py), begin)?;
+        if self.coroutines.may_nest(py)? && self.machine.is_resuming_here() {
+            self.machine.leave_to_loop(&self.host(py))?;
+        }
+        Ok(begun)
     }
 
     /// Fails everything in flight. The loop resumes the waiting coroutines.
@@ -112,10 +117,20 @@ impl<M: Machine> EventLoop<M> {
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         M::traverse(&self.context, visit)?;
-        let DriverMethods { end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, ask, wake_in } =
-            &self.methods;
-        let methods = [end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, ask, wake_in];
-        methods.into_iter().try_for_each(|method| visit.call(method))?;
+        let DriverMethods {
+            end_turn,
+            end_turn_from_outside,
+            watch,
+            watch_anew,
+            forget,
+            forget_inherited,
+            resolve,
+            ask,
+            wake_in,
+        } = &self.methods;
+        let watching = [watch, watch_anew, forget, forget_inherited];
+        let methods = [end_turn, end_turn_from_outside, resolve, ask, wake_in];
+        watching.into_iter().chain(methods).try_for_each(|method| visit.call(method))?;
         self.coroutines.traverse(visit)
     }
 }
@@ -216,6 +231,10 @@ impl<M: Machine> LoopHost<M, Waiter, Answer> for Attached<'_, '_, M> {
 
     fn watch(&self, lane: usize, fd: RawFd, write: bool) -> PyResult<()> {
         self.methods().watch.call1(self.py, (lane, fd, write)).map(drop)
+    }
+
+    fn watch_anew(&self, lane: usize, fd: RawFd) -> PyResult<()> {
+        self.methods().watch_anew.call1(self.py, (lane, fd)).map(drop)
     }
 
     fn forget(&self, lane: usize, fd: RawFd) -> PyResult<()> {

@@ -1,6 +1,9 @@
 //! Futures, on which tasks wait.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -56,8 +59,10 @@ pub(crate) enum Futures {
 /// asyncio's futures: the class, its arguments and its methods, looked up once. Without the loop as an argument, the
 /// class asks for the running one, which takes a system call (`getpid`).
 pub(crate) struct Asyncio {
+    /// See `pinyon._aio_replies.reply_class`.
     class: Py<PyAny>,
     settings: Py<PyDict>,
+    nesting: Nesting,
     remove_done_callback: Py<PyAny>,
     set_result: Py<PyAny>,
     set_exception: Py<PyAny>,
@@ -71,18 +76,31 @@ struct TaskDriver<'py> {
     #[pyo3(attribute("loop"))]
     event_loop: Bound<'py, PyAny>,
     create_future: Option<Py<PyAny>>,
+    future_class: Py<PyAny>,
+    may_nest: Py<PyAny>,
+}
+
+/// Whether callbacks of the loop may run the loop, as nest_asyncio permits. It patches the loop's class at any time. So
+/// this is asked again whenever the class has changed.
+struct Nesting {
+    event_loop: Py<PyAny>,
+    /// Returns whether callbacks of a loop may run it.
+    may_nest: Py<PyAny>,
+    answer: AtomicBool,
+    /// The version of the loop's class that the answer is about. Python counts versions; 0 stands for an unknown one.
+    version: AtomicU32,
 }
 
 impl Futures {
     pub(crate) fn new(driver: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = driver.py();
-        let TaskDriver { event_loop, create_future } = driver.extract()?;
+        let TaskDriver { event_loop, create_future, future_class, may_nest } = driver.extract()?;
         if let Some(create) = create_future {
             return Ok(Futures::Others(create));
         }
         let settings = PyDict::new(py);
-        settings.set_item("loop", event_loop)?;
-        let class = py.import("asyncio")?.getattr("Future")?;
+        settings.set_item("loop", &event_loop)?;
+        let class = future_class.bind(py);
         let method = |name| -> PyResult<Py<PyAny>> { Ok(class.getattr(name)?.unbind()) };
         Ok(Futures::Asyncio(Box::new(Asyncio {
             settings: settings.unbind(),
@@ -90,7 +108,8 @@ impl Futures {
             set_result: method("set_result")?,
             set_exception: method("set_exception")?,
             run: py.import("contextvars")?.getattr("Context")?.getattr("run")?.unbind(),
-            class: class.unbind(),
+            nesting: Nesting::new(event_loop.unbind(), may_nest),
+            class: future_class,
         })))
     }
 
@@ -98,6 +117,15 @@ impl Futures {
         match self {
             Futures::Asyncio(asyncio) => asyncio.class.call(py, (), Some(asyncio.settings.bind(py))),
             Futures::Others(create) => create.call0(py),
+        }
+    }
+
+    /// Whether a task may run its loop, instead of waiting, while it is resumed.
+    #[inline(always)]
+    pub(crate) fn may_nest(&self, py: Python<'_>) -> PyResult<bool> {
+        match self {
+            Futures::Asyncio(asyncio) => asyncio.nesting.is_allowed(py),
+            Futures::Others(_) => Ok(false),
         }
     }
 
@@ -121,8 +149,11 @@ impl Futures {
         match self {
             Futures::Others(create) => visit.call(create),
             Futures::Asyncio(asyncio) => {
-                let Asyncio { class, settings, remove_done_callback, set_result, set_exception, run } = &**asyncio;
+                let Asyncio { class, settings, nesting, remove_done_callback, set_result, set_exception, run } =
+                    &**asyncio;
                 visit.call(settings)?;
+                visit.call(&nesting.event_loop)?;
+                visit.call(&nesting.may_nest)?;
                 [class, remove_done_callback, set_result, set_exception, run]
                     .into_iter()
                     .try_for_each(|object| visit.call(object))
@@ -133,10 +164,12 @@ impl Futures {
 
 impl Asyncio {
     /// Sets the outcome of a future. A task that awaits it continues at once, in the callback that received the reply.
-    /// A callback of its own in the loop's next turn would cost more than everything else.
+    /// A callback of its own in the loop's next turn would cost more than everything else. But a task that may run the
+    /// loop must not keep that callback from being called again meanwhile.
     fn resume(&self, future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
         let py = future.py();
-        let Some((callback, context)) = only_callback(future)? else {
+        let only_callback = if self.nesting.is_allowed(py)? { None } else { only_callback(future)? };
+        let Some((callback, context)) = only_callback else {
             return if is_done(future)? { Ok(()) } else { self.set_outcome(future, answer) };
         };
         self.remove_done_callback.bind(py).call1((future, &callback))?;
@@ -159,6 +192,35 @@ fn settled(py: Python<'_>, answer: Answer) -> PyResult<Bound<'_, PyAny>> {
     match answer {
         Ok(value) => Ok(value.into_bound(py)),
         Err(unsettled) => unsettled.settle_for_future(py),
+    }
+}
+
+impl Nesting {
+    fn new(event_loop: Py<PyAny>, may_nest: Py<PyAny>) -> Self {
+        Self { event_loop, may_nest, answer: AtomicBool::new(false), version: AtomicU32::new(0) }
+    }
+
+    #[inline(always)]
+    fn is_allowed(&self, py: Python<'_>) -> PyResult<bool> {
+        let version = self.version.load(Ordering::Relaxed);
+        if version != 0 && version == self.current_version() {
+            return Ok(self.answer.load(Ordering::Relaxed));
+        }
+        self.ask(py)
+    }
+
+    #[cold]
+    fn ask(&self, py: Python<'_>) -> PyResult<bool> {
+        let answer = self.may_nest.bind(py).call1((&self.event_loop,))?.is_truthy()?;
+        self.answer.store(answer, Ordering::Relaxed);
+        self.version.store(self.current_version(), Ordering::Relaxed);
+        Ok(answer)
+    }
+
+    #[inline(always)]
+    fn current_version(&self) -> u32 {
+        // SAFETY: the loop is alive, and so is its class. At worst the number is an old one, in a thread without the GIL.
+        unsafe { (*ffi::Py_TYPE(self.event_loop.as_ptr())).tp_version_tag }
     }
 }
 

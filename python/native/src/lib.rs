@@ -21,6 +21,7 @@ mod loops;
 mod metrics;
 mod migration;
 mod parts;
+mod replies;
 mod runs;
 mod serializers;
 mod settings;
@@ -40,6 +41,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     interpreter::claim(module.py())?;
     pinyon_core::settings::speak(&settings::WORDS);
+    replies::AwaitedMethod::prepare(module)?;
     add_classes(module)?;
     add_functions(module)?;
     add_constants(module)
@@ -58,6 +60,7 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<metrics::Latencies>()?;
     module.add_class::<migration::Migration>()?;
     module.add_class::<migration::MigrationCounts>()?;
+    module.add_class::<replies::AwaitedMethod>()?;
     module.add_class::<settings::Tls>()?;
     module.add_class::<shared::Driver>()
 }
@@ -68,6 +71,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(locks::stop_telling, module)?)?;
     module.add_function(wrap_pyfunction!(locks::tell_threads, module)?)?;
     module.add_function(wrap_pyfunction!(locks::thread_number, module)?)?;
+    module.add_function(wrap_pyfunction!(replies::turning_plain, module)?)?;
     module.add_function(wrap_pyfunction!(serializers::dump_plain, module)?)?;
     module.add_function(wrap_pyfunction!(serializers::load_plain, module)?)?;
     module.add_function(wrap_pyfunction!(serializers::unknown_flags, module)?)?;

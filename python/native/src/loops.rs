@@ -4,7 +4,6 @@ use pinyon_core::driven::Drivers;
 use pyo3::prelude::*;
 
 use crate::driver::LoopDriver;
-use crate::errors::{exception, ErrorKind};
 use crate::waiter::Waiter;
 
 /// A client's connections, by event loop.
@@ -24,9 +23,8 @@ type Connect<D> = Box<dyn Fn(&Bound<'_, PyAny>) -> PyResult<D> + Send + Sync>;
 /// The attributes of a driver's class, as in `pinyon._loop_driver.LoopDriver`.
 #[derive(FromPyObject)]
 struct DriverClass {
-    /// The message for a call without a running loop.
-    #[pyo3(attribute("NO_LOOP"))]
-    no_loop: String,
+    /// Returns the exception of a call without a running loop.
+    no_loop: Py<PyAny>,
     /// Whether a loop has ended.
     is_over: Py<PyAny>,
     /// Returns the running greenlet, if coroutines are greenlets.
@@ -109,7 +107,7 @@ impl<D: LoopDriver> Loops<D> {
     fn add<'py>(&self, current: Bound<'py, PyAny>) -> PyResult<Bound<'py, D>> {
         let py = current.py();
         if current.is_none() {
-            return Err(exception(py, ErrorKind::UsageError, &self.class.no_loop));
+            return Err(PyErr::from_value(self.class.no_loop.bind(py).call0()?));
         }
         let known = self.drivers.all(|of, driver| (of.clone_ref(py), driver.clone_ref(py)));
         let mut over = Vec::new();

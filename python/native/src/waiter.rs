@@ -98,6 +98,15 @@ impl Coroutines {
         }
     }
 
+    /// Whether a coroutine that is resumed may run its loop, instead of waiting.
+    #[inline(always)]
+    pub(crate) fn may_nest(&self, py: Python<'_>) -> PyResult<bool> {
+        match self {
+            Self::Tasks { futures, .. } => futures.may_nest(py),
+            Self::Greenlets(_) => Ok(false),
+        }
+    }
+
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::Tasks { futures, warn_if_forgotten } => {

@@ -21,6 +21,7 @@ from django.core.exceptions import SynchronousOnlyOperation
 import pinyon
 import pinyon.aio
 from pinyon.checking import check_caches
+from pinyon.frameworks._django_patches import shown_to_patches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,6 +50,11 @@ REFUSED = (pinyon.ValueTooLarge, pinyon.ServerError)
 STRICT: dict[str, Any] = {"on_failure": "raise", "failover": False}
 
 
+#: The methods that tools patch to observe a cache. Each has an asynchronous twin.
+PATCHED = ("get", "set", "add", "touch", "delete", "incr", "get_many", "set_many", "delete_many", "clear")
+
+
+@shown_to_patches(*PATCHED)
 class PinyonCache(BaseMemcachedCache):
     """A cache on the servers of ``LOCATION``; ``OPTIONS`` are arguments of ``pinyon.Client``.
 
@@ -86,6 +92,8 @@ class PinyonCache(BaseMemcachedCache):
         strict = copy.copy(self)
         strict.__dict__.pop("_cache", None)
         strict.__dict__.pop("_acache", None)
+        for patched in PATCHED:
+            strict.__dict__.pop(patched, None)  # it would call this cache
         strict._is_strict = True
         return strict
 

@@ -162,6 +162,10 @@ impl LoopHost<Script, &'static str, u32> for Host<'_> {
         self.called(format!("watch {lane}"))
     }
 
+    fn watch_anew(&self, lane: usize, _: RawFd) -> Result<(), String> {
+        self.called(format!("watch_anew {lane}"))
+    }
+
     fn forget(&self, lane: usize, _: RawFd) -> Result<(), String> {
         self.called(format!("forget {lane}"))
     }
@@ -189,8 +193,12 @@ impl LoopHost<Script, &'static str, u32> for Host<'_> {
     }
 
     fn resume(&self, waiter: &'static str, outcome: u32) -> Result<(), String> {
-        if waiter == "submits" {
+        if waiter == "submits" || waiter == "runs the loop" {
             self.event_loop.begin(self, |script, _| script.submit())?;
+        }
+        if waiter == "runs the loop" {
+            self.event_loop.leave_to_loop(self)?;
+            self.event_loop.turn(self)?;
         }
         self.called(format!("resume {waiter} {outcome}"))
     }
@@ -223,6 +231,17 @@ fn what_waiters_submit_is_sent_once_after_the_last_of_them() {
     event_loop.ready(&host, 0).unwrap();
     assert_eq!(host.take_calls(), ["settle", "resume submits 1", "resume submits 2", "resume c 3"]);
     assert_eq!(host.machine_calls(), ["ready 0", "turn"]);
+}
+
+#[test]
+fn a_waiter_that_runs_the_loop_itself_finds_everything_sent_and_the_others_resumed() {
+    let event_loop = Machine::new(Script::default());
+    let host = Host::new(&event_loop);
+    host.prepare(|script| script.finished.extend([("runs the loop", 1), ("b", 2)]));
+    event_loop.ready(&host, 0).unwrap();
+    let expected = ["settle", "watch_anew 0", "watch_anew 1", "end_turn", "resume b 2", "resume runs the loop 1"];
+    assert_eq!(host.take_calls(), expected);
+    assert_eq!(host.machine_calls()[..2], ["ready 0", "turn"]);
 }
 
 #[test]

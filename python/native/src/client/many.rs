@@ -58,7 +58,7 @@ impl Client {
         cas: bool,
     ) -> Returned<'py> {
         let py = keys.py();
-        self.check_open(py)?;
+        self.check_usable(py)?;
         let failed = failed.map(dict_for_failures).transpose()?;
         let Keys { given, sent } = Keys::new(self, keys)?;
         if self.loops.get().is_some() {
@@ -78,7 +78,7 @@ impl Client {
     pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
         let py = mapping.py();
         let ttl = ttl.or(self.default_ttl)?;
-        self.check_open(py)?;
+        self.check_usable(py)?;
         let pairs = PyDict::new(py);
         let not_a_mapping = |_| unsupported(mapping, "mapping must be a dict of keys and values");
         pairs.update(mapping.cast::<PyMapping>().map_err(not_a_mapping)?)?;
@@ -113,7 +113,7 @@ impl Client {
 
     pub(crate) fn delete_items<'py>(&self, keys: &Bound<'py, PyAny>) -> Returned<'py> {
         let py = keys.py();
-        self.check_open(py)?;
+        self.check_usable(py)?;
         let mut change = Change::<Kept>::delete(Keys::new(self, keys)?.sent, self.policy);
         if self.loops.get().is_some() {
             let change = AnyOperation::Change(change.into());

@@ -174,6 +174,12 @@ impl Client {
         loops.caller(py)
     }
 
+    /// Checks what would make a call fail before it has taken keys from an iterable.
+    pub(super) fn check_usable(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_open(py)?;
+        self.loops.get().map_or(Ok(()), |loops| loops.caller(py).map(drop))
+    }
+
     /// The calling coroutine, which must be in the loop of this driver.
     pub(crate) fn caller_of<'py>(&self, driver: &Bound<'py, Driver>) -> PyResult<Caller<'py, Driver>> {
         let caller = self.caller(driver.py())?;
