@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from faulty import STALL, FaultyServer, Step
 from links import ForgetfulLink, SlowLink
@@ -37,7 +38,7 @@ async def test_a_server_that_sends_is_not_marked_down_and_small_reads_pass_large
 ) -> None:
     keys = [f"{model.name}:{n}" for n in range(60)]
     with pinyon.Client(roomy.address, timeout=60) as filler:
-        filler.set_many({key: b"x" * LARGE for key in keys} | {"small": "value"}, ttl=600)
+        filler.set_many(dict.fromkeys(keys, b"x" * LARGE) | {"small": "value"}, ttl=600)
     with SlowLink(roomy, rate=1_000_000) as link:
         async with model.client(link.address, timeout=TIMEOUT, on_event=events.append) as cache:
             assert await cache.get("small") == "value"
@@ -51,7 +52,8 @@ async def test_a_server_that_sends_is_not_marked_down_and_small_reads_pass_large
     assert outcomes == ["value"] * 40
     assert kinds(events) == set()
     arrived = re.search(r"(\d+) of 60 values arrived within 6 s: raise .timeout.", str(raised.value))
-    assert arrived and int(arrived[1]) == len(raised.value.partial) > 0
+    assert arrived
+    assert int(arrived[1]) == len(raised.value.partial) > 0
     assert "may have been executed" not in str(raised.value)
 
 
@@ -128,21 +130,23 @@ async def test_callers_share_the_connections_that_a_server_takes(model: Model, e
 
 
 def test_the_warning_of_a_limit_names_both_settings_and_comes_once(events: list[pinyon.Event]) -> None:
-    with Memcached("-t", "2", "-c", "24") as server:
-        with pinyon.Client(server.address, timeout=TIMEOUT, on_event=events.append) as cache:
-            barrier = threading.Barrier(40)
+    with (
+        Memcached("-t", "2", "-c", "24") as server,
+        pinyon.Client(server.address, timeout=TIMEOUT, on_event=events.append) as cache,
+    ):
+        barrier = threading.Barrier(40)
 
-            def read() -> None:
-                barrier.wait(60)
-                for _ in range(10):
-                    assert cache.get("key") is None
-                    time.sleep(0.01)
+        def read() -> None:
+            barrier.wait(60)
+            for _ in range(10):
+                assert cache.get("key") is None
+                time.sleep(0.01)
 
-            threads = [threading.Thread(target=read) for _ in range(40)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+        threads = [threading.Thread(target=read) for _ in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     [told] = [event for event in events if event.kind == "crowded"]
     assert re.search(r"this process has \d+ connections .* -c, or lower max_connections \(64\)", str(told))
 
