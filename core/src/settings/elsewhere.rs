@@ -47,6 +47,7 @@ pub(super) const CACHE: Elsewhere = &[
     (&["hasher", "distribution", "consistent", "hash_ring"], "use \"ring\""),
     (&["ssl", "use_ssl", "use_tls", "ssl_context", "tls_context"], "use \"tls\""),
     (&["user"], "use \"username\""),
+    (&["socket_keepalive", "tcp_keepalive", "tcp_keepidle"], "use \"keepalive\""),
     (&["ignore_exc", "ignore_errors", "raise_errors", "suppress_errors"], "use \"on_failure\""),
 ];
 
@@ -78,6 +79,7 @@ pub(super) const LOCKS: Elsewhere = &[
     (&["blocking_timeout", "acquire_timeout", "wait", "wait_timeout"], "use \"timeout\""),
     (&["socket_timeout", "read_timeout", "io_timeout"], "use \"command_timeout\""),
     (&["socket_connect_timeout", "connection_timeout"], "use \"connect_timeout\""),
+    (&["socket_keepalive", "socket_keepalive_options", "health_check_interval"], "use \"keepalive\""),
     (&["ssl", "use_ssl", "use_tls", "ssl_context"], "use \"tls\""),
     (&["user"], "use \"username\""),
 ];
