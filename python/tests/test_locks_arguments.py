@@ -255,10 +255,10 @@ def test_functions_whose_body_runs_later_are_refused() -> None:
         locks.lock(len)  # type: ignore[arg-type]
 
 
-def test_locks_for_asyncio_need_a_running_loop() -> None:
-    locks = pinyon.aio.Locks("redis://localhost")
-    with pytest.raises(pinyon.UsageError, match="inside a running event loop"):
-        locks.force_release("a")
+def test_a_call_outside_of_a_loop_returns_a_coroutine(redis: Redis) -> None:
+    locks = pinyon.aio.Locks(redis.url)
+    assert asyncio.run(locks.force_release("a")) == 0
+    assert asyncio.run(locks.is_locked("a")) is False
 
 
 @every_model
