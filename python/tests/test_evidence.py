@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
@@ -10,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from faulty import STALL, FaultyServer, Step
 from links import ForgetfulLink, SlowLink
-from models import Model, every_model
+from models import Model, cooperative, every_model
 from processes import what_it_prints
 from servers import Memcached
 
@@ -114,10 +115,36 @@ async def test_a_lost_connection_brings_back_no_old_value(
     assert kinds(events) == set()
 
 
+@cooperative
+async def test_a_loop_that_is_busy_marks_no_server_down(
+    model: Model, roomy: Memcached, events: list[pinyon.Event]
+) -> None:
+    keys = [f"{model.name}:{n}" for n in range(100)]
+    with pinyon.Client(roomy.address, timeout=60) as filler:
+        filler.set_many(dict.fromkeys(keys, b"x" * 200_000), ttl=600)
+    async with model.client(roomy.address, timeout=1, connect_timeout=1, on_event=events.append) as cache:
+
+        async def computes(seconds: float, times: int) -> None:
+            for _ in range(times):
+                time.sleep(seconds)
+                await model.sleep(0)
+
+        for seconds, times in ((0.2, 10), (1.5, 2)):
+            reads = [model.spawn(cache.get_many(keys)), model.spawn(cache.get(keys[0]))]
+            await computes(seconds, times)
+            for read in reads:
+                with contextlib.suppress(pinyon.Timeout):
+                    await model.join(read)
+    assert kinds(events) == set()
+
+
+@pytest.mark.parametrize("limit", ["maxconns_fast", "no_maxconns_fast"])
 @every_model
-async def test_callers_share_the_connections_that_a_server_takes(model: Model, events: list[pinyon.Event]) -> None:
+async def test_callers_share_the_connections_that_a_server_takes(
+    model: Model, limit: str, events: list[pinyon.Event]
+) -> None:
     many = {} if model.name == "blocking" else {"connections": 40}
-    with Memcached("-t", "2", "-c", "24") as server:
+    with Memcached("-t", "2", "-c", "24", "-o", limit) as server:
         async with model.client(server.address, timeout=TIMEOUT, on_event=events.append, **many) as cache:
             keys = [f"key:{n}" for n in range(40)]
             await cache.set_many(dict.fromkeys(keys, "value"))

@@ -22,6 +22,7 @@ import pinyon
 from pinyon.compat.pymemcache import (
     Client,
     HashClient,
+    KeepaliveOpts,
     MemcacheClientError,
     MemcacheError,
     MemcacheIllegalInputError,
@@ -186,6 +187,11 @@ def test_a_retrying_client_tries_again(faulty: Faulty) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "sockets of its own": ({"socket_module": threading}, pinyon.UsageError, "gevent.socket"),
     "keepalive": ({"socket_keepalive": True}, ValueError, "KeepaliveOpts"),
+    "keepalive_times": (
+        {"socket_keepalive": KeepaliveOpts(idle=40_000)},
+        pinyon.UsageError,
+        "keepalive must be at most",
+    ),
     "prefix": ({"key_prefix": 5}, TypeError, "bytes"),
     "no time": ({"timeout": 0}, pinyon.UsageError, "timeout"),
     "tls": ({"tls_context": "ca.pem"}, pinyon.UsageError, "SSLContext"),

@@ -222,8 +222,26 @@ impl Pool {
         (sessions.open, sessions.idle.len())
     }
 
+    #[inline]
     fn give_back(&self, session: Option<Box<Session>>, trusted_until: Instant, is_fresh: bool) {
         let mut sessions = self.lock();
+        match session {
+            Some(session) if !is_fresh && sessions.needs_nothing() => {
+                sessions.idle.push(Idle { session, trusted_until });
+            }
+            session => self.pass_on(sessions, session, trusted_until, is_fresh),
+        }
+    }
+
+    /// Gives a session, or the right to open one, to the first caller that waits, if there is one.
+    #[cold]
+    fn pass_on(
+        &self,
+        mut sessions: MutexGuard<'_, Sessions>,
+        session: Option<Box<Session>>,
+        trusted_until: Instant,
+        is_fresh: bool,
+    ) {
         sessions.fresh -= usize::from(is_fresh);
         let session = session.filter(|_| !sessions.makes_room || !sessions.make_room());
         if session.is_none() {
@@ -254,6 +272,12 @@ impl Pool {
 }
 
 impl Sessions {
+    /// Whether a session that returns is simply kept.
+    #[inline]
+    fn needs_nothing(&self) -> bool {
+        self.waiting.is_empty() && !self.closed && !self.makes_room
+    }
+
     /// How many sessions have served before.
     fn proven(&self) -> usize {
         self.open - self.fresh

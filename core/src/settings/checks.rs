@@ -65,3 +65,24 @@ pub(crate) fn choose<T: Copy>(name: &str, chosen: &str, choices: &[(&str, T)]) -
     };
     Err(InvalidArgument::usage(format!("{name} must be {known}, not {chosen:?}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keepalive_has_times_that_the_system_takes() {
+        let given = keepalive(30.0, 2.5, 4).unwrap();
+        assert_eq!((given.idle, given.interval), (Some(Duration::from_secs(30)), Duration::from_millis(2500)));
+        assert_eq!(keepalive(60.0, 15.0, 4).unwrap(), Keepalive::default());
+        assert_eq!(keepalive(0.0, 15.0, 4).unwrap().idle, None);
+        for (idle, interval, probes, message) in [
+            (-1.0, 15.0, 4, "keepalive must be a positive number of seconds, not -1.0"),
+            (32_768.0, 15.0, 4, "keepalive must be at most 32767 seconds, not 32768.0"),
+            (60.0, 0.0, 4, "keepalive_interval must be a positive number of seconds, not 0.0"),
+            (60.0, 15.0, 128, "keepalive_probes must be at most 127, not 128"),
+        ] {
+            assert_eq!(keepalive(idle, interval, probes).unwrap_err().message, message);
+        }
+    }
+}

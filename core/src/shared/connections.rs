@@ -190,15 +190,16 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             let Some(Completion { ticket, outcome }) = lane.session.next() else { return };
             let Some(position) = position(&lane.flight, ticket) else { continue };
             let Entry { operation: id, part, .. } = lane.flight[position];
-            self.running[id].has_begun = true;
+            let running = &mut self.running[id];
+            running.has_begun = true;
             match outcome {
-                Outcome::Part(reply) => self.running[id].operation.reply(part, reply),
+                Outcome::Part(reply) => running.operation.reply(part, reply),
                 Outcome::Large { head, index } => {
-                    let destination = self.running[id].operation.destination(part, index, &head);
+                    let destination = running.operation.destination(part, index, &head);
                     lane.session.receive_into(destination);
                 }
                 Outcome::Reply(reply) => {
-                    self.running[id].operation.reply(part, reply);
+                    running.operation.reply(part, reply);
                     let Some(entry) = take(&mut lane.flight, position) else { continue };
                     if entry.probe || self.measures {
                         self.answered(index, &entry, now);
@@ -243,14 +244,12 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             return self.mend(index, error, now);
         }
         let lane = &mut self.lanes[index];
-        if lane.session.is_ready() {
-            if lane.is_opening {
-                self.opened(index, now);
-            }
-            let lane = &self.lanes[index];
-            if !lane.session.is_busy() {
-                self.fleet.succeeded(Choice::regardless(lane.server));
-            }
+        if lane.is_opening && lane.session.is_ready() {
+            self.opened(index, now);
+        }
+        let lane = &mut self.lanes[index];
+        if lane.session.is_ready() && !lane.session.is_busy() {
+            self.fleet.succeeded(Choice::regardless(lane.server));
         }
         let lane = &mut self.lanes[index];
         if lane.is_at_rest() && self.has_left(index) {

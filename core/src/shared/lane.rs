@@ -88,12 +88,18 @@ impl Lane {
     }
 
     /// The first deadline. All operations have the same timeout, so the first of each queue expires first.
+    #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let flight = self.flight.front().map(|entry| entry.deadline);
-        let waiting = self.waiting.front().map(|entry| entry.deadline);
-        let connecting = self.session.connection_deadline();
-        let open_at = self.open_at.filter(|_| waiting.is_some());
-        [flight, waiting, connecting, self.half_time, open_at].into_iter().flatten().min()
+        let mut first = self.session.connection_deadline();
+        let mut consider = |at: Instant| first = Some(first.map_or(at, |first| first.min(at)));
+        if let Some(entry) = self.flight.front() {
+            consider(self.half_time.unwrap_or(entry.deadline).min(entry.deadline));
+        }
+        if let Some(entry) = self.waiting.front() {
+            consider(entry.deadline);
+            self.open_at.into_iter().for_each(consider);
+        }
+        first
     }
 
     /// The ticket of the first operation in flight.
