@@ -164,10 +164,15 @@ impl Stream for Socket {
 impl Socket {
     /// Lets [`Self::receive_waiting`] wait, for at most `timeout` each time. Decided once.
     #[inline]
-    pub(crate) fn let_wait(&self, timeout: Duration) -> io::Result<()> {
-        if self.waits.get() {
-            return Ok(());
+    pub(crate) fn let_wait(&self, timeout: impl FnOnce() -> Duration) -> io::Result<()> {
+        match self.waits.get() {
+            true => Ok(()),
+            false => self.begin_to_wait(timeout()),
         }
+    }
+
+    #[cold]
+    fn begin_to_wait(&self, timeout: Duration) -> io::Result<()> {
         sockopt::set_socket_timeout(&self.fd, sockopt::Timeout::Recv, Some(timeout))?;
         rustix::io::ioctl_fionbio(&self.fd, false)?;
         self.waits.set(true);

@@ -92,7 +92,7 @@ async def marked_down(cache: Any, fleet: Fleet) -> None:
 
 
 @every_model
-@every_fault
+@every_outage
 async def test_a_lost_server_costs_a_timeout_in_a_back_off_period_and_the_others_nothing(
     model: Model, connect: Connect, fleet: Fleet, fault: Callable[[Fleet], None]
 ) -> None:

@@ -128,7 +128,7 @@ def test_a_ttl_of_none_is_refused_still(client: pinyon.Client) -> None:
         client.set("key", 1, None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("default", [-1, float("nan"), 1e12])
+@pytest.mark.parametrize("default", [-1, float("nan")])
 def test_a_default_ttl_that_makes_no_sense_is_refused(default: float) -> None:
     with pytest.raises(pinyon.UsageError, match="ttl"):
         pinyon.Client("127.0.0.1", default_ttl=default)

@@ -16,7 +16,7 @@ pub(super) fn wait(session: &mut Session, timer: &mut Timer) -> Wake {
     if session.has_unsent() || !session.is_ready() {
         return wait_any(&mut [session], timer);
     }
-    let first = (timeout / 2).min(LONGEST_SLEEP);
+    let first = || (timeout / 2).min(LONGEST_SLEEP);
     let waits = session.stream().is_some_and(|stream| stream.let_wait(first).is_ok());
     if !waits {
         return wait_any(&mut [session], timer);

@@ -114,7 +114,7 @@ impl<K: SentKey, D: SentData> Quiet<K, D> {
 
 impl<K: SentKey, D> Command<K, D> {
     fn name(&self) -> &'static str {
-        self.request.command(self.key.wire()).name()
+        self.request.name()
     }
 }
 

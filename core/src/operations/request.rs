@@ -160,6 +160,7 @@ impl Request {
         Ok(Self::Arithmetic { direction, delta, initial })
     }
 
+    #[inline]
     pub fn command<'k>(&self, key: Key<'k>) -> Command<'k> {
         match *self {
             Request::Get { cas } => Command::Get { key, cas },
@@ -189,8 +190,15 @@ impl Request {
     }
 
     /// The protocol's name of its command.
+    #[cold]
     pub fn name(&self) -> &'static str {
         self.command(Key::known(b"any", false)).name()
+    }
+
+    /// Whether it may be carried out twice: see [`Command::is_idempotent`].
+    #[cold]
+    pub(super) fn is_idempotent(&self) -> bool {
+        self.command(Key::known(b"any", false)).is_idempotent()
     }
 
     /// The size of its data block.

@@ -88,7 +88,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         match (self.failure.take(), self.answer.take()) {
             (None, Some(Ok(answer))) => Ok(answer),
             (None, Some(Err(error))) => {
-                let command = self.request.command(self.key.wire()).name();
+                let command = self.request.name();
                 Err(Failed::Unreadable { error, command })
             }
             (Some(error), _) if !self.policy.forgives(&error) => Err(Failed::Error(error)),
@@ -127,7 +127,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
 
 impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
     fn name(&self) -> &'static str {
-        self.request.command(self.key.wire()).name()
+        self.request.name()
     }
 
     #[inline(always)]
@@ -223,7 +223,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
     }
 
     fn only_reads(&self, _part: u32) -> bool {
-        self.request.command(self.key.wire()).is_idempotent() && !self.may_win()
+        self.request.is_idempotent() && !self.may_win()
     }
 
     fn may_win(&self) -> bool {
@@ -292,7 +292,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
     #[cold]
     fn failed(&mut self, error: Error, in_time: bool) -> Next {
         self.end_beginning();
-        let is_idempotent = self.request.command(self.key.wire()).is_idempotent();
+        let is_idempotent = self.request.is_idempotent();
         let error = self.request.explained(told(error, self.name(), self.sent)).reading(self.only_reads(0));
         self.sent = error.sent;
         self.answer = None;

@@ -42,8 +42,8 @@ settings! {
         default_ttl: f64 = 0.0,
         /// Whether the keys of a server that is down go to another server, or fail at once.
         failover: bool = true,
-        /// What an operation does when no server could carry it out, or when its value is too large or the server full:
-        /// `"raise"` an error, or return what an empty cache would (`"miss"`).
+        /// Whether an operation raises an error (`"raise"`), or returns what an empty cache would (`"miss"`), when no
+        /// server could carry it out, or when its value is too large or the server is full.
         on_failure: String = "raise".into(),
         /// What reading does with a stored value that cannot be read: `"raise"` an error, or treat it as missing
         /// (`"miss"`). `get_or_set` and leases have such a value made anew in either case.

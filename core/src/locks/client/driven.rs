@@ -202,7 +202,7 @@ impl<W> Client<W> {
             && !listens
             && !self.is_due_before(self.in_time(now, timeout));
         let socket = commands.session.stream().filter(|_| is_only)?;
-        socket.let_wait(timeout).is_ok().then(|| socket.descriptor())
+        socket.let_wait(|| timeout).is_ok().then(|| socket.descriptor())
     }
 
     /// Takes the result of receiving on a descriptor. Ignores it if the connection has changed.
