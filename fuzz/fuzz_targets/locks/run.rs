@@ -9,6 +9,7 @@ use pinyon_core::driven::{Action, Driven};
 use pinyon_core::locks::client::{Client, Outcome, Platform as _, Report, Setup, Slots, Voting, Wish};
 use pinyon_core::locks::keys::LockKeys;
 use pinyon_core::locks::machine::{LockOptions, LockRequest, MachineFailure};
+use pinyon_core::network::Keepalive;
 use pinyon_core::{redis, Address, Endpoint};
 use pinyon_proto::resp;
 
@@ -99,6 +100,7 @@ impl Run {
             keys: LockKeys::new("n").expect("a namespace"),
             handler: input.handler.into(),
             connect_timeout: Duration::from_secs(1),
+            keepalive: Keepalive::default(),
             replicas: 0,
             options: LockOptions { fairness: input.fairness(), patience: PATIENCE, ..LockOptions::default() },
             voting: Voting::Alone,

@@ -212,6 +212,7 @@ impl Run {
         self.session.poll(self.now);
         while let Some(event) = self.session.next() {
             match event {
+                RespEvent::Troubled(_) => {}
                 RespEvent::Ready => assert!(self.session.is_ready()),
                 RespEvent::Pushed(values) => assert!(!values.is_empty() && elements(&values) <= REPLY.elements),
                 RespEvent::Reply(ticket, value) => {
