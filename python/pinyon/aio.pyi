@@ -71,8 +71,8 @@ class Client:
             `"raw"`: bytes only; or an object with `dump` and `load`.
         default_ttl: The ttl, in seconds, of values that are stored without one. 0 never expires.
         failover: Whether the keys of a server that is down go to another server, or fail at once.
-        on_failure: What an operation does when no server could carry it out, or when its value is too large or the
-            server full: `"raise"` an error, or return what an empty cache would (`"miss"`).
+        on_failure: Whether an operation raises an error (`"raise"`), or returns what an empty cache would (`"miss"`),
+            when no server could carry it out, or when its value is too large or the server is full.
         on_unreadable: What reading does with a stored value that cannot be read: `"raise"` an error, or treat it as
             missing (`"miss"`). `get_or_set` and leases have such a value made anew in either case.
         gutter: Servers that take the keys of servers that are down, written like `servers`. Without it, the next server
