@@ -30,7 +30,7 @@ pub(super) struct Lane {
     pub(super) held_up: Option<HeldUp>,
     /// The last look at which a request left that should have left long before. The server had no chance to answer.
     pub(super) sent_late_at: Option<Instant>,
-    /// When the next operation in flight will have waited for half of its time.
+    /// When an operation in flight may have waited for half of its time. It may be too early.
     pub(super) half_time: Option<Instant>,
     /// What was heard of the server since the flight began.
     pub(super) heard: Option<Heard>,
@@ -90,16 +90,16 @@ impl Lane {
     /// The first deadline. All operations have the same timeout, so the first of each queue expires first.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let mut first = self.session.connection_deadline();
-        let mut consider = |at: Instant| first = Some(first.map_or(at, |first| first.min(at)));
-        if let Some(entry) = self.flight.front() {
-            consider(self.half_time.unwrap_or(entry.deadline).min(entry.deadline));
+        let in_flight =
+            self.flight.front().map(|entry| self.half_time.map_or(entry.deadline, |at| at.min(entry.deadline)));
+        match (self.waiting.front(), self.session.connection_deadline()) {
+            (None, None) => in_flight,
+            (waiting, connecting) => {
+                let open_at = self.open_at.filter(|_| waiting.is_some());
+                let waiting = waiting.map(|entry| entry.deadline);
+                [in_flight, waiting, connecting, open_at].into_iter().flatten().min()
+            }
         }
-        if let Some(entry) = self.waiting.front() {
-            consider(entry.deadline);
-            self.open_at.into_iter().for_each(consider);
-        }
-        first
     }
 
     /// The ticket of the first operation in flight.

@@ -216,7 +216,13 @@ impl<O: Operation, W: Waiter> Driven for Shared<O, W> {
 
     fn deadline(&self) -> Option<Instant> {
         let unrouted = self.unrouted.first().map(|id| self.running[*id].deadline);
-        self.lanes.iter().filter_map(Lane::deadline).chain(unrouted).chain(self.look_at).min()
+        let mut first = [unrouted, self.look_at].into_iter().flatten().min();
+        for lane in &self.lanes {
+            if let Some(at) = lane.deadline() {
+                first = Some(first.map_or(at, |first| first.min(at)));
+            }
+        }
+        first
     }
 
     fn forgotten(&mut self, lane: usize, now: Instant) {
