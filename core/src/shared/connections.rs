@@ -95,10 +95,8 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             Ok(ticket) => {
                 entry.ticket = ticket;
                 if lane.flight.is_empty() {
+                    lane.half_time = Some(entry.deadline - self.half);
                     lane.heard = None;
-                    if lane.half_time.is_none() {
-                        lane.half_time = Some(entry.deadline - self.half);
-                    }
                 }
                 lane.flight.push_back(entry);
                 self.end_turn();

@@ -30,7 +30,8 @@ pub(super) struct Lane {
     pub(super) held_up: Option<HeldUp>,
     /// The last look at which a request left that should have left long before. The server had no chance to answer.
     pub(super) sent_late_at: Option<Instant>,
-    /// When an operation in flight may have waited for half of its time. It may be too early.
+    /// When the next operation in flight will have waited for half of its time. It only grows, so that hosts keep their
+    /// alarms.
     pub(super) half_time: Option<Instant>,
     /// What was heard of the server since the flight began.
     pub(super) heard: Option<Heard>,
