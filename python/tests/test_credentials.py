@@ -13,7 +13,7 @@ import pytest
 from models import Model, every_model
 from playing import everything_said
 from servers import PASSWORD, GuardedMemcached, Redis, Sentinel
-from waiting import SOON
+from waiting import SOON, eventually_answers
 
 import pinyon
 
@@ -79,18 +79,6 @@ async def test_a_function_is_called_before_each_connection(
     server.start()
     await eventually_answers(client)
     assert source.calls >= 2
-
-
-async def eventually_answers(client: Any) -> None:
-    """Waits until the server is used again."""
-    end = time.monotonic() + SOON
-    while True:
-        try:
-            await client.get("key")
-        except pinyon.Error:
-            assert time.monotonic() < end
-        else:
-            return
 
 
 @pytest.mark.parametrize(

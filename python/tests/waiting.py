@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pinyon
+
 #: Seconds within which awaited events happen, on busy machines too.
 SOON = 60.0
 
@@ -19,3 +21,15 @@ def wait_until(condition: Callable[[], object], within: float = SOON) -> None:
     while not condition():
         assert time.monotonic() < give_up, "it did not come to that"
         time.sleep(0.01)
+
+
+async def eventually_answers(client: Any) -> None:
+    """Waits until the server is used again."""
+    end = time.monotonic() + SOON
+    while True:
+        try:
+            await client.get("key")
+        except pinyon.Error:
+            assert time.monotonic() < end
+        else:
+            return
