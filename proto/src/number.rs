@@ -5,14 +5,15 @@ pub(crate) fn push(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends `number` in lower-case hexadecimal without leading zeros.
+/// Appends `flag`, then `number` in lower-case hexadecimal without leading zeros.
 #[inline]
-pub(crate) fn push_hex(out: &mut Vec<u8>, number: u16) {
+pub(crate) fn push_hex(out: &mut Vec<u8>, [space, flag]: [u8; 2], number: u16) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let missing = (number | 1).leading_zeros() as usize / 4;
     let first = number << (4 * missing);
     // A fixed number of bytes is appended at less cost than a variable one.
-    out.extend_from_slice(&[12, 8, 4, 0].map(|shift| DIGITS[usize::from(first >> shift & 15)]));
+    let [a, b, c, d] = [12, 8, 4, 0].map(|shift| DIGITS[usize::from(first >> shift & 15)]);
+    out.extend_from_slice(&[space, flag, a, b, c, d]);
     out.truncate(out.len() - missing);
 }
 
@@ -85,9 +86,9 @@ mod tests {
             prop_assert_eq!(signed(&text), Some(negative));
 
             text.clear();
-            push_hex(&mut text, short);
-            prop_assert_eq!(leading_hex(&text), Some((short, &b""[..])));
-            prop_assert_eq!(text, format!("{short:x}").into_bytes());
+            push_hex(&mut text, *b" O", short);
+            prop_assert_eq!(leading_hex(&text[2..]), Some((short, &b""[..])));
+            prop_assert_eq!(text, format!(" O{short:x}").into_bytes());
         }
     }
 

@@ -276,6 +276,7 @@ impl<K> Work<K> {
     }
 
     /// Waits once, by `wait`, and takes what has arrived. Returns why the connection was given up, if it was.
+    #[inline(never)]
     fn advance<H: Host>(
         &mut self,
         fleet: &Fleet,

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::turns::{Alarm, Answered, Turns};
-use super::{some_addresses, Action, Driven};
+use super::{some_addresses, Action, Actions, Driven};
 use crate::address::Address;
 use crate::credentials::Question;
 use crate::fork;
@@ -105,10 +105,10 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
             let (mut machine, now) = (self.borrow(host)?, Instant::now());
             (begin(&mut machine, now), machine.take_actions())
         };
-        if !actions.is_empty() {
-            self.carry_out(host, actions)?;
+        match actions {
+            Some(actions) => self.carry_out(host, actions).map(|()| begun),
+            None => Ok(begun),
         }
-        Ok(begun)
     }
 
     /// Leaves to the loop what the end of this turn would do. Call it after a waiter that is
@@ -275,13 +275,14 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
                 if let Some(change) = change.take() {
                     change(&mut machine, Instant::now());
                 }
-                let (actions, finished) = (machine.take_actions(), machine.take_finished());
-                if actions.is_empty() && finished.is_empty() {
-                    break machine.deadline();
+                match (machine.take_actions(), machine.take_finished()) {
+                    (None, finished) if finished.is_empty() => break machine.deadline(),
+                    pending => pending,
                 }
-                (actions, finished)
             };
-            self.act(host, actions, errors);
+            if let Some(actions) = actions {
+                self.act(host, actions, errors);
+            }
             if !finished.is_empty() {
                 errors.note(host.settle(finished));
             }
@@ -291,24 +292,35 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
     }
 
     /// Carries out the consequences of a new operation, but leaves outcomes alone.
-    fn carry_out<H: LoopHost<M, W, O>>(&self, host: &H, mut actions: Vec<Action>) -> Result<(), H::Error> {
+    fn carry_out<H: LoopHost<M, W, O>>(&self, host: &H, mut actions: Actions) -> Result<(), H::Error> {
         let mut errors = FirstError::default();
         let deadline = loop {
             self.act(host, actions, &mut errors);
             let mut machine = self.borrow(host)?;
-            actions = machine.take_actions();
-            if actions.is_empty() {
-                break machine.deadline();
+            match machine.take_actions() {
+                Some(more) => actions = more,
+                None => break machine.deadline(),
             }
         };
         self.set_alarm(host, deadline, &mut errors);
         errors.into_result()
     }
 
-    fn act<H: LoopHost<M, W, O>>(&self, host: &H, actions: Vec<Action>, errors: &mut FirstError<H::Error>) {
+    #[inline]
+    fn act<H: LoopHost<M, W, O>>(&self, host: &H, mut actions: Actions, errors: &mut FirstError<H::Error>) {
+        let ends_turn = actions.take_end_of_turn() && self.turns.is_left_to_host();
+        if !actions.is_empty() {
+            self.act_on_connections(host, actions, errors);
+        }
+        if ends_turn {
+            errors.note(host.end_turn());
+        }
+    }
+
+    #[cold]
+    fn act_on_connections<H: LoopHost<M, W, O>>(&self, host: &H, actions: Actions, errors: &mut FirstError<H::Error>) {
         for action in actions {
             match action {
-                Action::EndTurn if self.turns.is_left_to_host() => errors.note(host.end_turn()),
                 Action::EndTurn => {}
                 Action::Watch { lane, fd, write } => errors.note(host.watch(lane, fd, write)),
                 Action::Resolve { lane, name, port } => errors.note(host.resolve(lane, &name, port)),

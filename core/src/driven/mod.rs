@@ -12,6 +12,7 @@
 //!   cannot resolve names. It watches its connections by a [`Poller`], and its host asks for outcomes. A
 //!   [`Keeper`] does what is due when the host does not.
 
+mod actions;
 mod alarm;
 mod drivers;
 mod event_loop;
@@ -24,6 +25,7 @@ mod stepwise;
 mod tests;
 mod turns;
 
+pub use actions::{Action, Actions};
 pub use alarm::HostAlarm;
 pub use drivers::Drivers;
 pub use event_loop::{InUse, LoopHost, LoopMachine};
@@ -41,45 +43,14 @@ use std::os::fd::RawFd;
 use std::time::Instant;
 
 use crate::address::Address;
-use crate::credentials::Question;
-
-/// An order to the host's event loop.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Resolve the name and call [`Driven::connect`].
-    Resolve { lane: usize, name: String, port: u16 },
-    /// Call [`Driven::ready`] when the descriptor is readable, and also when it is writable if `write`. This replaces
-    /// the previous request for the descriptor.
-    Watch { lane: usize, fd: RawFd, write: bool },
-    /// Stop watching the descriptor, then call [`Driven::forgotten`], which closes it.
-    Forget { lane: usize, fd: RawFd },
-    /// Have the question for credentials answered, then call [`Driven::expire`].
-    Ask(Question),
-    /// Call [`Driven::turn`] at the end of this turn.
-    EndTurn,
-}
-
-impl Action {
-    /// The orders that watch a connection's current descriptor. A connection that moves to its next address has a new
-    /// descriptor.
-    pub(crate) fn watch_instead(
-        lane: usize,
-        before: Option<(RawFd, bool)>,
-        (fd, write): (RawFd, bool),
-    ) -> impl Iterator<Item = Self> {
-        let other = before.filter(|(other, _)| *other != fd);
-        let forget = other.map(|(fd, _)| Self::Forget { lane, fd });
-        forget.into_iter().chain([Self::Watch { lane, fd, write }])
-    }
-}
 
 /// A machine for one event loop. It numbers its connections from 0, as lanes.
 pub trait Driven {
     /// An outcome to hand out.
     type Finished;
 
-    /// The pending orders to the host. Take them after every call.
-    fn take_actions(&mut self) -> Vec<Action>;
+    /// The pending orders to the host, if there are any. Take them after every call.
+    fn take_actions(&mut self) -> Option<Actions>;
 
     /// The outcomes to hand out. Take them after every call, except a call that begins something: that call may come
     /// from the middle of the host's own work, so its failures wait for the end of the turn.

@@ -229,10 +229,7 @@ impl<M: Driven> Polled<M> {
     fn act(&mut self) -> io::Result<()> {
         let mut acted = Ok(());
         loop {
-            let actions = self.machine.take_actions();
-            if actions.is_empty() {
-                return acted;
-            }
+            let Some(actions) = self.machine.take_actions() else { return acted };
             for action in actions {
                 match action {
                     Action::EndTurn => self.is_unsent = true,

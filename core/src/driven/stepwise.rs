@@ -193,10 +193,7 @@ impl<M: Driven> Stepwise<M> {
 
     fn take_orders(&mut self, now: Instant) {
         loop {
-            let actions = self.machine.take_actions();
-            if actions.is_empty() {
-                return;
-            }
+            let Some(actions) = self.machine.take_actions() else { return };
             self.alarm.outdate();
             for action in actions {
                 match action {

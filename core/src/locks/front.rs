@@ -22,7 +22,7 @@ use super::shareable;
 use super::side::Side;
 use super::status::{Asked, StatusAnswer, StatusQuestion};
 use crate::address::Address;
-use crate::driven::{Action, Driven};
+use crate::driven::{Actions, Driven};
 use crate::error::{Error, Kind, Sent};
 use crate::network::System;
 
@@ -365,7 +365,7 @@ impl<L> LockOperation<L> {
 impl<W, L, P: Platform> Driven for Front<W, L, P> {
     type Finished = LockFinished<W, L>;
 
-    fn take_actions(&mut self) -> Vec<Action> {
+    fn take_actions(&mut self) -> Option<Actions> {
         self.client.take_actions()
     }
 

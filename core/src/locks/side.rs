@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::client::{Client, InTime, Platform, Report, Setup, Voting, Wish};
 use super::quorum::Servers;
 use crate::address::Address;
-use crate::driven::{Action, Driven};
+use crate::driven::{Action, Actions, Driven};
 use crate::network::System;
 
 /// A client of one server, or of several. The quorum is boxed, since nearly all clients have one server.
@@ -75,7 +75,7 @@ impl<W, P: Platform> Side<W, P> {
 impl<W, P: Platform> Driven for Side<W, P> {
     type Finished = Report<W>;
 
-    fn take_actions(&mut self) -> Vec<Action> {
+    fn take_actions(&mut self) -> Option<Actions> {
         each!(self, side => side.take_actions())
     }
 

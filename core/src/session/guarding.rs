@@ -59,6 +59,7 @@ impl<N: Network> Session<N> {
         data: Data<'_>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
+        self.end_quiet_run(deadline);
         self.learn_shortage();
         let has_token = store.cas != Some(NO_TOKEN) || !self.manner.is_without_tokens();
         let store = &Store { cas: store.cas.filter(|_| has_token), ..*store };

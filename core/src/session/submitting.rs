@@ -83,13 +83,12 @@ impl<N: Network> Session<N> {
         if !self.accepts() {
             return Err(Refused::Full);
         }
-        if !matches!(command, Command::NoOp) {
-            self.end_quiet_run(deadline);
-        }
         match command {
-            Command::Store(store) if store.is_conditional() => self.enqueue_guarded(store, data, deadline),
-            _ => self.enqueue(command, data, false, deadline),
+            Command::NoOp => {}
+            Command::Store(store) if store.is_conditional() => return self.enqueue_guarded(store, data, deadline),
+            _ => self.end_quiet_run(deadline),
         }
+        self.enqueue(command, data, false, deadline)
     }
 
     /// Like [`Self::submit`], with no reply on success. A later reply reveals the outcome, so end a run of quiet

@@ -1,5 +1,6 @@
 //! What becomes of asks on their connections: they wait, are submitted and answered, and move when a connection breaks.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
@@ -18,13 +19,10 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
     #[inline]
     pub(super) fn carry_out(&mut self, id: usize, Ask { part, choice: Choice { server, probe } }: Ask, now: Instant) {
         let running = &self.running[id];
-        let mut lane = server * self.lanes_per_server() + self.connection_of(running.operation.routed(part));
+        let mut lane = self.servers[server].first + self.connection_of(running.operation.routed(part));
         let entry = Entry { ticket: Ticket(0), operation: id, part, deadline: running.deadline, probe };
-        if self.lanes[lane].crowded_by.is_some() {
-            lane = self.around_the_crowd(lane, id, part, now);
-        }
         if self.lanes[lane].trusted_until.is_none_or(|until| until <= now) {
-            self.look_at(lane, now);
+            lane = self.look_at(lane, id, part, now);
         }
         if self.lanes[lane].waiting.is_empty() && self.lanes[lane].session.accepts() {
             self.submit(lane, entry, now);
@@ -35,6 +33,12 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
+    /// The lanes that keys are assigned to, of the server of this one.
+    pub(super) fn assigned_of(&self, lane: usize) -> Range<usize> {
+        let first = self.servers[self.lanes[lane].server].first;
+        first..first + self.connections
+    }
+
     /// The connection for a key. It depends only on the key, so commands on one key keep their order.
     fn connection_of(&self, key: &[u8]) -> usize {
         match self.connections {
@@ -43,9 +47,21 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Checks an idle connection: the server may have closed it while the loop was busy or stopped.
+    /// Finds the connection for an ask whose own is crowded, and checks it if it is idle: the server may have closed it
+    /// while the loop was busy or stopped.
     #[cold]
-    fn look_at(&mut self, index: usize, now: Instant) {
+    fn look_at(&mut self, index: usize, id: usize, part: u32, now: Instant) -> usize {
+        let index = match self.lanes[index].crowded_by {
+            Some(_) => self.around_the_crowd(index, id, part, now),
+            None => index,
+        };
+        if self.lanes[index].crowded_by.is_none() && self.lanes[index].trusted_until.is_none_or(|until| until <= now) {
+            self.check_idle(index, now);
+        }
+        index
+    }
+
+    fn check_idle(&mut self, index: usize, now: Instant) {
         let lane = &mut self.lanes[index];
         let rest = lane.trusted_until.map_or(Duration::ZERO, |until| now.saturating_duration_since(until));
         lane.trusted_until = Some(now + TRUSTED_REST);

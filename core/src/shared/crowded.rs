@@ -47,8 +47,9 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
 
     /// Another lane of the same server that is ready.
     fn other_ready(&self, index: usize) -> Option<usize> {
-        let first = index - index % self.lanes_per_server();
-        (first..first + self.lanes_per_server()).find(|lane| *lane != index && self.lanes[*lane].session.is_ready())
+        let relief = self.servers[self.lanes[index].server].relief;
+        let mut lanes = self.assigned_of(index).chain(relief);
+        lanes.find(|lane| *lane != index && self.lanes[*lane].session.is_ready())
     }
 
     /// Submits an ask to this lane, or lets it wait there.

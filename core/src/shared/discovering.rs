@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Lane, Shared, Waiter};
+use super::lane::{Lane, Lanes};
+use super::{Shared, Waiter};
 use crate::directory::LOOK_AGAIN;
 use crate::fleet::Fleet;
 use crate::operations::{End, Operation};
@@ -64,9 +65,9 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
 
     /// Adds connections for new servers.
     pub(super) fn add_lanes(&mut self) {
-        let of_each = self.lanes_per_server();
-        for index in self.lanes.len()..self.fleet.servers().len() * of_each {
-            self.lanes.push(Lane::new(&self.fleet, index / of_each));
+        for server in self.servers.len()..self.fleet.servers().len() {
+            self.servers.push(Lanes { first: self.lanes.len(), relief: None });
+            self.lanes.extend((0..self.connections).map(|_| Lane::new(&self.fleet, server)));
         }
     }
 

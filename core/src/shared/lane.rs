@@ -10,8 +10,15 @@ use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::session::{Session, Ticket};
 
-/// One connection and its operations, in order. Each server of the fleet has the same number of lanes; lanes follow the
-/// order of the servers' indexes.
+/// The lanes of one server.
+pub(super) struct Lanes {
+    /// The first of those that keys are assigned to. The others of these follow it.
+    pub(super) first: usize,
+    /// See [`Shared::relief_of`](super::Shared::relief_of).
+    pub(super) relief: Option<usize>,
+}
+
+/// One connection and its operations, in order.
 pub(super) struct Lane {
     pub(super) server: usize,
     pub(super) session: Box<Session>,
@@ -21,7 +28,7 @@ pub(super) struct Lane {
     pub(super) waiting: VecDeque<Entry>,
     /// Asks that failed with the connection and may be tried again.
     pub(super) failed: Vec<(Entry, Error)>,
-    /// The time from which it must be checked before the next use.
+    /// The time from which it must be looked at before the next use. `None` while it is crowded.
     pub(super) trusted_until: Option<Instant>,
     /// What the host was last told to watch.
     pub(super) watched: Option<(RawFd, bool)>,

@@ -22,11 +22,11 @@ use slab::Slab;
 
 use crate::address::Address;
 use crate::directory::Directory;
-use crate::driven::{Action, Driven};
+use crate::driven::{Actions, Driven};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::operations::{Next, Operation};
-use lane::{Entry, Lane};
+use lane::{Entry, Lane, Lanes};
 
 /// The handle of a coroutine that waits for an operation.
 pub trait Waiter {
@@ -71,14 +71,15 @@ pub struct Shared<O, W> {
     /// Operations that begin again.
     again: Vec<usize>,
     lanes: Vec<Lane>,
-    /// Connections per server.
+    servers: Vec<Lanes>,
+    /// Connections per server, without the relief.
     connections: usize,
     /// Half of the time that operations have.
     half: Duration,
     measures: bool,
     turn_is_due: bool,
     closed: bool,
-    actions: Vec<Action>,
+    actions: Actions,
     finished: Vec<Finished<O, W>>,
 }
 
@@ -94,12 +95,13 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             unrouted: Vec::new(),
             again: Vec::new(),
             lanes: Vec::new(),
+            servers: Vec::new(),
             connections,
             half: fleet.options().timeout / 2,
             measures: fleet.measures(),
             turn_is_due: false,
             closed: false,
-            actions: Vec::new(),
+            actions: Actions::default(),
             finished: Vec::new(),
             directory,
             fleet,
@@ -149,8 +151,9 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
 impl<O: Operation, W: Waiter> Driven for Shared<O, W> {
     type Finished = Finished<O, W>;
 
-    fn take_actions(&mut self) -> Vec<Action> {
-        std::mem::take(&mut self.actions)
+    #[inline]
+    fn take_actions(&mut self) -> Option<Actions> {
+        self.actions.take()
     }
 
     fn take_finished(&mut self) -> Vec<Self::Finished> {

@@ -20,17 +20,19 @@ pub(super) struct Heard {
 }
 
 impl<O: Operation, W: Waiter> Shared<O, W> {
-    /// How many lanes each server has: those that keys are assigned to, and the relief.
-    pub(super) fn lanes_per_server(&self) -> usize {
-        self.connections + 1
-    }
-
-    fn relief_of(&self, lane: usize) -> usize {
-        lane - lane % self.lanes_per_server() + self.connections
-    }
-
     pub(super) fn is_relief(&self, lane: usize) -> bool {
-        lane % self.lanes_per_server() == self.connections
+        self.servers[self.lanes[lane].server].relief == Some(lane)
+    }
+
+    /// The relief of a server. Few servers ever need one, so it is made when it is first asked for.
+    fn relief_of(&mut self, server: usize) -> usize {
+        if let Some(relief) = self.servers[server].relief {
+            return relief;
+        }
+        let relief = self.lanes.len();
+        self.lanes.push(Lane::new(&self.fleet, server));
+        self.servers[server].relief = Some(relief);
+        relief
     }
 
     /// Looks after what has waited for half of its time: notes whether the server sends anything, and has reads behind
@@ -87,15 +89,16 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
     /// Moves reads that are late to the relief, and opens it first if necessary.
     fn relieve(&mut self, index: usize, now: Instant) {
         let late = self.late_reads(index, now);
-        let relief = self.relief_of(index);
-        if late.is_empty() || relief == index {
+        if late.is_empty() || self.is_relief(index) {
             return;
         }
+        let relief = self.relief_of(self.lanes[index].server);
         if !self.lanes[relief].session.is_ready() {
             return self.open(relief, now);
         }
         let lane = &mut self.lanes[index];
         lane.crowded_by = lane.flight.back().map(|entry| entry.ticket);
+        lane.trusted_until = None;
         late.iter().for_each(|entry| lane.session.abandon(entry.ticket));
         lane.flight.retain(|entry| late.iter().all(|moved| moved.ticket != entry.ticket));
         for entry in late {
@@ -117,11 +120,10 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
 
     /// Takes up what waits, once the relief is ready, or closes it if nothing needs it any more.
     pub(super) fn use_relief(&mut self, relief: usize, now: Instant) {
-        let first = relief - self.connections;
-        for lane in first..relief {
+        for lane in self.assigned_of(relief) {
             self.relieve(lane, now);
         }
-        let is_needed = (first..relief).any(|lane| self.is_crowded(lane));
+        let is_needed = self.assigned_of(relief).any(|lane| self.is_crowded(lane));
         if self.lanes[relief].is_at_rest() && !is_needed {
             self.retire(relief, now);
         }
@@ -133,15 +135,14 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         crowded_by.is_some_and(|last| session.first_in_flight().is_some_and(|first| first <= last))
     }
 
-    /// The lane for a read whose own is crowded.
-    #[cold]
+    /// The lane for an ask whose own is crowded: reads take the relief.
     pub(super) fn around_the_crowd(&mut self, index: usize, id: usize, part: u32, now: Instant) -> usize {
+        let relief = self.relief_of(self.lanes[index].server);
         if !self.is_crowded(index) {
             self.lanes[index].crowded_by = None;
-            self.use_relief(self.relief_of(index), now);
+            self.use_relief(relief, now);
             return index;
         }
-        let relief = self.relief_of(index);
         match self.lanes[relief].session.is_ready() && self.running[id].operation.only_reads(part) {
             true => relief,
             false => index,

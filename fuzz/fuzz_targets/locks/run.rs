@@ -335,7 +335,7 @@ impl Run {
     fn settle(&mut self) {
         for _ in 0..ROUNDS {
             let (actions, finished) = (self.client.take_actions(), self.client.take_finished());
-            if actions.is_empty() && finished.is_empty() {
+            if actions.is_none() && finished.is_empty() {
                 self.check();
                 return;
             }

@@ -94,9 +94,55 @@ pub(crate) struct AwaitedMethod {
     vectorcall: ffi::vectorcallfunc,
     native: Py<PyAny>,
     calls_native: ffi::vectorcallfunc,
+    direct: Option<Direct>,
     /// The exception of a call without a running loop, and what to call instead, with the method and its arguments.
     no_loop: Py<PyAny>,
     later: Py<PyAny>,
+}
+
+/// The function of a native method, and the class whose instances it takes.
+#[derive(Clone, Copy)]
+struct Direct {
+    class: *mut ffi::PyTypeObject,
+    function: ffi::PyCFunctionFastWithKeywords,
+}
+
+// SAFETY: the class belongs to the method, which is kept. Nothing changes either.
+unsafe impl Send for Direct {}
+// SAFETY: see above.
+unsafe impl Sync for Direct {}
+
+impl Direct {
+    fn of(native: &Bound<'_, PyAny>) -> Option<Self> {
+        // SAFETY: the object is a native method if its class is that of native methods. The function's type is what its
+        // flags say.
+        unsafe {
+            if ffi::Py_TYPE(native.as_ptr()) != &raw mut ffi::PyMethodDescr_Type {
+                return None;
+            }
+            let method = native.as_ptr().cast::<ffi::PyMethodDescrObject>();
+            let definition = &*(*method).d_method;
+            let takes_both = definition.ml_flags == ffi::METH_FASTCALL | ffi::METH_KEYWORDS;
+            let function = definition.ml_meth.PyCFunctionFastWithKeywords;
+            takes_both.then_some(Self { class: (*method).d_common.d_type, function })
+        }
+    }
+
+    /// Whether it takes this instance: its class is a base of the instance's, which decides the layout.
+    ///
+    /// # Safety
+    /// The instance is alive, and the caller holds the GIL.
+    #[inline]
+    unsafe fn takes(&self, instance: *mut ffi::PyObject) -> bool {
+        // SAFETY: see above. Classes refer to their bases.
+        unsafe {
+            let mut class = ffi::Py_TYPE(instance);
+            while !class.is_null() && class != self.class {
+                class = (*class).tp_base;
+            }
+            !class.is_null()
+        }
+    }
 }
 
 #[pymethods]
@@ -106,7 +152,8 @@ impl AwaitedMethod {
         // SAFETY: the object is alive.
         let calls_native = unsafe { ffi::PyVectorcall_Function(native.as_ptr()) };
         let calls_native = calls_native.ok_or_else(|| PyTypeError::new_err("this is no native method"))?;
-        Ok(Self { vectorcall, native: native.unbind(), calls_native, no_loop, later })
+        let direct = Direct::of(&native);
+        Ok(Self { vectorcall, native: native.unbind(), calls_native, direct, no_loop, later })
     }
 
     fn __get__<'py>(
@@ -193,12 +240,18 @@ unsafe extern "C" fn vectorcall(
         let py = Python::assume_attached();
         let this = Borrowed::from_ptr(py, method).cast_unchecked::<AwaitedMethod>();
         let this = this.get();
-        let result = (this.calls_native)(this.native.as_ptr(), arguments, count, names);
+        let given = ffi::PyVectorcall_NARGS(count);
+        let result = match this.direct {
+            Some(direct) if given > 0 && direct.takes(*arguments) => {
+                (direct.function)(*arguments, arguments.add(1), given - 1, names)
+            }
+            _ => (this.calls_native)(this.native.as_ptr(), arguments, count, names),
+        };
         if !result.is_null() {
             return result;
         }
         let names = Bound::from_borrowed_ptr_or_opt(py, names).map(|names| names.cast_into_unchecked::<PyTuple>());
-        let all = ffi::PyVectorcall_NARGS(count) as usize + names.as_ref().map_or(0, |names| names.len());
+        let all = given as usize + names.as_ref().map_or(0, |names| names.len());
         let given: Vec<_> = (0..all).map(|at| Bound::from_borrowed_ptr(py, *arguments.add(at))).collect();
         match this.call_later(py, &given, names.as_ref()) {
             Ok(later) => later.into_ptr(),

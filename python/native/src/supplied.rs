@@ -31,7 +31,7 @@ impl Values for ThreadValues<'_, '_> {
     type Value = Stored;
     type Error = Infallible;
 
-    #[inline]
+    #[inline(always)]
     fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Stored, Infallible> {
         Ok(self.codec.receive(self.py, head, value, server))
     }

@@ -130,7 +130,7 @@ impl Codec {
 
     /// The value for a reply's bytes and client flags, while the operation is under way. What may call back, and what
     /// takes long, is left for later. `server`: the name of the server that sent it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receive(&self, py: Python<'_>, head: &Head, value: Value<'_>, server: &str) -> Stored {
         let flags = head.item.client_flags;
         match self.read_simple(py, flags, value) {

@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{Action, Driven, Drivers, Keeper, LoopHost, LoopMachine, Polled, Wake};
+use super::{Action, Actions, Driven, Drivers, Keeper, LoopHost, LoopMachine, Polled, Wake};
 use crate::address::Address;
 use crate::credentials::Question;
 
@@ -16,7 +16,7 @@ type Machine = LoopMachine<Script, &'static str, u32>;
 /// A machine that hands out what the test has put in.
 #[derive(Default)]
 struct Script {
-    actions: Vec<Action>,
+    actions: Actions,
     finished: Vec<(&'static str, u32)>,
     /// What is over at the deadline.
     late: Vec<(&'static str, u32)>,
@@ -43,8 +43,8 @@ impl Script {
 impl Driven for Script {
     type Finished = (&'static str, u32);
 
-    fn take_actions(&mut self) -> Vec<Action> {
-        std::mem::take(&mut self.actions)
+    fn take_actions(&mut self) -> Option<Actions> {
+        self.actions.take()
     }
 
     fn take_finished(&mut self) -> Vec<Self::Finished> {

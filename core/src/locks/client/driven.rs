@@ -11,7 +11,7 @@ use super::replicas::CONFIRMATIONS;
 use super::sentinels::FIRST_LANE;
 use super::{Client, Platform, Report};
 use crate::address::Address;
-use crate::driven::{Action, Driven};
+use crate::driven::{Action, Actions, Driven};
 use crate::error::{Error, Kind};
 use crate::locks::machine::Moment;
 use crate::network::System;
@@ -19,8 +19,8 @@ use crate::network::System;
 impl<W, P: Platform> Driven for Client<W, P> {
     type Finished = Report<W>;
 
-    fn take_actions(&mut self) -> Vec<Action> {
-        self.actions.drain(..).collect()
+    fn take_actions(&mut self) -> Option<Actions> {
+        (!self.actions.is_empty()).then(|| self.actions.drain(..).collect())
     }
 
     fn take_finished(&mut self) -> Vec<Report<W>> {

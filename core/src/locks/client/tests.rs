@@ -250,10 +250,10 @@ impl Host {
     fn settle(&mut self) {
         loop {
             let (actions, finished) = (self.client.take_actions(), self.client.take_finished());
-            if actions.is_empty() && finished.is_empty() {
+            if actions.is_none() && finished.is_empty() {
                 return;
             }
-            for action in actions {
+            for action in actions.into_iter().flatten() {
                 match action {
                     Action::Forget { lane, .. } => self.client.forgotten(lane, self.platform.now()),
                     Action::EndTurn => self.client.turn(self.platform.now()),

@@ -1,6 +1,7 @@
 //! Grants of a client whose server gives the answers that the test writes.
 
 use super::*;
+use crate::driven::Action;
 use crate::error::kinds::ErrorKind;
 use crate::locks::client::in_memory::{name_of, settings, InMemory, GREETING};
 use crate::locks::handler::HandlerKind;
@@ -89,10 +90,10 @@ impl Host {
     fn settle(&mut self) {
         loop {
             let (actions, finished) = (self.front.take_actions(), self.front.take_finished());
-            if actions.is_empty() && finished.is_empty() {
+            if actions.is_none() && finished.is_empty() {
                 return;
             }
-            for action in actions {
+            for action in actions.into_iter().flatten() {
                 match action {
                     Action::Forget { lane, .. } => self.front.forgotten(lane, self.platform.now()),
                     Action::EndTurn => self.front.turn(self.platform.now()),

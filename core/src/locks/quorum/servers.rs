@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{Ballot, Now, Quorum};
 use crate::address::Address;
-use crate::driven::{Action, Driven};
+use crate::driven::{Action, Actions, Driven};
 use crate::error::{Error, Kind};
 use crate::locks::client::{Client, InTime, Outcome, Platform, QuorumSetup, Report, Setup, Wish};
 use crate::locks::machine::MachineFailure;
@@ -119,7 +119,7 @@ impl<W, P: Platform> Servers<W, P> {
         let mut ends_turn = false;
         for (index, member) in self.quorum.members.iter_mut().enumerate() {
             let base = index * LANES;
-            for action in member.take_actions() {
+            for action in member.take_actions().into_iter().flatten() {
                 self.actions.push_back(match action {
                     Action::Resolve { lane, name, port } => Action::Resolve { lane: base + lane, name, port },
                     Action::Watch { lane, fd, write } => Action::Watch { lane: base + lane, fd, write },
@@ -141,8 +141,8 @@ impl<W, P: Platform> Servers<W, P> {
 impl<W, P: Platform> Driven for Servers<W, P> {
     type Finished = Report<W>;
 
-    fn take_actions(&mut self) -> Vec<Action> {
-        self.actions.drain(..).collect()
+    fn take_actions(&mut self) -> Option<Actions> {
+        (!self.actions.is_empty()).then(|| self.actions.drain(..).collect())
     }
 
     fn take_finished(&mut self) -> Vec<Report<W>> {
