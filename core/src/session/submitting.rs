@@ -100,8 +100,11 @@ impl<N: Network> Session<N> {
         data: Data<'_>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
-        let is_risky = matches!(command, Command::Store(store) if store.is_conditional() && self.is_risky(store));
-        if is_risky || !command.can_be_quiet() {
+        let needs_reply = match command {
+            Command::Store(store) => store.is_conditional() && self.is_risky(store),
+            other => !other.can_be_quiet(),
+        };
+        if needs_reply {
             return self.submit(command, data, deadline);
         }
         if !self.accepts() {
