@@ -7,7 +7,21 @@
 //!   lower. Another majority shares a server with this one, so every later token is higher.
 //! - A server that was started a short time ago may have forgotten locks that are held. It has no vote until they would
 //!   have ended: [`Standing`](super::client::Standing).
-//! - An attempt whose votes are no majority soon gives them back, and queues up again.
+//!
+//! How split votes are decided. All attempts stand in one order, which every server knows from their numbers
+//! ([`Claim`](super::claim::Claim)): by rank, which is one more than the highest token that their client has seen, and
+//! then by client. So who has just had the lock comes after all who waited meanwhile. Each server grants in this order,
+//! and tells its holder when an attempt that comes before is the first to wait. A holder with a majority need not care.
+//! Any other gives that server's vote back at once, and asks for it again.
+//!
+//! So a server's vote moves only to attempts that come before, until someone has a majority. Let every message take a
+//! round at most. After the first round, the first attempt in the order has asked everywhere, and each server has granted
+//! it or told the holder. After the second, these have given way, or one of them has a majority. After the third, the
+//! first attempt has heard of its grants; after a fourth, all of them have stored its token. However many contend, one
+//! has the lock within four rounds, as long as a majority of servers answers. Only an attempt that comes before all
+//! others can begin the count anew, and a client has such a one at most once: then it has seen the others' tokens. Plain
+//! locks wait in order for all their names. Nested ones overtake, for they must wait for nothing but holders; among those
+//! that want several names, a timeout may decide.
 
 mod asking;
 mod counting;
@@ -28,7 +42,6 @@ use std::time::Duration;
 use super::call::{Attempt, Call, Names};
 use super::client::{Outcome, Report, Wish};
 use super::holding::Holding;
-use super::jitter::Jitter;
 use super::loss::Loss;
 use super::machine::{Blocker, Fairness, LockOptions, LockRequest, MachineFailure, Moment, Table};
 use crate::error::{Error, Kind};
@@ -51,9 +64,11 @@ pub struct Quorum<W, M> {
     holding: Holding,
     reports: VecDeque<Report<W>>,
     due: Option<Moment>,
-    jitter: Jitter,
-    /// How long a member takes to answer, lately.
-    round_trip: Option<Duration>,
+    /// The highest token or counter that any server has told.
+    highest: u64,
+    /// The last rank that was given, and how many were given before any counter was known.
+    last_rank: u64,
+    blind_ranks: u64,
     /// What is known about the server of each member.
     about: Vec<About>,
     /// When to read the counters again.
@@ -76,7 +91,6 @@ impl<W, M: Member> Quorum<W, M> {
     /// `client`: the name by which all members know this client.
     pub fn new(members: Vec<M>, options: LockOptions, longest_ttl: Duration, client: Arc<str>) -> Self {
         Self {
-            jitter: Jitter::of(&client),
             about: vec![About { known: Known::Never, since: 0, floor: None }; members.len()],
             read_at: None,
             members,
@@ -90,7 +104,9 @@ impl<W, M: Member> Quorum<W, M> {
             holding: Holding::default(),
             reports: VecDeque::new(),
             due: None,
-            round_trip: None,
+            highest: 0,
+            last_rank: 0,
+            blind_ranks: 0,
             twins: None,
             closed: false,
         }
@@ -108,7 +124,7 @@ impl<W, M: Member> Quorum<W, M> {
             }
             Wish::Park { .. } | Wish::Notify { .. } => Err((waiter, self.unsupported("conditions are"))),
             Wish::Execute { .. } => Err((waiter, self.unsupported("execute is"))),
-            Wish::Raise { .. } => Err((waiter, self.unsupported("raising a counter is"))),
+            Wish::Raise { .. } | Wish::Claim { .. } => Err((waiter, self.unsupported("a member's wish is"))),
         };
         if let Err((waiter, outcome)) = begun {
             self.reports.push_back(Report::Done { waiter, outcome });
@@ -319,7 +335,7 @@ impl<W, M: Member> Quorum<W, M> {
         let answer = |wish: &Option<Wish>| if wish.is_some() { Answer::Pending } else { Answer::NotAsked };
         let answers = wishes.iter().map(answer).collect();
         self.polls.insert(poll, Poll { waiter: Some(waiter), question, answers });
-        let ballot = Ballot::Answer { poll, since: now.moment };
+        let ballot = Ballot::Answer { poll };
         for (member, wish) in self.members.iter_mut().zip(wishes) {
             wish.map(|wish| member.begin(wish, ballot, now));
         }
