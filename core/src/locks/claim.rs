@@ -7,7 +7,7 @@
 const ASKS: u32 = 8;
 const RANK: u32 = 52;
 
-/// The rank of those that know no server's counter yet, less how many of them there were. It is behind all others.
+/// The highest rank, which is behind all others.
 pub const LAST_RANK: u64 = (1 << RANK) - 1;
 
 /// What an attempt claims on every server: its names, once it is first in the order.

@@ -558,7 +558,7 @@ fn settings_of_locks_that_make_no_sense() {
                 USAGE,
                 "longest_ttl must be at least ttl, 10.0 seconds, not 5.0",
             ),
-            (&[("url", three()), ("longest_ttl", Given::Whole(0))], USAGE, "longest_ttl must be a positive number"),
+            (&[("url", three()), ("longest_ttl", Given::Whole(-1))], USAGE, "longest_ttl must be a positive number"),
             (&[("longest_ttl", Given::Whole(50))], USAGE, "longest_ttl is for several servers, but url names one"),
             (&[("handler", text("lua"))], USAGE, "handler must be \"auto\", \"script\" or \"pure\", not \"lua\""),
             (&[("fairness", text("lifo"))], USAGE, "fairness must be \"fifo\" or \"throughput\", not \"lifo\""),

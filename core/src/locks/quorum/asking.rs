@@ -7,13 +7,16 @@ use super::rules::{kept, Rule};
 use super::{Ballot, Member, Now, Question, Quorum};
 use crate::locks::claim::LAST_RANK;
 use crate::locks::client::{Outcome, Report, Wish};
-use crate::locks::machine::{LockRequest, MachineFailure};
+use crate::locks::machine::{LockRequest, MachineFailure, Moment};
 
 /// How long a member is asked for a lock that a majority holds already. Then it is asked again.
 const ASKED_FOR: Duration = Duration::from_secs(3600);
 
 /// The shortest time for which a member is asked to let an attempt wait.
 const SHORTEST: Duration = Duration::from_millis(1);
+
+/// The time for an attempt to be granted its lock after servers that were just started vote.
+const VOTED_WITHIN: Duration = Duration::from_secs(2);
 
 impl<W, M: Member> Quorum<W, M> {
     /// Begins an attempt.
@@ -35,7 +38,8 @@ impl<W, M: Member> Quorum<W, M> {
 
     /// Asks all members.
     fn start(&mut self, number: u64, now: Now) {
-        let rank = self.next_rank();
+        let Some(waits) = self.locks.get(&number).map(Lock::waits) else { return };
+        let rank = self.next_rank(waits);
         let Some(lock) = self.locks.get_mut(&number) else { return };
         lock.rank = rank;
         let Lock { stage, .. } = lock;
@@ -43,8 +47,25 @@ impl<W, M: Member> Quorum<W, M> {
             Stage::Lined(waiter) => Stage::Waiting(waiter),
             other => other,
         };
+        self.await_votes(number);
         for member in 0..self.members.len() {
             self.ask(number, member, now);
+        }
+    }
+
+    /// Lets an attempt that may wait for `longest_ttl` wait for the votes of servers that were just started, though they
+    /// come at the end of its time or, as servers tell their age in whole seconds, a little later.
+    pub(super) fn await_votes(&mut self, number: u64) {
+        let mut votes_from: Vec<Moment> =
+            self.members.iter().filter_map(|member| Some(member.standing()?.votes_from)).collect();
+        votes_from.sort_unstable();
+        let (longest, majority) = (self.longest_ttl, self.majority());
+        let Some(lock) = self.locks.get_mut(&number) else { return };
+        let may_wait = lock.wait.is_some_and(|wait| !wait.is_zero() && wait >= longest);
+        let Some(votes_from) = votes_from.get(majority - 1).filter(|_| may_wait) else { return };
+        // Before its own time is nearly up, its own time is enough.
+        if lock.deadline < *votes_from + VOTED_WITHIN {
+            lock.deadline = lock.deadline.max((*votes_from + VOTED_WITHIN).min(lock.deadline + 2 * VOTED_WITHIN));
         }
     }
 
@@ -147,11 +168,12 @@ impl<W, M: Member> Quorum<W, M> {
         lock.seats[member].fail(Some(taken), None, now.moment);
     }
 
-    /// The rank of an attempt that begins now.
-    fn next_rank(&mut self) -> Rank {
-        if self.highest == 0 {
-            self.blind_ranks += 1;
-            return Rank { rank: LAST_RANK.saturating_sub(self.blind_ranks), is_blind: true };
+    /// The rank of an attempt that begins now. One that does not wait comes last: it may have a vote and wait for a server
+    /// that is away, and cannot be first anywhere else.
+    fn next_rank(&mut self, waits: bool) -> Rank {
+        if self.highest == 0 || !waits {
+            self.last_ranks += 1;
+            return Rank { rank: LAST_RANK.saturating_sub(self.last_ranks), is_blind: waits };
         }
         self.last_rank = self.last_rank.max(self.highest) + 1;
         Rank { rank: self.last_rank, is_blind: false }
@@ -162,10 +184,10 @@ impl<W, M: Member> Quorum<W, M> {
         let numbers: Vec<u64> =
             self.locks.iter().filter(|(_, lock)| lock.rank.is_blind).map(|(number, _)| *number).collect();
         for number in numbers {
-            let (rank, majority) = (self.next_rank(), self.majority());
+            let (rank, majority) = (self.next_rank(true), self.majority());
             let Some(lock) = self.locks.get_mut(&number) else { continue };
             lock.rank = rank;
-            if !matches!(lock.stage, Stage::Waiting(_)) || !lock.waits() || lock.granted().count() >= majority {
+            if !matches!(lock.stage, Stage::Waiting(_)) || lock.granted().count() >= majority {
                 continue;
             }
             for member in 0..self.members.len() {

@@ -7,12 +7,19 @@ use super::failing::{failed, Why};
 use super::lock::{Granted, Lock, Seat, Stage, Vote};
 use super::rules::{kept, Rule};
 use super::{Ballot, Known, Member, Now, Quorum};
+use crate::error::Kind;
 use crate::locks::client::{Outcome, Report};
 use crate::locks::loss::Loss;
 use crate::locks::machine::{MachineFailure, Renewal};
 
 /// The longest pause before a member that failed is asked again for a lock that is waited for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Whether a member that has failed may have the lock later.
+fn may_pass(failure: &MachineFailure) -> bool {
+    let lasts = |kind| matches!(kind, Kind::Usage | Kind::Unsupported | Kind::TooLarge | Kind::Credentials);
+    matches!(failure, MachineFailure::Server(error) if !lasts(error.kind))
+}
 
 impl<W, M: Member> Quorum<W, M> {
     /// Takes what the members report. Call it after every call to a member.
@@ -83,9 +90,13 @@ impl<W, M: Member> Quorum<W, M> {
         if matches!(lock.seats[member].vote, Vote::Granted(_)) {
             return;
         }
+        if matches!(failure, MachineFailure::Timeout { .. }) && lock.waits() && now.moment < lock.deadline {
+            // Its time was prolonged since it asked.
+            return self.ask(number, member, now);
+        }
         let retries = match lock.stage {
             Stage::Held { .. } => lock.is_kept(now.moment),
-            _ => lock.waits() && matches!(failure, MachineFailure::Server(_)),
+            _ => lock.waits() && may_pass(&failure),
         };
         let most = if lock.waits() { self.options.heartbeat.min(LONGEST_PAUSE) } else { self.options.heartbeat };
         lock.seats[member].fail(Some(failure), retries.then_some(most), now.moment);

@@ -51,6 +51,9 @@ impl<W, M: Member> Quorum<W, M> {
         }
         if changed {
             self.twins = twins(&self.members);
+            let waiting = self.locks.iter().filter(|(_, lock)| matches!(lock.stage, Stage::Waiting(_)));
+            let waiting: Vec<u64> = waiting.map(|(number, _)| *number).collect();
+            waiting.into_iter().for_each(|number| self.await_votes(number));
             self.read_counters(now);
             self.inform_seats(now);
         }

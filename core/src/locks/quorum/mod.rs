@@ -14,14 +14,16 @@
 //! and tells its holder when an attempt that comes before is the first to wait. A holder with a majority need not care.
 //! Any other gives that server's vote back at once, and asks for it again.
 //!
-//! So a server's vote moves only to attempts that come before, until someone has a majority. Let every message take a
-//! round at most. After the first round, the first attempt in the order has asked everywhere, and each server has granted
-//! it or told the holder. After the second, these have given way, or one of them has a majority. After the third, the
-//! first attempt has heard of its grants; after a fourth, all of them have stored its token. However many contend, one
-//! has the lock within four rounds, as long as a majority of servers answers. Only an attempt that comes before all
-//! others can begin the count anew, and a client has such a one at most once: then it has seen the others' tokens. Plain
-//! locks wait in order for all their names. Nested ones overtake, for they must wait for nothing but holders; among those
-//! that want several names, a timeout may decide.
+//! So a vote moves only to attempts that come before, until someone has a majority. Let every message arrive within a
+//! round. Then the first attempt in the order has asked everywhere after one round; holders that are no majority have
+//! heard of it after two, their votes are back on the servers after three, and it has heard of its grants after four. If
+//! their tokens differ, a majority has stored the highest after five, and has said so after six. However many contend,
+//! somebody has the lock within six rounds, as long as a majority of the servers answers. Only an attempt that comes
+//! before all others begins this anew. A client that contends has no such attempt: it has seen the others' tokens. A
+//! message that is lost with its connection is made up for when the holder is connected again, or the waiter polls.
+//!
+//! Plain locks wait in order for all of their names. Nested ones overtake, as they must wait for nothing but holders;
+//! between those that want several names, a timeout may decide.
 
 mod asking;
 mod counting;
@@ -54,7 +56,7 @@ pub use servers::Servers;
 pub struct Quorum<W, M> {
     members: Vec<M>,
     options: LockOptions,
-    /// The longest ttl that any client gives a lock.
+    /// The longest ttl that any client gives a lock. Zero: no server has forgotten any.
     longest_ttl: Duration,
     client: Arc<str>,
     next_number: u64,
@@ -66,9 +68,9 @@ pub struct Quorum<W, M> {
     due: Option<Moment>,
     /// The highest token or counter that any server has told.
     highest: u64,
-    /// The last rank that was given, and how many were given before any counter was known.
+    /// The last rank that was given, and how many were given behind all others.
     last_rank: u64,
-    blind_ranks: u64,
+    last_ranks: u64,
     /// What is known about the server of each member.
     about: Vec<About>,
     /// When to read the counters again.
@@ -106,7 +108,7 @@ impl<W, M: Member> Quorum<W, M> {
             due: None,
             highest: 0,
             last_rank: 0,
-            blind_ranks: 0,
+            last_ranks: 0,
             twins: None,
             closed: false,
         }
@@ -242,7 +244,7 @@ impl<W, M: Member> Quorum<W, M> {
         if let Some(again) = self.held_again(request, now)? {
             return Ok(Some(again));
         }
-        if request.ttl > self.longest_ttl {
+        if request.ttl > self.longest_ttl && !self.longest_ttl.is_zero() {
             let (ttl, longest) = (request.ttl.as_secs_f64(), self.longest_ttl.as_secs_f64());
             let message = format!(
                 "the ttl of {ttl} s is longer than longest_ttl, {longest} s: a server that forgot its locks would vote \
@@ -310,7 +312,7 @@ impl<W, M: Member> Quorum<W, M> {
         if self.held(number, now).is_none() {
             return Err((waiter, Outcome::Extended { held: false }));
         }
-        if ttl > self.longest_ttl {
+        if ttl > self.longest_ttl && !self.longest_ttl.is_zero() {
             let (ttl, longest) = (ttl.as_secs_f64(), self.longest_ttl.as_secs_f64());
             let message = format!("the ttl of {ttl} s is longer than longest_ttl, {longest} s");
             let error = Error::new(Kind::Usage, &"".into(), message);
