@@ -280,7 +280,8 @@ class Locks(locks.Locks):
             on one node. `"names"`: locks with the same `{tag}` in their names are on one node.
         ttl: How long a lock outlives a holder that has died, in seconds. While the holder lives, the lock is renewed.
         longest_ttl: The longest ttl that any client of these servers gives a lock, in seconds; without it, `ttl`. Only
-            for several servers. One that was started a shorter time ago may have forgotten locks, and has no vote.
+            for several servers. One that was started a shorter time ago may have forgotten locks, and has no vote. 0
+            lets servers vote at once, for tests, whose servers have no locks to forget.
         timeout: How long to wait for a lock, in seconds. 0 does not wait, infinity waits without a limit.
         reentrant: Whether a holder may acquire again what it holds.
         handler: How the server keeps locks: `"script"` by functions on the server, `"pure"` by plain commands, `"auto"`

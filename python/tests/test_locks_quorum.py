@@ -87,6 +87,16 @@ async def test_a_minority_that_is_gone_costs_nothing(model: Model, locks_on: Loc
 
 
 @every_model
+async def test_servers_that_were_just_started_vote_at_once_with_a_longest_ttl_of_zero(
+    model: Model, locks_on: LocksOn
+) -> None:
+    with Redis() as first, Redis() as second, Redis() as third:
+        locks = locks_on(urls([first, second, third]), longest_ttl=0)
+        held = await locks.lock("a", timeout=0, ttl=60).acquire()
+        assert await held.release()
+
+
+@every_model
 async def test_without_a_majority_the_error_names_each_server(model: Model, locks_on: LocksOn) -> None:
     with Redis() as alone, Redis() as first, Redis() as second:
         locks = locks_on(urls([alone, first, second]), connect_timeout=5)

@@ -213,6 +213,10 @@ pub enum Pushed {
     ForceReleased {
         attempt: Attempt,
     },
+    /// On a quorum: an attempt that comes before this one waits for its names.
+    Contested {
+        attempt: Attempt,
+    },
     /// A client released these names, and the pure handler is involved on either side.
     Freed {
         names: Vec<Name>,

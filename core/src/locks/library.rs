@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 /// The library's name. Its number changes with any change to the functions' arguments, replies or keys.
-pub const LIBRARY: &str = "pinyon_locks_5";
+pub const LIBRARY: &str = "pinyon_locks_6";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Function {
@@ -43,17 +43,17 @@ impl Function {
     /// The function's name in the library.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Open => "pinyon_open_5",
-            Self::Lock => "pinyon_lock_5",
-            Self::Unlock => "pinyon_unlock_5",
-            Self::Poll => "pinyon_poll_5",
-            Self::Extend => "pinyon_extend_5",
-            Self::Raise => "pinyon_raise_5",
-            Self::Park => "pinyon_park_5",
-            Self::Unpark => "pinyon_unpark_5",
-            Self::Notify => "pinyon_notify_5",
-            Self::Inspect => "pinyon_inspect_5",
-            Self::ForceRelease => "pinyon_force_release_5",
+            Self::Open => "pinyon_open_6",
+            Self::Lock => "pinyon_lock_6",
+            Self::Unlock => "pinyon_unlock_6",
+            Self::Poll => "pinyon_poll_6",
+            Self::Extend => "pinyon_extend_6",
+            Self::Raise => "pinyon_raise_6",
+            Self::Park => "pinyon_park_6",
+            Self::Unpark => "pinyon_unpark_6",
+            Self::Notify => "pinyon_notify_6",
+            Self::Inspect => "pinyon_inspect_6",
+            Self::ForceRelease => "pinyon_force_release_6",
         }
     }
 

@@ -38,6 +38,8 @@ mod token;
 #[doc(hidden)]
 pub mod call;
 #[doc(hidden)]
+pub mod claim;
+#[doc(hidden)]
 pub mod client;
 #[doc(hidden)]
 pub mod keys;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::{Attempt, Call, Holder, Inspected, Name, Names, Pushed, ScriptAnswer};
+use super::claim::{place_of, rank_of};
 use queue::Queue;
 use run::Run;
 
@@ -227,6 +228,18 @@ impl Model {
 
     fn holder(&self, name: &Name) -> Option<&Attempt> {
         self.locks.get(name).map(|lock| &lock.holder.attempt)
+    }
+
+    /// Whether this attempt comes before the holder of a name.
+    fn is_contested(&self, name: &Name, attempt: &Attempt) -> bool {
+        let order = |attempt: &Attempt| Some((place_of(attempt.number)?, attempt.clone()));
+        let holder = self.holder(name).and_then(order);
+        holder.zip(order(attempt)).is_some_and(|(holder, attempt)| attempt < holder)
+    }
+
+    fn tell_contested(&mut self, name: &Name) {
+        let Some(attempt) = self.holder(name).cloned() else { return };
+        self.tell(&attempt.client.clone(), Pushed::Contested { attempt });
     }
 
     fn holds(&self, attempt: &Attempt, names: &Names) -> bool {

@@ -301,6 +301,7 @@ pub fn pushed(keys: &LockKeys, push: &[Value]) -> Option<Pushed> {
     let words: Vec<&[u8]> = payload.split(|byte| *byte == b' ').collect();
     match words[..] {
         [b"g", attempt, token] => Some(Pushed::Granted { attempt: Attempt::parse(attempt)?, token: decimal(token)? }),
+        [b"c", attempt] => Some(Pushed::Contested { attempt: Attempt::parse(attempt)? }),
         [b"l", attempt] => Some(Pushed::ForceReleased { attempt: Attempt::parse(attempt)? }),
         _ => None,
     }
@@ -486,13 +487,13 @@ mod tests {
 
     #[test]
     fn a_call_is_one_command() {
-        let expected = "FCALL pinyon_lock_5 3 {n}:#f {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
+        let expected = "FCALL pinyon_lock_6 3 {n}:#f {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
         assert_eq!(words(&lock(), true, &Via::functions()).join(" "), expected);
         let held = vec![
             (a("c:1:1"), names(["a", "b"]).unwrap(), Duration::from_millis(7)),
             (a("c:1:2"), names(["c"]).unwrap(), Duration::ZERO),
         ];
-        let expected = "FCALL pinyon_extend_5 4 {n}:#f {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
+        let expected = "FCALL pinyon_extend_6 4 {n}:#f {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
         assert_eq!(words(&Call::Extend { held }, false, &Via::functions()).join(" "), expected);
         let shas = Via::scripts(&(0..Function::ALL.len()).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
         let call = Call::ForceRelease { names: names(["a"]).unwrap(), token: None };
@@ -535,6 +536,7 @@ mod tests {
         let granted = Pushed::Granted { attempt: a("c:1:2"), token: 7 };
         assert_eq!(read("{n}:#c:c", "g c:1:2 7"), Some(granted));
         assert_eq!(read("{n}:#c:c", "l c:1:2"), Some(Pushed::ForceReleased { attempt: a("c:1:2") }));
+        assert_eq!(read("{n}:#c:c", "c c:1:2"), Some(Pushed::Contested { attempt: a("c:1:2") }));
         let freed = Pushed::Freed { names: vec![b"a"[..].into(), b"g b"[..].into()] };
         assert_eq!(read("{n}:#freed", "a\0g b"), Some(freed));
         for (channel, payload) in [("{m}:#freed", "a"), ("{n}:#c:c", "g c:1:2"), ("{n}:#c:c", "g x 7"), ("{n}:x", "")] {
@@ -550,7 +552,7 @@ mod tests {
         let moved = |asking| ScriptError::Moved { slot: 3999, address: "127.0.0.1:6381".into(), asking };
         assert_eq!(error("MOVED", "3999 127.0.0.1:6381"), moved(false));
         assert_eq!(error("ASK", "3999 127.0.0.1:6381"), moved(true));
-        let replica = "You can't write against a read only replica. script: pinyon_lock_5, on @user_function:29.";
+        let replica = "You can't write against a read only replica. script: pinyon_lock_6, on @user_function:29.";
         assert!(matches!(error("READONLY", replica), ScriptError::ReadOnly(_)));
         let wrapped = "Error running script (call to f_5f): @user_script:4: @user_script: 4: -READONLY You can't";
         assert!(matches!(error("ERR", wrapped), ScriptError::ReadOnly(_)));

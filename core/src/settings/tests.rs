@@ -466,6 +466,14 @@ fn every_setting_of_locks_reaches_its_part() {
 }
 
 #[test]
+fn servers_may_vote_at_once_in_tests() {
+    let settings: LockSettings =
+        filled(&[("url", Given::Text("redis://a redis://b redis://c")), ("longest_ttl", Given::Whole(0))]).unwrap();
+    let Voting::Quorum(quorum) = settings.build().unwrap().setup.voting else { panic!("one server") };
+    assert_eq!(quorum.longest_ttl, Duration::ZERO);
+}
+
+#[test]
 fn several_urls_are_a_quorum() {
     let urls = ["redis://a/1", "rediss://:secret@b:7", "/run/c"].map(Given::Text);
     let settings: LockSettings = filled(&[
@@ -558,7 +566,7 @@ fn settings_of_locks_that_make_no_sense() {
                 USAGE,
                 "longest_ttl must be at least ttl, 10.0 seconds, not 5.0",
             ),
-            (&[("url", three()), ("longest_ttl", Given::Whole(0))], USAGE, "longest_ttl must be a positive number"),
+            (&[("url", three()), ("longest_ttl", Given::Whole(-1))], USAGE, "longest_ttl must be a positive number"),
             (&[("longest_ttl", Given::Whole(50))], USAGE, "longest_ttl is for several servers, but url names one"),
             (&[("handler", text("lua"))], USAGE, "handler must be \"auto\", \"script\" or \"pure\", not \"lua\""),
             (&[("fairness", text("lifo"))], USAGE, "fairness must be \"fifo\" or \"throughput\", not \"lifo\""),

@@ -11,7 +11,7 @@ mod refusals;
 mod repeats;
 mod traces;
 
-use pinyon_core::locks::call;
+use pinyon_core::locks::{call, claim};
 
 #[allow(dead_code)]
 #[path = "../../src/locks/model.rs"]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pinyon_core::locks::call::{Attempt, Call, Holder, Name, Names, Pushed, ScriptAnswer};
+use pinyon_core::locks::claim::Claim;
 use pinyon_core::locks::keys::{self, LockKeys};
 
 use crate::lab::{Lab, LONG};
@@ -42,6 +43,8 @@ struct Trace<'a> {
     tokens: BTreeMap<Attempt, u64>,
     last_token: u64,
     faults: bool,
+    /// Whether the attempts have places in the order of a quorum's servers.
+    claims: bool,
 }
 
 impl<'a> Trace<'a> {
@@ -50,7 +53,8 @@ impl<'a> Trace<'a> {
         let pool = ["a", "ab", "b", "c\x01d", "c", "d"];
         let pool = pool[..2 + random.below(5)].iter().map(|name| name.as_bytes().into()).collect();
         let faults = random.one_in(2);
-        lab.throughput = random.one_in(4);
+        let claims = random.one_in(3);
+        lab.throughput = random.one_in(4) && !claims;
         Self {
             lab,
             random,
@@ -60,6 +64,7 @@ impl<'a> Trace<'a> {
             tokens: BTreeMap::new(),
             last_token: 0,
             faults,
+            claims,
         }
     }
 
@@ -125,10 +130,19 @@ impl<'a> Trace<'a> {
         let names = self.some_names();
         self.next += 1;
         let client: Arc<str> = ["x", "y", "z"][self.random.below(3)].into();
-        let attempt = Attempt { client, owner: self.random.below(3) as u64, number: self.next };
         let (wait, nested, ttl) = (!self.random.one_in(5), self.random.one_in(4), self.ttl());
+        let attempt = Attempt { client, owner: self.random.below(3) as u64, number: self.number(nested) };
         self.known.insert(attempt.clone(), names.clone());
         self.call(Call::Lock { attempt, names, ttl, wait, nested });
+    }
+
+    /// The number of a new attempt. Those of claims do not grow.
+    fn number(&mut self, nested: bool) -> u64 {
+        match self.claims && !self.random.one_in(10) {
+            true => Claim { nested, rank: (self.random.below(1 << 12) as u64) << 24 | self.next & 0xff_ffff, asked: 0 }
+                .number(),
+            false => self.next,
+        }
     }
 
     /// The same lock again, as after a lost reply.

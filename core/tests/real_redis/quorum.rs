@@ -174,7 +174,7 @@ fn a_dead_minority_does_not_matter_and_a_dead_majority_is_named() {
     assert!(locks.station().remaining(&held).is_some());
     held.listen("lost").unwrap();
     five.0[4].stop();
-    let failure = failure(&locks, "c", Some(TIMEOUT));
+    let failure = failure(&locks, "c", Some(Duration::from_secs(5)));
     assert!(matches!(failure.kind, ErrorKind::ConnectError | ErrorKind::ConnectionLost), "{failure:?}");
     for server in ["redis1", "redis3", "redis4"] {
         assert!(failure.message.contains(server), "{failure}");

@@ -29,6 +29,7 @@ use foldhash::HashMap;
 use pinyon_proto::resp::{Command, Value};
 
 use super::call::{Call, ScriptAnswer};
+use super::claim::Claim;
 use super::handler::{Handler, HandlerKind};
 use super::keys::LockKeys;
 use super::loss::Loss;
@@ -88,7 +89,9 @@ impl Setup {
     }
 
     fn handler(&self) -> Handler {
-        let throughput = self.options.fairness == Fairness::Throughput;
+        // The servers of a quorum keep one order. Without it, attempts could wait for each other.
+        let is_alone = !matches!(self.voting, Voting::Member { .. });
+        let throughput = self.options.fairness == Fairness::Throughput && is_alone;
         Handler::new(self.handler, self.keys.clone(), self.options.waiter_ttl(), throughput)
     }
 }
@@ -98,6 +101,8 @@ impl Setup {
 pub enum Wish {
     /// Takes a lock: [`Outcome::Granted`].
     Lock(LockRequest),
+    /// Takes a lock with its place in the order of a quorum's servers: [`Outcome::Granted`].
+    Claim { request: LockRequest, claim: Claim },
     /// Releases it: [`Outcome::Released`].
     Release { number: u64 },
     /// Holds it for `ttl` from now: [`Outcome::Extended`].
@@ -122,7 +127,9 @@ impl Wish {
             Self::Release { .. } => Outcome::Released { held: false },
             Self::Extend { .. } | Self::Raise { .. } => Outcome::Extended { held: false },
             Self::Park { .. } | Self::Notify { .. } => Outcome::Failed(MachineFailure::NotHeld),
-            Self::Lock(_) | Self::Ask(_) | Self::Execute { .. } => Outcome::Failed(MachineFailure::Server(closed)),
+            Self::Lock(_) | Self::Claim { .. } | Self::Ask(_) | Self::Execute { .. } => {
+                Outcome::Failed(MachineFailure::Server(closed))
+            }
         }
     }
 }
@@ -187,6 +194,8 @@ pub struct Client<W, P: Platform = System> {
     link: Link<W, P>,
     waiting: HashMap<(u64, Awaited), Waiters<W>>,
     finished: VecDeque<Report<W>>,
+    /// Locks that an attempt which comes before them waits for, if the server is one of a quorum.
+    contested: Vec<u64>,
     actions: VecDeque<Action>,
     turn_is_due: bool,
     /// Whether the warning about the server's eviction policy was reported.
@@ -216,6 +225,7 @@ impl<W, P: Platform> Client<W, P> {
             settings,
             waiting: HashMap::default(),
             finished: VecDeque::new(),
+            contested: Vec::new(),
             actions: VecDeque::new(),
             turn_is_due: false,
             warned_of_policy: false,
@@ -240,6 +250,10 @@ impl<W, P: Platform> Client<W, P> {
             })),
             Wish::Lock(request) => {
                 self.machine.lock(request, at).map(|number| (number, Awaited::Grant)).map_err(Outcome::Failed)
+            }
+            Wish::Claim { request, claim } => {
+                let begun = self.machine.claim(request, claim, at);
+                begun.map(|number| (number, Awaited::Grant)).map_err(Outcome::Failed)
             }
             Wish::Release { number } => {
                 let released = self.machine.release(number, at);
@@ -327,6 +341,11 @@ impl<W, P: Platform> Client<W, P> {
         self.finished.pop_front()
     }
 
+    /// The next lock that an attempt which comes before it waits for.
+    pub(in crate::locks) fn next_contested(&mut self) -> Option<u64> {
+        self.contested.pop()
+    }
+
     pub fn settings(&self) -> &Setup {
         &self.settings
     }
@@ -393,6 +412,10 @@ impl<W, P: Platform> Client<W, P> {
                 MachineEvent::Lost { number, .. } if self.lost_too_early(number) => continue,
                 MachineEvent::Lost { number, loss } => {
                     self.finished.push_back(Report::Lost { number, loss });
+                    continue;
+                }
+                MachineEvent::Contested { number } => {
+                    self.contested.push(number);
                     continue;
                 }
                 MachineEvent::RenewalRefused { error } => {

@@ -36,6 +36,36 @@ local function cycle(run, attempt, values)
   until not found[at]
 end
 
+-- The place of an attempt in the order that all servers of a quorum share: its class and its rank, which are the first
+-- fourteen of its number's sixteen hexadecimal digits. Attempts on one server have shorter numbers, and no place.
+local function place_of(attempt)
+  local number = sub(attempt, -17, -17) == ":" and sub(attempt, -16)
+  return number and not find(number, ":", 1, true) and sub(number, 1, 14)
+end
+
+-- The rank, in halves that are exact for servers with short integers.
+local function rank_of(attempt)
+  local place = place_of(attempt)
+  return place and tonumber(sub(place, 2, 7), 16) * 2 ^ 28 + tonumber(sub(place, 8), 16)
+end
+
+local function precedes(attempt, other)
+  local place, its = place_of(attempt), place_of(other)
+  return place and its and (place < its or place == its and attempt < other)
+end
+
+-- Tells the holders of these values that an attempt which comes before theirs is the first to wait. On a quorum, they
+-- give way unless they have a majority.
+local function contest(run, waiter, values)
+  for i = 1, #values do
+    local holder = values[i] and holder_in(values[i])
+    if holder and precedes(waiter.attempt, holder) then
+      local first = head(run, waiter.names[i])
+      if first and first.attempt == waiter.attempt then tell(holder, "c " .. holder) end
+    end
+  end
+end
+
 -- A waiter has asked again: it is alive, and it may be its turn.
 local function stay(run, keys, waiter, ttl, waiter_ttl)
   waiter.ttl = ttl
@@ -59,6 +89,7 @@ local function stay(run, keys, waiter, ttl, waiter_ttl)
     grant(run, {})
     return deadlock
   end
+  contest(run, waiter, values)
   return -2 - soonest(keys, values)
 end
 
@@ -103,9 +134,9 @@ local function anyone_waits(run, names)
   return false
 end
 
--- Queues up at the end. Returns the run, which is made here if there is none and one is needed.
+-- Queues up: at the end, or on a quorum by rank. Returns the run, which is made here if there is none and one is needed.
 local function enqueue(run, waiter, waiter_ttl, throughput)
-  local ticket, now = next_number(), run and run.now or clock()
+  local ticket, now = rank_of(waiter.attempt) or next_number(), run and run.now or clock()
   waiter.ticket = format(wide, ticket)
   line_up(waiter, waiter_ttl)
   write(waiter, now + waiter_ttl, waiter_ttl)
@@ -158,6 +189,12 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
         attempt = attempt, ticket = false, class = nested and NESTED or PLAIN, state = QUEUED, ttl = ttl, names = names,
       }
       run = enqueue(run, waiter, waiter_ttl, throughput)
+      if place_of(attempt) then
+        run = run or new_run(attempt, throughput)
+        -- It may have overtaken those for whom free names were kept.
+        if not first_of(values) then make_due(run, names) end
+        contest(run, waiter, values)
+      end
       reply = -2 - soonest(keys, values)
     end
   end

@@ -65,6 +65,11 @@ impl Machine {
                     self.lose(number, Loss::Forced, now);
                 }
             }
+            Pushed::Contested { attempt } => {
+                if let Some(number) = self.number_of(&attempt) {
+                    self.events.push_back(MachineEvent::Contested { number });
+                }
+            }
             Pushed::Freed { names } => {
                 let waits_for = |names: &[_], wanted: &[_]| wanted.iter().any(|name| names.contains(name));
                 let numbers = self.entries.iter().filter(|(_, entry)| waits_for(&names, &entry.names));

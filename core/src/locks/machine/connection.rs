@@ -4,6 +4,7 @@ use super::asking::may_grant;
 use super::entry::Stage;
 use super::{About, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment};
 use crate::error::Error;
+use crate::locks::claim::place_of;
 
 impl Machine {
     /// Continues on a connection that receives this client's pushes. Questions that went unanswered on an earlier
@@ -49,7 +50,11 @@ impl Machine {
     /// Gives an attempt up, and asks for its names with a new one.
     pub(super) fn ask_as_another(&mut self, number: u64, now: Moment) {
         self.send_tidy(number, true, now);
-        let attempt = self.next_number;
+        let Some(before) = self.entries.get(&number).map(|entry| entry.attempt) else { return };
+        let attempt = match place_of(before) {
+            Some(_) => before + 1,
+            None => self.next_number,
+        };
         self.next_number += 1;
         self.renumbered.insert(attempt, number);
         if let Some(entry) = self.entries.get_mut(&number) {

@@ -34,6 +34,7 @@ pub use time::Moment;
 
 use super::call::{Attempt, Call, Names, ScriptAnswer};
 use crate::error::{Error, Kind};
+use crate::locks::claim::Claim;
 use crate::locks::holding::Holding;
 use crate::locks::jitter::Jitter;
 use crate::locks::loss::Loss;
@@ -80,6 +81,10 @@ pub enum MachineEvent {
     Answered {
         request: u64,
         answer: Result<ScriptAnswer, MachineFailure>,
+    },
+    /// On a quorum: an attempt that comes before this one waits for its names on this server.
+    Contested {
+        number: u64,
     },
     /// The server refuses to renew held locks. Reported once, until a renewal succeeds again.
     RenewalRefused {
@@ -233,10 +238,26 @@ impl Machine {
     /// Takes a lock: [`MachineEvent::Granted`] or [`MachineEvent::Failed`] follows. Returns the number that identifies
     /// the lock in all later calls and events.
     pub fn lock(&mut self, request: LockRequest, now: Moment) -> Result<u64, MachineFailure> {
+        let nested = self.holding.has(request.owner);
+        self.begin(request, nested, None, now)
+    }
+
+    /// Takes a lock as [`Self::lock`] does, with this place in the order of a quorum's servers.
+    pub fn claim(&mut self, request: LockRequest, claim: Claim, now: Moment) -> Result<u64, MachineFailure> {
+        self.begin(request, claim.nested, Some(claim.number()), now)
+    }
+
+    /// `attempt`: its number on the server, if that is not the one it has here.
+    fn begin(
+        &mut self,
+        request: LockRequest,
+        nested: bool,
+        attempt: Option<u64>,
+        now: Moment,
+    ) -> Result<u64, MachineFailure> {
         if let Some(number) = self.held_again(&request, now)? {
             return Ok(number);
         }
-        let nested = self.holding.has(request.owner);
         if !nested && !self.table.is_free(&request.names) {
             match request.wait {
                 None => return Err(MachineFailure::Busy),
@@ -250,7 +271,11 @@ impl Machine {
         let number = self.next_number;
         self.next_number += 1;
         let impatient = now + self.options.patience;
-        let entry = self.entries.entry(number).or_insert_with(|| Entry::new(number, request, nested, impatient, now));
+        if let Some(attempt) = attempt {
+            self.renumbered.insert(attempt, number);
+        }
+        let attempt = attempt.unwrap_or(number);
+        let entry = self.entries.entry(number).or_insert_with(|| Entry::new(attempt, request, nested, impatient, now));
         let due = entry.look_at().unwrap_or(entry.deadline);
         let leads = nested || self.table.enter(number, &entry.names);
         self.wake_by(due);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::queue::{joined, owner, Class, Member, ParkedMember, Waiter};
-use super::{Attempt, Model, Name, Names, Push, Pushed, ScriptAnswer};
+use super::{place_of, rank_of, Attempt, Model, Name, Names, Push, Pushed, ScriptAnswer};
 
 /// The work that one call may spend on the queue.
 const BUDGET: i64 = 2500;
@@ -129,6 +129,12 @@ impl<'a> Run<'a> {
                 Some(cycle) => ScriptAnswer::Deadlock { cycle },
                 None => {
                     self.enqueue(attempt, names, ttl, if nested { Class::Nested } else { Class::Plain });
+                    if place_of(attempt.number).is_some() {
+                        if self.all_free(names) {
+                            self.make_due(names);
+                        }
+                        self.contest(attempt, names);
+                    }
                     ScriptAnswer::Queued { pttl: self.soonest(names) }
                 }
             }
@@ -165,6 +171,7 @@ impl<'a> Run<'a> {
                 return ScriptAnswer::Deadlock { cycle };
             }
         }
+        self.contest(&waiter.attempt, names);
         ScriptAnswer::Queued { pttl: self.soonest(names) }
     }
 
@@ -176,6 +183,15 @@ impl<'a> Run<'a> {
         self.sweep(waiter.ticket);
     }
 
+    /// Tells the holders that this attempt waits, where it comes before them and is the first.
+    fn contest(&mut self, attempt: &Attempt, names: &Names) {
+        for name in names.iter() {
+            if self.model.is_contested(name, attempt) && self.head(name) == Head::First(attempt.clone()) {
+                self.model.tell_contested(name);
+            }
+        }
+    }
+
     pub fn park(&mut self, attempt: &Attempt, names: &Names, ttl: Duration) {
         let waiter = self.new_waiter(attempt, names, ttl, Class::Plain, true);
         let (now, keep) = (self.now, self.model.waiter_ttl);
@@ -184,7 +200,8 @@ impl<'a> Run<'a> {
     }
 
     fn new_waiter(&mut self, attempt: &Attempt, names: &Names, ttl: Duration, class: Class, parked: bool) -> Waiter {
-        let ticket = self.model.next_number(self.now);
+        let rank = rank_of(attempt.number).filter(|_| !parked);
+        let ticket = rank.unwrap_or_else(|| self.model.next_number(self.now));
         let expiry = self.now + self.model.waiter_ttl;
         Waiter { attempt: attempt.clone(), names: names.clone(), ttl, expiry, ticket, class, parked }
     }

@@ -2,18 +2,21 @@
 
 use std::time::Duration;
 
-use super::lock::{Lock, Stage, Vote};
+use super::lock::{Lock, Rank, Stage, Vote};
 use super::rules::{kept, Rule};
 use super::{Ballot, Member, Now, Question, Quorum};
+use crate::locks::claim::LAST_RANK;
 use crate::locks::client::{Outcome, Report, Wish};
-use crate::locks::machine::{LockRequest, MachineFailure};
+use crate::locks::machine::{LockRequest, MachineFailure, Moment};
 
 /// How long a member is asked for a lock that a majority holds already. Then it is asked again.
 const ASKED_FOR: Duration = Duration::from_secs(3600);
 
-/// The shortest and, before any was measured, the longest round trip that is reckoned with.
+/// The shortest time for which a member is asked to let an attempt wait.
 const SHORTEST: Duration = Duration::from_millis(1);
-const UNMEASURED: Duration = Duration::from_millis(50);
+
+/// The time for an attempt to be granted its lock after servers that were just started vote.
+const VOTED_WITHIN: Duration = Duration::from_secs(2);
 
 impl<W, M: Member> Quorum<W, M> {
     /// Begins an attempt.
@@ -35,14 +38,34 @@ impl<W, M: Member> Quorum<W, M> {
 
     /// Asks all members.
     fn start(&mut self, number: u64, now: Now) {
+        let Some(waits) = self.locks.get(&number).map(Lock::waits) else { return };
+        let rank = self.next_rank(waits);
         let Some(lock) = self.locks.get_mut(&number) else { return };
+        lock.rank = rank;
         let Lock { stage, .. } = lock;
         *stage = match std::mem::replace(stage, Stage::Lost) {
             Stage::Lined(waiter) => Stage::Waiting(waiter),
             other => other,
         };
+        self.await_votes(number);
         for member in 0..self.members.len() {
             self.ask(number, member, now);
+        }
+    }
+
+    /// Lets an attempt that may wait for `longest_ttl` wait for the votes of servers that were just started, though they
+    /// come at the end of its time or, as servers tell their age in whole seconds, a little later.
+    pub(super) fn await_votes(&mut self, number: u64) {
+        let mut votes_from: Vec<Moment> =
+            self.members.iter().filter_map(|member| Some(member.standing()?.votes_from)).collect();
+        votes_from.sort_unstable();
+        let (longest, majority) = (self.longest_ttl, self.majority());
+        let Some(lock) = self.locks.get_mut(&number) else { return };
+        let may_wait = lock.wait.is_some_and(|wait| !wait.is_zero() && wait >= longest);
+        let Some(votes_from) = votes_from.get(majority - 1).filter(|_| may_wait) else { return };
+        // Before its own time is nearly up, its own time is enough.
+        if lock.deadline < *votes_from + VOTED_WITHIN {
+            lock.deadline = lock.deadline.max((*votes_from + VOTED_WITHIN).min(lock.deadline + 2 * VOTED_WITHIN));
         }
     }
 
@@ -62,9 +85,9 @@ impl<W, M: Member> Quorum<W, M> {
             renewal: lock.renewal_now(now.moment),
             reentrant: false,
         };
-        let ballot = Ballot::Grant { lock: number, since: now.moment };
+        let (ballot, claim) = (Ballot::Grant { lock: number }, lock.claim(member));
         // Before the answer, which may come at once if it is a failure.
-        let asked = self.members[member].begin(Wish::Lock(request), ballot, now);
+        let asked = self.members[member].begin(Wish::Claim { request, claim }, ballot, now);
         lock.seats[member].vote = asked.map_or(Vote::None { again_at: None }, Vote::Asked);
     }
 
@@ -132,31 +155,54 @@ impl<W, M: Member> Quorum<W, M> {
         self.drop_lock(number, now);
     }
 
-    /// Gives back votes that are no majority, and queues up again: whoever waits there has them now.
-    pub(super) fn give_back(&mut self, number: u64, now: Now) {
+    /// Gives one vote back, which another attempt comes before, and asks for it again if the lock is waited for.
+    pub(super) fn give_way(&mut self, number: u64, member: usize, now: Now) {
         let Some(lock) = self.locks.get_mut(&number) else { return };
-        (lock.split_at, lock.target) = (None, None);
-        lock.splits += 1;
-        let granted: Vec<(usize, u64)> = lock.granted().map(|(member, granted)| (member, granted.number)).collect();
-        for (member, sub) in granted {
-            self.members[member].cancel(sub, now);
-            self.ask(number, member, now);
+        let Some(granted) = lock.seats[member].granted() else { return };
+        self.members[member].cancel(granted.number, now);
+        lock.target = None;
+        if lock.waits() {
+            return self.ask(number, member, now);
+        }
+        let taken = lock.taken(None);
+        lock.seats[member].fail(Some(taken), None, now.moment);
+    }
+
+    /// The rank of an attempt that begins now. One that does not wait comes last: it may have a vote and wait for a server
+    /// that is away, and cannot be first anywhere else.
+    fn next_rank(&mut self, waits: bool) -> Rank {
+        if self.highest == 0 || !waits {
+            self.last_ranks += 1;
+            return Rank { rank: LAST_RANK.saturating_sub(self.last_ranks), is_blind: waits };
+        }
+        self.last_rank = self.last_rank.max(self.highest) + 1;
+        Rank { rank: self.last_rank, is_blind: false }
+    }
+
+    /// Gives ranks to attempts that began before any counter was known, unless a majority has granted them.
+    pub(super) fn rank_blind(&mut self, now: Now) {
+        let numbers: Vec<u64> =
+            self.locks.iter().filter(|(_, lock)| lock.rank.is_blind).map(|(number, _)| *number).collect();
+        for number in numbers {
+            let (rank, majority) = (self.next_rank(true), self.majority());
+            let Some(lock) = self.locks.get_mut(&number) else { continue };
+            lock.rank = rank;
+            if !matches!(lock.stage, Stage::Waiting(_)) || lock.granted().count() >= majority {
+                continue;
+            }
+            for member in 0..self.members.len() {
+                let Some(Vote::Asked(sub)) = self.locks.get(&number).map(|lock| &lock.seats[member].vote) else {
+                    continue;
+                };
+                self.members[member].cancel(*sub, now);
+                self.ask(number, member, now);
+            }
         }
     }
 
-    /// How long votes that are no majority are kept: some round trips, the longer the more of them there are and the
-    /// more often they were given back in vain.
-    pub(super) fn patience_with_split(&mut self, votes: usize, splits: u32) -> Duration {
-        let trip = self.round_trip.unwrap_or(UNMEASURED).max(SHORTEST);
-        let trips = 1.0 + self.jitter.below(1024) as f64 / 512.0;
-        let doubled = 2u32.saturating_pow(splits.min(16)).saturating_mul(votes as u32);
-        trip.mul_f64(trips).saturating_mul(doubled).min(self.options.heartbeat)
-    }
-
-    /// Takes the time of a question that the server answered at once.
-    pub(super) fn took(&mut self, time: Duration) {
-        let before = self.round_trip.unwrap_or(time);
-        self.round_trip = Some((before * 7 + time) / 8);
+    /// Takes a token or counter that a server told.
+    pub(super) fn see(&mut self, told: Option<u64>) {
+        self.highest = self.highest.max(told.unwrap_or(0));
     }
 }
 

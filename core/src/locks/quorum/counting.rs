@@ -1,13 +1,25 @@
 //! What the members say, and what follows for a lock.
 
+use std::time::Duration;
+
 use super::asking::raise;
 use super::failing::{failed, Why};
 use super::lock::{Granted, Lock, Seat, Stage, Vote};
 use super::rules::{kept, Rule};
 use super::{Ballot, Known, Member, Now, Quorum};
+use crate::error::Kind;
 use crate::locks::client::{Outcome, Report};
 use crate::locks::loss::Loss;
-use crate::locks::machine::{MachineFailure, Moment, Renewal};
+use crate::locks::machine::{MachineFailure, Renewal};
+
+/// The longest pause before a member that failed is asked again for a lock that is waited for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Whether a member that has failed may have the lock later.
+fn may_pass(failure: &MachineFailure) -> bool {
+    let lasts = |kind| matches!(kind, Kind::Usage | Kind::Unsupported | Kind::TooLarge | Kind::Credentials);
+    matches!(failure, MachineFailure::Server(error) if !lasts(error.kind))
+}
 
 impl<W, M: Member> Quorum<W, M> {
     /// Takes what the members report. Call it after every call to a member.
@@ -18,6 +30,10 @@ impl<W, M: Member> Quorum<W, M> {
                 while let Some(report) = self.members[member].next_report() {
                     any = true;
                     self.told(member, report, now);
+                }
+                while let Some(sub) = self.members[member].next_contested() {
+                    any = true;
+                    self.contested(member, sub, now);
                 }
             }
             if !any {
@@ -35,18 +51,15 @@ impl<W, M: Member> Quorum<W, M> {
                 let Some(lock) = self.locks.iter().find(|(_, lock)| of(lock)).map(|(lock, _)| *lock) else { return };
                 self.vote_lost(lock, member, loss, now);
             }
-            Report::Done { waiter: Ballot::Grant { lock, since }, outcome } => match outcome {
-                Outcome::Granted { number, token, .. } => self.granted(lock, member, number, token, since, now),
+            Report::Done { waiter: Ballot::Grant { lock }, outcome } => match outcome {
+                Outcome::Granted { number, token, .. } => self.granted(lock, member, number, token, now),
                 Outcome::Failed(failure) => self.vote_failed(lock, member, failure, now),
                 _ => {}
             },
             Report::Done { waiter: Ballot::Raise { lock, floor }, outcome } => {
                 self.raised(lock, member, floor, outcome, now);
             }
-            Report::Done { waiter: Ballot::Answer { poll, since }, outcome } => {
-                if !matches!(outcome, Outcome::Failed(_)) {
-                    self.took(now.moment - since);
-                }
+            Report::Done { waiter: Ballot::Answer { poll }, outcome } => {
                 if let Some(of) = self.polls.get_mut(&poll) {
                     of.take(member, outcome);
                     self.answer_poll(poll, now);
@@ -55,7 +68,8 @@ impl<W, M: Member> Quorum<W, M> {
         }
     }
 
-    fn granted(&mut self, number: u64, member: usize, sub: u64, token: u64, since: Moment, now: Now) {
+    fn granted(&mut self, number: u64, member: usize, sub: u64, token: u64, now: Now) {
+        self.see(Some(token));
         let votes_from = self.members[member].standing().map(|standing| standing.votes_from);
         let floor = self.about[member].floor;
         let Some(lock) = self.locks.get_mut(&number) else { return };
@@ -68,9 +82,6 @@ impl<W, M: Member> Quorum<W, M> {
             self.members[member].set_renewal(sub, renewal, now);
             raise(&mut self.members, lock, number, token, now);
         }
-        if self.round_trip.is_none() {
-            self.round_trip = Some(now.moment - since).filter(|time| *time < self.options.patience / 4);
-        }
         self.settle(number, now);
     }
 
@@ -79,11 +90,16 @@ impl<W, M: Member> Quorum<W, M> {
         if matches!(lock.seats[member].vote, Vote::Granted(_)) {
             return;
         }
+        if matches!(failure, MachineFailure::Timeout { .. }) && lock.waits() && now.moment < lock.deadline {
+            // Its time was prolonged since it asked.
+            return self.ask(number, member, now);
+        }
         let retries = match lock.stage {
             Stage::Held { .. } => lock.is_kept(now.moment),
-            _ => lock.waits() && matches!(failure, MachineFailure::Server(_)),
+            _ => lock.waits() && may_pass(&failure),
         };
-        lock.seats[member].fail(Some(failure), retries.then_some(self.options.heartbeat), now.moment);
+        let most = if lock.waits() { self.options.heartbeat.min(LONGEST_PAUSE) } else { self.options.heartbeat };
+        lock.seats[member].fail(Some(failure), retries.then_some(most), now.moment);
         self.settle(number, now);
     }
 
@@ -170,13 +186,23 @@ impl<W, M: Member> Quorum<W, M> {
             return self.fail(number, failure, now);
         }
         let lock = &self.locks[&number];
-        let granted = lock.granted().count();
-        let is_split = lock.waits() && (1..majority).contains(&granted) && kept(Rule::GiveBack);
-        let split_at = match lock.split_at.filter(|_| is_split) {
-            None if is_split => Some(now.moment + self.patience_with_split(granted, self.locks[&number].splits)),
-            split_at => split_at,
-        };
-        self.locks.entry(number).and_modify(|lock| lock.split_at = split_at);
+        if lock.granted().count() >= majority || !kept(Rule::GiveWay) {
+            return;
+        }
+        let contested: Vec<usize> =
+            lock.granted().map(|(member, _)| member).filter(|member| lock.seats[*member].contested).collect();
+        for member in contested {
+            self.give_way(number, member, now);
+        }
+    }
+
+    /// Notes that an attempt which comes before waits for a vote.
+    fn contested(&mut self, member: usize, sub: u64, now: Now) {
+        let is_it = |(_, lock): &(&u64, &mut Lock<W>)| lock.seats[member].number() == Some(sub);
+        let Some((number, lock)) = self.locks.iter_mut().find(is_it) else { return };
+        let number = *number;
+        lock.seats[member].contested = true;
+        self.settle(number, now);
     }
 
     /// A majority has granted it, and has stored its token.
@@ -186,7 +212,6 @@ impl<W, M: Member> Quorum<W, M> {
         else {
             return;
         };
-        lock.split_at = None;
         if lock.renewal != Renewal::Always {
             for (member, seat) in self.members.iter_mut().zip(&lock.seats) {
                 seat.number().into_iter().for_each(|sub| member.set_renewal(sub, lock.renewal, now));
@@ -213,8 +238,9 @@ impl<W, M: Member> Quorum<W, M> {
         let lock = &self.locks[&number];
         let out = lock.seats.iter().enumerate().filter(|(at, seat)| match &seat.vote {
             Vote::Granted(granted) => !lock.waits() && !granted.is_of_age(now.moment),
+            Vote::Asked(_) if lock.waits() => false,
             Vote::Asked(_) => self.is_out(*at, now) || seat.failure.is_some() && self.about[*at].known != Known::Now,
-            Vote::None { .. } => seat.failure.is_some(),
+            Vote::None { again_at } => again_at.is_none() && seat.failure.is_some(),
         });
         (out.count() > self.members.len() - self.majority()).then(|| self.why(lock, now))
     }
@@ -240,13 +266,9 @@ impl<W, M: Member> Quorum<W, M> {
             }
         };
         let why: Vec<Why> = lock.seats.iter().enumerate().filter_map(said).collect();
-        let taken = failures().find(|failure| matches!(failure, MachineFailure::Timeout { .. } | MachineFailure::Busy));
-        match (why.len() > self.members.len() - self.majority(), taken) {
-            (false, Some(taken)) => taken.clone(),
-            (false, None) if why.is_empty() => {
-                MachineFailure::Timeout { waited: lock.wait.unwrap_or_default(), blocker: None }
-            }
-            _ => failed(&self.members, why.into_iter(), "no majority of the servers can hold the lock"),
+        match why.len() > self.members.len() - self.majority() {
+            true => failed(&self.members, why.into_iter(), "no majority of the servers can hold the lock"),
+            false => lock.taken(lock.blocker(self.majority())),
         }
     }
 
@@ -267,9 +289,6 @@ impl<W, M: Member> Quorum<W, M> {
             }
             Stage::Waiting(_) | Stage::Held { .. } => {}
             Stage::Lined(_) | Stage::Lost => return,
-        }
-        if lock.split_at.is_some_and(|at| at <= now.moment) {
-            self.give_back(number, now);
         }
         for member in 0..self.members.len() {
             let seat = self.locks.get(&number).map(|lock| &lock.seats[member].vote);

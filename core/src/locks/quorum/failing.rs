@@ -40,10 +40,11 @@ impl Why {
     }
 }
 
-/// The failure for these reasons. The first gives its kind.
+/// The failure for these reasons. The first gives its kind; one that will pass by itself only if there is no other.
 pub(super) fn failed<M: Member>(members: &[M], why: impl Iterator<Item = Why>, what: &str) -> MachineFailure {
     let why: Vec<Why> = why.collect();
-    let kind = why.first().map_or(Kind::Timeout, |why| why.kind);
+    let of_servers = why.iter().find(|why| why.kind != Kind::Down).or(why.first());
+    let kind = of_servers.map_or(Kind::Timeout, |why| why.kind);
     let sent = why.iter().map(|why| why.sent).max().unwrap_or(Sent::Maybe);
     let texts: Vec<String> = why.into_iter().map(|why| why.text).collect();
     let message = format!("{what} ({} of {} failed): {}", texts.len(), members.len(), texts.join("; "));

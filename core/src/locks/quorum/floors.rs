@@ -41,7 +41,7 @@ impl<W, M: Member> Quorum<W, M> {
                 continue;
             }
             if known == Known::Now {
-                self.raise_anew(at);
+                self.begin_anew(at);
             }
             self.about[at] = About { known, since: self.next_number, floor: None };
             changed |= known == Known::Now;
@@ -51,6 +51,9 @@ impl<W, M: Member> Quorum<W, M> {
         }
         if changed {
             self.twins = twins(&self.members);
+            let waiting = self.locks.iter().filter(|(_, lock)| matches!(lock.stage, Stage::Waiting(_)));
+            let waiting: Vec<u64> = waiting.map(|(number, _)| *number).collect();
+            waiting.into_iter().for_each(|number| self.await_votes(number));
             self.read_counters(now);
             self.inform_seats(now);
         }
@@ -61,7 +64,7 @@ impl<W, M: Member> Quorum<W, M> {
     fn read_counters(&mut self, now: Now) {
         let poll = self.next_number;
         self.next_number += 1;
-        let ballot = Ballot::Answer { poll, since: now.moment };
+        let ballot = Ballot::Answer { poll };
         let mut answers = Vec::with_capacity(self.members.len());
         for (member, about) in self.members.iter_mut().zip(&self.about) {
             answers.push(if about.known == Known::Now { Answer::Pending } else { Answer::NotAsked });
@@ -85,12 +88,14 @@ impl<W, M: Member> Quorum<W, M> {
         });
         let counters: Vec<u64> = counters.collect();
         self.polls.remove(&number);
+        self.see(counters.iter().copied().max());
         match counters.iter().max().filter(|_| counters.len() >= self.majority()) {
             Some(highest) => {
                 let asked = |about: &&mut About| about.known == Known::Now && about.since <= number;
                 for about in self.about.iter_mut().filter(asked) {
                     about.floor = about.floor.or(Some(*highest));
                 }
+                self.rank_blind(now);
                 self.inform_seats(now);
             }
             None if self.lacks_floors() => {
@@ -113,11 +118,14 @@ impl<W, M: Member> Quorum<W, M> {
         }
     }
 
-    /// Forgets what a member was told on its last connection and has not confirmed.
-    fn raise_anew(&mut self, member: usize) {
+    /// Forgets what a member was told on its last connection and has not confirmed. What it has told meanwhile was not
+    /// heard.
+    fn begin_anew(&mut self, member: usize) {
         for lock in self.locks.values_mut() {
-            if let Some(granted) = lock.seats[member].granted_mut() {
+            let seat = &mut lock.seats[member];
+            if let Some(granted) = seat.granted_mut() {
                 granted.raising = granted.stored;
+                seat.contested = matches!(self.about[member].known, Known::Gone(_));
             }
         }
     }

@@ -1,14 +1,19 @@
 //! One lock on a quorum, and what each member has said about it.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::member::{Member, Now};
 use super::rules::{kept, Rule};
 use crate::locks::call::Names;
-use crate::locks::machine::{LockRequest, MachineFailure, Moment, Renewal};
+use crate::locks::claim::{Claim, LAST_RANK};
+use crate::locks::machine::{Blocker, LockRequest, MachineFailure, Moment, Renewal};
 
 /// The pause before a member that failed is asked again. It doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The step from one claim on a server to the next. Its client may use the number between them.
+const ASKED: u8 = 2;
 
 pub(super) struct Lock<W> {
     pub(super) names: Names,
@@ -19,6 +24,9 @@ pub(super) struct Lock<W> {
     pub(super) deadline: Moment,
     /// Whether it stands in the table.
     pub(super) lined_up: bool,
+    /// Whether its owner holds other locks.
+    nested: bool,
+    pub(super) rank: Rank,
     /// How many times its owner has acquired it.
     pub(super) holds: u32,
     pub(super) stage: Stage<W>,
@@ -26,9 +34,14 @@ pub(super) struct Lock<W> {
     pub(super) seats: Vec<Seat>,
     /// The token that a majority is being told.
     pub(super) target: Option<u64>,
-    /// When to give up the votes that are no majority, and how often that was done.
-    pub(super) split_at: Option<Moment>,
-    pub(super) splits: u32,
+}
+
+/// Where it stands in the order of all servers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rank {
+    pub(super) rank: u64,
+    /// Whether it was given before any server's counter was known.
+    pub(super) is_blind: bool,
 }
 
 pub(super) enum Stage<W> {
@@ -51,6 +64,10 @@ pub(super) struct Seat {
     /// Why it failed last, until it is granted.
     pub(super) failure: Option<MachineFailure>,
     failures: u32,
+    /// How often it was asked.
+    asked: u8,
+    /// Whether an attempt that comes before waits here for the vote, as far as was heard.
+    pub(super) contested: bool,
 }
 
 pub(super) enum Vote {
@@ -96,14 +113,49 @@ impl<W> Lock<W> {
             stage: Stage::Lined(waiter),
             seats: std::iter::repeat_with(Seat::default).take(members).collect(),
             target: None,
-            split_at: None,
-            splits: 0,
+            nested,
+            rank: Rank::default(),
         }
     }
 
     /// Whether it waits if its names are taken.
     pub(super) fn waits(&self) -> bool {
         self.wait.is_some_and(|wait| !wait.is_zero())
+    }
+
+    /// What it claims of a member that is asked now.
+    pub(super) fn claim(&mut self, member: usize) -> Claim {
+        let seat = &mut self.seats[member];
+        (seat.asked, seat.contested) = (seat.asked.wrapping_add(ASKED), false);
+        let is_turned = !kept(Rule::OneOrder) && member % 2 == 1;
+        let rank = if is_turned { LAST_RANK - self.rank.rank } else { self.rank.rank };
+        Claim { nested: self.nested, rank, asked: seat.asked }
+    }
+
+    /// The failure of an attempt whose names are taken.
+    pub(super) fn taken(&self, blocker: Option<Blocker>) -> MachineFailure {
+        match self.wait {
+            None => MachineFailure::Busy,
+            Some(waited) => MachineFailure::Timeout { waited, blocker },
+        }
+    }
+
+    /// The holder of its names, if a majority of the members names the same. A smaller number just votes for it.
+    pub(super) fn blocker(&self, majority: usize) -> Option<Blocker> {
+        let named = self.seats.iter().filter_map(|seat| match &seat.failure {
+            Some(MachineFailure::Timeout { blocker, .. }) => blocker.as_ref(),
+            _ => None,
+        });
+        let named: Vec<&Blocker> = named.collect();
+        let is_same = |one: &Blocker, other: &Blocker| {
+            (&one.holder.client, one.holder.owner) == (&other.holder.client, other.holder.owner)
+        };
+        let of = |one: &&Blocker| named.iter().filter(|other| is_same(one, other)).count() >= majority;
+        let holder = *named.iter().find(|one| of(one))?;
+        let mut ages: Vec<Duration> =
+            named.iter().filter(|other| is_same(holder, other)).filter_map(|other| other.held_for).collect();
+        ages.sort_unstable_by_key(|age| Reverse(*age));
+        Some(Blocker { holder: holder.holder.clone(), held_for: ages.get(majority - 1).copied() })
     }
 
     pub(super) fn granted(&self) -> impl Iterator<Item = (usize, &Granted)> {
@@ -165,7 +217,7 @@ impl<W> Lock<W> {
             Stage::Lined(_) => Some(self.deadline),
             Stage::Waiting(_) => {
                 let votes_from = self.granted().filter_map(|(_, granted)| granted.votes_from).filter(|at| *at > now);
-                again_at.chain(votes_from).chain(self.split_at).chain([self.deadline]).min()
+                again_at.chain(votes_from).chain([self.deadline]).min()
             }
             Stage::Held { .. } => again_at.min(),
             Stage::Lost => None,

@@ -16,12 +16,12 @@ pub struct Now {
 /// What a member's answer is about.
 #[derive(Clone, Copy, Debug)]
 pub enum Ballot {
-    /// The grant of a lock, asked for at this time.
-    Grant { lock: u64, since: Moment },
+    /// The grant of a lock.
+    Grant { lock: u64 },
     /// The raised counter of its server.
     Raise { lock: u64, floor: u64 },
     /// One of the answers to a question that all members were asked.
-    Answer { poll: u64, since: Moment },
+    Answer { poll: u64 },
 }
 
 /// A client of one server. Its locks have numbers of their own.
@@ -40,6 +40,9 @@ pub trait Member {
     fn held(&self, number: u64, now: Now) -> Option<Duration>;
 
     fn next_report(&mut self) -> Option<Report<Ballot>>;
+
+    /// The next lock that an attempt which comes before it waits for. Take it after the reports.
+    fn next_contested(&mut self) -> Option<u64>;
 
     /// Which process the server is and whether it may vote. `None` without a connection.
     fn standing(&self) -> Option<&Standing>;
@@ -71,6 +74,10 @@ impl<P: Platform> Member for Client<Ballot, P> {
 
     fn next_report(&mut self) -> Option<Report<Ballot>> {
         self.next_finished()
+    }
+
+    fn next_contested(&mut self) -> Option<u64> {
+        Client::next_contested(self)
     }
 
     fn standing(&self) -> Option<&Standing> {

@@ -7,7 +7,23 @@
 //!   lower. Another majority shares a server with this one, so every later token is higher.
 //! - A server that was started a short time ago may have forgotten locks that are held. It has no vote until they would
 //!   have ended: [`Standing`](super::client::Standing).
-//! - An attempt whose votes are no majority soon gives them back, and queues up again.
+//!
+//! How split votes are decided. All attempts stand in one order, which every server knows from their numbers
+//! ([`Claim`](super::claim::Claim)): by rank, which is one more than the highest token that their client has seen, and
+//! then by client. So who has just had the lock comes after all who waited meanwhile. Each server grants in this order,
+//! and tells its holder when an attempt that comes before is the first to wait. A holder with a majority need not care.
+//! Any other gives that server's vote back at once, and asks for it again.
+//!
+//! So a vote moves only to attempts that come before, until someone has a majority. Let every message arrive within a
+//! round. Then the first attempt in the order has asked everywhere after one round; holders that are no majority have
+//! heard of it after two, their votes are back on the servers after three, and it has heard of its grants after four. If
+//! their tokens differ, a majority has stored the highest after five, and has said so after six. However many contend,
+//! somebody has the lock within six rounds, as long as a majority of the servers answers. Only an attempt that comes
+//! before all others begins this anew. A client that contends has no such attempt: it has seen the others' tokens. A
+//! message that is lost with its connection is made up for when the holder is connected again, or the waiter polls.
+//!
+//! Plain locks wait in order for all of their names. Nested ones overtake, as they must wait for nothing but holders;
+//! between those that want several names, a timeout may decide.
 
 mod asking;
 mod counting;
@@ -28,7 +44,6 @@ use std::time::Duration;
 use super::call::{Attempt, Call, Names};
 use super::client::{Outcome, Report, Wish};
 use super::holding::Holding;
-use super::jitter::Jitter;
 use super::loss::Loss;
 use super::machine::{Blocker, Fairness, LockOptions, LockRequest, MachineFailure, Moment, Table};
 use crate::error::{Error, Kind};
@@ -41,7 +56,7 @@ pub use servers::Servers;
 pub struct Quorum<W, M> {
     members: Vec<M>,
     options: LockOptions,
-    /// The longest ttl that any client gives a lock.
+    /// The longest ttl that any client gives a lock. Zero: no server has forgotten any.
     longest_ttl: Duration,
     client: Arc<str>,
     next_number: u64,
@@ -51,9 +66,11 @@ pub struct Quorum<W, M> {
     holding: Holding,
     reports: VecDeque<Report<W>>,
     due: Option<Moment>,
-    jitter: Jitter,
-    /// How long a member takes to answer, lately.
-    round_trip: Option<Duration>,
+    /// The highest token or counter that any server has told.
+    highest: u64,
+    /// The last rank that was given, and how many were given behind all others.
+    last_rank: u64,
+    last_ranks: u64,
     /// What is known about the server of each member.
     about: Vec<About>,
     /// When to read the counters again.
@@ -76,7 +93,6 @@ impl<W, M: Member> Quorum<W, M> {
     /// `client`: the name by which all members know this client.
     pub fn new(members: Vec<M>, options: LockOptions, longest_ttl: Duration, client: Arc<str>) -> Self {
         Self {
-            jitter: Jitter::of(&client),
             about: vec![About { known: Known::Never, since: 0, floor: None }; members.len()],
             read_at: None,
             members,
@@ -90,7 +106,9 @@ impl<W, M: Member> Quorum<W, M> {
             holding: Holding::default(),
             reports: VecDeque::new(),
             due: None,
-            round_trip: None,
+            highest: 0,
+            last_rank: 0,
+            last_ranks: 0,
             twins: None,
             closed: false,
         }
@@ -108,7 +126,7 @@ impl<W, M: Member> Quorum<W, M> {
             }
             Wish::Park { .. } | Wish::Notify { .. } => Err((waiter, self.unsupported("conditions are"))),
             Wish::Execute { .. } => Err((waiter, self.unsupported("execute is"))),
-            Wish::Raise { .. } => Err((waiter, self.unsupported("raising a counter is"))),
+            Wish::Raise { .. } | Wish::Claim { .. } => Err((waiter, self.unsupported("a member's wish is"))),
         };
         if let Err((waiter, outcome)) = begun {
             self.reports.push_back(Report::Done { waiter, outcome });
@@ -226,7 +244,7 @@ impl<W, M: Member> Quorum<W, M> {
         if let Some(again) = self.held_again(request, now)? {
             return Ok(Some(again));
         }
-        if request.ttl > self.longest_ttl {
+        if request.ttl > self.longest_ttl && !self.longest_ttl.is_zero() {
             let (ttl, longest) = (request.ttl.as_secs_f64(), self.longest_ttl.as_secs_f64());
             let message = format!(
                 "the ttl of {ttl} s is longer than longest_ttl, {longest} s: a server that forgot its locks would vote \
@@ -294,7 +312,7 @@ impl<W, M: Member> Quorum<W, M> {
         if self.held(number, now).is_none() {
             return Err((waiter, Outcome::Extended { held: false }));
         }
-        if ttl > self.longest_ttl {
+        if ttl > self.longest_ttl && !self.longest_ttl.is_zero() {
             let (ttl, longest) = (ttl.as_secs_f64(), self.longest_ttl.as_secs_f64());
             let message = format!("the ttl of {ttl} s is longer than longest_ttl, {longest} s");
             let error = Error::new(Kind::Usage, &"".into(), message);
@@ -319,7 +337,7 @@ impl<W, M: Member> Quorum<W, M> {
         let answer = |wish: &Option<Wish>| if wish.is_some() { Answer::Pending } else { Answer::NotAsked };
         let answers = wishes.iter().map(answer).collect();
         self.polls.insert(poll, Poll { waiter: Some(waiter), question, answers });
-        let ballot = Ballot::Answer { poll, since: now.moment };
+        let ballot = Ballot::Answer { poll };
         for (member, wish) in self.members.iter_mut().zip(wishes) {
             wish.map(|wish| member.begin(wish, ballot, now));
         }

@@ -15,8 +15,10 @@ pub(super) enum Rule {
     ValidVotes,
     /// The lock is valid as long as a majority of votes is, not as long as the longest of them.
     ValidMajority,
-    /// Votes that are no majority are given back: attempts would wait for each other.
-    GiveBack,
+    /// All servers keep the same order: attempts would each be first somewhere, and wait for each other.
+    OneOrder,
+    /// Votes that are no majority go to an attempt that comes before: it would wait for attempts that wait for it.
+    GiveWay,
     /// A vote that was lost is asked for again: servers that are restarted in turn would lose a lock.
     AskAgain,
     /// A lock is released on all members, also where its grant has not been heard of.

@@ -329,6 +329,7 @@ impl World {
                     of.releasing.insert(number);
                     lost = true;
                 }
+                MachineEvent::Contested { .. } => panic!("only claims are contested"),
                 MachineEvent::Extended { .. } | MachineEvent::Answered { .. } | MachineEvent::RenewalRefused { .. } => {
                 }
             }

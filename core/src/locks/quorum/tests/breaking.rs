@@ -4,7 +4,7 @@ use std::panic::{catch_unwind, set_hook, take_hook};
 use std::sync::Arc;
 
 use super::schedules::run;
-use super::stories;
+use super::{progress, stories};
 use crate::locks::quorum::rules::broken::{break_rule, kept};
 use crate::locks::quorum::rules::Rule;
 
@@ -21,14 +21,15 @@ enum Found {
     ByStory(fn()),
 }
 
-const ALL: [(Rule, Found); 9] = [
+const ALL: [(Rule, Found); 10] = [
     (Rule::Majority, Found::BySchedules(2000)),
     (Rule::StoredToken, Found::BySchedules(2000)),
     (Rule::YoungHaveNoVote, Found::ByStory(stories::a_server_that_has_forgotten_a_lock_does_not_vote_for_another)),
     (Rule::Floor, Found::ByStory(stories::tokens_outlive_a_counter_that_was_lost)),
     (Rule::ValidVotes, Found::BySchedules(2000)),
     (Rule::ValidMajority, Found::BySchedules(4000)),
-    (Rule::GiveBack, Found::ByStory(stories::split_votes_are_resolved)),
+    (Rule::OneOrder, Found::ByStory(progress::whatever_happened_somebody_has_the_lock_within_a_few_rounds)),
+    (Rule::GiveWay, Found::ByStory(progress::in_every_order_of_asking_somebody_has_the_lock_within_a_few_rounds)),
     (Rule::AskAgain, Found::ByStory(stories::servers_may_be_restarted_in_turn)),
     (Rule::ReleaseAll, Found::ByStory(stories::what_is_released_is_free_everywhere)),
 ];

@@ -33,6 +33,7 @@ pub(super) struct Wired {
     pub(super) astray: VecDeque<Call>,
     waiting: BTreeMap<(u64, Awaited), VecDeque<Ballot>>,
     reports: VecDeque<Report<Ballot>>,
+    contested: Vec<u64>,
 }
 
 impl Wired {
@@ -46,6 +47,7 @@ impl Wired {
             astray: VecDeque::new(),
             waiting: BTreeMap::new(),
             reports: VecDeque::new(),
+            contested: Vec::new(),
         }
     }
 
@@ -119,6 +121,10 @@ impl Wired {
                     self.reports.push_back(Report::Lost { number, loss });
                     continue;
                 }
+                MachineEvent::Contested { number } => {
+                    self.contested.push(number);
+                    continue;
+                }
                 MachineEvent::RenewalRefused { .. } => continue,
             };
             let Some(waiting) = self.waiting.get_mut(&(number, awaited)) else { continue };
@@ -134,8 +140,9 @@ impl Member for Wired {
     fn begin(&mut self, wish: Wish, ballot: Ballot, now: Now) -> Option<u64> {
         let at = now.moment;
         let begun = match wish {
-            Wish::Lock(request) => {
-                self.machine.lock(request, at).map(|number| (number, Awaited::Grant)).map_err(Outcome::Failed)
+            Wish::Claim { request, claim } => {
+                let begun = self.machine.claim(request, claim, at);
+                begun.map(|number| (number, Awaited::Grant)).map_err(Outcome::Failed)
             }
             Wish::Release { number } => {
                 let released = self.machine.release(number, at).map(|()| (number, Awaited::Release));
@@ -150,7 +157,7 @@ impl Member for Wired {
                 raised.map_err(|_| Outcome::Extended { held: false })
             }
             Wish::Ask(call) => Ok((self.machine.question(call, at), Awaited::Answer)),
-            Wish::Park { .. } | Wish::Notify { .. } | Wish::Execute { .. } => {
+            Wish::Lock(_) | Wish::Park { .. } | Wish::Notify { .. } | Wish::Execute { .. } => {
                 unreachable!("a quorum never asks for it")
             }
         };
@@ -189,6 +196,10 @@ impl Member for Wired {
 
     fn next_report(&mut self) -> Option<Report<Ballot>> {
         self.reports.pop_front()
+    }
+
+    fn next_contested(&mut self) -> Option<u64> {
+        self.contested.pop()
     }
 
     fn standing(&self) -> Option<&Standing> {

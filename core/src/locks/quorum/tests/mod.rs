@@ -3,6 +3,7 @@
 mod breaking;
 mod member;
 mod polls;
+mod progress;
 mod schedules;
 mod stories;
 mod world;

@@ -7,7 +7,7 @@ use super::world::{Data, World, LONGEST_TTL};
 const STEP: Duration = Duration::from_millis(20);
 
 /// A world whose servers vote, with all clients connected.
-fn calm(clients: usize, skews: &[u64]) -> World {
+pub(super) fn calm(clients: usize, skews: &[u64]) -> World {
     let mut world = World::new(clients, skews);
     world.pass(2 * LONGEST_TTL);
     world.connect_all();
@@ -106,6 +106,45 @@ fn a_dead_minority_is_not_waited_for() {
     world.stop(1);
     live(&mut world, Duration::from_secs(1));
     assert_eq!((world.is_held(1, held), world.lost), (false, 1));
+    world.end();
+}
+
+/// Both servers of a majority refuse connections for longer than an answer may take.
+#[test]
+fn a_majority_that_is_away_is_waited_for() {
+    let mut world = calm(2, &[0; 3]);
+    take(&mut world, 1, 1000);
+    let queued = world.lock(0, 1, "a", 1000, Some(9000));
+    world.flow();
+    (1..3).for_each(|server| world.stop(server));
+    let new = world.lock(0, 2, "b", 1000, Some(9000));
+    for _ in 0..6 {
+        live(&mut world, Duration::from_millis(500));
+        (1..3).for_each(|server| world.connect(0, server));
+    }
+    let waiting = &world.clients[0].waiting;
+    assert!(waiting.contains_key(&queued) && waiting.contains_key(&new), "their time is not up");
+    (1..3).for_each(|server| world.start(server, Data::All));
+    live(&mut world, 2 * LONGEST_TTL);
+    assert!(world.is_held(0, queued) && world.is_held(0, new));
+    world.end();
+}
+
+/// The vote of servers that have just been started comes when the time is up.
+#[test]
+fn what_may_wait_for_the_vote_of_fresh_servers_gets_it() {
+    let mut world = World::new(2, &[0; 3]);
+    world.connect_all();
+    let patient = [0, 1].map(|client| world.lock(client, 1, "a", 400, Some(1000)));
+    let short = world.lock(0, 2, "b", 400, Some(900));
+    world.flow();
+    live(&mut world, Duration::from_millis(1100));
+    assert!(!world.clients[0].waiting.contains_key(&short), "its time is over before they vote");
+    let first = usize::from(!world.is_held(0, patient[0]));
+    assert!(world.is_held(first, patient[first]));
+    world.release(first, patient[first]);
+    world.flow();
+    assert!(world.is_held(1 - first, patient[1 - first]), "it has waited, too");
     world.end();
 }
 

@@ -77,7 +77,7 @@ impl World {
         let patience = Duration::from_secs(1);
         let fairness = Fairness::Throughput;
         let options = LockOptions { fairness, heartbeat: HEARTBEAT, patience, ..LockOptions::default() };
-        let model = Model::new(options.waiter_ttl(), true);
+        let model = Model::new(options.waiter_ttl(), false);
         let server = |(index, skew): (usize, &u64)| Server {
             model: model.clone(),
             saved: model.clone(),
