@@ -8,6 +8,7 @@ use pinyon_proto::resp::{Command, ServerError, Value};
 use super::call::{Attempt, Call, Holder, Inspected, Name, Pushed, ScriptAnswer};
 use super::keys::LockKeys;
 use super::library::{self, Function};
+use crate::redis::actual;
 
 /// How to call the functions, with the beginning of each function's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -377,17 +378,6 @@ impl ScriptError {
         let address = address.split(' ').next()?;
         address.rsplit_once(':')?.1.parse::<u16>().ok()?;
         Some(Self::Moved { slot: slot.parse().ok()?, address: address.into(), asking: code == "ASK" })
-    }
-}
-
-/// The code and message of an error. Up to Redis 6, an error inside a script is wrapped: `ERR Error running script
-/// (call to f_…): @user_script:3: @user_script: 3: -READONLY You can't …`.
-fn actual(error: &ServerError) -> (&str, &str) {
-    let (code, message) = (&*error.code, &*error.message);
-    let wrapped = message.starts_with("Error running script").then(|| message.split_once(": -")).flatten();
-    match wrapped.and_then(|(_, inner)| inner.split_once(' ')) {
-        Some((code, message)) => (code, message),
-        None => (code, message),
     }
 }
 
