@@ -8,7 +8,7 @@ use pinyon_proto::resp::{Command, ServerError, Value};
 use super::call::{Attempt, Call, Holder, Inspected, Name, Pushed, ScriptAnswer};
 use super::keys::LockKeys;
 use super::library::{self, Function};
-use crate::redis::actual;
+use crate::redis::{actual, Refusal};
 
 /// How to call the functions, with the beginning of each function's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -373,6 +373,28 @@ impl ScriptError {
         }
     }
 
+    /// What it means for whoever asked.
+    pub fn class(&self) -> Refusal {
+        match self {
+            Self::NotLoaded | Self::Moved { .. } => Refusal::Passing,
+            Self::Forbidden { .. } => Refusal::Permission,
+            Self::Unexpected(_) => Refusal::Final,
+            Self::ReadOnly(error)
+            | Self::OutOfMemory(error)
+            | Self::Loading(error)
+            | Self::Scripting(error)
+            | Self::TryAgain(error)
+            | Self::ClusterDown(error)
+            | Self::CrossSlot(error)
+            | Self::Other(error) => Refusal::of(error),
+        }
+    }
+
+    /// Whether it is a replica that has no link to its primary.
+    pub fn is_of_replica(&self) -> bool {
+        matches!(self, Self::ReadOnly(_)) || matches!(self, Self::Loading(error) if &*error.code == "MASTERDOWN")
+    }
+
     fn moved(code: &str, message: &str) -> Option<Self> {
         let (slot, address) = message.split_once(' ')?;
         let address = address.split(' ').next()?;
@@ -416,7 +438,9 @@ fn missing(message: &str) -> Missing {
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotLoaded => write!(f, "the server does not know the locks' scripts"),
+            Self::NotLoaded => {
+                write!(f, "the server loads the locks' scripts, but does not find them when they are called")
+            }
             Self::Forbidden { missing, error } => write!(f, "{missing} ({error})"),
             Self::Moved { slot, address, .. } => write!(f, "slot {slot} is at {address}"),
             Self::Unexpected(reply) => write!(f, "not a reply of the locks' scripts: {reply}"),
