@@ -77,19 +77,20 @@ impl LockFailure {
 
     /// A release that failed, or has not succeeded yet.
     pub(super) fn unreleased(failure: MachineFailure, names: &Names, server: &Arc<str>, now: Unreleased) -> Self {
-        let failed = Self::of(failure, Some(names), server);
         let lock = described(names);
-        let message = match now {
+        let what = match now {
             Unreleased::GoesOn(lasts) => {
                 let lasts = lasts.map_or_else(String::new, |lasts| format!(" in {}", short(lasts)));
                 format!(
-                    "{failed}; the release of {lock} goes on in the background; at the latest the lock ends with its \
-                     ttl{lasts}"
+                    "the release of {lock} goes on in the background; at the latest the lock ends with its ttl{lasts}"
                 )
             }
-            Unreleased::Over => format!("{failed}; {lock} was not released, and ends with its ttl"),
+            Unreleased::Over => format!("{lock} was not released, and ends with its ttl"),
         };
-        Self { message, ..failed }
+        match failure {
+            MachineFailure::Server(error) => Error { message: format!("{}; {what}", error.message), ..error }.into(),
+            failure => Self::of(failure, Some(names), server),
+        }
     }
 
     pub(super) fn closed() -> Self {

@@ -4,6 +4,9 @@
 //! scripts to its user, or runs none, calls use plain commands on this connection, unless the settings insist on scripts.
 //! A refusal for another reason is the answer of the calls.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -444,99 +447,5 @@ fn is_about_scripts(error: &ScriptError) -> bool {
     match error {
         ScriptError::Forbidden { missing: Missing::Command(_), .. } => true,
         error => error.class() == Refusal::AboutScripts,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::locks::call::Names;
-    use pinyon_proto::resp::ServerError;
-    use pinyon_proto::ServerVersion;
-
-    fn handler() -> Handler {
-        let mut handler =
-            Handler::new(HandlerKind::Script, LockKeys::new("ns").unwrap(), Duration::from_secs(15), false);
-        let version = Some(ServerVersion { major: 7, minor: 0, patch: 15 });
-        handler.meet(&ServerInfo { version, ..ServerInfo::default() });
-        handler
-    }
-
-    fn commands(handler: &mut Handler) -> Vec<(u64, Command)> {
-        std::iter::from_fn(|| handler.next_command()).collect()
-    }
-
-    fn lock_and_unlock() -> [Call; 2] {
-        let attempt = Attempt { client: "0123.ab.0".into(), owner: 1, number: 1 };
-        let names: Names = [b"a".as_slice().into()].into();
-        let ttl = Duration::from_secs(10);
-        let lock = Call::Lock { attempt: attempt.clone(), names: names.clone(), ttl, wait: true, nested: false };
-        [lock, Call::Unlock { attempt, names, tombstone: false }]
-    }
-
-    fn error(code: &str, message: &str) -> Value {
-        Value::Error(ServerError { code: code.into(), message: message.into() })
-    }
-
-    #[test]
-    fn a_lock_is_not_sent_again_behind_its_unlock() {
-        let mut handler = handler();
-        let [lock, unlock] = lock_and_unlock();
-        handler.begin(1, lock);
-        handler.begin(2, unlock);
-        let jobs: Vec<u64> = commands(&mut handler).into_iter().map(|(job, _)| job).collect();
-        handler.reply(jobs[0], error("ERR", "Function not found"));
-        assert!(commands(&mut handler).is_empty(), "the unlock is carried out by now, if others have loaded it");
-        assert!(matches!(handler.next_answer(), Some((1, Ok(ScriptAnswer::Cancelled)))));
-        assert!(handler.next_answer().is_none());
-    }
-
-    #[test]
-    fn a_lock_that_waits_for_its_slot_does_not_survive_its_unlock() {
-        let mut handler = handler();
-        let [lock, unlock] = lock_and_unlock();
-        handler.begin(1, lock);
-        let (job, _) = commands(&mut handler).remove(0);
-        handler.reply(job, error("TRYAGAIN", "Multiple keys request during rehashing of slot"));
-        assert!(handler.is_waiting());
-        handler.begin(2, unlock);
-        assert_eq!(commands(&mut handler).len(), 1);
-        assert!(matches!(handler.next_answer(), Some((1, Ok(ScriptAnswer::Cancelled)))));
-        assert!(handler.next_answer().is_none());
-        handler.try_again();
-        assert!(commands(&mut handler).is_empty());
-    }
-
-    #[test]
-    fn a_server_that_does_not_keep_the_functions_is_asked_now_and_then() {
-        let mut handler = handler();
-        let [lock, _] = lock_and_unlock();
-        handler.begin(1, lock);
-        let missing = || error("ERR", "Function not found");
-        let (call, _) = commands(&mut handler).remove(0);
-        handler.reply(call, missing());
-        for _ in 0..3 {
-            let [(load, _), (call, _)] = commands(&mut handler).try_into().expect("a load, and the call");
-            handler.reply(load, Value::Bytes(b"pinyon".as_slice().into()));
-            handler.reply(call, missing());
-            assert!(handler.is_waiting() && commands(&mut handler).is_empty());
-            handler.try_again();
-        }
-    }
-
-    #[test]
-    fn only_so_many_calls_wait_for_a_slot() {
-        let mut handler = handler();
-        let [_, unlock] = lock_and_unlock();
-        for id in 0..=MOST_WAITING as u64 {
-            handler.begin(id, unlock.clone());
-        }
-        for (job, _) in commands(&mut handler) {
-            handler.reply(job, error("TRYAGAIN", "Multiple keys request during rehashing of slot"));
-        }
-        assert!(
-            matches!(handler.next_answer(), Some((id, Err(ScriptError::TryAgain(_)))) if id == MOST_WAITING as u64)
-        );
-        assert!(handler.next_answer().is_none());
     }
 }

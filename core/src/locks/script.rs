@@ -302,6 +302,7 @@ pub fn pushed(keys: &LockKeys, push: &[Value]) -> Option<Pushed> {
     let words: Vec<&[u8]> = payload.split(|byte| *byte == b' ').collect();
     match words[..] {
         [b"g", attempt, token] => Some(Pushed::Granted { attempt: Attempt::parse(attempt)?, token: decimal(token)? }),
+        [b"p", attempt] => Some(Pushed::Look { attempt: Attempt::parse(attempt)? }),
         [b"l", attempt] => Some(Pushed::ForceReleased { attempt: Attempt::parse(attempt)? }),
         _ => None,
     }
@@ -549,6 +550,7 @@ mod tests {
         let granted = Pushed::Granted { attempt: a("c:1:2"), token: 7 };
         assert_eq!(read("{n}:#c:c", "g c:1:2 7"), Some(granted));
         assert_eq!(read("{n}:#c:c", "l c:1:2"), Some(Pushed::ForceReleased { attempt: a("c:1:2") }));
+        assert_eq!(read("{n}:#c:c", "p c:1:2"), Some(Pushed::Look { attempt: a("c:1:2") }));
         let freed = Pushed::Freed { names: vec![b"a"[..].into(), b"g b"[..].into()] };
         assert_eq!(read("{n}:#freed", "a\0g b"), Some(freed));
         for (channel, payload) in [("{m}:#freed", "a"), ("{n}:#c:c", "g c:1:2"), ("{n}:#c:c", "g x 7"), ("{n}:x", "")] {

@@ -72,6 +72,13 @@ impl Machine {
                     self.lose(number, Loss::Forced, now);
                 }
             }
+            Pushed::Look { attempt } => {
+                let number = self.number_of(&attempt);
+                let waits = |number: &u64| matches!(self.entries[number].stage, Stage::Queued { poll_at: Some(_), .. });
+                if let Some(number) = number.filter(waits) {
+                    self.send_poll(number, now);
+                }
+            }
             Pushed::Freed { names } => {
                 let waits_for = |names: &[_], wanted: &[_]| wanted.iter().any(|name| names.contains(name));
                 let numbers = self.entries.iter().filter(|(_, entry)| waits_for(&names, &entry.names));

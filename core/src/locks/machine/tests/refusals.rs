@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::reconnecting::{calls, lock, machine, only, waits, NOW, QUEUED};
 use crate::error::{Error, Kind};
-use crate::locks::call::{Call, ScriptAnswer};
+use crate::locks::call::{Call, Pushed, ScriptAnswer};
 use crate::locks::machine::{Machine, MachineEvent, MachineFailure, Moment};
 
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -175,6 +175,18 @@ fn an_attempt_is_granted_once_the_server_answers() {
     machine.expire(NOW + Duration::from_secs(2));
     assert!(matches!(only(&mut machine, ScriptAnswer::Granted { token: 9 }), Call::Lock { .. }));
     assert!(matches!(machine.next_event(), Some(MachineEvent::Granted { token: 9, .. })));
+}
+
+#[test]
+fn a_waiter_that_is_told_to_look_learns_when_the_lock_in_its_way_ends() {
+    let mut machine = machine();
+    let number = lock(&mut machine, 1, waits());
+    only(&mut machine, ScriptAnswer::Queued { pttl: Some(Duration::from_secs(10)) });
+    machine.pushed(Pushed::Look { attempt: machine.attempt(number) }, NOW);
+    let poll = only(&mut machine, ScriptAnswer::Queued { pttl: Some(Duration::from_secs(1)) });
+    assert!(matches!(poll, Call::Poll { .. }), "{poll:?}");
+    machine.expire(NOW + Duration::from_millis(1100));
+    assert!(matches!(only(&mut machine, ScriptAnswer::Granted { token: 9 }), Call::Poll { .. }));
 }
 
 #[test]
