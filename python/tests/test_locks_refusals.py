@@ -81,10 +81,10 @@ async def test_requests_wait_for_a_server_that_loads_its_data(
                        "--loading-process-events-interval-bytes", "1024")  # fmt: skip
     known = locks_on(redis)
     async with known.lock("before"):
-        redis.ask("DEBUG", "POPULATE", "6000")
+        redis.ask("DEBUG", "POPULATE", "8000")
         redis.ask("SAVE")
     redis.restart()
     assert str(redis.ask("GET", "a")).startswith("LOADING"), "it takes seconds to load"
-    for locks in (known, locks_on(redis)):
+    for locks in (locks_on(redis), known):
         async with locks.lock("a", timeout=60) as held:
             assert held.token

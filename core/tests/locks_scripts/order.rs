@@ -195,7 +195,6 @@ fn a_poll_keeps_a_waiter_alive_and_grants_what_has_expired() {
 
 #[test]
 fn waiters_are_told_when_the_next_lock_ends_earlier_than_the_one_they_have_seen() {
-    let mut lab = Lab::new();
     let lock = |who: &str, on: &str, ttl: Duration| Call::Lock {
         attempt: attempt(who),
         names: names(on),
@@ -204,6 +203,7 @@ fn waiters_are_told_when_the_next_lock_ends_earlier_than_the_one_they_have_seen(
         nested: false,
     };
     for (on, told) in [("a", true), ("b c", true), ("d", false)] {
+        let mut lab = Lab::new();
         lab.call(&lock("x", on, LONG));
         lab.call(&lock("y", on, if told { SHORT } else { LONG }));
         lab.call(&lock("z", on, LONG));
@@ -213,6 +213,5 @@ fn waiters_are_told_when_the_next_lock_ends_earlier_than_the_one_they_have_seen(
             let looks = |push: &Pushed| matches!(push, Pushed::Look { attempt: of } if *of == attempt("z"));
             assert_eq!(pushes.iter().any(looks), told, "{on}: {pushes:?}");
         }
-        lab.flush();
     }
 }
