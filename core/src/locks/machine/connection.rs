@@ -67,7 +67,11 @@ impl Machine {
     pub fn disconnected(&mut self, error: &Error, moved: bool, now: Moment) {
         self.connected = false;
         self.away |= error.kind == Kind::Timeout && !moved;
-        self.trouble = Some(error.clone());
+        // That a server sends its clients to another one is no trouble, unlike what came of that.
+        let only_moves = moved && error.kind == Kind::Closed && self.trouble.is_some();
+        if !only_moves {
+            self.trouble = Some(error.clone());
+        }
         self.releases.disconnected();
         let questions = if moved { self.take_questions() } else { Vec::new() };
         self.end_flight(error, now);
