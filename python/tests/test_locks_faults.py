@@ -37,7 +37,7 @@ def replicated(redis: Redis) -> bytes:
 @every_model
 async def test_a_server_that_is_not_there_is_told_of_in_time(model: Model, url: str, locks_on: LocksOn) -> None:
     port = free_port()
-    locks = locks_on(url.format(port=port))
+    locks = locks_on(url.format(port=port), command_timeout=1)
     uses = [lambda: take(locks, "a", timeout=1), lambda: locks.try_lock("a"), lambda: locks.is_locked("a")]
     uses += [lambda: locks.execute("PING"), lambda: locks.force_release("a")]
     begun = time.monotonic()
