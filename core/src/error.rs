@@ -24,6 +24,8 @@ pub struct Error {
 pub enum Kind {
     /// No connection could be made.
     Connect,
+    /// The server refuses this client, or is not one that it can use. Trying again does not help.
+    Refused,
     /// The deadline passed.
     Timeout,
     /// The connection broke.
@@ -32,6 +34,8 @@ pub enum Kind {
     Protocol,
     /// The server answered with an error.
     Server,
+    /// The server answered that it cannot do it now.
+    NotNow,
     /// The server has no memory for a value.
     OutOfMemory,
     /// A value is larger than allowed, in a request or in a reply.
@@ -55,12 +59,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Connect,
+        Self::Refused,
         Self::Timeout,
         Self::Closed,
         Self::Protocol,
         Self::Server,
+        Self::NotNow,
         Self::OutOfMemory,
         Self::TooLarge,
         Self::Unsupported,
@@ -139,7 +145,8 @@ impl Error {
 
     /// Whether another server or connection may succeed, if the command may be repeated.
     pub fn may_pass(&self) -> bool {
-        matches!(self.kind, Kind::Connect | Kind::Timeout | Kind::Closed | Kind::Down | Kind::Crowded | Kind::Lost)
+        let connects = matches!(self.kind, Kind::Connect | Kind::Refused | Kind::Crowded);
+        connects || matches!(self.kind, Kind::Timeout | Kind::Closed | Kind::Down | Kind::Lost)
     }
 
     /// Whether the server failed one of several commands without saying which. Then this command may have run.
@@ -165,7 +172,7 @@ impl Error {
     /// Whether it counts against the server's health: a refused or unanswered request does. An unknown command does
     /// not, nor does what befell one connection.
     pub fn blames_server(&self) -> bool {
-        matches!(self.kind, Kind::Connect | Kind::Timeout | Kind::Closed | Kind::Protocol)
+        matches!(self.kind, Kind::Connect | Kind::Refused | Kind::Timeout | Kind::Closed | Kind::Protocol)
     }
 }
 

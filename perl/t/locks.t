@@ -165,7 +165,7 @@ subtest 'the end of a scope that cannot release' => sub {
     is $? + 0,         5;
     is $! + 0,         2;
     is scalar @warned, 1;
-    like $warned[0], qr/\Apinyon: the lock on kept also was not released, and ends with its ttl: .+\n\z/, 'warns';
+    like $warned[0], qr/\Apinyon: the lock on kept also is not released yet: .+\n\z/, 'warns';
 };
 
 subtest 'options, names and objects' => sub {

@@ -261,7 +261,7 @@ def test_a_waiter_that_the_new_primary_does_not_know_queues_again(service: Servi
 
 
 def test_a_request_waits_while_there_is_no_primary(service: Service) -> None:
-    """`Client::unreachable` fails nobody who has been served while the Sentinels agree, and everybody else."""
+    """`Machine::unreachable` fails nobody whose time is not up, whether or not the client has been served before."""
     locks, hasty = service.locks(), service.locks()
     old = service.kill()
     acquiring = service.begin(locks.lock("a").acquire)
@@ -269,7 +269,7 @@ def test_a_request_waits_while_there_is_no_primary(service: Service) -> None:
         hasty.lock("b", timeout=0.2).acquire()
     # A proxy accepts a connection before it knows that the server behind it has gone.
     with pytest.raises((pinyon.ConnectError, pinyon.ConnectionLost)):
-        pinyon.Locks(service.watched.url, **SETTINGS).lock("c").acquire()
+        pinyon.Locks(service.watched.url, **SETTINGS).lock("c", timeout=2).acquire()
     assert not acquiring.done()
     service.switch(old)
     assert acquiring.result(LONG).release() is True

@@ -35,10 +35,10 @@ def replicated(redis: Redis) -> bytes:
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:{port}", "unix:///nowhere/redis.sock"])
 @every_model
-async def test_a_server_that_is_not_there_is_told_of_at_once(model: Model, url: str, locks_on: LocksOn) -> None:
+async def test_a_server_that_is_not_there_is_told_of_in_time(model: Model, url: str, locks_on: LocksOn) -> None:
     port = free_port()
-    locks = locks_on(url.format(port=port))
-    uses = [lambda: take(locks, "a", timeout=100), lambda: locks.try_lock("a"), lambda: locks.is_locked("a")]
+    locks = locks_on(url.format(port=port), command_timeout=1)
+    uses = [lambda: take(locks, "a", timeout=1), lambda: locks.try_lock("a"), lambda: locks.is_locked("a")]
     uses += [lambda: locks.execute("PING"), lambda: locks.force_release("a")]
     begun = time.monotonic()
     for use in uses:
@@ -59,7 +59,7 @@ async def test_a_server_that_comes_up_later(model: Model, own_redis: Redis, lock
     own_redis.stop()
     locks = locks_on(own_redis)
     with pytest.raises(pinyon.ConnectError):
-        await take(locks, "a")
+        await take(locks, "a", timeout=1)
     own_redis.restart()
 
     async def try_again() -> bool:
@@ -192,7 +192,7 @@ async def test_a_replica_of_a_primary_that_is_gone(model: Model, redis_with: Red
     nobody = free_port()
     replica.ask("REPLICAOF", "127.0.0.1", str(nobody))
     with pytest.raises(pinyon.ConnectError, match=rf"on 127\.0\.0\.1:{nobody}, the primary of this replica"):
-        await take(locks_on(replica), "a")
+        await take(locks_on(replica), "a", timeout=3)
 
 
 @every_model

@@ -105,7 +105,7 @@ async def test_sentinels_of_no_help_are_named(model: Model, watched: Callable[..
         (f"redis://{sentinel}", r"this is a Sentinel, which keeps no locks: write redis\+sentinel://"),
     ]:
         with pytest.raises(pinyon.ConnectError, match=told):
-            await locks_on(url).try_lock("a")
+            await locks_on(url, command_timeout=5).try_lock("a")
 
 
 @pytest.mark.parametrize(

@@ -200,11 +200,11 @@ impl Standard {
 impl From<Kind> for ErrorKind {
     fn from(kind: Kind) -> Self {
         match kind {
-            Kind::Connect | Kind::Crowded | Kind::Credentials => Self::ConnectError,
+            Kind::Connect | Kind::Refused | Kind::Crowded | Kind::Credentials => Self::ConnectError,
             Kind::Timeout | Kind::Busy => Self::Timeout,
             Kind::Closed | Kind::Lost => Self::ConnectionLost,
             Kind::Protocol => Self::ProtocolError,
-            Kind::Server | Kind::OutOfMemory => Self::ServerError,
+            Kind::Server | Kind::NotNow | Kind::OutOfMemory => Self::ServerError,
             Kind::TooLarge => Self::ValueTooLarge,
             Kind::Unsupported => Self::Unsupported,
             Kind::Usage => Self::UsageError,
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn outages_are_of_servers_and_not_of_what_is_asked() {
         let outages = Kind::ALL.into_iter().filter(|kind| ErrorKind::from(*kind).is_outage());
-        let unreachable = [Kind::Connect, Kind::Timeout, Kind::Closed, Kind::Protocol, Kind::Down];
+        let unreachable = [Kind::Connect, Kind::Refused, Kind::Timeout, Kind::Closed, Kind::Protocol, Kind::Down];
         let expected = [&unreachable[..], &[Kind::Busy, Kind::Crowded, Kind::Lost, Kind::Credentials]].concat();
         assert_eq!(outages.collect::<Vec<_>>(), expected);
         assert!(ErrorKind::LeaseTimeout.is_outage() && !ErrorKind::LockTimeout.is_outage());

@@ -217,6 +217,10 @@ pub enum Pushed {
     Contested {
         attempt: Attempt,
     },
+    /// The lock in its way is another one, which may end earlier than the one before.
+    Look {
+        attempt: Attempt,
+    },
     /// A client released these names, and the pure handler is involved on either side.
     Freed {
         names: Vec<Name>,

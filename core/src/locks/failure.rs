@@ -11,6 +11,15 @@ use super::machine::{Blocker, MachineFailure};
 use crate::error::kinds::ErrorKind;
 use crate::error::Error;
 
+/// What becomes of a lock whose release failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unreleased {
+    /// It is repeated until it is answered. The lock ends at the latest after this time, if that is known.
+    GoesOn(Option<Duration>),
+    /// It is not repeated.
+    Over,
+}
+
 /// A failed operation on locks.
 #[derive(Clone, Debug)]
 pub struct LockFailure {
@@ -66,6 +75,24 @@ impl LockFailure {
         Self::new(ErrorKind::LockLost, format!("{} was lost before it was released: {why}", described(names)))
     }
 
+    /// A release that failed, or has not succeeded yet.
+    pub(super) fn unreleased(failure: MachineFailure, names: &Names, server: &Arc<str>, now: Unreleased) -> Self {
+        let lock = described(names);
+        let what = match now {
+            Unreleased::GoesOn(lasts) => {
+                let lasts = lasts.map_or_else(String::new, |lasts| format!(" in {}", short(lasts)));
+                format!(
+                    "the release of {lock} goes on in the background; at the latest the lock ends with its ttl{lasts}"
+                )
+            }
+            Unreleased::Over => format!("{lock} was not released, and ends with its ttl"),
+        };
+        match failure {
+            MachineFailure::Server(error) => Error { message: format!("{}; {what}", error.message), ..error }.into(),
+            failure => Self::of(failure, Some(names), server),
+        }
+    }
+
     pub(super) fn closed() -> Self {
         Self::new(ErrorKind::Closed, "the client was closed; make another".to_owned())
     }
@@ -90,9 +117,10 @@ impl fmt::Display for LockFailure {
 impl std::error::Error for LockFailure {}
 
 fn within(waited: Duration) -> String {
-    match waited.is_zero() {
-        true => "at once".to_owned(),
-        false => format!("within {} s", waited.as_secs_f64()),
+    match waited.as_millis() {
+        0 => "at once".to_owned(),
+        milliseconds @ ..100 => format!("within {milliseconds} ms"),
+        _ => format!("within {}", short(waited)),
     }
 }
 
@@ -101,12 +129,14 @@ fn held_by(Blocker { holder, held_for }: &Blocker) -> String {
     format!("; held by {holder}{since}")
 }
 
-/// A time for people: with tenths below ten seconds, in whole seconds above.
-fn short(time: Duration) -> String {
-    match time.as_secs() {
-        0 if time.as_millis() < 100 => "less than 0.1 s".to_owned(),
-        ..10 => format!("{:.1} s", time.as_secs_f64()),
-        seconds => format!("{seconds} s"),
+/// A time for people: with tenths below ten seconds, unless they are zero, and in whole seconds above.
+pub(super) fn short(time: Duration) -> String {
+    let tenths = (time.as_millis() + 50) / 100;
+    match (tenths / 10, tenths % 10) {
+        (0, 0) => "less than 0.1 s".to_owned(),
+        (seconds, 0) if seconds < 10 => format!("{seconds} s"),
+        (seconds, tenth) if seconds < 10 => format!("{seconds}.{tenth} s"),
+        _ => format!("{} s", (time.as_millis() + 500) / 1000),
     }
 }
 
@@ -118,5 +148,27 @@ fn described(names: &Names) -> String {
         1 => format!("the lock {}", few[0]),
         count if count <= FEW => format!("the lock on {}", few.join(", ")),
         count => format!("the lock on {} and {} more", few.join(", "), count - FEW),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_rounded_as_people_say_them() {
+        for (milliseconds, said) in [
+            (0, "at once"),
+            (30, "within 30 ms"),
+            (500, "within 0.5 s"),
+            (1000, "within 1 s"),
+            (8328, "within 8.3 s"),
+            (9970, "within 10 s"),
+            (23_141, "within 23 s"),
+        ] {
+            assert_eq!(within(Duration::from_millis(milliseconds)), said);
+        }
+        assert_eq!(within(Duration::from_secs_f64(8.328_776_13)), "within 8.3 s");
+        assert_eq!(short(Duration::from_millis(20)), "less than 0.1 s");
     }
 }

@@ -118,6 +118,7 @@ enum About<L> {
     /// An acquisition, and when it began.
     Acquire(Arc<Grant<L>>, Instant),
     Lock(Arc<Grant<L>>),
+    Release(Arc<Grant<L>>),
     Status(Box<(Asked, StatusQuestion)>),
     Other,
 }
@@ -157,7 +158,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
             LockOperation::Release { grant } => {
                 // From now on it cannot be lost, and its holder has nothing more to release.
                 self.registry.remove(&grant);
-                (Wish::Release { number: grant.number() }, About::Lock(grant))
+                (Wish::Release { number: grant.number() }, About::Release(grant))
             }
             LockOperation::Extend { grant, ttl } => (Wish::Extend { number: grant.number(), ttl }, About::Lock(grant)),
             LockOperation::Park { grant, wait, relock } => {
@@ -262,7 +263,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 self.granted(grant, number, token);
                 LockOutcome::Held { notified }
             }
-            (Outcome::Released { held }, About::Lock(grant)) => {
+            (Outcome::Released { held }, About::Release(grant)) => {
                 self.counts.released.add(u64::from(held));
                 unheard = grant.take_listeners();
                 LockOutcome::Released { held }
@@ -271,6 +272,13 @@ impl<W, L, P: Platform> Front<W, L, P> {
             (Outcome::Failed(MachineFailure::Busy), _) => {
                 self.counts.busy.add(1);
                 LockOutcome::Busy
+            }
+            (Outcome::Failed(failure), About::Release(grant)) => {
+                let (names, number) = (grant.names(), grant.number());
+                let unreleased = self.client.unreleased(number);
+                let failure = LockFailure::unreleased(failure, names, &self.settings().server, unreleased);
+                self.counts.failed(failure.kind);
+                LockOutcome::failed(failure)
             }
             (Outcome::Failed(failure), about) => {
                 let names = match about {

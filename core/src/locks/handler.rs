@@ -1,7 +1,11 @@
 //! Turns calls into commands, and replies into answers: by scripts, or by plain commands.
 //!
 //! If the server does not know the scripts, the handler loads them and repeats the calls. If the server does not permit
-//! scripts to its user, calls use plain commands, unless the settings insist on scripts.
+//! scripts to its user, or runs none, calls use plain commands on this connection, unless the settings insist on scripts.
+//! A refusal for another reason is the answer of the calls.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +17,7 @@ use super::keys::LockKeys;
 use super::pure::{Pure, NOBODY};
 use super::script::{self, Missing, ScriptError, Via};
 use super::sequence::Sequence;
-use crate::redis::ServerInfo;
+use crate::redis::{Refusal, ServerInfo};
 
 /// The handler that the settings ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +50,10 @@ pub(super) struct Handler {
     /// The memory of a sent command, for the next one.
     spare: Command,
     warning: Option<String>,
+    /// Why scripts could not be used, as was warned.
+    told: Option<String>,
+    /// Whether it uses less than the server may have, on this connection.
+    stepped_down: bool,
     redirected: Option<Redirection>,
     server: ServerInfo,
 }
@@ -70,8 +78,6 @@ struct Scripts {
     waiting: VecDeque<(u64, Call)>,
     /// Whether the scripts were loaded, and no call has found them since.
     loaded_in_vain: bool,
-    /// Whether to load the scripts before sending the waiting calls.
-    load_again: bool,
 }
 
 enum Job {
@@ -99,6 +105,8 @@ impl Handler {
             answers: VecDeque::new(),
             spare: Command::default(),
             warning: None,
+            told: None,
+            stepped_down: false,
             redirected: None,
             server: ServerInfo::default(),
         }
@@ -113,9 +121,10 @@ impl Handler {
     pub(super) fn meet(&mut self, server: &ServerInfo) {
         let known = std::mem::replace(&mut self.server, server.clone()) == *server;
         self.reset();
+        let stepped_down = std::mem::take(&mut self.stepped_down);
         if self.kind == HandlerKind::Pure {
             self.speak_plainly();
-        } else if !known {
+        } else if !known || stepped_down {
             let has_functions = self.has_version(FUNCTIONS_SINCE);
             self.speaks = Speaks::Scripts(Scripts::new(has_functions.then(Via::functions)));
         }
@@ -132,7 +141,7 @@ impl Handler {
             Speaks::Scripts(scripts) => {
                 scripts.jobs.clear();
                 scripts.waiting.clear();
-                (scripts.loaded_in_vain, scripts.load_again) = (false, false);
+                scripts.loaded_in_vain = false;
             }
             Speaks::Plainly(pure) => pure.reset(),
         }
@@ -145,7 +154,12 @@ impl Handler {
         }
         match &mut self.speaks {
             Speaks::Plainly(pure) => pure.begin(id, call),
-            Speaks::Scripts(Scripts { via: None, waiting, .. }) => waiting.push_back((id, call)),
+            Speaks::Scripts(Scripts { via: None, waiting, jobs, .. }) => {
+                waiting.push_back((id, call));
+                if jobs.is_empty() {
+                    self.load_scripts();
+                }
+            }
             Speaks::Scripts(_) => self.send(id, call),
         }
     }
@@ -192,8 +206,7 @@ impl Handler {
         self.redirected.take()
     }
 
-    /// Whether calls wait for a slot that is moving, or for scripts that the server keeps losing. [`Self::try_again`]
-    /// repeats them.
+    /// Whether calls wait for a slot that is moving. [`Self::try_again`] repeats them.
     pub(super) fn is_waiting(&self) -> bool {
         matches!(&self.speaks, Speaks::Scripts(Scripts { via: Some(_), waiting, .. }) if !waiting.is_empty())
     }
@@ -201,9 +214,6 @@ impl Handler {
     pub(super) fn try_again(&mut self) {
         let Speaks::Scripts(scripts) = &mut self.speaks else { return };
         let waiting = std::mem::take(&mut scripts.waiting);
-        if std::mem::take(&mut scripts.load_again) {
-            self.load();
-        }
         for (id, call) in waiting {
             self.send(id, call);
         }
@@ -218,7 +228,7 @@ impl Handler {
             Some(Job::Call { id, call }) => self.replied(id, call, reply),
             Some(Job::LoadFunctions) => {
                 if let Value::Error(error) = reply {
-                    self.step_down(ScriptError::of(error));
+                    self.functions_refused(&ScriptError::of(error));
                 }
             }
             Some(Job::LoadScripts { mut replies }) => {
@@ -293,14 +303,13 @@ impl Handler {
         scripts.jobs.iter().any(|(_, job)| gives_up(job))
     }
 
-    /// Loads the scripts and sends the call right behind them; the server keeps the order. If the server loses scripts
-    /// as soon as they are loaded, waits instead: otherwise the two would repeat this at the network's speed.
+    /// Loads the scripts and sends the call right behind them; the server keeps the order. If they are not found even
+    /// then, this is the answer: otherwise the two would repeat this at the network's speed.
     fn load_and_send(&mut self, id: u64, call: Call) {
         let Speaks::Scripts(scripts) = &mut self.speaks else { return };
         let is_loading = scripts.jobs.iter().any(|(_, job)| !matches!(job, Job::Call { .. }));
-        if !is_loading && scripts.loaded_in_vain {
-            scripts.load_again = true;
-            return self.put_off(id, call, ScriptError::NotLoaded);
+        if !is_loading && std::mem::take(&mut scripts.loaded_in_vain) {
+            return self.answers.push_back((id, Err(ScriptError::NotLoaded)));
         }
         if !is_loading {
             scripts.loaded_in_vain = true;
@@ -346,26 +355,40 @@ impl Handler {
         }
     }
 
-    /// Falls back to another kind of scripts, or to none.
-    fn step_down(&mut self, error: ScriptError) {
-        let Speaks::Scripts(scripts) = &mut self.speaks else { return };
+    /// Uses scripts on this connection, as the server refuses to load functions. That may be because it takes no writes
+    /// now, or has no memory for them: scripts need neither.
+    fn functions_refused(&mut self, error: &ScriptError) {
+        if let Speaks::Scripts(Scripts { via: Some(Via::Functions(_)), .. }) = &self.speaks {
+            self.step_down(error.clone());
+        }
+    }
+
+    /// Takes all calls that have no answer, in order.
+    fn take_calls(&mut self) -> VecDeque<(u64, Call)> {
+        let Speaks::Scripts(scripts) = &mut self.speaks else { return VecDeque::new() };
         let mut calls = std::mem::take(&mut scripts.waiting);
         calls.extend(scripts.jobs.take().filter_map(|job| match job {
             Job::Call { id, call } => Some((id, call)),
             Job::LoadFunctions | Job::LoadScripts { .. } => None,
         }));
         calls.make_contiguous().sort_unstable_by_key(|(id, _)| *id);
+        calls
+    }
+
+    /// Falls back to another kind of scripts, or to none if this is about scripts. It lasts until the next connection.
+    fn step_down(&mut self, error: ScriptError) {
+        let calls = self.take_calls();
+        let Speaks::Scripts(scripts) = &mut self.speaks else { return };
         match (&scripts.via, self.kind) {
             (Some(Via::Functions(_)), _) => {
                 *scripts = Scripts::new(None);
                 scripts.waiting = calls;
+                self.stepped_down = true;
                 self.load_scripts();
             }
-            (_, HandlerKind::Auto) => {
-                self.warning = Some(format!(
-                    "locks go without scripts, unfairly and with more commands: {error}; permit FCALL and FUNCTION LOAD, \
-                     or EVALSHA and SCRIPT LOAD, or set handler to \"pure\""
-                ));
+            (_, HandlerKind::Auto) if is_about_scripts(&error) => {
+                self.stepped_down = true;
+                self.warn_of_plain_commands(&error);
                 self.speak_plainly();
                 if !calls.iter().any(|(_, call)| matches!(call, Call::Open { .. })) {
                     // The scripts checked the counter by themselves; plain commands must check it here.
@@ -374,6 +397,18 @@ impl Handler {
                 calls.into_iter().for_each(|(id, call)| self.begin(id, call));
             }
             _ => self.answers.extend(calls.into_iter().map(|(id, _)| (id, Err(error.clone())))),
+        }
+    }
+
+    /// Says, once for each reason, that scripts cannot be used.
+    fn warn_of_plain_commands(&mut self, error: &ScriptError) {
+        let why = error.to_string();
+        if self.told.as_ref() != Some(&why) {
+            self.warning = Some(format!(
+                "locks go without scripts on this connection, unfairly and with more commands: {why}; permit FCALL and \
+                 FUNCTION LOAD, or EVALSHA and SCRIPT LOAD, or set handler to \"pure\""
+            ));
+            self.told = Some(why);
         }
     }
 
@@ -390,7 +425,7 @@ impl Handler {
 
 impl Scripts {
     fn new(via: Option<Via>) -> Self {
-        Self { via, jobs: Sequence::default(), waiting: VecDeque::new(), loaded_in_vain: false, load_again: false }
+        Self { via, jobs: Sequence::default(), waiting: VecDeque::new(), loaded_in_vain: false }
     }
 }
 
@@ -411,101 +446,6 @@ fn take_cancelled(calls: &mut VecDeque<(u64, Call)>, attempt: &Attempt) -> Vec<u
 fn is_about_scripts(error: &ScriptError) -> bool {
     match error {
         ScriptError::Forbidden { missing: Missing::Command(_), .. } => true,
-        ScriptError::Other(error) => error.message.starts_with("unknown command"),
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::locks::call::Names;
-    use pinyon_proto::resp::ServerError;
-    use pinyon_proto::ServerVersion;
-
-    fn handler() -> Handler {
-        let mut handler =
-            Handler::new(HandlerKind::Script, LockKeys::new("ns").unwrap(), Duration::from_secs(15), false);
-        let version = Some(ServerVersion { major: 7, minor: 0, patch: 15 });
-        handler.meet(&ServerInfo { version, ..ServerInfo::default() });
-        handler
-    }
-
-    fn commands(handler: &mut Handler) -> Vec<(u64, Command)> {
-        std::iter::from_fn(|| handler.next_command()).collect()
-    }
-
-    fn lock_and_unlock() -> [Call; 2] {
-        let attempt = Attempt { client: "0123.ab.0".into(), owner: 1, number: 1 };
-        let names: Names = [b"a".as_slice().into()].into();
-        let ttl = Duration::from_secs(10);
-        let lock = Call::Lock { attempt: attempt.clone(), names: names.clone(), ttl, wait: true, nested: false };
-        [lock, Call::Unlock { attempt, names, tombstone: false }]
-    }
-
-    fn error(code: &str, message: &str) -> Value {
-        Value::Error(ServerError { code: code.into(), message: message.into() })
-    }
-
-    #[test]
-    fn a_lock_is_not_sent_again_behind_its_unlock() {
-        let mut handler = handler();
-        let [lock, unlock] = lock_and_unlock();
-        handler.begin(1, lock);
-        handler.begin(2, unlock);
-        let jobs: Vec<u64> = commands(&mut handler).into_iter().map(|(job, _)| job).collect();
-        handler.reply(jobs[0], error("ERR", "Function not found"));
-        assert!(commands(&mut handler).is_empty(), "the unlock is carried out by now, if others have loaded it");
-        assert!(matches!(handler.next_answer(), Some((1, Ok(ScriptAnswer::Cancelled)))));
-        assert!(handler.next_answer().is_none());
-    }
-
-    #[test]
-    fn a_lock_that_waits_for_its_slot_does_not_survive_its_unlock() {
-        let mut handler = handler();
-        let [lock, unlock] = lock_and_unlock();
-        handler.begin(1, lock);
-        let (job, _) = commands(&mut handler).remove(0);
-        handler.reply(job, error("TRYAGAIN", "Multiple keys request during rehashing of slot"));
-        assert!(handler.is_waiting());
-        handler.begin(2, unlock);
-        assert_eq!(commands(&mut handler).len(), 1);
-        assert!(matches!(handler.next_answer(), Some((1, Ok(ScriptAnswer::Cancelled)))));
-        assert!(handler.next_answer().is_none());
-        handler.try_again();
-        assert!(commands(&mut handler).is_empty());
-    }
-
-    #[test]
-    fn a_server_that_does_not_keep_the_functions_is_asked_now_and_then() {
-        let mut handler = handler();
-        let [lock, _] = lock_and_unlock();
-        handler.begin(1, lock);
-        let missing = || error("ERR", "Function not found");
-        let (call, _) = commands(&mut handler).remove(0);
-        handler.reply(call, missing());
-        for _ in 0..3 {
-            let [(load, _), (call, _)] = commands(&mut handler).try_into().expect("a load, and the call");
-            handler.reply(load, Value::Bytes(b"pinyon".as_slice().into()));
-            handler.reply(call, missing());
-            assert!(handler.is_waiting() && commands(&mut handler).is_empty());
-            handler.try_again();
-        }
-    }
-
-    #[test]
-    fn only_so_many_calls_wait_for_a_slot() {
-        let mut handler = handler();
-        let [_, unlock] = lock_and_unlock();
-        for id in 0..=MOST_WAITING as u64 {
-            handler.begin(id, unlock.clone());
-        }
-        for (job, _) in commands(&mut handler) {
-            handler.reply(job, error("TRYAGAIN", "Multiple keys request during rehashing of slot"));
-        }
-        assert!(
-            matches!(handler.next_answer(), Some((id, Err(ScriptError::TryAgain(_)))) if id == MOST_WAITING as u64)
-        );
-        assert!(handler.next_answer().is_none());
+        error => error.class() == Refusal::AboutScripts,
     }
 }

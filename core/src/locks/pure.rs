@@ -6,6 +6,8 @@
 //! section ends. There is no queue: a waiter is told when names are freed, and tries again.
 
 mod replies;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -334,10 +336,11 @@ impl Pure {
             }
         };
         let mut acts = Acts::default();
+        let counter = self.raise_counter(&calls, values.last(), floor, &mut acts);
         let mut results = Vec::new();
         let mut at = 0;
         for ((_, call), count) in calls.iter().zip(counts) {
-            results.push(self.follow(call, &values[at..at + count], values.last(), floor, &mut acts));
+            results.push(self.follow(call, &values[at..at + count], counter, &mut acts));
             at += count;
         }
         if acts.commands.is_empty() {
@@ -373,18 +376,27 @@ impl Pure {
         }
     }
 
-    /// Decides what one call does, given the values of its keys.
-    fn follow(&self, call: &Call, values: &[Value], counter: Option<&Value>, floor: u64, acts: &mut Acts) -> Then {
+    /// Raises the counter, once for all calls of a section and before any of them draws a token. Returns the counter.
+    fn raise_counter(&self, calls: &[(u64, Call)], counter: Option<&Value>, floor: u64, acts: &mut Acts) -> u64 {
+        let counter = counter.and_then(number).unwrap_or(0);
+        let seen = calls.iter().filter_map(|(_, call)| match call {
+            Call::Open { seen } => Some(*seen),
+            _ => None,
+        });
+        let Some(seen) = seen.max() else { return counter };
+        let least = floor.max(self.highest).max(seen);
+        if counter < least {
+            acts.commands.push(parts(&[b"SET", &self.keys.counter(), least.to_string().as_bytes()]));
+        }
+        counter.max(least)
+    }
+
+    /// Decides what one call does, given the values of its keys and the counter.
+    fn follow(&self, call: &Call, values: &[Value], counter: u64, acts: &mut Acts) -> Then {
         let next = acts.commands.len();
         let holders: Vec<Option<Holder>> = values.iter().map(holder).collect();
         match call {
-            Call::Open { seen } => {
-                let (counter, least) = (counter.and_then(number).unwrap_or(0), floor.max(self.highest).max(*seen));
-                if counter < least {
-                    acts.commands.push(parts(&[b"SET", &self.keys.counter(), least.to_string().as_bytes()]));
-                }
-                Then::ScriptAnswer(ScriptAnswer::Opened { counter: counter.max(least) })
-            }
+            Call::Open { .. } => Then::ScriptAnswer(ScriptAnswer::Opened { counter }),
             Call::Lock { .. } => match values.iter().all(|value| matches!(value, Value::Null)) {
                 true => {
                     let Call::Lock { attempt, names, ttl, .. } = call else { unreachable!("it is one") };

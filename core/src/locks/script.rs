@@ -8,6 +8,7 @@ use pinyon_proto::resp::{Command, ServerError, Value};
 use super::call::{Attempt, Call, Holder, Inspected, Name, Pushed, ScriptAnswer};
 use super::keys::LockKeys;
 use super::library::{self, Function};
+use crate::redis::{actual, Refusal};
 
 /// How to call the functions, with the beginning of each function's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -302,6 +303,7 @@ pub fn pushed(keys: &LockKeys, push: &[Value]) -> Option<Pushed> {
     match words[..] {
         [b"g", attempt, token] => Some(Pushed::Granted { attempt: Attempt::parse(attempt)?, token: decimal(token)? }),
         [b"c", attempt] => Some(Pushed::Contested { attempt: Attempt::parse(attempt)? }),
+        [b"p", attempt] => Some(Pushed::Look { attempt: Attempt::parse(attempt)? }),
         [b"l", attempt] => Some(Pushed::ForceReleased { attempt: Attempt::parse(attempt)? }),
         _ => None,
     }
@@ -373,22 +375,33 @@ impl ScriptError {
         }
     }
 
+    /// What it means for whoever asked.
+    pub fn class(&self) -> Refusal {
+        match self {
+            Self::NotLoaded | Self::Moved { .. } => Refusal::Passing,
+            Self::Forbidden { .. } => Refusal::Permission,
+            Self::Unexpected(_) => Refusal::Final,
+            Self::ReadOnly(error)
+            | Self::OutOfMemory(error)
+            | Self::Loading(error)
+            | Self::Scripting(error)
+            | Self::TryAgain(error)
+            | Self::ClusterDown(error)
+            | Self::CrossSlot(error)
+            | Self::Other(error) => Refusal::of(error),
+        }
+    }
+
+    /// Whether it is a replica that has no link to its primary.
+    pub fn is_of_replica(&self) -> bool {
+        matches!(self, Self::ReadOnly(_)) || matches!(self, Self::Loading(error) if &*error.code == "MASTERDOWN")
+    }
+
     fn moved(code: &str, message: &str) -> Option<Self> {
         let (slot, address) = message.split_once(' ')?;
         let address = address.split(' ').next()?;
         address.rsplit_once(':')?.1.parse::<u16>().ok()?;
         Some(Self::Moved { slot: slot.parse().ok()?, address: address.into(), asking: code == "ASK" })
-    }
-}
-
-/// The code and message of an error. Up to Redis 6, an error inside a script is wrapped: `ERR Error running script
-/// (call to f_…): @user_script:3: @user_script: 3: -READONLY You can't …`.
-fn actual(error: &ServerError) -> (&str, &str) {
-    let (code, message) = (&*error.code, &*error.message);
-    let wrapped = message.starts_with("Error running script").then(|| message.split_once(": -")).flatten();
-    match wrapped.and_then(|(_, inner)| inner.split_once(' ')) {
-        Some((code, message)) => (code, message),
-        None => (code, message),
     }
 }
 
@@ -427,7 +440,9 @@ fn missing(message: &str) -> Missing {
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotLoaded => write!(f, "the server does not know the locks' scripts"),
+            Self::NotLoaded => {
+                write!(f, "the server loads the locks' scripts, but does not find them when they are called")
+            }
             Self::Forbidden { missing, error } => write!(f, "{missing} ({error})"),
             Self::Moved { slot, address, .. } => write!(f, "slot {slot} is at {address}"),
             Self::Unexpected(reply) => write!(f, "not a reply of the locks' scripts: {reply}"),
@@ -537,6 +552,7 @@ mod tests {
         assert_eq!(read("{n}:#c:c", "g c:1:2 7"), Some(granted));
         assert_eq!(read("{n}:#c:c", "l c:1:2"), Some(Pushed::ForceReleased { attempt: a("c:1:2") }));
         assert_eq!(read("{n}:#c:c", "c c:1:2"), Some(Pushed::Contested { attempt: a("c:1:2") }));
+        assert_eq!(read("{n}:#c:c", "p c:1:2"), Some(Pushed::Look { attempt: a("c:1:2") }));
         let freed = Pushed::Freed { names: vec![b"a"[..].into(), b"g b"[..].into()] };
         assert_eq!(read("{n}:#freed", "a\0g b"), Some(freed));
         for (channel, payload) in [("{m}:#freed", "a"), ("{n}:#c:c", "g c:1:2"), ("{n}:#c:c", "g x 7"), ("{n}:x", "")] {

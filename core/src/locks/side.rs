@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::client::{Client, InTime, Platform, Report, Setup, Voting, Wish};
+use super::failure::Unreleased;
 use super::quorum::Servers;
 use crate::address::Address;
 use crate::driven::{Action, Actions, Driven};
@@ -49,6 +50,14 @@ impl<W, P: Platform> Side<W, P> {
 
     pub(super) fn drop_hold(&mut self, number: u64) {
         each!(self, side => side.drop_hold(number));
+    }
+
+    /// What becomes of a lock whose release failed.
+    pub(super) fn unreleased(&self, number: u64) -> Unreleased {
+        match self {
+            Self::Single(client) => client.unreleased(number),
+            Self::Several(_) => Unreleased::GoesOn(None),
+        }
     }
 
     pub(super) fn held(&self, number: u64) -> Option<(u64, Duration)> {

@@ -4,6 +4,7 @@
 //! never waits, never calls the host and starts no thread; time is an argument. It takes any command. Replies come in
 //! the order of the commands, with the server's pushes in between.
 
+mod classes;
 mod greeting;
 mod info;
 mod refusal;
@@ -16,6 +17,7 @@ mod submitting;
 mod tests;
 
 pub use crate::connection::{Ticket, Wants};
+pub use classes::{actual, Refusal};
 pub use info::{Protocol, ServerInfo};
 pub use session::{RespEvent, RespSession};
 pub use settings::{Password, RespLimits, SessionSettings};

@@ -2,6 +2,7 @@
 
 use pinyon_proto::resp::ServerError;
 
+use super::classes::Refusal;
 use super::greeting::Question;
 use super::session::RespSession;
 use crate::error::{Error, Kind};
@@ -38,7 +39,8 @@ impl<N: Network> RespSession<N> {
             }
             _ => self.refused_in_words(question, &error.message),
         };
-        self.cannot_connect(format!("{why} (it answered \"{}\")", self.quote(error)))
+        let kind = if Refusal::passes(error) { Kind::Connect } else { Kind::Refused };
+        self.cannot_connect(kind, format!("{why} (it answered \"{}\")", self.quote(error)))
     }
 
     /// The message for errors without a code of their own.
@@ -79,11 +81,11 @@ impl<N: Network> RespSession<N> {
 
     /// The error for an answer that no question can have.
     pub(super) fn answers_oddly(&self, question: Question) -> Error {
-        self.cannot_connect(format!("the server's answer to {} is not one of Redis", question.name()))
+        self.cannot_connect(Kind::Refused, format!("the server's answer to {} is not one of Redis", question.name()))
     }
 
     pub(super) fn answers_too_much(&self) -> Error {
-        self.cannot_connect("the server sent more than the answers to the greeting".into())
+        self.cannot_connect(Kind::Refused, "the server sent more than the answers to the greeting".into())
     }
 
     /// The error for bytes that are not RESP.
@@ -92,6 +94,7 @@ impl<N: Network> RespSession<N> {
         let instead = match bytes {
             [0x15, 0x03, ..] => {
                 return self.cannot_connect(
+                    Kind::Refused,
                     "the server speaks TLS on this port: begin its URL with rediss://, or set \"tls\"".into(),
                 )
             }
@@ -100,11 +103,14 @@ impl<N: Network> RespSession<N> {
             _ => "",
         };
         let said: String = self.settings.redact(&bytes[..bytes.len().min(4096)]).chars().take(80).collect();
-        self.cannot_connect(format!("this is not a Redis server: {what}: it answered \"{said}\"{instead}"))
+        self.cannot_connect(
+            Kind::Refused,
+            format!("this is not a Redis server: {what}: it answered \"{said}\"{instead}"),
+        )
     }
 
-    fn cannot_connect(&self, why: String) -> Error {
-        Error::new(Kind::Connect, self.connection.server(), format!("cannot connect: {why}"))
+    fn cannot_connect(&self, kind: Kind, why: String) -> Error {
+        Error::new(kind, self.connection.server(), format!("cannot connect: {why}"))
     }
 
     /// The server's words, without the arguments that it repeats: one of them is the password.

@@ -110,8 +110,8 @@ mod tests {
                 only_reads: true,
                 message: String::new(),
             };
-            let is_forgiven =
-                !matches!(kind, Kind::Server | Kind::TooLarge | Kind::Unsupported | Kind::Usage | Kind::Unreadable);
+            let is_answer = matches!(kind, Kind::Server | Kind::NotNow | Kind::TooLarge | Kind::Unsupported);
+            let is_forgiven = !is_answer && !matches!(kind, Kind::Usage | Kind::Unreadable);
             assert_eq!(missing.forgives(&of("cache1:11211")), is_forgiven, "{kind:?}");
             assert_eq!(missing.forgives(&of("")), kind == Kind::OutOfMemory, "{kind:?}");
             assert!(!Policy::default().forgives(&of("cache1:11211")), "{kind:?}");

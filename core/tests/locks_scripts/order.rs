@@ -1,6 +1,8 @@
 //! The order of waiters.
 
-use pinyon_core::locks::call::{Call, ScriptAnswer};
+use std::time::Duration;
+
+use pinyon_core::locks::call::{Call, Pushed, ScriptAnswer};
 
 use crate::lab::{attempt, is_granted, is_queued, lock, names, outlast_short, token, who, woken, Lab, LONG, SHORT};
 
@@ -189,4 +191,27 @@ fn a_poll_keeps_a_waiter_alive_and_grants_what_has_expired() {
     assert!(is_granted(&lab.poll("y2", "a")));
     assert_eq!(lab.unlock("x", "a"), Vec::<String>::new());
     assert_eq!(lab.holder("a"), "y2");
+}
+
+#[test]
+fn waiters_are_told_when_the_next_lock_ends_earlier_than_the_one_they_have_seen() {
+    let lock = |who: &str, on: &str, ttl: Duration| Call::Lock {
+        attempt: attempt(who),
+        names: names(on),
+        ttl,
+        wait: true,
+        nested: false,
+    };
+    for (on, told) in [("a", true), ("b c", true), ("d", false)] {
+        let mut lab = Lab::new();
+        lab.call(&lock("x", on, LONG));
+        lab.call(&lock("y", on, if told { SHORT } else { LONG }));
+        lab.call(&lock("z", on, LONG));
+        let unlock = Call::Unlock { attempt: attempt("x"), names: names(on), tombstone: false };
+        let (_, pushes) = lab.call_servers(&unlock);
+        for pushes in pushes {
+            let looks = |push: &Pushed| matches!(push, Pushed::Look { attempt: of } if *of == attempt("z"));
+            assert_eq!(pushes.iter().any(looks), told, "{on}: {pushes:?}");
+        }
+    }
 }

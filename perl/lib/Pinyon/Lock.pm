@@ -95,7 +95,7 @@ sub _not_released {
     my ( $self, $why ) = @_;
     my $names = join q{ }, $self->names;
     $why = "$why" =~ s/ at \S+ line \d+\.\n\z//r;
-    warn "pinyon: the lock on $names was not released, and ends with its ttl: $why\n";
+    warn "pinyon: the lock on $names is not released yet: $why\n";
     return;
 }
 

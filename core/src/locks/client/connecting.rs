@@ -41,7 +41,7 @@ impl<W, P: Platform> Client<W, P> {
                 Ok(tls) => self.link.lanes[lane].session.set_tls(Some(tls)),
                 Err(error) => {
                     let message = format!("cannot connect: {error}");
-                    self.link.lanes[lane].session.fail(Error::new(Kind::Connect, &self.settings.server, message));
+                    self.link.lanes[lane].session.fail(Error::new(Kind::Refused, &self.settings.server, message));
                     return self.advance(now);
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use pinyon_proto::resp::{Command, Value};
+use pinyon_proto::resp::{Command, ServerError, Value};
 
 use super::link::{About, COMMANDS, PUSHES};
 use super::{Client, Platform, Report, Voting};
@@ -10,7 +10,7 @@ use crate::address::Endpoint;
 use crate::error::{Error, Kind};
 use crate::locks::handler::Redirection;
 use crate::locks::script::{self, ScriptError};
-use crate::redis::Protocol;
+use crate::redis::{Protocol, Refusal};
 
 impl<W, P: Platform> Client<W, P> {
     /// Continues once the connection is logged in.
@@ -30,9 +30,7 @@ impl<W, P: Platform> Client<W, P> {
                 self.refuse_server(message);
             }
             _ if &*server.role == "replica" && self.sentinels.is_some() => {
-                self.refuse_server(
-                    "it is a replica, although its Sentinels name it as the primary: a failover is under way",
-                );
+                self.not_now("it is a replica, although its Sentinels name it as the primary: a failover is under way");
             }
             _ if &*server.role == "replica" => self.submit_first(&[b"ROLE"], About::Role, now),
             _ => self.subscribe_somewhere(now),
@@ -50,6 +48,7 @@ impl<W, P: Platform> Client<W, P> {
                 None => self.refuse_server("it is a replica, and names no primary: name the primary"),
             },
             (Value::Array(role), false) if is(role.first(), b"master") => self.subscribe_somewhere(now),
+            (Value::Error(error), false) if Refusal::passes(error) => self.not_now(&error.to_string()),
             (Value::Error(error), false) => self.refuse_server(&format!(
                 "it is a replica, and does not say of which primary ({error}): name the primary, or permit ROLE"
             )),
@@ -75,6 +74,7 @@ impl<W, P: Platform> Client<W, P> {
                 }
                 // The slot is about to move, but is here.
                 ScriptError::Moved { .. } | ScriptError::TryAgain(_) => self.subscribe_somewhere(now),
+                error if error.class() == Refusal::Passing => self.not_now(&error.to_string()),
                 error => self.refuse_server(&error.to_string()),
             },
             _ => self.subscribe_somewhere(now),
@@ -105,11 +105,7 @@ impl<W, P: Platform> Client<W, P> {
     /// Takes the reply to the subscription: pushes arrive from now on, or never.
     pub(super) fn subscribed(&mut self, reply: Value, now: Instant) {
         match reply {
-            Value::Error(error) => self.refuse_server(&format!(
-                "it does not let this user subscribe to the channels of the locks, which tell a waiter that it has its \
-                 lock ({error}); permit SUBSCRIBE and the channels &{}*",
-                self.settings.keys.prefix().escape_ascii()
-            )),
+            Value::Error(error) => self.subscription_refused(&error),
             _ => {
                 let deadline = now + self.settings.options.patience;
                 if matches!(self.settings.voting, Voting::Member { .. }) {
@@ -119,6 +115,21 @@ impl<W, P: Platform> Client<W, P> {
                 self.link.push(Command::of(["INFO", "memory"]), About::Info, deadline);
                 self.rise(now);
             }
+        }
+    }
+
+    fn subscription_refused(&mut self, error: &ServerError) {
+        let prefix = self.settings.keys.prefix().escape_ascii();
+        match Refusal::of(error) {
+            Refusal::Passing => self.not_now(&format!("it takes no subscriptions now ({error})")),
+            Refusal::Permission => self.refuse_server(&format!(
+                "it does not let this user subscribe to the channels of the locks, which tell a waiter that it has its \
+                 lock ({error}); permit SUBSCRIBE and the channels &{prefix}*"
+            )),
+            _ => self.refuse_server(&format!(
+                "it refused the subscription to the channels of the locks, which tell a waiter that it has its lock \
+                 ({error}); if it is a proxy without SUBSCRIBE, connect to the server itself"
+            )),
         }
     }
 
@@ -150,8 +161,16 @@ impl<W, P: Platform> Client<W, P> {
     }
 
     fn refuse_server(&mut self, why: &str) {
-        let message = format!("cannot use this server: {why}");
-        self.link.lanes[COMMANDS].session.fail(Error::new(Kind::Connect, &self.settings.server, message));
+        self.leave_server(Kind::Refused, &format!("cannot use this server: {why}"));
+    }
+
+    /// Leaves a server that may serve this client later.
+    fn not_now(&mut self, why: &str) {
+        self.leave_server(Kind::Connect, &format!("cannot use this server now: {why}"));
+    }
+
+    fn leave_server(&mut self, kind: Kind, why: &str) {
+        self.link.lanes[COMMANDS].session.fail(Error::new(kind, &self.settings.server, why));
     }
 }
 

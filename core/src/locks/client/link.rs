@@ -15,7 +15,7 @@ use crate::locks::handler::Handler;
 use crate::locks::observed::LockEvent;
 use crate::locks::script::{Missing, ScriptError};
 use crate::locks::sequence::Sequence;
-use crate::redis::{RespEvent, RespRefused, RespSession, Ticket};
+use crate::redis::{Refusal, RespEvent, RespRefused, RespSession, Ticket};
 
 /// The connection for commands, and the one for pushes if one connection cannot carry both (RESP2).
 pub(super) const COMMANDS: usize = 0;
@@ -331,10 +331,13 @@ impl<W, P: Platform> Client<W, P> {
                 self.link.lanes[COMMANDS].session.fail(error);
                 self.link.retry_at = Some(self.platform.now() + FIRST_PAUSE);
             }
-            if let Err(error @ ScriptError::ReadOnly(_)) = answer {
-                self.ask_for_role(call, error);
-                continue;
-            }
+            let answer = match answer {
+                Err(error) if error.is_of_replica() => {
+                    self.ask_for_role(call, error);
+                    continue;
+                }
+                answer => answer,
+            };
             self.link.redirections = 0;
             let answer = answer.map_err(|error| self.explain(&error));
             self.machine.answer(call, answer, self.platform.boot_time());
@@ -369,9 +372,14 @@ impl<W, P: Platform> Client<W, P> {
                 "; permit this database (db=), or name another in the URL"
             }
             ScriptError::Forbidden { .. } => "; see the permissions that locks need in the documentation",
+            ScriptError::NotLoaded => {
+                "; a proxy may send the commands that load and call them to different servers: connect to the server \
+                 itself, or set handler to \"pure\""
+            }
             _ => "",
         };
-        Error::new(Kind::Server, &self.settings.server, format!("{error}{remedy}")).of("", Sent::Yes)
+        let kind = if error.class() == Refusal::Passing { Kind::NotNow } else { Kind::Server };
+        Error::new(kind, &self.settings.server, format!("{error}{remedy}")).of("", Sent::Yes)
     }
 
     /// Asks the server whether it has become a replica, once for all calls that it refuses.

@@ -30,6 +30,7 @@ use pinyon_proto::resp::{Command, Value};
 
 use super::call::{Call, ScriptAnswer};
 use super::claim::Claim;
+use super::failure::Unreleased;
 use super::handler::{Handler, HandlerKind};
 use super::keys::LockKeys;
 use super::loss::Loss;
@@ -320,6 +321,14 @@ impl<W, P: Platform> Client<W, P> {
     /// Drops one of several acquisitions of a lock: its owner can no longer release it, but the others can.
     pub fn drop_hold(&mut self, number: u64) {
         self.machine.drop_hold(number);
+    }
+
+    /// What becomes of a lock whose release failed.
+    pub(in crate::locks) fn unreleased(&self, number: u64) -> Unreleased {
+        match self.closed {
+            true => Unreleased::Over,
+            false => Unreleased::GoesOn(self.machine.lasts(number, self.platform.boot_time())),
+        }
     }
 
     /// The token of a held lock, and how long the client still considers it held.

@@ -79,6 +79,8 @@ enum Said {
     NotServed(String),
     /// Why it was not asked, or cannot be used.
     Failed(String),
+    /// Why it does not serve this client at any time.
+    Refused(String),
 }
 
 /// Whether the client stays with a node in this round.
@@ -259,7 +261,7 @@ impl Nodes {
             Said::Nothing => format!("{node} was not asked"),
             Said::Elsewhere(address) => format!("{node} says that it is on {address}"),
             Said::NotServed(words) => format!("{node} says {words}"),
-            Said::Failed(why) => format!("{node} cannot be asked ({why})"),
+            Said::Failed(why) | Said::Refused(why) => format!("{node} cannot be asked ({why})"),
         };
         let mut quoted: Vec<String> = self.asked.iter().take(QUOTED).map(quote).collect();
         if self.asked.len() > QUOTED {
@@ -269,6 +271,14 @@ impl Nodes {
         match self.asked.iter().any(answered) {
             true => format!("slot {} of the cluster is not served: {quoted}", self.slot),
             false => format!("no node of the cluster can be used: {quoted}"),
+        }
+    }
+
+    /// The kind of the error: none of the nodes serves this client at any time, or some may.
+    fn kind(&self) -> Kind {
+        match self.asked.iter().all(|(_, said)| matches!(said, Said::Refused(_))) {
+            true => Kind::Refused,
+            false => Kind::Connect,
         }
     }
 
@@ -409,8 +419,11 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn ask_next_node(&mut self, error: Error) -> (Error, bool, bool) {
         let is_cluster = self.link.handler.mode() == "cluster" || !self.settings.other_nodes.is_empty();
         let named = self.naming_node(error.clone());
-        self.nodes.note(&self.endpoint, Said::Failed(error.message.clone()));
+        let why = error.message.clone();
+        let said = if error.kind == Kind::Refused { Said::Refused(why) } else { Said::Failed(why) };
+        self.nodes.note(&self.endpoint, said);
         let said = self.nodes.said();
+        let kind = self.nodes.kind();
         match self.nodes.next(self.link.has_been_up()) {
             Next::Ask(node) => {
                 self.endpoint = node;
@@ -418,7 +431,7 @@ impl<W, P: Platform> Client<W, P> {
             }
             Next::Pause { patiently, many } => {
                 let error = match many && is_cluster {
-                    true => Error::new(Kind::Connect, &self.settings.server, said),
+                    true => Error::new(kind, &self.settings.server, said),
                     false => named,
                 };
                 self.nodes.verdict = Some(error.clone());

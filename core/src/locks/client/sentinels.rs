@@ -20,7 +20,7 @@ use crate::address::{Address, Endpoint, SentinelService};
 use crate::driven::Action;
 use crate::error::{Error, Kind};
 use crate::locks::observed::LockEvent;
-use crate::redis::{Protocol, RespEvent, RespSession, SessionSettings, Ticket};
+use crate::redis::{Protocol, Refusal, RespEvent, RespSession, SessionSettings, Ticket};
 use crate::tls::ServerTls;
 
 /// The lane of the first Sentinel. Those of the server come before.
@@ -68,6 +68,8 @@ enum Vote {
     Names(Endpoint),
     /// Why it names no primary.
     None(String),
+    /// Why it will not name one either.
+    Never(String),
 }
 
 /// What all Sentinels say together.
@@ -77,6 +79,8 @@ enum Verdict {
     Primary(Endpoint),
     /// Why they name no primary.
     None(String),
+    /// Why they will not name one either.
+    Never(String),
 }
 
 impl<P: Platform> Sentinels<P> {
@@ -178,7 +182,7 @@ impl<P: Platform> Sentinel<P> {
 
     fn greeted(&mut self, service: &str, deadline: Instant) {
         if &*self.lane.session.server().mode != "sentinel" {
-            let error = Error::new(Kind::Connect, self.lane.session.name(), "this is no Sentinel");
+            let error = Error::new(Kind::Refused, self.lane.session.name(), "this is no Sentinel");
             return self.lane.session.fail(error);
         }
         self.failures = 0;
@@ -203,7 +207,8 @@ impl<P: Platform> Sentinel<P> {
                 // The confirmation of the subscription; and failures, which break the connection.
                 RespEvent::Reply(_, Value::Error(error)) => {
                     let message = format!("it does not let this user subscribe to its messages ({error})");
-                    self.lane.session.fail(Error::new(Kind::Connect, self.lane.session.name(), message));
+                    let kind = if Refusal::passes(&error) { Kind::Connect } else { Kind::Refused };
+                    self.lane.session.fail(Error::new(kind, self.lane.session.name(), message));
                 }
                 RespEvent::Reply(..) => {}
                 RespEvent::Failed(_, error) if self.lane.session.failure().is_none() => self.lane.session.fail(error),
@@ -329,7 +334,8 @@ impl<W, P: Platform> Client<W, P> {
                     event = Some(LockEvent::sentinel_down(&name, &error));
                 }
                 sentinel.retry_at = Some(now + pause(sentinel.failures));
-                sentinel.vote = Vote::None(format!("cannot be asked ({})", error.message));
+                let why = format!("cannot be asked ({})", error.message);
+                sentinel.vote = if error.kind == Kind::Refused { Vote::Never(why) } else { Vote::None(why) };
                 told = true;
             }
         }
@@ -364,13 +370,16 @@ impl<W, P: Platform> Client<W, P> {
                 self.moved(message);
                 self.advance(now);
             }
-            (Verdict::None(why), Phase::Rising) if !connects => {
-                self.endpoint = self.settings.endpoint.clone();
-                self.link.lanes[COMMANDS].session.fail(Error::new(Kind::Connect, &self.settings.server, why));
-                self.advance(now);
-            }
+            (Verdict::None(why), Phase::Rising) if !connects => self.no_primary(Kind::Connect, why, now),
+            (Verdict::Never(why), Phase::Rising) if !connects => self.no_primary(Kind::Refused, why, now),
             _ => {}
         }
+    }
+
+    fn no_primary(&mut self, kind: Kind, why: String, now: Instant) {
+        self.endpoint = self.settings.endpoint.clone();
+        self.link.lanes[COMMANDS].session.fail(Error::new(kind, &self.settings.server, why));
+        self.advance(now);
     }
 }
 
@@ -394,8 +403,9 @@ fn vote(service: &str, reply: &Value) -> Vote {
                 .map_or_else(|| Vote::None("names a primary whose address cannot be read".into()), Vote::Names),
             _ => Vote::None("does not name a primary".into()),
         },
-        Value::Null => Vote::None(format!("does not know the service '{}'", service.escape_debug())),
-        Value::Error(error) => Vote::None(format!("does not say ({error}): permit SENTINEL and SUBSCRIBE")),
+        Value::Null => Vote::Never(format!("does not know the service '{}'", service.escape_debug())),
+        Value::Error(error) if Refusal::passes(error) => Vote::None(format!("does not say now ({error})")),
+        Value::Error(error) => Vote::Never(format!("does not say ({error}): permit SENTINEL and SUBSCRIBE")),
         _ => Vote::None("does not name a primary".into()),
     }
 }
@@ -415,7 +425,9 @@ fn endpoint(host: &[u8], port: &[u8]) -> Option<Endpoint> {
 }
 
 fn verdict<'v>(service: &str, votes: impl Iterator<Item = (&'v Endpoint, &'v Vote)> + Clone) -> Verdict {
-    let needed = votes.clone().count() / 2 + 1;
+    let count = votes.clone().count();
+    let needed = count / 2 + 1;
+    let never = votes.clone().filter(|(_, vote)| matches!(vote, Vote::Never(_))).count();
     let naming = |primary: &Endpoint| {
         votes.clone().filter(|(_, vote)| matches!(vote, Vote::Names(one) if one == primary)).count()
     };
@@ -431,11 +443,16 @@ fn verdict<'v>(service: &str, votes: impl Iterator<Item = (&'v Endpoint, &'v Vot
             let said = votes.map(|(sentinel, vote)| match vote {
                 Vote::Awaited => format!("{sentinel} has not answered"),
                 Vote::Names(primary) => format!("{sentinel} names {primary}"),
-                Vote::None(why) => format!("{sentinel} {why}"),
+                Vote::None(why) | Vote::Never(why) => format!("{sentinel} {why}"),
             });
             let said = said.collect::<Vec<_>>().join("; ");
             let service = service.escape_debug();
-            Verdict::None(format!("no majority of the Sentinels names the same primary of '{service}': {said}"))
+            let why = format!("no majority of the Sentinels names the same primary of '{service}': {said}");
+            if count - never < needed {
+                Verdict::Never(why)
+            } else {
+                Verdict::None(why)
+            }
         }
     }
 }

@@ -12,7 +12,8 @@
 --   P#n           zset      one member for each parked waiter: `names joined by \1 NUL ticket16 NUL attempt`
 --   P#p           string    exists while clients of the pure handler wait
 --   P#x:attempt   string    a tombstone: this attempt must not be granted
---   P#c:client    channel   `g attempt token` (granted), `l attempt` (its lock was released by force)
+--   P#c:client    channel   `g attempt token` (granted), `l attempt` (its lock was released by force),
+--                           `p attempt` (the lock in its way may end earlier than the one before: ask again)
 --   P#freed       channel   names that are free now, joined by NUL
 --
 -- An attempt is `client:owner:number`. Times are relative; the only clock is the server's.

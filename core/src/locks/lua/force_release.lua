@@ -9,6 +9,7 @@ for i = 1, #names do
   if value then holder, token = holder_in(value) end
   if value and (only == "" or only == token) then
     call("DEL", KEYS[i + 1])
+    run.before = math.huge
     freed[#freed + 1] = names[i]
     if not told[holder] then
       told[holder] = true

@@ -17,9 +17,28 @@ local function listens(attempt)
   return client and call("PUBSUB", "NUMSUB", prefix .. "#c:" .. client)[2] > 0
 end
 
+-- How many waiters are told at once that the lock in their way ends earlier than they know.
+local TOLD = "64"
+
+-- The ttl of a lock that ends now, as far as its value tells: those who wait for it asked again within this time. After
+-- a renewal the value does not tell.
+local function ttl_in(value)
+  local _, _, mark = holder_in(value)
+  return mark and sub(mark, 1, 1) ~= "@" and tonumber(mark) or math.huge
+end
+
+-- Has those who wait for the name ask again: its lock ends earlier than the one that they have seen.
+local function have_look(name)
+  local from = #name + 3
+  for _, member in ipairs(lexical(queue, name, "\1", TOLD)) do
+    local attempt = sub(member, from + 17)
+    tell(attempt, "p " .. attempt)
+  end
+end
+
 -- The ordinary end of a lock: its only name goes to the next waiter, which wants no other name. Returns whether this
 -- settled it; if not, possibly with a waiter to drop because its client did not receive the message.
-local function hand_over(keys, name)
+local function hand_over(keys, name, before)
   local member = lexical(queue, name, "\1", "1")[1]
   if not member then return true end
   local from = #name + 3
@@ -36,6 +55,7 @@ local function hand_over(keys, name)
   call("ZREM", queue, member)
   call("HDEL", records, attempt)
   call("PSETEX", keys[2], ttl, value .. " " .. ttl)
+  if ttl + 0 < before then have_look(name) end
   return true
 end
 
@@ -82,6 +102,7 @@ local function try(run, waiter)
   for i = 1, #names do
     call("PSETEX", prefix .. "l:" .. names[i], ttl, value)
     run.free[names[i]] = false
+    if ttl + 0 < run.before then have_look(names[i]) end
   end
   return true
 end

@@ -11,6 +11,7 @@ if owned(values, attempt) < #values then
   return waiter and -1 or {6}
 end
 call("DEL", unpack(KEYS, 2))
+run.before = ttl_in(values[1])
 local names, ticket = names_in(KEYS), next_number()
 park(run, {
   attempt = attempt, ticket = format(wide, ticket), class = has(flags, "n") and NESTED or PLAIN, state = PARKED,

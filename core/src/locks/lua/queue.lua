@@ -16,11 +16,11 @@ local BUDGET = 2500
 --
 -- `self` is the attempt that gets an answer rather than a push. In `free`, a name is true if it is free, and false if
 -- this call has granted it. Parts that few calls need are made on demand: the waiters that `failed`, and the names that
--- are `due`, of which the first `at` are done.
+-- are `due`, of which the first `at` are done. `before` is the ttl of the lock that this call ends.
 local function new_run(self, throughput, now)
   return {
     parked = prefix .. "#n", self = self, throughput = throughput, now = now or clock(), budget = BUDGET, token = false,
-    waiters = {}, heads = {}, free = {}, failed = false, due = false, is_due = false, at = 0,
+    before = 0, waiters = {}, heads = {}, free = {}, failed = false, due = false, is_due = false, at = 0,
   }
 end
 

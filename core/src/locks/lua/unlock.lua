@@ -16,9 +16,10 @@ end
 --- shared parts
 local names, pure = names_in(KEYS), pure_wait()
 local handed_over, deaf
-if all and count == 1 and flags == "" and not pure then handed_over, deaf = hand_over(KEYS, names[1]) end
+if all and count == 1 and flags == "" and not pure then handed_over, deaf = hand_over(KEYS, names[1], ttl_in(first)) end
 if handed_over then return count end
 local run, freed = new_run(false, has(flags, "t")), names
+if all then run.before = ttl_in(first) end
 if not all then
   freed = {}
   for i = 1, count do

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::asking::LONGEST_RETRY;
 use super::entry::{Entry, Held, Stage};
 use super::time::believed;
 use super::{About, Blocker, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment, ScriptAnswer};
@@ -16,25 +17,31 @@ impl Machine {
     /// Takes the answer to a call from [`Machine::next_call`]. An error must be the server's own; for a broken
     /// connection, call [`Machine::disconnected`] instead.
     pub fn answer(&mut self, id: u64, answer: Result<ScriptAnswer, Error>, now: Moment) {
-        let Some(InFlight { about, sent, .. }) = self.flight.remove(id) else { return };
-        (self.heard, self.trouble) = (Some(now), None);
+        let Some(InFlight { about, sent, call }) = self.flight.remove(id) else { return };
+        match &answer {
+            Err(error) if error.kind == Kind::NotNow => self.trouble = Some(error.clone()),
+            _ => (self.heard, self.trouble) = (Some(now), None),
+        }
         if let About::Lock(number) | About::Poll(number) | About::Unpark(number) | About::Park(number) = about {
             let Some(entry) = self.entries.get_mut(&number) else { return };
             if entry.parked_by.is_some_and(|call| id < call) {
                 return;
             }
             entry.parked_by = None;
-            if matches!(about, About::Unpark(_)) {
+            let passes = matches!(&answer, Err(error) if error.kind == Kind::NotNow);
+            if matches!(about, About::Unpark(_)) && !passes {
                 entry.unparking = false;
             }
         }
         match (about, answer) {
             (About::Open, Ok(ScriptAnswer::Opened { counter })) => self.see(counter),
-            (About::Open | About::Tidy, _) => {}
+            (About::Open, Err(error)) => self.opened &= error.kind != Kind::NotNow,
+            (About::Open, Ok(_)) => {}
+            (About::Tidy, answer) => self.tidied(call, answer, sent, now),
             (About::Lock(number) | About::Unpark(number), Ok(answer)) => self.asked(number, answer, sent, now),
             (About::Lock(number) | About::Unpark(number), Err(error)) => self.refused(number, error, now),
             (About::Poll(number), Ok(answer)) => self.polled(number, answer, sent, now),
-            (About::Poll(number), Err(_)) => self.poll_again(number, now),
+            (About::Poll(number), Err(error)) => self.poll_again(number, &error, now),
             (About::Unlock(number), answer) => self.unlocked(number, answer, sent, now),
             (About::Extend { numbers, wanted }, answer) => self.extended(&numbers, wanted, answer, sent, now),
             (About::Park(number), answer) => self.parked(number, answer, sent, now),
@@ -70,12 +77,19 @@ impl Machine {
                     self.events.push_back(MachineEvent::Contested { number });
                 }
             }
+            Pushed::Look { attempt } => {
+                let number = self.number_of(&attempt);
+                let waits = |number: &u64| matches!(self.entries[number].stage, Stage::Queued { poll_at: Some(_), .. });
+                if let Some(number) = number.filter(waits) {
+                    self.send_poll(number, now);
+                }
+            }
             Pushed::Freed { names } => {
                 let waits_for = |names: &[_], wanted: &[_]| wanted.iter().any(|name| names.contains(name));
                 let numbers = self.entries.iter().filter(|(_, entry)| waits_for(&names, &entry.names));
                 for number in numbers.map(|(number, _)| *number).collect::<Vec<_>>() {
                     match self.entries[&number].stage {
-                        Stage::Refused { .. } => self.ask(number, now),
+                        Stage::Refused { .. } if !self.entries[&number].unparking => self.ask(number, now),
                         Stage::Queued { poll_at: Some(_), .. } => self.send_poll(number, now),
                         _ => {}
                     }
@@ -106,7 +120,7 @@ impl Machine {
             ScriptAnswer::Queued { pttl } => {
                 let poll_at = Some(self.poll_after(pttl, now));
                 let entry = self.entries.get_mut(&number).expect("it was there");
-                entry.refused = true;
+                (entry.refused, entry.trouble) = (true, None);
                 match &mut entry.stage {
                     Stage::Parked { since, poll_at: at, .. } => (*since, *at) = (sent, poll_at),
                     stage => *stage = Stage::Queued { since: sent, poll_at },
@@ -152,7 +166,7 @@ impl Machine {
         }
         let again_at = self.poll_after(pttl, now);
         self.entries.entry(number).and_modify(|entry| {
-            entry.refused = true;
+            (entry.refused, entry.trouble) = (true, None);
             entry.stage = Stage::Refused { again_at };
         });
         self.count_queued(number);
@@ -170,8 +184,8 @@ impl Machine {
         }
     }
 
-    fn poll_again(&mut self, number: u64, now: Moment) {
-        let at = self.poll_after(None, now);
+    fn poll_again(&mut self, number: u64, error: &Error, now: Moment) {
+        let at = self.poll_after((error.kind == Kind::NotNow).then_some(LONGEST_RETRY), now);
         let Some(entry) = self.entries.get_mut(&number) else { return };
         if let Stage::Queued { poll_at, .. } | Stage::Parked { poll_at, .. } = &mut entry.stage {
             *poll_at = Some(at);
@@ -234,34 +248,43 @@ impl Machine {
     /// Handles a server's refusal to take the question or to keep the waiter.
     fn refused(&mut self, number: u64, error: Error, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
-        if matches!(entry.stage, Stage::Asking(_) | Stage::Queued { .. }) {
-            self.fail(number, MachineFailure::Server(error), now);
+        match entry.stage {
+            Stage::Asking(_) | Stage::Queued { .. } if error.kind == Kind::NotNow && entry.deadline > now => {
+                self.ask_later(number, error, now);
+            }
+            Stage::Asking(_) | Stage::Queued { .. } => self.fail(number, MachineFailure::Server(error), now),
+            _ => {}
         }
     }
 
-    fn unlocked(&mut self, number: u64, answer: Result<ScriptAnswer, Error>, sent: Moment, now: Moment) {
+    pub(super) fn unlocked(&mut self, number: u64, answer: Result<ScriptAnswer, Error>, sent: Moment, now: Moment) {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return self.release_refused(number, error, now),
+        };
+        if !self.releases.are_taken() {
+            self.release_taken(&self.attempt(number), now);
+        }
         let Some(entry) = self.entries.get(&number) else { return };
-        let is_answered = answer.is_ok();
         let Stage::Releasing { until, again, .. } = entry.stage else {
             if matches!(entry.stage, Stage::Cancelling { .. }) {
-                self.forget_released(number, is_answered, now);
+                self.forget_released(number, now);
             }
             return;
         };
         let event = match answer {
             // The first of two releases may have succeeded without an answer.
-            Ok(ScriptAnswer::Released { released }) => {
+            ScriptAnswer::Released { released } => {
                 MachineEvent::Released { number, held: released == entry.names.len() || again && sent < until }
             }
-            Ok(_) => MachineEvent::Released { number, held: false },
-            Err(error) => MachineEvent::ReleaseFailed { number, error },
+            _ => MachineEvent::Released { number, held: false },
         };
         self.events.push_back(event);
-        self.forget_released(number, is_answered, now);
+        self.forget_released(number, now);
     }
 
-    fn forget_released(&mut self, number: u64, is_answered: bool, now: Moment) {
-        if let Some(entry) = self.remove(number, now).filter(|_| is_answered) {
+    fn forget_released(&mut self, number: u64, now: Moment) {
+        if let Some(entry) = self.remove(number, now) {
             self.releases.note(entry, now);
         }
     }

@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
-use super::entry::Stage;
+use super::entry::{Stage, Trouble};
 use super::{About, Call, InFlight, Machine, Moment};
+use crate::error::Error;
 
 /// How many locks one call extends.
 const EXTENDED_AT_ONCE: usize = 100;
+
+/// The pause before asking a server again that cannot answer now. It doubles with each further refusal.
+const FIRST_RETRY: Duration = Duration::from_millis(25);
+pub(super) const LONGEST_RETRY: Duration = Duration::from_millis(250);
 
 impl Machine {
     pub(super) fn send(&mut self, about: About, call: Call, now: Moment) -> u64 {
@@ -15,8 +20,8 @@ impl Machine {
         }
         let id = self.next_call;
         self.next_call += 1;
-        let question = matches!(about, About::Question(_)).then(|| call.clone());
-        self.flight.insert(id, InFlight { about, sent: now, question });
+        let again = matches!(about, About::Question(_) | About::Tidy).then(|| call.clone());
+        self.flight.insert(id, InFlight { about, sent: now, call: again });
         self.calls.push_back((id, call));
         id
     }
@@ -119,6 +124,17 @@ impl Machine {
         }
     }
 
+    /// Asks again later for an attempt's names: the server cannot answer now.
+    pub(super) fn ask_later(&mut self, number: u64, error: Error, now: Moment) {
+        let stagger = self.stagger();
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let refusals = entry.trouble.as_ref().map_or(0, |trouble| trouble.refusals + 1);
+        entry.trouble = Some(Trouble { error, refusals }.into());
+        let again_at = now + retry_pause(refusals, LONGEST_RETRY) + stagger;
+        entry.stage = Stage::Refused { again_at };
+        self.wake_by(again_at);
+    }
+
     /// When a waiter polls again: when the lock in its way may have expired, and often enough to count as alive.
     pub(super) fn poll_after(&mut self, pttl: Option<Duration>, now: Moment) -> Moment {
         let stagger = self.stagger();
@@ -127,6 +143,11 @@ impl Machine {
         self.wake_by(at);
         at
     }
+}
+
+/// The pause after so many refusals in a row.
+pub(super) fn retry_pause(refusals: u32, longest: Duration) -> Duration {
+    (FIRST_RETRY * 2u32.saturating_pow(refusals.min(16))).min(longest)
 }
 
 /// Whether a call may draw tokens, for any waiter. Calls that only read change nothing.

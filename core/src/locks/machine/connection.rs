@@ -1,16 +1,16 @@
 //! Losing the server and finding it again. Nothing that the server may still know is forgotten.
 
 use super::asking::may_grant;
-use super::entry::Stage;
+use super::entry::{Entry, Stage};
 use super::{About, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::locks::claim::place_of;
 
 impl Machine {
     /// Continues on a connection that receives this client's pushes. Questions that went unanswered on an earlier
     /// connection are repeated with the same identity.
     pub fn connected(&mut self, now: Moment) {
-        self.connected = true;
+        (self.connected, self.away) = (true, false);
         if self.calls.iter().any(|(_, call)| may_grant(call)) {
             self.opened = true;
             self.send(About::Open, Call::Open { seen: self.highest }, now);
@@ -38,6 +38,7 @@ impl Machine {
             }
         }
         self.send_renewals(&held, now);
+        self.expire_releases(now);
     }
 
     /// Takes the names with a new attempt. Parking the old one went unanswered, so the server may or may not have
@@ -70,7 +71,13 @@ impl Machine {
     /// `moved`: the connection was given up for another one, and nothing under way was carried out.
     pub fn disconnected(&mut self, error: &Error, moved: bool, now: Moment) {
         self.connected = false;
-        self.trouble = Some(error.clone());
+        self.away |= error.kind == Kind::Timeout && !moved;
+        // That a server sends its clients to another one is no trouble, unlike what came of that.
+        let only_moves = moved && error.kind == Kind::Closed && self.trouble.is_some();
+        if !only_moves {
+            self.trouble = Some(error.clone());
+        }
+        self.releases.disconnected();
         let questions = if moved { self.take_questions() } else { Vec::new() };
         self.end_flight(error, now);
         for (request, call, asked) in questions {
@@ -92,24 +99,37 @@ impl Machine {
         }
     }
 
-    /// Handles a failed attempt to connect. Attempts that no server has seen fail.
+    /// Handles a failed attempt to connect: the server is not there, or cannot be used. Attempts that no server has seen
+    /// fail if another try does not help. Releases continue, but nobody waits for them.
     pub fn unreachable(&mut self, error: &Error, now: Moment) {
-        let never_asked =
-            |entry: &super::Entry| matches!(entry.stage, Stage::Lined | Stage::Asking(None) | Stage::Refused { .. });
-        let numbers: Vec<u64> =
-            self.entries.iter().filter(|(_, entry)| never_asked(entry)).map(|(number, _)| *number).collect();
+        self.away = true;
+        self.trouble = Some(error.clone());
+        let numbers: Vec<u64> = self.entries.keys().copied().collect();
         for number in numbers {
-            if self.entries.contains_key(&number) {
-                self.fail(number, MachineFailure::Server(error.clone()), now);
+            match self.entries.get(&number) {
+                Some(entry) if entry.is_unknown() && !may_return(error) => {
+                    self.fail(number, MachineFailure::Server(error.clone()), now);
+                }
+                Some(Entry { stage: Stage::Releasing { until, .. }, .. }) => {
+                    self.begin_cancelling(number, Some(*until), now);
+                    self.tell_unreleased(number);
+                }
+                _ => {}
             }
         }
         self.end_flight(error, now);
     }
 
+    /// Tells the caller of a release that it goes on without it.
+    pub(super) fn tell_unreleased(&mut self, number: u64) {
+        let error = self.trouble.clone().unwrap_or_else(|| self.unanswered());
+        self.events.push_back(MachineEvent::ReleaseFailed { number, error });
+    }
+
     /// Takes the unanswered questions, with the times when they were asked.
     fn take_questions(&mut self) -> Vec<(u64, Call, Moment)> {
         let questions = self.flight.extract(|call| matches!(call.about, About::Question(_))).into_iter();
-        let question = |call: InFlight| match (call.about, call.question) {
+        let question = |call: InFlight| match (call.about, call.call) {
             (About::Question(request), Some(question)) => Some((request, question, call.sent)),
             _ => None,
         };
@@ -153,6 +173,7 @@ impl Machine {
         }
         self.end_flight(error, now);
         self.entries.clear();
+        self.releases.clear();
         self.holding.clear();
     }
 
@@ -173,4 +194,10 @@ impl Machine {
             }
         }
     }
+}
+
+/// Whether a server that could not be connected may be later, without a change by anybody.
+fn may_return(error: &Error) -> bool {
+    let is_not_there = matches!(error.kind, Kind::Connect | Kind::Closed | Kind::Timeout | Kind::Lost);
+    is_not_there || matches!(error.kind, Kind::Crowded | Kind::Busy | Kind::Down | Kind::NotNow)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::late::LOOK_BEFORE;
 use super::time::Moment;
 use super::{Blocker, LockRequest, Renewal};
+use crate::error::Error;
 use crate::locks::call::Names;
 
 pub(super) struct Entry {
@@ -24,6 +25,8 @@ pub(super) struct Entry {
     pub(super) blocker: Option<Box<(Blocker, Moment)>>,
     /// Whether the server has answered that the names are taken.
     pub(super) refused: bool,
+    /// What the server said last, if that was that it cannot answer now.
+    pub(super) trouble: Option<Box<Trouble>>,
     /// Whether it was counted among those that had to wait.
     pub(super) counted: bool,
     pub(super) renewal: Renewal,
@@ -57,7 +60,7 @@ pub(super) enum Stage {
         since: Moment,
         poll_at: Option<Moment>,
     },
-    /// The names are taken, and the server keeps no queue.
+    /// The names are taken, and the server keeps no queue; or it cannot answer now.
     Refused {
         again_at: Moment,
     },
@@ -74,9 +77,10 @@ pub(super) enum Stage {
         deadline: Moment,
         again: bool,
     },
-    /// Cancelled; the server may not know yet.
+    /// Cancelled; the server may not know yet. `until`: until when its lock may last, if it had one.
     Cancelling {
         forget_at: Moment,
+        until: Option<Moment>,
     },
     /// Lost; its holder has not released it yet.
     Lost,
@@ -92,6 +96,13 @@ pub(super) struct Held {
     pub(super) extending: bool,
 }
 
+/// A refusal that passes.
+pub(super) struct Trouble {
+    pub(super) error: Error,
+    /// How many were before it, in a row.
+    pub(super) refusals: u32,
+}
+
 impl Entry {
     pub(super) fn new(attempt: u64, request: LockRequest, nested: bool, impatient: Moment, now: Moment) -> Self {
         Self {
@@ -103,6 +114,7 @@ impl Entry {
             looked: false,
             blocker: None,
             refused: false,
+            trouble: None,
             counted: false,
             deadline: request.wait.filter(|wait| !wait.is_zero()).map_or(impatient, |wait| now + wait),
             renewal: request.renewal,
@@ -120,6 +132,15 @@ impl Entry {
     /// Whether it waits if its names are taken.
     pub(super) fn waits(&self) -> bool {
         self.wait.is_some_and(|wait| !wait.is_zero())
+    }
+
+    /// Whether no server knows of the attempt, so that nothing is left of it when it ends.
+    pub(super) fn is_unknown(&self) -> bool {
+        match self.stage {
+            Stage::Lined | Stage::Asking(None) => true,
+            Stage::Refused { .. } => self.trouble.is_none() || !self.refused && !self.unparking,
+            _ => false,
+        }
     }
 
     /// When to ask for the holder of its names, unless that was done.
@@ -145,7 +166,7 @@ impl Entry {
             }
             Stage::Parked { poll_at, until, .. } => [*poll_at, *until].into_iter().flatten().min(),
             Stage::Releasing { deadline, .. } => Some(*deadline),
-            Stage::Cancelling { forget_at } => Some(*forget_at),
+            Stage::Cancelling { forget_at, .. } => Some(*forget_at),
             Stage::Lost => None,
         }
     }

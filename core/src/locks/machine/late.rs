@@ -48,6 +48,9 @@ impl Machine {
     /// or else the problem with the server.
     pub(super) fn out_of_time(&self, number: u64, now: Moment) -> MachineFailure {
         let entry = &self.entries[&number];
+        if let Some(trouble) = &entry.trouble {
+            return MachineFailure::Server(trouble.error.clone());
+        }
         let looked = entry
             .blocker
             .as_deref()

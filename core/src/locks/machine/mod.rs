@@ -138,8 +138,11 @@ pub struct Machine {
     highest: u64,
     /// When the server last answered.
     heard: Option<Moment>,
-    /// Why the last connection failed; none once the server has answered again.
+    /// Why the last connection failed, or what the server last said that it cannot do now; none once it has answered
+    /// again.
     trouble: Option<Error>,
+    /// Whether the server is known not to answer: waiting for it now is of no use.
+    away: bool,
     looks: Looks,
     releases: Releases,
     /// Whether the server refused the last renewal.
@@ -156,8 +159,8 @@ pub struct Machine {
 struct InFlight {
     about: About,
     sent: Moment,
-    /// A question is repeated from its call, as it has no attempt.
-    question: Option<Call>,
+    /// The call, if it belongs to no attempt from which it can be made again.
+    call: Option<Call>,
 }
 
 enum About {
@@ -165,7 +168,8 @@ enum About {
     Lock(u64),
     Poll(u64),
     Unlock(u64),
-    /// Lost names are released in any case: the server may still have some of them.
+    /// A release that belongs to no attempt any more: of lost names, since the server may still have some of them, and
+    /// of names whose release it refused.
     Tidy,
     Extend {
         numbers: Vec<u64>,
@@ -196,6 +200,7 @@ impl Machine {
             highest: 0,
             heard: None,
             trouble: None,
+            away: false,
             looks: Looks::default(),
             releases: Releases::default(),
             renewals_refused: false,
@@ -232,7 +237,7 @@ impl Machine {
 
     /// Whether nothing needs a connection.
     pub fn is_idle(&self) -> bool {
-        self.entries.is_empty() && self.flight.is_empty()
+        self.entries.is_empty() && self.flight.is_empty() && self.releases.are_taken()
     }
 
     /// Takes a lock: [`MachineEvent::Granted`] or [`MachineEvent::Failed`] follows. Returns the number that identifies
@@ -296,6 +301,12 @@ impl Machine {
                 entry.holds -= 1;
                 self.events.push_back(MachineEvent::Released { number, held: true });
             }
+            Stage::Held(held) if self.away => {
+                let until = held.until;
+                self.begin_cancelling(number, Some(until), now);
+                self.tell_unreleased(number);
+                self.hand_on(number, now);
+            }
             Stage::Held(held) => {
                 let (until, deadline) = (held.until, now + patience);
                 entry.stage = Stage::Releasing { until, deadline, again: false };
@@ -325,17 +336,26 @@ impl Machine {
     pub fn cancel(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
         match entry.stage {
-            Stage::Lined | Stage::Asking(None) | Stage::Refused { .. } | Stage::Lost => self.forget(number, now),
-            Stage::Releasing { .. } | Stage::Cancelling { .. } => self.begin_cancelling(number, now),
+            Stage::Lost => self.forget(number, now),
+            _ if entry.is_unknown() => self.forget(number, now),
+            Stage::Releasing { until, .. } => self.begin_cancelling(number, Some(until), now),
+            Stage::Cancelling { until, .. } => self.begin_cancelling(number, until, now),
             Stage::Held(_) if entry.holds > 1 => {
                 self.entries.entry(number).and_modify(|entry| entry.holds -= 1);
             }
-            _ => {
-                self.begin_cancelling(number, now);
-                self.send_unlock(number, false, now);
-                self.hand_on(number, now);
+            Stage::Held(ref held) => {
+                let until = held.until;
+                self.give_up(number, Some(until), now);
             }
+            _ => self.give_up(number, None, now),
         }
+    }
+
+    /// Releases the names of an attempt that nobody waits for any more.
+    fn give_up(&mut self, number: u64, until: Option<Moment>, now: Moment) {
+        self.begin_cancelling(number, until, now);
+        self.send_unlock(number, false, now);
+        self.hand_on(number, now);
     }
 
     /// Releases a lock without waiting for the answer, however many times its owner has acquired it. No event follows.

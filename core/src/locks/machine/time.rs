@@ -55,9 +55,11 @@ impl Machine {
             self.expire_one(number, now);
         }
         self.expire_questions(now);
+        self.expire_releases(now);
         self.renew(now);
         let dues = self.entries.values().filter_map(|entry| entry.due(self.connected));
-        self.due = dues.fold(self.due, |due, other| Some(due.map_or(other, |due| due.min(other))));
+        let due = [self.due, self.releases.due(self.connected)].into_iter().flatten().min();
+        self.due = dues.fold(due, |due, other| Some(due.map_or(other, |due| due.min(other))));
     }
 
     fn expire_one(&mut self, number: u64, now: Moment) {
@@ -68,16 +70,19 @@ impl Machine {
         }
         let Some(entry) = self.entries.get_mut(&number) else { return };
         match entry.stage {
-            Stage::Lined | Stage::Asking(None) | Stage::Refused { .. } if entry.deadline <= now => {
+            _ if entry.is_unknown() && entry.deadline <= now => {
                 let failure = self.out_of_time(number, now);
                 self.fail(number, failure, now);
             }
-            Stage::Asking(Some(_)) | Stage::Queued { .. } if entry.deadline <= now => {
+            Stage::Asking(Some(_)) | Stage::Queued { .. } | Stage::Refused { .. } if entry.deadline <= now => {
                 let failure = self.out_of_time(number, now);
                 self.events.push_back(MachineEvent::Failed { number, failure });
                 self.cancel(number, now);
             }
-            Stage::Refused { again_at } if again_at <= now => self.ask(number, now),
+            Stage::Refused { again_at } if again_at <= now => match entry.unparking {
+                true => self.send_unpark_again(number, now),
+                false => self.ask(number, now),
+            },
             Stage::Parked { until: Some(until), .. } if until <= now => self.send_unpark(number, now),
             Stage::Queued { poll_at: Some(poll_at), .. } | Stage::Parked { poll_at: Some(poll_at), .. }
                 if poll_at <= now =>
@@ -85,12 +90,11 @@ impl Machine {
                 self.send_poll(number, now);
             }
             Stage::Held(ref held) if held.until <= now => self.lose(number, Loss::Expired, now),
-            Stage::Releasing { deadline, .. } if deadline <= now => {
-                let error = self.unanswered();
-                self.events.push_back(MachineEvent::ReleaseFailed { number, error });
-                self.begin_cancelling(number, now);
+            Stage::Releasing { until, deadline, .. } if deadline <= now => {
+                self.begin_cancelling(number, Some(until), now);
+                self.tell_unreleased(number);
             }
-            Stage::Cancelling { forget_at } if forget_at <= now => self.forget(number, now),
+            Stage::Cancelling { forget_at, .. } if forget_at <= now => self.forget(number, now),
             _ => {}
         }
     }
@@ -155,9 +159,10 @@ impl Machine {
         }
     }
 
-    pub(super) fn begin_cancelling(&mut self, number: u64, now: Moment) {
-        let forget_at = now + REMEMBERED;
-        self.entries.entry(number).and_modify(|entry| entry.stage = Stage::Cancelling { forget_at });
+    /// `until`: until when the lock may last, if there is one.
+    pub(super) fn begin_cancelling(&mut self, number: u64, until: Option<Moment>, now: Moment) {
+        let forget_at = until.unwrap_or(now).max(now + REMEMBERED);
+        self.entries.entry(number).and_modify(|entry| entry.stage = Stage::Cancelling { forget_at, until });
         self.wake_by(forget_at);
     }
 

@@ -113,7 +113,7 @@ sub DESTROY {
         $locks->_has_released($owner);
         return if !defined $error;
         my $why = "$error" =~ s/ at \S+ line \d+\.\n\z//r;
-        warn "pinyon: the lock on $names was not released, and ends with its ttl: $why\n";
+        warn "pinyon: the lock on $names is not released yet: $why\n";
     };
     $locks->{releasing}{$owner}++;
     eval { $locks->_begin_last_release( $told, $self ); 1 } or $told->( undef, $@ );

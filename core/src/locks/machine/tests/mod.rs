@@ -2,6 +2,7 @@
 
 mod parking;
 mod reconnecting;
+mod refusals;
 mod schedules;
 mod tokens;
 mod world;

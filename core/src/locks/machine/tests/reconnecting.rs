@@ -6,31 +6,31 @@ use crate::error::Error;
 use crate::locks::call::{Attempt, Call, Names, ScriptAnswer};
 use crate::locks::machine::{LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Moment, Renewal};
 
-const NOW: Moment = Moment(Duration::from_secs(1));
+pub(super) const NOW: Moment = Moment(Duration::from_secs(1));
 
-fn machine() -> Machine {
+pub(super) fn machine() -> Machine {
     let mut machine = Machine::new("0123.ab.0".into(), LockOptions::default());
     machine.connected(NOW);
     machine
 }
 
-fn lock(machine: &mut Machine, owner: u64, wait: Option<Duration>) -> u64 {
+pub(super) fn lock(machine: &mut Machine, owner: u64, wait: Option<Duration>) -> u64 {
     let names: Names = [b"a".as_slice().into()].into();
     let ttl = Duration::from_secs(10);
     machine.lock(LockRequest { names, owner, ttl, wait, renewal: Renewal::Always, reentrant: false }, NOW).unwrap()
 }
 
-fn waits() -> Option<Duration> {
+pub(super) fn waits() -> Option<Duration> {
     Some(Duration::from_secs(60))
 }
 
 /// The calls since the last time, without the check of the counter.
-fn calls(machine: &mut Machine) -> Vec<(u64, Call)> {
+pub(super) fn calls(machine: &mut Machine) -> Vec<(u64, Call)> {
     std::iter::from_fn(|| machine.next_call()).filter(|(_, call)| !matches!(call, Call::Open { .. })).collect()
 }
 
 /// The only call, which is answered.
-fn only(machine: &mut Machine, answer: ScriptAnswer) -> Call {
+pub(super) fn only(machine: &mut Machine, answer: ScriptAnswer) -> Call {
     let [(id, call)] = &calls(machine)[..] else { panic!("one call") };
     machine.answer(*id, Ok(answer), NOW);
     call.clone()
@@ -48,7 +48,7 @@ fn go_on(machine: &mut Machine, moved: bool) {
     machine.connected(NOW);
 }
 
-const QUEUED: ScriptAnswer = ScriptAnswer::Queued { pttl: None };
+pub(super) const QUEUED: ScriptAnswer = ScriptAnswer::Queued { pttl: None };
 
 #[test]
 fn a_waiter_asks_for_its_place_under_its_identity_and_for_a_new_one_if_it_is_unknown() {

@@ -15,7 +15,7 @@ const SETS: [&str; 7] = ["a", "b", "c", "ab", "bc", "ac", "abc"];
 /// One step of a world with faults. `gentle` leaves out the faults that excuse overlaps.
 fn step(world: &mut World, chance: &mut impl Chance, gentle: bool) {
     let client = chance.below(world.clients.len());
-    match chance.below(if gentle { 21 } else { 24 }) {
+    match chance.below(if gentle { 23 } else { 26 }) {
         0..=2 => {
             let (owner, set) = (chance.below(3) as u64, SETS[chance.below(SETS.len())]);
             let busy = |(_, wanted): (&u64, &super::world::Wanted)| wanted.owner == owner;
@@ -53,9 +53,10 @@ fn step(world: &mut World, chance: &mut impl Chance, gentle: bool) {
         }
         18..=19 if !world.clients[client].up => world.connect(client),
         20 => drop(world.serve_astray(client)),
-        21 => world.flush(),
-        22 => world.delete(b"abc"[chance.below(3)]),
-        23 => world.set_server_clock(Duration::from_secs(60)),
+        21..=22 => drop(world.refuse(client)),
+        23 => world.flush(),
+        24 => world.delete(b"abc"[chance.below(3)]),
+        25 => world.set_server_clock(Duration::from_secs(60)),
         _ => {}
     }
 }

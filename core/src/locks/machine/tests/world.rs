@@ -52,6 +52,7 @@ pub(super) struct Wanted {
 
 enum Said {
     ScriptAnswer(u64, ScriptAnswer),
+    Refusal(u64),
     Push(Pushed),
 }
 
@@ -180,6 +181,14 @@ impl World {
         true
     }
 
+    /// The server refuses the next call from a client's connection, for a reason that passes.
+    pub(super) fn refuse(&mut self, client: usize) -> bool {
+        let Some((id, call)) = self.clients[client].to_server.pop_front() else { return false };
+        self.note(|| format!("server: refuses client {client}: {call:?}"));
+        self.clients[client].to_client.push_back(Said::Refusal(id));
+        true
+    }
+
     /// The server reads a call that a broken connection left in its buffers.
     pub(super) fn serve_astray(&mut self, client: usize) -> bool {
         let Some(call) = self.clients[client].astray.pop_front() else { return false };
@@ -210,6 +219,10 @@ impl World {
         let Some(said) = of.to_client.pop_front() else { return false };
         match said {
             Said::ScriptAnswer(id, answer) => of.machine.answer(id, Ok(answer), now),
+            Said::Refusal(id) => {
+                let error = Error::new(Kind::NotNow, &"server".into(), "BUSY");
+                of.machine.answer(id, Err(error), now);
+            }
             Said::Push(pushed) => of.machine.pushed(pushed, now),
         }
         self.settle(client);
