@@ -203,7 +203,7 @@ void
 _listen_no_more(self)
     SV *self
   PPCODE:
-    listen_no_more(aTHX_ self, held_of(aTHX_ self));
+    listen_no_more(held_of(aTHX_ self));
     XSRETURN(0);
 
 void
@@ -237,8 +237,8 @@ _goes_held(self)
     {
         lock_handle *held = (lock_handle *)attached(self, &lock_table);
         if (held)
-            listen_no_more(aTHX_ self, held);
-        RETVAL = held && is_left_held(aTHX_ held);
+            listen_no_more(held);
+        RETVAL = held && is_left_held(held) && !PL_dirty;
     }
   OUTPUT:
     RETVAL

@@ -93,10 +93,31 @@ static SV *field_of(pTHX_ HV *object, const char *name)
     return field ? *field : &PL_sv_undef;
 }
 
+static void lease_own(pTHX_ SV *lease, SV *client)
+{
+    lease_handle *held;
+    (void)cache_of(aTHX_ client);
+    Newxz(held, 1, lease_handle);
+    held->client = SvREFCNT_inc_simple_NN(SvRV(client));
+    held->forks  = forks_so_far;
+    attach(aTHX_ lease, &lease_table, held);
+}
+
+/* The lease of an object that goes, if it is open and this process's and thread's. */
+static lease_handle *lease_left_open(pTHX_ SV *lease)
+{
+    lease_handle *held = (lease_handle *)attached(lease, &lease_table);
+    if (!held || held->forks != forks_so_far || !SvTRUE(field_of(aTHX_(HV *) SvRV(lease), "is_open")))
+        return NULL;
+    return held;
+}
+
 /* Gives back a win that nobody used, so that the next caller makes the value at once. Perl would not let a handler of signals
  * die out of the end of an object, so handlers run after it. */
 static void lease_left(pTHX_ SV *lease)
 {
+    lease_handle  *held = lease_left_open(aTHX_ lease);
+    MAGIC         *magic = held ? mg_findext(held->client, PERL_MAGIC_ext, &cache_table) : NULL;
     HV            *fields;
     cache_handle  *cache;
     pinyon_request request;
@@ -104,14 +125,10 @@ static void lease_left(pTHX_ SV *lease)
     STRLEN         size;
     dSAVE_ERRNO;
 
-    if (PL_phase == PERL_PHASE_DESTRUCT || !SvROK(lease) || SvTYPE(SvRV(lease)) != SVt_PVHV)
+    if (!magic || !magic->mg_ptr)
         return;
     fields = (HV *)SvRV(lease);
-    if (!SvTRUE(field_of(aTHX_ fields, "is_open")) || SvIV(field_of(aTHX_ fields, "process")) != (IV)getpid())
-        return;
-    cache = (cache_handle *)attached(field_of(aTHX_ fields, "client"), &cache_table);
-    if (!cache)
-        return;
+    cache  = (cache_handle *)magic->mg_ptr;
     Zero(&request, 1, pinyon_request);
     request.size      = sizeof request;
     request.verb      = PINYON_GIVE_BACK;

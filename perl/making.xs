@@ -50,7 +50,7 @@ bool
 _is_full(self)
     SV *self
   CODE:
-    RETVAL = batch_is_full(self);
+    RETVAL = !usable_batch(self);
   OUTPUT:
     RETVAL
 
@@ -222,6 +222,22 @@ _leave(self, client)
     }
 
 MODULE = Pinyon    PACKAGE = Pinyon::Lease
+
+void
+_own(self, client)
+    SV *self
+    SV *client
+  PPCODE:
+    lease_own(aTHX_ self, client);
+    XSRETURN(0);
+
+bool
+_goes_open(self)
+    SV *self
+  CODE:
+    RETVAL = lease_left_open(aTHX_ self) && !PL_dirty;
+  OUTPUT:
+    RETVAL
 
 void
 DESTROY(self)

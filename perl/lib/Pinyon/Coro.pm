@@ -189,7 +189,8 @@ sub _ends {
     return;
 }
 
-sub DESTROY { goto &Pinyon::Loop::Lock::DESTROY }
+sub _begin_release { goto &Pinyon::Loop::Lock::_begin_release }
+sub DESTROY        { goto &Pinyon::Loop::Lock::DESTROY }
 
 package Pinyon::Coro::Guard;
 

@@ -10,8 +10,6 @@ use Scalar::Util qw(refaddr weaken);
 
 use Pinyon ();
 
-sub CLONE_SKIP { return 1 }
-
 my %loops;    # all that there are, weakly
 
 # A client's part in an event loop. `model` says how the loop watches a descriptor, forgets it, calls before it waits
@@ -31,9 +29,16 @@ sub new {
     return $self;
 }
 
-# What was begun last is sent, such as the release of a lock whose scope has ended.
+# What was begun last is sent, such as the release of a lock whose scope has ended. Locks without such a scope, as those in
+# package variables, are released too: when Perl destroys them there is no loop any more.
 END {
-    $_->_send for grep { defined } values %loops;
+    for my $loop ( grep { defined } values %loops ) {
+        local $@ = undef;
+        for my $lock ( $loop->_locks_left ) {
+            eval { $lock->_begin_release; 1 } or next;
+        }
+        $loop->_send;
+    }
 }
 
 sub DESTROY {
@@ -69,12 +74,6 @@ sub _take_turn {
     }
     die $died if !$is_well;
     return;
-}
-
-# Callers of get_or_set in the same scope wake each other.
-sub scope {
-    my ($self) = @_;
-    return $self->{scope} ||= Pinyon::_new_owner();
 }
 
 # Loads what a model needs, or says what is missing.

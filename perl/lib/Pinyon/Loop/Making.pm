@@ -15,7 +15,7 @@ use constant { ASK => 0, PAUSE => 1, FOLLOW => 2, MAKE => 3, OVER => 4 };
 
 sub _begin {
     my ( $self, $client, @arguments ) = @_;
-    $self->{scope} = $client->{loop}->scope;
+    $self->{scope} = $client->{loop}->_scope;
     return $self->Pinyon::Making::_begin( $client, @arguments, $self->{scope}, $client->_owner );
 }
 
@@ -120,7 +120,7 @@ sub DESTROY {
     my ($self) = @_;
     return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
     local ( $@, $!, $? );
-    $self->_leave( $self->{client} );
+    $self->_leave( $self->{client} ) or return;
     $self->_wake_others;
     return;
 }
