@@ -152,6 +152,16 @@ static HV *lock_class(pTHX_ locks_handle *locks)
     return locks->lock_class;
 }
 
+/* A lock that nobody keeps. Where the user has called Pinyon decides whether warnings are wanted. */
+static void warn_of_void(pTHX)
+{
+    COP *here = PL_curcop;
+    PL_curcop = (COP *)users_place(aTHX);
+    Perl_ck_warner(aTHX_ packWARN(WARN_VOID),
+                   "This lock is released at once, because nothing keeps it: write my $lock = $locks->lock(...)");
+    PL_curcop = here;
+}
+
 /* lock and try_lock for those who wait: names and options are on Perl's stack from `ax` on, after the client. NULL: it is
  * taken. */
 static SV *lock_acquired(pTHX_ I32 ax, I32 items, bool at_once)

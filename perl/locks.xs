@@ -29,6 +29,8 @@ lock(self, ...)
     {
         SV *object = lock_acquired(aTHX_ ax, items, ix != 0);
         PERL_UNUSED_VAR(self);
+        if (GIMME_V == G_VOID && !ix)
+            warn_of_void(aTHX);
         if (object) {
             ST(0) = object;
             XSRETURN(1);
@@ -37,6 +39,12 @@ lock(self, ...)
             XSRETURN(0);
         XSRETURN_UNDEF;
     }
+
+void
+_warn_of_void()
+  PPCODE:
+    warn_of_void(aTHX);
+    XSRETURN(0);
 
 SV *
 _inspect(self, names)

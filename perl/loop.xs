@@ -139,19 +139,17 @@ get(self, ...)
     meta         = METHOD_META
   PPCODE:
     {
-        operation *begun;
+        SV *object;
         GIVEN(given, count)
 
         if (!ends_with_callback(aTHX_ given, count)) {
             promise_call(aTHX_ ax, items, (unsigned)ix);
             return;
         }
-        begun = begin_call(aTHX_ self, (unsigned)ix, given, count - 2, given[count - 1], NULL);
-        if (GIMME_V == G_VOID) {
-            carry_out_begun(aTHX_ begun->loop);
+        object = begin_called_back(aTHX_ self, (unsigned)ix, given, count - 2, given[count - 1]);
+        if (!object)
             XSRETURN(0);
-        }
-        ST(0) = sv_2mortal(begun_object(aTHX_ begun));
+        ST(0) = object;
         XSRETURN(1);
     }
 

@@ -239,6 +239,7 @@ static void read_carefully(pTHX_ operation *begun)
     dSP;
     ENTER;
     SAVETMPS;
+    die_unheard(aTHX);
     PUSHMARK(SP);
     XPUSHs(sv_2mortal(newSViv(PTR2IV(begun))));
     PUTBACK;

@@ -10,8 +10,8 @@ our $VERSION = '0.1.0';
 use constant RENEWALS => 2;
 
 sub new {
-    my ( $class, $client, $key,   $found ) = @_;
-    my ( $state, $token,  $stays, @value ) = @{$found};
+    my ( $class, $client, $key, $found )  = @_;
+    my ( $state, $token, $stays, @value ) = @{$found};
     ( $state, $stays ) = ( 'won', 1 ) if $state eq 'unreadable';
     my $self = bless {
         client    => $client,

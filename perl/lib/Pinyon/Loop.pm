@@ -105,7 +105,7 @@ package Pinyon::Loop::Asking;
 # Starts something that calls back. With a callback of the caller's returns the operation, otherwise a promise.
 sub _asked {
     my ( $self, $callback, $start ) = @_;
-    return $start->($callback) if $callback;
+    return $self->_called_back( $callback, $start ) if $callback;
     my ( $promise, $told ) = $self->_promise;
     my $operation = eval { $start->($told) };
     if ( !$operation ) {
@@ -114,6 +114,20 @@ sub _asked {
     }
     $self->_on_cancel( $promise, $operation );
     return $promise;
+}
+
+# Whatever fails is told to the callback, in the loop's next turn if nothing could be begun.
+sub _called_back {
+    my ( $self, $callback, $start ) = @_;
+    my ( $operation, $failure );
+    {
+        local $@ = undef;
+        return $operation if eval { $operation = $start->($callback); 1 };
+        $failure = $@;
+    }
+    my $told = Pinyon::Loop::Refused->new($callback);
+    $self->{loop}->later( sub { $told->tell($failure) } );
+    return $told;
 }
 
 # Who must not wait for itself. Callbacks are nobody's: each call is one of its own.
@@ -129,6 +143,27 @@ sub _on_cancel      { return }
 sub _when {
     my ( $self, $value, $callback ) = @_;
     return $callback->( $value, undef );
+}
+
+package Pinyon::Loop::Refused;
+
+# What could not be begun, until its callback knows.
+sub new {
+    my ( $class, $callback ) = @_;
+    return bless { callback => $callback }, $class;
+}
+
+sub tell {
+    my ( $self, $failure ) = @_;
+    my $callback = delete $self->{callback} or return;
+    $callback->( undef, $failure );
+    return;
+}
+
+sub cancel {
+    my ($self) = @_;
+    delete $self->{callback};
+    return;
 }
 
 package Pinyon::Loop::Timer;
