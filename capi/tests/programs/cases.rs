@@ -47,7 +47,8 @@ fn errors_that_are_overwritten_are_freed() {
     let server = Memcached::tcp();
     let compiler = ["gcc", "-std=gnu11", "-O1", "-fsanitize=leak"];
     let program = Program::compile(&compiler, "tests/programs/c/misuse.c", Linked::Static);
-    program.run(&[&server.address().to_string(); 2]);
+    let address = server.address().to_string();
+    program.run(&[&address, &address]);
 }
 
 #[test]
