@@ -427,6 +427,14 @@ static SV *leased(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_r
                          : reply->status == PINYON_MISS    ? "filling"
                                                            : "hit";
     SV         *value = NULL;
+    /* Reading the value, and what makes an object of this, runs Perl code, out of which a handler of signals may die. */
+    if (reply->status == PINYON_WON && reply->marks & PINYON_HAS_CAS && self && !cache->loop) {
+        lease_handle *won = lease_attach(aTHX_ result, self);
+        won->key          = newSVpvn(one->request->key.start, one->request->key.size);
+        won->token        = reply->cas;
+        won->stays        = (reply->marks & PINYON_HAS_STALE) != 0;
+        sv_bless(result, gv_stashpvs("Pinyon::Lease::Won", GV_ADD));
+    }
     if (reply->marks & PINYON_HAS_VALUE) {
         SV *stored = one->value ? one->value : newSVpvs("");
         one->value = NULL;

@@ -235,9 +235,12 @@ static int lock_free(pTHX_ SV *sv, MAGIC *magic)
     return 0;
 }
 
-/* A right to make a value. */
+/* A right to make a value: of a Pinyon::Lease, or of a win that is no object yet. */
 typedef struct {
     SV      *client; /* the object of the cache */
+    SV      *key;    /* of a win */
+    uint64_t token;  /* of a win */
+    bool     stays;  /* of a win */
     unsigned forks;
 } lease_handle;
 
@@ -249,6 +252,7 @@ static int lease_free(pTHX_ SV *sv, MAGIC *magic)
     if (!lease)
         return 0;
     SvREFCNT_dec(lease->client);
+    SvREFCNT_dec(lease->key);
     Safefree(lease);
     return 0;
 }
@@ -289,6 +293,16 @@ static void attach(pTHX_ SV *object, const MGVTBL *table, void *handle)
 {
     MAGIC *magic = sv_magicext(SvRV(object), NULL, PERL_MAGIC_ext, table, (const char *)handle, 0);
     magic->mg_flags |= MGf_DUP;
+}
+
+static lease_handle *lease_attach(pTHX_ SV *object, SV *client)
+{
+    lease_handle *lease;
+    Newxz(lease, 1, lease_handle);
+    lease->client = SvREFCNT_inc_simple_NN(SvRV(client));
+    lease->forks  = forks_so_far;
+    attach(aTHX_ object, &lease_table, lease);
+    return lease;
 }
 
 /* The handle of an object; NULL if it has none (any more). */

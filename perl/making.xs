@@ -224,18 +224,19 @@ _leave(self, client)
 MODULE = Pinyon    PACKAGE = Pinyon::Lease
 
 void
-_own(self, client)
+_own(self, client, win)
     SV *self
     SV *client
+    SV *win
   PPCODE:
-    lease_own(aTHX_ self, client);
+    lease_own(aTHX_ self, client, win);
     XSRETURN(0);
 
 bool
 _goes_open(self)
     SV *self
   CODE:
-    RETVAL = lease_left_open(aTHX_ self) && !PL_dirty;
+    RETVAL = is_lease_left_open(aTHX_ self) && !PL_dirty;
   OUTPUT:
     RETVAL
 
@@ -244,4 +245,13 @@ DESTROY(self)
     SV *self
   PPCODE:
     lease_left(aTHX_ self);
+    XSRETURN(0);
+
+MODULE = Pinyon    PACKAGE = Pinyon::Lease::Won
+
+void
+DESTROY(self)
+    SV *self
+  PPCODE:
+    win_left(aTHX_ self);
     XSRETURN(0);

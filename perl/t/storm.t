@@ -10,7 +10,7 @@ use Time::HiRes qw(ualarm);
 use Pinyon;
 use Servers qw(cache have_server locks memcached redis GENEROUS);
 
-# Interrupts while locks and leases are acquired: nothing is left behind. PINYON_STORM says how many; `make soak` wants 100,000.
+# Interrupts while locks are acquired: none is left behind. Thrown coroutines leave no lease either. PINYON_STORM says how many; `make soak` wants 100,000.
 
 for my $needed (qw(memcached redis-server)) {
     plan skip_all => "$needed is not installed" if !have_server($needed);

@@ -23,7 +23,7 @@ sub new {
         value     => $value[0],
         is_open   => $state eq 'won' && defined $token,
     }, $class;
-    $self->_own($client) if $self->{is_open};
+    $self->_own( $client, $found ) if $self->{is_open};
     return $self;
 }
 
