@@ -159,6 +159,7 @@ soak: setup ## Caches on real processes that are killed, paused and silenced, in
 	.venv/bin/python -m pinyon_verify soak
 	.venv/bin/python -m pinyon_verify ruby
 	.venv/bin/python -m pinyon_verify perl
+	cd perl && PINYON_STORM=100000 prove -b t/storm.t
 
 .PHONY: lint
 lint: setup ## Formatting, lints and types of all languages

@@ -385,6 +385,12 @@ close(self)
 
 MODULE = Pinyon    PACKAGE = Pinyon
 
+void
+_throw(error)
+    SV *error
+  PPCODE:
+    throw_object(aTHX_ newSVsv(error));
+
 const char *
 _settings()
   CODE:

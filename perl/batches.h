@@ -56,10 +56,11 @@ static pinyon_error *batch_push(pTHX_ MAGIC *magic, call *one)
     return error;
 }
 
-static bool batch_is_full(SV *object)
+/* The magic of a batch that this thread can use now; NULL: it cannot. */
+static MAGIC *usable_batch(SV *object)
 {
-    MAGIC *magic = SvROK(object) ? mg_findext(SvRV(object), PERL_MAGIC_ext, &batch_table) : NULL;
-    return !magic || magic->mg_private >= MOST_UNREAD;
+    MAGIC *magic = attached(object, &batch_table) ? mg_findext(SvRV(object), PERL_MAGIC_ext, &batch_table) : NULL;
+    return magic && magic->mg_private < MOST_UNREAD ? magic : NULL;
 }
 
 static bool is_plain_string(SV *sv) { return SvPOK(sv) && !SvROK(sv) && !SvGMAGICAL(sv); }
@@ -126,10 +127,10 @@ static bool push_quick(pTHX_ SV *self, unsigned number, SV **given, SSize_t coun
     if (!quick || !SvROK(*quick))
         return false;
     parts       = AvARRAY((AV *)SvRV(*quick));
-    magic       = mg_findext(SvRV(parts[0]), PERL_MAGIC_ext, &batch_table);
+    magic       = usable_batch(parts[0]);
     cache       = (cache_handle *)attached(parts[1], &cache_table);
     plain_below = hv_fetchs((HV *)SvRV(parts[2]), "plain_below", 0);
-    if (!cache || !plain_below || !magic || !magic->mg_ptr || magic->mg_private >= MOST_UNREAD)
+    if (!cache || !plain_below || !magic)
         return false;
     if (!is_quick(aTHX_ & methods[number], given, count, SvUV(*plain_below), &ttl))
         return false;

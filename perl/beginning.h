@@ -347,6 +347,89 @@ static operation *operation_of(pTHX_ SV *object)
     return (operation *)handle_of(aTHX_ object, &operation_table, "an operation that is under way");
 }
 
+/* ---- Calls that call back whatever happens -------------------------------------------------------------------------- */
+
+/* An operation that has failed before it was sent: its callback is called in the loop's next turn. Takes over the failure. */
+static operation *begin_failed(pTHX_ SV *self, SV *callback, SV *failure)
+{
+    cache_handle *cache = cache_of(aTHX_ self);
+    loop_handle  *loop  = cache->loop;
+    operation    *begun;
+    if (!loop)
+        throw_object(aTHX_ failure);
+    begun           = operation_of_loop(aTHX_ loop, self);
+    begun->holders  = 1;
+    begun->cache    = cache;
+    begun->read     = read_nothing;
+    begun->is_plain = true;
+    begun->callback = callback_kept(aTHX_ callback);
+    begun->failure  = failure;
+    begun->loop     = loop;
+    operation_link(&loop->orphans, begun);
+    announce_turn(aTHX_ loop);
+    return begun;
+}
+
+/* Begins a call whose arguments may be wrong. */
+static SV *begin_carefully(pTHX_ SV *self, unsigned number, SV **given, SSize_t count, SV *callback)
+{
+    dSP;
+    SV     *object  = NULL;
+    SV     *failure = NULL;
+    SSize_t index;
+
+    ENTER;
+    SAVETMPS;
+    save_scalar(PL_errgv);
+    die_unheard(aTHX);
+    PUSHMARK(SP);
+    EXTEND(SP, count + 3);
+    PUSHs(self);
+    mPUSHu(number);
+    PUSHs(callback);
+    for (index = 0; index < count; index++)
+        PUSHs(given[index]);
+    PUTBACK;
+    call_pv("Pinyon::Loop::Cache::_begin", G_SCALAR | G_EVAL);
+    SPAGAIN;
+    if (SvTRUE(ERRSV)) {
+        (void)POPs;
+        failure = newSVsv(ERRSV);
+    } else {
+        object = newSVsv(POPs);
+    }
+    PUTBACK;
+    FREETMPS;
+    LEAVE;
+    return failure ? operation_object(aTHX_ begin_failed(aTHX_ self, callback, failure)) : object;
+}
+
+/* Begins a call with a callback. NULL in a void context, where nobody wants the operation. */
+static SV *begin_called_back(pTHX_ SV *self, unsigned number, SV **given, SSize_t count, SV *callback)
+{
+    cache_handle  *cache = cache_of(aTHX_ self);
+    pinyon_error  *error = NULL;
+    pinyon_request request;
+    char           room[LOOP_ROOM];
+    call           one;
+    operation     *begun;
+
+    if (count > MOST_ARGUMENTS || !cache->loop || !is_prepared_safely(cache, number, given, count))
+        return sv_2mortal(begin_carefully(aTHX_ self, number, given, count, callback));
+    one.request = &request;
+    one.room    = room;
+    one.left    = sizeof room;
+    prepare(aTHX_ cache, self, &one, number, given, count);
+    begun = begin_unless_refused(aTHX_ cache, self, &one, callback, NULL, &error);
+    if (!begun)
+        begun = begin_failed(aTHX_ self, callback, error_object_taken(aTHX_ error));
+    if (GIMME_V == G_VOID) {
+        carry_out_begun(aTHX_ begun->loop);
+        return NULL;
+    }
+    return sv_2mortal(begun_object(aTHX_ begun));
+}
+
 /* ---- From Perl ---------------------------------------------------------------------------------------------------- */
 
 static void loop_attach(pTHX_ SV *self, SV *client, SV *watch, SV *forget, SV *turn, SV *alarm, bool has_coroutines)

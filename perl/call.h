@@ -165,8 +165,8 @@ static void value_to_store(pTHX_ cache_handle *cache, SV *self, call *one, SV *v
         const pinyon_part_kind kind = SvUTF8(value) ? PINYON_TEXT : PINYON_BYTES;
         start                       = SvPV_nomg_const(value, size);
         if (cache->serialization != SERIALIZE_RAW) {
-            if (!cache->has_plain[kind])
-                goto written; /* for the dialect's message */
+            if (!cache->has_plain[kind] || (kind == PINYON_TEXT && !is_text(start, size)))
+                goto written; /* for the library's message */
             request->client_flags = cache->plain_flags[kind];
         }
         request->value = kept(aTHX_ one, value, start, size);
@@ -182,9 +182,9 @@ static void value_to_store(pTHX_ cache_handle *cache, SV *self, call *one, SV *v
         request->value = kept(aTHX_ one, NULL, start, size);
         return;
     }
-    if (SvIOK(value) && cache->has_plain[PINYON_INTEGER]) {
+    if ((SvIOK(value) || (SvNOK(value) && !SvROK(value) && is_whole(value))) && cache->has_plain[PINYON_INTEGER]) {
         request->client_flags = cache->plain_flags[PINYON_INTEGER];
-        start          = SvPV_const(sv_2mortal(newSVsv_nomg(value)), size);
+        start = SvPV_const(sv_2mortal(SvIOK(value) ? newSVsv_nomg(value) : newSViv((IV)SvNVX(value))), size);
         request->value = kept(aTHX_ one, NULL, start, size);
         return;
     }
@@ -249,12 +249,37 @@ static void refuse_arguments(pTHX_ const call_method_of *method)
     throw_usage(aTHX_ newSVpvf("%s takes %s", method->name, shown_arguments[method->takes]));
 }
 
+static const struct {
+    signed char least, most;
+} limits[] = {{1, 1}, {2, 2}, {2, 3}, {2, 2}, {3, 4}, {1, MOST_ARGUMENTS}, {1, MOST_ARGUMENTS}, {1, MOST_ARGUMENTS}};
+
+/* Whether preparing a call cannot die: a key, a short value and numbers, and no options. */
+static bool is_prepared_safely(const cache_handle *cache, unsigned number, SV **given, SSize_t count)
+{
+    const call_takes takes  = methods[number].takes;
+    const SSize_t    value  = takes == TAKES_VALUE || takes == TAKES_BYTES || takes == TAKES_CAS ? 1 : 0;
+    SSize_t          index;
+    if (count < limits[takes].least || count > limits[takes].most)
+        return false;
+    if (takes >= TAKES_STALE && count > (takes == TAKES_DELTA ? 2 : 1))
+        return false;
+    for (index = 0; index < count; index++) {
+        SV *sv = given[index];
+        if (SvROK(sv) || SvGMAGICAL(sv) || !(SvIOK(sv) || (SvPOK(sv) && index <= value)))
+            return false;
+        if (index > value && (SvIsUV(sv) || SvIVX(sv) < 0))
+            return false;
+    }
+    if (!value)
+        return true;
+    if (cache->serialization == SERIALIZE_OBJECT || (SvPOK(given[1]) && SvUTF8(given[1])))
+        return false;
+    return cache->has_plain[PINYON_BYTES] && cache->has_plain[PINYON_INTEGER];
+}
+
 /* Fills the request of a call, whose `request`, `room` and `left` are set. `given` are its arguments without the object; `self` is for serializers in Perl. */
 static void prepare(pTHX_ cache_handle *cache, SV *self, call *one, unsigned number, SV **given, SSize_t count)
 {
-    static const struct {
-        signed char least, most;
-    } limits[] = {{1, 1}, {2, 2}, {2, 3}, {2, 2}, {3, 4}, {1, MOST_ARGUMENTS}, {1, MOST_ARGUMENTS}, {1, MOST_ARGUMENTS}};
     const call_method_of *method  = &methods[number];
     pinyon_request       *request = one->request;
     SSize_t               index   = 1;
@@ -402,6 +427,14 @@ static SV *leased(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_r
                          : reply->status == PINYON_MISS    ? "filling"
                                                            : "hit";
     SV         *value = NULL;
+    /* Reading the value, and what makes an object of this, runs Perl code, out of which a handler of signals may die. */
+    if (reply->status == PINYON_WON && reply->marks & PINYON_HAS_CAS && self && !cache->loop) {
+        lease_handle *won = lease_attach(aTHX_ result, self);
+        won->key          = newSVpvn(one->request->key.start, one->request->key.size);
+        won->token        = reply->cas;
+        won->stays        = (reply->marks & PINYON_HAS_STALE) != 0;
+        sv_bless(result, gv_stashpvs("Pinyon::Lease::Won", GV_ADD));
+    }
     if (reply->marks & PINYON_HAS_VALUE) {
         SV *stored = one->value ? one->value : newSVpvs("");
         one->value = NULL;

@@ -88,10 +88,42 @@ static SV *error_object_taken(pTHX_ pinyon_error *error)
     return object;
 }
 
+/* Whether code of Pinyon's own catches what dies here, before the user's does. */
+static bool is_caught_here(pTHX)
+{
+    const COP *place = PL_curcop;
+    I32        level;
+    for (level = 0; is_ours(aTHX_ place); level++) {
+        const PERL_CONTEXT *context = caller_cx(level, NULL);
+        if (!context)
+            return false;
+        if (CxTYPE(context) == CXt_EVAL)
+            return true;
+        place = context->blk_oldcop;
+    }
+    return false;
+}
+
+/* Until the end of the scope, nothing tells the program's $SIG{__DIE__} of what dies: Pinyon catches it. */
+static void die_unheard(pTHX)
+{
+    SAVESPTR(PL_diehook);
+    PL_diehook = NULL;
+}
+
+/* Dies of a mortal. The program's handler hears only of what reaches the program. */
+static void throw_mortal(pTHX_ SV *object) __attribute__noreturn__;
+static void throw_mortal(pTHX_ SV *object)
+{
+    if (PL_diehook && is_caught_here(aTHX))
+        die_unheard(aTHX);
+    croak_sv(object);
+}
+
 static void throw_object(pTHX_ SV *object) __attribute__noreturn__;
 static void throw_object(pTHX_ SV *object)
 {
-    croak_sv(sv_2mortal(object));
+    throw_mortal(aTHX_ sv_2mortal(object));
 }
 
 static void throw_error(pTHX_ pinyon_error *error) __attribute__noreturn__;

@@ -123,15 +123,58 @@ static unsigned forks_so_far;
 
 static void count_fork(void) { forks_so_far++; }
 
+typedef struct lock_handle lock_handle;
+
 typedef struct {
     pinyon_locks *locks;
     loop_handle  *loop; /* as above */
     HV           *lock_class;
+    lock_handle  *acquired;  /* all locks of this thread, the newest first */
     SV           *event;     /* taken from the library, and not told yet */
-    unsigned      listeners; /* locks of this thread that are to tell of their loss */
+    unsigned      listeners; /* locks that are to tell of their loss */
     unsigned      users;
     bool          is_gone;
 } locks_handle;
+
+/* A lock: from when it is wished for until its object dies. */
+struct lock_handle {
+    pinyon_lock  *lock;   /* NULL until it is acquired */
+    SV           *object; /* the lock's own, which has this */
+    SV           *client; /* the object of the locks */
+    SV           *names;  /* as they were given: one, or an array of them */
+    locks_handle *of;     /* those of the client; NULL: they are gone, as happens while Perl ends */
+    lock_handle  *before, *after;
+    unsigned      forks;
+    bool          is_held;
+    bool          is_released;
+    bool          listens;
+};
+
+static void lock_link(lock_handle *held, locks_handle *locks)
+{
+    held->of    = locks;
+    held->after = locks->acquired;
+    if (held->after)
+        held->after->before = held;
+    locks->acquired = held;
+}
+
+static void lock_unlink(lock_handle *held)
+{
+    locks_handle *locks = held->of;
+    if (!locks)
+        return;
+    if (held->before)
+        held->before->after = held->after;
+    else
+        locks->acquired = held->after;
+    if (held->after)
+        held->after->before = held->before;
+    if (held->listens)
+        locks->listeners--;
+    held->listens = false;
+    held->of      = NULL;
+}
 
 static void locks_drop(pTHX_ locks_handle *locks)
 {
@@ -139,6 +182,8 @@ static void locks_drop(pTHX_ locks_handle *locks)
         locks->is_gone = true;
         return;
     }
+    while (locks->acquired)
+        lock_unlink(locks->acquired);
     pinyon_locks_free(locks->locks);
     SvREFCNT_dec((SV *)locks->lock_class);
     SvREFCNT_dec(locks->event);
@@ -175,17 +220,6 @@ static int locks_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
     return 0;
 }
 
-/* A lock: from when it is wished for until its object dies. */
-typedef struct {
-    pinyon_lock *lock;   /* NULL until it is acquired */
-    SV          *client; /* the object of the locks */
-    SV          *names;  /* as they were given: one, or an array of them */
-    unsigned     forks;
-    bool         is_held;
-    bool         is_released;
-    bool         listens;
-} lock_handle;
-
 static int lock_free(pTHX_ SV *sv, MAGIC *magic)
 {
     lock_handle *held = (lock_handle *)magic->mg_ptr;
@@ -193,10 +227,33 @@ static int lock_free(pTHX_ SV *sv, MAGIC *magic)
     magic->mg_ptr = NULL;
     if (!held)
         return 0;
+    lock_unlink(held);
     pinyon_lock_free(held->lock);
     SvREFCNT_dec(held->client);
     SvREFCNT_dec(held->names);
     Safefree(held);
+    return 0;
+}
+
+/* A right to make a value: of a Pinyon::Lease, or of a win that is no object yet. */
+typedef struct {
+    SV      *client; /* the object of the cache */
+    SV      *key;    /* of a win */
+    uint64_t token;  /* of a win */
+    bool     stays;  /* of a win */
+    unsigned forks;
+} lease_handle;
+
+static int lease_free(pTHX_ SV *sv, MAGIC *magic)
+{
+    lease_handle *lease = (lease_handle *)magic->mg_ptr;
+    PERL_UNUSED_VAR(sv);
+    magic->mg_ptr = NULL;
+    if (!lease)
+        return 0;
+    SvREFCNT_dec(lease->client);
+    SvREFCNT_dec(lease->key);
+    Safefree(lease);
     return 0;
 }
 
@@ -216,7 +273,8 @@ static int making_free(pTHX_ SV *sv, MAGIC *magic)
     return 0;
 }
 
-/* What only one thread of Perl's may use stays with that thread. */
+/* What only one thread of Perl's may use stays with that thread: in another one its object has no handle. No class has
+ * CLONE_SKIP, because Perl panics at a weak reference to an object that a new thread does not get. */
 static int not_cloned(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
 {
     PERL_UNUSED_VAR(parameters);
@@ -228,12 +286,23 @@ static const MGVTBL cache_table  = {NULL, NULL, NULL, NULL, cache_free, NULL, ca
 static const MGVTBL locks_table  = {NULL, NULL, NULL, NULL, locks_free, NULL, locks_dup, NULL};
 static const MGVTBL batch_table  = {NULL, NULL, NULL, NULL, batch_free, NULL, not_cloned, NULL};
 static const MGVTBL making_table = {NULL, NULL, NULL, NULL, making_free, NULL, not_cloned, NULL};
+static const MGVTBL lease_table  = {NULL, NULL, NULL, NULL, lease_free, NULL, not_cloned, NULL};
 static const MGVTBL lock_table   = {NULL, NULL, NULL, NULL, lock_free, NULL, not_cloned, NULL};
 
 static void attach(pTHX_ SV *object, const MGVTBL *table, void *handle)
 {
     MAGIC *magic = sv_magicext(SvRV(object), NULL, PERL_MAGIC_ext, table, (const char *)handle, 0);
     magic->mg_flags |= MGf_DUP;
+}
+
+static lease_handle *lease_attach(pTHX_ SV *object, SV *client)
+{
+    lease_handle *lease;
+    Newxz(lease, 1, lease_handle);
+    lease->client = SvREFCNT_inc_simple_NN(SvRV(client));
+    lease->forks  = forks_so_far;
+    attach(aTHX_ object, &lease_table, lease);
+    return lease;
 }
 
 /* The handle of an object; NULL if it has none (any more). */

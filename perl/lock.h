@@ -3,10 +3,9 @@
 /* The client of a lock; its object lives as long as the lock's. */
 static locks_handle *locks_of_lock(pTHX_ const lock_handle *held)
 {
-    MAGIC *magic = mg_findext(held->client, PERL_MAGIC_ext, &locks_table);
-    if (!magic || !magic->mg_ptr)
+    if (!held->of)
         throw_not(aTHX_ A_LOCK);
-    return (locks_handle *)magic->mg_ptr;
+    return held->of;
 }
 
 /* Keeps an object for the rest of the call: Perl code that runs in it may let go of the caller's. */
@@ -21,7 +20,31 @@ static bool notes_are_due(pTHX_ locks_handle *locks)
     return locks->event || locks->listeners || credentials_are_asked();
 }
 
-/* Reports events, and tells the locks of this thread that are to tell of their loss. Runs Perl code. */
+/* Tells the locks that are lost and are to tell of it, whoever took the note. Each may let go of others. */
+static void tell_losses(pTHX_ const locks_handle *locks)
+{
+    AV          *lost;
+    lock_handle *held;
+    SSize_t      index;
+    ENTER;
+    SAVETMPS;
+    lost = (AV *)sv_2mortal((SV *)newAV());
+    for (held = locks->acquired; held; held = held->after) {
+        if (held->listens && held->lock && pinyon_lock_loss(held->lock))
+            av_push(lost, newRV_inc(held->object));
+    }
+    for (index = 0; index <= av_len(lost); index++) {
+        dSP;
+        PUSHMARK(SP);
+        XPUSHs(AvARRAY(lost)[index]);
+        PUTBACK;
+        call_method("_lost", G_VOID | G_DISCARD);
+    }
+    FREETMPS;
+    LEAVE;
+}
+
+/* Reports events and losses. Runs Perl code. */
 static void tell_notes(pTHX_ locks_handle *locks, SV *client)
 {
     if (credentials_are_asked())
@@ -37,13 +60,8 @@ static void tell_notes(pTHX_ locks_handle *locks, SV *client)
         call_method("_tell_event", G_VOID | G_DISCARD);
         locks->event = next_event_of_locks(aTHX_ locks);
     }
-    if (locks->listeners) {
-        dSP;
-        PUSHMARK(SP);
-        mXPUSHs(newRV_inc(client));
-        PUTBACK;
-        call_method("_tell_losses", G_VOID | G_DISCARD);
-    }
+    if (locks->listeners)
+        tell_losses(aTHX_ locks);
 }
 
 static void take_notes(pTHX_ locks_handle *locks, SV *client)
@@ -62,23 +80,15 @@ static void listen_for_loss(pTHX_ lock_handle *held)
 {
     if (held->listens)
         return;
-    held->listens = true;
     locks_of_lock(aTHX_ held)->listeners++;
+    held->listens = true;
 }
 
-/* Takes the lock out of those that are to tell of their loss. */
-static void listen_no_more(pTHX_ SV *object, lock_handle *held)
+static void listen_no_more(lock_handle *held)
 {
-    MAGIC *magic = mg_findext(held->client, PERL_MAGIC_ext, &locks_table);
-    SV   **listeners;
-    if (!held->listens)
-        return;
+    if (held->listens && held->of)
+        held->of->listeners--;
     held->listens = false;
-    if (magic && magic->mg_ptr)
-        ((locks_handle *)magic->mg_ptr)->listeners--;
-    listeners = hv_fetchs((HV *)held->client, "listeners", 0);
-    if (listeners && SvROK(*listeners))
-        (void)hv_delete_ent((HV *)SvRV(*listeners), sv_2mortal(newSVuv(PTR2UV(SvRV(object)))), G_DISCARD, 0);
 }
 
 /* ---- Acquiring ---------------------------------------------------------------------------------------------------- */
@@ -104,11 +114,14 @@ static SV *names_kept(pTHX_ SV *names)
 /* A new object in a mortal, of a lock that is not acquired yet. */
 static SV *lock_object(pTHX_ HV *class, SV *client, SV *names)
 {
-    SV          *object = sv_2mortal(newRV_noinc((SV *)newHV()));
-    lock_handle *held;
+    SV           *object = sv_2mortal(newRV_noinc((SV *)newHV()));
+    locks_handle *locks  = locks_of(aTHX_ client);
+    lock_handle  *held;
     Newxz(held, 1, lock_handle);
+    held->object = SvRV(object);
     held->client = SvREFCNT_inc_simple_NN(SvRV(client));
     held->forks  = forks_so_far;
+    lock_link(held, locks);
     attach(aTHX_ object, &lock_table, held);
     held->names = names_kept(aTHX_ names);
     return sv_bless(object, class);
@@ -137,6 +150,16 @@ static HV *lock_class(pTHX_ locks_handle *locks)
     if (!locks->lock_class)
         locks->lock_class = (HV *)SvREFCNT_inc_NN((SV *)gv_stashpvs("Pinyon::Lock", GV_ADD));
     return locks->lock_class;
+}
+
+/* A lock that nobody keeps. Where the user has called Pinyon decides whether warnings are wanted. */
+static void warn_of_void(pTHX)
+{
+    COP *here = PL_curcop;
+    PL_curcop = (COP *)users_place(aTHX);
+    Perl_ck_warner(aTHX_ packWARN(WARN_VOID),
+                   "This lock is released at once, because nothing keeps it: write my $lock = $locks->lock(...)");
+    PL_curcop = here;
 }
 
 /* lock and try_lock for those who wait: names and options are on Perl's stack from `ax` on, after the client. NULL: it is
@@ -217,9 +240,9 @@ static void lock_ends(pTHX_ SV *object)
 }
 
 /* Whether an object that goes leaves a lock behind that is this process's. */
-static bool is_left_held(pTHX_ const lock_handle *held)
+static bool is_left_held(const lock_handle *held)
 {
-    return held->is_held && held->forks == forks_so_far && PL_phase != PERL_PHASE_DESTRUCT;
+    return held->is_held && held->of && held->forks == forks_so_far;
 }
 
 /* Releases the lock of an object that goes; returns why it could not, or NULL. Handlers of signals run after it: Perl would
@@ -253,12 +276,13 @@ static void lock_goes(pTHX_ SV *object)
 
     if (!held)
         return;
-    listen_no_more(aTHX_ object, held);
-    if (!is_left_held(aTHX_ held))
+    listen_no_more(held);
+    if (!is_left_held(held))
         return;
-    locks = locks_of_lock(aTHX_ held);
+    locks = held->of;
     why   = last_released(aTHX_ locks, object, held);
-    if (why || notes_are_due(aTHX_ locks)) {
+    /* While Perl ends, what the program would be told of is gone already. */
+    if (why || (!PL_dirty && notes_are_due(aTHX_ locks))) {
         dSP;
         ENTER;
         save_scalar(PL_errgv);
@@ -269,7 +293,8 @@ static void lock_goes(pTHX_ SV *object)
             PUTBACK;
             call_method("_not_released", G_VOID | G_DISCARD);
         }
-        take_notes(aTHX_ locks, held->client);
+        if (!PL_dirty)
+            take_notes(aTHX_ locks, held->client);
         LEAVE;
     }
     PL_statusvalue = status;

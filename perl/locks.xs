@@ -29,6 +29,8 @@ lock(self, ...)
     {
         SV *object = lock_acquired(aTHX_ ax, items, ix != 0);
         PERL_UNUSED_VAR(self);
+        if (GIMME_V == G_VOID && !ix)
+            warn_of_void(aTHX);
         if (object) {
             ST(0) = object;
             XSRETURN(1);
@@ -37,6 +39,12 @@ lock(self, ...)
             XSRETURN(0);
         XSRETURN_UNDEF;
     }
+
+void
+_warn_of_void()
+  PPCODE:
+    warn_of_void(aTHX);
+    XSRETURN(0);
 
 SV *
 _inspect(self, names)
@@ -203,7 +211,7 @@ void
 _listen_no_more(self)
     SV *self
   PPCODE:
-    listen_no_more(aTHX_ self, held_of(aTHX_ self));
+    listen_no_more(held_of(aTHX_ self));
     XSRETURN(0);
 
 void
@@ -237,8 +245,8 @@ _goes_held(self)
     {
         lock_handle *held = (lock_handle *)attached(self, &lock_table);
         if (held)
-            listen_no_more(aTHX_ self, held);
-        RETVAL = held && is_left_held(aTHX_ held);
+            listen_no_more(held);
+        RETVAL = held && is_left_held(held) && !PL_dirty;
     }
   OUTPUT:
     RETVAL

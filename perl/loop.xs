@@ -63,6 +63,35 @@ _send(self)
         XSRETURN(0);
     }
 
+SV *
+_scope(self)
+    SV *self
+  CODE:
+    {
+        loop_handle *loop = loop_ready(aTHX_(loop_handle *) attached(self, &loop_table));
+        if (!loop->scope)
+            loop->scope = pinyon_new_owner();
+        RETVAL = newSVuv((UV)loop->scope);
+    }
+  OUTPUT:
+    RETVAL
+
+void
+_locks_left(self)
+    SV *self
+  PPCODE:
+    {
+        loop_handle  *loop  = (loop_handle *)attached(self, &loop_table);
+        locks_handle *locks = loop ? (locks_handle *)attached(loop->owner, &locks_table) : NULL;
+        lock_handle  *held  = locks ? locks->acquired : NULL;
+        for (; held; held = held->after) {
+            if (is_left_held(held))
+                XPUSHs(sv_2mortal(newRV_inc(held->object)));
+        }
+        PUTBACK;
+        return;
+    }
+
 void
 _expire(self)
     SV *self
@@ -110,19 +139,17 @@ get(self, ...)
     meta         = METHOD_META
   PPCODE:
     {
-        operation *begun;
+        SV *object;
         GIVEN(given, count)
 
         if (!ends_with_callback(aTHX_ given, count)) {
             promise_call(aTHX_ ax, items, (unsigned)ix);
             return;
         }
-        begun = begin_call(aTHX_ self, (unsigned)ix, given, count - 2, given[count - 1], NULL);
-        if (GIMME_V == G_VOID) {
-            carry_out_begun(aTHX_ begun->loop);
+        object = begin_called_back(aTHX_ self, (unsigned)ix, given, count - 2, given[count - 1]);
+        if (!object)
             XSRETURN(0);
-        }
-        ST(0) = sv_2mortal(begun_object(aTHX_ begun));
+        ST(0) = object;
         XSRETURN(1);
     }
 
@@ -215,22 +242,22 @@ _woken(client, scope)
             XPUSHs(sv_2mortal(newRV_inc((SV *)woken)));
     }
 
-void
+bool
 _leave(self, client)
     SV *self
     SV *client
-  PPCODE:
+  CODE:
     {
         pinyon_making *making = (pinyon_making *)attached(self, &making_table);
         pinyon_request request;
-        if (!making)
-            XSRETURN(0);
         Zero(&request, 1, pinyon_request);
         request.size = sizeof request;
-        if (pinyon_making_leave(making, &request) && cache_of(aTHX_ client)->loop)
+        if (making && pinyon_making_leave(making, &request) && cache_of(aTHX_ client)->loop)
             carry_out_begun(aTHX_ begin_unawaited(aTHX_ client, &request)->loop);
-        XSRETURN(0);
+        RETVAL = making != NULL; /* otherwise it is another thread's */
     }
+  OUTPUT:
+    RETVAL
 
 MODULE = Pinyon    PACKAGE = Pinyon::Loop::Locks
 

@@ -24,6 +24,7 @@ static SV *value_carefully(pTHX_ operation *begun, size_t index, AV *errors)
     SSize_t count;
     ENTER;
     SAVETMPS;
+    die_unheard(aTHX);
     PUSHMARK(SP);
     EXTEND(SP, 2);
     mPUSHi(PTR2IV(begun));
@@ -38,6 +39,7 @@ static SV *value_carefully(pTHX_ operation *begun, size_t index, AV *errors)
         SvREFCNT_dec(value);
         value = NULL;
         av_push(errors, newSVsv(ERRSV));
+        place_error(aTHX_ AvARRAY(errors)[av_len(errors)], begun->file, begun->line);
     }
     FREETMPS;
     LEAVE;

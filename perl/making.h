@@ -93,31 +93,37 @@ static SV *field_of(pTHX_ HV *object, const char *name)
     return field ? *field : &PL_sv_undef;
 }
 
+/* The lease of an object that goes, if it is this process's and thread's. */
+static lease_handle *lease_left_here(SV *object)
+{
+    lease_handle *held = (lease_handle *)attached(object, &lease_table);
+    return held && held->forks == forks_so_far ? held : NULL;
+}
+
+static bool is_lease_left_open(pTHX_ SV *lease)
+{
+    return lease_left_here(lease) && SvTRUE(field_of(aTHX_(HV *) SvRV(lease), "is_open"));
+}
+
 /* Gives back a win that nobody used, so that the next caller makes the value at once. Perl would not let a handler of signals
  * die out of the end of an object, so handlers run after it. */
-static void lease_left(pTHX_ SV *lease)
+static void give_lease_back(pTHX_ const lease_handle *held, SV *key, uint64_t token, bool stays)
 {
-    HV            *fields;
-    cache_handle  *cache;
+    MAGIC         *magic = mg_findext(held->client, PERL_MAGIC_ext, &cache_table);
+    cache_handle  *cache = magic ? (cache_handle *)magic->mg_ptr : NULL;
     pinyon_request request;
     pinyon_reply   reply;
     STRLEN         size;
     dSAVE_ERRNO;
 
-    if (PL_phase == PERL_PHASE_DESTRUCT || !SvROK(lease) || SvTYPE(SvRV(lease)) != SVt_PVHV)
-        return;
-    fields = (HV *)SvRV(lease);
-    if (!SvTRUE(field_of(aTHX_ fields, "is_open")) || SvIV(field_of(aTHX_ fields, "process")) != (IV)getpid())
-        return;
-    cache = (cache_handle *)attached(field_of(aTHX_ fields, "client"), &cache_table);
     if (!cache)
         return;
     Zero(&request, 1, pinyon_request);
     request.size      = sizeof request;
     request.verb      = PINYON_GIVE_BACK;
-    request.with      = SvTRUE(field_of(aTHX_ fields, "stays")) ? PINYON_KEEP : 0;
-    request.cas       = (uint64_t)SvUV(field_of(aTHX_ fields, "token"));
-    request.key.start = SvPV(field_of(aTHX_ fields, "key"), size);
+    request.with      = stays ? PINYON_KEEP : 0;
+    request.cas       = token;
+    request.key.start = SvPV(key, size);
     request.key.size  = size;
     Zero(&reply, 1, pinyon_reply);
     reply.size = sizeof reply;
@@ -125,4 +131,35 @@ static void lease_left(pTHX_ SV *lease)
     pinyon_run(cache->client, &request, &reply, NULL);
     pinyon_reply_clear(&reply);
     RESTORE_ERRNO;
+}
+
+static void lease_left(pTHX_ SV *lease)
+{
+    HV *fields;
+    if (!is_lease_left_open(aTHX_ lease))
+        return;
+    fields = (HV *)SvRV(lease);
+    give_lease_back(aTHX_ lease_left_here(lease), field_of(aTHX_ fields, "key"),
+                    (uint64_t)SvUV(field_of(aTHX_ fields, "token")), SvTRUE(field_of(aTHX_ fields, "stays")));
+}
+
+/* The same for a win that has not become an object. */
+static void win_left(pTHX_ SV *win)
+{
+    const lease_handle *held = lease_left_here(win);
+    if (held && held->key)
+        give_lease_back(aTHX_ held, held->key, held->token, held->stays);
+}
+
+/* An object has the win now. */
+static void lease_own(pTHX_ SV *lease, SV *client, SV *win)
+{
+    lease_handle *held;
+    (void)cache_of(aTHX_ client);
+    lease_attach(aTHX_ lease, client);
+    held = lease_left_here(win);
+    if (held) {
+        SvREFCNT_dec(held->key);
+        held->key = NULL;
+    }
 }

@@ -50,7 +50,7 @@ bool
 _is_full(self)
     SV *self
   CODE:
-    RETVAL = batch_is_full(self);
+    RETVAL = !usable_batch(self);
   OUTPUT:
     RETVAL
 
@@ -224,8 +224,34 @@ _leave(self, client)
 MODULE = Pinyon    PACKAGE = Pinyon::Lease
 
 void
+_own(self, client, win)
+    SV *self
+    SV *client
+    SV *win
+  PPCODE:
+    lease_own(aTHX_ self, client, win);
+    XSRETURN(0);
+
+bool
+_goes_open(self)
+    SV *self
+  CODE:
+    RETVAL = is_lease_left_open(aTHX_ self) && !PL_dirty;
+  OUTPUT:
+    RETVAL
+
+void
 DESTROY(self)
     SV *self
   PPCODE:
     lease_left(aTHX_ self);
+    XSRETURN(0);
+
+MODULE = Pinyon    PACKAGE = Pinyon::Lease::Won
+
+void
+DESTROY(self)
+    SV *self
+  PPCODE:
+    win_left(aTHX_ self);
     XSRETURN(0);

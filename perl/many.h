@@ -200,7 +200,7 @@ static void many_failed(pTHX_ many_calls *many, HV *results, HV *failed)
             note_failure(aTHX_ many->replies[index].error, results, failed, &thrown);
     }
     if (thrown)
-        croak_sv(thrown);
+        throw_mortal(aTHX_ thrown);
 }
 
 /* A value that the caller of a method may change, as it is in a hash. */

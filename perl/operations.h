@@ -20,6 +20,7 @@ struct loop_handle {
     size_t         used;    /* operations of calls that are not spare */
     operation     *orphans; /* what was under way when the process forked */
     SV            *owner;   /* the object of the client, weakly */
+    uint64_t       scope;   /* callers of get_or_set in it wake each other; 0: none has called yet */
     SV            *died;    /* what a callback died of, until all replies are handed out */
     size_t         lanes;   /* a number that all lanes are below */
     unsigned       forks;
@@ -238,6 +239,7 @@ static void read_carefully(pTHX_ operation *begun)
     dSP;
     ENTER;
     SAVETMPS;
+    die_unheard(aTHX);
     PUSHMARK(SP);
     XPUSHs(sv_2mortal(newSViv(PTR2IV(begun))));
     PUTBACK;

@@ -123,6 +123,6 @@ static HV *read_many(pTHX_ SV *self, cache_handle *cache, bool with_cas, SV **ke
             SvREFCNT_dec(value);
     }
     if (thrown)
-        croak_sv(thrown);
+        throw_mortal(aTHX_ thrown);
     return results;
 }

@@ -76,7 +76,7 @@ static SV *ask_servers(pTHX_ cache_handle *cache, SV *self, const pinyon_request
     if (cache->tells)
         tell(aTHX_ self);
     if (status < 0)
-        croak_sv(results);
+        throw_mortal(aTHX_ results);
     return SvREFCNT_inc_NN(results);
 }
 

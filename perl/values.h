@@ -40,6 +40,20 @@ static bool is_ascii(const char *start, STRLEN size)
     return is_utf8_invariant_string((const U8 *)start, size);
 }
 
+/* Whether a text is UTF-8 as others read it. Perl's has surrogates and characters above U+10FFFF, too. */
+static bool is_text(const char *start, STRLEN size)
+{
+    const U8 *at  = (const U8 *)start;
+    const U8 *end = at + size;
+    if (!is_utf8_string(at, size))
+        return false;
+    for (; at < end; at += UTF8SKIP(at)) {
+        if (at[0] == 0xED ? at[1] >= 0xA0 : at[0] == 0xF4 ? at[1] >= 0x90 : at[0] > 0xF4)
+            return false;
+    }
+    return true;
+}
+
 /* Text is what has the mark, and what would be the same with it. */
 static void write_string(pTHX_ pinyon_writer *writer, const char *start, STRLEN size, bool is_marked)
 {
@@ -49,6 +63,13 @@ static void write_string(pTHX_ pinyon_writer *writer, const char *start, STRLEN 
     part.bytes.start = start;
     part.bytes.size  = size;
     write_part(aTHX_ writer, &part);
+}
+
+/* Whether a number that Perl holds as a float is a whole one: it is stored as an integer, as Perl shows it. */
+static bool is_whole(SV *value)
+{
+    const NV number = SvNOK(value) ? SvNVX(value) : 0.5;
+    return number >= -9223372036854775808.0 && number < 9223372036854775808.0 && number == (NV)(IV)number;
 }
 
 static void write_scalar(pTHX_ pinyon_writer *writer, SV *value)
@@ -76,6 +97,9 @@ static void write_scalar(pTHX_ pinyon_writer *writer, SV *value)
     } else if (SvIOK(value)) {
         part.kind    = PINYON_INTEGER;
         part.integer = SvIVX(value);
+    } else if (SvNOK(value) && is_whole(value)) {
+        part.kind    = PINYON_INTEGER;
+        part.integer = (IV)SvNVX(value);
     } else if (SvNOK(value)) {
         part.kind = PINYON_FLOAT;
         part.real = SvNVX(value);

@@ -79,7 +79,7 @@ static void end_interrupted(pTHX_ waiting *wait)
     if (wait->exits || exit_is_due)
         JMPENV_JUMP(2);
     if (wait->died)
-        croak_sv(sv_2mortal(wait->died));
+        throw_object(aTHX_ wait->died);
     croak("interrupted");
 }
 
@@ -140,7 +140,7 @@ static void fail(pTHX_ cache_handle *cache, SV *self, pinyon_error *error)
     SV *object = sv_2mortal(error_object_taken(aTHX_ error));
     if (cache->tells)
         tell(aTHX_ self);
-    croak_sv(object);
+    throw_mortal(aTHX_ object);
 }
 
 /* The library fills all else, and looks at these before. */

@@ -57,6 +57,8 @@ typedef struct pinyon_bytes {
     size_t      size;
 } pinyon_bytes;
 
+/* Nothing is a `start` of NULL and a `size` of 0. A `start` of NULL with another size is refused. */
+
 /* The bytes of a C string. */
 static inline pinyon_bytes pinyon_text(const char *text)
 {
@@ -282,8 +284,8 @@ typedef struct pinyon_reply {
     uint64_t      item_size; /* METADATA: of the stored value, in bytes */
     void         *context;   /* of the request */
     uint64_t      ticket;    /* of an event loop */
-    pinyon_error *error;     /* if the status is PINYON_FAILED */
-    pinyon_answers *answers; /* of every server, of each name, … */
+    pinyon_error *error;     /* if the status is PINYON_FAILED. The reply frees it: do not, unless you set this to NULL */
+    pinyon_answers *answers; /* of every server, of each name, … The reply frees them, as the error */
     pinyon_lock  *lock;      /* PINYON_LOCK: take it over by setting this to NULL, and free it in the end */
     void         *memory;      /* the library's */
     size_t        memory_size; /* the library's */
@@ -298,7 +300,8 @@ typedef struct pinyon_answer {
     size_t              size;   /* sizeof(pinyon_answer), set by you */
     const char         *server; /* the server that answers; "" with locks */
     pinyon_bytes        name;   /* STATS: the statistic's name. INSPECT: the lock's name */
-    pinyon_bytes        value;  /* VERSIONS, STATS: the value. INSPECT: who holds the name, or who waits for it */
+    pinyon_bytes        value;  /* VERSIONS, STATS: the value. INSPECT: who holds the name, or who waits for it; its size is 0
+                                   if nobody holds it */
     const pinyon_error *error;  /* why this server has no answer; NULL otherwise */
     uint64_t            token;  /* INSPECT: the holder's, if it is known; 0 otherwise */
     double              left;   /* INSPECT: seconds until the name is free unless renewed; below 0: unknown */

@@ -164,9 +164,11 @@ impl Reply {
         status
     }
 
+    /// The error of an earlier call may be there still, if this call fails before it begins.
     #[cold]
     pub fn fail(&mut self, error: Error) -> Status {
-        self.error = error.into_raw();
+        // SAFETY: only this library sets it, and it is not used afterwards.
+        unsafe { free(std::mem::replace(&mut self.error, error.into_raw())) };
         self.finish(Status::Failed)
     }
 

@@ -58,6 +58,7 @@ impl Verb {
     ];
 
     pub fn of(request: &Request) -> Result<Self, Error> {
+        request.check()?;
         Self::ALL.get(request.verb as usize).copied().ok_or_else(|| no_verb(request.verb))
     }
 
@@ -86,6 +87,20 @@ fn no_verb(verb: u32) -> Error {
     Failure::usage(format!("there is no verb {verb}"))
 }
 
+/// Refuses flags that a newer header has.
+#[inline]
+pub fn check_flags(given: u32, known: u32) -> Result<(), Error> {
+    match given & !known {
+        0 => Ok(()),
+        unknown => Err(unknown_flags(unknown)),
+    }
+}
+
+#[cold]
+fn unknown_flags(unknown: u32) -> Error {
+    Failure::usage(format!("`with` has flags that this library does not know: {unknown:#x}; compare pinyon_version()"))
+}
+
 pub mod with {
     pub const CAS: u32 = 0x1;
     pub const TTL: u32 = 0x2;
@@ -97,6 +112,7 @@ pub mod with {
     pub const NO_FAILOVER: u32 = 0x80;
     pub const RAW: u32 = 0x100;
     pub const TTL_AS_SENT: u32 = 0x200;
+    pub const ALL: u32 = 0x3ff;
 }
 
 /// An item without end, whatever the default ttl.
@@ -105,6 +121,14 @@ pub const FOREVER: i64 = i64::MAX;
 pub const LEASE: i64 = 10;
 
 impl Request {
+    #[inline]
+    fn check(&self) -> Result<(), Error> {
+        check_flags(self.with, with::ALL)?;
+        self.key.check("key")?;
+        self.value.check("value")?;
+        self.route.check("route")
+    }
+
     #[inline]
     pub fn has(&self, with: u32) -> bool {
         self.with & with != 0

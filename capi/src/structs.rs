@@ -239,6 +239,15 @@ impl Bytes {
         Self { start: bytes.as_ptr().cast(), size: bytes.len() }
     }
 
+    /// Refuses bytes whose memory is missing, as after an allocation that failed.
+    #[inline]
+    pub fn check(&self, name: &str) -> Result<(), Error> {
+        match self.start.is_null() && self.size != 0 {
+            true => Err(without_memory(name, self.size)),
+            false => Ok(()),
+        }
+    }
+
     pub fn is_given(&self) -> bool {
         !self.start.is_null()
     }
@@ -313,7 +322,7 @@ pub unsafe fn given_unaligned<T: CStruct>(bytes: &[u8]) -> Result<T, Error> {
 pub unsafe fn given<T: CStruct>(struct_: *const T) -> Result<T, Error> {
     // SAFETY: the caller says so, and any bytes are a valid value.
     unsafe {
-        check_size(struct_)?;
+        check_filled(struct_)?;
         Ok(struct_.read())
     }
 }
@@ -326,7 +335,7 @@ pub unsafe fn given<T: CStruct>(struct_: *const T) -> Result<T, Error> {
 pub unsafe fn borrowed<'a, T: CStruct>(struct_: *const T) -> Result<&'a T, Error> {
     // SAFETY: the caller says so, and any bytes are a valid value.
     unsafe {
-        check_size(struct_)?;
+        check_filled(struct_)?;
         Ok(&*struct_)
     }
 }
@@ -373,6 +382,51 @@ unsafe fn check_size<T: CStruct>(struct_: *const T) -> Result<(), Error> {
 #[cold]
 fn wrong_size(name: &str, size: usize, known: usize) -> Error {
     Failure::usage(format!("set the field size of a {name} to sizeof({name}), which is {known}; it is {size}"))
+}
+
+#[cold]
+fn without_memory(name: &str, size: usize) -> Error {
+    Failure::usage(format!("{name} has a size of {size}, and its start is NULL"))
+}
+
+/// How much larger a struct of a newer header may be.
+const MOST_UNKNOWN: usize = 1024;
+
+/// Refuses a larger struct whose unknown fields are not all zero: this library would do something else than it asks for.
+///
+/// # Safety
+/// As for [`given`].
+#[cold]
+unsafe fn check_unknown<T: CStruct>(struct_: *const T, size: usize) -> Result<(), Error> {
+    let known = size_of::<T>();
+    if size - known > MOST_UNKNOWN {
+        return Err(wrong_size(T::NAME, size, known));
+    }
+    // SAFETY: the caller says so.
+    let unknown = unsafe { std::slice::from_raw_parts(struct_.cast::<u8>().add(known), size - known) };
+    match unknown.iter().all(|byte| *byte == 0) {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "a {} has fields that this library does not know: leave them zero, or update libpinyon",
+            T::NAME
+        ))),
+    }
+}
+
+/// A struct that the caller filled has as much as is known, and nothing that is not.
+///
+/// # Safety
+/// As for [`given`].
+#[inline]
+unsafe fn check_filled<T: CStruct>(struct_: *const T) -> Result<(), Error> {
+    // SAFETY: the caller says so.
+    unsafe {
+        check_size(struct_)?;
+        match struct_.cast::<usize>().read() {
+            size if size > size_of::<T>() => check_unknown(struct_, size),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The error for a pointer that must not be null.

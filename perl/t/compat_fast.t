@@ -330,6 +330,14 @@ subtest 'commands that are not waited for do what they do otherwise' => sub {
     is $found{1}{k1}, 34;
 };
 
+subtest 'a key in two encodings is found by both' => sub {
+    my ( $original, $ours )  = both();
+    my ( $marked,   $bytes ) = ( "\x{e9}", "\xc3\xa9" );
+    utf8::upgrade($marked);
+    $_->set( $bytes => 'found' ) for $original, $ours;
+    play_both( $original, $ours, [ get_multi => $marked, $bytes ] );
+};
+
 subtest 'commands that fail and are not waited for are forgotten' => sub {
     my $server = new_server();
     my $ours   = $class->new( { %generous, nowait => 1, servers => [ $server->{address} ] } );

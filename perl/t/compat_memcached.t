@@ -73,6 +73,50 @@ subtest 'methods return the same' => sub {
     );
 };
 
+subtest 'counters take what memcached takes' => sub {
+    my ( $original, $ours ) = both();
+    my @numbers =
+        ( -1, '2x', 2.7, '+2', ' 3 ', '007', 1e20, 1e3, '18446744073709551615', '18446744073709551616', 'x', 2.0, undef );
+    for my $number (@numbers) {
+        play_both( $original, $ours, map { ( [ set => c => 50 ], [ $_ => 'c', $number ], [ get => 'c' ] ) } qw(incr decr) );
+    }
+};
+
+subtest "the program's handler does not hear of failures that are no failures" => sub {
+    my $ours = $class->new( servers => ['127.0.0.1:1'], %generous );
+    local $SIG{__DIE__} = sub { fail "it hears of $_[0]" };
+    is $ours->get('a'), undef;
+    is_deeply $ours->get_multi(qw(a b)), {};
+    ok !$ours->set( a => 1 );
+    my ( $original, $there ) = both();
+    $there->set( word => 'w' );
+    is $there->incr('word'), undef;
+    ok !$there->set( 'a b' => 1 );
+};
+
+{
+
+    package WithFields;
+    use base 'Pinyon::Compat::Cache_Memcached';
+    use fields qw(own);
+
+    sub new {
+        my ( $class, @given ) = @_;
+        my $self = fields::new($class);
+        $self->SUPER::new(@given);
+        $self->{own} = 'mine';
+        return $self;
+    }
+}
+
+subtest 'a subclass with fields' => sub {
+    my ( $original, $ours, @servers ) = both();
+    my $sub = WithFields->new( servers => [ $servers[1]{address} ], %generous );
+    ok $sub->set( a => 1 );
+    is $sub->get('a'), 1;
+    is $sub->{own},    'mine';
+};
+
 subtest 'both store the same bytes and flags' => sub {
     my @values = (
         [ bytes   => "a\x00\xff" ],

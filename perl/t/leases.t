@@ -92,6 +92,16 @@ subtest 'a lease that goes out of scope is given back' => sub {
     is $lease->give_back, q{};
 };
 
+subtest 'a win is given back when a handler of signals dies before it is an object' => sub {
+    {
+        no warnings 'redefine';
+        local *Pinyon::Lease::new = sub { die "enough\n" };
+        ok !eval { $cache->lease('interrupted'); 1 };
+        is $@, "enough\n";
+    }
+    ok $cache->lease('interrupted')->is_won;
+};
+
 subtest 'another caller takes too long' => sub {
     my $lease = $cache->lease('held');
     ok !eval {

@@ -9,7 +9,7 @@ use Test::More;
 use if $Config{useithreads}, 'threads';
 
 use Pinyon;
-use Servers qw(cache have_server in_child memcached);
+use Servers qw(cache have_server in_child memcached program);
 
 plan skip_all => 'memcached is not installed' if !have_server('memcached');
 
@@ -50,7 +50,6 @@ subtest 'a batch belongs to its process' => sub {
     $cache->set( key1 => $value{key1} );
 };
 
-# A program of its own, because exit ends all frames of the child.
 my $forking = <<'PROGRAM';
 use Pinyon;
 my ( $cache, $other ) = map { Pinyon::Cache->new( servers => $ARGV[0] ) } 1, 2;
@@ -73,9 +72,7 @@ PROGRAM
 
 subtest 'a child that exits while a value is made leaves the lease to its parent' => sub {
     for my $way (qw(made won)) {
-        open my $program, '-|', $^X, ( map { "-I$_" } @INC ), '-e', $forking, memcached()->{address}, $way or die "$^X: $!";
-        is_deeply [<$program>], [ "filling\n", "parent's\n" ], $way;
-        close $program or fail "$way: status $?";
+        is_deeply [ program( $forking, memcached()->{address}, $way ) ], [ "filling\nparent's\n", 0 ], $way;
     }
 };
 

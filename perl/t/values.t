@@ -45,6 +45,21 @@ subtest 'scalars are stored as what they are' => sub {
     }
 };
 
+subtest 'whole numbers that Perl holds as floats are integers' => sub {
+    my $cache = cache();
+    for my $number ( 10 / 2, 2**10, 1e3, sqrt 16, 1e15, 0.5 * 4, '5.0' + 0, -8 / 2 ) {
+        $cache->set( whole => $number );
+        is stored('whole'), '2 ' . unpack( 'H*', sprintf '%.0f', $number ), "$number is stored";
+        is $cache->incr('whole'), $number + 1 if $number >= 0;
+        $cache->set( inside => [$number] );
+        is_deeply $cache->get('inside'), [$number];
+    }
+    for my $number ( 2.5, 1e300, -0.25 ) {
+        $cache->set( real => $number );
+        like stored('real'), qr/^256 cb/, "$number is stored";
+    }
+};
+
 subtest 'a key with the UTF-8 mark is its UTF-8' => sub {
     my $cache = cache();
     $cache->set( 'größe' => 1 );
@@ -120,10 +135,11 @@ SKIP: {
 
     my $vectors = vectors('portable');
 
-    # What Perl writes differently: its maps have no order and only texts as keys, and ASCII bytes inside are text.
+    # What Perl writes differently: its maps have no order and only texts as keys, ASCII bytes inside are text, and
+    # whole numbers are integers.
     my %otherwise = map { $_ => 1 } qw(
         bytes-inside maps-by-length map map-of-integers map-of-other-keys map-of-instants empty-text
-        integer-of-over-64-bits-inside not-a-number special-floats
+        integer-of-over-64-bits-inside not-a-number special-floats whole-float negative-zero floats
     );
     for my $form (qw(portable json)) {
         subtest "what every language stores as $form" => sub {

@@ -15,6 +15,7 @@ use super::{Grant, Listener, Locks, Operation};
 use crate::answers::Answers;
 use crate::errors::{Error, Failure};
 use crate::replies::{marks, Status};
+use crate::requests::check_flags;
 use crate::structs::{missing, Bytes, Reply};
 
 /// What a wish is for.
@@ -50,6 +51,7 @@ pub mod with {
     pub const REENTRANT: u32 = 0x4;
     pub const NOT_REENTRANT: u32 = 0x8;
     pub const TOKEN: u32 = 0x10;
+    pub const ALL: u32 = 0x1f;
 }
 
 /// An operation, what becomes of its outcome, and where it is carried out.
@@ -85,6 +87,8 @@ impl<'w> Wanted<'w> {
         let Some(kind) = WishKind::ALL.into_iter().find(|kind| *kind as u32 == wish.kind) else {
             return Err(Failure::usage(format!("there is no wish with the number {}", wish.kind)));
         };
+        check_flags(wish.with, with::ALL)?;
+        wish.tag.check("tag")?;
         if let WishKind::Release | WishKind::Extend | WishKind::Park | WishKind::Notify = kind {
             // SAFETY: the caller says so.
             let lock = unsafe { wish.lock.as_ref() }.ok_or_else(|| missing("pinyon_lock in the wish"))?;
@@ -211,7 +215,10 @@ pub unsafe fn names_of<'n>(first: *const Bytes, count: usize) -> Result<Vec<&'n 
         return Err(missing("list of names"));
     }
     // SAFETY: the caller says so.
-    Ok(unsafe { std::slice::from_raw_parts(first, count).iter().map(|name| name.slice()).collect() })
+    let names = unsafe { std::slice::from_raw_parts(first, count) };
+    names.iter().try_for_each(|name| name.check("a name"))?;
+    // SAFETY: the caller says so.
+    Ok(unsafe { names.iter().map(|name| name.slice()).collect() })
 }
 
 fn checked(given: &[&[u8]]) -> Result<Names, Error> {

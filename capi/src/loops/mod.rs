@@ -76,7 +76,10 @@ impl Loop {
             false => Ok(()),
             true => {
                 let closed = ErrorKind::Closed;
-                Err(Failure::of_kind(errors::Kind::Core(closed), "this event loop was closed; make another"))
+                Err(Failure::of_kind(
+                    errors::Kind::Core(closed),
+                    "this event loop was closed, perhaps with its client; make another",
+                ))
             }
         }
     }

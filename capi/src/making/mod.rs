@@ -125,6 +125,8 @@ impl Making {
         };
         let terms =
             lease::Terms::new(whole(asked.ttl)?, whole(asked.stale)?, whole(asked.early)?, whole(lease)?, wait)?;
+        asked.key.check("key")?;
+        asked.route.check("route")?;
         // SAFETY: the caller's bytes stay as they are during the call.
         let (key, route) = unsafe { (asked.key.slice(), asked.route.is_given().then(|| asked.route.slice().to_vec())) };
         let place = Place {
@@ -317,6 +319,7 @@ pub unsafe extern "C" fn pinyon_making_made(making: *mut Making, value: Bytes, c
     // SAFETY: the header says so.
     let _ = unsafe {
         with_mut(making, |making| {
+            value.check("value")?;
             making.made(value.slice(), client_flags);
             Ok(())
         })

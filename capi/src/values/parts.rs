@@ -95,6 +95,7 @@ impl Part {
     /// # Safety
     /// Its bytes stay as they are for the lifetime.
     pub unsafe fn core<'p>(&self) -> Result<Core<'p>, Error> {
+        self.bytes.check("bytes")?;
         // SAFETY: the caller says so.
         let bytes: &'p [u8] = unsafe { self.bytes.slice() };
         Ok(match PartKind::ALL.get(self.kind as usize) {

@@ -43,6 +43,15 @@ fn options_errors_and_misuse() {
 }
 
 #[test]
+fn errors_that_are_overwritten_are_freed() {
+    let server = Memcached::tcp();
+    let compiler = ["gcc", "-std=gnu11", "-O1", "-fsanitize=leak"];
+    let program = Program::compile(&compiler, "tests/programs/c/misuse.c", Linked::Static);
+    let address = server.address().to_string();
+    program.run(&[&address, &address]);
+}
+
+#[test]
 fn credentials_that_a_function_returns() {
     check("credentials");
 }

@@ -238,7 +238,7 @@ impl<H: LeaseTypes> GetOrSet<H> {
     fn renew(&mut self, cas: u64, now: Instant) -> Step<H> {
         self.failures_to_read += 1;
         if self.failures_to_read > RENEWALS {
-            self.win = Some(Win { cas, keep: true });
+            (self.win, self.winner) = (Some(Win { cas, keep: true }), generation());
             return self.step(At::Making, Step::Make);
         }
         self.unreadable = Some(cas);

@@ -284,7 +284,7 @@ impl std::error::Error for NamespaceError {}
 /// A name for messages: quoted, escaped and shortened.
 pub fn shown(name: &[u8]) -> String {
     const MOST: usize = 40;
-    let (start, dots) = if name.len() > MOST { (&name[..MOST], "…") } else { (name, "") };
+    let (start, dots) = if name.len() > MOST { (&name[..MOST], "...") } else { (name, "") };
     let text = match std::str::from_utf8(start) {
         Ok(text) => Cow::Borrowed(text),
         // Shortening may have cut a character in two.
@@ -387,7 +387,7 @@ mod tests {
         let start = "x".repeat(39);
         assert_eq!(
             text(names([long])),
-            format!("the lock's name \"{start}…\" has 1041 bytes: at most 1024 are possible")
+            format!("the lock's name \"{start}...\" has 1041 bytes: at most 1024 are possible")
         );
         assert_eq!(text(names([b"\xff\0"])), "the lock's name \"\\xff\\x00\" has a NUL at byte 1");
     }

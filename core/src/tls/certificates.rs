@@ -76,7 +76,7 @@ fn read_key(name: &str, path: &Path) -> Result<PrivateKeyDer<'static>, TlsError>
                 name,
                 path,
                 "has a key that is encrypted with a passphrase: decrypt it with \
-                                                    \"openssl pkey -in … -out …\" and keep the file from others",
+                                                    \"openssl pkey -in OLD -out NEW\" and keep the file from others",
             ),
             pem::Error::NoItemsFound => {
                 unusable(name, path, "has no private key; it is to be PEM text, with a line BEGIN PRIVATE KEY")

@@ -118,5 +118,5 @@ owner of its own, unless C<owner> names one. Locks are renewed, and losses are t
 
 =head1 ERRORS
 
-Wrong arguments are told like other errors; with C<cb> they die at once. Errors are those of L<Pinyon::Error>, with the file and line of the call. If what
-this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.
+Wrong arguments are told like other errors, to C<cb> as well. Errors are those of L<Pinyon::Error>, with the file and line of the
+call. If what this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.

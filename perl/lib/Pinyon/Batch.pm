@@ -6,8 +6,6 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-sub CLONE_SKIP { return 1 }
-
 # The numbers of the methods in call.h.
 my %NUMBER = ( set => 5, add => 6, replace => 7, append => 8, prepend => 9, delete => 11, touch => 12, incr => 13, decr => 14 );
 

@@ -33,7 +33,7 @@ sub _has_coroutines { return 1 }
 # Starts something that calls back, and lets the coroutine wait for it. If the coroutine ends it is cancelled.
 sub _asked {
     my ( $self, $callback, $start ) = @_;
-    return $start->($callback) if $callback;
+    return $self->_called_back( $callback, $start ) if $callback;
     my $rouse     = Coro::rouse_cb();
     my $operation = $start->($rouse);
     my $guard     = Pinyon::Coro::Guard->new($operation);
@@ -156,7 +156,8 @@ sub _acquired {
     my $lock    = Pinyon::Coro::Lock->_new( $self, $names );
     $lock->{owner} = $options->{owner} = $owner;
     Pinyon::Coro::_wait( $self->_begin_lock( undef, $lock, $options, $at_once ) ) or return;
-    $lock->on_lost($on_lost) if $on_lost;
+    $lock->on_lost($on_lost)       if $on_lost;
+    Pinyon::Locks::_warn_of_void() if !defined wantarray && !$at_once;
     return $lock;
 }
 
@@ -189,7 +190,8 @@ sub _ends {
     return;
 }
 
-sub DESTROY { goto &Pinyon::Loop::Lock::DESTROY }
+sub _begin_release { goto &Pinyon::Loop::Lock::_begin_release }
+sub DESTROY        { goto &Pinyon::Loop::Lock::DESTROY }
 
 package Pinyon::Coro::Guard;
 

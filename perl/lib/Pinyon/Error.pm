@@ -7,7 +7,7 @@ use warnings;
 our $VERSION = '0.1.0';
 
 use overload
-    q{""}    => sub { $_[0]->message . ' at ' . $_[0]->file . ' line ' . $_[0]->line . ".\n" },
+    q{""}    => sub { $_[0]->_as_text },
     bool     => sub { 1 },
     fallback => 1;
 
@@ -72,7 +72,14 @@ sub _unreadable {
 
 sub throw {
     my ( $class, $message, %fields ) = @_;
-    die $class->new( message => $message, %fields );
+    return Pinyon::_throw( $class->new( message => $message, %fields ) );
+}
+
+# As a text it is ASCII, so that printing it warns of no wide character.
+sub _as_text {
+    my ($self) = @_;
+    my $text = $self->message . ' at ' . $self->file . ' line ' . $self->line . ".\n";
+    return $text =~ s/([^\x00-\x7f])/sprintf '\\x{%x}', ord $1/ger;
 }
 
 # Where the user has called Pinyon.
@@ -118,7 +125,8 @@ Pinyon::Error - what Pinyon dies of
 
 =head1 DESCRIPTION
 
-As a text, an error is its message with the caller's file and line. The classes below C<Pinyon::Error::> are C<Timeout>
+As a text, an error is its message with the caller's file and line, in ASCII: other characters are written as C<\x{263a}>. A
+C<$SIG{__DIE__}> handler is called for errors that reach the program, not for those that Pinyon catches itself. The classes below C<Pinyon::Error::> are C<Timeout>
 (below it C<LeaseTimeout> and C<LockTimeout>), C<Connect>, C<ConnectionLost>, C<ServerDown>, C<Protocol>, C<Server>,
 C<Unsupported>, C<Usage> (below it C<InvalidKey>, C<InvalidServers>, C<InvalidName>), C<ValueTooLarge>, C<UnsupportedType>
 (below it C<Unpicklable>), C<UndecodableValue> (below it C<UnknownFlags>), C<Closed>, C<Batch>, C<MakerFailed>, C<Internal>, and

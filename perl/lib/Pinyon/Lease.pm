@@ -10,10 +10,10 @@ our $VERSION = '0.1.0';
 use constant RENEWALS => 2;
 
 sub new {
-    my ( $class, $client, $key,   $found ) = @_;
-    my ( $state, $token,  $stays, @value ) = @{$found};
+    my ( $class, $client, $key, $found )  = @_;
+    my ( $state, $token, $stays, @value ) = @{$found};
     ( $state, $stays ) = ( 'won', 1 ) if $state eq 'unreadable';
-    return bless {
+    my $self = bless {
         client    => $client,
         key       => $key,
         state     => $state,
@@ -22,8 +22,9 @@ sub new {
         has_value => scalar @value,
         value     => $value[0],
         is_open   => $state eq 'won' && defined $token,
-        process   => $$,
     }, $class;
+    $self->_own( $client, $found ) if $self->{is_open};
+    return $self;
 }
 
 sub key        { return $_[0]{key} }

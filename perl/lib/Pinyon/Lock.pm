@@ -6,9 +6,7 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Scalar::Util qw(refaddr reftype weaken);
-
-sub CLONE_SKIP { return 1 }
+use Scalar::Util qw(reftype);
 
 # As in pinyon.h.
 use constant { RELEASE => 1, EXTEND => 2, PARK => 3, NOTIFY => 4, IS_FORKED => 5 };
@@ -73,7 +71,6 @@ sub on_lost {
         Pinyon::Error::Usage->throw('on_lost takes a reference to a sub');
     }
     push @{ $self->{callbacks} }, $callback;
-    weaken( $self->_client->{listeners}{ refaddr $self } = $self );
     $self->_listen;
     $self->_lost if $self->_loss;
     return $self;

@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Scalar::Util qw(blessed reftype);
+use Scalar::Util qw(reftype);
 
 use Pinyon           ();
 use Pinyon::Lock     ();
@@ -17,7 +17,7 @@ sub new {
     my $url      = @arguments % 2 && ref $arguments[0] ne 'HASH' ? shift @arguments : undef;
     my %settings = Pinyon::Settings::given( $class, @arguments );
     $settings{url} = $url if defined $url;
-    my $self = bless { listeners => {}, on_event => delete $settings{on_event} }, $class;
+    my $self = bless { on_event => delete $settings{on_event} }, $class;
     if ( $self->{on_event} && ( reftype( $self->{on_event} ) // q{} ) ne 'CODE' ) {
         Pinyon::Error::Usage->throw('on_event is a reference to a sub that is called with an event');
     }
@@ -95,16 +95,6 @@ sub _tell_event {
     }
     return if eval { $told->($event); 1 };
     warn "pinyon: on_event failed: $@";
-    return;
-}
-
-# Tells the listeners of this thread, whoever took the note.
-sub _tell_losses {
-    my ($self) = @_;
-    my @listeners = grep { blessed $_} values %{ $self->{listeners} };
-    for my $lock (@listeners) {
-        $lock->_lost if $lock->_loss;
-    }
     return;
 }
 

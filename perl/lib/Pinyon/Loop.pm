@@ -10,8 +10,6 @@ use Scalar::Util qw(refaddr weaken);
 
 use Pinyon ();
 
-sub CLONE_SKIP { return 1 }
-
 my %loops;    # all that there are, weakly
 
 # A client's part in an event loop. `model` says how the loop watches a descriptor, forgets it, calls before it waits
@@ -31,9 +29,16 @@ sub new {
     return $self;
 }
 
-# What was begun last is sent, such as the release of a lock whose scope has ended.
+# What was begun last is sent, such as the release of a lock whose scope has ended. Locks without such a scope, as those in
+# package variables, are released too: when Perl destroys them there is no loop any more.
 END {
-    $_->_send for grep { defined } values %loops;
+    for my $loop ( grep { defined } values %loops ) {
+        local $@ = undef;
+        for my $lock ( $loop->_locks_left ) {
+            eval { $lock->_begin_release; 1 } or next;
+        }
+        $loop->_send;
+    }
 }
 
 sub DESTROY {
@@ -71,12 +76,6 @@ sub _take_turn {
     return;
 }
 
-# Callers of get_or_set in the same scope wake each other.
-sub scope {
-    my ($self) = @_;
-    return $self->{scope} ||= Pinyon::_new_owner();
-}
-
 # Loads what a model needs, or says what is missing.
 sub needs {
     my ( $model, @modules ) = @_;
@@ -106,7 +105,7 @@ package Pinyon::Loop::Asking;
 # Starts something that calls back. With a callback of the caller's returns the operation, otherwise a promise.
 sub _asked {
     my ( $self, $callback, $start ) = @_;
-    return $start->($callback) if $callback;
+    return $self->_called_back( $callback, $start ) if $callback;
     my ( $promise, $told ) = $self->_promise;
     my $operation = eval { $start->($told) };
     if ( !$operation ) {
@@ -115,6 +114,20 @@ sub _asked {
     }
     $self->_on_cancel( $promise, $operation );
     return $promise;
+}
+
+# Whatever fails is told to the callback, in the loop's next turn if nothing could be begun.
+sub _called_back {
+    my ( $self, $callback, $start ) = @_;
+    my ( $operation, $failure );
+    {
+        local $@ = undef;
+        return $operation if eval { $operation = $start->($callback); 1 };
+        $failure = $@;
+    }
+    my $told = Pinyon::Loop::Refused->new($callback);
+    $self->{loop}->later( sub { $told->tell($failure) } );
+    return $told;
 }
 
 # Who must not wait for itself. Callbacks are nobody's: each call is one of its own.
@@ -130,6 +143,27 @@ sub _on_cancel      { return }
 sub _when {
     my ( $self, $value, $callback ) = @_;
     return $callback->( $value, undef );
+}
+
+package Pinyon::Loop::Refused;
+
+# What could not be begun, until its callback knows.
+sub new {
+    my ( $class, $callback ) = @_;
+    return bless { callback => $callback }, $class;
+}
+
+sub tell {
+    my ( $self, $failure ) = @_;
+    my $callback = delete $self->{callback} or return;
+    $callback->( undef, $failure );
+    return;
+}
+
+sub cancel {
+    my ($self) = @_;
+    delete $self->{callback};
+    return;
 }
 
 package Pinyon::Loop::Timer;

@@ -6,8 +6,6 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-sub CLONE_SKIP { return 1 }
-
 my %IS_OPTION = map { $_ => 1 } qw(ttl stale early lease wait);
 
 # One caller of get_or_set.

@@ -34,18 +34,29 @@ sub flat {
             push @values, @{$inner_values};
         }
         elsif ( ref $value eq 'ARRAY' ) {
+            _check_text( $name, $_ ) for @{$value};
             push @names, ($name) x @{$value};
             push @values, @{$value};
         }
-        elsif ( ref $value && !_is_text($value) ) {
-            Pinyon::Error::Usage->throw( "$name is a text or a number, not a reference to " . ref $value );
-        }
         else {
+            _check_text( $name, $value );
             push @names,  $name;
             push @values, _is_false($value) ? 0 : $value;
         }
     }
     return ( \@names, \@values );
+}
+
+sub _check_text {
+    my ( $name, $value ) = @_;
+    return if !ref $value || _is_text($value);
+    if ( $name eq 'servers' ) {
+        Pinyon::Error::InvalidServers->throw(
+            q{each of servers is a text such as '127.0.0.1:11211', with a weight '127.0.0.1:11211:2', not a reference to }
+                . ref $value );
+    }
+    Pinyon::Error::Usage->throw( "$name is a text or a number, not a reference to " . ref $value );
+    return;
 }
 
 # The subs among settings, which a client keeps.

@@ -16,7 +16,8 @@ use IO::Socket::UNIX ();
 use POSIX            ();
 use Time::HiRes      qw(sleep time);
 
-our @EXPORT_OK = qw(cache locks memcached redis server eventually in_child vectors root silent_server have_server GENEROUS);
+our @EXPORT_OK =
+    qw(cache locks memcached redis server eventually in_child program vectors root silent_server have_server GENEROUS);
 
 # Seconds within which something that must happen does, on slow machines too.
 use constant GENEROUS => 60;
@@ -135,6 +136,22 @@ sub in_child(&) {    ## no critic (ProhibitSubroutinePrototypes)
     my $said = do { local $/ = undef; <$reader> };
     waitpid $child, 0;
     return $said;
+}
+
+# Runs a program of its own, whose end ends all of its frames; returns what it printed and warned, and its status.
+sub program {
+    my ( $code, @arguments ) = @_;
+    my $file = File::Temp->new( SUFFIX => '.pl' );
+    print {$file} $code;
+    close $file;
+    my $pid = open( my $output, '-|' ) // die "fork: $!";
+    if ( !$pid ) {
+        open STDERR, '>&', \*STDOUT;
+        exec( $^X, ( map { "-I$_" } @INC ), "$file", @arguments ) or POSIX::_exit(127);
+    }
+    my $said = do { local $/ = undef; <$output> };
+    waitpid $pid, 0;
+    return ( $said, $? );
 }
 
 # Accepts connections, answers their greeting, and nothing after it.

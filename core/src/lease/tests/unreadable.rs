@@ -41,6 +41,18 @@ fn whoever_cannot_read_what_others_keep_storing_makes_a_value() {
 }
 
 #[test]
+fn a_forked_process_stores_what_it_makes_of_a_value_that_it_cannot_read() {
+    crate::fork::pretended::fork();
+    let mut caller = Process::new().caller();
+    caller.begin();
+    for _ in 0..RENEWALS {
+        assert_eq!(caller.found(UNREADABLE), RENEW);
+    }
+    assert_eq!(caller.found(UNREADABLE), "make");
+    assert_eq!(caller.next(StepOutcome::Value("new")), "store at 7 for 90");
+}
+
+#[test]
 fn a_value_that_cannot_be_read_and_has_no_token_is_made_but_not_stored() {
     let mut caller = Process::new().caller();
     caller.begin();

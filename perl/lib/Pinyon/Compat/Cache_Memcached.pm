@@ -8,12 +8,16 @@ our $VERSION = '0.1.0';
 
 use Carp           ();
 use Compress::Zlib ();
+use Hash::Util     ();
 use Time::HiRes    ();
 
 use parent qw(Pinyon::Compat::Client);
 
 # What must be saved by compression: the size of what is kept is below this part.
 use constant KEPT => 0.8;
+
+# The largest number of memcached's counters.
+use constant MOST => '18446744073709551615';
 
 my %IS_TOTALLED = map { $_ => 1 } qw(
     bytes bytes_read bytes_written cmd_get cmd_set connection_structures curr_items get_hits get_misses
@@ -26,6 +30,7 @@ sub new {
     my ( $class, @given ) = @_;
     my %given = @given == 1 ? %{ $given[0] || {} } : @given;
     my $self  = ref $class  ? $class : bless {}, $class;
+    Hash::Util::unlock_hashref($self);    # fields::new has made the subclass's object
     $self->{stored} = Pinyon::Compat::Stored->new(
         compress  => [ \&_gzipped, \&_gunzipped ],
         threshold => $given{compress_threshold} // 0,
@@ -210,10 +215,19 @@ for my $method (qw(incr decr)) {
     no strict 'refs';    ## no critic (ProhibitNoStrict)
     *{$method} = sub {
         my ( $self, $key, $number ) = @_;
-        return undef if $self->_is_shut;    ## no critic (ProhibitExplicitReturnUndef)
-        my ( $is_done, $result ) = $self->_call( $method, $key, Pinyon::Compat::Common::_number($number) );
+        my $delta = _delta($number);
+        return undef if $self->_is_shut || !defined $delta;    ## no critic (ProhibitExplicitReturnUndef)
+        my ( $is_done, $result ) = $self->_call( $method, $key, $delta );
         return $is_done ? $result : undef;
     };
+}
+
+# The original sends the text that it is given, and memcached takes digits that are a number below 2**64.
+sub _delta {
+    my ($number) = @_;
+    my ($digits) = ( $number // 1 ) =~ /\A\s*[+]?0*(\d{1,20})\s*\z/a or return;
+    return if length $digits == length MOST && $digits gt MOST;
+    return $digits;
 }
 
 sub get {

@@ -64,9 +64,7 @@ sub _read_many {
         }
     }
     return $found if $is_bare;
-    my %given;
-    @given{@sent} = map { defined $_ ? "$_" : q{} } @{$keys};
-    return { map { $given{$_} => $found->{$_} } keys %{$found} };
+    return { map { ( $keys->[$_] // q{} ) => $found->{ $sent[$_] } } grep { exists $found->{ $sent[$_] } } 0 .. $#sent };
 }
 
 for my $method (qw(set add replace)) {

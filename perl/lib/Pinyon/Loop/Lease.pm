@@ -51,7 +51,7 @@ sub _ended {
 # A win that nobody used is given back without waiting.
 sub DESTROY {
     my ($self) = @_;
-    return if !$self->{is_open} || $self->{process} != $$ || ${^GLOBAL_PHASE} eq 'DESTRUCT';
+    return if !$self->_goes_open;
     local ( $@, $!, $? );
     eval {
         $self->{client}->_begin_give_back( sub { }, @{$self}{qw(key token stays)} );

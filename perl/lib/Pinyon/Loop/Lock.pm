@@ -101,6 +101,14 @@ sub _wished {
     return $self->_client->_begin_wish( $told, $self, $kind, $number );
 }
 
+# Begins to release it at the end of the program.
+sub _begin_release {
+    my ($self) = @_;
+    $self->_client->_begin_wish( sub { }, $self, $self->RELEASE, undef );
+    $self->_note_release( 0, 1 );
+    return;
+}
+
 # Released without waiting.
 sub DESTROY {
     my ($self) = @_;

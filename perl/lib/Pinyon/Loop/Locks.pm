@@ -49,6 +49,7 @@ sub _acquired {
     my ( $self, $names, $arguments, $at_once ) = @_;
     my $callback = Pinyon::Loop::callback_of($arguments);
     my %options  = @{$arguments};
+    Pinyon::Locks::_warn_of_void() if !defined wantarray && !$callback && !$at_once;
     return $self->_asked(
         $callback,
         sub {

@@ -15,7 +15,8 @@ use constant { ASK => 0, PAUSE => 1, FOLLOW => 2, MAKE => 3, OVER => 4 };
 
 sub _begin {
     my ( $self, $client, @arguments ) = @_;
-    $self->{scope} = $client->{loop}->scope;
+    $self->{scope} = $client->{loop}->_scope;
+    $self->{place} = [ Pinyon::Error::_users_place() ];
     return $self->Pinyon::Making::_begin( $client, @arguments, $self->{scope}, $client->_owner );
 }
 
@@ -59,10 +60,10 @@ sub _go_on {
     };
     my $error = $@;
     $self->_wake_others;
-    return $self->_go_on                if !defined $kind && $self->_is_made_anew($error);
-    return $self->_end( undef, $error ) if !defined $kind;
-    return $self->_end( $what, undef )  if $kind == OVER;
-    return $self->_make                 if $kind == MAKE;
+    return $self->_go_on                                if !defined $kind && $self->_is_made_anew($error);
+    return $self->_end( undef, $self->_placed($error) ) if !defined $kind;
+    return $self->_end( $what, undef )                  if $kind == OVER;
+    return $self->_make                                 if $kind == MAKE;
 
     if ( $kind == ASK ) {
         $self->{operation} = $what;
@@ -71,6 +72,13 @@ sub _go_on {
     $self->{follows} = $kind == FOLLOW;
     $self->{timer}   = $client->_after( $what, sub { $self->_go_on } );
     return;
+}
+
+# The error, with the file and line of the call.
+sub _placed {
+    my ( $self, $error ) = @_;
+    @{$error}{qw(file line)} = @{ $self->{place} } if UNIVERSAL::isa( $error, 'Pinyon::Error' );
+    return $error;
 }
 
 sub _wake_others {
@@ -120,7 +128,7 @@ sub DESTROY {
     my ($self) = @_;
     return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
     local ( $@, $!, $? );
-    $self->_leave( $self->{client} );
+    $self->_leave( $self->{client} ) or return;
     $self->_wake_others;
     return;
 }
