@@ -9,7 +9,7 @@ use std::time::Duration;
 use pinyon_proto::resp::{Command, Value};
 
 use super::call::{Attempt, Call, ScriptAnswer};
-use super::keys::LockKeys;
+use super::keys::{Declared, LockKeys};
 use super::pure::{Pure, NOBODY};
 use super::script::{self, Missing, ScriptError, Via};
 use super::sequence::Sequence;
@@ -37,6 +37,8 @@ const FUNCTIONS_SINCE: u16 = 7;
 pub(super) struct Handler {
     kind: HandlerKind,
     keys: LockKeys,
+    /// The first job whose command declares keys strictly.
+    strict_since: Option<u64>,
     waiter_ttl: Duration,
     throughput: bool,
     speaks: Speaks,
@@ -91,6 +93,7 @@ impl Handler {
         Self {
             kind,
             keys,
+            strict_since: None,
             waiter_ttl,
             throughput,
             speaks: Speaks::Scripts(Scripts::new(None)),
@@ -113,6 +116,11 @@ impl Handler {
     pub(super) fn meet(&mut self, server: &ServerInfo) {
         let known = std::mem::replace(&mut self.server, server.clone()) == *server;
         self.reset();
+        if !known {
+            let moves_slots = &*server.mode == "cluster";
+            self.strict_since = None;
+            self.keys = self.keys.declaring(if moves_slots { Declared::All } else { Declared::Few });
+        }
         if self.kind == HandlerKind::Pure {
             self.speak_plainly();
         } else if !known {
@@ -215,7 +223,7 @@ impl Handler {
             Speaks::Scripts(scripts) => scripts,
         };
         match scripts.jobs.remove(job) {
-            Some(Job::Call { id, call }) => self.replied(id, call, reply),
+            Some(Job::Call { id, call }) => self.replied(job, id, call, reply),
             Some(Job::LoadFunctions) => {
                 if let Value::Error(error) = reply {
                     self.step_down(ScriptError::of(error));
@@ -239,13 +247,17 @@ impl Handler {
         self.commands.push_back((job, command));
     }
 
-    fn replied(&mut self, id: u64, call: Call, reply: Value) {
+    fn replied(&mut self, job: u64, id: u64, call: Call, reply: Value) {
         match script::decode(&call, reply) {
             // Repeating it now would place it after the call that cancels it.
             Err(error) if is_to_be_repeated(&error) && self.is_given_up(&call) => {
                 self.answers.push_back((id, Ok(ScriptAnswer::Cancelled)));
             }
             Err(ScriptError::NotLoaded) => self.load_and_send(id, call),
+            Err(ScriptError::Undeclared(_)) if self.strict_since.is_none_or(|since| job < since) => {
+                self.declare_strictly();
+                self.send(id, call);
+            }
             Err(error @ ScriptError::Unexpected(_)) => self.disbelieve(id, &error),
             Err(error @ (ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. })) => {
                 self.put_off(id, call, error);
@@ -262,6 +274,14 @@ impl Handler {
                 }
                 self.answers.push_back((id, answer));
             }
+        }
+    }
+
+    /// Declares all keys from now on, as the server wants it.
+    fn declare_strictly(&mut self) {
+        if self.strict_since.is_none() {
+            self.strict_since = Some(self.next_job);
+            self.keys = self.keys.declaring(Declared::Strictly);
         }
     }
 
@@ -362,9 +382,13 @@ impl Handler {
                 self.load_scripts();
             }
             (_, HandlerKind::Auto) => {
+                let remedy = match error {
+                    ScriptError::Undeclared(_) => "permit scripts to use keys that they have not declared",
+                    _ => "permit FCALL and FUNCTION LOAD, or EVALSHA and SCRIPT LOAD",
+                };
                 self.warning = Some(format!(
-                    "locks go without scripts, unfairly and with more commands: {error}; permit FCALL and FUNCTION LOAD, \
-                     or EVALSHA and SCRIPT LOAD, or set handler to \"pure\""
+                    "locks go without scripts, unfairly and with more commands: {error}; {remedy}, or set handler to \
+                     \"pure\""
                 ));
                 self.speak_plainly();
                 if !calls.iter().any(|(_, call)| matches!(call, Call::Open { .. })) {
@@ -396,7 +420,13 @@ impl Scripts {
 
 /// Whether the call was not carried out, so that it is sent again behind later ones.
 fn is_to_be_repeated(error: &ScriptError) -> bool {
-    matches!(error, ScriptError::NotLoaded | ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. })
+    matches!(
+        error,
+        ScriptError::NotLoaded
+            | ScriptError::TryAgain(_)
+            | ScriptError::Undeclared(_)
+            | ScriptError::Moved { asking: true, .. }
+    )
 }
 
 /// Removes the calls that take names for this attempt, which was given up.
@@ -410,7 +440,7 @@ fn take_cancelled(calls: &mut VecDeque<(u64, Call)>, attempt: &Attempt) -> Vec<u
 /// Whether another kind of handler may succeed.
 fn is_about_scripts(error: &ScriptError) -> bool {
     match error {
-        ScriptError::Forbidden { missing: Missing::Command(_), .. } => true,
+        ScriptError::Forbidden { missing: Missing::Command(_), .. } | ScriptError::Undeclared(_) => true,
         ScriptError::Other(error) => error.message.starts_with("unknown command"),
         _ => false,
     }
@@ -491,6 +521,79 @@ mod tests {
             assert!(handler.is_waiting() && commands(&mut handler).is_empty());
             handler.try_again();
         }
+    }
+
+    fn shown(commands: &[(u64, Command)]) -> Vec<String> {
+        let words = |command: &Command| -> Vec<String> {
+            command.iter().map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+        };
+        commands.iter().map(|(_, command)| words(command).join(" ")).collect()
+    }
+
+    const STRICTLY: &str =
+        "FCALL pinyon_lock_6 7 {ns}:#p {ns}:#w {ns}:#n {ns}:#q {ns}:#x:0123.ab.0:1:1 {ns}:#f {ns}:l:a \
+                            0123.ab.0:1:1 10000 15000 w";
+
+    #[test]
+    fn a_server_that_wants_all_keys_declared_gets_them_whatever_its_words() {
+        for (code, words) in [
+            ("ERR", "Error running script (call to f): @user_script:2: script tried accessing undeclared key, key: k"),
+            ("ERR", "Script attempted to access a key that was not declared in KEYS"),
+            ("ERR", "Undeclared key access in a Lua script"),
+            ("ERR", "bad lua script for redis cluster, all the keys that the script uses should be passed using the KEYS array"),
+        ] {
+            let mut handler = handler();
+            let [lock, unlock] = lock_and_unlock();
+            handler.begin(1, lock.clone());
+            handler.begin(2, Call::Inspect { names: [b"a".as_slice().into()].into() });
+            let early = commands(&mut handler);
+            assert_eq!(early.len(), 2);
+            early.iter().for_each(|(job, _)| handler.reply(*job, error(code, words)));
+            let again = commands(&mut handler);
+            assert_eq!(shown(&again[..1]), [STRICTLY], "{words}");
+            assert_eq!(again.len(), 2, "what was refused before is sent again, too");
+            handler.reply(again[0].0, Value::Integer(5000));
+            assert!(matches!(handler.next_answer(), Some((1, Ok(ScriptAnswer::Granted { token: 5000 })))));
+            // Without a tombstone it needs none.
+            handler.begin(3, unlock);
+            assert!(shown(&commands(&mut handler))[0].starts_with("FCALL pinyon_unlock_6 6 {ns}:#p "));
+        }
+    }
+
+    #[test]
+    fn a_server_that_takes_no_script_although_all_keys_are_declared_gets_plain_commands() {
+        let mut handler = handler();
+        handler.kind = HandlerKind::Auto;
+        let [lock, _] = lock_and_unlock();
+        handler.begin(1, lock);
+        let undeclared = || error("ERR", "script tried accessing undeclared key");
+        for _ in ["few", "strictly"] {
+            let (job, _) = commands(&mut handler).remove(0);
+            handler.reply(job, undeclared());
+        }
+        let loads = commands(&mut handler);
+        loads.iter().for_each(|(job, _)| handler.reply(*job, Value::Bytes(b"sha".as_slice().into())));
+        let (job, _) = commands(&mut handler).remove(0);
+        handler.reply(job, undeclared());
+        assert!(handler.is_plain());
+        assert!(handler.take_warning().unwrap().contains("undeclared key; permit scripts to use keys"));
+    }
+
+    #[test]
+    fn a_cluster_refuses_a_call_for_a_moving_slot_before_it_begins() {
+        let mut handler = handler();
+        let cluster = ServerInfo { mode: "cluster".into(), ..handler.server.clone() };
+        handler.meet(&cluster);
+        let [_, unlock] = lock_and_unlock();
+        handler.begin(1, unlock);
+        let asked = commands(&mut handler);
+        let all = "FCALL pinyon_unlock_6 6 {ns}:#q {ns}:#w {ns}:#n {ns}:#p {ns}:#f {ns}:l:a 0123.ab.0:1:1";
+        assert_eq!(shown(&asked), [all]);
+        let words = "Script attempted to access a non local key in a cluster node script: pinyon_unlock_6";
+        handler.reply(asked[0].0, error("ERR", words));
+        assert!(handler.next_answer().is_none() && handler.is_waiting());
+        handler.try_again();
+        assert_eq!(shown(&commands(&mut handler)), [all]);
     }
 
     #[test]

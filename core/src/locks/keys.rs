@@ -28,6 +28,21 @@ pub struct LockKeys {
     /// What a lock's key begins with: the prefix of all keys, and `l:`.
     before_name: Arc<[u8]>,
     sent_first: Arc<Command>,
+    /// The other keys that functions use, if they are declared.
+    declared: Option<Arc<Command>>,
+}
+
+/// Which of their keys the functions declare. Each key that is sent costs the server more than one that it makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declared {
+    /// The counter and the names. The functions make the other keys.
+    Few,
+    /// All keys but those of names that only waiters want. A cluster that moves the slot refuses a call with an absent
+    /// key before the function has changed anything.
+    All,
+    /// All, and the functions use no others, for servers that forbid it. They tell a waiter for other names that it may
+    /// be its turn, instead of granting it these names, and do not see deadlocks over them.
+    Strictly,
 }
 
 impl LockKeys {
@@ -52,7 +67,26 @@ impl LockKeys {
 
     fn beginning_with(prefix: Vec<u8>) -> Self {
         let counter = [&prefix[..], COUNTER].concat();
-        Self { before_name: [&prefix[..], LOCK].concat().into(), sent_first: Command::of([counter]).into() }
+        let before_name = [&prefix[..], LOCK].concat().into();
+        Self { before_name, sent_first: Command::of([counter]).into(), declared: None }
+    }
+
+    /// The same keys, of which the functions declare these.
+    pub fn declaring(&self, declared: Declared) -> Self {
+        let [queue, pure_waiters] = [self.queue(), self.pure_waiters()];
+        // The functions know by the first key what is declared.
+        let (first, last) = match declared {
+            Declared::Few => return Self { declared: None, ..self.clone() },
+            Declared::All => (queue, pure_waiters),
+            Declared::Strictly => (pure_waiters, queue),
+        };
+        let declared = Command::of([first, self.waiters(), self.parked(), last]);
+        Self { declared: Some(declared.into()), ..self.clone() }
+    }
+
+    /// The keys to declare before the counter, in calls that use the queue.
+    pub fn declared(&self) -> Option<&Command> {
+        self.declared.as_deref()
     }
 
     /// The prefix of all keys.

@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 /// The library's name. Its number changes with any change to the functions' arguments, replies or keys.
-pub const LIBRARY: &str = "pinyon_locks_5";
+pub const LIBRARY: &str = "pinyon_locks_6";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Function {
@@ -43,17 +43,17 @@ impl Function {
     /// The function's name in the library.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Open => "pinyon_open_5",
-            Self::Lock => "pinyon_lock_5",
-            Self::Unlock => "pinyon_unlock_5",
-            Self::Poll => "pinyon_poll_5",
-            Self::Extend => "pinyon_extend_5",
-            Self::Raise => "pinyon_raise_5",
-            Self::Park => "pinyon_park_5",
-            Self::Unpark => "pinyon_unpark_5",
-            Self::Notify => "pinyon_notify_5",
-            Self::Inspect => "pinyon_inspect_5",
-            Self::ForceRelease => "pinyon_force_release_5",
+            Self::Open => "pinyon_open_6",
+            Self::Lock => "pinyon_lock_6",
+            Self::Unlock => "pinyon_unlock_6",
+            Self::Poll => "pinyon_poll_6",
+            Self::Extend => "pinyon_extend_6",
+            Self::Raise => "pinyon_raise_6",
+            Self::Park => "pinyon_park_6",
+            Self::Unpark => "pinyon_unpark_6",
+            Self::Notify => "pinyon_notify_6",
+            Self::Inspect => "pinyon_inspect_6",
+            Self::ForceRelease => "pinyon_force_release_6",
         }
     }
 
@@ -111,14 +111,28 @@ struct Body {
 const ALONE: &str = "call, sub, find, format = redis.call, string.sub, string.find, string.format\n\
                      whole = format('%d', 2^53) == '9007199254740992' and '%d' or '%.0f'\n";
 /// The keys that are not sent, which are the same for each call of a namespace. `tombstone`: what an attempt's begins with.
-const KEYS: &str = "if KEYS[1] ~= counter then\n\
-                    counter, prefix = KEYS[1], sub(KEYS[1], 1, -3)\n\
-                    queue, records = prefix .. '#q', prefix .. '#w'\n\
+/// If all keys are declared, those that functions make by themselves come before the counter; `declared` has the keys of
+/// the names if no others may be used, which the first key tells.
+const KEYS: &str = "declared = false\n\
+                    if KEYS[1] ~= counter then\n\
+                    if not counter or sub(KEYS[1], 1, -3) ~= prefix then\n\
+                    prefix = sub(KEYS[1], 1, -3)\n\
+                    counter, queue, records = prefix .. '#f', prefix .. '#q', prefix .. '#w'\n\
                     pure_waiters, tombstone = prefix .. '#p', prefix .. '#x:'\n\
+                    end\n\
+                    if KEYS[1] ~= counter then\n\
+                    local first, at = KEYS[1], 2\n\
+                    while KEYS[at] ~= counter do at = at + 1 end\n\
+                    KEYS = {unpack(KEYS, at)}\n\
+                    if first == pure_waiters then\n\
+                    declared = {}\n\
+                    for i = 2, #KEYS do declared[KEYS[i]] = true end\n\
+                    end\n\
+                    end\n\
                     end\n";
 const SHARED: &str = "concat, remove, wide = table.concat, table.remove, '%016' .. sub(whole, 2)\n";
 const NAMES_ALONE: &str = "local call, sub, find, format, whole\n\
-                           local counter, prefix, queue, records, pure_waiters, tombstone\n";
+                           local counter, prefix, queue, records, pure_waiters, tombstone, declared\n";
 const NAMES_SHARED: &str = "local concat, remove, wide\n";
 const COMMON: &str = include_str!("lua/common.lua");
 const QUEUE: &str = include_str!("lua/queue.lua");
@@ -148,7 +162,8 @@ pub fn source() -> &'static str {
 
 fn script(function: Function) -> String {
     let Body { alone, rest } = function.body();
-    [NAMES_ALONE, ALONE, KEYS, alone, NAMES_SHARED, SHARED, &function.parts().concat(), rest].concat()
+    [NAMES_ALONE, "local KEYS = KEYS\n", ALONE, KEYS, alone, NAMES_SHARED, SHARED, &function.parts().concat(), rest]
+        .concat()
 }
 
 #[cfg(test)]

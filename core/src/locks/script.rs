@@ -118,24 +118,44 @@ fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
     match call {
         Call::Open { .. } => push_keys_of(std::iter::empty(), keys, out),
         Call::Extend { held } => push_keys_of(held.iter().flat_map(|(_, names, _)| names.iter()), keys, out),
+        Call::Raise { names, .. } => push_keys_of(names.iter(), keys, out),
         Call::Lock { names, .. }
         | Call::Unlock { names, .. }
         | Call::Poll { names, .. }
-        | Call::Raise { names, .. }
         | Call::Park { names, .. }
         | Call::Unpark { names, .. }
         | Call::Notify { names, .. }
         | Call::Inspect { names }
-        | Call::ForceRelease { names, .. } => push_keys_of(names.iter(), keys, out),
+        | Call::ForceRelease { names, .. } => match keys.declared() {
+            None => push_keys_of(names.iter(), keys, out),
+            Some(declared) => push_declared(call, names, declared, keys, out),
+        },
     }
 }
 
 fn push_keys_of<'n>(names: impl Iterator<Item = &'n Name> + Clone, keys: &LockKeys, out: &mut Command) {
     out.push_number(1 + names.clone().count() as u64);
+    push_names(names, keys, out);
+}
+
+/// Writes the counter and the names.
+fn push_names<'n>(names: impl Iterator<Item = &'n Name>, keys: &LockKeys, out: &mut Command) {
     out.extend(keys.sent_first());
     for name in names {
         out.push_joined([keys.before_name(), name]);
     }
+}
+
+/// Writes first the keys that the function uses beside those of the counter and the names.
+fn push_declared(call: &Call, names: &[Name], declared: &Command, keys: &LockKeys, out: &mut Command) {
+    let given_up = match call {
+        Call::Unlock { attempt, tombstone: true, .. } | Call::Poll { attempt, .. } => Some(attempt),
+        _ => call.taker(),
+    };
+    out.push_number((declared.len() + usize::from(given_up.is_some()) + 1 + names.len()) as u64);
+    out.extend(declared);
+    given_up.into_iter().for_each(|attempt| out.push(keys.tombstone(attempt)));
+    push_names(names.iter(), keys, out);
 }
 
 fn push_attempt(attempt: &Attempt, out: &mut Command) {
@@ -291,12 +311,15 @@ pub fn pushed(keys: &LockKeys, push: &[Value]) -> Option<Pushed> {
         return None;
     }
     let channel = channel.strip_prefix(keys.prefix())?;
+    let names_in = |freed: &[u8]| freed.split(|byte| *byte == 0).map(Name::from).collect();
     if channel == b"#freed" {
-        let names = payload.split(|byte| *byte == 0).map(Name::from).collect();
-        return Some(Pushed::Freed { names });
+        return Some(Pushed::Freed { names: names_in(payload) });
     }
     if !channel.starts_with(b"#c:") {
         return None;
+    }
+    if let Some(names) = payload.strip_prefix(b"f ") {
+        return Some(Pushed::Freed { names: names_in(names) });
     }
     let words: Vec<&[u8]> = payload.split(|byte| *byte == b' ').collect();
     match words[..] {
@@ -331,6 +354,8 @@ pub enum ScriptError {
     },
     /// The slot is moving. Send the call again a little later.
     TryAgain(ServerError),
+    /// Scripts may only use keys that they declare.
+    Undeclared(ServerError),
     /// The cluster is not available.
     ClusterDown(ServerError),
     /// The keys are in different slots.
@@ -366,6 +391,8 @@ impl ScriptError {
             "BUSY" => Self::Scripting(error),
             "MOVED" | "ASK" => Self::moved(code, message).unwrap_or(Self::Other(error)),
             "TRYAGAIN" => Self::TryAgain(error),
+            _ if message.contains(NOT_HERE) => Self::TryAgain(error),
+            _ if is_undeclared(message) => Self::Undeclared(error),
             "CLUSTERDOWN" => Self::ClusterDown(error),
             "CROSSSLOT" => Self::CrossSlot(error),
             _ => Self::Other(error),
@@ -389,6 +416,18 @@ fn actual(error: &ServerError) -> (&str, &str) {
         Some((code, message)) => (code, message),
         None => (code, message),
     }
+}
+
+/// How a cluster says that a script has used a key that its slot's next node has, or will have.
+const NOT_HERE: &str = "attempted to access a non local key";
+
+/// Whether a script was refused a key because it has not declared it: in the words of Dragonfly, Kvrocks, and of front
+/// ends of clusters.
+fn is_undeclared(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    says(&["undeclared key", "non-declared key", "key that was not declared", "key which was not declared"])
+        || says(&["script", "lua"]) && says(&["key"]) && says(&["undeclared", "not declared", "keys array"])
 }
 
 /// Whether a script was refused something that it does: in the words of Redis up to 7.0, or of later ones and Valkey.
@@ -435,6 +474,7 @@ impl fmt::Display for ScriptError {
             | Self::Loading(error)
             | Self::Scripting(error)
             | Self::TryAgain(error)
+            | Self::Undeclared(error)
             | Self::ClusterDown(error)
             | Self::CrossSlot(error)
             | Self::Other(error) => write!(f, "{error}"),
@@ -486,13 +526,13 @@ mod tests {
 
     #[test]
     fn a_call_is_one_command() {
-        let expected = "FCALL pinyon_lock_5 3 {n}:#f {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
+        let expected = "FCALL pinyon_lock_6 3 {n}:#f {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
         assert_eq!(words(&lock(), true, &Via::functions()).join(" "), expected);
         let held = vec![
             (a("c:1:1"), names(["a", "b"]).unwrap(), Duration::from_millis(7)),
             (a("c:1:2"), names(["c"]).unwrap(), Duration::ZERO),
         ];
-        let expected = "FCALL pinyon_extend_5 4 {n}:#f {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
+        let expected = "FCALL pinyon_extend_6 4 {n}:#f {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
         assert_eq!(words(&Call::Extend { held }, false, &Via::functions()).join(" "), expected);
         let shas = Via::scripts(&(0..Function::ALL.len()).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
         let call = Call::ForceRelease { names: names(["a"]).unwrap(), token: None };
@@ -550,7 +590,7 @@ mod tests {
         let moved = |asking| ScriptError::Moved { slot: 3999, address: "127.0.0.1:6381".into(), asking };
         assert_eq!(error("MOVED", "3999 127.0.0.1:6381"), moved(false));
         assert_eq!(error("ASK", "3999 127.0.0.1:6381"), moved(true));
-        let replica = "You can't write against a read only replica. script: pinyon_lock_5, on @user_function:29.";
+        let replica = "You can't write against a read only replica. script: pinyon_lock_6, on @user_function:29.";
         assert!(matches!(error("READONLY", replica), ScriptError::ReadOnly(_)));
         let wrapped = "Error running script (call to f_5f): @user_script:4: @user_script: 4: -READONLY You can't";
         assert!(matches!(error("ERR", wrapped), ScriptError::ReadOnly(_)));

@@ -17,7 +17,7 @@ from .settings import NAMESPACE, Settings
 if TYPE_CHECKING:
     from .world import World
 
-LIBRARY = "pinyon_locks_5"
+LIBRARY = "pinyon_locks_6"
 #: The line of the functions that renews a lock.
 _RENEWS = "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end"
 

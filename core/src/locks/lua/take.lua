@@ -30,7 +30,7 @@ local function cycle(run, attempt, values)
     at = at + 1
     local waiting = found[at] and call("HGET", records, "o:" .. found[at].owner)
     local waiter = waiting and waiter_of(run, waiting)
-    if waiter and waiter.expiry > run.now then
+    if waiter and waiter.expiry > run.now and may_use(run, waiter) then
       values = call("MGET", unpack(lock_keys(waiter.names)))
     end
   until not found[at]

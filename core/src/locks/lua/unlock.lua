@@ -10,8 +10,10 @@ for i = 2, count do
   if values[i] ~= first then all = false end
 end
 if all then
+  -- Asked before anything changes: a server may refuse it.
+  local alone = (flags == "" or flags == "t") and call("EXISTS", queue, pure_waiters) == 0
   call("DEL", unpack(KEYS, 2))
-  if (flags == "" or flags == "t") and call("EXISTS", queue, pure_waiters) == 0 then return count end
+  if alone then return count end
 end
 --- shared parts
 local names, pure = names_in(KEYS), pure_wait()

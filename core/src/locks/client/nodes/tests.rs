@@ -55,10 +55,10 @@ fn served() -> Host {
     let mut host = Host::of_cluster([PRIMARY]);
     let number = host.lock("first", false);
     node_says(&mut host, &slots(&[PRIMARY, REPLICA]), ":1\r\n");
-    assert_eq!(is_served(&mut host), ["FCALL pinyon_open_5", "FCALL pinyon_lock_5"]);
+    assert_eq!(is_served(&mut host), ["FCALL pinyon_open_6", "FCALL pinyon_lock_6"]);
     host.answer(GRANTED);
     host.begin("first", Wish::Release { number });
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_5"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_6"]);
     host.answer(":1\r\n");
     assert_eq!(host.told.len(), 2);
     host.told.clear();
@@ -183,7 +183,7 @@ fn a_new_client_waits_for_a_slot_that_each_of_two_nodes_says_the_other_has() {
     host.await_due();
     host.answer("");
     node_says(&mut host, &nodes, ":0\r\n");
-    assert_eq!(is_served(&mut host), ["FCALL pinyon_open_5", "FCALL pinyon_lock_5"]);
+    assert_eq!(is_served(&mut host), ["FCALL pinyon_open_6", "FCALL pinyon_lock_6"]);
 }
 
 #[test]
