@@ -27,6 +27,8 @@ const LOCK: &[u8] = b"l:";
 pub struct LockKeys {
     /// What a lock's key begins with: the prefix of all keys, and `l:`.
     before_name: Arc<[u8]>,
+    /// The length of what the user wants all keys to begin with, before the hash tag.
+    given: usize,
     sent_first: Arc<Command>,
     /// The other keys that functions use, if they are declared.
     declared: Option<Arc<Command>>,
@@ -47,7 +49,18 @@ pub enum Declared {
 
 impl LockKeys {
     pub fn new(namespace: impl AsRef<[u8]>) -> Result<Self, NamespaceError> {
+        Self::prefixed(b"", namespace)
+    }
+
+    /// The keys of a namespace, all beginning with a prefix of the user's.
+    pub fn prefixed(prefix: &[u8], namespace: impl AsRef<[u8]>) -> Result<Self, NamespaceError> {
         let namespace = namespace.as_ref();
+        if prefix.len() > LONGEST_NAMESPACE {
+            return Err(NamespaceError::LongPrefix { length: prefix.len() });
+        }
+        if prefix.iter().any(|byte| matches!(byte, b'{' | b'}')) {
+            return Err(NamespaceError::PrefixBrace { prefix: prefix.into() });
+        }
         if namespace.is_empty() {
             return Err(NamespaceError::Empty);
         }
@@ -57,18 +70,19 @@ impl LockKeys {
         if namespace.contains(&b'}') {
             return Err(NamespaceError::Brace { namespace: namespace.into() });
         }
-        Ok(Self::beginning_with([b"{", namespace, b"}:"].concat()))
+        Ok(Self::beginning_with(prefix.len(), [prefix, b"{", namespace, b"}:"].concat()))
     }
 
     /// The keys of the namespace's names with this hash tag.
     pub fn tagged(&self, tag: &[u8]) -> Self {
-        Self::beginning_with([b"{", tag, b"}", self.prefix()].concat())
+        let (given, namespace) = self.prefix().split_at(self.given);
+        Self::beginning_with(self.given, [given, b"{", tag, b"}", namespace].concat())
     }
 
-    fn beginning_with(prefix: Vec<u8>) -> Self {
+    fn beginning_with(given: usize, prefix: Vec<u8>) -> Self {
         let counter = [&prefix[..], COUNTER].concat();
         let before_name = [&prefix[..], LOCK].concat().into();
-        Self { before_name, sent_first: Command::of([counter]).into(), declared: None }
+        Self { before_name, given, sent_first: Command::of([counter]).into(), declared: None }
     }
 
     /// The same keys, of which the functions declare these.
@@ -297,6 +311,8 @@ pub enum NamespaceError {
     Empty,
     TooLong { length: usize },
     Brace { namespace: Box<[u8]> },
+    LongPrefix { length: usize },
+    PrefixBrace { prefix: Box<[u8]> },
 }
 
 impl fmt::Display for NamespaceError {
@@ -308,6 +324,12 @@ impl fmt::Display for NamespaceError {
             }
             Self::Brace { namespace } => {
                 write!(f, "the namespace {} has a }} in it: it would end the keys' hash tag", shown(namespace))
+            }
+            Self::LongPrefix { length } => {
+                write!(f, "prefix has {length} bytes: at most {LONGEST_NAMESPACE} are possible")
+            }
+            Self::PrefixBrace { prefix } => {
+                write!(f, "prefix {} has a brace in it: the hash tag after it would not count", shown(prefix))
             }
         }
     }
@@ -383,6 +405,22 @@ mod tests {
             LockKeys::new("app").unwrap().tagged(b"{a"),
         ];
         assert_eq!(made.each_ref().map(|keys| keys.prefix()), all.map(str::as_bytes));
+    }
+
+    #[test]
+    fn all_keys_begin_with_the_users_prefix_and_stay_in_their_slot() {
+        let keys = LockKeys::prefixed(b"tenant:", "app").unwrap();
+        assert_eq!(keys.lock(b"{x}"), b"tenant:{app}:l:{x}");
+        assert_eq!(keys.channel("c"), b"tenant:{app}:#c:c");
+        assert_eq!(keys.slot(), slot(b"app"));
+        let tagged = keys.tagged(b"x");
+        assert_eq!(tagged.lock(b"{x}"), b"tenant:{x}{app}:l:{x}");
+        assert_eq!(tagged.slot(), slot(b"x"));
+        for (prefix, why) in [("a{b", "prefix \"a{b\" has a brace in it"), (&*"x".repeat(257), "prefix has 257 bytes")]
+        {
+            let told = LockKeys::prefixed(prefix.as_bytes(), "app").unwrap_err().to_string();
+            assert!(told.starts_with(why), "{told}");
+        }
     }
 
     #[test]

@@ -383,7 +383,7 @@ fn the_tables_hand_out_what_they_hold() {
 fn the_defaults_of_all_settings_are_exported_as_json() {
     let all: serde_json::Value = serde_json::from_str(&super::defaults()).unwrap();
     let names = |table| all[table].as_object().unwrap().len();
-    assert_eq!(["Client", "Locks", "View", "Tls", "Compression"].map(names), [31, 22, 3, 5, 5]);
+    assert_eq!(["Client", "Locks", "View", "Tls", "Compression"].map(names), [31, 24, 3, 5, 5]);
     assert_eq!(all["Client"]["timeout"], 1.0);
     assert_eq!(all["Client"]["max_connections"], 64);
     assert_eq!(all["Client"]["failover"], true);
