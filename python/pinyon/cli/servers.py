@@ -19,7 +19,7 @@ def servers(options: argparse.Namespace) -> int:
     """Print the servers. Return 1 if the locks of the namespace cannot be held now."""
     with opened(options) as locks:
         found = survey(locks)
-        namespace = text_of(locks.prefix[1:-2])
+        namespace = text_of(locks.prefix.partition(b"{")[2][:-2])
     if options.json:
         print(json.dumps(_as_json(found), indent=2))
     else:
