@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from command_line import run
 from models import Model, every_model
 from nearly_redis import Command, NearlyRedis, declares_all
 from servers import Redis
@@ -91,7 +93,9 @@ def test_a_connection_that_is_cut_at_hello_may_lead_to_a_proxy(nearly: Nearly) -
     relay = nearly(lambda command: "" if command[0] == b"HELLO" else None, cuts=True)
     with (
         pinyon.Locks(relay.url) as locks,
-        pytest.raises(pinyon.ConnectionLost, match='asked HELLO: is it a proxy that does not know HELLO, set "protocol"'),
+        pytest.raises(
+            pinyon.ConnectionLost, match='asked HELLO: is it a proxy that does not know HELLO, set "protocol"'
+        ),
     ):
         locks.try_lock("a")
 
@@ -128,7 +132,9 @@ async def test_without_any_script_locks_go_by_plain_commands(
 
 @every_model
 async def test_a_user_may_be_limited_to_a_prefix(model: Model, redis: Redis, locks_on: Callable[..., Any]) -> None:
-    redis.ask("ACL", "SETUSER", "tenant", "on", ">secret", "+@all", "resetkeys", "~tenant:*", "resetchannels", "&tenant:*")
+    redis.ask(
+        "ACL", "SETUSER", "tenant", "on", ">secret", "+@all", "resetkeys", "~tenant:*", "resetchannels", "&tenant:*"
+    )
     url = redis.url.replace("://", "://tenant:secret@")
     await use(model, locks_on, url, namespace="app", prefix="tenant:")
     await use(model, locks_on, url, namespace="app", prefix="tenant:", handler="pure")
@@ -148,3 +154,40 @@ async def test_the_double_of_redis_for_tests(model: Model, locks_on: Callable[..
     finally:
         server.shutdown()
         server.server_close()
+
+
+@every_model
+@pytest.mark.parametrize("handler", ["script", "pure"])
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("SET", "closed"), 'a value of another program ("closed")'),
+        (("SET", "closed until noon"), 'a value of another program ("closed until noon")'),
+        (("LPUSH", "closed"), "a value of another program (no string)"),
+    ],
+    ids=["word", "words", "list"],
+)
+async def test_what_is_there_is_shown_in_the_same_words(
+    model: Model,
+    redis: Redis,
+    locks_on: Callable[..., Any],
+    handler: str,
+    command: tuple[str, str],
+    words: str,
+) -> None:
+    redis.ask(command[0], "{pinyon}:l:a", command[1])
+    locks = locks_on(redis.url, handler=handler)
+    assert await locks.is_locked("a")
+    assert await locks.owner("b", "a") == words
+    (status,) = await locks.status("a")
+    assert (status.holder, status.token, status.remaining) == (words, None, None)
+    with pytest.raises(pinyon.LockTimeout, match=re.escape(words)):
+        await locks.lock("a", timeout=0.5).acquire()
+    assert words in run("show", "a", url=redis.url).stdout
+    assert redis.ask("TYPE", "{pinyon}:l:a") == ("list" if command[0] == "LPUSH" else "string"), (
+        "nothing was overwritten"
+    )
+    assert await locks.force_release("a") == 1
+    assert not await locks.is_locked("a")
+    async with locks.lock("a"):
+        assert await locks.is_locked("a")

@@ -108,7 +108,7 @@ struct Body {
 
 /// What the ordinary case needs, and what the rest needs in addition. `whole` formats numbers exactly for all tokens:
 /// servers with short integers format them as floating-point numbers, which is several times slower.
-const ALONE: &str = "call, sub, find, format = redis.call, string.sub, string.find, string.format\n\
+const ALONE: &str = "call, ask, sub, find, format = redis.call, redis.pcall, string.sub, string.find, string.format\n\
                      whole = format('%d', 2^53) == '9007199254740992' and '%d' or '%.0f'\n";
 /// The keys that are not sent, which are the same for each call of a namespace. `tombstone`: what an attempt's begins with.
 /// If all keys are declared, those that functions make by themselves come before the counter; `declared` has the keys of
@@ -131,7 +131,7 @@ const KEYS: &str = "declared = false\n\
                     end\n\
                     end\n";
 const SHARED: &str = "concat, remove, wide = table.concat, table.remove, '%016' .. sub(whole, 2)\n";
-const NAMES_ALONE: &str = "local call, sub, find, format, whole\n\
+const NAMES_ALONE: &str = "local call, ask, sub, find, format, whole\n\
                            local counter, prefix, queue, records, pure_waiters, tombstone, declared\n";
 const NAMES_SHARED: &str = "local concat, remove, wide\n";
 const COMMON: &str = include_str!("lua/common.lua");

@@ -273,19 +273,27 @@ fn attempt(value: &Value) -> Option<Attempt> {
     }
 }
 
-/// The holder in a lock's value; `None` if there is no value, or another program wrote it.
+/// The holder in a lock's value; `None` if there is no value. A number stands for a value that is no string.
 fn holder(value: &Value) -> Option<Holder> {
     match value {
-        Value::Bytes(value) => holder_in(value),
+        Value::Bytes(value) => Some(holder_in(value)),
+        Value::Integer(_) => Some(no_string()),
         _ => None,
     }
 }
 
 /// The holder in the text of a lock's value.
-pub(super) fn holder_in(value: &[u8]) -> Option<Holder> {
+pub(super) fn holder_in(value: &[u8]) -> Holder {
     let mut words = value.split(|byte| *byte == b' ');
-    let attempt = Attempt::parse(words.next()?)?;
-    Some(Holder { attempt, token: words.next().and_then(decimal) })
+    match words.next().and_then(Attempt::parse) {
+        Some(attempt) => Holder { attempt, token: words.next().and_then(decimal) },
+        None => Holder { attempt: Attempt::foreign(Some(value)), token: None },
+    }
+}
+
+/// The holder of a name whose value another program has written, of another type.
+pub(super) fn no_string() -> Holder {
+    Holder { attempt: Attempt::foreign(None), token: None }
 }
 
 /// How long ago the lock was granted, judging by its value and the server's clock.
@@ -558,9 +566,11 @@ mod tests {
         for reply in [Value::Integer(-1), array(&[1]), Value::Null] {
             assert!(matches!(decode(&unlock, reply), Err(ScriptError::Unexpected(_))));
         }
-        let busy = vec![Value::Integer(2), Value::Integer(-1), bytes("somebody else's"), Value::Integer(-1)];
-        let unknown = ScriptAnswer::Busy { pttl: None, holder: None, age: None };
-        assert_eq!(decode(&lock(), Value::Array(busy)), Ok(unknown));
+        let busy = vec![Value::Integer(2), Value::Integer(-1), bytes("somebody's 1"), Value::Integer(-1)];
+        let ScriptAnswer::Busy { holder: Some(foreign), .. } = decode(&lock(), Value::Array(busy)).unwrap() else {
+            panic!("busy")
+        };
+        assert_eq!(foreign.attempt.to_string(), "a value of another program (\"somebody\\'s 1\")");
         let none = Value::Array(Vec::new());
         assert!(decode(&Call::Inspect { names: names(["a"]).unwrap() }, none.clone()).is_err());
         assert!(

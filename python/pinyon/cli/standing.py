@@ -112,4 +112,9 @@ def age(status: LockStatus) -> str:
 
 def namespace_of(locks: Locks) -> str:
     """Return a readable text of the namespace and the server."""
-    return f"namespace {text_of(locks.prefix.partition(b"{")[2][:-2])} on {locks.server}"
+    return f"namespace {name_of_namespace(locks)} on {locks.server}"
+
+
+def name_of_namespace(locks: Locks) -> str:
+    """Return the namespace as readable text."""
+    return text_of(locks.prefix.partition(b"{")[2][:-2])

@@ -368,6 +368,11 @@ impl<W, P: Platform> Client<W, P> {
             ScriptError::Forbidden { missing: Missing::Database, .. } => {
                 "; permit this database (db=), or name another in the URL"
             }
+            ScriptError::Other(error) if &*error.code == "WRONGTYPE" => &format!(
+                "; another program has written a value of another type to {0}#f, {0}#q, {0}#w, {0}#n, {0}#p or the key of \
+                 a name: find it with TYPE, and delete it",
+                self.settings.keys.prefix().escape_ascii()
+            ),
             ScriptError::Forbidden { .. } => "; see the permissions that locks need in the documentation",
             _ => "",
         };

@@ -80,7 +80,11 @@ end
 local function age_of(value, pttl, now)
   local _, _, mark = holder_in(value)
   if not mark or pttl < 0 then return -1 end
-  local age = sub(mark, 1, 1) == "@" and now - sub(mark, 2) or mark - pttl
+  local granted = sub(mark, 1, 1) == "@"
+  local basis = tonumber(granted and sub(mark, 2) or mark)
+  -- Another program's value may have any words.
+  if not basis then return -1 end
+  local age = granted and now - basis or basis - pttl
   return age > 0 and age or 0
 end
 

@@ -139,6 +139,10 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
     holder = first_of(values) or anyone_waits(run, names)
   end
 
+  -- MGET does not see a value that is no string.
+  local other = not holder and call("EXISTS", unpack(keys, 2)) > 0
+  holder = holder or other
+
   local reply
   if not holder then
     local token = next_number()
@@ -150,7 +154,7 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
     reply = token
   elseif not wait then
     local value, age = first_holding(keys, values)
-    reply = {2, soonest(keys, values), value, age}
+    reply = {2, soonest(keys, values), value or other and 0, age}
   else
     reply = nested and cycle(run, attempt, values)
     if not reply then

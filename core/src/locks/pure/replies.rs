@@ -72,7 +72,7 @@ pub(super) fn holders(values: &Value) -> Vec<Option<Holder>> {
 
 pub(super) fn holder(value: &Value) -> Option<Holder> {
     match value {
-        Value::Bytes(value) => script::holder_in(value),
+        Value::Bytes(value) => Some(script::holder_in(value)),
         _ => None,
     }
 }
