@@ -37,9 +37,10 @@ class NearlyRedis(Listener):
 
     def _pump(self, source: socket.socket, target: socket.socket, replies: bool) -> None:
         if replies:
-            return super()._pump(source, target, replies)
+            super()._pump(source, target, replies)
+            return
         with contextlib.suppress(OSError), source.makefile("rb") as requests:
-            for command in commands(requests.read1, requests.readline, requests.read):
+            for command in commands(requests.readline, requests.read):
                 error = self.refuse(command)
                 self.refused += error is not None
                 if error is not None and self.cuts:
@@ -50,10 +51,9 @@ class NearlyRedis(Listener):
         for end in (source, target):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-        return None
 
 
-def commands(_: object, readline: Callable[[], bytes], read: Callable[[int], bytes]) -> Iterator[Command]:
+def commands(readline: Callable[[], bytes], read: Callable[[int], bytes]) -> Iterator[Command]:
     """Yield the commands of a connection."""
     while line := readline():
         yield [read(int(readline()[1:]) + 2)[:-2] for _ in range(int(line[1:]))]

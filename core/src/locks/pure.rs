@@ -14,7 +14,7 @@ use pinyon_proto::resp::{Command, ServerError, Value};
 
 use super::call::{Attempt, Call, Holder, Inspected, Name, Names, ScriptAnswer};
 use super::keys::LockKeys;
-use super::script;
+use super::value;
 use replies::{
     executed, first_error, holder, holders, is_of, number, positive, read, time, token_if_taken, unexpected,
     was_carried_out,
@@ -531,10 +531,10 @@ impl Pure {
         let now = replies.last().and_then(time).unwrap_or_default();
         let each = values.iter().zip(&replies[1..=names]).map(|(value, pttl)| {
             let is_there = !matches!(pttl, Value::Integer(-2));
-            let holder = holder(value).or_else(|| is_there.then(script::no_string));
+            let holder = holder(value).or_else(|| is_there.then(value::no_string));
             let pttl = positive(pttl);
             let age = match (value, pttl) {
-                (Value::Bytes(value), Some(pttl)) => script::age_in(value, pttl, now),
+                (Value::Bytes(value), Some(pttl)) => value::age_in(value, pttl, now),
                 _ => None,
             };
             Inspected { holder, pttl, age, waiting: Vec::new() }

@@ -8,6 +8,7 @@ use pinyon_proto::resp::{Command, ServerError, Value};
 use super::call::{Attempt, Call, Holder, Inspected, Name, Pushed, ScriptAnswer};
 use super::keys::LockKeys;
 use super::library::{self, Function};
+use super::value::{decimal, holder_in, no_string};
 
 /// How to call the functions, with the beginning of each function's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,33 +283,6 @@ fn holder(value: &Value) -> Option<Holder> {
     }
 }
 
-/// The holder in the text of a lock's value.
-pub(super) fn holder_in(value: &[u8]) -> Holder {
-    let mut words = value.split(|byte| *byte == b' ');
-    match words.next().and_then(Attempt::parse) {
-        Some(attempt) => Holder { attempt, token: words.next().and_then(decimal) },
-        None => Holder { attempt: Attempt::foreign(Some(value)), token: None },
-    }
-}
-
-/// The holder of a name whose value another program has written, of another type.
-pub(super) fn no_string() -> Holder {
-    Holder { attempt: Attempt::foreign(None), token: None }
-}
-
-/// How long ago the lock was granted, judging by its value and the server's clock.
-pub(super) fn age_in(value: &[u8], pttl: Duration, now: Duration) -> Option<Duration> {
-    let mark = value.split(|byte| *byte == b' ').nth(2)?;
-    match mark.strip_prefix(b"@") {
-        Some(granted) => Some(now.saturating_sub(Duration::from_millis(decimal(granted)?))),
-        None => Some(Duration::from_millis(decimal(mark)?).saturating_sub(pttl)),
-    }
-}
-
-fn decimal(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
 /// Decodes a push for this namespace: a message on its client's channel or on that of freed names, as `[message,
 /// channel, payload]`.
 pub fn pushed(keys: &LockKeys, push: &[Value]) -> Option<Pushed> {
@@ -434,8 +408,7 @@ const NOT_HERE: &str = "attempted to access a non local key";
 fn is_undeclared(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    says(&["undeclared key", "non-declared key", "key that was not declared", "key which was not declared"])
-        || says(&["script", "lua"]) && says(&["key"]) && says(&["undeclared", "not declared", "keys array"])
+    says(&["script", "lua"]) && says(&["key"]) && says(&["undeclared", "non-declared", "not declared", "keys array"])
 }
 
 /// Whether a script was refused something that it does: in the words of Redis up to 7.0, or of later ones and Valkey.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::checks::{choose, keepalive, seconds, waiting_time};
+use super::checks::{choose, keepalive, seconds, seconds_from, waiting_time};
 use super::table::settings;
 use super::words::words;
 use super::{TlsChoice, UrlText};
@@ -17,6 +17,9 @@ use crate::locks::{HandlerKind, LockRequest, Names, Renewal};
 use crate::login::Password;
 use crate::redis::{Protocol, SessionSettings};
 use crate::tls::{Tls, TlsSettings};
+
+/// A waiting client sends a command in each heartbeat.
+const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
 
 /// More replicas than any server has.
 const MOST_REPLICAS: u32 = 1000;
@@ -152,7 +155,7 @@ impl LockSettings {
             replicas: self.replicas()?,
             options: LockOptions {
                 fairness: self.fairness(servers.others.is_empty())?,
-                heartbeat: seconds("heartbeat", self.heartbeat)?,
+                heartbeat: seconds_from(SHORTEST_HEARTBEAT, "heartbeat", self.heartbeat)?,
                 patience: seconds("command_timeout", self.command_timeout)?,
                 ..LockOptions::default()
             },
