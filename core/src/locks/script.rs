@@ -400,11 +400,10 @@ fn actual(error: &ServerError) -> (&str, &str) {
     }
 }
 
-/// How a cluster says that a script has used a key that its slot's next node has, or will have.
+/// How a cluster refuses a key that its slot's next node has, or will have.
 const NOT_HERE: &str = "attempted to access a non local key";
 
-/// Whether a script was refused a key because it has not declared it: in the words of Dragonfly, Kvrocks, and of front
-/// ends of clusters.
+/// Whether a script was refused a key that it has not declared: by Dragonfly, Kvrocks or a front end of a cluster.
 fn is_undeclared(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
