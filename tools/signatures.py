@@ -92,6 +92,7 @@ TYPES = {
     "Locks": {
         "url": "str | Sequence[str]",
         "namespace": "str | bytes",
+        "prefix": "str | bytes",
         "hash_tags": 'Literal["namespace", "names"]',
         "ttl": "float",
         "longest_ttl": "float | None",
@@ -102,6 +103,7 @@ TYPES = {
         "replicas": "int",
         "username": "str | CredentialsFunction | None",
         "password": "str | bytes | CredentialsFunction | None",
+        "protocol": "Literal[2, 3] | None",
         "heartbeat": "float",
         "command_timeout": "float",
         "connect_timeout": "float",

@@ -40,6 +40,7 @@ class BaseLocks(_native.Locks, Uncopied):
         url: str | Sequence[str] = "redis://127.0.0.1:6379/0",
         *,
         namespace: str | bytes = "pinyon",
+        prefix: str | bytes = "",
         hash_tags: Literal["namespace", "names"] = "namespace",
         ttl: float = 10.0,
         longest_ttl: float | None = None,
@@ -50,6 +51,7 @@ class BaseLocks(_native.Locks, Uncopied):
         replicas: int = 0,
         username: str | CredentialsFunction | None = None,
         password: str | bytes | CredentialsFunction | None = None,
+        protocol: Literal[2, 3] | None = None,
         heartbeat: float = 5.0,
         command_timeout: float = 2.0,
         connect_timeout: float = 1.0,
@@ -84,5 +86,5 @@ class BaseLocks(_native.Locks, Uncopied):
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else self.server
-        namespace = self.prefix[1:-2].decode("utf-8", "replace")
+        namespace = self.prefix.partition(b"{")[2][:-2].decode("utf-8", "replace")
         return f"<{type(self).__module__}.{type(self).__qualname__} {state}, namespace {namespace!r}>"

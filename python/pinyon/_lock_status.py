@@ -13,7 +13,8 @@ class LockStatus(NamedTuple):
 
     Attributes:
         name: the name, as it was given.
-        holder: the holder as ``client:owner:number``, or None if the name is free.
+        holder: the holder as ``client:owner:number``, or None if the name is free. If another program has written the
+            value of the name, this says so: ``a value of another program ("closed")``.
         token: the holder's fencing token. None if the name is free, or if the holder's client works without scripts.
         remaining: seconds until the lock expires if it is not renewed, or None if the name is free.
         waiting: the attempts that wait for the name, in order.

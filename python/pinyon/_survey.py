@@ -229,8 +229,8 @@ def _nodes(text: str, asked: str) -> dict[str, _Node]:
 
 
 def _slot(prefix: bytes) -> int:
-    """Return the slot of the namespace. Its prefix begins with a hash tag."""
-    return binascii.crc_hqx(prefix[1 : prefix.index(b"}")], 0) % SLOTS
+    """Return the slot of the namespace, which is the first hash tag of its prefix."""
+    return binascii.crc_hqx(prefix[prefix.index(b"{") + 1 : prefix.index(b"}")], 0) % SLOTS
 
 
 def _ranges(slots: Iterable[int]) -> list[str]:

@@ -276,6 +276,8 @@ class Locks(locks.Locks):
             `redis+sentinel://host,host,host/service[/database]`. Several URLs, 3 to 9 and an odd number, are
             independent servers, of which a majority holds each lock.
         namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
+        prefix: What all keys and channels begin with, for a user whom the server's ACL limits to such: `"tenant:"` for
+            `~tenant:*`. The namespace follows.
         hash_tags: What decides on which node of a cluster a lock is kept. `"namespace"`: all locks of a namespace are
             on one node. `"names"`: locks with the same `{tag}` in their names are on one node.
         ttl: How long a lock outlives a holder that has died, in seconds. While the holder lives, the lock is renewed.
@@ -294,6 +296,8 @@ class Locks(locks.Locks):
             they last. It is called before each connection, and again before they end.
         password: The password, instead of the one in the URL; or a function that returns it, or both, and how long they
             last.
+        protocol: The version of Redis' protocol: 3, or 2 for servers and proxies that fail with 3. Without it, 3, or 2
+            if the server refuses 3.
         heartbeat: How often a waiting client tells the server that it is alive, in seconds.
         command_timeout: How long the server may take to answer a command, in seconds.
         connect_timeout: How long a connection attempt may take, in seconds.

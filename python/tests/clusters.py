@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -75,16 +77,47 @@ class Cluster:
 
     def move(self, tag: str) -> Redis:
         """Moves the slot of a hash tag with its keys to another node, as resharding does. Returns that node."""
+        return self.begin_move(tag).end()
+
+    def begin_move(self, tag: str) -> Move:
+        """Begins to move the slot of a hash tag to another node."""
         slot, source = self.slot(tag), self.node_of(tag)
-        target = self.another(source)
-        ids = {node: node.ask("CLUSTER", "MYID").decode() for node in self.nodes}
-        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source])
-        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[target])
-        while keys := source.ask("CLUSTER", "GETKEYSINSLOT", slot, 10):
-            source.ask("MIGRATE", target.host, target.port, "", 0, 5000, "KEYS", *keys)
-        for node in (target, source, *self.nodes):
-            node.ask("CLUSTER", "SETSLOT", slot, "NODE", ids[target])
-        return target
+        move = Move(self, slot, source, self.another(source))
+        move.target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", self.id_of(source))
+        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", self.id_of(move.target))
+        return move
+
+    def id_of(self, node: Redis) -> str:
+        name: str = node.ask("CLUSTER", "MYID").decode()
+        return name
+
+
+@dataclasses.dataclass
+class Move:
+    """A slot on its way."""
+
+    cluster: Cluster
+    slot: int
+    source: Redis
+    target: Redis
+
+    def take(self, *keys: str | bytes) -> None:
+        """Moves these keys."""
+        self.source.ask("MIGRATE", self.target.host, self.target.port, "", 0, 5000, "KEYS", *keys)
+
+    def refused(self) -> int:
+        """How many calls of functions the source has refused."""
+        stats: str = self.source.ask("INFO", "commandstats").decode()
+        calls = [line for line in stats.splitlines() if line.startswith("cmdstat_fcall:")]
+        return sum(int(number) for line in calls for number in re.findall(r"(?:rejected|failed)_calls=(\d+)", line))
+
+    def end(self) -> Redis:
+        """Moves the rest. Returns the node that has the slot."""
+        while keys := self.source.ask("CLUSTER", "GETKEYSINSLOT", self.slot, 10):
+            self.take(*keys)
+        for node in (self.target, self.source, *self.cluster.nodes):
+            node.ask("CLUSTER", "SETSLOT", self.slot, "NODE", self.cluster.id_of(self.target))
+        return self.target
 
 
 class SecureCluster(Cluster):

@@ -85,7 +85,7 @@ def test_a_malformed_server_list_says_what_is_wrong(servers: Any, why: str) -> N
 @pytest.mark.parametrize("option", ["timeout", "connect_timeout"])
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), 1e300])
 def test_a_timeout_must_be_a_positive_number_of_seconds(option: str, value: Any) -> None:
-    with pytest.raises(pinyon.UsageError, match=f"{option} must be a positive number of seconds"):
+    with pytest.raises(pinyon.UsageError, match=f"{option} must be (a positive number of|at most 2147483647) seconds"):
         pinyon.Client("127.0.0.1", **{option: value})
 
 

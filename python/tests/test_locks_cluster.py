@@ -100,6 +100,35 @@ async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cl
 
 
 @every_model
+@pytest.mark.parametrize("moved", [[], ["l:a"], ["#f"], ["#q", "#w"], ["l:a", "#f", "#q"]], ids=" ".join)
+async def test_while_a_slot_moves_every_call_waits_for_that(
+    model: Model, cluster: Cluster, locks_on: LocksOn, moved: list[str]
+) -> None:
+    """Neither a release nor a question fails, and none changes anything before it is carried out."""
+    namespace = f"on-its-way-{model.name}-{'-'.join(moved)}".replace("#", "").replace(":", "")
+    settings = {"namespace": namespace, "command_timeout": 20.0, **cluster.settings}
+    holder, waiter = (locks_on(cluster.nodes[0], **settings) for _ in range(2))
+    held = await holder.lock("a", timeout=60).acquire()
+    waiting = model.spawn(waiter.lock("a", timeout=60).acquire())
+    await model.until(lambda: queued(cluster.node_of(namespace), namespace) == 1)
+    move = cluster.begin_move(namespace)
+    if moved:
+        move.take(*(f"{{{namespace}}}:{key}" for key in moved))
+    before = move.refused()
+    releasing = model.spawn(held.release())
+    await model.until(lambda: move.refused() > before)
+    asking = model.spawn(waiter.is_locked("b"))
+    between = move.refused()
+    await model.until(lambda: move.refused() > between + 2)
+    move.end()
+    assert await model.join(releasing)
+    assert not await model.join(asking)
+    got = await model.join(waiting)
+    assert got.token > held.token
+    assert await got.release()
+
+
+@every_model
 async def test_a_waiter_that_listens_to_another_node_is_granted_nothing(
     model: Model, cluster: Cluster, locks_on: LocksOn
 ) -> None:

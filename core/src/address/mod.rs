@@ -1,5 +1,6 @@
 //! Addresses of servers: as users write them, and as sockets take them.
 
+mod redis_parameters;
 mod redis_servers;
 mod redis_url;
 mod servers;
@@ -7,6 +8,7 @@ mod servers;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
+pub(crate) use redis_parameters::TlsParameters;
 pub(crate) use redis_servers::RedisServers;
 pub(crate) use redis_url::RedisUrl;
 pub use redis_url::SentinelService;

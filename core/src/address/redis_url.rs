@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
+use super::redis_parameters::{Parameters, TlsParameters};
 use super::{Endpoint, ServerListError};
 use crate::login::Password;
 
@@ -30,6 +31,10 @@ pub struct RedisUrl {
     pub password: Option<Password>,
     pub database: u32,
     pub tls: bool,
+    /// What its parameters say of TLS.
+    pub tls_parameters: TlsParameters,
+    /// The version of the protocol to use.
+    pub protocol: Option<i64>,
 }
 
 /// A service, and the Sentinels that know which server is its primary.
@@ -54,10 +59,12 @@ impl RedisUrl {
             return Ok(Self::of(endpoint));
         }
         let (scheme, rest) = split_scheme(url);
-        let (kind, tls) = match scheme.strip_prefix("rediss") {
-            Some(kind) => (kind, true),
-            None => (scheme.strip_prefix("redis").unwrap_or(&scheme), false),
+        let rest_of = |secured, plain| match (scheme.strip_prefix(secured), scheme.strip_prefix(plain)) {
+            (Some(kind), _) => Some((kind, true)),
+            (None, kind) => Some((kind?, false)),
         };
+        let known = rest_of("rediss", "redis").or_else(|| rest_of("valkeys", "valkey"));
+        let (kind, tls) = known.unwrap_or((&scheme, false));
         if !matches!(kind, "" | "+cluster" | "+sentinel") && scheme != "unix" || scheme.is_empty() {
             return Err(refused(&match rest.starts_with("//") {
                 true => format!("begins with {scheme}://, not with {SCHEMES}"),
@@ -73,13 +80,15 @@ impl RedisUrl {
             None => (parts.login, None),
         };
         let username = (!user.is_empty()).then(|| text(user));
-        let in_query = database_of(parts.query)?;
+        let given = Parameters::read(parts.query).map_err(|why| refused(&why))?;
+        let (tls_parameters, protocol) = (given.tls, given.protocol);
         if scheme == "unix" {
             if parts.path.is_empty() {
                 return Err(refused("has no path"));
             }
             let endpoint = Endpoint::Unix(OsString::from_vec(percent_decoded(parts.path)).into());
-            return Ok(Self { username, password, database: number(&in_query)?, ..Self::of(endpoint) });
+            let database = number(&given.databases, "")?;
+            return Ok(Self { username, password, database, protocol, ..Self::of(endpoint) });
         }
         let path = parts.path.trim_start_matches('/');
         let (read, path) = match kind {
@@ -90,11 +99,11 @@ impl RedisUrl {
             "+cluster" => (Self::nodes(parts.places("node", DEFAULT_PORT)?), path),
             _ => (Self::of(tcp(parts.place, DEFAULT_PORT)?), path),
         };
-        let database = number(if path.is_empty() { &in_query } else { path })?;
+        let database = number(&given.databases, path)?;
         if kind == "+cluster" && database != 0 {
             return Err(refused(&format!("has the database {database}, but clusters have only database 0")));
         }
-        Ok(Self { username, password, database, tls, ..read })
+        Ok(Self { username, password, database, tls, tls_parameters, protocol, ..read })
     }
 
     fn of(endpoint: Endpoint) -> Self {
@@ -108,6 +117,8 @@ impl RedisUrl {
             password,
             database: 0,
             tls: false,
+            tls_parameters: TlsParameters::default(),
+            protocol: None,
         }
     }
 
@@ -215,32 +226,29 @@ fn is_scheme(text: &str) -> bool {
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
 }
 
-/// The last `db` of a query. No other parameter is allowed.
-fn database_of(query: &str) -> Result<String, ServerListError> {
-    let pairs = query.split('&').filter(|pair| !pair.is_empty());
-    let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    let (known, unknown): (Vec<_>, Vec<_>) =
-        pairs.map(|(name, value)| (text(name), value)).partition(|(name, _)| name == "db");
-    if !unknown.is_empty() {
-        let names: Vec<_> = unknown.into_iter().map(|(name, _)| name).collect();
-        return Err(refused(&format!("has a setting that is not known: {}", names.join(", "))));
+/// The database that the path and the parameters name.
+fn number(in_query: &[String], path: &str) -> Result<u32, ServerListError> {
+    let named = [path].into_iter().chain(in_query.iter().map(String::as_str)).filter(|database| !database.is_empty());
+    let mut number = None;
+    for database in named {
+        let this = database.parse::<u32>().ok().filter(|number| is_digits(database) && *number < 1 << 31);
+        let this = this.ok_or_else(|| {
+            refused(&format!("has the database '{}', which is not a number", database.escape_debug()))
+        })?;
+        if number.is_some_and(|other| other != this) {
+            let other = number.unwrap_or_default();
+            return Err(refused(&format!("names two databases, {other} and {this}: leave out one of them")));
+        }
+        number = Some(this);
     }
-    Ok(known.last().map_or(String::new(), |(_, value)| text(value)))
-}
-
-fn number(database: &str) -> Result<u32, ServerListError> {
-    if database.is_empty() {
-        return Ok(0);
-    }
-    let number = database.parse().ok().filter(|number| is_digits(database) && *number < 1 << 31);
-    number.ok_or_else(|| refused(&format!("has the database '{}', which is not a number", database.escape_debug())))
+    Ok(number.unwrap_or(0))
 }
 
 fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn text(encoded: &str) -> String {
+pub(super) fn text(encoded: &str) -> String {
     String::from_utf8_lossy(&percent_decoded(encoded)).into_owned()
 }
 
@@ -300,8 +308,14 @@ mod tests {
             ("redis://a@b:c@host", expected("host:6379", Some("a@b"), Some("c"), 0, false)),
             ("redis://[::1]:7000", expected("[::1]:7000", None, None, 0, false)),
             ("redis://[::1]", expected("[::1]:6379", None, None, 0, false)),
-            ("redis://host?db=2&db=4", expected("host:6379", None, None, 4, false)),
-            ("redis://host/1?db=2", expected("host:6379", None, None, 1, false)),
+            ("redis://host?db=2&db=2", expected("host:6379", None, None, 2, false)),
+            ("redis://host/1?db=1", expected("host:6379", None, None, 1, false)),
+            ("redis://host/?db=2&decode_responses=True&protocol=3", expected("host:6379", None, None, 2, false)),
+            ("valkey://user:secret@host/3", expected("host:6379", Some("user"), Some("secret"), 3, false)),
+            ("valkeys://host", expected("host:6379", None, None, 0, true)),
+            ("valkeys+cluster://a,b", expected("a:6379,b:6379", None, None, 0, true)),
+            ("valkey+sentinel://a/main", expected("a:26379/main", None, None, 0, false)),
+            ("rediss://host?ssl_cert_reqs=CERT_REQUIRED", expected("host:6379", None, None, 0, true)),
             ("/run/redis.sock", expected("/run/redis.sock", None, None, 0, false)),
             ("unix:///run/my%20redis@home.sock?db=2", expected("/run/my redis@home.sock", None, None, 2, false)),
             ("unix://user:secret@/run/redis", expected("/run/redis", Some("user"), Some("secret"), 0, false)),
@@ -334,6 +348,9 @@ mod tests {
                 "does not begin with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://",
             ),
             ("redis+other://:secret@a", "begins with redis+other://, not with"),
+            ("redis://:secret@a/1?db=2", "names two databases, 1 and 2: leave out one of them"),
+            ("redis://:secret@a?db=1&db=2", "names two databases, 1 and 2: leave out one of them"),
+            ("valkeyx://:secret@a", "begins with valkeyx://, not with"),
             ("redisx://:secret@a", "begins with redisx://, not with"),
             ("redis+cluster://:secret@a,a:6379", "names the node a:6379 twice"),
             ("redis+cluster://:secret@a,b/1", "has the database 1, but clusters have only database 0"),

@@ -69,7 +69,14 @@ pub(crate) struct Connection<N: Network> {
     /// Broken streams, and those of addresses that did not answer. They stay open until the host has stopped watching
     /// them.
     broken: Vec<N::Stream>,
+    /// Whether the server has ever answered a greeting.
+    has_served: bool,
+    /// What to do about a server that closes the connection instead of answering its first greeting.
+    advice: &'static str,
 }
+
+/// Advice for a server that closes the connection before it has ever answered anything.
+const PERHAPS_TLS: &str = ": should it speak TLS on this port, set \"tls\"";
 
 enum State<S> {
     /// Not connected, and not connecting.
@@ -103,7 +110,14 @@ impl<N: Network> Connection<N> {
             logging: None,
             secured: None,
             broken: Vec::new(),
+            has_served: false,
+            advice: PERHAPS_TLS,
         }
+    }
+
+    /// Sets what to do about a server that closes the connection instead of answering its first greeting.
+    pub(crate) fn advise(&mut self, advice: &'static str) {
+        self.advice = advice;
     }
 
     /// Sets TLS for the next connection.
@@ -190,6 +204,7 @@ impl<N: Network> Connection<N> {
 
     /// Marks the connection ready: the server has answered the greeting.
     pub(crate) fn ready(&mut self) {
+        self.has_served = true;
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::Greeting(stream, _) => State::Ready(stream),
             other => other,
@@ -278,20 +293,21 @@ impl<N: Network> Connection<N> {
         match Failure::of(error) {
             Some(failure) if self.is_ready() => self.broke(format!("the connection broke: {failure}")),
             Some(failure) => self.cannot_connect(failure),
-            None => self.broke(format!("{when}: {error}{}", self.perhaps_tls())),
+            None => self.broke(format!("{when}: {error}{}", self.too_early())),
         }
     }
 
     #[cold]
     fn closed(&self) -> Error {
-        self.broke(format!("the server closed the connection{}", self.perhaps_tls()))
+        self.broke(format!("the server closed the connection{}", self.too_early()))
     }
 
-    /// Advice if the server did not even answer the greeting.
-    fn perhaps_tls(&self) -> &'static str {
+    /// Whether the server did not even answer the greeting, and advice if it never has.
+    fn too_early(&self) -> String {
+        let advice = if self.has_served { "" } else { self.advice };
         match self.is_greeting() && self.secured.is_none() {
-            true => " before it answered anything: should it speak TLS on this port, set \"tls\"",
-            false => "",
+            true => format!(" before it answered anything{advice}"),
+            false => String::new(),
         }
     }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::keys::shown;
+
 /// A lock's name, without its prefix.
 pub type Name = Arc<[u8]>;
 
@@ -23,6 +25,9 @@ pub struct Attempt {
 
 impl fmt::Display for Attempt {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_foreign() {
+            return formatter.write_str(&self.client);
+        }
         write!(formatter, "{}:{:x}:{:x}", self.client, self.owner, self.number)
     }
 }
@@ -33,7 +38,22 @@ impl fmt::Debug for Attempt {
     }
 }
 
+/// The owner and the number of what stands for a value that is no attempt's.
+const FOREIGN: u64 = u64::MAX;
+
 impl Attempt {
+    /// Stands for a holder that no client is: another program has written this value, or `None`, no string. Its text says
+    /// so wherever a holder is shown.
+    pub fn foreign(value: Option<&[u8]>) -> Self {
+        let value = value.map_or_else(|| "no string".to_owned(), shown);
+        let client = format!("a value of another program ({value})").into();
+        Self { client, owner: FOREIGN, number: FOREIGN }
+    }
+
+    pub fn is_foreign(&self) -> bool {
+        (self.owner, self.number) == (FOREIGN, FOREIGN)
+    }
+
     /// Writes the same text as [`Display`](fmt::Display), but faster: it is part of nearly every command.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.client.as_bytes());

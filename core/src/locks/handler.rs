@@ -13,7 +13,7 @@ use std::time::Duration;
 use pinyon_proto::resp::{Command, Value};
 
 use super::call::{Attempt, Call, ScriptAnswer};
-use super::keys::LockKeys;
+use super::keys::{Declared, LockKeys};
 use super::pure::{Pure, NOBODY};
 use super::script::{self, Missing, ScriptError, Via};
 use super::sequence::Sequence;
@@ -41,6 +41,8 @@ const FUNCTIONS_SINCE: u16 = 7;
 pub(super) struct Handler {
     kind: HandlerKind,
     keys: LockKeys,
+    /// The first job whose command declares keys strictly.
+    strict_since: Option<u64>,
     waiter_ttl: Duration,
     throughput: bool,
     speaks: Speaks,
@@ -97,6 +99,7 @@ impl Handler {
         Self {
             kind,
             keys,
+            strict_since: None,
             waiter_ttl,
             throughput,
             speaks: Speaks::Scripts(Scripts::new(None)),
@@ -122,6 +125,11 @@ impl Handler {
         let known = std::mem::replace(&mut self.server, server.clone()) == *server;
         self.reset();
         let stepped_down = std::mem::take(&mut self.stepped_down);
+        if !known {
+            let moves_slots = &*server.mode == "cluster";
+            self.strict_since = None;
+            self.keys = self.keys.declaring(if moves_slots { Declared::All } else { Declared::Few });
+        }
         if self.kind == HandlerKind::Pure {
             self.speak_plainly();
         } else if !known || stepped_down {
@@ -225,7 +233,7 @@ impl Handler {
             Speaks::Scripts(scripts) => scripts,
         };
         match scripts.jobs.remove(job) {
-            Some(Job::Call { id, call }) => self.replied(id, call, reply),
+            Some(Job::Call { id, call }) => self.replied(job, id, call, reply),
             Some(Job::LoadFunctions) => {
                 if let Value::Error(error) = reply {
                     self.functions_refused(&ScriptError::of(error));
@@ -249,13 +257,17 @@ impl Handler {
         self.commands.push_back((job, command));
     }
 
-    fn replied(&mut self, id: u64, call: Call, reply: Value) {
+    fn replied(&mut self, job: u64, id: u64, call: Call, reply: Value) {
         match script::decode(&call, reply) {
             // Repeating it now would place it after the call that cancels it.
             Err(error) if is_to_be_repeated(&error) && self.is_given_up(&call) => {
                 self.answers.push_back((id, Ok(ScriptAnswer::Cancelled)));
             }
             Err(ScriptError::NotLoaded) => self.load_and_send(id, call),
+            Err(ScriptError::Undeclared(_)) if self.strict_since.is_none_or(|since| job < since) => {
+                self.declare_strictly();
+                self.send(id, call);
+            }
             Err(error @ ScriptError::Unexpected(_)) => self.disbelieve(id, &error),
             Err(error @ (ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. })) => {
                 self.put_off(id, call, error);
@@ -272,6 +284,14 @@ impl Handler {
                 }
                 self.answers.push_back((id, answer));
             }
+        }
+    }
+
+    /// Declares all keys from now on, as the server wants it.
+    fn declare_strictly(&mut self) {
+        if self.strict_since.is_none() {
+            self.strict_since = Some(self.next_job);
+            self.keys = self.keys.declaring(Declared::Strictly);
         }
     }
 
@@ -404,9 +424,13 @@ impl Handler {
     fn warn_of_plain_commands(&mut self, error: &ScriptError) {
         let why = error.to_string();
         if self.told.as_ref() != Some(&why) {
+            let remedy = match error {
+                ScriptError::Undeclared(_) => "permit scripts to use keys that they have not declared",
+                _ => "permit FCALL and FUNCTION LOAD, or EVALSHA and SCRIPT LOAD",
+            };
             self.warning = Some(format!(
-                "locks go without scripts on this connection, unfairly and with more commands: {why}; permit FCALL and \
-                 FUNCTION LOAD, or EVALSHA and SCRIPT LOAD, or set handler to \"pure\""
+                "locks go without scripts on this connection, unfairly and with more commands: {why}; {remedy}, or set \
+                 handler to \"pure\""
             ));
             self.told = Some(why);
         }
@@ -431,7 +455,13 @@ impl Scripts {
 
 /// Whether the call was not carried out, so that it is sent again behind later ones.
 fn is_to_be_repeated(error: &ScriptError) -> bool {
-    matches!(error, ScriptError::NotLoaded | ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. })
+    matches!(
+        error,
+        ScriptError::NotLoaded
+            | ScriptError::TryAgain(_)
+            | ScriptError::Undeclared(_)
+            | ScriptError::Moved { asking: true, .. }
+    )
 }
 
 /// Removes the calls that take names for this attempt, which was given up.

@@ -27,12 +27,40 @@ const LOCK: &[u8] = b"l:";
 pub struct LockKeys {
     /// What a lock's key begins with: the prefix of all keys, and `l:`.
     before_name: Arc<[u8]>,
+    /// The length of what the user wants all keys to begin with, before the hash tag.
+    given: usize,
     sent_first: Arc<Command>,
+    /// The other keys that functions use, if they are declared.
+    declared: Option<Arc<Command>>,
+}
+
+/// Which of their keys the functions declare. Each key that is sent costs the server more than one that it makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declared {
+    /// The counter and the names. The functions make the other keys.
+    Few,
+    /// All keys but those of names that only waiters want. A cluster that moves the slot refuses a call with an absent
+    /// key before the function has changed anything.
+    All,
+    /// All, and the functions use no others, for servers that forbid it. They tell a waiter for other names that it may
+    /// be its turn, instead of granting it these names, and do not see deadlocks over them.
+    Strictly,
 }
 
 impl LockKeys {
     pub fn new(namespace: impl AsRef<[u8]>) -> Result<Self, NamespaceError> {
+        Self::prefixed(b"", namespace)
+    }
+
+    /// The keys of a namespace, all beginning with a prefix of the user's.
+    pub fn prefixed(prefix: &[u8], namespace: impl AsRef<[u8]>) -> Result<Self, NamespaceError> {
         let namespace = namespace.as_ref();
+        if prefix.len() > LONGEST_NAMESPACE {
+            return Err(NamespaceError::LongPrefix { length: prefix.len() });
+        }
+        if prefix.iter().any(|byte| matches!(byte, b'{' | b'}')) {
+            return Err(NamespaceError::PrefixBrace { prefix: prefix.into() });
+        }
         if namespace.is_empty() {
             return Err(NamespaceError::Empty);
         }
@@ -42,17 +70,37 @@ impl LockKeys {
         if namespace.contains(&b'}') {
             return Err(NamespaceError::Brace { namespace: namespace.into() });
         }
-        Ok(Self::beginning_with([b"{", namespace, b"}:"].concat()))
+        Ok(Self::beginning_with(prefix.len(), [prefix, b"{", namespace, b"}:"].concat()))
     }
 
     /// The keys of the namespace's names with this hash tag.
     pub fn tagged(&self, tag: &[u8]) -> Self {
-        Self::beginning_with([b"{", tag, b"}", self.prefix()].concat())
+        let (given, namespace) = self.prefix().split_at(self.given);
+        Self::beginning_with(self.given, [given, b"{", tag, b"}", namespace].concat())
     }
 
-    fn beginning_with(prefix: Vec<u8>) -> Self {
+    fn beginning_with(given: usize, prefix: Vec<u8>) -> Self {
         let counter = [&prefix[..], COUNTER].concat();
-        Self { before_name: [&prefix[..], LOCK].concat().into(), sent_first: Command::of([counter]).into() }
+        let before_name = [&prefix[..], LOCK].concat().into();
+        Self { before_name, given, sent_first: Command::of([counter]).into(), declared: None }
+    }
+
+    /// The same keys, of which the functions declare these.
+    pub fn declaring(&self, declared: Declared) -> Self {
+        let [queue, pure_waiters] = [self.queue(), self.pure_waiters()];
+        // The functions know by the first key what is declared.
+        let (first, last) = match declared {
+            Declared::Few => return Self { declared: None, ..self.clone() },
+            Declared::All => (queue, pure_waiters),
+            Declared::Strictly => (pure_waiters, queue),
+        };
+        let declared = Command::of([first, self.waiters(), self.parked(), last]);
+        Self { declared: Some(declared.into()), ..self.clone() }
+    }
+
+    /// The keys to declare before the counter, in calls that use the queue.
+    pub fn declared(&self) -> Option<&Command> {
+        self.declared.as_deref()
     }
 
     /// The prefix of all keys.
@@ -263,6 +311,8 @@ pub enum NamespaceError {
     Empty,
     TooLong { length: usize },
     Brace { namespace: Box<[u8]> },
+    LongPrefix { length: usize },
+    PrefixBrace { prefix: Box<[u8]> },
 }
 
 impl fmt::Display for NamespaceError {
@@ -274,6 +324,12 @@ impl fmt::Display for NamespaceError {
             }
             Self::Brace { namespace } => {
                 write!(f, "the namespace {} has a }} in it: it would end the keys' hash tag", shown(namespace))
+            }
+            Self::LongPrefix { length } => {
+                write!(f, "prefix has {length} bytes: at most {LONGEST_NAMESPACE} are possible")
+            }
+            Self::PrefixBrace { prefix } => {
+                write!(f, "prefix {} has a brace in it: the hash tag after it would not count", shown(prefix))
             }
         }
     }
@@ -349,6 +405,22 @@ mod tests {
             LockKeys::new("app").unwrap().tagged(b"{a"),
         ];
         assert_eq!(made.each_ref().map(|keys| keys.prefix()), all.map(str::as_bytes));
+    }
+
+    #[test]
+    fn all_keys_begin_with_the_users_prefix_and_stay_in_their_slot() {
+        let keys = LockKeys::prefixed(b"tenant:", "app").unwrap();
+        assert_eq!(keys.lock(b"{x}"), b"tenant:{app}:l:{x}");
+        assert_eq!(keys.channel("c"), b"tenant:{app}:#c:c");
+        assert_eq!(keys.slot(), slot(b"app"));
+        let tagged = keys.tagged(b"x");
+        assert_eq!(tagged.lock(b"{x}"), b"tenant:{x}{app}:l:{x}");
+        assert_eq!(tagged.slot(), slot(b"x"));
+        for (prefix, why) in [("a{b", "prefix \"a{b\" has a brace in it"), (&*"x".repeat(257), "prefix has 257 bytes")]
+        {
+            let told = LockKeys::prefixed(prefix.as_bytes(), "app").unwrap_err().to_string();
+            assert!(told.starts_with(why), "{told}");
+        }
     }
 
     #[test]

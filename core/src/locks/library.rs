@@ -108,17 +108,31 @@ struct Body {
 
 /// What the ordinary case needs, and what the rest needs in addition. `whole` formats numbers exactly for all tokens:
 /// servers with short integers format them as floating-point numbers, which is several times slower.
-const ALONE: &str = "call, sub, find, format = redis.call, string.sub, string.find, string.format\n\
+const ALONE: &str = "call, ask, sub, find, format = redis.call, redis.pcall, string.sub, string.find, string.format\n\
                      whole = format('%d', 2^53) == '9007199254740992' and '%d' or '%.0f'\n";
 /// The keys that are not sent, which are the same for each call of a namespace. `tombstone`: what an attempt's begins with.
-const KEYS: &str = "if KEYS[1] ~= counter then\n\
-                    counter, prefix = KEYS[1], sub(KEYS[1], 1, -3)\n\
-                    queue, records = prefix .. '#q', prefix .. '#w'\n\
+/// If all keys are declared, those that functions make by themselves come before the counter; `declared` has the keys of
+/// the names if no others may be used, which the first key tells.
+const KEYS: &str = "declared = false\n\
+                    if KEYS[1] ~= counter then\n\
+                    if not counter or sub(KEYS[1], 1, -3) ~= prefix then\n\
+                    prefix = sub(KEYS[1], 1, -3)\n\
+                    counter, queue, records = prefix .. '#f', prefix .. '#q', prefix .. '#w'\n\
                     pure_waiters, tombstone = prefix .. '#p', prefix .. '#x:'\n\
+                    end\n\
+                    if KEYS[1] ~= counter then\n\
+                    local first, at = KEYS[1], 2\n\
+                    while KEYS[at] ~= counter do at = at + 1 end\n\
+                    KEYS = {unpack(KEYS, at)}\n\
+                    if first == pure_waiters then\n\
+                    declared = {}\n\
+                    for i = 2, #KEYS do declared[KEYS[i]] = true end\n\
+                    end\n\
+                    end\n\
                     end\n";
 const SHARED: &str = "concat, remove, wide = table.concat, table.remove, '%016' .. sub(whole, 2)\n";
-const NAMES_ALONE: &str = "local call, sub, find, format, whole\n\
-                           local counter, prefix, queue, records, pure_waiters, tombstone\n";
+const NAMES_ALONE: &str = "local call, ask, sub, find, format, whole\n\
+                           local counter, prefix, queue, records, pure_waiters, tombstone, declared\n";
 const NAMES_SHARED: &str = "local concat, remove, wide\n";
 const COMMON: &str = include_str!("lua/common.lua");
 const QUEUE: &str = include_str!("lua/queue.lua");
@@ -148,7 +162,8 @@ pub fn source() -> &'static str {
 
 fn script(function: Function) -> String {
     let Body { alone, rest } = function.body();
-    [NAMES_ALONE, ALONE, KEYS, alone, NAMES_SHARED, SHARED, &function.parts().concat(), rest].concat()
+    [NAMES_ALONE, "local KEYS = KEYS\n", ALONE, KEYS, alone, NAMES_SHARED, SHARED, &function.parts().concat(), rest]
+        .concat()
 }
 
 #[cfg(test)]

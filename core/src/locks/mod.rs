@@ -33,6 +33,7 @@ mod station;
 mod status;
 mod threads;
 mod token;
+mod value;
 
 // For this crate's own tests and fuzz targets only; front ends do not use these.
 #[doc(hidden)]

@@ -16,7 +16,7 @@ use pinyon_proto::resp::{Command, ServerError, Value};
 
 use super::call::{Attempt, Call, Holder, Inspected, Name, Names, ScriptAnswer};
 use super::keys::LockKeys;
-use super::script;
+use super::value;
 use replies::{
     executed, first_error, holder, holders, is_of, number, positive, read, time, token_if_taken, unexpected,
     was_carried_out,
@@ -95,6 +95,8 @@ enum Then {
     ScriptAnswer(ScriptAnswer),
     /// Granted, with the token at this position of the transaction's replies.
     Token(usize),
+    /// Released by force, as many names as this reply says.
+    Deleted(usize),
 }
 
 impl Pure {
@@ -429,8 +431,16 @@ impl Pure {
                 let taken: Vec<_> = taken.collect();
                 for (_, holder) in &taken {
                     let Some(Holder { attempt, .. }) = holder else { continue };
+                    if attempt.is_foreign() {
+                        continue;
+                    }
                     let message = format!("l {attempt}");
                     acts.messages.push(parts(&[b"PUBLISH", &self.keys.channel(&attempt.client), message.as_bytes()]));
+                }
+                if token.is_none() {
+                    // A value that is no string is not seen before it is deleted.
+                    self.delete(names.to_vec(), acts);
+                    return Then::Deleted(next);
                 }
                 let released = self.delete(taken.into_iter().map(|(name, _)| name.clone()).collect(), acts);
                 Then::ScriptAnswer(ScriptAnswer::ForceReleased { released })
@@ -488,6 +498,10 @@ impl Pure {
                 for ((id, _), then) in calls.into_iter().zip(results) {
                     let answer = match then {
                         Then::ScriptAnswer(answer) => Some(answer),
+                        Then::Deleted(at) => transaction
+                            .get(at)
+                            .and_then(number)
+                            .map(|released| ScriptAnswer::ForceReleased { released: released as usize }),
                         Then::Token(at) => {
                             transaction.get(at).and_then(number).map(|token| ScriptAnswer::Granted { token })
                         }
@@ -528,9 +542,11 @@ impl Pure {
         };
         let now = replies.last().and_then(time).unwrap_or_default();
         let each = values.iter().zip(&replies[1..=names]).map(|(value, pttl)| {
-            let (holder, pttl) = (holder(value), positive(pttl));
+            let is_there = !matches!(pttl, Value::Integer(-2));
+            let holder = holder(value).or_else(|| is_there.then(value::no_string));
+            let pttl = positive(pttl);
             let age = match (value, pttl) {
-                (Value::Bytes(value), Some(pttl)) => script::age_in(value, pttl, now),
+                (Value::Bytes(value), Some(pttl)) => value::age_in(value, pttl, now),
                 _ => None,
             };
             Inspected { holder, pttl, age, waiting: Vec::new() }

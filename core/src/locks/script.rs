@@ -8,6 +8,7 @@ use pinyon_proto::resp::{Command, ServerError, Value};
 use super::call::{Attempt, Call, Holder, Inspected, Name, Pushed, ScriptAnswer};
 use super::keys::LockKeys;
 use super::library::{self, Function};
+use super::value::{decimal, holder_in, no_string};
 use crate::redis::{actual, Refusal};
 
 /// How to call the functions, with the beginning of each function's command.
@@ -119,24 +120,44 @@ fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
     match call {
         Call::Open { .. } => push_keys_of(std::iter::empty(), keys, out),
         Call::Extend { held } => push_keys_of(held.iter().flat_map(|(_, names, _)| names.iter()), keys, out),
+        Call::Raise { names, .. } => push_keys_of(names.iter(), keys, out),
         Call::Lock { names, .. }
         | Call::Unlock { names, .. }
         | Call::Poll { names, .. }
-        | Call::Raise { names, .. }
         | Call::Park { names, .. }
         | Call::Unpark { names, .. }
         | Call::Notify { names, .. }
         | Call::Inspect { names }
-        | Call::ForceRelease { names, .. } => push_keys_of(names.iter(), keys, out),
+        | Call::ForceRelease { names, .. } => match keys.declared() {
+            None => push_keys_of(names.iter(), keys, out),
+            Some(declared) => push_declared(call, names, declared, keys, out),
+        },
     }
 }
 
 fn push_keys_of<'n>(names: impl Iterator<Item = &'n Name> + Clone, keys: &LockKeys, out: &mut Command) {
     out.push_number(1 + names.clone().count() as u64);
+    push_names(names, keys, out);
+}
+
+/// Writes the counter and the names.
+fn push_names<'n>(names: impl Iterator<Item = &'n Name>, keys: &LockKeys, out: &mut Command) {
     out.extend(keys.sent_first());
     for name in names {
         out.push_joined([keys.before_name(), name]);
     }
+}
+
+/// Writes first the keys that the function uses beside those of the counter and the names.
+fn push_declared(call: &Call, names: &[Name], declared: &Command, keys: &LockKeys, out: &mut Command) {
+    let given_up = match call {
+        Call::Unlock { attempt, tombstone: true, .. } | Call::Poll { attempt, .. } => Some(attempt),
+        _ => call.taker(),
+    };
+    out.push_number((declared.len() + usize::from(given_up.is_some()) + 1 + names.len()) as u64);
+    out.extend(declared);
+    given_up.into_iter().for_each(|attempt| out.push(keys.tombstone(attempt)));
+    push_names(names.iter(), keys, out);
 }
 
 fn push_attempt(attempt: &Attempt, out: &mut Command) {
@@ -254,32 +275,13 @@ fn attempt(value: &Value) -> Option<Attempt> {
     }
 }
 
-/// The holder in a lock's value; `None` if there is no value, or another program wrote it.
+/// The holder in a lock's value; `None` if there is no value. A number stands for a value that is no string.
 fn holder(value: &Value) -> Option<Holder> {
     match value {
-        Value::Bytes(value) => holder_in(value),
+        Value::Bytes(value) => Some(holder_in(value)),
+        Value::Integer(_) => Some(no_string()),
         _ => None,
     }
-}
-
-/// The holder in the text of a lock's value.
-pub(super) fn holder_in(value: &[u8]) -> Option<Holder> {
-    let mut words = value.split(|byte| *byte == b' ');
-    let attempt = Attempt::parse(words.next()?)?;
-    Some(Holder { attempt, token: words.next().and_then(decimal) })
-}
-
-/// How long ago the lock was granted, judging by its value and the server's clock.
-pub(super) fn age_in(value: &[u8], pttl: Duration, now: Duration) -> Option<Duration> {
-    let mark = value.split(|byte| *byte == b' ').nth(2)?;
-    match mark.strip_prefix(b"@") {
-        Some(granted) => Some(now.saturating_sub(Duration::from_millis(decimal(granted)?))),
-        None => Some(Duration::from_millis(decimal(mark)?).saturating_sub(pttl)),
-    }
-}
-
-fn decimal(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// Decodes a push for this namespace: a message on its client's channel or on that of freed names, as `[message,
@@ -292,12 +294,15 @@ pub fn pushed(keys: &LockKeys, push: &[Value]) -> Option<Pushed> {
         return None;
     }
     let channel = channel.strip_prefix(keys.prefix())?;
+    let names_in = |freed: &[u8]| freed.split(|byte| *byte == 0).map(Name::from).collect();
     if channel == b"#freed" {
-        let names = payload.split(|byte| *byte == 0).map(Name::from).collect();
-        return Some(Pushed::Freed { names });
+        return Some(Pushed::Freed { names: names_in(payload) });
     }
     if !channel.starts_with(b"#c:") {
         return None;
+    }
+    if let Some(names) = payload.strip_prefix(b"f ") {
+        return Some(Pushed::Freed { names: names_in(names) });
     }
     let words: Vec<&[u8]> = payload.split(|byte| *byte == b' ').collect();
     match words[..] {
@@ -334,6 +339,8 @@ pub enum ScriptError {
     },
     /// The slot is moving. Send the call again a little later.
     TryAgain(ServerError),
+    /// Scripts may only use keys that they declare.
+    Undeclared(ServerError),
     /// The cluster is not available.
     ClusterDown(ServerError),
     /// The keys are in different slots.
@@ -369,6 +376,8 @@ impl ScriptError {
             "BUSY" => Self::Scripting(error),
             "MOVED" | "ASK" => Self::moved(code, message).unwrap_or(Self::Other(error)),
             "TRYAGAIN" => Self::TryAgain(error),
+            _ if message.contains(NOT_HERE) => Self::TryAgain(error),
+            _ if is_undeclared(message) => Self::Undeclared(error),
             "CLUSTERDOWN" => Self::ClusterDown(error),
             "CROSSSLOT" => Self::CrossSlot(error),
             _ => Self::Other(error),
@@ -380,6 +389,7 @@ impl ScriptError {
         match self {
             Self::NotLoaded | Self::Moved { .. } => Refusal::Passing,
             Self::Forbidden { .. } => Refusal::Permission,
+            Self::Undeclared(_) => Refusal::AboutScripts,
             Self::Unexpected(_) => Refusal::Final,
             Self::ReadOnly(error)
             | Self::OutOfMemory(error)
@@ -403,6 +413,16 @@ impl ScriptError {
         address.rsplit_once(':')?.1.parse::<u16>().ok()?;
         Some(Self::Moved { slot: slot.parse().ok()?, address: address.into(), asking: code == "ASK" })
     }
+}
+
+/// How a cluster refuses a key that its slot's next node has, or will have.
+const NOT_HERE: &str = "attempted to access a non local key";
+
+/// Whether a script was refused a key that it has not declared: by Dragonfly, Kvrocks or a front end of a cluster.
+fn is_undeclared(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    says(&["script", "lua"]) && says(&["key"]) && says(&["undeclared", "non-declared", "not declared", "keys array"])
 }
 
 /// Whether a script was refused something that it does: in the words of Redis up to 7.0, or of later ones and Valkey.
@@ -451,6 +471,7 @@ impl fmt::Display for ScriptError {
             | Self::Loading(error)
             | Self::Scripting(error)
             | Self::TryAgain(error)
+            | Self::Undeclared(error)
             | Self::ClusterDown(error)
             | Self::CrossSlot(error)
             | Self::Other(error) => write!(f, "{error}"),
@@ -534,9 +555,11 @@ mod tests {
         for reply in [Value::Integer(-1), array(&[1]), Value::Null] {
             assert!(matches!(decode(&unlock, reply), Err(ScriptError::Unexpected(_))));
         }
-        let busy = vec![Value::Integer(2), Value::Integer(-1), bytes("somebody else's"), Value::Integer(-1)];
-        let unknown = ScriptAnswer::Busy { pttl: None, holder: None, age: None };
-        assert_eq!(decode(&lock(), Value::Array(busy)), Ok(unknown));
+        let busy = vec![Value::Integer(2), Value::Integer(-1), bytes("somebody's 1"), Value::Integer(-1)];
+        let ScriptAnswer::Busy { holder: Some(foreign), .. } = decode(&lock(), Value::Array(busy)).unwrap() else {
+            panic!("busy")
+        };
+        assert_eq!(foreign.attempt.to_string(), "a value of another program (\"somebody\\'s 1\")");
         let none = Value::Array(Vec::new());
         assert!(decode(&Call::Inspect { names: names(["a"]).unwrap() }, none.clone()).is_err());
         assert!(

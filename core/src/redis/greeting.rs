@@ -1,20 +1,25 @@
 //! Making a session ready: it logs in, learns what the server is, and checks that the server is ready.
 //!
-//! All commands of a greeting leave in one send. The first greeting uses RESP3. If the server does not know `HELLO`,
-//! the remaining replies are skipped, and a greeting in RESP2 follows.
+//! All commands of a greeting leave in one send. The first greeting uses RESP3. If the server refuses `HELLO`, in whatever
+//! words, the remaining replies are skipped, and a greeting in RESP2 follows.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{encode, Decoded, Reader, ServerError, Value};
 
-use super::info::ServerInfo;
+use super::info::{Protocol, ServerInfo};
 use super::session::RespSession;
 use super::settings::{Password, SessionSettings};
 use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, LEAST_ROOM, RECEIVE_BUFFER};
 use crate::error::Error;
 use crate::network::Network;
+
+/// What may be wrong if a server closes the connection instead of answering the first `HELLO`.
+const AT_HELLO: &str =
+    ", as it was asked HELLO: is it a proxy that does not know HELLO, set \"protocol\" to 2 (locks need \
+                        a proxy with pub/sub); should it speak TLS on this port, set \"tls\"";
 
 /// A question of the greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +114,14 @@ impl<N: Network> RespSession<N> {
         match self.connection.advance(now) {
             Ok(true) => {
                 self.adopt_answer();
-                self.greet(Greeting::resp3(&self.settings));
+                let speaks_resp2 = self.only_resp2 || self.settings.protocol == Some(Protocol::Resp2);
+                if !speaks_resp2 {
+                    self.connection.advise(AT_HELLO);
+                }
+                self.greet(match speaks_resp2 {
+                    true => Greeting::resp2(&self.settings),
+                    false => Greeting::resp3(&self.settings),
+                });
             }
             Ok(false) => {}
             Err(error) => self.fail(error),
@@ -175,7 +187,9 @@ impl<N: Network> RespSession<N> {
 
     fn take_answer(&mut self, question: Question, reply: &Value) -> Result<(), Error> {
         match (question, reply) {
-            (Question::Hello, Value::Error(error)) if is_unknown(error) => self.greeting.falls_back = true,
+            (Question::Hello, Value::Error(error)) if self.may_do_without_hello(error) => {
+                self.greeting.falls_back = true;
+            }
             (Question::Info | Question::Role | Question::Ping, Value::Error(error)) if !is_fatal(error) => {}
             (_, Value::Error(error)) => return Err(self.refused(question, error)),
             (Question::Hello, reply) => {
@@ -187,12 +201,15 @@ impl<N: Network> RespSession<N> {
         }
         Ok(())
     }
-}
 
-/// Whether the error means that the server only knows RESP2.
-fn is_unknown(error: &ServerError) -> bool {
-    let unknown = error.message.get(..15).is_some_and(|words| words.eq_ignore_ascii_case("unknown command"));
-    &*error.code == "NOPROTO" || unknown
+    /// Whether a greeting without `HELLO` may succeed, or says better why not. A wrong password would only be refused
+    /// twice.
+    fn may_do_without_hello(&self, error: &ServerError) -> bool {
+        let lacks_password = &*error.code == "NOAUTH" && !self.settings.logs_in();
+        let serves_nobody =
+            is_fatal(error) && &*error.code != "NOAUTH" || error.message.contains("max number of clients");
+        self.settings.protocol.is_none() && !(lacks_password || serves_nobody || &*error.code == "WRONGPASS")
+    }
 }
 
 /// Whether the error means that the server serves nothing, rather than refusing information about itself.

@@ -34,7 +34,7 @@ impl<N: Network> RespSession<N> {
                     "the user {user} may not use database {database}: allow it in the server's ACL, or name another"
                 )
             }
-            "NOPERM" => {
+            "NOPERM" if question != Question::Hello => {
                 format!("the user {} may not use {}: allow it in the server's ACL", self.user(), question.name())
             }
             _ => self.refused_in_words(question, &error.message),
@@ -64,6 +64,7 @@ impl<N: Network> RespSession<N> {
             _ if says("max number of clients") => "the server accepts no more clients: raise its \"maxclients\", \
                                                    or look for clients that leave connections open"
                 .into(),
+            Question::Hello => "the server refused HELLO 3: leave out \"protocol\", or set it to 2".into(),
             _ => format!("the server refused {}", question.name()),
         }
     }

@@ -2,6 +2,7 @@
 
 use pinyon_proto::resp::{Decoded, Malformed, Value};
 
+use super::info::Protocol;
 use super::session::{RespEvent, RespSession};
 use crate::error::{Error, Kind};
 use crate::network::Network;
@@ -102,8 +103,19 @@ impl<N: Network> RespSession<N> {
             Decoded::Reply(Value::Array(values)) if self.is_subscriber_only() && is_message(&values) => {
                 Ok(self.push(values))
             }
+            Decoded::Reply(Value::Array(values)) if self.is_confirmed_by(&values) => {
+                // The server has accepted RESP3, but confirms subscriptions as in RESP2.
+                self.info.protocol = Protocol::Resp2;
+                Ok(self.push(values))
+            }
             Decoded::Reply(value) => self.reply(value),
         }
+    }
+
+    /// Whether this confirms the subscription that is next.
+    fn is_confirmed_by(&self, values: &[Value]) -> bool {
+        let awaited = self.queue.front().and_then(|front| front.confirmations.as_ref());
+        awaited.is_some_and(|awaited| begins_with(values, awaited.kind))
     }
 
     fn reply(&mut self, value: Value) -> Result<Option<RespEvent>, Malformed> {

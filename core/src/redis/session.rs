@@ -53,6 +53,8 @@ pub struct RespSession<N: Network = System> {
     pub(super) announced: bool,
     /// Whether this connection was ever used to subscribe.
     pub(super) subscribed: bool,
+    /// Whether the server has accepted RESP3, and then has spoken RESP2.
+    pub(super) only_resp2: bool,
     /// Of the login, if its credentials end.
     pub(super) renewal: Option<Box<Renewal>>,
 }
@@ -77,6 +79,7 @@ impl<N: Network> RespSession<N> {
             next_ticket: 0,
             announced: false,
             subscribed: false,
+            only_resp2: false,
             renewal: None,
         }
     }
@@ -84,6 +87,14 @@ impl<N: Network> RespSession<N> {
     /// Sets TLS for the next connection.
     pub fn set_tls(&mut self, tls: Option<ServerTls>) {
         self.connection.set_tls(tls);
+    }
+
+    /// Greets the server in RESP2 from the next connection on, as it does not keep to RESP3. Fails if the settings insist
+    /// on RESP3, or if that has not helped.
+    pub fn fall_back(&mut self) -> bool {
+        let may = self.settings.protocol.is_none() && !self.only_resp2;
+        self.only_resp2 = true;
+        may
     }
 
     /// Connects, sends and receives as far as the socket allows without waiting. Take all results from [`Self::next`]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pinyon_proto::resp;
 
+use super::info::Protocol;
 use crate::credentials::Credentials;
 use crate::login::printable;
 pub use crate::login::Password;
@@ -22,6 +23,8 @@ pub struct SessionSettings {
     pub database: u32,
     /// TLS, if enabled.
     pub tls: Option<ServerTls>,
+    /// The only protocol to use. Without it, RESP3, or RESP2 if the server has no RESP3.
+    pub protocol: Option<Protocol>,
     pub limits: RespLimits,
 }
 

@@ -5,12 +5,28 @@ use std::time::Duration;
 use crate::invalid::InvalidArgument;
 use crate::network::Keepalive;
 
+/// The most seconds of any setting: 68 years.
+pub(super) const MOST_SECONDS: u64 = (1 << 31) - 1;
+
 /// A positive number of seconds.
 pub fn seconds(name: &str, seconds: f64) -> Result<Duration, InvalidArgument> {
+    if seconds >= (MOST_SECONDS + 1) as f64 {
+        return Err(InvalidArgument::usage(format!("{name} must be at most {MOST_SECONDS} seconds, not {seconds:?}")));
+    }
     let valid = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
-    valid
-        .filter(|duration| duration.as_secs() < 1 << 31)
-        .ok_or_else(|| InvalidArgument::usage(format!("{name} must be a positive number of seconds, not {seconds:?}")))
+    valid.ok_or_else(|| InvalidArgument::usage(format!("{name} must be a positive number of seconds, not {seconds:?}")))
+}
+
+/// A number of seconds that is at least this.
+pub(super) fn seconds_from(least: Duration, name: &str, given: f64) -> Result<Duration, InvalidArgument> {
+    let duration = seconds(name, given)?;
+    match duration >= least {
+        true => Ok(duration),
+        false => {
+            let least = least.as_secs_f64();
+            Err(InvalidArgument::usage(format!("{name} must be at least {least:?} seconds, not {given:?}")))
+        }
+    }
 }
 
 /// A time to wait, in seconds. It may be 0 or infinite.
@@ -76,6 +92,10 @@ mod tests {
         assert_eq!((given.idle, given.interval), (Some(Duration::from_secs(30)), Duration::from_millis(2500)));
         assert_eq!(keepalive(60.0, 15.0, 4).unwrap(), Keepalive::default());
         assert_eq!(keepalive(0.0, 15.0, 4).unwrap().idle, None);
+        let most = "keepalive must be at most 2147483647 seconds, not";
+        assert_eq!(seconds("keepalive", 2_147_483_647.5).unwrap().as_secs(), MOST_SECONDS);
+        assert_eq!(seconds("keepalive", 2_147_483_648.0).unwrap_err().message, format!("{most} 2147483648.0"));
+        assert_eq!(seconds("keepalive", f64::INFINITY).unwrap_err().message, format!("{most} inf"));
         for (idle, interval, probes, message) in [
             (-1.0, 15.0, 4, "keepalive must be a positive number of seconds, not -1.0"),
             (32_768.0, 15.0, 4, "keepalive must be at most 32767 seconds, not 32768.0"),

@@ -74,7 +74,7 @@ pub(super) const LOCKS: Elsewhere = &[
         &["sentinels", "sentinel", "service_name", "master_name"],
         "write the Sentinels into \"url\", as \"redis+sentinel://host,host,host/service\"",
     ),
-    (&["prefix", "key_prefix", "keyprefix"], "use \"namespace\""),
+    (&["key_prefix", "keyprefix", "global_keyprefix"], "use \"namespace\", or \"prefix\" for what the ACL demands"),
     (&["expire", "expires", "expires_in", "expiration", "expiry", "lock_timeout", "auto_release_time"], "use \"ttl\""),
     (&["blocking_timeout", "acquire_timeout", "wait", "wait_timeout"], "use \"timeout\""),
     (&["socket_timeout", "read_timeout", "io_timeout"], "use \"command_timeout\""),

@@ -1,11 +1,13 @@
 //! The settings of a client of locks, and what a client is made of.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::checks::{choose, keepalive, seconds, waiting_time};
+use super::checks::{choose, keepalive, seconds, seconds_from, waiting_time};
 use super::table::settings;
+use super::words::words;
 use super::{TlsChoice, UrlText};
-use crate::address::{RedisServers as Servers, RedisUrl};
+use crate::address::{RedisServers as Servers, RedisUrl, TlsParameters};
 use crate::credentials::{Credentials, Supplied};
 use crate::invalid::InvalidArgument;
 use crate::locks::client::{QuorumSetup, SentinelSetup, Setup, Slots, Voting};
@@ -13,7 +15,11 @@ use crate::locks::keys::LockKeys;
 use crate::locks::machine::{Fairness, LockOptions};
 use crate::locks::{HandlerKind, LockRequest, Names, Renewal};
 use crate::login::Password;
-use crate::redis::SessionSettings;
+use crate::redis::{Protocol, SessionSettings};
+use crate::tls::{Tls, TlsSettings};
+
+/// A waiting client sends a command in each heartbeat.
+const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
 
 /// More replicas than any server has.
 const MOST_REPLICAS: u32 = 1000;
@@ -28,6 +34,9 @@ settings! {
         url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),
         /// A prefix for the names of locks. Only locks with the same namespace exclude each other.
         namespace: Vec<u8> = b"pinyon".into(),
+        /// What all keys and channels begin with, for a user whom the server's ACL limits to such: `"tenant:"` for
+        /// `~tenant:*`. The namespace follows.
+        prefix: Vec<u8> = Vec::new(),
         /// What decides on which node of a cluster a lock is kept. `"namespace"`: all locks of a namespace are on one
         /// node. `"names"`: locks with the same `{tag}` in their names are on one node.
         hash_tags: String = "namespace".into(),
@@ -55,6 +64,9 @@ settings! {
         username: Option<Supplied<String>> = None,
         /// The password, instead of the one in the URL; or a function that returns it, or both, and how long they last.
         password: Option<Supplied<Password>> = None,
+        /// The version of Redis' protocol: 3, or 2 for servers and proxies that fail with 3. Without it, 3, or 2 if the
+        /// server refuses 3.
+        protocol: Option<i64> = None,
         /// How often a waiting client tells the server that it is alive, in seconds.
         heartbeat: f64 = 5.0,
         /// How long the server may take to answer a command, in seconds.
@@ -128,7 +140,8 @@ impl LockSettings {
     pub fn build(&self) -> Result<LockParts, InvalidArgument> {
         let servers = Servers::parse(&self.url.0)?;
         let url = servers.first.clone();
-        let keys = LockKeys::new(&self.namespace).map_err(|error| InvalidArgument::usage(error.to_string()))?;
+        let keys = LockKeys::prefixed(&self.prefix, &self.namespace);
+        let keys = keys.map_err(|error| InvalidArgument::usage(error.to_string()))?;
         let setup = Setup {
             server: url.servers().into(),
             other_nodes: url.other_nodes.clone(),
@@ -143,7 +156,7 @@ impl LockSettings {
             replicas: self.replicas()?,
             options: LockOptions {
                 fairness: self.fairness(servers.others.is_empty())?,
-                heartbeat: seconds("heartbeat", self.heartbeat)?,
+                heartbeat: seconds_from(SHORTEST_HEARTBEAT, "heartbeat", self.heartbeat)?,
                 patience: seconds("command_timeout", self.command_timeout)?,
                 ..LockOptions::default()
             },
@@ -162,10 +175,12 @@ impl LockSettings {
             let message = "rediss:// is Redis with TLS, but tls is false: write redis://, or leave out tls";
             return Err(InvalidArgument::usage(message));
         }
-        let tls = self.tls_choice(url).tls()?.map(|tls| tls.of_endpoint(&url.endpoint)).transpose()?;
+        let tls = self.tls_of(url)?.map(|tls| tls.of_endpoint(&url.endpoint)).transpose()?;
         let user = self.username.clone().or_else(|| url.username.clone().map(Supplied::Fixed));
         let password = self.password.clone().or_else(|| url.password.clone().map(Supplied::Fixed));
-        Ok(SessionSettings { database: url.database, tls, ..self.logging_in(user, password)? })
+        let login = self.logging_in(user, password)?;
+        let protocol = login.protocol.or(protocol_of(url.protocol)?);
+        Ok(SessionSettings { database: url.database, tls, protocol, ..login })
     }
 
     fn logging_in(
@@ -179,11 +194,30 @@ impl LockSettings {
             Ok(credentials) => (Some(credentials), (None, None)),
             Err(fixed) => (None, fixed),
         };
-        Ok(SessionSettings { user, password, credentials, ..SessionSettings::default() })
+        let protocol = protocol_of(self.protocol)?;
+        Ok(SessionSettings { user, password, credentials, protocol, ..SessionSettings::default() })
     }
 
     fn tls_choice(&self, url: &RedisUrl) -> TlsChoice {
         self.tls.clone().unwrap_or(if url.tls { TlsChoice::Usual } else { TlsChoice::Off })
+    }
+
+    /// TLS with the server, by the settings, or by the URL's parameters without them.
+    fn tls_of(&self, url: &RedisUrl) -> Result<Option<Arc<Tls>>, InvalidArgument> {
+        let given = &url.tls_parameters;
+        if !url.tls || self.tls.is_some() || *given == TlsParameters::default() {
+            return Ok(self.tls_choice(url).tls()?);
+        }
+        if given.unverified {
+            let words = words();
+            return Err(InvalidArgument::usage(format!(
+                "the server's URL has ssl_cert_reqs=none, which accepts any server: set tls to {} with \
+                 accept_any_certificate_which_is_dangerous, or leave it out",
+                words.tls
+            )));
+        }
+        let TlsParameters { ca, certificate, key, .. } = given.clone();
+        Ok(Some(Tls::new(&TlsSettings { ca, certificate, key, ..TlsSettings::default() })?.into()))
     }
 
     /// The Sentinels to ask for the primary, and how to log in there.
@@ -274,6 +308,16 @@ impl LockSettings {
             let (most, given) = (MOST_REPLICAS, self.replicas);
             InvalidArgument::usage(format!("replicas must be a whole number from 0 to {most}, not {given}"))
         })
+    }
+}
+
+/// The version of the protocol with this number.
+fn protocol_of(number: Option<i64>) -> Result<Option<Protocol>, InvalidArgument> {
+    match number {
+        None => Ok(None),
+        Some(2) => Ok(Some(Protocol::Resp2)),
+        Some(3) => Ok(Some(Protocol::Resp3)),
+        Some(other) => Err(InvalidArgument::usage(format!("protocol must be 2 or 3, not {other}"))),
     }
 }
 

@@ -146,8 +146,8 @@ fn settings_of_a_client_that_make_no_sense() {
             ),
             (&[("timeout", Given::Whole(0))], USAGE, "timeout must be a positive number of seconds, not 0.0"),
             (&[("timeout", Given::Number(f64::NAN))], USAGE, "timeout must be a positive number of seconds, not NaN"),
-            (&[("connect_timeout", Given::Number(1e300))], USAGE, "connect_timeout must be a positive number of sec"),
-            (&[("timeout", Given::Whole(1 << 31))], USAGE, "timeout must be a positive number of sec"),
+            (&[("connect_timeout", Given::Number(1e300))], USAGE, "connect_timeout must be at most 2147483647 sec"),
+            (&[("timeout", Given::Whole(1 << 31))], USAGE, "timeout must be at most 2147483647 sec"),
             (&[("slow_after", Given::Whole(-1))], USAGE, "slow_after must be a positive number of seconds, not -1.0"),
             (&[("discovery_interval", Given::Whole(0))], USAGE, "discovery_interval must be a positive number of sec"),
             (&[("max_connections", Given::Whole(0))], USAGE, "max_connections must be at least 1, not 0"),
@@ -383,7 +383,7 @@ fn the_tables_hand_out_what_they_hold() {
 fn the_defaults_of_all_settings_are_exported_as_json() {
     let all: serde_json::Value = serde_json::from_str(&super::defaults()).unwrap();
     let names = |table| all[table].as_object().unwrap().len();
-    assert_eq!(["Client", "Locks", "View", "Tls", "Compression"].map(names), [31, 22, 3, 5, 5]);
+    assert_eq!(["Client", "Locks", "View", "Tls", "Compression"].map(names), [31, 24, 3, 5, 5]);
     assert_eq!(all["Client"]["timeout"], 1.0);
     assert_eq!(all["Client"]["max_connections"], 64);
     assert_eq!(all["Client"]["failover"], true);
@@ -578,6 +578,8 @@ fn settings_of_locks_that_make_no_sense() {
             (&[("timeout", Given::Whole(-1))], USAGE, "timeout must be a number of seconds, 0 or more, not -1.0"),
             (&[("timeout", Given::Number(f64::NAN))], USAGE, "timeout must be a number of seconds, 0 or more, not NaN"),
             (&[("heartbeat", Given::Whole(0))], USAGE, "heartbeat must be a positive number of seconds"),
+            (&[("heartbeat", Given::Number(1e-9))], USAGE, "heartbeat must be at least 0.01 seconds, not 1e-9"),
+            (&[("ttl", Given::Whole(1 << 31))], USAGE, "ttl must be at most 2147483647 seconds, not 2147483648.0"),
             (&[("command_timeout", Given::Whole(0))], USAGE, "command_timeout must be a positive number of seconds"),
             (&[("connect_timeout", Given::Whole(0))], USAGE, "connect_timeout must be a positive number of seconds"),
             (

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pinyon_core::locks::call::{Attempt, Call, Name, Names, Pushed, ScriptAnswer};
-use pinyon_core::locks::keys::{self, LockKeys};
+use pinyon_core::locks::keys::{self, Declared, LockKeys};
 use pinyon_core::locks::script::{self, ScriptError, Via};
 use pinyon_proto::resp::{Command, Value};
 
 use crate::model::Model;
-use crate::redis::{Connection, Redis};
+use crate::redis::{Connection, Monitor, Redis};
 
 pub const LONG: Duration = Duration::from_secs(100);
 /// What passes while a test waits, but not before that on a busy machine.
@@ -54,8 +54,16 @@ impl Lab {
         let scripts = script::loading_scripts();
         let replies = redis.run_all(&scripts.iter().map(Command::slices).collect::<Vec<_>>());
         let shas = Via::scripts(&replies).unwrap();
-        let worlds = [("functions", Via::functions()), ("scripts", shas)];
-        let worlds = worlds.map(|(namespace, via)| World { keys: LockKeys::new(namespace).unwrap(), via });
+        let worlds = [
+            ("functions", Via::functions(), Declared::Few),
+            ("scripts", shas.clone(), Declared::Few),
+            ("functions-declared", Via::functions(), Declared::All),
+            ("scripts-declared", shas, Declared::All),
+        ];
+        let worlds = worlds.map(|(namespace, via, declared)| {
+            let keys = LockKeys::new(namespace).unwrap().declaring(declared);
+            World { keys, via }
+        });
         let since_2024 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - BEGINNING_OF_2024;
         let mut lab = Self {
             redis,
@@ -72,6 +80,15 @@ impl Lab {
         lab.subscribe(b"SUBSCRIBE", LockKeys::freed);
         lab.set_counter(u64::try_from(since_2024.as_millis()).unwrap() * 4096 + (1 << 40));
         lab
+    }
+
+    /// Declares keys so from now on, in every world.
+    pub fn declare(&mut self, declared: Declared) {
+        self.worlds.iter_mut().for_each(|world| world.keys = world.keys.declaring(declared));
+    }
+
+    pub fn monitor(&self) -> Monitor {
+        self.server.monitor()
     }
 
     /// The servers' clock: the time since the beginning of 2024.

@@ -2,6 +2,7 @@
 //! calls, and must answer and publish the same.
 
 mod conditions;
+mod declared;
 mod lab;
 mod limits;
 mod nesting;

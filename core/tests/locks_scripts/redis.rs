@@ -1,7 +1,7 @@
 //! A Redis server for one test, and a connection to it.
 
 use std::collections::VecDeque;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -35,6 +35,15 @@ impl Redis {
         redis
     }
 
+    pub fn monitor(&self) -> Monitor {
+        let mut stream = UnixStream::connect(&self.path).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(b"MONITOR\r\n").unwrap();
+        let mut monitor = Monitor { lines: BufReader::new(stream) };
+        assert_eq!(monitor.lines.by_ref().lines().next().unwrap().unwrap(), "+OK");
+        monitor
+    }
+
     pub fn connect(&self) -> Connection {
         let stream = UnixStream::connect(&self.path).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -42,6 +51,19 @@ impl Redis {
         let mut connection = Connection { stream, reader, pushes: VecDeque::new() };
         connection.run(&[b"HELLO", b"3"]);
         connection
+    }
+}
+
+/// All that a server does.
+pub struct Monitor {
+    lines: BufReader<UnixStream>,
+}
+
+impl Monitor {
+    /// The lines until one that contains these words.
+    pub fn until(&mut self, end: &str) -> Vec<String> {
+        let lines = (&mut self.lines).lines().map(|line| line.expect("Redis answers"));
+        lines.take_while(|line| !line.contains(end)).collect()
     }
 }
 

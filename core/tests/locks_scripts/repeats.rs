@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pinyon_core::locks::call::{Call, Pushed, ScriptAnswer};
+use pinyon_core::locks::call::{Attempt, Call, Holder, Pushed, ScriptAnswer};
 use pinyon_core::locks::keys::LockKeys;
 use pinyon_core::locks::script;
 use pinyon_proto::resp::{Command, Value};
@@ -224,22 +224,45 @@ fn a_waiter_with_a_short_life_does_not_shorten_that_of_others() {
     }
 }
 
+fn foreign(value: Option<&str>) -> Option<Holder> {
+    Some(Holder { attempt: Attempt::foreign(value.map(str::as_bytes)), token: None })
+}
+
 #[test]
-fn a_value_of_somebody_else_s_is_respected() {
+fn a_value_of_somebody_else_s_is_respected_and_shown() {
+    for (command, value) in [("SET", Some("do not touch")), ("LPUSH", None), ("SADD", None)] {
+        let mut lab = Lab::new();
+        lab.connect(&"x".into());
+        lab.each(|keys| keys.lock(b"a"), command.as_bytes(), &[b"do not touch"]);
+        for answer in lab.call_servers(&lock("x", "a", false, true)).0 {
+            let holder = foreign(value);
+            assert_eq!(answer, Ok(ScriptAnswer::Busy { pttl: None, holder, age: None }), "{command}");
+        }
+        for answer in lab.call_servers(&lock("x", "a", true, true)).0 {
+            assert_eq!(answer, Ok(ScriptAnswer::Queued { pttl: None }), "{command}");
+        }
+        for answer in lab.call_servers(&Call::Inspect { names: names("a b") }).0 {
+            let Ok(ScriptAnswer::Inspected(each)) = answer else { panic!("{answer:?}") };
+            assert_eq!([&each[0].holder, &each[1].holder], [&foreign(value), &None], "{command}");
+        }
+        lab.connect(&"y".into());
+        lab.call_servers(&lock("y", "a", true, false));
+        let leave = Call::Unlock { attempt: attempt("y"), names: names("a"), tombstone: false };
+        assert!(lab.call_servers(&leave).0.iter().all(|left| *left == Ok(ScriptAnswer::Released { released: 0 })));
+        let force = Call::ForceRelease { names: names("a"), token: None };
+        let (answers, pushes) = lab.call_servers(&force);
+        assert_eq!(answers, vec![Ok(ScriptAnswer::ForceReleased { released: 1 }); lab.worlds.len()]);
+        assert_eq!(woken(&pushes[0]), ["x"]);
+    }
+}
+
+#[test]
+fn a_value_of_somebody_else_s_may_have_words_and_a_ttl() {
     let mut lab = Lab::new();
-    lab.connect(&"x".into());
-    lab.each(|keys| keys.lock(b"a"), b"SET", &[b"do not touch"]);
-    for answer in lab.call_servers(&lock("x", "a", false, true)).0 {
-        assert_eq!(answer, Ok(ScriptAnswer::Busy { pttl: None, holder: None, age: None }));
+    lab.each(|keys| keys.lock(b"a"), b"SET", &[b"closed until noon", b"EX", b"100"]);
+    for answer in lab.call_servers(&Call::Inspect { names: names("a") }).0 {
+        let Ok(ScriptAnswer::Inspected(each)) = answer else { panic!("{answer:?}") };
+        assert_eq!((&each[0].holder, each[0].age), (&foreign(Some("closed until noon")), None));
     }
-    for answer in lab.call_servers(&lock("x", "a", true, true)).0 {
-        assert_eq!(answer, Ok(ScriptAnswer::Queued { pttl: None }));
-    }
-    let force = Call::ForceRelease { names: names("a"), token: None };
-    let (answers, pushes) = lab.call_servers(&force);
-    assert_eq!(
-        answers,
-        [Ok(ScriptAnswer::ForceReleased { released: 1 }), Ok(ScriptAnswer::ForceReleased { released: 1 })]
-    );
-    assert_eq!(woken(&pushes[0]), ["x"]);
+    assert!(lab.call_servers(&lock("x", "a", false, false)).0.iter().all(Result::is_ok));
 }

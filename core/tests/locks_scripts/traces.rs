@@ -290,7 +290,7 @@ impl<'a> Trace<'a> {
                 }
             }
         }
-        for (world, key) in (0..2).flat_map(|world| ["#x:*", "#p"].map(|key| (world, key))) {
+        for (world, key) in (0..self.lab.worlds.len()).flat_map(|world| ["#x:*", "#p"].map(|key| (world, key))) {
             let pattern = [self.lab.worlds[world].keys.prefix(), key.as_bytes()].concat();
             let script = b"for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end";
             self.lab.redis.run(&[b"EVAL", script, b"0", &pattern]);

@@ -122,6 +122,9 @@ def _add_verb(
     parser.add_argument(
         "--namespace", default=b"pinyon", type=os.fsencode, metavar="NAME", help="the namespace of the locks (pinyon)"
     )
+    parser.add_argument(
+        "--prefix", default=b"", type=os.fsencode, metavar="TEXT", help="the locks' setting prefix (none)"
+    )
     parser.add_argument("--timeout", type=_seconds, default=2.0, metavar="S", help="seconds a server may take (2)")
     add_tls(parser)
     return parser

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from pinyon._survey import Survey, survey
-from pinyon.cli.standing import opened
+from pinyon.cli.standing import name_of_namespace, opened
 from pinyon.cli.terminal import print_rows, say, space_out, text_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def servers(options: argparse.Namespace) -> int:
     """Print the servers. Return 1 if the locks of the namespace cannot be held now."""
     with opened(options) as locks:
         found = survey(locks)
-        namespace = text_of(locks.prefix[1:-2])
+        namespace = name_of_namespace(locks)
     if options.json:
         print(json.dumps(_as_json(found), indent=2))
     else:

@@ -25,6 +25,7 @@ def opened(options: argparse.Namespace) -> Locks:
     return Locks(
         options.url,
         namespace=options.namespace,
+        prefix=options.prefix,
         hash_tags=getattr(options, "hash_tags", "namespace"),
         command_timeout=options.timeout,
         connect_timeout=connect_timeout_of(options.timeout),
@@ -49,9 +50,11 @@ def locked_names(locks: Locks) -> list[bytes]:
     prefix = locks.prefix + b"l:"
     names = {key[len(prefix) :] for key in keys_from(locks, prefix)}
     if locks.hash_tags == "names":
-        pattern = b"{*}" + _literally(prefix) + b"*"
+        given, _, rest = prefix.partition(b"{")
+        after_tag = b"{" + rest
+        pattern = _literally(given) + b"{*}" + _literally(after_tag) + b"*"
         keys = (key for execute in nodes(locks) for keys in _scan(execute, pattern) for key in keys)
-        tagged = (key.partition(prefix) for key in keys)
+        tagged = (key.removeprefix(given).partition(after_tag) for key in keys)
         names.update(name for before, _, name in tagged if before == b"{%s}" % (tag_of(locks, name) or b""))
     return sorted(names)
 
@@ -109,4 +112,9 @@ def age(status: LockStatus) -> str:
 
 def namespace_of(locks: Locks) -> str:
     """Return a readable text of the namespace and the server."""
-    return f"namespace {text_of(locks.prefix[1:-2])} on {locks.server}"
+    return f"namespace {name_of_namespace(locks)} on {locks.server}"
+
+
+def name_of_namespace(locks: Locks) -> str:
+    """Return the namespace as readable text."""
+    return text_of(locks.prefix.partition(b"{")[2][:-2])

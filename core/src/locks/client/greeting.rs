@@ -12,6 +12,9 @@ use crate::locks::handler::Redirection;
 use crate::locks::script::{self, ScriptError};
 use crate::redis::{Protocol, Refusal};
 
+/// How a server refuses commands on a connection that has subscribed.
+const ONLY_SUBSCRIBES: &str = "allowed in this context";
+
 impl<W, P: Platform> Client<W, P> {
     /// Continues once the connection is logged in.
     pub(super) fn greeted(&mut self, lane: usize, now: Instant) {
@@ -103,8 +106,10 @@ impl<W, P: Platform> Client<W, P> {
     }
 
     /// Takes the reply to the subscription: pushes arrive from now on, or never.
-    pub(super) fn subscribed(&mut self, reply: Value, now: Instant) {
+    pub(super) fn subscribed(&mut self, lane: usize, reply: Value, now: Instant) {
+        let carries_both = lane == PUSHES || !self.link.lanes[COMMANDS].session.is_subscriber_only();
         match reply {
+            _ if !carries_both => self.fall_back("it confirms subscriptions as in RESP2, although it accepted RESP3"),
             Value::Error(error) => self.subscription_refused(&error),
             _ => {
                 let deadline = now + self.settings.options.patience;
@@ -133,6 +138,19 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
+    /// Connects again in RESP2, with a connection of its own for pushes.
+    fn fall_back(&mut self, why: &str) {
+        let [commands, pushes] = &mut self.link.lanes;
+        let falls_back = commands.session.fall_back() | pushes.session.fall_back();
+        match falls_back {
+            true => {
+                self.link.moved = true;
+                commands.session.fail(Error::new(Kind::Closed, &self.settings.server, why));
+            }
+            false => self.refuse_server(&format!("{why}: leave out \"protocol\", or set it to 2")),
+        }
+    }
+
     /// Takes a pushed message.
     pub(super) fn pushed(&mut self, push: &[Value]) {
         if let Some(pushed) = script::pushed(&self.settings.keys, push) {
@@ -147,6 +165,10 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Checks the server's eviction policy: it must not evict locks to make room for other keys.
     pub(super) fn informed(&mut self, info: &Value) {
+        if matches!(info, Value::Error(error) if error.message.contains(ONLY_SUBSCRIBES)) {
+            return self
+                .fall_back("it takes no commands on a connection that has subscribed, although it accepted RESP3");
+        }
         let Value::Bytes(text) = info else { return };
         let text = String::from_utf8_lossy(text);
         self.told_standing(&text);

@@ -269,7 +269,7 @@ impl<W, P: Platform> Client<W, P> {
             match event {
                 RespEvent::Ready => self.greeted(lane, now),
                 RespEvent::Pushed(message) => self.pushed(&message),
-                RespEvent::Reply(_, reply) if lane == PUSHES => self.subscribed(reply, now),
+                RespEvent::Reply(_, reply) if lane == PUSHES => self.subscribed(PUSHES, reply, now),
                 RespEvent::Reply(Ticket(ticket), reply) => self.replied(ticket, reply, now),
                 RespEvent::Failed(_, error) if lane == PUSHES => self.link.lanes[PUSHES].session.fail(error),
                 RespEvent::Failed(Ticket(ticket), error) => self.failed(ticket, error),
@@ -298,7 +298,7 @@ impl<W, P: Platform> Client<W, P> {
             Some(About::Slot) => self.told_slot(reply, now),
             Some(About::Nodes) => self.told_nodes(&reply, now),
             Some(About::Role) => self.told_role(&reply, now),
-            Some(About::Subscription) => self.subscribed(reply, now),
+            Some(About::Subscription) => self.subscribed(COMMANDS, reply, now),
             None => {}
         }
     }
@@ -371,6 +371,11 @@ impl<W, P: Platform> Client<W, P> {
             ScriptError::Forbidden { missing: Missing::Database, .. } => {
                 "; permit this database (db=), or name another in the URL"
             }
+            ScriptError::Other(error) if &*error.code == "WRONGTYPE" => &format!(
+                "; another program has written a value of another type to {0}#f, {0}#q, {0}#w, {0}#n, {0}#p or the key of \
+                 a name: find it with TYPE, and delete it",
+                self.settings.keys.prefix().escape_ascii()
+            ),
             ScriptError::Forbidden { .. } => "; see the permissions that locks need in the documentation",
             ScriptError::NotLoaded => {
                 "; a proxy may send the commands that load and call them to different servers: connect to the server \

@@ -40,7 +40,7 @@ impl Host {
         host.greet();
         let inspected = match handler {
             HandlerKind::Pure => "*1\r\n$-1\r\n:-2\r\n*2\r\n$1\r\n1\r\n$1\r\n1\r\n",
-            _ => "*1\r\n*3\r\n$0\r\n\r\n:-1\r\n:-1\r\n",
+            _ => "*1\r\n*3\r\n$-1\r\n:-2\r\n:-1\r\n",
         };
         host.answer(inspected);
         assert!(matches!(host.told.pop(), Some(("ask", Outcome::Answered(_)))), "{:?}", host.told);

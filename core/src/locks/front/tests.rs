@@ -31,7 +31,7 @@ impl Host {
             assert_eq!(host.sent()[0], asked);
             host.answer(answer);
         }
-        host.answer("*1\r\n*3\r\n$0\r\n\r\n:-1\r\n:-1\r\n");
+        host.answer("*1\r\n*3\r\n$-1\r\n:-2\r\n:-1\r\n");
         let outcome = host.outcome("inspect");
         assert!(matches!(outcome, LockOutcome::Status(StatusAnswer::IsLocked(false))), "{outcome:?}");
         host

@@ -3,6 +3,7 @@
 -- Each function is a file that begins with its arguments, its reply and its rules. All have the key `P#f`, then
 -- `P l:name` for each name, sorted and distinct. P is the namespace's prefix, `{namespace}:`; the other keys are made
 -- from it, as each key that is sent costs the server more than a key that it made before. All are in one hash slot.
+-- Where they are declared nevertheless, they come before `P#f`, and are gone from KEYS when the function begins.
 --
 --   P l:name      string    `attempt token ttl`, or `attempt` if the pure handler took it; exists while locked
 --                           After a renewal, `@` and the time of the grant replace the ttl
@@ -13,7 +14,8 @@
 --   P#p           string    exists while clients of the pure handler wait
 --   P#x:attempt   string    a tombstone: this attempt must not be granted
 --   P#c:client    channel   `g attempt token` (granted), `l attempt` (its lock was released by force),
---                           `p attempt` (the lock in its way may end earlier than the one before: ask again)
+--                           `p attempt` (the lock in its way may end earlier than the one before: ask again), `f names
+--                           joined by NUL` (it may be the turn of a waiter for these, which the function must not grant)
 --   P#freed       channel   names that are free now, joined by NUL
 --
 -- An attempt is `client:owner:number`. Times are relative; the only clock is the server's.
@@ -79,7 +81,11 @@ end
 local function age_of(value, pttl, now)
   local _, _, mark = holder_in(value)
   if not mark or pttl < 0 then return -1 end
-  local age = sub(mark, 1, 1) == "@" and now - sub(mark, 2) or mark - pttl
+  local granted = sub(mark, 1, 1) == "@"
+  local basis = tonumber(granted and sub(mark, 2) or mark)
+  -- Another program's value may have any words.
+  if not basis then return -1 end
+  local age = granted and now - basis or basis - pttl
   return age > 0 and age or 0
 end
 

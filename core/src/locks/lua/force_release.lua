@@ -7,11 +7,10 @@ for i = 1, #names do
   local value = values[i]
   local holder, token
   if value then holder, token = holder_in(value) end
-  if value and (only == "" or only == token) then
-    call("DEL", KEYS[i + 1])
+  if (only == "" or value and only == token) and call("DEL", KEYS[i + 1]) == 1 then
     run.before = math.huge
     freed[#freed + 1] = names[i]
-    if not told[holder] then
+    if holder and not told[holder] then
       told[holder] = true
       tell(holder, "l " .. holder)
     end

@@ -59,6 +59,20 @@ local function hand_over(keys, name, before)
   return true
 end
 
+-- Whether all the waiter's names may be used. If not, and those that may are free, its client is told to ask by itself.
+-- A waiter's own call tells nobody: two waiters would make each other ask for ever.
+local function may_use(run, waiter)
+  if not declared then return true end
+  local may, others = {}, false
+  for _, key in ipairs(lock_keys(waiter.names)) do
+    if declared[key] then may[#may + 1] = key else others = true end
+  end
+  if others and not run.self and (#may == 0 or call("EXISTS", unpack(may)) == 0) then
+    tell(waiter.attempt, "f " .. concat(waiter.names, "\0"))
+  end
+  return not others
+end
+
 -- Whether the waiter's names are all free and, if `in_order`, it is the first to wait for each of them.
 local function fits(run, waiter, in_order)
   local names, free, heads = waiter.names, run.free, run.heads
@@ -82,7 +96,7 @@ local function try(run, waiter)
   if run.failed and run.failed[waiter] then return false end
   local names, ttl = waiter.names, waiter.ttl
   run.budget = run.budget - #names
-  if not fits(run, waiter, waiter.class == PLAIN and not run.throughput) then
+  if not may_use(run, waiter) or not fits(run, waiter, waiter.class == PLAIN and not run.throughput) then
     run.failed = run.failed or {}
     run.failed[waiter] = true
     return false

@@ -1,5 +1,5 @@
 -- lock: attempt, ttl, waiter_ttl, flags (w: wait, n: nested, t: throughput before order)
--- -> the token: granted; -2 - pttl: queued; {2, pttl, value, age} busy, with the first holder's value or nil; {3} cancelled;
+-- -> the token: granted; -2 - pttl: queued; {2, pttl, value, age} busy, with the first holder's value, 0 (no string) or nil; {3} cancelled;
 --    {4, attempt, ...} deadlock: the holders in turn. A pttl is -1 where there is none.
 --    An array costs more than a number, and a number that is alone is what is answered most.
 --

@@ -30,7 +30,7 @@ local function cycle(run, attempt, values)
     at = at + 1
     local waiting = found[at] and call("HGET", records, "o:" .. found[at].owner)
     local waiter = waiting and waiter_of(run, waiting)
-    if waiter and waiter.expiry > run.now then
+    if waiter and waiter.expiry > run.now and may_use(run, waiter) then
       values = call("MGET", unpack(lock_keys(waiter.names)))
     end
   until not found[at]
@@ -170,6 +170,10 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
     holder = first_of(values) or anyone_waits(run, names)
   end
 
+  -- MGET does not see a value that is no string.
+  local other = not holder and call("EXISTS", unpack(keys, 2)) > 0
+  holder = holder or other
+
   local reply
   if not holder then
     local token = next_number()
@@ -181,7 +185,7 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
     reply = token
   elseif not wait then
     local value, age = first_holding(keys, values)
-    reply = {2, soonest(keys, values), value, age}
+    reply = {2, soonest(keys, values), value or other and 0, age}
   else
     reply = nested and cycle(run, attempt, values)
     if not reply then

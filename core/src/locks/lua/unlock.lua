@@ -3,15 +3,19 @@
 --
 -- An attempt that waits, queued or parked, stops waiting.
 local attempt, flags, count = ARGV[1], ARGV[2] or "", #KEYS - 1
-local values = count == 1 and {call("GET", KEYS[2])} or call("MGET", unpack(KEYS, 2))
-local first = values[1]
+local first = count == 1 and ask("GET", KEYS[2])
+-- GET refuses a value that is no string, and MGET does not see it.
+local values = count == 1 and not (first and first.err) and {first} or call("MGET", unpack(KEYS, 2))
+first = values[1]
 local all = first and (find(first, attempt .. " ", 1, true) == 1 or first == attempt)
 for i = 2, count do
   if values[i] ~= first then all = false end
 end
 if all then
+  -- Asked before anything changes: a server may refuse it.
+  local alone = (flags == "" or flags == "t") and call("EXISTS", queue, pure_waiters) == 0
   call("DEL", unpack(KEYS, 2))
-  if (flags == "" or flags == "t") and call("EXISTS", queue, pure_waiters) == 0 then return count end
+  if alone then return count end
 end
 --- shared parts
 local names, pure = names_in(KEYS), pure_wait()

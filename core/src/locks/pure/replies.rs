@@ -5,7 +5,7 @@ use std::time::Duration;
 use pinyon_proto::resp::{ServerError, Value};
 
 use crate::locks::call::{Attempt, Holder};
-use crate::locks::{script, token};
+use crate::locks::{token, value};
 
 /// The results of a transaction. The error of one of its commands says more than that of `EXEC`.
 pub(super) fn executed(mut replies: Vec<Value>) -> Result<Vec<Value>, ServerError> {
@@ -72,7 +72,7 @@ pub(super) fn holders(values: &Value) -> Vec<Option<Holder>> {
 
 pub(super) fn holder(value: &Value) -> Option<Holder> {
     match value {
-        Value::Bytes(value) => script::holder_in(value),
+        Value::Bytes(value) => Some(value::holder_in(value)),
         _ => None,
     }
 }

@@ -51,7 +51,16 @@ fn hello_tells_what_the_server_is() {
 
 #[test]
 fn a_server_without_hello_is_asked_by_info() {
-    for refusal in ["-ERR unknown command `HELLO`", "-NOPROTO unsupported protocol version", "-unknown command"] {
+    for refusal in [
+        "-ERR unknown command `HELLO`",
+        "-NOPROTO unsupported protocol version",
+        "-unknown command",
+        "-unsupported command 'HELLO'",
+        "-ERR unsupported command `hello`",
+        "-ERR Unknown or disabled command",
+        "-NOPERM this user has no permissions to run the 'hello' command or its subcommand",
+        "-ERR HELLO AUTH is not supported",
+    ] {
         let mut host = Host::new(SessionSettings::default());
         host.connect(1);
         assert_eq!(host.sent(), ["HELLO 3", "PING"]);
@@ -69,6 +78,63 @@ fn a_server_without_hello_is_asked_by_info() {
         };
         assert_eq!(*host.session.server(), expected);
     }
+}
+
+#[test]
+fn a_front_end_that_wants_the_password_alone_gets_it_alone() {
+    let password = Some("secret".into());
+    let mut host = Host::new(SessionSettings { password, ..SessionSettings::default() });
+    host.connect(1);
+    assert_eq!(host.sent(), ["HELLO 3 AUTH default secret", "PING"]);
+    host.answer(b"-NOAUTH Authentication required.\r\n-NOAUTH Authentication required.\r\n");
+    assert_eq!(host.sent()[0], "AUTH secret");
+}
+
+#[test]
+fn the_settings_choose_the_protocol() {
+    let mut host = Host::new(SessionSettings { protocol: Some(Protocol::Resp2), ..SessionSettings::default() });
+    host.connect(1);
+    assert_eq!(host.sent(), ["INFO server", "INFO replication", "PING"]);
+    let mut host = Host::new(SessionSettings { protocol: Some(Protocol::Resp3), ..SessionSettings::default() });
+    host.connect(1);
+    host.answer(b"-ERR unknown command 'HELLO'\r\n");
+    let (kind, message) = host.failure();
+    assert!(kind == Kind::Connect && message.contains("leave out \"protocol\", or set it to 2"), "{message}");
+}
+
+#[test]
+fn a_connection_that_is_cut_at_hello_may_lead_to_a_proxy() {
+    let cut = |host: &mut Host| {
+        host.connect(1);
+        host.turn();
+        host.peer.end(Ending::Closed);
+        host.turns();
+        host.failure().1
+    };
+    let told = cut(&mut Host::new(SessionSettings::default()));
+    assert!(told.contains("closed the connection before it answered anything, as it was asked HELLO: is it a proxy"));
+    let mut host = Host::connected();
+    host.session.close();
+    host.turns();
+    host.session.take_failure();
+    let told = cut(&mut host);
+    assert!(told.ends_with("the server closed the connection before it answered anything"), "it did before: {told}");
+}
+
+#[test]
+fn a_subscription_that_is_confirmed_by_an_array_means_resp2_in_spite_of_hello() {
+    let mut host = Host::connected();
+    let subscribed = host.submit("SUBSCRIBE c");
+    host.turn();
+    let events = host.answer(b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
+    assert!(matches!(events[..], [RespEvent::Reply(ticket, _)] if ticket == subscribed), "{events:?}");
+    assert!(host.session.is_subscriber_only());
+    assert!(host.session.fall_back() && !host.session.fall_back(), "once is enough");
+    host.session.close();
+    host.turns();
+    host.sent();
+    host.connect(1);
+    assert_eq!(host.sent(), ["INFO server", "INFO replication", "PING"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::host::{Host, TIMEOUT};
 use crate::connection::peer::{Ending, Faults};
 use crate::error::Kind;
-use crate::redis::SessionSettings;
+use crate::redis::{Protocol, SessionSettings};
 
 /// Connects to a server that gives these answers. Returns the failure.
 fn refusal(settings: SessionSettings, answers: &[&[u8]]) -> String {
@@ -133,7 +133,8 @@ fn a_server_that_repeats_the_password_does_not_make_it_shown() {
         "HELLO 3 AUTH worker secret\r\n",
         "+secret\r\n",
     ] {
-        let message = refusal(settings(), &[answer.as_bytes()]);
+        let settings = SessionSettings { protocol: Some(Protocol::Resp3), ..settings() };
+        let message = refusal(settings, &[answer.as_bytes()]);
         assert!(!message.contains("sec"), "{message}");
     }
 }
@@ -185,6 +186,7 @@ fn what_makes_no_sense_is_not_quoted_where_it_may_have_the_password() {
 #[test]
 fn a_long_refusal_is_not_repeated_as_a_whole() {
     let long = [b"-ERR no".as_slice(), &[0xff; 20_000], b"\r\n"].concat();
-    let message = refusal(settings(), &[&long]);
+    let settings = SessionSettings { protocol: Some(Protocol::Resp3), ..settings() };
+    let message = refusal(settings, &[&long]);
     assert!((1000..2000).contains(&message.len()), "{} bytes", message.len());
 }
