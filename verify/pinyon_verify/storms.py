@@ -29,6 +29,7 @@ PROGRAMS = {"ruby-threads": "storms.rb"}
 def add_verb(verbs: SubParsers) -> None:
     storms = verbs.add_parser("storms", help="interrupt callers while they acquire locks and leases; look what is left")
     storms.add_argument("--model", action="append", default=[], choices=PROGRAMS, help="run only this; may be repeated")
+    storms.add_argument("--way", action="append", default=[], help="a method of the program by which to acquire")
     storms.add_argument("--interrupts", type=int, help=f"how many interrupts come; default: {ALL}")
     storms.add_argument("--seed", type=int, help="random seed of all choices; each run prints its own")
     storms.add_argument("--quick", action="store_true", help=f"interrupt only {QUICK} times: what the tests run")
@@ -43,7 +44,7 @@ def interrupt(options: argparse.Namespace) -> int:
     wrong = 0
     for model in options.model or PROGRAMS:
         try:
-            facts = run(model, number, seed)
+            facts = run(model, number, seed, options.way)
         except Missing as missing:
             print(f"{model:<15} skipped: {missing}", flush=True)
             continue
@@ -55,7 +56,7 @@ def interrupt(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def run(model: str, interrupts: int, seed: int) -> dict[str, Any]:
+def run(model: str, interrupts: int, seed: int, ways: list[str]) -> dict[str, Any]:
     """Return what a model's program found on servers of its own: ``findings`` and ``counts``. Raises ``Missing``."""
     command = ruby(PROGRAMS[model])
     with tempfile.TemporaryDirectory(prefix="ps-") as folder:
@@ -64,7 +65,7 @@ def run(model: str, interrupts: int, seed: int) -> dict[str, Any]:
             redis.start()
             memcached.start()
             settings: dict[str, Any] = {"model": model, "redis": redis.socket, "memcached": memcached.address}
-            settings |= {"interrupts": interrupts, "seed": seed}
+            settings |= {"interrupts": interrupts, "seed": seed, "ways": ways}
             ended = subprocess.run(
                 [*command, json.dumps(settings)], capture_output=True, text=True, timeout=LIMIT, check=False
             )

@@ -2,7 +2,7 @@
 
 # Threads that are interrupted at random while they acquire locks and leases: python -m pinyon_verify storms
 #
-#   ruby storms.rb '{"model": "ruby-threads", "redis": "/socket", "memcached": "/socket", "interrupts": 1000, "seed": 1}'
+#   ruby storms.rb '{"model": "ruby-threads", "redis": "/r", "memcached": "/m", "interrupts": 1000, "seed": 1}'
 #
 # It prints what it has found, as JSON.
 
@@ -84,7 +84,7 @@ class Storm
       victims.sample(random: @random).raise(Cut)
     end
     stops = true
-    victims.each { |thread| ended(thread) }
+    finish(victims)
   end
 
   # A thread that can be cut while it acts, and at no other time.
@@ -113,7 +113,7 @@ class Storm
         thread.kill
         count(:kill)
       end
-      threads.each { |thread| ended(thread) }
+      finish(threads)
     end
   end
 
@@ -122,6 +122,10 @@ class Storm
       random = Random.new(@random.rand(1 << 30))
       Thread.new { yield random }
     end
+    finish(threads)
+  end
+
+  def finish(threads)
     threads.each { |thread| ended(thread) }
   end
 

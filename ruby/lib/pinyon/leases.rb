@@ -59,7 +59,7 @@ module Pinyon
         yield asked
       ensure
         # Again if an interrupt comes at the `return`.
-        asked.leave if (passes += 1) > given
+        asked.leave if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
       end
     end
 
@@ -79,8 +79,8 @@ module Pinyon
     attr_reader :key
 
     # @!attribute state [r]
-    #   @return [Symbol] +:hit+ (the value is fresh), +:stale+ (another caller makes a new one), +:won+ (this caller must
-    #   make the value) or +:filling+ (there is no value yet; another caller makes it)
+    #   @return [Symbol] +:hit+ (the value is fresh), +:stale+ (another caller makes a new one), +:won+ (this caller
+    #     must make the value) or +:filling+ (there is no value yet; another caller makes it)
     def state
       @found[0]
     end
@@ -90,8 +90,8 @@ module Pinyon
       @client = client
       @native = native
       @key = key
-      # The state, whether there is a value, the value, and what was won. It is there before the server is asked, so that
-      # an interrupt cannot come between a lease and its holder.
+      # The state, whether there is a value, the value, and what was won. It is there before the server is asked, so
+      # that an interrupt cannot come between a lease and its holder.
       @found = []
       @process = Process.pid
     end

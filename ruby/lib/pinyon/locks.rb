@@ -99,6 +99,8 @@ module Pinyon
     def lock(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
       refuse_block(:lock) if block_given?
       held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost)
+      # Each `ensure` runs once more if an interrupt comes between it and the end of the `return`. Then the caller gets
+      # no lock, although it was given one.
       given = passes = 0
       begin
         begin
@@ -110,7 +112,7 @@ module Pinyon
           given += 1
         end
       ensure
-        held.abandon if (passes += 1) > given
+        held.abandon if passes + 1 > given
       end
     end
 
@@ -122,7 +124,7 @@ module Pinyon
     def try_lock(*names, ttl: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
       refuse_block(:try_lock) if block_given?
       held = ask(names, [ttl, nil, renew, max_hold, reentrant], on_lost)
-      given = passes = 0
+      given = passes = 0 # As in `lock`.
       begin
         begin
           return held if held.native.acquire(false) && (given += 1)
@@ -133,7 +135,7 @@ module Pinyon
           given += 1
         end
       ensure
-        held.abandon if (passes += 1) > given
+        held.abandon if passes + 1 > given
       end
     end
 

@@ -10,12 +10,15 @@ class Callers
   PATIENCE = 20
   # Seconds for which a lease is kept that nobody gives back, and a lock that nobody releases.
   LEFT = 600
-  WAYS = %i[synchronize lock try_lock redlock redlock_block em_mutex em_synchronize lease fetch].freeze
+  # Those of Pinyon's own locks; the methods below have further ones.
+  WAYS = %i[synchronize lock try_lock].freeze
   # Made before: to make a Hash, Ruby calls a method, at whose end an interrupt may come.
   NEVER = { Object => :never }.freeze
-  REFUSED = [Pinyon::LockTimeout, Pinyon::AlreadyHeld, Pinyon::Deadlock, Pinyon::Compat::RedisEMMutex::MutexError].freeze
+  REFUSED = [
+    Pinyon::LockTimeout, Pinyon::AlreadyHeld, Pinyon::Deadlock, Pinyon::Compat::RedisEMMutex::MutexError
+  ].freeze
 
-  # @param ways [Array<String>] the names of the methods by which threads acquire; all of WAYS if it is empty
+  # @param ways [Array<String>] the names of the methods by which threads acquire; those of WAYS if it is empty
   def initialize(redis, memcached, seed, ways)
     url = "unix://#{redis}"
     patient = { command_timeout: PATIENCE, connect_timeout: PATIENCE }
@@ -124,8 +127,8 @@ class Callers
   end
 
   # What a program that must not be interrupted here writes around it.
-  def undisturbed(&)
-    Thread.handle_interrupt(NEVER, &)
+  def undisturbed(&block)
+    Thread.handle_interrupt(NEVER, &block)
   end
 
   def now

@@ -49,7 +49,7 @@ module Pinyon
 
             nil
           ensure
-            mutex.unlock if (passes += 1) > given && given.positive?
+            mutex.unlock if (passes += 1) > given && given.positive? # rubocop:disable Lint/UselessAssignment
           end
         end
 
@@ -115,7 +115,7 @@ module Pinyon
           false
         ensure
           # Again if an interrupt comes at the `return`.
-          got.each(&:release) if (passes += 1) > given
+          got.each(&:release) if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
         end
       end
 
@@ -130,7 +130,7 @@ module Pinyon
 
           false
         ensure
-          got.each(&:release) if (passes += 1) > given
+          got.each(&:release) if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
         end
       end
 

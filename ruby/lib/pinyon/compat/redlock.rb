@@ -89,7 +89,7 @@ module Pinyon
             lock_info ? true : false
           ensure
             # Again if an interrupt comes at the `return`.
-            give_up(got, lock_info) if (passes += 1) > given
+            give_up(got, lock_info) if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
           end
         end
 
