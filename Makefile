@@ -158,6 +158,7 @@ verify-locks: setup ## Locks on real processes that are killed, stopped and cut 
 soak: setup ## Caches on real processes that are killed, paused and silenced, in every concurrency model: ten minutes
 	.venv/bin/python -m pinyon_verify soak
 	.venv/bin/python -m pinyon_verify ruby
+	.venv/bin/python -m pinyon_verify storms
 	.venv/bin/python -m pinyon_verify perl
 	cd perl && PINYON_STORM=100000 prove -b t/storm.t
 

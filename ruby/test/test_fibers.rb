@@ -205,7 +205,7 @@ class TestFibers < PinyonTest
         keys = Array.new(3) { |number| "#{round}:#{number}" }
         won = []
         ended = []
-        reactor.start { native.ask_lease("first:#{round}", 600, 0) && stopped.each { |fiber| reactor.stop(fiber) } }
+        reactor.start { native.ask_lease("first:#{round}", 600, 0, []) && stopped.each { |fiber| reactor.stop(fiber) } }
         keys.each { |key| stopped << reactor.start { ask(native, key, won, ended) } }
         reactor.pause(0.02)
         server.resume
@@ -220,14 +220,14 @@ class TestFibers < PinyonTest
   end
 
   def ask(native, key, won, ended)
-    native.ask_lease(key, 600, 0)
+    native.ask_lease(key, 600, 0, [])
     won << key
   ensure
     ended << key
   end
 
   def won_at_last(reactor, native, key)
-    waiting_for { native.ask_lease(key, 600, 0).first == :won || reactor.pause(0.005) }
+    waiting_for { native.ask_lease(key, 600, 0, []).first == :won || reactor.pause(0.005) }
   end
 
   # Repeats the block, which pauses and returns a number until what it waits for has come.

@@ -12,6 +12,7 @@ from .locks.sabotage import SABOTAGES
 from .locks.times import add_verb as add_failovers
 from .soak.cli import add_verb as add_soak
 from .stops.cli import add_verbs as add_languages
+from .storms import add_verb as add_storms
 
 #: The duration of work in each quick cell, in seconds.
 QUICK_SECONDS = 1.2
@@ -102,5 +103,6 @@ def _parser() -> argparse.ArgumentParser:
     locks.set_defaults(carry_out=_locks)
     add_failovers(verbs)
     add_soak(verbs)
+    add_storms(verbs)
     add_languages(verbs)
     return parser

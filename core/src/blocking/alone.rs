@@ -1,6 +1,6 @@
 //! One exchange with one server: the path of the most frequent operations.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::open::open;
 use super::wait::wait;
@@ -9,7 +9,10 @@ use crate::doorbell::Wake;
 use crate::error::Sent;
 use crate::fleet::Fleet;
 use crate::operations::{Ask, End, Next, Operation, Sending};
-use crate::session::Outcome;
+use crate::session::{Outcome, Session};
+
+/// How long a caller that was interrupted waits at most for what it has won.
+const FAREWELL: Duration = Duration::from_millis(100);
 
 /// Carries out the only ask of an operation.
 #[inline]
@@ -62,6 +65,25 @@ fn exchange<H: Host>(
     let Some(session) = loan.session() else { unreachable!("an open loan has a session") };
     let sending = Sending { is_shared: false, longest_ttl: fleet.longest_ttl(server), deadline: timer.deadline };
     operation.submit(ask.part, session, sending).map_err(|why| why.into_error(name, operation.name_of(ask.part)))?;
+    match answered(host, session, timer, listening, operation, ask.part) {
+        Err(Failure::Interrupted(interrupt)) if operation.outlives_its_caller() => {
+            finish(session, operation, ask.part, sending);
+            Err(Failure::Interrupted(interrupt))
+        }
+        ended => ended,
+    }
+}
+
+/// Waits for the reply, and passes it to the operation.
+#[inline]
+fn answered<H: Host>(
+    host: &H,
+    session: &mut Session,
+    timer: &mut Timer,
+    listening: &mut Listening,
+    operation: &mut impl Operation,
+    part: u32,
+) -> Result<(), Failure<H::Interrupt>> {
     loop {
         match host.unlocked(|| wait(session, timer)).map_err(Failure::Interrupted)? {
             Wake::Ready => {}
@@ -74,13 +96,13 @@ fn exchange<H: Host>(
         }
         while let Some(completion) = session.next() {
             match completion.outcome {
-                Outcome::Part(reply) => operation.reply(ask.part, reply),
+                Outcome::Part(reply) => operation.reply(part, reply),
                 Outcome::Reply(reply) => {
-                    operation.reply(ask.part, reply);
+                    operation.reply(part, reply);
                     return Ok(());
                 }
                 Outcome::Large { head, index } => {
-                    let destination = operation.destination(ask.part, index, &head);
+                    let destination = operation.destination(part, index, &head);
                     session.receive_into(destination);
                 }
                 Outcome::Failed(error) => return Err(error.into()),
@@ -89,5 +111,28 @@ fn exchange<H: Host>(
         listening.heard_part(session);
         // A signal that arrived in the meantime does not interrupt a wait that begins after it.
         host.interrupted().map_err(Failure::Interrupted)?;
+    }
+}
+
+/// Ends an operation whose caller was interrupted, and gives back what it wins: other callers would wait for it in vain.
+/// It waits for a short time only; a server that does not answer ends the lease by itself.
+#[cold]
+fn finish(session: &mut Session, operation: &mut impl Operation, part: u32, sending: Sending) {
+    let mut timer = Timer { deadline: Instant::now() + FAREWELL, unused: None };
+    while wait(session, &mut timer) != Wake::Deadline {
+        while let Some(completion) = session.next() {
+            match completion.outcome {
+                Outcome::Part(reply) => operation.reply(part, reply),
+                Outcome::Reply(reply) => {
+                    operation.reply(part, reply);
+                    let is_won = operation.may_win() && operation.give_back() == Next::Again;
+                    if !is_won || operation.submit(part, session, sending).is_err() {
+                        return;
+                    }
+                }
+                Outcome::Large { head, index } => session.receive_into(operation.destination(part, index, &head)),
+                Outcome::Failed(_) => return,
+            }
+        }
     }
 }

@@ -134,7 +134,8 @@ impl<L: Send + 'static> Station<L> {
         Ok(Self { shared: Mutex::new(shared), notes, keeper, has_keeper, bell, asked })
     }
 
-    /// Carries out an operation and waits for its outcome. An interrupt ends the wait and gives up the lock.
+    /// Carries out an operation and waits for its outcome. An interrupt ends the wait and gives up the lock. A release
+    /// goes on without its caller.
     pub fn run<H: Host>(self: &Arc<Self>, host: &H, operation: LockOperation<L>) -> Result<LockOutcome, H::Interrupt> {
         if let Some(outcome) = operation.outcome_if_inherited() {
             return Ok(outcome);
@@ -145,15 +146,22 @@ impl<L: Send + 'static> Station<L> {
             let server = self.lock().front.settings().server.clone();
             return Ok(LockOutcome::failed(Error::new(Kind::Connect, &server, message).into()));
         }
+        let mut operation = Some(operation);
         let begin = || {
             let (mut shared, now) = (self.lock(), Instant::now());
             self.read_rested(&mut shared, now);
             let slot = shared.spare.take().unwrap_or_else(Slot::new);
-            shared.front.begin(operation, slot.clone(), now);
+            if let Some(operation) = operation.take() {
+                shared.front.begin(operation, slot.clone(), now);
+            }
             let progress = self.step(shared, &slot, now);
             (slot, progress)
         };
-        let (slot, mut progress) = host.unlocked(begin)?;
+        let begun = host.unlocked(begin);
+        if let (Err(_), Some(LockOperation::Release { grant })) = (&begun, &operation) {
+            self.cancel(grant);
+        }
+        let (slot, mut progress) = begun?;
         loop {
             let interrupted = match progress {
                 Progress::Done((outcome, unheard)) => {

@@ -98,6 +98,11 @@ pub trait Operation {
         false
     }
 
+    /// Whether it must reach its end although its caller was interrupted, because others wait for what it decides.
+    fn outlives_its_caller(&self) -> bool {
+        self.may_win()
+    }
+
     /// Gives back a lease that was won. The driver calls it when the operation is over and its caller is gone.
     fn give_back(&mut self) -> Next {
         Next::Nothing

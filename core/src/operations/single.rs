@@ -230,6 +230,10 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         matches!(self.request, Request::Lease { .. } | Request::Renew { .. })
     }
 
+    fn outlives_its_caller(&self) -> bool {
+        self.may_win() || matches!(self.request, Request::GiveBack(_))
+    }
+
     fn give_back(&mut self) -> Next {
         let won = match &self.answer {
             Some(Ok(Answer::Lease(found))) if self.failure.is_none() => found.win(),

@@ -9,6 +9,9 @@ module Pinyon
     attr_reader :names
 
     # @api private
+    attr_reader :native
+
+    # @api private
     def initialize(names, native)
       @names = names
       @native = native
@@ -138,16 +141,22 @@ module Pinyon
       callbacks.each { |callback| callback.call(self) }
     end
 
-    # Ends the block that it was acquired for. An error of the block goes first.
+    # Ends the block that it was acquired for. An error of the block goes first. The first call releases it, whatever
+    # interrupts the others.
     #
     # @api private
     def leave(failed)
-      return if @native.given_back?
-
-      kept = release
-      @native.lost_early unless kept || failed
+      kept = @native.leave
+      @native.lost_early if kept == false && !failed
     rescue Error
       raise unless failed
+    end
+
+    # Releases it without waiting, because its caller does not get it.
+    #
+    # @api private
+    def abandon
+      @native.cancel
     end
 
     # The lock, with its names and token, for people.

@@ -32,7 +32,7 @@ module Pinyon
       fetching = Native::Fetching.new(@native, key, [ttl, stale, early, lease, wait])
       fetching.run(make)
     ensure
-      give_back_unused(key, fetching)
+      give_back_unused(fetching)
       tell if @on_event
     end
 
@@ -49,28 +49,25 @@ module Pinyon
     # @return [Lease, Object] the lease, or what the block returns
     # @raise [Unsupported] the server is older than memcached 1.6.10
     def lease(key, lease: DEFAULT_LEASE, recache: 0)
-      asked = ask_lease(key, lease, recache)
-      return asked unless block_given?
-
+      asked = Lease.new(self, @native, key)
+      given = passes = 0
       begin
+        asked.ask(lease, recache)
+        tell if @on_event
+        return asked if !block_given? && (given += 1)
+
         yield asked
       ensure
-        asked.give_back if asked.open? && asked.own?
+        # Again if an interrupt comes at the `return`.
+        asked.leave if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
       end
     end
 
     private
 
-    def ask_lease(key, lease, recache)
-      Lease.new(self, @native, key, @native.ask_lease(key, lease, recache))
-    ensure
-      tell if @on_event
-    end
-
     # A caller that was stopped lets the next one make the value at once.
-    def give_back_unused(key, fetching)
-      win = fetching&.leave
-      @native.give_back(key, *win) if win
+    def give_back_unused(fetching)
+      fetching&.leave
     rescue Error
       nil # A server that fails ends the lease itself.
     end
@@ -81,57 +78,71 @@ module Pinyon
     # @return [String, Symbol] the key, as it was given
     attr_reader :key
 
-    # @return [Symbol] +:hit+ (the value is fresh), +:stale+ (another caller makes a new one), +:won+ (this caller must
-    #   make the value) or +:filling+ (there is no value yet; another caller makes it)
-    attr_reader :state
-
-    # @return [Object] the value, or nil if there is none; see {#value?}. For a lease that was won, it is stale
-    attr_reader :value
+    # @!attribute state [r]
+    #   @return [Symbol] +:hit+ (the value is fresh), +:stale+ (another caller makes a new one), +:won+ (this caller
+    #     must make the value) or +:filling+ (there is no value yet; another caller makes it)
+    def state
+      @found[0]
+    end
 
     # @api private
-    def initialize(client, native, key, found)
+    def initialize(client, native, key)
       @client = client
       @native = native
       @key = key
-      @state, @has_value, @value, @win = found
+      # The state, whether there is a value, the value, and what was won. It is there before the server is asked, so
+      # that an interrupt cannot come between a lease and its holder.
+      @found = []
       @process = Process.pid
+    end
+
+    # @api private
+    def ask(lease, recache)
+      @native.ask_lease(@key, lease, recache, @found)
+    end
+
+    # Gives it back, unless it was fulfilled or was won by a parent process.
+    #
+    # @api private
+    def leave
+      @native.leave_lease(@key, @found, @process)
+    end
+
+    # The value, or nil if there is none; see {#value?}. For a lease that was won, it is stale.
+    #
+    # @return [Object]
+    def value
+      @found[2]
     end
 
     # Whether there is a value, which can be nil.
     def value?
-      @has_value
+      @found[1]
     end
 
     # Whether the value is fresh.
     def hit?
-      @state == :hit
+      state == :hit
     end
 
     # Whether the value is stale, or expires soon, and another caller makes a new one.
     def stale?
-      @state == :stale
+      state == :stale
     end
 
     # Whether this caller must make the value, and call {#fulfil} or {#give_back}.
     def won?
-      @state == :won
+      state == :won
     end
 
     # Whether there is no value yet, and another caller makes it.
     def filling?
-      @state == :filling
+      state == :filling
     end
 
     # Whether there is something to fulfil or to give back.
     def open?
-      !@win.nil?
-    end
-
-    # Whether this process asked for it, and not the one that it was forked from.
-    #
-    # @api private
-    def own?
-      @process == Process.pid
+      !@found[3].nil?
     end
 
     # Store the value.
@@ -145,7 +156,7 @@ module Pinyon
       return false unless (token, = win)
 
       stored = @client.cas(@key, value, token, ttl:)
-      @win = nil
+      @found[3] = nil
       stored == true
     end
 
@@ -156,23 +167,24 @@ module Pinyon
     def give_back
       return false unless (given = win)
 
-      @win = nil
-      @native.give_back(@key, *given)
+      given_back = @native.give_back(@key, *given)
+      @found[3] = nil
+      given_back
     end
 
     # The lease, with its key and state, for people.
     #
     # @return [String]
     def inspect
-      "#<#{self.class} #{@key.inspect} #{@state}>"
+      "#<#{self.class} #{@key.inspect} #{state}>"
     end
 
     private
 
     def win
-      raise UsageError, "fulfil and give_back need a lease that was won; this one is #{@state}" unless won?
+      raise UsageError, "fulfil and give_back need a lease that was won; this one is #{state}" unless won?
 
-      @win
+      @found[3]
     end
   end
 end

@@ -77,10 +77,10 @@ module Pinyon
     # @raise [LockTimeout] others held it for all this time; the message names the holder
     # @raise [LockLost] it was lost before the block ended
     def synchronize(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
-      held = lock(*names, ttl:, timeout:, renew:, max_hold:, reentrant:,
-                          on_lost:)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost)
       failed = true
       begin
+        held.native.acquire(true)
         result = yield held
         failed = false
         result
@@ -89,7 +89,8 @@ module Pinyon
       end
     end
 
-    # Acquire a lock, to be released by {Held#release}.
+    # Acquire a lock, to be released by {Held#release}. If an interrupt ends this method, such as +Timeout+ or
+    # +Thread#raise+, the lock is not held.
     #
     # @return [Held]
     # @raise [LockTimeout] others held it for all this time; the message names the holder
@@ -97,8 +98,22 @@ module Pinyon
     # @see #synchronize
     def lock(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
       refuse_block(:lock) if block_given?
-      listen
-      held(names, @native.acquire(names, [ttl, timeout, renew, max_hold, reentrant], true), on_lost)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost)
+      # Each `ensure` runs once more if an interrupt comes between it and the end of the `return`. Then the caller gets
+      # no lock, although it was given one.
+      given = passes = 0
+      begin
+        begin
+          return held if held.native.acquire(true) && (given += 1)
+
+          nil
+        ensure
+          held.abandon if (passes += 1) > given
+          given += 1
+        end
+      ensure
+        held.abandon if passes + 1 > given
+      end
     end
 
     # Acquire a lock if it is free now.
@@ -108,8 +123,20 @@ module Pinyon
     # @see #synchronize
     def try_lock(*names, ttl: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
       refuse_block(:try_lock) if block_given?
-      listen
-      held(names, @native.acquire(names, [ttl, nil, renew, max_hold, reentrant], false), on_lost)
+      held = ask(names, [ttl, nil, renew, max_hold, reentrant], on_lost)
+      given = passes = 0 # As in `lock`.
+      begin
+        begin
+          return held if held.native.acquire(false) && (given += 1)
+
+          nil
+        ensure
+          held.abandon if (passes += 1) > given
+          given += 1
+        end
+      ensure
+        held.abandon if passes + 1 > given
+      end
     end
 
     # The state of names.
@@ -208,10 +235,11 @@ module Pinyon
       Listening.to_events(self, @native) if @on_event
     end
 
-    def held(names, native, on_lost)
-      return unless native
-
-      held = Held.new(names, native)
+    # What holds the names once it has acquired them. It exists before, so that an interrupt cannot come between a lock
+    # and its holder.
+    def ask(names, terms, on_lost)
+      listen
+      held = Held.new(names, @native.ask(names, terms))
       held.on_lost { |lost| on_lost.call(lost) } if on_lost
       held
     end

@@ -43,7 +43,14 @@ module Pinyon
         # @raise [MutexError] this fiber holds one of the names
         def lock(*names, **options)
           mutex = new(*names, **options)
-          mutex if mutex.lock
+          given = passes = 0
+          begin
+            return mutex if mutex.lock && (given += 1)
+
+            nil
+          ensure
+            mutex.unlock if (passes += 1) > given && given.positive? # rubocop:disable Lint/UselessAssignment
+          end
         end
 
         # Hold a lock for a block.
@@ -100,32 +107,41 @@ module Pinyon
       # @return [Boolean] false if others held it for all the time
       # @raise [MutexError] its owner holds one of the names
       def lock(block_timeout = nil)
-        refuse_recursion
-        timeout = block_timeout || @block_timeout || Float::INFINITY
-        keep(locks.lock(*names, ttl: expire_timeout, timeout:, renew: false))
-      rescue LockTimeout
-        false
-      rescue AlreadyHeld, Deadlock => e
-        raise MutexError, "deadlock; recursive locking (#{e.message})"
+        got = []
+        given = passes = 0
+        begin
+          return true if acquired(got, block_timeout) && (given += 1)
+
+          false
+        ensure
+          # Again if an interrupt comes at the `return`.
+          got.each(&:release) if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
+        end
       end
 
       # Acquire it if it is free now.
       #
       # @return [Boolean]
       def try_lock
-        held = overlapping.empty? && locks.try_lock(*names, ttl: expire_timeout, renew: false)
-        held ? keep(held) : false
-      rescue AlreadyHeld
-        false
+        got = []
+        given = passes = 0
+        begin
+          return true if acquired_at_once(got) && (given += 1)
+
+          false
+        ensure
+          got.each(&:release) if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
+        end
       end
 
       # Release it.
       #
       # @return [self, false] false unless it was held until then
       def unlock!
-        held = owned.delete(names)
+        kept = owned[names]&.release
+        owned.delete(names)
         self.class.forget(@owner) if owned.empty?
-        held&.release ? self : false
+        kept ? self : false
       end
 
       # The same.
@@ -186,11 +202,13 @@ module Pinyon
       # @return [Object] the block's value
       # @raise [MutexTimeout] others held it for all the time
       def synchronize(block_timeout = nil)
-        lock(block_timeout) or raise MutexTimeout, "#{names.join(", ")}: others held it for all the time"
+        got = []
         begin
+          acquired(got, block_timeout) or raise MutexTimeout, "#{names.join(", ")}: others held it for all the time"
           yield self
         ensure
-          unlock
+          # The block may have slept, and acquired it again.
+          unlock unless got.each(&:release).empty?
         end
       end
 
@@ -249,9 +267,25 @@ module Pinyon
         self.class.owned(@owner)
       end
 
-      def keep(held)
-        owned[names] = held
-        true
+      # Acquires it. `got`: takes it, before an interrupt can come.
+      def acquired(got, block_timeout)
+        refuse_recursion
+        timeout = block_timeout || @block_timeout || Float::INFINITY
+        got << locks.lock(*names, ttl: expire_timeout, timeout:, renew: false)
+        owned[names] = got.first
+      rescue LockTimeout
+        nil
+      rescue AlreadyHeld, Deadlock => e
+        raise MutexError, "deadlock; recursive locking (#{e.message})"
+      end
+
+      def acquired_at_once(got)
+        return unless overlapping.empty?
+
+        got.push(*locks.try_lock(*names, ttl: expire_timeout, renew: false))
+        owned[names] = got.first if got.any?
+      rescue AlreadyHeld
+        nil
       end
 
       def overlapping

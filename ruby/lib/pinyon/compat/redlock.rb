@@ -79,14 +79,17 @@ module Pinyon
         # @return [Hash, Boolean] the lock, or false; with a block, whether there was one
         # @raise [LockAcquisitionError] the server failed
         def lock(resource, ttl, options = {})
-          lock_info = options[:extend] ? extended(resource, ttl, options) : acquired(resource, ttl, options)
-          return lock_info unless block_given?
-
+          got = []
+          given = passes = 0
           begin
+            lock_info = options[:extend] ? extended(resource, ttl, options, got) : acquired(resource, ttl, options, got)
+            return lock_info if !block_given? && (given += 1)
+
             yield lock_info
             lock_info ? true : false
           ensure
-            unlock(lock_info) if lock_info
+            # Again if an interrupt comes at the `return`.
+            give_up(got, lock_info) if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
           end
         end
 
@@ -153,15 +156,27 @@ module Pinyon
           raise UnsupportedType, "a server is a URL such as \"redis://127.0.0.1:6379\", not #{servers.first.class}"
         end
 
-        def acquired(resource, ttl, options)
-          give_up = now + patience(options)
+        # Releases what was acquired, and otherwise what was extended. The first call releases, whatever interrupts the
+        # others.
+        def give_up(got, lock_info)
+          got.each(&:release)
+          unlock(lock_info) if lock_info && got.empty?
+        rescue Error
+          nil
+        end
+
+        # `got`: takes the lock, before an interrupt can come.
+        def acquired(resource, ttl, options, got)
+          ends = now + patience(options)
           begin
-            keep(@locks.lock(resource, ttl: ttl / 1000.0, timeout: [give_up - now, 0].max, renew: false), resource, ttl)
+            timeout = [ends - now, 0].max
+            got << @locks.lock(resource, ttl: ttl / 1000.0, timeout:, renew: false)
+            keep(got.first, resource, ttl)
           rescue AlreadyHeld
             # The caller's own lock may end meanwhile.
-            return false if now >= give_up
+            return false if now >= ends
 
-            sleep([delay(options), give_up - now].min.clamp(0, nil))
+            sleep([delay(options), ends - now].min.clamp(0, nil))
             retry
           end
         rescue LockTimeout
@@ -170,11 +185,11 @@ module Pinyon
           raise LockAcquisitionError.new("the server failed while a lock was to be acquired: #{e.message}", [e])
         end
 
-        def extended(resource, ttl, options)
+        def extended(resource, ttl, options, got)
           held = @mutex.synchronize { @held[options[:extend][:value]] }
           return info(held, resource, ttl) if held&.extend_to(ttl / 1000.0)
 
-          options[:extend_only_if_locked] ? false : acquired(resource, ttl, { retry_count: 0 })
+          options[:extend_only_if_locked] ? false : acquired(resource, ttl, { retry_count: 0 }, got)
         end
 
         def keep(held, resource, ttl)

@@ -51,9 +51,10 @@ pub(super) fn answered(
 }
 
 /// The state, whether there is a value, the value, and the win as its token and whether a stale value stays.
-pub(super) fn leased(ruby: &Ruby, found: &Found<Value>) -> Value {
+pub(super) fn leased(ruby: &Ruby, found: &Found<Value>) -> Result<RArray, Error> {
     let win = found.win().map(|win| (win.cas, win.keep));
-    (ruby.to_symbol(found.finding.word()), found.value.is_some(), found.value, win).into_value_with(ruby)
+    let found = (ruby.to_symbol(found.finding.word()), found.value.is_some(), found.value, win);
+    <RArray as magnus::TryConvert>::try_convert(found.into_value_with(ruby))
 }
 
 impl Cache {

@@ -110,12 +110,16 @@ impl Fetching {
         }
     }
 
-    /// Ends a caller, wherever it is. Others continue without it. Returns the lease to be given back, as its token and
-    /// whether a stale value stays.
-    fn leave(ruby: &Ruby, this: &Self) -> Result<Option<(u64, bool)>, Error> {
-        let win = this.machine().leave();
-        ruby.get_inner(this.cache).callers.unblock(ruby)?;
-        Ok(win.map(|win| (win.cas, win.keep)))
+    /// Ends a caller, wherever it is, and gives back the lease that it has. Others continue without it.
+    fn leave(ruby: &Ruby, this: &Self) -> Result<(), Error> {
+        let (cache, key) = (ruby.get_inner(this.cache), ruby.get_inner(this.key));
+        let won = this.machine().leave();
+        let given_back = match won {
+            Some(win) => cache.ask(ruby, key, Request::GiveBack(win)).map(drop),
+            None => Ok(()),
+        };
+        cache.callers.unblock(ruby)?;
+        given_back
     }
 
     fn pause(&self, ruby: &Ruby, here: Here, cache: &Cache, time: Duration) -> Result<Outcome, Error> {

@@ -93,7 +93,8 @@ pub(crate) fn define(ruby: &Ruby, pinyon: RModule, native: RModule) -> Result<()
     class.define_method("incr", method!(Cache::incr, 4))?;
     class.define_method("decr", method!(Cache::decr, 4))?;
     class.define_method("meta", method!(Cache::meta, 1))?;
-    class.define_method("ask_lease", method!(Cache::ask_lease, 3))?;
+    class.define_method("ask_lease", method!(Cache::ask_lease, 4))?;
+    class.define_method("leave_lease", method!(Cache::leave_lease, 3))?;
     class.define_method("give_back", method!(Cache::give_back, 3))?;
     class.define_method("version", method!(Cache::version, 1))?;
     class.define_method("stats", method!(Cache::stats, 2))?;
@@ -240,8 +241,9 @@ impl Cache {
         this.ask(ruby, key, Request::Metadata)
     }
 
-    /// What was found, and the lease if it was won: its token, and whether a stale value stays if it is given back.
-    fn ask_lease(ruby: &Ruby, this: &Self, key: Value, lease: Value, recache: Value) -> Returned {
+    /// Adds to `found` what was found, and the lease if it was won: its token, and whether a stale value stays if it is
+    /// given back. The caller has the array, so it also has what was won just before an interrupt.
+    fn ask_lease(ruby: &Ruby, this: &Self, key: Value, lease: Value, recache: Value, into: RArray) -> Returned {
         let lease = ttl::limited(ruby, "lease", lease)?;
         let recache = checked(ruby, pinyon_core::ttl::limited_or_none("recache", ttl::whole(ruby, recache)?))?;
         let mut found = this.find(ruby, key, Request::Lease { lease, recache })?;
@@ -249,7 +251,19 @@ impl Cache {
             let Some(renewal) = found.renewal(lease, recache) else { break };
             found = this.find(ruby, key, renewal)?;
         }
-        Ok(answers::leased(ruby, &found))
+        into.concat(answers::leased(ruby, &found)?)?;
+        Ok(into.as_value())
+    }
+
+    /// Gives back what was found and won, unless it was fulfilled or a parent process has won it. One call, because an
+    /// interrupt may come between two.
+    fn leave_lease(ruby: &Ruby, this: &Self, key: Value, found: RArray, process: u32) -> Returned {
+        let Some((cas, keep)) = found.entry::<Option<(u64, bool)>>(3)?.filter(|_| process == std::process::id()) else {
+            return Ok(ruby.qfalse().as_value());
+        };
+        let given_back = this.ask(ruby, key, Request::GiveBack(Win { cas, keep }));
+        found.store(3, ruby.qnil())?;
+        given_back
     }
 
     fn give_back(ruby: &Ruby, this: &Self, key: Value, cas: u64, keep: bool) -> Returned {

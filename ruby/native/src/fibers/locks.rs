@@ -64,7 +64,8 @@ impl Drivers<Machine> {
 }
 
 impl LockConnections {
-    /// Carries out an operation. Whatever ends the wait early gives up the lock that was waited for.
+    /// Carries out an operation. Whatever ends the wait early gives up the lock that was waited for. A release goes on
+    /// without its caller.
     pub(crate) fn run(&self, ruby: &Ruby, operation: LockOperation<Listener>) -> Result<LockOutcome, Error> {
         if let Some(outcome) = operation.outcome_if_inherited() {
             return Ok(outcome);
@@ -73,12 +74,21 @@ impl LockConnections {
         if awaited.is_some() {
             self.start_keeper().map_err(|error| unusable(ruby, &error))?;
         }
-        let begin = |machine: &mut Machine, call, now| machine.begin(operation, call, now);
+        let mut operation = Some(operation);
+        let begin = |machine: &mut Machine, call, now| {
+            if let Some(operation) = operation.take() {
+                machine.begin(operation, call, now);
+            }
+        };
         let outcome = match self.home(ruby)? {
             Some((driver, scheduler)) => self.carry_out(driver.place(ruby, scheduler), begin),
             None => self.visit(ruby, begin),
         };
-        if let (Err(_), Some(grant)) = (&outcome, &awaited) {
+        let left = match &operation {
+            Some(LockOperation::Release { grant }) => Some(grant),
+            _ => awaited.as_ref(),
+        };
+        if let (Err(_), Some(grant)) = (&outcome, left) {
             // The reason for the end of the wait is raised, rather than a failure to tell the server.
             let _ = self.cancel(grant);
         }
@@ -109,7 +119,7 @@ impl LockConnections {
     }
 
     /// Releases a lock that its caller no longer waits for.
-    fn cancel(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
+    pub(crate) fn cancel(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
         let mut state = self.lock()?;
         state.polled.begin(|machine, now| machine.cancel(grant, now))?;
         self.look_beside(&mut state)

@@ -30,7 +30,7 @@ pub(crate) struct Locks {
 pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let class = define_class::<Locks>(ruby, native, "Locks")?;
     class.define_singleton_method("new", function!(Locks::new, 1))?;
-    class.define_method("acquire", method!(Locks::acquire, 3))?;
+    class.define_method("ask", method!(Locks::ask, 2))?;
     class.define_method("inspect_names", method!(Locks::inspect_names, 2))?;
     class.define_method("force_release", method!(Locks::force_release, 2))?;
     class.define_method("execute", method!(Locks::execute, 1))?;
@@ -61,20 +61,14 @@ impl Locks {
         self.keeping.settings().options.observed.source()
     }
 
-    /// Acquires names. Returns nil if `waits` is false and they are taken.
-    fn acquire(ruby: &Ruby, this: &Self, given: RArray, terms: RArray, waits: bool) -> Result<Option<Held>, Error> {
+    /// Makes what acquires names. Its holder has it before they are granted, so no interrupt can come between.
+    fn ask(ruby: &Ruby, this: &Self, given: RArray, terms: RArray) -> Result<Held, Error> {
         let names = lock_names(ruby, given)?;
         let keeping = this.of(ruby, given)?;
         let mut request = checked(ruby, this.terms(ruby, terms)?.request(names.clone()))?;
-        let relock = request.wait.unwrap_or_default();
         let Caller { place, owner } = keeping.caller(ruby)?;
         request.owner = owner;
-        if !waits {
-            request.wait = None;
-        }
-        let grant = Grant::new(names);
-        let acquired = place.run(ruby, LockOperation::Acquire { grant: grant.clone(), request })?;
-        Ok((!acquired.is_nil()).then(|| Held::new(keeping, place, grant, relock)))
+        Ok(Held::new(keeping, place, Grant::new(names), request))
     }
 
     /// Answers a question about names: `:each`, `:is_locked`, `:first_owner` or `:waiting`.

@@ -1,11 +1,12 @@
-//! A lock that was acquired, and what its holder can do with it.
+//! A lock, from before it is acquired, and what its holder can do with it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use magnus::value::ReprValue;
 use magnus::{method, Error, Module, RModule, Ruby, Value};
-use pinyon_core::locks::LockOperation;
+use pinyon_core::locks::{LockOperation, LockRequest};
 use pinyon_core::settings::lock_ttl;
 
 use super::answers::raised;
@@ -16,7 +17,7 @@ use crate::define_class;
 use crate::errors::checked;
 use crate::ttl::seconds;
 
-/// A lock that was acquired. A lock that nothing refers to any more is not renewed.
+/// A lock that is to be acquired, or was. A lock that nothing refers to any more is not renewed.
 #[magnus::wrap(class = "Pinyon::Native::Held", free_immediately)]
 pub(crate) struct Held {
     number: Listener,
@@ -26,7 +27,23 @@ pub(crate) struct Held {
     grant: Arc<Grant>,
     /// How long to wait for the names after waiting on the condition.
     relock: Duration,
-    given_back: AtomicBool,
+    /// What [`Held::acquire`] asks for, once.
+    request: Mutex<Option<LockRequest>>,
+    stage: Stage,
+}
+
+/// How far it has come. Only the holder of the VM lock changes it.
+#[derive(Default)]
+struct Stage {
+    is_acquired: AtomicBool,
+    is_given_back: AtomicBool,
+}
+
+impl Stage {
+    /// Whether its holder has to release it. Then it counts as given back from now on.
+    fn give_back(&self) -> bool {
+        self.is_acquired.load(Ordering::Relaxed) && !self.is_given_back.swap(true, Ordering::Relaxed)
+    }
 }
 
 impl Drop for Held {
@@ -44,17 +61,34 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("lost_early", method!(Held::lost_early, 0))?;
     class.define_method("listen", method!(Held::listen, 0))?;
     class.define_method("given_back?", method!(Held::is_given_back, 0))?;
+    class.define_method("acquire", method!(Held::acquire, 1))?;
     class.define_method("release", method!(Held::release, 0))?;
+    class.define_method("leave", method!(Held::leave, 0))?;
+    class.define_method("cancel", method!(Held::cancel, 0))?;
     class.define_method("extend_to", method!(Held::extend_to, 1))?;
     class.define_method("park", method!(Held::park, 1))?;
     class.define_method("notify", method!(Held::notify, 1))
 }
 
 impl Held {
-    pub(super) fn new(keeping: Arc<Keeping>, place: Place, grant: Arc<Grant>, relock: Duration) -> Self {
+    pub(super) fn new(keeping: Arc<Keeping>, place: Place, grant: Arc<Grant>, request: LockRequest) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Self { number, _keeping: keeping, place, grant, relock, given_back: AtomicBool::new(false) }
+        let (number, relock) = (NUMBERS.fetch_add(1, Ordering::Relaxed), request.wait.unwrap_or_default());
+        let request = Mutex::new(Some(request));
+        Self { number, _keeping: keeping, place, grant, relock, request, stage: Stage::default() }
+    }
+
+    /// Acquires the names. Returns false if `waits` is false and they are taken.
+    fn acquire(ruby: &Ruby, this: &Self, waits: bool) -> Result<bool, Error> {
+        let Some(mut request) = this.request.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            unreachable!("a lock is acquired once")
+        };
+        if !waits {
+            request.wait = None;
+        }
+        let acquired = this.run(ruby, LockOperation::Acquire { grant: this.grant.clone(), request })?;
+        this.stage.is_acquired.store(!acquired.is_nil(), Ordering::Relaxed);
+        Ok(!acquired.is_nil())
     }
 
     /// Identifies it to whoever takes the notes.
@@ -91,13 +125,29 @@ impl Held {
 
     /// Whether its holder has released it, in time or not.
     fn is_given_back(&self) -> bool {
-        self.given_back.load(Ordering::Relaxed)
+        self.stage.is_given_back.load(Ordering::Relaxed)
     }
 
     /// Returns whether it was held until then.
     fn release(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
-        this.given_back.store(true, Ordering::Relaxed);
+        this.stage.is_given_back.store(true, Ordering::Relaxed);
         this.run(ruby, LockOperation::Release { grant: this.grant.clone() })
+    }
+
+    /// Ends the block that it was acquired for. Returns whether it was held until then; nil if there was nothing to
+    /// release.
+    fn leave(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
+        match this.stage.give_back() {
+            true => this.run(ruby, LockOperation::Release { grant: this.grant.clone() }),
+            false => Ok(ruby.qnil().as_value()),
+        }
+    }
+
+    /// Releases it without waiting for the answer, because its caller does not have it.
+    fn cancel(&self) {
+        if self.stage.give_back() {
+            self.place.cancel(&self.grant);
+        }
     }
 
     /// Extends the lock to so many seconds from now. Returns whether it is still held.

@@ -79,6 +79,15 @@ impl Place {
         }
     }
 
+    /// Releases a lock without waiting for the answer, because its caller does not have it.
+    pub(super) fn cancel(&self, grant: &Arc<Grant>) {
+        match self {
+            Self::Threads(station) => station.cancel(grant),
+            // It fails in a forked child only, which does not hold the lock.
+            Self::Fibers(connections) => drop(connections.cancel(grant)),
+        }
+    }
+
     /// Gives up a lock that no caller can release any more.
     pub(super) fn forsake(&self, grant: &Arc<Grant>) {
         if !grant.forsake() {

@@ -37,7 +37,7 @@ module Pinyon
 
         # The state, whether there is a value, the value, and the token of whoever won.
         def lease(key, ttl, recache)
-          @native.ask_lease(key, ttl, recache)
+          @native.ask_lease(key, ttl, recache, [])
         ensure
           tell
         end
