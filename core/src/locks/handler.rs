@@ -5,6 +5,8 @@
 //! A refusal for another reason is the answer of the calls.
 
 #[cfg(test)]
+mod declaring;
+#[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;

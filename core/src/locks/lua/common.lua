@@ -14,6 +14,7 @@
 --   P#p           string    exists while clients of the pure handler wait
 --   P#x:attempt   string    a tombstone: this attempt must not be granted
 --   P#c:client    channel   `g attempt token` (granted), `l attempt` (its lock was released by force),
+--                           `c attempt` (on a quorum: one that comes before it waits for its names),
 --                           `p attempt` (the lock in its way may end earlier than the one before: ask again), `f names
 --                           joined by NUL` (it may be the turn of a waiter for these, which the function must not grant)
 --   P#freed       channel   names that are free now, joined by NUL

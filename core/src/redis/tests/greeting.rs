@@ -99,7 +99,7 @@ fn the_settings_choose_the_protocol() {
     host.connect(1);
     host.answer(b"-ERR unknown command 'HELLO'\r\n");
     let (kind, message) = host.failure();
-    assert!(kind == Kind::Connect && message.contains("leave out \"protocol\", or set it to 2"), "{message}");
+    assert!(kind == Kind::Refused && message.contains("leave out \"protocol\", or set it to 2"), "{message}");
 }
 
 #[test]
