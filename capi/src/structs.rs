@@ -239,10 +239,15 @@ impl Bytes {
         Self { start: bytes.as_ptr().cast(), size: bytes.len() }
     }
 
+    #[inline]
+    pub fn lacks_memory(&self) -> bool {
+        self.start.is_null() & (self.size != 0)
+    }
+
     /// Refuses bytes whose memory is missing, as after an allocation that failed.
     #[inline]
     pub fn check(&self, name: &str) -> Result<(), Error> {
-        match self.start.is_null() && self.size != 0 {
+        match self.lacks_memory() {
             true => Err(without_memory(name, self.size)),
             false => Ok(()),
         }

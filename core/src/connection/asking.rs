@@ -64,6 +64,11 @@ impl<N: Network> Connection<N> {
         matches!(self.state, State::Asking)
     }
 
+    #[inline]
+    pub(crate) fn has_question(&self) -> bool {
+        self.logging.as_ref().is_some_and(|logging| logging.question.is_some())
+    }
+
     /// The question to have answered, once. Take it after every call.
     pub(crate) fn take_question(&mut self) -> Option<Question> {
         self.logging.as_mut()?.question.take()

@@ -124,12 +124,20 @@ impl<N: Network> RespSession<N> {
     /// When to [`Self::poll`] even if nothing has happened.
     pub fn deadline(&self) -> Option<Instant> {
         // A lock asks for this some ten times, mostly of a connection with nothing in flight.
-        if self.queue.is_empty() {
-            return self.connection.deadline().or_else(|| self.renewal_due());
+        if self.queue.is_empty() && self.renewal.is_none() {
+            return self.connection.deadline();
         }
         let awaited = self.queue.iter().filter(|exchange| !exchange.abandoned);
-        let awaited = awaited.map(|exchange| exchange.deadline);
-        self.connection.deadline().or_else(|| awaited.chain(self.renewal_due()).min())
+        let first = || awaited.map(|exchange| exchange.deadline).min();
+        match self.renewal {
+            None => self.connection.deadline().or_else(first),
+            Some(_) => self.connection.deadline().or_else(|| first().into_iter().chain(self.renewal_due()).min()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has_question(&self) -> bool {
+        self.connection.has_question()
     }
 
     /// A question for credentials, once. Drivers look for it after every call.

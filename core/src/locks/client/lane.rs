@@ -34,7 +34,9 @@ impl<P: Platform> Lane<P> {
 
     /// Updates what the host watches.
     pub(super) fn watch(&mut self, index: usize, actions: &mut VecDeque<Action>) {
-        actions.extend(self.session.take_question().map(Action::Ask));
+        if self.session.has_question() {
+            actions.extend(self.session.take_question().map(Action::Ask));
+        }
         let Some(stream) = self.session.stream() else { return };
         let wanted = (stream.as_raw_fd(), self.session.wants_to_write());
         if self.watched != Some(wanted) {
