@@ -124,10 +124,10 @@ impl Request {
     /// Refuses what no request has: one test, as nearly all are right.
     #[inline]
     fn check(&self) -> Result<(), Error> {
-        let lacks_memory = self.key.lacks_memory() | self.value.lacks_memory() | self.route.lacks_memory();
-        match lacks_memory | (self.with & !with::ALL != 0) {
-            false => Ok(()),
-            true => self.complain(),
+        let missing = self.key.missing_memory() | self.value.missing_memory() | self.route.missing_memory();
+        match missing | (self.with & !with::ALL) as usize {
+            0 => Ok(()),
+            _ => self.complain(),
         }
     }
 

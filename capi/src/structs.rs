@@ -239,17 +239,21 @@ impl Bytes {
         Self { start: bytes.as_ptr().cast(), size: bytes.len() }
     }
 
+    /// The size of bytes whose memory is missing; 0 for all others.
     #[inline]
-    pub fn lacks_memory(&self) -> bool {
-        self.start.is_null() & (self.size != 0)
+    pub fn missing_memory(&self) -> usize {
+        match self.start.is_null() {
+            true => self.size,
+            false => 0,
+        }
     }
 
     /// Refuses bytes whose memory is missing, as after an allocation that failed.
     #[inline]
     pub fn check(&self, name: &str) -> Result<(), Error> {
-        match self.lacks_memory() {
-            true => Err(without_memory(name, self.size)),
-            false => Ok(()),
+        match self.missing_memory() {
+            0 => Ok(()),
+            size => Err(without_memory(name, size)),
         }
     }
 
@@ -424,13 +428,13 @@ unsafe fn check_unknown<T: CStruct>(struct_: *const T, size: usize) -> Result<()
 /// As for [`given`].
 #[inline]
 unsafe fn check_filled<T: CStruct>(struct_: *const T) -> Result<(), Error> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller says so, and it begins with its size.
     unsafe {
-        check_size(struct_)?;
-        match struct_.cast::<usize>().read() {
-            size if size > size_of::<T>() => check_unknown(struct_, size),
-            _ => Ok(()),
+        if !struct_.is_null() && struct_.cast::<usize>().read() == size_of::<T>() {
+            return Ok(());
         }
+        check_size(struct_)?;
+        check_unknown(struct_, struct_.cast::<usize>().read())
     }
 }
 

@@ -71,7 +71,11 @@ unsafe fn each<'a, T: structs::CStruct>(first: *const T, count: usize) -> Result
     // SAFETY: the caller says so.
     unsafe {
         let apart = stride(first)?;
-        (0..count).map(|index| borrowed(first.byte_add(index * apart))).collect()
+        let mut all = Vec::with_capacity(count);
+        for index in 0..count {
+            all.push(borrowed(first.byte_add(index * apart))?);
+        }
+        Ok(all)
     }
 }
 

@@ -122,11 +122,17 @@ impl<N: Network> RespSession<N> {
     }
 
     /// When to [`Self::poll`] even if nothing has happened.
+    #[inline]
     pub fn deadline(&self) -> Option<Instant> {
         // A lock asks for this some ten times, mostly of a connection with nothing in flight.
         if self.queue.is_empty() && self.renewal.is_none() {
             return self.connection.deadline();
         }
+        self.first_deadline()
+    }
+
+    #[inline(never)]
+    fn first_deadline(&self) -> Option<Instant> {
         let awaited = self.queue.iter().filter(|exchange| !exchange.abandoned);
         let first = || awaited.map(|exchange| exchange.deadline).min();
         match self.renewal {

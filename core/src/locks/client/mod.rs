@@ -380,6 +380,7 @@ impl<W, P: Platform> Client<W, P> {
     }
 
     /// Schedules a send for the end of the turn, since the caller may be in the middle of the host's own work.
+    #[inline]
     fn begun(&mut self, now: Instant) {
         self.take_events();
         if self.link.is_down() {
