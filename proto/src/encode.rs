@@ -105,7 +105,7 @@ pub fn encode(
         out.extend_from_slice(b"\r\n");
         return Ok(Expect::classic(Form::Meta(verb)));
     }
-    let quiet = quiet && command.can_be_quiet();
+    let quiet = quiet && (verb != Verb::Get || matches!(command, Command::Meta(_)));
     push_hex(out, *b" O", opaque.0);
     out.extend_from_slice(if quiet { b" q\r\n" } else { b"\r\n" });
     Ok(Expect { form: Form::Meta(verb), opaque: Some(opaque), opaque_on_miss: capabilities.opaque_on_miss(), quiet })

@@ -292,7 +292,7 @@ impl<N: Network> Connection<N> {
     fn broken_by(&self, error: &io::Error, when: &str) -> Error {
         match Failure::of(error) {
             Some(failure) if self.is_ready() => self.broke(format!("the connection broke: {failure}")),
-            Some(failure) => self.cannot_connect(failure),
+            Some(failure) => self.distrusted(&failure),
             None => self.broke(format!("{when}: {error}{}", self.too_early())),
         }
     }
@@ -313,6 +313,11 @@ impl<N: Network> Connection<N> {
 
     fn broke(&self, message: impl Into<String>) -> Error {
         Error::new(Kind::Closed, &self.server, message)
+    }
+
+    /// The error of a handshake in which one side does not trust the other. That does not pass by itself.
+    fn distrusted(&self, why: &Failure) -> Error {
+        Error::new(Kind::Refused, &self.server, format!("cannot connect: {why}"))
     }
 
     fn cannot_connect(&self, why: impl std::fmt::Display) -> Error {

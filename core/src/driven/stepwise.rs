@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::alarm::HostAlarm;
-use super::{some_addresses, Action, Driven};
+use super::{some_addresses, Action, Actions, Driven};
 use crate::address::Address;
 use crate::doorbell::Doorbell;
 use crate::fork;
@@ -180,37 +180,47 @@ impl<M: Driven> Stepwise<M> {
     }
 
     /// Closes the descriptor that the host has stopped watching.
+    #[inline]
     fn close_forgotten(&mut self, now: Instant) {
-        match self.forgotten.take() {
-            None => {}
-            Some(BELL) => self.last_bell = None,
-            Some(lane) => {
-                self.machine.forgotten(lane - 1, now);
-                self.take_orders(now);
-            }
+        if let Some(lane) = self.forgotten.take() {
+            self.close_connection(lane, now);
         }
     }
 
+    #[cold]
+    fn close_connection(&mut self, lane: usize, now: Instant) {
+        if lane == BELL {
+            self.last_bell = None;
+            return;
+        }
+        self.machine.forgotten(lane - 1, now);
+        self.take_orders(now);
+    }
+
+    #[inline]
     fn take_orders(&mut self, now: Instant) {
-        loop {
-            let Some(actions) = self.machine.take_actions() else { return };
+        while let Some(actions) = self.machine.take_actions() {
             self.alarm.outdate();
-            for action in actions {
-                match action {
-                    Action::EndTurn => self.orders.push_back(Order::EndTurn),
-                    Action::Watch { lane, fd, write } => {
-                        self.orders.push_back(Order::Watch { lane: lane + 1, fd, write });
-                    }
-                    Action::Forget { lane, fd } => self.orders.push_back(Order::Forget { lane: lane + 1, fd }),
-                    Action::Resolve { lane, name, port } => match self.resolve(&name, port) {
-                        Ok(resolving) => self.resolving.push((lane, resolving)),
-                        Err(error) => self.machine.connect(lane, Err(error.to_string()), now),
-                    },
-                    // Without a bell it is dropped, and so fails.
-                    Action::Ask(question) => {
-                        if let Ok(bell) = self.bell() {
-                            question.put(move || bell.ring());
-                        }
+            self.order(actions, now);
+        }
+    }
+
+    fn order(&mut self, actions: Actions, now: Instant) {
+        for action in actions {
+            match action {
+                Action::EndTurn => self.orders.push_back(Order::EndTurn),
+                Action::Watch { lane, fd, write } => {
+                    self.orders.push_back(Order::Watch { lane: lane + 1, fd, write });
+                }
+                Action::Forget { lane, fd } => self.orders.push_back(Order::Forget { lane: lane + 1, fd }),
+                Action::Resolve { lane, name, port } => match self.resolve(&name, port) {
+                    Ok(resolving) => self.resolving.push((lane, resolving)),
+                    Err(error) => self.machine.connect(lane, Err(error.to_string()), now),
+                },
+                // Without a bell it is dropped, and so fails.
+                Action::Ask(question) => {
+                    if let Ok(bell) = self.bell() {
+                        question.put(move || bell.ring());
                     }
                 }
             }

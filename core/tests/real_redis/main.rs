@@ -54,7 +54,7 @@ impl Host {
             host.turn();
         }
         let error = host.session.failure().unwrap();
-        assert_eq!((error.kind, error.sent), (Kind::Connect, Sent::No));
+        assert_eq!((error.kind, error.sent), (Kind::Refused, Sent::No));
         error.to_string()
     }
 
