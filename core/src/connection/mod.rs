@@ -292,7 +292,7 @@ impl<N: Network> Connection<N> {
     fn broken_by(&self, error: &io::Error, when: &str) -> Error {
         match Failure::of(error) {
             Some(failure) if self.is_ready() => self.broke(format!("the connection broke: {failure}")),
-            Some(failure) => self.distrusted(&failure),
+            Some(failure) => self.distrusted(failure),
             None => self.broke(format!("{when}: {error}{}", self.too_early())),
         }
     }
