@@ -332,6 +332,22 @@ def test_a_call_outside_of_a_loop_returns_a_coroutine(server: Memcached) -> None
     cache.close()
 
 
+COLLECTING = """
+import gc
+from pinyon import _native
+gc.set_threshold(1)
+kept = [{} for _ in range(100)]
+for _ in range(100):
+    kept.append({})
+    kept.append(_native.AwaitedMethod(_native.Client.get, TypeError, print))
+print("made")
+"""
+
+
+def test_garbage_is_collected_while_a_method_is_made() -> None:
+    assert what_it_prints(COLLECTING) == "made"
+
+
 @on_asyncio
 async def test_a_thread_hands_a_call_to_the_loop(model: Model, server: Memcached, connect: Connect) -> None:
     cache = connect(server)

@@ -92,9 +92,15 @@ unsafe fn may_be_of_a_task(future: *mut ffi::PyObject) -> bool {
 #[pyclass(frozen, dict, module = "pinyon._native")]
 pub(crate) struct AwaitedMethod {
     vectorcall: ffi::vectorcallfunc,
-    native: Py<PyAny>,
     calls_native: ffi::vectorcallfunc,
     direct: Option<Direct>,
+    /// `None` until it is made: before that, Python makes its dict, which may collect garbage and so visit what is not
+    /// there yet. The memory is zero then.
+    objects: Option<Objects>,
+}
+
+struct Objects {
+    native: Py<PyAny>,
     /// The exception of a call without a running loop, and what to call instead, with the method and its arguments.
     no_loop: Py<PyAny>,
     later: Py<PyAny>,
@@ -152,8 +158,8 @@ impl AwaitedMethod {
         // SAFETY: the object is alive.
         let calls_native = unsafe { ffi::PyVectorcall_Function(native.as_ptr()) };
         let calls_native = calls_native.ok_or_else(|| PyTypeError::new_err("this is no native method"))?;
-        let direct = Direct::of(&native);
-        Ok(Self { vectorcall, native: native.unbind(), calls_native, direct, no_loop, later })
+        let (direct, objects) = (Direct::of(&native), Objects { native: native.unbind(), no_loop, later });
+        Ok(Self { vectorcall, calls_native, direct, objects: Some(objects) })
     }
 
     fn __get__<'py>(
@@ -172,7 +178,7 @@ impl AwaitedMethod {
         arguments: &Bound<'py, PyTuple>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.native.bind(arguments.py()).call(arguments, keywords)
+        self.objects().native.bind(arguments.py()).call(arguments, keywords)
     }
 
     fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
@@ -180,7 +186,8 @@ impl AwaitedMethod {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        [&self.native, &self.no_loop, &self.later].into_iter().try_for_each(|object| visit.call(object))
+        let Some(Objects { native, no_loop, later }) = &self.objects else { return Ok(()) };
+        [native, no_loop, later].into_iter().try_for_each(|object| visit.call(object))
     }
 }
 
@@ -203,6 +210,10 @@ impl AwaitedMethod {
         Ok(())
     }
 
+    fn objects(&self) -> &Objects {
+        self.objects.as_ref().expect("a method that is called has been made")
+    }
+
     /// What a call returns that failed.
     #[cold]
     fn call_later<'py>(
@@ -212,7 +223,8 @@ impl AwaitedMethod {
         names: Option<&Bound<'py, PyTuple>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let error = PyErr::take(py).unwrap_or_else(|| PyTypeError::new_err("the method failed without an exception"));
-        if !error.matches(py, &self.no_loop)? {
+        let Objects { native, no_loop, later } = self.objects();
+        if !error.matches(py, no_loop)? {
             return Err(error);
         }
         let (positional, named) = arguments.split_at(arguments.len() - names.map_or(0, |names| names.len()));
@@ -220,8 +232,8 @@ impl AwaitedMethod {
         for (name, value) in names.into_iter().flatten().zip(named) {
             keywords.set_item(name, value)?;
         }
-        let called: Vec<_> = iter::once(self.native.bind(py)).chain(positional).collect();
-        self.later.bind(py).call(PyTuple::new(py, called)?, Some(&keywords))
+        let called: Vec<_> = iter::once(native.bind(py)).chain(positional).collect();
+        later.bind(py).call(PyTuple::new(py, called)?, Some(&keywords))
     }
 }
 
@@ -245,7 +257,7 @@ unsafe extern "C" fn vectorcall(
             Some(direct) if given > 0 && direct.takes(*arguments) => {
                 (direct.function)(*arguments, arguments.add(1), given - 1, names)
             }
-            _ => (this.calls_native)(this.native.as_ptr(), arguments, count, names),
+            _ => (this.calls_native)(this.objects().native.as_ptr(), arguments, count, names),
         };
         if !result.is_null() {
             return result;
