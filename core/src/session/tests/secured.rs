@@ -100,7 +100,7 @@ fn what_breaks_a_handshake_is_told() {
         host.connect(1);
         host.answer(answer);
         let (kind, message) = host.failure();
-        assert_eq!(kind, Kind::Connect);
+        assert_eq!(kind, Kind::Refused);
         assert!(message.starts_with("cache1:11211: cannot connect: ") && message.contains(why), "{message}");
     }
     for ending in [Ending::Closed, Ending::Reset] {
