@@ -198,7 +198,7 @@ impl<N: Network> Connection<N> {
                 Ok(true)
             }
             Err(error) => Err(match Failure::of(&error) {
-                Some(failure) => self.distrusted(failure),
+                Some(failure) => self.unsecured(failure),
                 None => self.cannot_connect(format!("the connection broke during the handshake of TLS: {error}")),
             }),
         }

@@ -292,7 +292,7 @@ impl<N: Network> Connection<N> {
     fn broken_by(&self, error: &io::Error, when: &str) -> Error {
         match Failure::of(error) {
             Some(failure) if self.is_ready() => self.broke(format!("the connection broke: {failure}")),
-            Some(failure) => self.distrusted(failure),
+            Some(failure) => self.unsecured(failure),
             None => self.broke(format!("{when}: {error}{}", self.too_early())),
         }
     }
@@ -315,9 +315,10 @@ impl<N: Network> Connection<N> {
         Error::new(Kind::Closed, &self.server, message)
     }
 
-    /// The error of a handshake in which one side does not trust the other. That does not pass by itself.
-    fn distrusted(&self, why: &Failure) -> Error {
-        Error::new(Kind::Refused, &self.server, format!("cannot connect: {why}"))
+    /// The error of a handshake of TLS that failed.
+    fn unsecured(&self, why: &Failure) -> Error {
+        let kind = if why.passes { Kind::Connect } else { Kind::Refused };
+        Error::new(kind, &self.server, format!("cannot connect: {why}"))
     }
 
     fn cannot_connect(&self, why: impl std::fmt::Display) -> Error {

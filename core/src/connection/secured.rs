@@ -32,11 +32,15 @@ const UNSENT: usize = 4 * RECORD;
 
 /// A failure of TLS, with advice.
 #[derive(Debug)]
-pub(super) struct Failure(String);
+pub(super) struct Failure {
+    message: String,
+    /// Whether the same handshake may succeed later: the connection ended, and neither side refused the other.
+    pub(super) passes: bool,
+}
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
@@ -44,7 +48,12 @@ impl std::error::Error for Failure {}
 
 impl Failure {
     fn error(message: impl Into<String>) -> io::Error {
-        io::Error::other(Failure(message.into()))
+        io::Error::other(Failure { message: message.into(), passes: false })
+    }
+
+    /// The connection ended during the handshake.
+    fn cut(message: impl Into<String>) -> io::Error {
+        io::Error::other(Failure { message: message.into(), passes: true })
     }
 
     /// The TLS failure inside an error, if there is one.
@@ -96,7 +105,7 @@ impl Secured {
             }
             match stream.receive(&mut [IoSliceMut::new(room)]) {
                 Ok(0) => {
-                    return Err(Failure::error(
+                    return Err(Failure::cut(
                         "the server closed the connection during the handshake of TLS: does it speak TLS on this port?",
                     ))
                 }
@@ -105,7 +114,7 @@ impl Secured {
                     return Ok(false)
                 }
                 Err(error) => {
-                    return Err(Failure::error(format!(
+                    return Err(Failure::cut(format!(
                         "the connection broke during the handshake of TLS: {error}; does the server speak TLS on this \
                          port?"
                     )))
