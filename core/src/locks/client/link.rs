@@ -546,10 +546,10 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Fails the user's commands that no connection took in time.
     pub(super) fn expire_commands(&mut self, now: Instant) {
-        let why = match self.nodes.verdict() {
-            Some(verdict) => &*verdict.message.clone(),
-            None if self.link.is_up() => "the connection accepted no more commands in time",
-            None => "no connection was made in time",
+        let (kind, why) = match self.nodes.verdict() {
+            Some(verdict) => (verdict.kind, &*verdict.message.clone()),
+            None if self.link.is_up() => (Kind::Timeout, "the connection accepted no more commands in time"),
+            None => (Kind::Timeout, "no connection was made in time"),
         };
         let is_late = |item: &Item<W>| item.deadline <= now && matches!(item.about, About::Command(_));
         let (late, waiting): (_, VecDeque<_>) = std::mem::take(&mut self.link.outbox).into_iter().partition(is_late);
@@ -557,7 +557,7 @@ impl<W, P: Platform> Client<W, P> {
         let late: VecDeque<Item<W>> = late;
         for item in late {
             let About::Command(waiter) = item.about else { continue };
-            let error = Error::new(Kind::Timeout, &self.settings.server, why);
+            let error = Error::new(kind, &self.settings.server, why);
             self.finish(waiter, Outcome::Failed(MachineFailure::Server(error)));
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Client, Platform, Setup};
+use crate::error::Error;
 use crate::locks::machine::Moment;
 
 /// Whether a client's locks are held by its server alone.
@@ -48,6 +49,11 @@ impl<W, P: Platform> Client<W, P> {
     /// What the connected server has told about itself. `None` if there is none, or it was not asked.
     pub fn standing(&self) -> Option<&Standing> {
         self.standing.as_ref()
+    }
+
+    /// Why there is no connection, if one was tried for.
+    pub fn trouble(&self) -> Option<&Error> {
+        self.machine.trouble()
     }
 
     /// Takes the answer to `INFO server`.

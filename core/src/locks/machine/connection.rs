@@ -177,6 +177,11 @@ impl Machine {
         self.holding.clear();
     }
 
+    /// Why there is no connection, if one was tried for.
+    pub fn trouble(&self) -> Option<&Error> {
+        self.trouble.as_ref().filter(|_| !self.connected)
+    }
+
     pub(super) fn unanswered(&self) -> Error {
         Error::unanswered(&"".into())
     }

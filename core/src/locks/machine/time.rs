@@ -115,7 +115,7 @@ impl Machine {
         }
         for id in late {
             self.calls.retain(|(call, _)| *call != id);
-            let error = self.trouble.clone().filter(|_| !self.connected).unwrap_or_else(|| self.unanswered());
+            let error = self.trouble().cloned().unwrap_or_else(|| self.unanswered());
             match self.flight.remove(id).map(|call| call.about) {
                 Some(About::Question(request)) => {
                     self.events

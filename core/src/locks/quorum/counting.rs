@@ -261,7 +261,10 @@ impl<W, M: Member> Quorum<W, M> {
                 (None, Vote::Granted(granted)) if !granted.is_of_age(now.moment) => {
                     Some(Why::young(name, granted.votes_from.map(|from| from - now.moment)))
                 }
-                (None, Vote::Asked(_)) if self.is_out(at, now) => Some(Why::gone(name)),
+                (None, Vote::Asked(_)) => match self.members[at].trouble() {
+                    Some(error) => Why::of(name, &MachineFailure::Server(error.clone())),
+                    None => self.is_out(at, now).then(|| Why::gone(name)),
+                },
                 _ => None,
             }
         };

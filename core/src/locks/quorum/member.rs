@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::error::Error;
 use crate::locks::client::{Client, Platform, Report, Standing, Wish};
 use crate::locks::machine::{Moment, Renewal};
 
@@ -47,6 +48,9 @@ pub trait Member {
     /// Which process the server is and whether it may vote. `None` without a connection.
     fn standing(&self) -> Option<&Standing>;
 
+    /// Why there is no connection, if one was tried for.
+    fn trouble(&self) -> Option<&Error>;
+
     /// The server's name for messages.
     fn name(&self) -> &Arc<str>;
 }
@@ -82,6 +86,10 @@ impl<P: Platform> Member for Client<Ballot, P> {
 
     fn standing(&self) -> Option<&Standing> {
         Client::standing(self)
+    }
+
+    fn trouble(&self) -> Option<&Error> {
+        Client::trouble(self)
     }
 
     fn name(&self) -> &Arc<str> {

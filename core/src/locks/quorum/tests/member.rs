@@ -194,6 +194,10 @@ impl Member for Wired {
         self.machine.held(number, now.moment).map(|(_, remaining)| remaining)
     }
 
+    fn trouble(&self) -> Option<&Error> {
+        self.machine.trouble()
+    }
+
     fn next_report(&mut self) -> Option<Report<Ballot>> {
         self.reports.pop_front()
     }
