@@ -94,7 +94,7 @@ impl<K> Batch<K> {
         };
         let now = Instant::now();
         let mut timer = Timer::start(now, fleet.options().timeout);
-        match self.work.connected(fleet, host, sent.routed(), command.name(), now, &mut timer) {
+        match self.work.connected(fleet, host, sent.routed(), submitted.command, now, &mut timer) {
             Ok(position) => self.work.submit(fleet, position, &command, data, submitted, &timer),
             Err(Failure::Error(error)) => self.work.failed(submitted, error),
             Err(interrupted) => return Err(interrupted),
