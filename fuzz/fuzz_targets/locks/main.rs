@@ -14,9 +14,9 @@ mod server;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use pinyon_core::locks::call;
 use pinyon_core::locks::machine::{Fairness, Renewal};
 use pinyon_core::locks::HandlerKind;
+use pinyon_core::locks::{call, claim};
 
 use platform::{End, Opening};
 use run::Run;

@@ -345,7 +345,7 @@ impl Run {
             };
             let lost: BTreeSet<u64> = finished.iter().filter_map(lost).collect();
             finished.into_iter().for_each(|finished| self.hear(finished, &lost));
-            actions.into_iter().for_each(|action| self.act(action));
+            actions.into_iter().flatten().for_each(|action| self.act(action));
             self.platform.take_opened().into_iter().for_each(|pipe| self.server.accept(pipe));
         }
         panic!("the client never comes to rest");

@@ -287,6 +287,7 @@ impl Server {
             let channel = client.map_or(format!("{PREFIX}#freed"), |client| format!("{PREFIX}#c:{client}"));
             let payload = match pushed {
                 Pushed::Granted { attempt, token } => format!("g {attempt} {token}").into_bytes(),
+                Pushed::Contested { attempt } => format!("c {attempt}").into_bytes(),
                 Pushed::Look { attempt } => format!("p {attempt}").into_bytes(),
                 Pushed::ForceReleased { attempt } => format!("l {attempt}").into_bytes(),
                 Pushed::Freed { names } => names.join(&0),
