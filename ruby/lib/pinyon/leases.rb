@@ -78,9 +78,10 @@ module Pinyon
     # @return [String, Symbol] the key, as it was given
     attr_reader :key
 
-    # @!attribute state [r]
-    #   @return [Symbol] +:hit+ (the value is fresh), +:stale+ (another caller makes a new one), +:won+ (this caller
-    #     must make the value) or +:filling+ (there is no value yet; another caller makes it)
+    # What the lease was when it was asked for.
+    #
+    # @return [Symbol] +:hit+ (the value is fresh), +:stale+ (another caller makes a new one), +:won+ (this caller
+    #   must make the value) or +:filling+ (there is no value yet; another caller makes it)
     def state
       @found[0]
     end
