@@ -65,44 +65,33 @@ fn exchange<H: Host>(
     let Some(session) = loan.session() else { unreachable!("an open loan has a session") };
     let sending = Sending { is_shared: false, longest_ttl: fleet.longest_ttl(server), deadline: timer.deadline };
     operation.submit(ask.part, session, sending).map_err(|why| why.into_error(name, operation.name_of(ask.part)))?;
-    match answered(host, session, timer, listening, operation, ask.part) {
-        Err(Failure::Interrupted(interrupt)) if operation.outlives_its_caller() => {
-            finish(session, operation, ask.part, sending);
-            Err(Failure::Interrupted(interrupt))
-        }
-        ended => ended,
-    }
-}
-
-/// Waits for the reply, and passes it to the operation.
-#[inline]
-fn answered<H: Host>(
-    host: &H,
-    session: &mut Session,
-    timer: &mut Timer,
-    listening: &mut Listening,
-    operation: &mut impl Operation,
-    part: u32,
-) -> Result<(), Failure<H::Interrupt>> {
     loop {
-        match host.unlocked(|| wait(session, timer)).map_err(Failure::Interrupted)? {
-            Wake::Ready => {}
-            Wake::Interrupted => {
+        let interrupted = match host.unlocked(|| wait(session, timer)) {
+            Ok(Wake::Ready) => None,
+            Ok(Wake::Interrupted) => {
                 listening.still_waits(session);
-                host.interrupted().map_err(Failure::Interrupted)?;
+                host.interrupted().err()
             }
             // What has arrived by now is taken. What has not is late.
-            Wake::Deadline => session.poll(Instant::now()),
+            Ok(Wake::Deadline) => {
+                session.poll(Instant::now());
+                None
+            }
+            Err(interrupt) => Some(interrupt),
+        };
+        if let Some(interrupt) = interrupted {
+            finish(session, operation, ask.part, sending);
+            return Err(Failure::Interrupted(interrupt));
         }
         while let Some(completion) = session.next() {
             match completion.outcome {
-                Outcome::Part(reply) => operation.reply(part, reply),
+                Outcome::Part(reply) => operation.reply(ask.part, reply),
                 Outcome::Reply(reply) => {
-                    operation.reply(part, reply);
+                    operation.reply(ask.part, reply);
                     return Ok(());
                 }
                 Outcome::Large { head, index } => {
-                    let destination = operation.destination(part, index, &head);
+                    let destination = operation.destination(ask.part, index, &head);
                     session.receive_into(destination);
                 }
                 Outcome::Failed(error) => return Err(error.into()),
@@ -114,10 +103,13 @@ fn answered<H: Host>(
     }
 }
 
-/// Ends an operation whose caller was interrupted, and gives back what it wins: other callers would wait for it in vain.
-/// It waits for a short time only; a server that does not answer ends the lease by itself.
+/// Ends an operation whose caller was interrupted, if others wait for what it decides, and gives back what it wins. It
+/// waits for a short time only; a server that does not answer ends the lease by itself.
 #[cold]
 fn finish(session: &mut Session, operation: &mut impl Operation, part: u32, sending: Sending) {
+    if !operation.outlives_its_caller() {
+        return;
+    }
     let mut timer = Timer { deadline: Instant::now() + FAREWELL, unused: None };
     while wait(session, &mut timer) != Wake::Deadline {
         while let Some(completion) = session.next() {
