@@ -1,6 +1,8 @@
 //! What waiting needs of a host in C: whether to go on, and what to call around a wait.
 
-use pinyon_core::blocking;
+use std::time::Duration;
+
+use pinyon_core::blocking::{self, LONGEST_SLEEP, UNDISTURBED};
 
 use crate::errors::Error;
 use crate::structs::{self, Place};
@@ -56,6 +58,15 @@ impl blocking::Host for Host {
             host.after_wait.inspect(|after| after(host.host));
             Ok(outcome)
         }
+    }
+
+    fn asleep<T: Send>(
+        &self,
+        wait: impl FnOnce(Duration) -> T + Send,
+        _wake: impl Fn() + Sync,
+    ) -> Result<T, Interrupted> {
+        let is_asked = self.0.is_some_and(|host| host.interrupted.is_some());
+        blocking::Host::unlocked(self, || wait(if is_asked { LONGEST_SLEEP } else { UNDISTURBED }))
     }
 
     #[inline]

@@ -19,7 +19,7 @@ pub enum Wake {
 }
 
 /// The longest sleep. A signal just before a wait, or in another thread, does not end it, so the host looks this often.
-pub(crate) const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+pub const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// Waits until one of the descriptors is ready; `poll(2)`, with the deadline rounded up.
 pub(crate) fn wait_for(descriptors: &mut [PollFd<'_>], deadline: Instant) -> Wake {

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+import pinyon
 import pytest
 from models import Model, every_model
 from servers import Redis
@@ -58,3 +62,34 @@ async def test_among_clients_a_hand_over_is_two_commands_and_one_push(
     counts = redis.calls()
     assert counts["fcall"] == 2 * 100
     assert counts.get("publish", 0) <= 100
+
+
+def switches(threads: Iterable[threading.Thread]) -> int:
+    """How often these threads have gone to sleep so far."""
+    statuses = [Path(f"/proc/self/task/{thread.native_id}/status").read_text() for thread in threads]
+    return sum(int(status.split("voluntary_ctxt_switches:")[1].split()[0]) for status in statuses)
+
+
+def test_threads_that_wait_sleep(redis: Redis) -> None:
+    """One of them receives for all, and looks for signals. Twenty that looked would wake 600 times in three seconds."""
+    with pinyon.Locks(redis.url, timeout=60) as locks:
+        held = locks.lock("a")
+        held.acquire()
+
+        def wait() -> None:
+            with locks.lock("a"):
+                pass
+
+        threads = [threading.Thread(target=wait) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        while locks.status("a").waiting < len(threads):
+            time.sleep(0.01)
+        time.sleep(0.5)
+        before = switches(threads)
+        time.sleep(3)
+        during = switches(threads) - before
+        held.release()
+        for thread in threads:
+            thread.join()
+    assert during < 200

@@ -166,6 +166,18 @@ class TestLocks < PinyonTest
     refute others.locked?("a")
   end
 
+  def test_a_thread_that_sleeps_while_another_receives_is_interrupted_at_once
+    mine = locks
+    others = locks
+    held = others.lock("a", ttl: 60)
+    waiting = Array.new(5) { Thread.new { mine.lock("a", timeout: 120) } }
+    assert(eventually { others.waiting("a") == 5 })
+    sleep 0.5
+    waiting.each { |thread| assert thread.kill.join(GENEROUS) }
+    assert(eventually { others.waiting("a").zero? })
+    assert held.release
+  end
+
   def test_one_holder_at_a_time
     mine = locks
     inside = 0

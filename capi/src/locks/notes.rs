@@ -1,9 +1,9 @@
 //! Notes of what happened by itself: losses, and events of the servers.
 
 use std::ffi::c_void;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use pinyon_core::blocking::Host as _;
+use pinyon_core::blocking::{Host as _, LONGEST_SLEEP};
 use pinyon_core::locks::{self, Notes};
 use pinyon_core::settings::waiting_time;
 
@@ -15,9 +15,6 @@ use crate::events;
 use crate::guard::{free, with};
 use crate::host::Host;
 use crate::structs as c;
-
-/// The host is asked so often whether to go on.
-const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// What the host gave for the notes of a lock. It is only handed back.
 #[derive(Clone, Copy, Debug)]

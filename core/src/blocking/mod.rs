@@ -20,8 +20,13 @@ pub use known::known;
 pub(crate) use resolve::{resolve, Unresolved};
 pub use run::run;
 
+pub use crate::doorbell::LONGEST_SLEEP;
+
 use crate::error::{Error, Sent};
 use crate::session::Session;
+
+/// How long a thread sleeps whom no signal concerns. Whatever it waits for wakes it.
+pub const UNDISTURBED: Duration = Duration::from_secs(600);
 
 /// What the blocking driver needs from the host's language.
 pub trait Host {
@@ -30,6 +35,16 @@ pub trait Host {
 
     /// Runs `wait` with the host's lock released. An error means that a signal came first and `wait` did not run.
     fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> Result<T, Self::Interrupt>;
+
+    /// Like [`Self::unlocked`], for a wait that may take long. It is told how long it may sleep before the host must look
+    /// for signals; a host that calls `wake` when there is one need not look. `wake` may be called from any thread.
+    fn asleep<T: Send>(
+        &self,
+        wait: impl FnOnce(Duration) -> T + Send,
+        _wake: impl Fn() + Sync,
+    ) -> Result<T, Self::Interrupt> {
+        self.unlocked(|| wait(LONGEST_SLEEP))
+    }
 
     /// Called between waits. A signal may have arrived: handle it, and return an error to end the operation at once.
     fn interrupted(&self) -> Result<(), Self::Interrupt>;
@@ -50,6 +65,14 @@ impl Host for NoHost {
 
     fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> Result<T, Infallible> {
         Ok(wait())
+    }
+
+    fn asleep<T: Send>(
+        &self,
+        wait: impl FnOnce(Duration) -> T + Send,
+        _wake: impl Fn() + Sync,
+    ) -> Result<T, Infallible> {
+        Ok(wait(UNDISTURBED))
     }
 
     fn interrupted(&self) -> Result<(), Infallible> {

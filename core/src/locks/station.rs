@@ -76,6 +76,8 @@ struct Slot<L> {
     done: Mutex<Option<Done<L>>>,
     /// Whether its thread sleeps and must be woken.
     sleeps: AtomicBool,
+    /// Whether its thread is to stop waiting, because the host has something else for it.
+    called: AtomicBool,
     wake: Condvar,
 }
 
@@ -86,6 +88,8 @@ type Done<L> = (LockOutcome, Vec<L>);
 enum Progress<L> {
     Done(Done<L>),
     Interrupted,
+    /// Another thread receives, and has for a while.
+    Sleepy,
     Resolve(usize, String, u16),
 }
 
@@ -100,7 +104,7 @@ impl<L> Shared<L> {
 
 impl<L> Slot<L> {
     fn new() -> Arc<Self> {
-        Arc::new(Self { done: Mutex::default(), sleeps: AtomicBool::default(), wake: Condvar::new() })
+        Arc::new(Self { done: Mutex::default(), sleeps: false.into(), called: false.into(), wake: Condvar::new() })
     }
 
     fn give(&self, done: Done<L>) {
@@ -154,7 +158,7 @@ impl<L: Send + 'static> Station<L> {
             if let Some(operation) = operation.take() {
                 shared.front.begin(operation, slot.clone(), now);
             }
-            let progress = self.step(shared, &slot, now);
+            let progress = self.step(shared, &slot, now, LONGEST_SLEEP);
             (slot, progress)
         };
         let begun = host.unlocked(begin);
@@ -168,12 +172,14 @@ impl<L: Send + 'static> Station<L> {
                     drop(unheard);
                     return Ok(outcome);
                 }
-                Progress::Interrupted => host.interrupted().err().or_else(|| host.asked().err()),
-                Progress::Resolve(lane, name, port) => self.resolve(host, lane, &name, port),
+                Progress::Interrupted | Progress::Sleepy => host.interrupted().err().or_else(|| host.asked().err()),
+                Progress::Resolve(lane, ref name, port) => self.resolve(host, lane, name, port),
             };
-            let next = match interrupted {
-                Some(interrupt) => Err(interrupt),
-                None => host.unlocked(|| self.step(self.lock(), &slot, Instant::now())),
+            let step = |longest| self.step(self.lock(), &slot, Instant::now(), longest);
+            let next = match (interrupted, &progress) {
+                (Some(interrupt), _) => Err(interrupt),
+                (None, Progress::Sleepy) => host.asleep(step, || self.call(&slot)),
+                (None, _) => host.unlocked(|| step(LONGEST_SLEEP)),
             };
             if let (Err(_), Some(grant)) = (&next, &awaited) {
                 self.cancel(grant);
@@ -297,8 +303,23 @@ impl<L: Send + 'static> Station<L> {
         None
     }
 
-    /// Continues until the slot has its outcome, or the host must do something.
-    fn step<'s>(&'s self, mut shared: MutexGuard<'s, Shared<L>>, slot: &Arc<Slot<L>>, mut now: Instant) -> Progress<L> {
+    /// Ends the sleep of the slot's thread, from another one.
+    fn call(&self, slot: &Slot<L>) {
+        // With the lock, so that the thread is not between looking and sleeping.
+        let _shared = self.lock();
+        slot.called.store(true, Ordering::Relaxed);
+        slot.wake.notify_one();
+    }
+
+    /// Continues until the slot has its outcome, or the host must do something. Sleeps for `longest` at most while
+    /// another thread receives.
+    fn step<'s>(
+        &'s self,
+        mut shared: MutexGuard<'s, Shared<L>>,
+        slot: &Arc<Slot<L>>,
+        mut now: Instant,
+        longest: Duration,
+    ) -> Progress<L> {
         self.settle(&mut shared, now);
         loop {
             if let Some(done) = shared.outcome(slot) {
@@ -313,13 +334,17 @@ impl<L: Send + 'static> Station<L> {
             if shared.leading {
                 shared.following.push(slot.clone());
                 slot.sleeps.store(true, Ordering::Relaxed);
-                let (woken, sleep) =
-                    slot.wake.wait_timeout(shared, LONGEST_SLEEP).unwrap_or_else(PoisonError::into_inner);
+                let (woken, sleep) = slot.wake.wait_timeout(shared, longest).unwrap_or_else(PoisonError::into_inner);
                 shared = woken;
                 slot.sleeps.store(false, Ordering::Relaxed);
                 shared.following.retain(|following| !Arc::ptr_eq(following, slot));
-                if sleep.timed_out() && slot.done().is_none() {
-                    return Progress::Interrupted;
+                let is_called = slot.called.swap(false, Ordering::Relaxed);
+                if (is_called || sleep.timed_out()) && slot.done().is_none() {
+                    if !shared.leading {
+                        // The lead may have been passed to this thread.
+                        self.promote(&mut shared);
+                    }
+                    return Progress::Sleepy;
                 }
                 now = Instant::now();
                 continue;

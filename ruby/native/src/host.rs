@@ -4,10 +4,11 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::ptr;
+use std::time::Duration;
 
 use magnus::rb_sys::protect;
 use magnus::{Error, Ruby};
-use pinyon_core::blocking::Host;
+use pinyon_core::blocking::{Host, UNDISTURBED};
 
 /// A Ruby thread that waits. Only the holder of the global VM lock makes one.
 pub(crate) struct RubyHost;
@@ -17,6 +18,11 @@ impl Host for RubyHost {
 
     fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> Result<T, Error> {
         Waiting { wait: Some(wait), outcome: None }.end(signal(), ptr::null_mut())
+    }
+
+    fn asleep<T: Send>(&self, wait: impl FnOnce(Duration) -> T + Send, wake: impl Fn() + Sync) -> Result<T, Error> {
+        let mut waiting = Waiting { wait: Some(|| wait(UNDISTURBED)), outcome: None };
+        waiting.end(Some(call(&wake)), ptr::from_ref(&wake).cast_mut().cast())
     }
 
     fn interrupted(&self) -> Result<(), Error> {
