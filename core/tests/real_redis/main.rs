@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_core::network::System;
 use pinyon_core::redis::{Protocol, RespEvent, RespSession, SessionSettings};
-use pinyon_core::{Kind, Sent, Ticket};
+use pinyon_core::{Error, Kind, Sent, Ticket};
 use pinyon_proto::resp::Value;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
