@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_core::network::System;
 use pinyon_core::redis::{Protocol, RespEvent, RespSession, SessionSettings};
-use pinyon_core::{Kind, Sent, Ticket};
+use pinyon_core::{Error, Kind, Sent, Ticket};
 use pinyon_proto::resp::Value;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
@@ -45,17 +45,21 @@ impl Host {
         host
     }
 
-    /// Why connecting fails.
+    /// Why connecting fails, and will go on failing.
     fn refusal(server: &Redis, settings: SessionSettings) -> String {
+        let error = Self::failure(server, settings);
+        assert_eq!((error.kind, error.sent), (Kind::Refused, Sent::No));
+        error.to_string()
+    }
+
+    fn failure(server: &Redis, settings: SessionSettings) -> Error {
         let mut host = Self::connecting(server, settings);
         let deadline = Instant::now() + TIMEOUT;
         while host.session.failure().is_none() {
             assert!(Instant::now() < deadline && !host.session.is_ready(), "it is let in");
             host.turn();
         }
-        let error = host.session.failure().unwrap();
-        assert_eq!((error.kind, error.sent), (Kind::Refused, Sent::No));
-        error.to_string()
+        host.session.take_failure().unwrap()
     }
 
     fn turn(&mut self) {
@@ -218,8 +222,9 @@ fn servers_that_cannot_be_used_say_why() {
     assert!(message.contains("the server has no password: leave out \"password\""), "{message}");
 
     let server = Redis::start("replicaof 127.0.0.1 1\nreplica-serve-stale-data no\n");
-    let message = Host::refusal(&server, SessionSettings::default());
-    assert!(message.contains("a replica without a link to its master"), "{message}");
+    let error = Host::failure(&server, SessionSettings::default());
+    assert_eq!((error.kind, error.sent), (Kind::Connect, Sent::No), "it may find its master");
+    assert!(error.message.contains("a replica without a link to its master"), "{error}");
 
     let server = Redis::start("maxclients 3\n");
     let mut hosts = Vec::new();
