@@ -30,16 +30,17 @@ class Event:
 
             Of locks: ``"connected"``: a connection was made. ``"disconnected"``: it broke; the client connects again
             when it needs the server. ``"down"``: no connection can be made. ``"up"``: a connection was made again.
-            ``"switched"``: another server has taken over as the primary. ``"sentinel_down"`` and ``"sentinel_up"``: a
-            Sentinel cannot be asked, or can be asked again. ``"renewals"``: the server refuses to renew locks that are
-            held. ``"warning"``: something else that you should know; ``line`` says what.
+            ``"gone"``: a server that was down is no longer used. ``"switched"``: another server has taken over as the
+            primary. ``"sentinel_down"`` and ``"sentinel_up"``: a Sentinel cannot be asked, or can be asked again.
+            ``"renewals"``: the server refuses to renew locks that are held. ``"warning"``: something else that you
+            should know; ``line`` says what.
         server: the server's name, as it was given or discovered. For ``"servers"``, the names of all servers that hold
             keys from now on, separated by commas. For ``"discovery"``, the server that was asked. For ``"switched"``,
             the new primary. If the servers of locks are found by Sentinels or in a cluster, ``"down"`` names those.
         command: the command's name in the protocol, if the event is about a command.
         error: the failure, for ``"down"``, ``"retry"``, ``"discovery"``, ``"crowded"``, ``"unreadable"``,
             ``"disconnected"``, ``"sentinel_down"``, ``"renewals"`` and ``"stale_certificates"``.
-        duration: in seconds. For ``"up"``, how long the server was down; for ``"slow"``, how long the command took.
+        duration: in seconds. For ``"up"`` and ``"gone"``, how long the server was down; for ``"slow"``, how long the command took.
         level: the importance, as in ``logging``.
         line: the event as a line of text, which the logger ``pinyon.servers`` writes, or ``pinyon.locks`` for locks.
         previous: for ``"switched"``, the former primary.
@@ -59,6 +60,7 @@ class Event:
         "stale_certificates",
         "connected",
         "disconnected",
+        "gone",
         "switched",
         "sentinel_down",
         "sentinel_up",

@@ -184,6 +184,8 @@ pub enum LockEventKind {
     Down,
     /// A connection was made again.
     Up,
+    /// A server that was down is not used any more.
+    Gone,
     /// Another server has taken over as the primary.
     Switched,
     /// A Sentinel cannot be asked.
@@ -197,11 +199,12 @@ pub enum LockEventKind {
 }
 
 impl LockEventKind {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Connected,
         Self::Disconnected,
         Self::Down,
         Self::Up,
+        Self::Gone,
         Self::Switched,
         Self::SentinelDown,
         Self::SentinelUp,
@@ -215,6 +218,7 @@ impl LockEventKind {
             Self::Disconnected => "disconnected",
             Self::Down => "down",
             Self::Up => "up",
+            Self::Gone => "gone",
             Self::Switched => "switched",
             Self::SentinelDown => "sentinel_down",
             Self::SentinelUp => "sentinel_up",
@@ -274,6 +278,17 @@ impl LockEvent {
     pub(super) fn down(server: &Arc<str>, error: &Error) -> Self {
         let line = format!("{server} cannot be used: {}", error.message);
         Self { error: Some(error.clone()), ..Self::new(LockEventKind::Down, server, line) }
+    }
+
+    pub(super) fn up(server: &Arc<str>, down_for: Duration) -> Self {
+        let line = format!("{server} can be used again after {:.1} s", down_for.as_secs_f64());
+        Self { duration: Some(down_for), ..Self::new(LockEventKind::Up, server, line) }
+    }
+
+    /// `down_for`: how long it was known to be down.
+    pub(super) fn gone(server: &Arc<str>, down_for: Duration) -> Self {
+        let line = format!("{server} was down and is no longer used");
+        Self { duration: Some(down_for), ..Self::new(LockEventKind::Gone, server, line) }
     }
 
     /// `whose`: the URL's name for its servers.
@@ -350,6 +365,8 @@ mod tests {
                 "b:1 is connected again after 2.3 s",
             ),
             (LockEvent::disconnected(&server, &error), Level::Info, "the connection to b:1 is lost: refused"),
+            (LockEvent::up(&server, Duration::from_millis(2_349)), Level::Warning, "b:1 can be used again after 2.3 s"),
+            (LockEvent::gone(&server, Duration::from_secs(2)), Level::Warning, "b:1 was down and is no longer used"),
             (LockEvent::down(&server, &error), Level::Warning, "b:1 cannot be used: refused"),
             (
                 LockEvent::switched("s/main", &server, &before),

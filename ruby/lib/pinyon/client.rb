@@ -29,8 +29,8 @@ module Pinyon
     # @!attribute kind [Symbol] +:down+, +:up+, +:retry+, +:slow+, +:servers+, +:discovery+, +:classic+, +:crowded+ (no
     #   further connection can be made), +:unreadable+ (a stored value cannot be read, and counts as missing; each
     #   reason is told once), +:certificates+ or +:stale_certificates+; of {Locks}
-    #   +:connected+, +:disconnected+, +:down+, +:up+, +:switched+ (the primary), +:sentinel_down+, +:sentinel_up+,
-    #   +:renewals+ (are refused) or +:warning+ (anything else that you should know)
+    #   +:connected+, +:disconnected+, +:down+, +:up+, +:gone+ (was down, and is no longer used), +:switched+ (the
+    #   primary), +:sentinel_down+, +:sentinel_up+, +:renewals+ (are refused) or +:warning+ (anything else that you should know)
     # @!attribute server [String] the server's name
     # @!attribute command [String, nil] the command's name
     # @!attribute error [Error, nil] what failed

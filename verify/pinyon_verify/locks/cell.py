@@ -30,11 +30,13 @@ class Cell:
     options: tuple[str, ...] = ()
     #: How the proxy between clients and server cuts connections; empty for no proxy.
     cuts: tuple[str, ...] = ()
+    #: What the relay between clients and server refuses (`relay.py`); empty for none.
+    relay: str = ""
     #: The errors of the clients' wall clocks in seconds, in turn.
     skews: tuple[int, ...] = ()
     #: Whether the server's wall clock can be moved.
     moves_clock: bool = False
-    #: What the clients' server is: ``one``, or ``sentinels``, ``cluster`` or ``quorum``.
+    #: What the clients' server is: ``one``, or ``sentinels``, ``cluster``, ``quorum``, or ``double`` (`double.py`).
     servers: str = "one"
     #: Whether the links between a cluster's nodes, and to them, can be cut. Those of the others always can.
     linked: bool = False

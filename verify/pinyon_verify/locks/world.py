@@ -19,6 +19,7 @@ from . import evidence as evidence_of
 from .cell import Cell
 from .clock import WallClock
 from .clustered import Clustered
+from .double import Double
 from .evidence import Bounds, Evidence
 from .group import Group, Unready
 from .history import SECOND, Recorder, now, read, start
@@ -92,6 +93,8 @@ class World:
             return Clustered(folder, cell.options, tagged=cell.clients[0].tags > 0, linked=cell.linked)
         if cell.servers == "quorum":
             return Several(folder, cell.options)
+        if cell.servers == "double":
+            return Double(folder)
         return Server(folder, cell.persistence, cell.options)
 
     def run(self) -> Evidence:
@@ -100,9 +103,9 @@ class World:
             if self.cell.prepare:
                 self.cell.prepare(self)
             tracer = self._tracer()
-            # What is kept on several servers, no script sees at once.
-            spread = self.cell.clients[0].tags or isinstance(self.server, Several)
-            observer = Observer(self.server, [] if spread else self.names, self.record)
+            # What is kept on several servers, no script sees at once, and a double says wrongly when it ends.
+            unseen = self.cell.clients[0].tags or isinstance(self.server, (Several, Double))
+            observer = Observer(self.server, [] if unseen else self.names, self.record)
             complaints = self.cell.scenario(self) if self.cell.scenario else self._work(port)
             for complaint in complaints:
                 self.record("violation", text=complaint)
@@ -165,13 +168,16 @@ class World:
 
     @contextmanager
     def _proxy(self) -> Iterator[int]:
-        if not self.cell.cuts:
+        if not (self.cell.cuts or self.cell.relay):
             yield self.server.port
             return
         with socket.create_server(("127.0.0.1", 0), backlog=128) as listener, (self.folder / "cuts").open("wb") as cuts:
             descriptor, port = listener.fileno(), listener.getsockname()[1]
-            words = [str(descriptor), str(self.server.port), str(self.seed), *self.cell.cuts]
-            command = [sys.executable, "-m", "pinyon_verify.locks.proxy", *words]
+            words = [str(descriptor), str(self.server.port)]
+            if self.cell.relay:
+                command = [sys.executable, "-m", "pinyon_verify.locks.relay", *words, self.cell.relay]
+            else:
+                command = [sys.executable, "-m", "pinyon_verify.locks.proxy", *words, str(self.seed), *self.cell.cuts]
             proxy = subprocess.Popen(command, stdout=cuts, pass_fds=[descriptor])
         try:
             yield port

@@ -314,6 +314,11 @@ impl Nodes {
     }
 
     /// What came of the last round, if no node has served the client since.
+    /// Whether the settings name this node.
+    pub(super) fn is_given(&self, node: &str) -> bool {
+        self.given.iter().any(|given| given.to_string() == node)
+    }
+
     pub(super) fn verdict(&self) -> Option<&Error> {
         self.verdict.as_ref()
     }
@@ -366,6 +371,7 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn told_nodes(&mut self, reply: &Value, now: Instant) {
         self.settings.slots.learn(reply, &self.endpoint);
         self.nodes.refresh_at = Some(now + REFRESH);
+        self.report_gone(now);
     }
 
     /// Asks for all nodes again, from time to time while the client is in use.

@@ -16,7 +16,6 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn report(&mut self, event: LockEvent) {
         let counts = self.settings.options.observed.counts();
         match event.kind {
-            LockEventKind::Connected | LockEventKind::Up => counts.connects.add(1),
             LockEventKind::Disconnected => counts.disconnects.add(1),
             LockEventKind::Switched => counts.switches.add(1),
             _ => {}
@@ -53,6 +52,7 @@ impl<W, P: Platform> Client<W, P> {
     /// Reports that the connection stands, and a switch of the primary. With Sentinels, a switch was reported when they
     /// told of it.
     pub(super) fn report_connected(&mut self, now: Instant) {
+        self.settings.options.observed.counts().connects.add(1);
         let node = self.node();
         let before = self.link.served_by.replace(self.endpoint.clone());
         if let Some(before) = before.filter(|before| self.sentinels.is_none() && *before != self.endpoint) {
@@ -60,11 +60,45 @@ impl<W, P: Platform> Client<W, P> {
             self.report(LockEvent::switched(&whose, &node, &before));
         }
         let was_down = std::mem::take(&mut self.link.told_down);
+        let down_since = self.link.down_since.filter(|_| was_down);
         let away = self.link.away.iter().position(|(other, _)| *other == node);
-        let away_since = away.map(|place| self.link.away.swap_remove(place).1);
-        let since = self.link.down_since.filter(|_| was_down).or(away_since);
+        let mut since = away.map(|place| self.link.away.swap_remove(place).1);
+        match down_since {
+            Some(down_since) if node != self.settings.server => {
+                let server = self.settings.server.clone();
+                self.report(LockEvent::up(&server, now.saturating_duration_since(down_since)));
+            }
+            _ => since = down_since.or(since),
+        }
         let down_for = since.map(|since| now.saturating_duration_since(since));
         self.report(LockEvent::connected(&node, down_for));
+        self.report_gone(now);
+    }
+
+    /// Reports nodes that were away and that nobody names any more.
+    pub(super) fn report_gone(&mut self, now: Instant) {
+        if self.link.away.is_empty() {
+            return;
+        }
+        let is_named = |node: &str| self.nodes.is_given(node) || self.settings.slots.contains(node);
+        let (named, gone) = std::mem::take(&mut self.link.away).into_iter().partition(|(node, _)| is_named(node));
+        self.link.away = named;
+        self.tell_gone(gone, now);
+    }
+
+    /// Reports of all that is down that it is not used any more.
+    pub(super) fn report_end(&mut self, now: Instant) {
+        let mut gone = std::mem::take(&mut self.link.away);
+        if std::mem::take(&mut self.link.told_down) {
+            gone.push((self.settings.server.clone(), self.link.down_since.unwrap_or(now)));
+        }
+        self.tell_gone(gone, now);
+    }
+
+    fn tell_gone(&mut self, gone: Vec<(Arc<str>, Instant)>, now: Instant) {
+        for (node, since) in gone {
+            self.report(LockEvent::gone(&node, now.saturating_duration_since(since)));
+        }
     }
 
     /// The server that is connected, or that the client turns to.

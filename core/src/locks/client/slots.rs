@@ -51,6 +51,11 @@ impl Slots {
         })
     }
 
+    /// Whether a node of the cluster has this address.
+    pub(super) fn contains(&self, node: &str) -> bool {
+        self.with(|known| known.nodes.iter().any(|one| one.to_string() == node))
+    }
+
     /// `count` of the known nodes, others in each round.
     pub(super) fn some(&self, round: usize, count: usize) -> Vec<Endpoint> {
         self.with(|known| {

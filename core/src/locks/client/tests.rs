@@ -410,6 +410,36 @@ fn a_replica_is_followed_to_its_primary() {
 }
 
 #[test]
+fn what_was_down_is_up_or_gone_at_last() {
+    let mut host = Host::connected(HandlerKind::Script);
+    host.platform.peer.end(Ending::Closed);
+    host.client.ready(link::COMMANDS, host.platform.now());
+    host.lock("lock", false);
+    host.sent();
+    host.answer(REPLICA);
+    host.refuse(1);
+    host.answer(ITS_PRIMARY);
+    let named = |host: &mut Host| -> Vec<_> {
+        host.events.drain(..).map(|event| (event.kind, event.server.to_string())).collect()
+    };
+    let [primary, server] = ["127.0.0.2:6380", "redis1"].map(str::to_owned);
+    let told = named(&mut host);
+    let down = [primary.clone(), server.clone()].map(|name| (LockEventKind::Down, name));
+    assert!(told.ends_with(&down), "{told:?}");
+    host.pass_to_next_try();
+    host.client.ready(link::COMMANDS, host.platform.now());
+    host.greet();
+    assert_eq!(named(&mut host), [(LockEventKind::Up, server), (LockEventKind::Gone, primary)]);
+
+    host.refuse(1);
+    host.end_on(link::COMMANDS, Ending::Closed);
+    host.pass(Duration::from_secs(60), "");
+    assert_eq!(host.kinds().last(), Some(&LockEventKind::Down));
+    host.close();
+    assert_eq!(host.kinds(), [LockEventKind::Gone]);
+}
+
+#[test]
 fn a_server_that_becomes_a_replica_is_left_for_its_primary_which_gets_the_refused_calls() {
     let mut host = Host::connected(HandlerKind::Script);
     host.held();
