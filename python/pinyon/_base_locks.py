@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from pinyon import _native, _telling
 from pinyon._settings import check_callable, check_names
-from pinyon._uncopied import Uncopied
+from pinyon._uncopied import public_name
+from pinyon.errors import Unpicklable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from typing_extensions import Literal, Self
+    from typing_extensions import Literal, Self, SupportsIndex
 
     from pinyon._credentials import CredentialsFunction
     from pinyon._loop_driver import Loops
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 DEFAULT_URL: str = json.loads(_native.DEFAULT_SETTINGS)["Locks"]["url"]
 
 
-class BaseLocks(_native.Locks, Uncopied):
+class BaseLocks(_native.Locks):
     """What the locks of all concurrency models have in common; use one of those."""
 
-    __slots__ = ("__weakref__", "_on_event")
+    __slots__ = ("__weakref__", "_on_event", "_settings")
 
     _on_event: Callable[[Event], object] | None
+    _settings: dict[str, Any]
 
     #: Returns the number of what holds and waits: a thread, greenlet or task.
     _owner: Callable[[], int]
@@ -70,11 +72,13 @@ class BaseLocks(_native.Locks, Uncopied):
     def _made(cls, settings: dict[str, Any]) -> Self:
         """Make locks of the arguments of ``__new__``."""
         del settings["cls"]
+        given = settings.copy()
         on_event = check_callable("on_event", settings.pop("on_event"))
         made = _native.Locks.__new__(cls, report=_telling.report, **settings)
         if cls._loops is not None:
             made._share(*cls._loops)
         made._on_event = on_event
+        made._settings = given
         if on_event is not None:
             _telling.listen(made)
         return made
@@ -84,7 +88,21 @@ class BaseLocks(_native.Locks, Uncopied):
         def __init__(self, *arguments: object, **settings: object) -> None:
             """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[object, ...]:
+        """Pickle and copy what the locks were made of, with the password; whoever loads it makes locks of its own."""
+        own = [name for name, value in self._settings.items() if callable(value) or isinstance(value, _native.Tls)]
+        if own:
+            raise Unpicklable(
+                f"a {public_name(type(self))} with {' and '.join(own)} cannot be copied or pickled, as functions and "
+                "TLS belong to their process: make one in each process"
+            )
+        return _made_again, (type(self), self._settings)
+
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else self.server
         namespace = self.prefix.partition(b"{")[2][:-2].decode("utf-8", "replace")
         return f"<{type(self).__module__}.{type(self).__qualname__} {state}, namespace {namespace!r}>"
+
+
+def _made_again(kind: type[BaseLocks], settings: dict[str, Any]) -> BaseLocks:
+    return kind._made({"cls": kind, **settings})

@@ -40,7 +40,8 @@ class Event:
         command: the command's name in the protocol, if the event is about a command.
         error: the failure, for ``"down"``, ``"retry"``, ``"discovery"``, ``"crowded"``, ``"unreadable"``,
             ``"disconnected"``, ``"sentinel_down"``, ``"renewals"`` and ``"stale_certificates"``.
-        duration: in seconds. For ``"up"`` and ``"gone"``, how long the server was down; for ``"slow"``, how long the command took.
+        duration: in seconds. For ``"up"`` and ``"gone"``, how long the server was down; for ``"slow"``, how long the
+            command took.
         level: the importance, as in ``logging``.
         line: the event as a line of text, which the logger ``pinyon.servers`` writes, or ``pinyon.locks`` for locks.
         previous: for ``"switched"``, the former primary.

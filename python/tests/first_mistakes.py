@@ -287,7 +287,8 @@ These look like mistakes, and work:
   block: "pinyon.Client blocks its thread: use it by `with`, not `async with`; coroutines use the classes of pinyon.aio".
 - A client or lock belongs to its process. `copy.copy`, `pickle` and `multiprocessing` with the start method `spawn` raise
   `Unpicklable`: "a pinyon.Client cannot be copied or pickled: share it within its process, and make another one in each
-  other process". A forked child may use its parent's client.
+  other process". A forked child may use its parent's client. A `pinyon.Locks` of plain settings can be pickled: whoever
+  loads it has locks of the same settings, the password among them, and a connection of its own.
 - `get_or_set` of a client for threads does not await: a coroutine function as `make` raises `UnsupportedType`, "make returned
   a coroutine (load), which is not awaited here: give a function that returns the value, or use pinyon.aio.Client".
 - A process has one interpreter that uses Pinyon. In a second one, as mod_wsgi makes for a second application, `import pinyon`

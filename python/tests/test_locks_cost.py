@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import pinyon
 import pytest
 from models import Model, every_model
 from servers import Redis
+
+import pinyon
 
 LocksOn = Callable[..., Any]
 

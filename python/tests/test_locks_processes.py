@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
+import multiprocessing
+import pickle
 import threading
 import time
 import weakref
@@ -391,3 +394,30 @@ def test_closed_from_another_thread_than_the_loops(redis: Redis) -> None:
         others.close()
 
     asyncio.run(scenario())
+
+
+def token_of(locks: pinyon.Locks) -> int:
+    """Acquire and release a lock in another process."""
+    with locks, locks.lock("a", timeout=60) as held:
+        token: int = held.token
+        return token
+
+
+def test_locks_of_plain_settings_go_to_other_processes(redis: Redis) -> None:
+    locks = pinyon.Locks(redis.url, namespace="shop", timeout=60, handler="script")
+    with locks.lock("a") as held:
+        first = held.token
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(token_of, (locks,)) > first
+    again = copy.copy(locks)
+    assert repr(again) == repr(locks)
+    assert locks.lock("a").acquire()
+    assert again.is_locked("a")
+    assert again.try_lock("a") is None
+
+
+@pytest.mark.parametrize("kind", [pinyon.Locks, pinyon.aio.Locks])
+def test_what_belongs_to_a_process_stays_there(kind: Any) -> None:
+    for own in ({"on_event": print}, {"password": lambda: "secret"}, {"tls": pinyon.Tls()}):
+        with pytest.raises(TypeError, match=f"a pinyon.*Locks with {next(iter(own))} cannot be copied or pickled"):
+            pickle.dumps(kind("redis://127.0.0.1", **own))
