@@ -52,6 +52,11 @@ impl DefaultTtl {
         (self.0 <= LONGEST_RELATIVE).then_some(Ttl(self.0 as i32))
     }
 
+    /// As it was given, in seconds.
+    pub fn seconds(self) -> i64 {
+        self.0
+    }
+
     /// The ttl of a value that is stored now.
     #[inline]
     pub fn now(self) -> Ttl {

@@ -7,6 +7,20 @@ require_relative "old_server"
 
 # fetch: one caller makes a value, however many others want it, and whatever happens to the maker.
 class TestFetch < PinyonTest
+  def test_the_ttl_is_the_clients_if_no_other_is_given
+    { 100 => 1..100, 0 => nil }.each do |default_ttl, expected|
+      cache = client(default_ttl:)
+      assert_equal 1, cache.fetch(key(default_ttl)) { 1 }
+      left = cache.get_with_ttl(key(default_ttl)).last
+      expected ? assert_includes(expected, left) : assert_nil(left)
+    end
+  end
+
+  def test_get_makes_nothing
+    error = assert_raises(Pinyon::UsageError) { client.get(key) { flunk } }
+    assert_equal "get reads, and runs no block; use fetch to make a missing value by one", error.message
+  end
+
   extend Models
   include Making
 
@@ -300,7 +314,7 @@ class TestFetch < PinyonTest
 
   def test_what_makes_no_sense_is_refused
     cache = client
-    [{ ttl: nil }, { ttl: 9, early: 9 }, { ttl: 0, stale: 1 }, { stale: -1 }, { lease: 0 },
+    [{ ttl: "60" }, { ttl: 9, early: 9 }, { ttl: 0, stale: 1 }, { stale: -1 }, { lease: 0 },
      { wait: Float::NAN }].each do |terms|
       error = assert_raises(Pinyon::Error) { cache.fetch(key, **{ ttl: 60 }.merge(terms), &NEVER) }
       assert_includes [Pinyon::UsageError, Pinyon::UnsupportedType], error.class

@@ -54,6 +54,22 @@ class TestGarbage < PinyonTest
     assert_equal [key], failed.failures.map(&:key)
   end
 
+  def test_whom_the_news_of_locks_concerns
+    lost = []
+    mine = locks(on_event: ->(_event) {})
+    held = nil
+    100.times do
+      mine.synchronize("a", on_lost: ->(one) { lost << one }) { Array.new(500) { Object.new } }
+      held = mine.lock("b", on_lost: ->(one) { lost << one })
+      GC.compact
+      held.release
+    end
+    held = mine.lock("c", on_lost: ->(one) { lost << one })
+    GC.compact
+    locks.force_release("c")
+    assert(eventually { lost == [held] })
+  end
+
   def test_locks
     mine = locks
     under_stress { mine.synchronize("a", "b") { |held| assert_equal 2, mine.status("a", held.names.last).size } }

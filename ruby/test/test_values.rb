@@ -56,6 +56,16 @@ class TestValues < PinyonTest
     assert_equal Encoding::UTF_8, cache.get(key).encoding
   end
 
+  def test_marshal_takes_text_in_any_encoding
+    cache = client(serializer: :marshal)
+    strings = ["\u00e9".encode("ISO-8859-1"), "\u00e9".encode("UTF-16LE"), (+"\xff").force_encoding("UTF-8")]
+    strings.each do |string|
+      cache.set(key, string)
+      assert_equal [string, string.encoding], [cache.get(key), cache.get(key).encoding]
+      assert_raises(Pinyon::UnsupportedType) { client.set(key, string) }
+    end
+  end
+
   def test_marshal_where_it_is_asked_for
     cache = client(serializer: :marshal)
     value = { symbol: [:a, 1r, Set[2]] }

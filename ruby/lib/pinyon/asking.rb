@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "pinyon/registry"
+
 module Pinyon
   # Calls the functions that return credentials. The core asks for them in threads that Ruby does not know. So a thread
   # of Ruby's sleeps in the core, and has each function called in a thread of its own.
@@ -11,7 +13,7 @@ module Pinyon
 
     @mutex = Mutex.new
     # The clients keep their functions; this does not.
-    @functions = ObjectSpace::WeakMap.new
+    @functions = Registry.new
     @last = 0
     @thread = nil
 

@@ -30,7 +30,8 @@ module Pinyon
     #   further connection can be made), +:unreadable+ (a stored value cannot be read, and counts as missing; each
     #   reason is told once), +:certificates+ or +:stale_certificates+; of {Locks}
     #   +:connected+, +:disconnected+, +:down+, +:up+, +:gone+ (was down, and is no longer used), +:switched+ (the
-    #   primary), +:sentinel_down+, +:sentinel_up+, +:renewals+ (are refused) or +:warning+ (anything else that you should know)
+    #   primary), +:sentinel_down+, +:sentinel_up+, +:renewals+ (are refused) or
+    #   +:warning+ (anything else that you should know)
     # @!attribute server [String] the server's name
     # @!attribute command [String, nil] the command's name
     # @!attribute error [Error, nil] what failed
@@ -59,8 +60,8 @@ module Pinyon
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +timeout+,
     #   +connect_timeout+, +default_ttl+, +ring+, +failover+, +on_failure+, +on_unreadable+, +gutter+, +compression+,
     #   +dialect+, +tls+ …
-    # @raise [ArgumentError] a setting that does not exist; the message names the closest one
-    # @raise [UsageError] a setting with a value that makes no sense
+    # @raise [UsageError] a setting that does not exist, of which the message names the closest one, or one with a value
+    #   that makes no sense
     def initialize(*servers, serializer: nil, on_event: nil, **settings)
       settings[:servers] = servers.flatten unless servers.empty?
       @on_event = on_event

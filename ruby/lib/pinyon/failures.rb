@@ -14,7 +14,9 @@ module Pinyon
     #
     # @param source [String] who reports it
     def tell_rails(error, logger, source)
-      logger&.error("#{error.class}: #{error.message}")
+      # A server that is marked down is not tried, and was told of when it failed.
+      level = error.is_a?(ServerDown) ? :debug : :error
+      logger&.public_send(level, "#{error.class}: #{error.message}")
       return unless ActiveSupport.respond_to?(:error_reporter)
 
       named = ActiveSupport.gem_version >= Gem::Version.new("7.1.0") ? { source: } : {}

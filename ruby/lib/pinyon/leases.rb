@@ -12,7 +12,8 @@ module Pinyon
     #   page = cache.fetch("page:front", ttl: 60, stale: 30) { render_front_page }
     #
     # @param key [String, Symbol]
-    # @param ttl [Numeric] seconds for which the value is fresh; 0 never expires
+    # @param ttl [Numeric, nil] seconds for which the value is fresh; 0 never expires. By default the client's
+    #   +default_ttl+
     # @param stale [Numeric] seconds after that in which callers still get the old value while one of them makes a new
     #   one
     # @param early [Numeric] seconds before the end of +ttl+ from which one caller makes a new value. All others still
@@ -26,7 +27,7 @@ module Pinyon
     # @return [Object] the value
     # @raise [LeaseTimeout] another caller was still making the value after +wait+ seconds
     # @raise [Unsupported] the server is older than memcached 1.6.10
-    def fetch(key, ttl:, stale: 0, early: 0, lease: DEFAULT_LEASE, wait: nil, &make)
+    def fetch(key, ttl: nil, stale: 0, early: 0, lease: DEFAULT_LEASE, wait: nil, &make)
       raise UsageError, "fetch makes a missing value by its block; use get to read without making one" unless make
 
       fetching = Native::Fetching.new(@native, key, [ttl, stale, early, lease, wait])

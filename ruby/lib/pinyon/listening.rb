@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "pinyon/registry"
+
 module Pinyon
   # Tells holders that their locks were lost, and reports events of the servers, in one thread of each process. The
   # thread sleeps in the core. Warnings that no client listens to go to stderr.
@@ -10,8 +12,8 @@ module Pinyon
     UNASKED = %i[switched renewals warning].freeze
 
     @mutex = Mutex.new
-    @held = ObjectSpace::WeakMap.new
-    @clients = ObjectSpace::WeakMap.new
+    @held = Registry.new
+    @clients = Registry.new
     @thread = nil
     @process = nil
 

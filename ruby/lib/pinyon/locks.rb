@@ -36,8 +36,8 @@ module Pinyon
     #   another server takes over as the primary, and so on, in a thread of Pinyon
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +ttl+,
     #   +timeout+, +reentrant+, +handler+, +fairness+, +command_timeout+, +connect_timeout+, +tls+ …
-    # @raise [ArgumentError] a setting that does not exist; the message names the closest one
-    # @raise [UsageError] a setting with a value that makes no sense
+    # @raise [UsageError] a setting that does not exist, of which the message names the closest one, or one with a value
+    #   that makes no sense
     def initialize(url = nil, on_event: nil, **settings)
       settings[:url] = url if url
       @functions = Asking.functions_in(settings)

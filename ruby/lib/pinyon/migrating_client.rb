@@ -116,7 +116,7 @@ module Pinyon
     # The value of a key. No value is made while the old pool has one.
     #
     # @see Leases#fetch
-    def fetch(key, ttl:, **terms, &block)
+    def fetch(key, ttl: nil, **terms, &block)
       carry_out(:fetch, [key], ttl:, **terms, &block)
     end
 

@@ -31,7 +31,7 @@ pub(crate) const WORDS: Words = Words {
 /// These settings, changed by the given ones. A setting that is nil is left as it is.
 pub(crate) fn changed<S: NamedSettings>(ruby: &Ruby, mut settings: S, given: RHash) -> Result<S, Error> {
     for name in names(given)? {
-        S::check_name(&name).map_err(|unknown| Error::new(ruby.exception_arg_error(), unknown.message))?;
+        checked(ruby, S::check_name(&name))?;
         let value: Value = given.aref(ruby.to_symbol(&name))?;
         if value.is_nil() {
             continue;

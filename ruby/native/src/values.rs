@@ -175,9 +175,11 @@ impl Codec {
             return Ok((Encoded::String(RString::new_frozen(bytes)), BYTES));
         }
         if let Some(string) = string.filter(|_| is_exactly(value, ruby.class_string())) {
-            let flags = match texts::kind_of(ruby, string)? {
-                StringKind::Text => TEXT,
-                StringKind::Bytes => BYTES,
+            let flags = match (texts::kind_of(ruby, string), &self.kind) {
+                (Ok(StringKind::Text), _) => TEXT,
+                (Ok(StringKind::Bytes), _) => BYTES,
+                (Err(_), Kind::Marshal) => return Ok((marshal(ruby, value)?, RUBY_MARSHAL)),
+                (Err(refused), _) => return Err(refused),
             };
             return Ok((Encoded::String(RString::new_frozen(string)), flags));
         }

@@ -27,6 +27,7 @@ module ActiveSupport
       RAILS = ActiveSupport.gem_version
       IN_RAILS_6 = RAILS < Gem::Version.new("7.0.0")
       SINCE_RAILS_7_1 = RAILS >= Gem::Version.new("7.1.0")
+      SINCE_RAILS_7_2 = RAILS >= Gem::Version.new("7.2.0")
       # Options of Rails' that are not settings of the client.
       OF_RAILS = [*UNIVERSAL_OPTIONS, :skip_nil, :raw].freeze
       # Options of its own that a call can set, too.
@@ -42,13 +43,13 @@ module ActiveSupport
       REFUSED_IN_KEYS = /[\x00-\x20%\x7F-\xFF]/n
       BEFORE_DIGEST = IN_RAILS_6 ? ":md5:" : ":hash:"
       # What a write returns if no server carried it out.
-      NOT_WRITTEN = SINCE_RAILS_7_1 ? nil : false
+      NOT_WRITTEN = SINCE_RAILS_7_2 ? nil : false
       # What cannot be read raises these.
       UNREADABLE = [ArgumentError, TypeError, NameError, Zlib::Error].freeze
       # After so many reasons why values cannot be read, no further one is told: each value may have its own.
       MOST_REASONS = 100
       LEVELS = { debug: :debug, info: :info, warning: :warn }.freeze
-      private_constant :RAILS, :IN_RAILS_6, :SINCE_RAILS_7_1 # rubocop:disable Naming/VariableNumber
+      private_constant :RAILS, :IN_RAILS_6, :SINCE_RAILS_7_1, :SINCE_RAILS_7_2 # rubocop:disable Naming/VariableNumber
       private_constant :OF_RAILS, :OF_CALLS, :OF_POOLS, :GRACE, :MARSHALLED, :COMPRESSED, :LONGEST_KEY,
                        :REFUSED_IN_KEYS, :BEFORE_DIGEST, :NOT_WRITTEN, :UNREADABLE, :MOST_REASONS, :LEVELS
 

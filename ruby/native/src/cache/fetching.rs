@@ -69,7 +69,11 @@ impl Fetching {
         let [term, stale, early, lease, wait] = terms.to_array::<Value, 5>()?;
         let wait = (!wait.is_nil()).then(|| ttl::seconds(ruby, wait)).transpose()?;
         let whole = |given| ttl::whole(ruby, given);
-        let terms = Terms::new(whole(term)?, whole(stale)?, whole(early)?, whole(lease)?, wait);
+        let fresh = match term.is_nil() {
+            true => cache.default_ttl.seconds(),
+            false => whole(term)?,
+        };
+        let terms = Terms::new(fresh, whole(stale)?, whole(early)?, whole(lease)?, wait);
         let terms = checked(ruby, terms)?;
         let here = Here::current(ruby)?;
         let bytes = KeyBytes::of(ruby, key)?.bytes().into();

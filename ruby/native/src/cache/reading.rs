@@ -9,6 +9,7 @@ use magnus::{method, Error, Module, RModule, Ruby, TryConvert, Value};
 use pinyon_core::operations::Request;
 
 use super::{Cache, Returned};
+use crate::errors::{exception, ErrorKind};
 use crate::known::This;
 
 /// The variable of a client that holds its native half.
@@ -21,6 +22,9 @@ pub(super) fn define(ruby: &Ruby, pinyon: RModule) -> Result<(), Error> {
 }
 
 fn get(ruby: &Ruby, client: Value, arguments: &[Value]) -> Returned {
+    if ruby.block_given() {
+        return Err(with_block(ruby));
+    }
     let (key, default) = match *arguments {
         [key] => (key, ruby.qnil().as_value()),
         [key, default] => (key, default),
@@ -46,6 +50,12 @@ fn told(client: Value, got: Returned) -> Returned {
         client.funcall::<_, _, Value>("tell", ())?;
     }
     got
+}
+
+#[cold]
+fn with_block(ruby: &Ruby) -> Error {
+    let message = "get reads, and runs no block; use fetch to make a missing value by one";
+    exception(ruby, ErrorKind::UsageError, message)
 }
 
 #[cold]
