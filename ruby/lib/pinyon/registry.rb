@@ -45,4 +45,5 @@ module Pinyon
       end
     end
   end
+  private_constant :Registry
 end
