@@ -41,6 +41,31 @@ class TestCompatRedlock < PinyonTest
     refute locks.locked?(key)
   end
 
+  def test_delays_may_be_made_for_each_attempt
+    locks = redlock
+    assert locks.lock(key, LONG)
+    asked = []
+    refute locks.lock(key, LONG, retry_count: 2, retry_jitter: 0, retry_delay: ->(attempt) { (asked << attempt).size })
+    assert_equal [1, 2], asked.uniq.first(2)
+  end
+
+  def test_a_lock_that_has_ended_is_not_acquired_anew_where_only_its_life_is_to_be_extended
+    locks = redlock
+    lock = locks.lock(key, LONG)
+    locks.unlock(lock)
+    %i[extend_only_if_locked extend_life extend_only_if_life].each do |option|
+      assert_equal false, locks.lock(key, LONG, extend: lock, option => true)
+    end
+    refute locks.locked?(key)
+  end
+
+  def test_nothing_is_said_of_a_server_that_is_away
+    locks = closing(Redlock::Client.new(["unix:///nowhere/redis.sock"], { redis_timeout: 0.05 }))
+    lock = { resource: key, value: "1", validity: 1 }
+    assert_equal [false, false], [locks.locked?(key), locks.valid_lock?(lock)]
+    assert_equal [nil, nil], [locks.get_remaining_ttl_for_lock(lock), locks.get_remaining_ttl_for_resource(key)]
+  end
+
   def test_one_that_waits_gets_it
     locks = redlock
     lock = locks.lock(key, LONG)

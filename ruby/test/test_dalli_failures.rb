@@ -94,6 +94,8 @@ class TestDalliFailures < PinyonTest
       assert_equal [flags, value], [stored(key).last, ours.get(key)]
       assert_equal value.encoding, ours.get(key).encoding if value.is_a?(String)
     end
+    quick.set(key, "text", nil, string_fastpath: false)
+    assert_equal 1, stored(key).last
     keeps = ours(cache_nils: true)
     keeps.set(key, nil)
     assert_nil(keeps.fetch(key) { flunk })

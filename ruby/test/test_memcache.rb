@@ -89,6 +89,26 @@ class TestMemcache < PinyonTest
     assert_equal ["465", 9], stored("gem:n")
   end
 
+  def test_the_gem_memcached_changes_several_values
+    cache = gem_memcached
+    %w[a b c].each { |each| cache.set(each, 1) }
+    changed = cache.cas(%w[a b c missing]) do |values|
+      assert_equal({ "a" => 1, "b" => 1, "c" => 1 }, values)
+      cache.set("b", 5)
+      { "a" => 2, "b" => 2, "missing" => 2 }
+    end
+    assert_equal [{ "a" => 2 }, { "a" => 2, "b" => 5, "c" => 1 }], [changed, cache.get(%w[a b c missing])]
+    assert_raises(Pinyon::UnsupportedType) { cache.get(5) }
+    %i[SystemError ProtocolError SomeErrorsWereReported].each do |name|
+      assert_operator Memcached.const_get(name), :<, Memcached::Error
+    end
+  end
+
+  def test_the_gem_memcached_waits_no_longer_than_its_timeout
+    settings = Memcached.new(memcached.address, timeout: 0.5, connect_timeout: 4).send(:settings)
+    assert_equal [0.5, 0.5], settings.values_at(:timeout, :connect_timeout)
+  end
+
   def test_the_gem_memcached_names_its_servers_and_failures
     cache = gem_memcached
     assert_equal [[memcached.address], memcached.address], [cache.servers, cache.server_by_key("k")]

@@ -52,10 +52,34 @@ class TestRedisEMMutex < PinyonTest
     super
   end
 
+  in_every_reactor(:two_owners_in_one_fiber) do |reactor|
+    one, two = %w[one two].map { |owner| Mutex.new("b", owner:, block: 0) }
+    reactor.run do
+      assert one.lock
+      refute two.lock
+      refute two.lock(0.05)
+      assert_raises(MutexError) { one.lock }
+      one.unlock
+      assert two.lock
+      two.unlock
+    end
+  end
+
+  in_every_reactor(:a_sleeper_runs_its_block_before_it_acquires_again) do |reactor|
+    mutex = Mutex.new("a")
+    reactor.run do
+      mutex.lock
+      mutex.sleep(0.01) { refute mutex.owned? }
+      assert mutex.owned?
+      mutex.unlock
+      assert_respond_to mutex, :_wakeup
+    end
+  end
+
   in_every_reactor(:the_life_of_a_mutex) do |reactor|
     mutex = Mutex.new("a", name: "b", expire: 10)
     reactor.run do
-      assert_equal [%w[test:a test:b], "test", 10], [mutex.names, mutex.ns, mutex.expire_timeout]
+      assert_equal [%w[a b], "test", "test", 10], [mutex.names, mutex.ns, mutex.namespace, mutex.expire_timeout]
       assert_equal [false, false, nil, nil], [mutex.locked?, mutex.owned?, mutex.expired?, mutex.expires_in]
       assert mutex.lock
       assert_equal [true, true, false], [mutex.locked?, mutex.owned?, mutex.expired?]
@@ -173,7 +197,7 @@ class TestRedisEMMutex < PinyonTest
     assert_equal [["__A.lock"], ["__B.lock"]], [Mutex.new.names, Mutex.new.names]
     assert_nil Mutex.reset_autoname
     namespace = Mutex::NS.new("ns", block: 1)
-    assert_equal [["ns:a"], 1], [namespace.new("a").names, namespace.synchronize("a", &:block_timeout)]
+    assert_equal [["a"], 1], [namespace.new("a").names, namespace.synchronize("a", &:block_timeout)]
     assert_equal 2, namespace.lock("b", block: 2).block_timeout
     assert_match(/pass url:/, assert_raises(Pinyon::UsageError) { Mutex.setup(redis: Object.new) }.message)
     assert_raises(ArgumentError) { Mutex.setup(exipre: 5) }

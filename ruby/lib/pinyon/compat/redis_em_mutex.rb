@@ -30,7 +30,9 @@ module Pinyon
 
       # A fiber that sleeps. +until_time+: nil for as long as it takes.
       Sleeper = Struct.new(:scheduler, :until_time, :is_parked, :is_woken)
-      private_constant :Sleeper
+      # Seconds between two tries to acquire what another owner in the same fiber holds.
+      PAUSE = 0.01
+      private_constant :Sleeper, :PAUSE
 
       extend Setup
 
@@ -64,11 +66,12 @@ module Pinyon
         end
       end
 
-      # @return [Array<String>] the names, with their namespace
+      # @return [Array<String>] the names, as they were given
       attr_reader :names
 
       # @return [String, nil] the namespace
       attr_reader :ns
+      alias namespace ns
 
       # @return [Numeric, nil] seconds to wait; nil waits for ever
       attr_accessor :block_timeout
@@ -86,7 +89,8 @@ module Pinyon
         names += Array(name)
         names << self.class.next_name if names.empty?
         @ns = ns
-        @names = names.map { |each| ns ? "#{ns}:#{each}" : each.to_s }.uniq.sort.freeze
+        @names = names.map(&:to_s).freeze
+        @keys = @names.map { |each| ns ? "#{ns}:#{each}" : each }.uniq.sort.freeze
         @block_timeout = block
         @owner = owner
         @sleeping = {}.compare_by_identity
@@ -138,8 +142,8 @@ module Pinyon
       #
       # @return [self, false] false unless it was held until then
       def unlock!
-        kept = owned[names]&.release
-        owned.delete(names)
+        kept = owned[@keys]&.release
+        owned.delete(@keys)
         self.class.forget(@owner) if owned.empty?
         kept ? self : false
       end
@@ -157,32 +161,32 @@ module Pinyon
       # @param expire [Numeric, nil] seconds from now, unless {#expire_timeout}
       # @return [Boolean] whether it is held
       def refresh(expire = nil)
-        held = owned[names]
+        held = owned[@keys]
         held ? held.extend_to(expire || expire_timeout) : false
       end
 
       # Whether any of the names is locked.
       def locked?
-        locks.locked?(*names)
+        locks.locked?(*@keys)
       end
 
       # Whether the caller holds it, as the server says.
       def owned?
-        held = owned[names]
-        held&.held? ? locks.status(*names).all? { |status| status.token == held.token } : false
+        held = owned[@keys]
+        held&.held? ? locks.status(*@keys).all? { |status| status.token == held.token } : false
       end
 
       # Whether it expired before the caller released it.
       #
       # @return [Boolean, nil] nil if the caller has not acquired it
       def expired?
-        held = owned[names]
+        held = owned[@keys]
         held && !held.held?
       end
 
       # @return [Float, nil] the seconds until it expires; nil if the caller has not acquired it
       def expires_in
-        owned[names]&.remaining
+        owned[@keys]&.remaining
       end
 
       # @return [Time, nil] when it expires; nil if the caller has not acquired it
@@ -215,6 +219,7 @@ module Pinyon
       # Release it, wait until {#wakeup}, and acquire it again.
       #
       # @param timeout [Numeric, nil] seconds to wait at most
+      # @yield before it is acquired again
       # @return [Float] the seconds that it took
       # @raise [MutexTimeout] others held it for all the time
       def sleep(timeout = nil)
@@ -224,6 +229,7 @@ module Pinyon
         @sleeping[Fiber.current] = sleeper
         unlock! or raise MutexError, "#{names.join(", ")} is not held: acquire it before you sleep"
         park(sleeper)
+        yield if block_given?
         lock or raise MutexTimeout, "#{names.join(", ")}: others held it for all the time"
         now - begun
       ensure
@@ -238,6 +244,8 @@ module Pinyon
         sleeper.is_woken = true
         sleeper.scheduler.unblock(self, fiber) if sleeper.is_parked
       end
+      # What EM::Synchrony::Thread::ConditionVariable calls.
+      alias _wakeup wakeup
 
       # Never: a lock that has expired is lost.
       def can_refresh_expired?
@@ -270,27 +278,40 @@ module Pinyon
       # Acquires it. `got`: takes it, before an interrupt can come.
       def acquired(got, block_timeout)
         refuse_recursion
-        timeout = block_timeout || @block_timeout || Float::INFINITY
-        got << locks.lock(*names, ttl: expire_timeout, timeout:, renew: false)
-        owned[names] = got.first
+        ends = now + (block_timeout || @block_timeout || Float::INFINITY)
+        begin
+          got << locks.lock(*@keys, ttl: expire_timeout, timeout: [ends - now, 0].max, renew: false)
+          owned[@keys] = got.first
+        rescue AlreadyHeld
+          # Another owner in this fiber holds it.
+          return if now >= ends
+
+          pause([ends - now, PAUSE].min)
+          retry
+        end
       rescue LockTimeout
         nil
-      rescue AlreadyHeld, Deadlock => e
+      rescue Deadlock => e
         raise MutexError, "deadlock; recursive locking (#{e.message})"
+      end
+
+      def pause(seconds)
+        here = self.class.scheduler
+        here ? here.block(self, seconds) : Kernel.sleep(seconds)
       end
 
       def acquired_at_once(got)
         return unless overlapping.empty?
 
-        got.push(*locks.try_lock(*names, ttl: expire_timeout, renew: false))
-        owned[names] = got.first if got.any?
+        got.push(*locks.try_lock(*@keys, ttl: expire_timeout, renew: false))
+        owned[@keys] = got.first if got.any?
       rescue AlreadyHeld
         nil
       end
 
       def overlapping
         owned.delete_if { |_, held| !held.held? }
-        owned.keys.flatten & names
+        owned.keys.flatten & @keys
       end
 
       def refuse_recursion

@@ -54,6 +54,8 @@ module Pinyon
         DEFAULT_RETRY_JITTER = 50
         # The part of a ttl by which two clocks may differ.
         CLOCK_DRIFT_FACTOR = 0.01
+        ONLY_IF_LOCKED = %i[extend_only_if_locked extend_life extend_only_if_life].freeze
+        private_constant :ONLY_IF_LOCKED
 
         # Servers are URLs. +retry_delay+ and +retry_jitter+ are milliseconds, +redis_timeout+ is seconds.
         #
@@ -74,7 +76,9 @@ module Pinyon
         # @param resource [String]
         # @param ttl [Integer] milliseconds
         # @param options [Hash] +:extend+, a lock of this client to extend; +:extend_only_if_locked+, not to acquire it
-        #   anew if it has ended; +:retry_count+, +:retry_delay+ and +:retry_jitter+ for this call
+        #   anew if it has ended (+:extend_life+ and +:extend_only_if_life+ are older names of it); +:retry_count+,
+        #   +:retry_delay+ and +:retry_jitter+ for this call. A delay may be a Proc, which is called with the number of
+        #   the attempt
         # @yieldparam lock_info [Hash, false] the lock, which is released after the block
         # @return [Hash, Boolean] the lock, or false; with a block, whether there was one
         # @raise [LockAcquisitionError] the server failed
@@ -118,9 +122,11 @@ module Pinyon
           nil
         end
 
-        # Whether anyone holds a lock on the resource.
+        # Whether anyone holds a lock on the resource; false if the server fails.
         def locked?(resource)
           @locks.locked?(resource)
+        rescue Error
+          false
         end
 
         # Whether the lock is held still.
@@ -128,16 +134,20 @@ module Pinyon
           !get_remaining_ttl_for_lock(lock_info).nil?
         end
 
-        # @return [Integer, nil] milliseconds; nil if the lock is not held any more
+        # @return [Integer, nil] milliseconds; nil if the lock is not held any more, or the server fails
         def get_remaining_ttl_for_lock(lock_info)
           status, = @locks.status(lock_info[:resource])
           milliseconds(status.left) if status.token.to_s == lock_info[:value]
+        rescue Error
+          nil
         end
 
-        # @return [Integer, nil] milliseconds; nil if the resource is not locked
+        # @return [Integer, nil] milliseconds; nil if the resource is not locked, or the server fails
         def get_remaining_ttl_for_resource(resource)
           status, = @locks.status(resource)
           milliseconds(status.left) if status.holder
+        rescue Error
+          nil
         end
 
         # Close the connection. Locks that are held end with their ttl.
@@ -168,6 +178,7 @@ module Pinyon
         # `got`: takes the lock, before an interrupt can come.
         def acquired(resource, ttl, options, got)
           ends = now + patience(options)
+          attempts = 0
           begin
             timeout = [ends - now, 0].max
             got << @locks.lock(resource, ttl: ttl / 1000.0, timeout:, renew: false)
@@ -176,7 +187,7 @@ module Pinyon
             # The caller's own lock may end meanwhile.
             return false if now >= ends
 
-            sleep([delay(options), ends - now].min.clamp(0, nil))
+            sleep([delay(options, attempts += 1), ends - now].min.clamp(0, nil))
             retry
           end
         rescue LockTimeout
@@ -189,7 +200,7 @@ module Pinyon
           held = @mutex.synchronize { @held[options[:extend][:value]] }
           return info(held, resource, ttl) if held&.extend_to(ttl / 1000.0)
 
-          options[:extend_only_if_locked] ? false : acquired(resource, ttl, { retry_count: 0 }, got)
+          ONLY_IF_LOCKED.any? { |name| options[name] } ? false : acquired(resource, ttl, { retry_count: 0 }, got)
         end
 
         def keep(held, resource, ttl)
@@ -207,12 +218,14 @@ module Pinyon
 
         # How long to wait for a lock: as long as redlock would ask for it again.
         def patience(options)
-          setting(options, :retry_count) * delay(options)
+          (1..setting(options, :retry_count)).sum { |attempt| delay(options, attempt) }
         end
 
-        def delay(options)
+        def delay(options, attempt)
+          delay = setting(options, :retry_delay)
+          delay = delay.call(attempt) if delay.respond_to?(:call)
           jitter = setting(options, :retry_jitter)
-          (setting(options, :retry_delay) + (jitter.positive? ? rand(jitter) : 0)) / 1000.0
+          (delay + (jitter.positive? ? rand(jitter) : 0)) / 1000.0
         end
 
         def setting(options, name)

@@ -82,7 +82,7 @@ module Pinyon
         end
 
         def flags_of_text(value, options)
-          return unless value.instance_of?(String) && (options&.fetch(:string_fastpath, @keeps_text) || @keeps_text)
+          return unless value.instance_of?(String) && (options || {}).fetch(:string_fastpath, @keeps_text)
 
           case value.encoding
           when Encoding::BINARY then 0

@@ -18,6 +18,9 @@ module Pinyon
         include Pinyon::Error
       end
 
+      # What the original does unless its options say otherwise.
+      DEFAULT_OPTIONS = { namespace: nil, readonly: false, failover: true, timeout: 0.5, check_size: true,
+                          autofix_keys: false, namespace_separator: ":" }.freeze
       LARGEST = 1024 * 1024
       LONGEST_KEY = 250
       private_constant :LARGEST, :LONGEST_KEY

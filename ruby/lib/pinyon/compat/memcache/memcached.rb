@@ -36,6 +36,16 @@ module Pinyon
       # A key that memcached does not take.
       class ABadKeyWasProvidedOrCharactersOutOfRange < Error; end
 
+      # What callers rescue of the original's, and Pinyon does not raise.
+      UNRAISED = %i[
+        AKeyLengthOfZeroWasProvided ActionNotSupported ActionQueued ClientError ConnectionBindFailure
+        ConnectionDataDoesNotExist ConnectionFailure ConnectionSocketCreateFailure CouldNotOpenUnixSocket
+        EncounteredAnUnknownStatKey Failure FetchWasNotCompleted HostnameLookupFailure InvalidArguments
+        MemoryAllocationFailure NoServersDefined PartialRead ProtocolError ReadFailure ServerEnd SomeErrorsWereReported
+        SystemError TheHostTransportProtocolDoesNotMatchThatOfTheClient UnknownReadFailure WriteFailure
+      ].each { |name| const_set(name, Class.new(Error)) }.freeze
+      private_constant :UNRAISED
+
       MEANINGS = {
         Timeout => ATimeoutOccurred, ServerDown => ServerIsMarkedDead, ConnectError => ServerIsMarkedDead,
         InvalidKey => ABadKeyWasProvidedOrCharactersOutOfRange
@@ -48,12 +58,12 @@ module Pinyon
 
       # @param servers [String, Array<String>, nil] +"host:port:weight"+ or +"/path/of/socket"+; without any, the
       #   environment variable +MEMCACHE_SERVERS+, or else +127.0.0.1:11211+
-      # @param options [Hash] +prefix_key+, +prefix_delimiter+, +default_ttl+ (a week), +timeout+, +connect_timeout+,
-      #   +auto_eject_hosts+; others have no effect
+      # @param options [Hash] +prefix_key+, +prefix_delimiter+, +default_ttl+ (a week), +timeout+ (of a whole
+      #   operation, 0.25 seconds), +connect_timeout+, +auto_eject_hosts+; others have no effect
       def initialize(servers = nil, options = {})
         @servers = Array(servers)
         @options = { prefix_key: options[:namespace], prefix_delimiter: "", default_ttl: WEEK, timeout: 0.25,
-                     connect_timeout: 4, auto_eject_hosts: true, **options }
+                     connect_timeout: 0.25, auto_eject_hosts: true, **options }
         @opening = Mutex.new
       end
 
@@ -103,12 +113,16 @@ module Pinyon
         stored(asked { |cache| cache.prepend(key, [value.to_s, 0]) }, key)
       end
 
-      # Change a value: the block gets it, and returns what to store in its place.
+      # Change a value: the block gets it, and returns what to store in its place. For several keys it gets a Hash of
+      # the values that there are, and returns one of what to store; what has changed meanwhile is left as it is.
       #
-      # @return [nil]
+      # @param key [String, Array<String>]
+      # @return [nil, Hash] of several keys the values that were stored
       # @raise [NotFound]
       # @raise [ConnectionDataExists] it has changed meanwhile
-      def cas(key, ttl = @options[:default_ttl], marshalled = true, flags = 0)
+      def cas(key, ttl = @options[:default_ttl], marshalled = true, flags = 0, &change)
+        return cas_many(key, ttl, marshalled, flags, &change) if key.is_a?(Array)
+
         was, token = found(asked { |cache| cache.gets(key) }, key)
         made = packed(yield(unpacked(was, marshalled)), marshalled, flags)
         outcome = found(asked { |cache| cache.cas(key, made, token, ttl: seconds(ttl)) }, key)
@@ -204,6 +218,15 @@ module Pinyon
         stored(asked { |cache| cache.public_send(mode, key, made, ttl: seconds(ttl)) }, key)
       end
 
+      def cas_many(keys, ttl, marshalled, flags)
+        there = asked { |cache| cache.gets_many(keys) }
+        made = yield(there.transform_values { |was, _| unpacked(was, marshalled) })
+        made.select do |key, value|
+          token = there[key]&.last
+          token && asked { |cache| cache.cas(key, packed(value, marshalled, flags), token, ttl: seconds(ttl)) }
+        end
+      end
+
       def stored(done, key)
         return if done
 
@@ -220,7 +243,7 @@ module Pinyon
         yield cache
       rescue Pinyon::Error => e
         meaning = MEANINGS.find { |meant, _| e.is_a?(meant) }&.last
-        raise if meaning.nil? && e.is_a?(UsageError)
+        raise if meaning.nil? && (e.is_a?(UsageError) || e.is_a?(UnsupportedType))
 
         raise (meaning || ServerError).new(e.message, server: e.server, command: e.command, sent: e.sent)
       end
@@ -234,7 +257,7 @@ module Pinyon
         timeout, connect_timeout, failover = @options.values_at(:timeout, :connect_timeout, :auto_eject_hosts)
         {
           ring: "ketama", namespace: prefix, serializer: AsStored, failover:, max_value_size: MOST_READ,
-          timeout: timeout + connect_timeout, connect_timeout:
+          timeout:, connect_timeout: [connect_timeout, timeout].min
         }
       end
     end

@@ -7,6 +7,7 @@ module Pinyon
       class NS
         # @return [String]
         attr_reader :ns
+        alias namespace ns
 
         # @param namespace [String]
         # @param options [Hash] +block+ and +expire+, in seconds

@@ -32,6 +32,8 @@ module Pinyon
 
         # @return [String, nil] the namespace of names
         attr_accessor :ns
+        alias namespace ns
+        alias namespace= ns=
 
         # Accepted, and without effect.
         attr_writer :reconnect_max_retries
