@@ -124,8 +124,10 @@ impl Request {
     /// Refuses what no request has: one test, as nearly all are right.
     #[inline]
     fn check(&self) -> Result<(), Error> {
-        let missing = self.key.missing_memory() | self.value.missing_memory() | self.route.missing_memory();
-        match missing | (self.with & !with::ALL) as usize {
+        let missing = self.key.missing_memory() | self.value.missing_memory();
+        // As the two before; the compiler shares its test with that of the key.
+        let route = if self.route.is_given() { 0 } else { self.route.size };
+        match missing | route | (self.with & !with::ALL) as usize {
             0 => Ok(()),
             _ => self.complain(),
         }
@@ -160,9 +162,10 @@ impl Request {
     #[inline]
     pub unsafe fn key<'k>(&self, view: &'k View, scratch: &'k mut Vec<u8>) -> Result<BorrowedKey<'k>, Error> {
         // SAFETY: the caller says so.
-        let (given, route) = unsafe { (self.key.slice::<'k>(), self.route.slice::<'k>()) };
+        let (given, route) =
+            unsafe { (self.key.slice::<'k>(), self.route.is_given().then(|| self.route.slice::<'k>())) };
         match BorrowedKey::new(&view.keys, given, scratch) {
-            Ok(key) => Ok(key.asked_about(self.route.is_given().then_some(route))),
+            Ok(key) => Ok(key.asked_about(route)),
             Err(why) => Err(InvalidArgument::key(&why, given).into()),
         }
     }
