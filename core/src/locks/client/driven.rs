@@ -115,7 +115,6 @@ impl<W, P: Platform> Driven for Client<W, P> {
 
     fn close(&mut self, now: Instant) {
         self.closed = true;
-        self.report_end(now);
         let error = self.is_closed_error();
         self.close_confirmations(&error);
         self.machine.close(&error, self.platform.boot_time());

@@ -83,19 +83,7 @@ impl<W, P: Platform> Client<W, P> {
         let is_named = |node: &str| self.nodes.is_given(node) || self.settings.slots.contains(node);
         let (named, gone) = std::mem::take(&mut self.link.away).into_iter().partition(|(node, _)| is_named(node));
         self.link.away = named;
-        self.tell_gone(gone, now);
-    }
-
-    /// Reports of all that is down that it is not used any more.
-    pub(super) fn report_end(&mut self, now: Instant) {
-        let mut gone = std::mem::take(&mut self.link.away);
-        if std::mem::take(&mut self.link.told_down) {
-            gone.push((self.settings.server.clone(), self.link.down_since.unwrap_or(now)));
-        }
-        self.tell_gone(gone, now);
-    }
-
-    fn tell_gone(&mut self, gone: Vec<(Arc<str>, Instant)>, now: Instant) {
+        let gone: Vec<(Arc<str>, Instant)> = gone;
         for (node, since) in gone {
             self.report(LockEvent::gone(&node, now.saturating_duration_since(since)));
         }

@@ -430,13 +430,6 @@ fn what_was_down_is_up_or_gone_at_last() {
     host.client.ready(link::COMMANDS, host.platform.now());
     host.greet();
     assert_eq!(named(&mut host), [(LockEventKind::Up, server), (LockEventKind::Gone, primary)]);
-
-    host.refuse(1);
-    host.end_on(link::COMMANDS, Ending::Closed);
-    host.pass(Duration::from_secs(60), "");
-    assert_eq!(host.kinds().last(), Some(&LockEventKind::Down));
-    host.close();
-    assert_eq!(host.kinds(), [LockEventKind::Gone]);
 }
 
 #[test]
