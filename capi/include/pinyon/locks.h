@@ -93,8 +93,9 @@ void pinyon_lock_free(pinyon_lock *lock);
 char *pinyon_locks_metrics(const pinyon_locks *locks);
 
 /* What happened by itself: a lock that was lost (context), or an event of the servers, of one of these kinds: connected,
- * disconnected, down, up, switched (the primary), sentinel_down, sentinel_up, renewals (are refused), warning (any other).
- * Where the option `events` is off, only switched, renewals and warning are noted. */
+ * disconnected, down, up, switched (the primary), sentinel_down, sentinel_up, renewals (are refused), certificates,
+ * stale_certificates, warning (any other). Where the option `events` is off, only switched, renewals, stale_certificates
+ * and warning are noted. */
 typedef struct pinyon_note {
     size_t              size;    /* that of the library's struct */
     const char         *warning; /* the line of such an event, for operators; NULL for all else */
