@@ -36,11 +36,13 @@ typedef enum pinyon_wish_kind {
 } pinyon_wish_kind;
 
 /* For `with` of wishes. */
-#define PINYON_AT_ONCE 0x1u       /* LOCK: do not wait: if others hold it, PINYON_TAKEN */
-#define PINYON_NO_RENEWAL 0x2u    /* LOCK: it ends after its ttl */
-#define PINYON_REENTRANT 0x4u     /* LOCK: the owner may hold the names already */
-#define PINYON_NOT_REENTRANT 0x8u /* LOCK: it must not, whatever the client's option says */
-#define PINYON_WITH_TOKEN 0x10u   /* FORCE_RELEASE: only from the holder of `token` */
+typedef enum pinyon_wish_with {
+    PINYON_AT_ONCE       = 0x1, /* LOCK: do not wait: if others hold it, PINYON_TAKEN */
+    PINYON_NO_RENEWAL    = 0x2, /* LOCK: it ends after its ttl */
+    PINYON_REENTRANT     = 0x4, /* LOCK: the owner may hold the names already */
+    PINYON_NOT_REENTRANT = 0x8, /* LOCK: it must not, whatever the client's option says */
+    PINYON_WITH_TOKEN    = 0x10 /* FORCE_RELEASE: only from the holder of `token` */
+} pinyon_wish_with;
 
 typedef struct pinyon_wish {
     size_t              size; /* sizeof(pinyon_wish) */
