@@ -41,7 +41,7 @@ KEYS = (
     Mistake(
         'cache.set("k" * 250, 1)',
         "InvalidKey",
-        f'the key "{"k" * 40}…" has 250 bytes and the namespace 5; memcached\'s limit for both together is 250: shorten '
+        f'the key "{"k" * 40}..." has 250 bytes and the namespace 5; memcached\'s limit for both together is 250: shorten '
         "it, or set encode_keys to send a digest instead",
     ),
     Mistake('cache.delete("")', "InvalidKey", 'the key "" is empty; memcached\'s keys have 1 to 250 bytes'),

@@ -146,17 +146,16 @@ async def test_a_lease_is_awaited_before_its_block(model: Model, server: Memcach
             with pytest.raises(TypeError, match=r"write `async with await client\.lease\(…\)`"):
                 async with client.lease("key"):  # type: ignore[attr-defined]
                     pass
-            with pytest.raises(TypeError, match=r"write `async with await client\.lease\(…\)`"):
-                with client.lease("key"):  # type: ignore[attr-defined]
-                    pass
+            with pytest.raises(TypeError, match=r"write `async with await client\.lease\(…\)`"), client.lease("key"):
+                pass
         async with await client.lease("key") as lease:
             assert lease.state is pinyon.Outcome.WON
         task = asyncio.create_task(client.lease("key"))
-        with pytest.raises(TypeError, match="is for coroutines: use it by `async with`"):
-            with await task:
-                pass
+        with pytest.raises(TypeError, match="is for coroutines: use it by `async with`"), await task:
+            pass
         assert await task.result().give_back()
-        assert asyncio.iscoroutine(asked := client.lease("key"))
+        asked = client.lease("key")
+        assert asyncio.iscoroutine(asked)
         asked.close()
 
 
