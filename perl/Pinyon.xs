@@ -21,7 +21,9 @@
 #endif
 
 #include "errors.h"
+#include "apart.h"
 #include "handle.h"
+#include "serializers.h"
 #include "values.h"
 #include "call.h"
 #include "credentials.h"
@@ -436,6 +438,5 @@ INCLUDE: migrating.xs
 
 BOOT:
     pthread_atfork(NULL, NULL, count_fork);
-    newXS("Pinyon::Loop::_read", read_operation, __FILE__);
-    newXS("Pinyon::Loop::_read_wanted", read_wanted_value, __FILE__);
+    newXS("Pinyon::_make_apart", make_apart, __FILE__);
     newXS("Pinyon::_deliver_signals", deliver_signals, __FILE__);

@@ -485,3 +485,11 @@ static SV *answer(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_r
     default: return taken_value(aTHX_ cache, self, one, reply);
     }
 }
+
+/* Whether its value is one that is there already: no reader is needed, which might die. */
+static bool is_plain_value(pTHX_ cache_handle *cache, call *one, const pinyon_reply *reply)
+{
+    if (reply->marks & PINYON_OF_OLD)
+        cache = cache->old;
+    return !one->value || is_plain_stored(aTHX_ cache, one->value, reply->client_flags);
+}

@@ -42,8 +42,10 @@ static void answer_credentials(pTHX)
     SV *said = sv_2mortal(newSVsv(ERRSV));
     ENTER;
     SAVETMPS;
+    PERL_CODE_BEGINS;
     PUSHMARK(SP);
     call_pv("Pinyon::Credentials::_answer_all", G_VOID | G_DISCARD | G_NOARGS | G_EVAL);
+    PERL_CODE_ENDS;
     if (SvTRUE(ERRSV))
         warn_sv(ERRSV);
     sv_setsv(ERRSV, said);

@@ -35,10 +35,12 @@ static void tell_losses(pTHX_ const locks_handle *locks)
     }
     for (index = 0; index <= av_len(lost); index++) {
         dSP;
+        PERL_CODE_BEGINS;
         PUSHMARK(SP);
         XPUSHs(AvARRAY(lost)[index]);
         PUTBACK;
         call_method("_lost", G_VOID | G_DISCARD);
+        PERL_CODE_ENDS;
     }
     FREETMPS;
     LEAVE;
@@ -53,11 +55,13 @@ static void tell_notes(pTHX_ locks_handle *locks, SV *client)
         dSP;
         SV *event    = sv_2mortal(locks->event);
         locks->event = NULL;
+        PERL_CODE_BEGINS;
         PUSHMARK(SP);
         mXPUSHs(newRV_inc(client));
         XPUSHs(event);
         PUTBACK;
         call_method("_tell_event", G_VOID | G_DISCARD);
+        PERL_CODE_ENDS;
         locks->event = next_event_of_locks(aTHX_ locks);
     }
     if (locks->listeners)

@@ -71,12 +71,14 @@ static void stop_watching(pTHX_ loop_handle *loop)
 static void call_back(pTHX_ loop_handle *loop, operation *begun)
 {
     dSP;
+    PERL_CODE_BEGINS;
     PUSHMARK(SP);
     EXTEND(SP, 2);
     PUSHs(begun->value ? begun->value : &PL_sv_undef);
     PUSHs(begun->failure ? begun->failure : &PL_sv_undef);
     PUTBACK;
     call_sv(begun->callback, G_VOID | G_DISCARD | G_EVAL);
+    PERL_CODE_ENDS;
     if (UNLIKELY(SvTRUE(ERRSV))) {
         if (loop->died)
             warn_sv(loop->died);
@@ -168,10 +170,12 @@ static void take_notes_of_loop(pTHX_ loop_handle *loop)
     locks = (locks_handle *)attached(loop->owner, &locks_table);
     if (!locks || !notes_are_due(aTHX_ locks))
         return;
+    PERL_CODE_BEGINS;
     PUSHMARK(SP);
     XPUSHs(sv_2mortal(newSVsv(loop->owner)));
     PUTBACK;
     call_method("_take_notes", G_VOID | G_DISCARD | G_EVAL);
+    PERL_CODE_ENDS;
     if (SvTRUE(ERRSV))
         warn_sv(ERRSV);
 }

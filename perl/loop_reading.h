@@ -1,63 +1,28 @@
 /* Many keys that are read by one operation of an event loop. */
 
-/* One of them, whose value needs Perl's care. */
-static XSPROTO(read_wanted_value)
-{
-    dXSARGS;
-    operation    *begun = operation_at(aTHX_ ST(0));
-    wanted_key   *one   = &begun->wanted->keys[SvUV(ST(1))];
-    SV           *value = one->value;
-    PERL_UNUSED_VAR(items);
-    one->value = NULL;
-    value      = value_of(aTHX_ begun->cache, sv_2mortal(newRV_inc(begun->self)), value, one->found.client_flags);
-    if (!value)
-        XSRETURN_EMPTY;
-    ST(0) = sv_2mortal(value);
-    XSRETURN(1);
-}
-
-/* Its value; NULL if it cannot be read, and an error for the list unless it counts as missing. */
-static SV *value_carefully(pTHX_ operation *begun, size_t index, AV *errors)
-{
-    dSP;
-    SV     *value = NULL;
-    SSize_t count;
-    ENTER;
-    SAVETMPS;
-    die_unheard(aTHX);
-    PUSHMARK(SP);
-    EXTEND(SP, 2);
-    mPUSHi(PTR2IV(begun));
-    mPUSHu(index);
-    PUTBACK;
-    count = call_pv("Pinyon::Loop::_read_wanted", G_LIST | G_EVAL);
-    SPAGAIN;
-    if (count > 0)
-        value = SvREFCNT_inc(POPs);
-    PUTBACK;
-    if (SvTRUE(ERRSV)) {
-        SvREFCNT_dec(value);
-        value = NULL;
-        av_push(errors, newSVsv(ERRSV));
-        place_error(aTHX_ AvARRAY(errors)[av_len(errors)], begun->file, begun->line);
-    }
-    FREETMPS;
-    LEAVE;
-    return value;
-}
-
 static SV *wanted_value(pTHX_ operation *begun, size_t index, AV *errors)
 {
     wanted_key *one = &begun->wanted->keys[index];
-    SV         *value;
-    if (!is_plain_stored(aTHX_ begun->cache, one->value, one->found.client_flags))
-        return value_carefully(aTHX_ begun, index, errors);
-    value      = one->value;
-    one->value = NULL;
-    return value_of(aTHX_ begun->cache, NULL, value, one->found.client_flags);
+    SV         *value = plain_value(aTHX_ begun->cache, one->value, one->found.client_flags);
+    SV         *self, *failure;
+    if (value) {
+        one->value = NULL;
+        return value;
+    }
+    self  = newRV_inc(begun->self);
+    value = wanted_apart(aTHX_ begun->cache, self, one, &failure);
+    SvREFCNT_dec_NN(self);
+    if (failure) {
+        AV *pair = newAV();
+        place_error(aTHX_ failure, begun->file, begun->line);
+        av_push(pair, newSVsv(one->key));
+        av_push(pair, failure);
+        av_push(errors, newRV_noinc((SV *)pair));
+    }
+    return value;
 }
 
-/* [hash of values by key, errors …]: of each server one error. */
+/* [hash of values by key, errors …]: of each server one error, and of each value that cannot be read [key, error]. */
 static SV *read_wanted(pTHX_ operation *begun)
 {
     wanted_keys *many    = begun->wanted;

@@ -167,40 +167,101 @@ static void many_run(pTHX_ cache_handle *cache, SV *self, many_calls *many)
     check_after_wait(aTHX_ cache, self, &wait, status);
 }
 
-/* The result of one of many; a new reference, or NULL for a miss. */
-static SV *many_answer(pTHX_ cache_handle *cache, SV *self, many_calls *many, size_t index)
+typedef struct {
+    cache_handle *cache;
+    SV           *self;
+    call         *one;
+    pinyon_reply *reply;
+} answer_of_one;
+
+static SV *answer_one(pTHX_ void *about)
+{
+    const answer_of_one *of = (const answer_of_one *)about;
+    return answer(aTHX_ of->cache, of->self, of->one, of->reply);
+}
+
+/* The result of one of many; a new reference, or NULL for a miss. `failure`: why its value cannot be read, or NULL. */
+static SV *many_answer(pTHX_ cache_handle *cache, SV *self, many_calls *many, size_t index, SV **failure)
 {
     call         *one   = &many->calls[index];
     pinyon_reply *reply = &many->replies[index];
     pinyon_reply  plain = *reply;
+    answer_of_one of;
     if (reply->value.start || reply->memory)
         plain = settled(aTHX_ one, reply);
-    return answer(aTHX_ cache, self, one, &plain);
+    *failure = NULL;
+    if (is_plain_value(aTHX_ cache, one, &plain))
+        return answer(aTHX_ cache, self, one, &plain);
+    of.cache = cache;
+    of.self  = self;
+    of.one   = one;
+    of.reply = &plain;
+    return made_apart(aTHX_ answer_one, &of, failure);
 }
 
-/* The first failure is thrown, with what did work; or, with `failed`, there is an error for each server in there. */
-static void note_failure(pTHX_ const pinyon_error *error, HV *results, HV *failed, SV **thrown)
+/* What has failed. The first failure is thrown, with what did work. With `failed`, that has the error of each server, and of
+ * each key whose value cannot be read. */
+typedef struct {
+    HV *results;
+    HV *failed;
+    SV *thrown;
+} failures;
+
+static void note_thrown(pTHX_ failures *failures, SV *error)
+{
+    if (failures->thrown) {
+        SvREFCNT_dec(error);
+        return;
+    }
+    failures->thrown = sv_2mortal(error);
+    if (sv_isobject(error) && sv_derived_from(error, "Pinyon::Error"))
+        hv_stores((HV *)SvRV(error), "partial", newRV_inc((SV *)failures->results));
+}
+
+static void note_failure(pTHX_ failures *failures, const pinyon_error *error)
 {
     const char *server = pinyon_error_server(error);
-    if (failed && *server) {
-        if (!hv_exists(failed, server, (I32)strlen(server)))
-            (void)hv_store(failed, server, (I32)strlen(server), error_object(aTHX_ error), 0);
-    } else if (!*thrown) {
-        *thrown = sv_2mortal(error_object(aTHX_ error));
-        hv_stores((HV *)SvRV(*thrown), "partial", newRV_inc((SV *)results));
-    }
+    const I32   size   = (I32)strlen(server);
+    if (!failures->failed || !size)
+        note_thrown(aTHX_ failures, error_object(aTHX_ error));
+    else if (!hv_exists(failures->failed, server, size))
+        (void)hv_store(failures->failed, server, size, error_object(aTHX_ error), 0);
 }
 
-static void many_failed(pTHX_ many_calls *many, HV *results, HV *failed)
+/* Whether a failure says that a stored value cannot be read. */
+static bool is_unreadable(pTHX_ SV *error)
 {
-    SV    *thrown = NULL;
-    size_t index;
-    for (index = 0; index < many->count; index++) {
-        if (many->replies[index].error)
-            note_failure(aTHX_ many->replies[index].error, results, failed, &thrown);
-    }
-    if (thrown)
-        throw_mortal(aTHX_ thrown);
+    dSP;
+    bool is;
+    ENTER;
+    SAVETMPS;
+    save_scalar(PL_errgv);
+    PUSHMARK(SP);
+    XPUSHs(error);
+    PUTBACK;
+    call_pv("Pinyon::Error::_unreadable", G_SCALAR);
+    SPAGAIN;
+    is = SvOK(TOPs);
+    (void)POPs;
+    PUTBACK;
+    FREETMPS;
+    LEAVE;
+    return is;
+}
+
+/* Takes over what reading a value died of. */
+static void note_unreadable(pTHX_ failures *failures, SV *key, SV *error)
+{
+    if (!failures->failed || !is_unreadable(aTHX_ error))
+        note_thrown(aTHX_ failures, error);
+    else if (!hv_store_ent(failures->failed, key, error, 0))
+        SvREFCNT_dec(error);
+}
+
+static void throw_failures(pTHX_ const failures *failures)
+{
+    if (failures->thrown)
+        throw_mortal(aTHX_ failures->thrown);
 }
 
 /* A value that the caller of a method may change, as it is in a hash. */
@@ -236,7 +297,7 @@ static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *commo
     cache_handle *cache    = many->cache;
     const bool    is_truth = methods[number].gives == GIVES_TRUTH;
     const bool    reads    = !is_truth && methods[number].gives != GIVES_CHANGED && methods[number].gives != GIVES_NUMBER;
-    bool          fails    = false;
+    failures      failures = {results, failed, NULL};
     size_t        index;
 
     many_prepare(aTHX_ many, self, number, common);
@@ -244,8 +305,10 @@ static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *commo
     make_room(aTHX_ results, many->count);
     for (index = 0; index < many->count; index++) {
         SV *value;
+        SV *failure = NULL;
         if (many->replies[index].status < 0) {
-            fails = true;
+            if (many->replies[index].error)
+                note_failure(aTHX_ & failures, many->replies[index].error);
             if (order)
                 av_push(order, newSV(0));
             continue;
@@ -253,7 +316,9 @@ static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *commo
         if (is_truth)
             value = many->replies[index].status == PINYON_DONE ? &PL_sv_yes : &PL_sv_no;
         else
-            value = many_answer(aTHX_ cache, self, many, index);
+            value = many_answer(aTHX_ cache, self, many, index, &failure);
+        if (failure)
+            note_unreadable(aTHX_ & failures, key_of_item(aTHX_ many->items[index]), failure);
         if (!value && reads)
             continue;
         if (order)
@@ -262,7 +327,6 @@ static HV *run_many(pTHX_ SV *self, unsigned number, many_calls *many, SV *commo
         if (!hv_store_ent(results, key_of_item(aTHX_ many->items[index]), value, 0))
             SvREFCNT_dec(value);
     }
-    if (fails)
-        many_failed(aTHX_ many, results, failed);
+    throw_failures(aTHX_ & failures);
     return results;
 }

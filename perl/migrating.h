@@ -8,6 +8,7 @@ static bool converted_in_perl(pTHX_ UV number, SV *value, uint32_t flags, pinyon
     I32   count;
     bool  is_done = false;
     ENTER;
+    PERL_CODE_BEGINS;
     PUSHMARK(SP);
     EXTEND(SP, 3);
     mPUSHu(number);
@@ -26,6 +27,7 @@ static bool converted_in_perl(pTHX_ UV number, SV *value, uint32_t flags, pinyon
     }
     SP -= count;
     PUTBACK;
+    PERL_CODE_ENDS;
     sv_setsv(ERRSV, said);
     LEAVE;
     return is_done;

@@ -189,28 +189,6 @@ static void place_error(pTHX_ SV *error, const char *file, line_t line)
     hv_stores((HV *)SvRV(error), "line", newSVuv(line));
 }
 
-/* Whether the value is one that is there already: no reader is needed, which might die. */
-static bool is_plain_stored(pTHX_ cache_handle *cache, SV *stored, uint32_t flags)
-{
-    pinyon_part_kind kind;
-    IV               number;
-    PERL_UNUSED_CONTEXT;
-    if (cache->serialization == SERIALIZE_RAW)
-        return true;
-    if (cache->serialization == SERIALIZE_OBJECT || !kind_of_flags(cache, flags, &kind))
-        return false;
-    return kind == PINYON_BYTES
-           || (kind == PINYON_INTEGER && short_integer(SvPVX(stored), SvCUR(stored), &number))
-           || (kind == PINYON_TEXT && is_utf8_string((const U8 *)SvPVX(stored), SvCUR(stored)));
-}
-
-static bool is_plain_value(pTHX_ cache_handle *cache, call *one, const pinyon_reply *reply)
-{
-    if (reply->marks & PINYON_OF_OLD)
-        cache = cache->old;
-    return !one->value || is_plain_stored(aTHX_ cache, one->value, reply->client_flags);
-}
-
 static SV *read_call(pTHX_ operation *begun)
 {
     SV *self = begun->is_plain ? NULL : sv_2mortal(newRV_inc(begun->self));
@@ -224,37 +202,7 @@ static SV *read_servers(pTHX_ operation *begun)
 
 static operation *operation_at(pTHX_ SV *pointer) { return INT2PTR(operation *, SvIV(pointer)); }
 
-static XSPROTO(read_operation)
-{
-    dXSARGS;
-    operation *begun = operation_at(aTHX_ ST(0));
-    SV        *value = begun->read(aTHX_ begun);
-    PERL_UNUSED_VAR(items);
-    ST(0) = value ? sv_2mortal(value) : &PL_sv_undef;
-    XSRETURN(1);
-}
-
-static void read_carefully(pTHX_ operation *begun)
-{
-    dSP;
-    ENTER;
-    SAVETMPS;
-    die_unheard(aTHX);
-    PUSHMARK(SP);
-    XPUSHs(sv_2mortal(newSViv(PTR2IV(begun))));
-    PUTBACK;
-    call_pv("Pinyon::Loop::_read", G_SCALAR | G_EVAL);
-    SPAGAIN;
-    begun->value = newSVsv(POPs);
-    PUTBACK;
-    if (SvTRUE(ERRSV)) {
-        SvREFCNT_dec(begun->value);
-        begun->value   = NULL;
-        begun->failure = newSVsv(ERRSV);
-    }
-    FREETMPS;
-    LEAVE;
-}
+static SV *read_of(pTHX_ void *begun) { return ((operation *)begun)->read(aTHX_ (operation *)begun); }
 
 /* The answer as the caller gets it: `value`, which may stay NULL, or `failure`. */
 static void read_answer(pTHX_ operation *begun)
@@ -269,7 +217,7 @@ static void read_answer(pTHX_ operation *begun)
         SV *value    = begun->read(aTHX_ begun);
         begun->value = value;
     } else {
-        read_carefully(aTHX_ begun);
+        begun->value = made_apart(aTHX_ read_of, begun, &begun->failure);
     }
     if (begun->failure && begun->file)
         place_error(aTHX_ begun->failure, begun->file, begun->line);

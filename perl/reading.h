@@ -88,12 +88,37 @@ static wanted_keys *wanted_new(pTHX_ cache_handle *cache, SV **keys, size_t coun
     return many;
 }
 
+typedef struct {
+    cache_handle *cache;
+    SV           *self;
+    wanted_key   *one;
+} reading_of_one;
+
+static SV *read_one(pTHX_ void *about)
+{
+    const reading_of_one *reading = (const reading_of_one *)about;
+    wanted_key           *one     = reading->one;
+    SV                   *value   = one->value;
+    one->value                    = NULL;
+    return value_of(aTHX_ reading->cache, reading->self, value, one->found.client_flags);
+}
+
+/* The value of a key that was found, which needs Perl's care; NULL if there is a failure, or if it counts as missing. */
+static SV *wanted_apart(pTHX_ cache_handle *cache, SV *self, wanted_key *one, SV **failure)
+{
+    reading_of_one reading;
+    reading.cache = cache;
+    reading.self  = self;
+    reading.one   = one;
+    return made_apart(aTHX_ read_one, &reading, failure);
+}
+
 /* Reads plain keys: the hash of values by key, or of values and CAS tokens, a mortal. */
 static HV *read_many(pTHX_ SV *self, cache_handle *cache, bool with_cas, SV **keys, size_t count, HV *failed)
 {
     wanted_keys  *many    = wanted_new(aTHX_ cache, keys, count);
     HV           *results = (HV *)sv_2mortal((SV *)newHV());
-    SV           *thrown  = NULL;
+    failures      failures = {results, failed, NULL};
     waiting       wait;
     pinyon_status status;
     size_t        index;
@@ -107,14 +132,19 @@ static HV *read_many(pTHX_ SV *self, cache_handle *cache, bool with_cas, SV **ke
     for (index = 0; index < count; index++) {
         wanted_key *one = &many->keys[index];
         SV         *value;
+        SV         *failure = NULL;
         if (one->found.status != PINYON_DONE) {
             if (one->found.error)
-                note_failure(aTHX_ one->found.error, results, failed, &thrown);
+                note_failure(aTHX_ & failures, one->found.error);
             continue;
         }
-        value      = one->value;
-        one->value = NULL;
-        value      = value_of(aTHX_ cache, self, value, one->found.client_flags);
+        value = plain_value(aTHX_ cache, one->value, one->found.client_flags);
+        if (value)
+            one->value = NULL;
+        else
+            value = wanted_apart(aTHX_ cache, self, one, &failure);
+        if (failure)
+            note_unreadable(aTHX_ & failures, one->key, failure);
         if (!value)
             continue;
         if (with_cas)
@@ -122,7 +152,6 @@ static HV *read_many(pTHX_ SV *self, cache_handle *cache, bool with_cas, SV **ke
         if (!hv_store_ent(results, one->key, value, 0))
             SvREFCNT_dec(value);
     }
-    if (thrown)
-        throw_mortal(aTHX_ thrown);
+    throw_failures(aTHX_ & failures);
     return results;
 }

@@ -168,6 +168,7 @@ static bool write_object(pTHX_ pinyon_writer *writer, SV *value)
         return true;
     }
     /* Perl code says what it is: a list of the kind's name and its fields. */
+    PERL_CODE_BEGINS;
     PUSHMARK(SP);
     XPUSHs(value);
     PUTBACK;
@@ -176,6 +177,7 @@ static bool write_object(pTHX_ pinyon_writer *writer, SV *value)
     fields = count == 1 && SvROK(*SP) ? (AV *)SvRV(*SP) : NULL;
     SP -= count;
     PUTBACK;
+    PERL_CODE_ENDS;
     if (!fields)
         return false;
     at = AvARRAY(fields);
@@ -269,28 +271,6 @@ static SV *written(pTHX_ cache_handle *cache, SV *value, uint32_t *flags)
     return sv_2mortal(result);
 }
 
-/* Calls a serializer in Perl; returns bytes in a mortal. */
-static SV *dumped(pTHX_ SV *self, SV *value, uint32_t *flags)
-{
-    dSP;
-    int count;
-    SV *bytes, *given;
-    PUSHMARK(SP);
-    EXTEND(SP, 2);
-    PUSHs(self);
-    PUSHs(value);
-    PUTBACK;
-    count = call_method("_dumped", G_LIST);
-    SPAGAIN;
-    if (count != 2)
-        croak("a serializer's dump returns bytes and flags");
-    given = POPs;
-    bytes = POPs;
-    PUTBACK;
-    *flags = (uint32_t)SvUV(given);
-    return bytes;
-}
-
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -316,6 +296,7 @@ static SV *call_values(pTHX_ const char *function, SV **arguments, int count)
     int index;
     SV *result;
     ENTER;
+    PERL_CODE_BEGINS;
     PUSHMARK(SP);
     EXTEND(SP, count);
     for (index = 0; index < count; index++)
@@ -325,6 +306,7 @@ static SV *call_values(pTHX_ const char *function, SV **arguments, int count)
     SPAGAIN;
     result = SvREFCNT_inc(POPs);
     PUTBACK;
+    PERL_CODE_ENDS;
     LEAVE;
     return result;
 }
@@ -483,24 +465,6 @@ static SV *read_value(pTHX_ cache_handle *cache, SV *stored, uint32_t flags)
     return value;
 }
 
-/* Calls a serializer in Perl. */
-static SV *loaded(pTHX_ SV *self, SV *stored, uint32_t flags)
-{
-    dSP;
-    SV *value;
-    PUSHMARK(SP);
-    EXTEND(SP, 3);
-    PUSHs(self);
-    PUSHs(stored);
-    mPUSHu(flags);
-    PUTBACK;
-    call_method("_loaded", G_SCALAR);
-    SPAGAIN;
-    value = SvREFCNT_inc(POPs);
-    PUTBACK;
-    return value;
-}
-
 /* Whether Perl code may load values. */
 static bool loads_by_perl(const cache_handle *cache)
 {
@@ -538,8 +502,9 @@ static bool kind_of_flags(cache_handle *cache, uint32_t flags, pinyon_part_kind 
     return true;
 }
 
-/* The value of stored bytes. Takes over `stored`, and may be the same. */
-static SV *value_read(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t flags)
+/* The value of stored bytes that need no reader, which might die. Takes over `stored`, and may be the same. NULL: it needs
+ * one, and stays with the caller. */
+static SV *plain_value(pTHX_ cache_handle *cache, SV *stored, uint32_t flags)
 {
     pinyon_part_kind kind;
     IV               number;
@@ -547,21 +512,32 @@ static SV *value_read(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t 
     if (cache->serialization == SERIALIZE_RAW)
         return stored;
     if (cache->serialization == SERIALIZE_OBJECT
-        || (cache->serialization == SERIALIZE_STORABLE && flags == cache->storable_flags))
-        return loaded(aTHX_ self, sv_2mortal(stored), flags);
-    if (kind_of_flags(cache, flags, &kind)) {
-        if (kind == PINYON_BYTES)
-            return stored;
-        if (kind == PINYON_TEXT && is_utf8_string((const U8 *)SvPVX(stored), SvCUR(stored))) {
-            SvUTF8_on(stored);
-            return stored;
-        }
-        if (kind == PINYON_INTEGER && short_integer(SvPVX(stored), SvCUR(stored), &number)) {
-            SvREFCNT_dec_NN(stored);
-            return newSViv(number);
-        }
+        || (cache->serialization == SERIALIZE_STORABLE && flags == cache->storable_flags)
+        || !kind_of_flags(cache, flags, &kind))
+        return NULL;
+    if (kind == PINYON_BYTES)
+        return stored;
+    if (kind == PINYON_TEXT && is_utf8_string((const U8 *)SvPVX(stored), SvCUR(stored))) {
+        SvUTF8_on(stored);
+        return stored;
     }
+    if (kind == PINYON_INTEGER && short_integer(SvPVX(stored), SvCUR(stored), &number)) {
+        SvREFCNT_dec_NN(stored);
+        return newSViv(number);
+    }
+    return NULL;
+}
+
+/* The value of stored bytes. Takes over `stored`, and may be the same. */
+static SV *value_read(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t flags)
+{
+    SV *value = plain_value(aTHX_ cache, stored, flags);
+    if (value)
+        return value;
     sv_2mortal(stored);
+    if (cache->serialization == SERIALIZE_OBJECT
+        || (cache->serialization == SERIALIZE_STORABLE && flags == cache->storable_flags))
+        return loaded(aTHX_ self, stored, flags);
     return read_value(aTHX_ cache, stored, flags);
 }
 
@@ -573,6 +549,7 @@ static SV *value_or_miss(pTHX_ SV *self, SV *stored, uint32_t flags, bool is_lea
     SSize_t count;
     ENTER;
     SAVETMPS;
+    PERL_CODE_BEGINS;
     PUSHMARK(SP);
     EXTEND(SP, 4);
     PUSHs(self);
@@ -585,6 +562,7 @@ static SV *value_or_miss(pTHX_ SV *self, SV *stored, uint32_t flags, bool is_lea
     if (count > 0)
         value = SvREFCNT_inc(POPs);
     PUTBACK;
+    PERL_CODE_ENDS;
     FREETMPS;
     LEAVE;
     return value;
@@ -596,4 +574,19 @@ static SV *value_of(pTHX_ cache_handle *cache, SV *self, SV *stored, uint32_t fl
     if (UNLIKELY(cache->passes_over) && self)
         return value_or_miss(aTHX_ self, stored, flags, false);
     return value_read(aTHX_ cache, self, stored, flags);
+}
+
+/* Whether reading it cannot die. */
+static bool is_plain_stored(pTHX_ cache_handle *cache, SV *stored, uint32_t flags)
+{
+    pinyon_part_kind kind;
+    IV               number;
+    PERL_UNUSED_CONTEXT;
+    if (cache->serialization == SERIALIZE_RAW)
+        return true;
+    if (cache->serialization == SERIALIZE_OBJECT || !kind_of_flags(cache, flags, &kind))
+        return false;
+    return kind == PINYON_BYTES
+           || (kind == PINYON_INTEGER && short_integer(SvPVX(stored), SvCUR(stored), &number))
+           || (kind == PINYON_TEXT && is_utf8_string((const U8 *)SvPVX(stored), SvCUR(stored)));
 }

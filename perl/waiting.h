@@ -89,10 +89,12 @@ static void tell(pTHX_ SV *self)
     dSP;
     ENTER;
     SAVETMPS;
+    PERL_CODE_BEGINS;
     PUSHMARK(SP);
     XPUSHs(self);
     PUTBACK;
     call_method("_tell", G_VOID | G_DISCARD);
+    PERL_CODE_ENDS;
     FREETMPS;
     LEAVE;
 }

@@ -68,7 +68,7 @@ function Client:set(key, value, ttl)
 end
 
 function Client:incr(key, delta, initial)
-    local fields = {delta = delta, initial = initial, with = 0x20} -- PINYON_WITH_INITIAL
+    local fields = {delta = delta, initial = initial, with = library.PINYON_WITH_INITIAL}
     local _, reply = self:run(library.PINYON_INCR, key, fields)
     return tonumber(reply.number)
 end

@@ -204,18 +204,20 @@ typedef enum pinyon_verb {
     PINYON_FLUSH_ALL = 17  /* `ttl`: the delay */
 } pinyon_verb;
 
-/* For `with`. */
-#define PINYON_WITH_CAS 0x1u      /* reading: return the token. Storing, DELETE, MARK_STALE: only if it is `cas` still.
+/* For `with`, added up by |. */
+typedef enum pinyon_with {
+    PINYON_WITH_CAS      = 0x1,   /* reading: return the token. Storing, DELETE, MARK_STALE: only if it is `cas` still.
                                      LEASE: you cannot read the value with the token `cas`; one caller wins it */
-#define PINYON_WITH_TTL 0x2u      /* GET: return the seconds that are left. MARK_STALE: set `ttl` */
-#define PINYON_WITH_METADATA 0x4u /* GET: return the value with all that PINYON_METADATA returns */
-#define PINYON_WITHOUT_BUMP 0x8u  /* with the former: this does not count as an access */
-#define PINYON_WITH_NEW_CAS 0x10u /* storing: return the token of what was stored, if the server tells it */
-#define PINYON_WITH_INITIAL 0x20u /* INCR, DECR: make a missing counter from `initial` and `ttl` */
-#define PINYON_KEEP 0x40u         /* GIVE_BACK: the reply to LEASE had PINYON_HAS_STALE; its value stays */
-#define PINYON_NO_FAILOVER 0x80u  /* fail if the key's server is down, whatever the client's option says */
-#define PINYON_RAW 0x100u         /* store the value, or return it, as it is: never compressed, never decompressed */
-#define PINYON_TTL_AS_SENT 0x200u /* `ttl` is memcached's own number: over 30 days a Unix time, 0 without end */
+    PINYON_WITH_TTL      = 0x2,   /* GET: return the seconds that are left. MARK_STALE: set `ttl` */
+    PINYON_WITH_METADATA = 0x4,   /* GET: return the value with all that PINYON_METADATA returns */
+    PINYON_WITHOUT_BUMP  = 0x8,   /* with the former: this does not count as an access */
+    PINYON_WITH_NEW_CAS  = 0x10,  /* storing: return the token of what was stored, if the server tells it */
+    PINYON_WITH_INITIAL  = 0x20,  /* INCR, DECR: make a missing counter from `initial` and `ttl` */
+    PINYON_KEEP          = 0x40,  /* GIVE_BACK: the reply to LEASE had PINYON_HAS_STALE; its value stays */
+    PINYON_NO_FAILOVER   = 0x80,  /* fail if the key's server is down, whatever the client's option says */
+    PINYON_RAW           = 0x100, /* store the value, or return it, as it is: never compressed, never decompressed */
+    PINYON_TTL_AS_SENT   = 0x200  /* `ttl` is memcached's own number: over 30 days a Unix time, 0 without end */
+} pinyon_with;
 
 /* For `ttl`: an item without end, if the option default_ttl says otherwise. */
 #define PINYON_FOREVER INT64_MAX
@@ -255,17 +257,19 @@ typedef enum pinyon_status {
 } pinyon_status;
 
 /* For `marks`. */
-#define PINYON_HAS_VALUE 0x1u   /* `value`, or what `place` gave, is filled; it may be empty */
-#define PINYON_HAS_CAS 0x2u     /* `cas` is known. A lease that was won without it cannot be stored */
-#define PINYON_HAS_STALE 0x4u   /* WON: there is a value still, which is stale: see PINYON_KEEP */
-#define PINYON_HAS_TTL 0x8u     /* `ttl` is known */
-#define PINYON_HAS_IDLE 0x10u   /* `idle` and PINYON_HIT_BEFORE are known */
-#define PINYON_HIT_BEFORE 0x20u /* the item was read before */
-#define PINYON_IS_STALE 0x40u   /* with METADATA: the item was marked stale */
-#define PINYON_IS_WON 0x80u     /* with METADATA: this caller should make a new value */
-#define PINYON_IS_FILLING 0x100u /* with METADATA: another caller makes a new value already */
-#define PINYON_WAS_NOTIFIED 0x200u /* PARK: it was notified, rather than that its time was up */
-#define PINYON_OF_OLD 0x400u    /* migrating: the value is as the old pool has it. Read it as one of the old client's */
+typedef enum pinyon_mark {
+    PINYON_HAS_VALUE    = 0x1,   /* `value`, or what `place` gave, is filled; it may be empty */
+    PINYON_HAS_CAS      = 0x2,   /* `cas` is known. A lease that was won without it cannot be stored */
+    PINYON_HAS_STALE    = 0x4,   /* WON: there is a value still, which is stale: see PINYON_KEEP */
+    PINYON_HAS_TTL      = 0x8,   /* `ttl` is known */
+    PINYON_HAS_IDLE     = 0x10,  /* `idle` and PINYON_HIT_BEFORE are known */
+    PINYON_HIT_BEFORE   = 0x20,  /* the item was read before */
+    PINYON_IS_STALE     = 0x40,  /* with METADATA: the item was marked stale */
+    PINYON_IS_WON       = 0x80,  /* with METADATA: this caller should make a new value */
+    PINYON_IS_FILLING   = 0x100, /* with METADATA: another caller makes a new value already */
+    PINYON_WAS_NOTIFIED = 0x200, /* PARK: it was notified, rather than that its time was up */
+    PINYON_OF_OLD       = 0x400  /* migrating: the value is as the old pool has it. Read it as one of the old client's */
+} pinyon_mark;
 
 typedef struct pinyon_answers pinyon_answers;
 typedef struct pinyon_lock    pinyon_lock;
@@ -548,76 +552,11 @@ bool pinyon_making_unreadable(pinyon_making *making, pinyon_bytes reason);
 bool pinyon_making_leave(pinyon_making *making, pinyon_request *give_back);
 void pinyon_making_free(pinyon_making *making);
 
-/* ---- Values: plain data that every language reads, part by part -------------------------------------------------- */
-
-typedef enum pinyon_part_kind {
-    PINYON_NULL      = 0,
-    PINYON_BOOL      = 1,  /* truth */
-    PINYON_INTEGER   = 2,  /* integer */
-    PINYON_UNSIGNED  = 3,  /* number: an integer too large for the former */
-    PINYON_BIG       = 4,  /* bytes: the absolute value of a larger one, lowest byte first; truth: it is negative */
-    PINYON_FLOAT     = 5,  /* real */
-    PINYON_BYTES     = 6,  /* bytes */
-    PINYON_TEXT      = 7,  /* bytes: in UTF-8, which the reader may not have checked */
-    PINYON_ENCODED   = 8,  /* bytes: text in the encoding that `encoding` names. Read only */
-    PINYON_DATE_TIME = 9,  /* year to nanosecond: without a time zone */
-    PINYON_INSTANT   = 10, /* integer: seconds since 1970; nanosecond */
-    PINYON_LIST      = 11, /* number: how many items follow. Some readers say 0; PINYON_CLOSE ends it */
-    PINYON_TUPLE     = 12, /* the same, immutable in languages that have it */
-    PINYON_MAP       = 13, /* number: how many pairs of a key and a value follow */
-    PINYON_CLOSE     = 14, /* the end of the innermost list, tuple or map */
-    PINYON_FAULT     = 15  /* bytes: an error inside the answer to a PINYON_COMMAND. Read only */
-} pinyon_part_kind;
-
-typedef struct pinyon_part {
-    size_t           size; /* sizeof(pinyon_part), set by you */
-    pinyon_part_kind kind;
-    bool             truth;
-    pinyon_bytes     bytes; /* from a reader: valid until its next call */
-    pinyon_bytes     encoding;
-    int64_t          integer;
-    uint64_t         number;
-    double           real;
-    uint16_t         year;
-    uint8_t          month, day, hour, minute, second;
-    uint32_t         nanosecond;
-} pinyon_part;
-
-/* Writes values in the client's dialect. The first part, if it is no list or map, decides how the value is stored. A
- * writer may be used for many values, one after the other. */
-typedef struct pinyon_writer pinyon_writer;
-
-pinyon_writer *pinyon_writer_new(const pinyon_client *client);
-/* Fails if the dialect does not take such a value; the writer then begins anew. */
-pinyon_status pinyon_write(pinyon_writer *writer, const pinyon_part *part, pinyon_error **error);
-/* The value and its flags, for a request. They are the writer's until its next use. */
-pinyon_status pinyon_written(pinyon_writer *writer, pinyon_bytes *value, uint32_t *client_flags, pinyon_error **error);
-void          pinyon_writer_free(pinyon_writer *writer);
-
-/* Reads values in the client's dialect. A reader may be used for many values, one after the other. */
-typedef struct pinyon_reader pinyon_reader;
-
-/* `client` may be NULL for a reader of answers only. */
-pinyon_reader *pinyon_reader_new(const pinyon_client *client);
-/* Begins to read a value with these flags, as a reply has them. The bytes must stay as they are while it is read. */
-pinyon_status pinyon_read_value(pinyon_reader *reader, pinyon_bytes value, uint32_t client_flags, pinyon_error **error);
-/* Begins to read the answer to a PINYON_COMMAND of locks. The answers must stay while it is read. */
-pinyon_status pinyon_read_answers(pinyon_reader *reader, const pinyon_answers *answers, pinyon_error **error);
-/* PINYON_DONE: the next part. PINYON_END: there is none, and nothing follows the value. */
-pinyon_status pinyon_read(pinyon_reader *reader, pinyon_part *part, pinyon_error **error);
-void          pinyon_reader_free(pinyon_reader *reader);
-
-/* The flags that mark a value of this kind in the client's dialect (PINYON_BYTES, _TEXT, _INTEGER, _FLOAT, _BOOL, or _MAP
- * for all lists and maps). False: the dialect does not take it. */
-bool pinyon_flags_of(const pinyon_client *client, pinyon_part_kind kind, uint32_t *client_flags);
-/* How a value with these flags is to be read: as one of the kinds above, where PINYON_MAP stands for lists, maps and all
- * else that needs a reader. False: the dialect does not know them. Bytes and text need no reader then. */
-bool pinyon_kind_of(const pinyon_client *client, uint32_t client_flags, pinyon_part_kind *kind);
-
 #ifdef __cplusplus
 }
 #endif
 
+#include "pinyon/values.h"
 #include "pinyon/locks.h"
 #include "pinyon/loops.h"
 #endif

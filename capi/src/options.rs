@@ -22,6 +22,7 @@ const WORDS: Words = Words {
     bytes: "a string that is not UTF-8",
     both: "a string",
     list: "several values",
+    plain: "bytes, text, numbers, booleans, null, lists and maps",
     tls: "further options of TLS",
     compression: "further options of compression",
     function: "a source of credentials",

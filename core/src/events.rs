@@ -15,6 +15,11 @@ const MOST: usize = 4096;
 /// After so many reasons why values cannot be read, no further one is told: each value may have its own.
 const MOST_REASONS: usize = 100;
 
+/// What is said of files of TLS, of caches and of locks.
+pub(crate) const CERTIFICATES_ARE_NEW: &str = "the files of TLS have changed and were read again";
+pub(crate) const CERTIFICATES_ARE_STALE: &str =
+    "the files of TLS have changed but cannot be used, those read last stay in use";
+
 /// An event. Its text ([`Display`](std::fmt::Display)) is a line for people, without keys and values.
 #[derive(Clone, Debug)]
 pub struct Event {
@@ -123,14 +128,8 @@ impl std::fmt::Display for Event {
             }
             EventKind::Crowded => f.write_str(&error),
             EventKind::Unreadable => write!(f, "a stored value cannot be read, so it counts as missing: {error}"),
-            EventKind::Certificates => write!(f, "{server}: the files of TLS have changed and were read again"),
-            EventKind::StaleCertificates => {
-                let why = self.words();
-                write!(
-                    f,
-                    "{server}: the files of TLS have changed but cannot be used, those read last stay in use: {why}"
-                )
-            }
+            EventKind::Certificates => write!(f, "{server}: {CERTIFICATES_ARE_NEW}"),
+            EventKind::StaleCertificates => write!(f, "{server}: {CERTIFICATES_ARE_STALE}: {}", self.words()),
             EventKind::Discovery => {
                 write!(f, "the servers could not be discovered, those known last stay in use: {error}")
             }

@@ -62,6 +62,20 @@ CODE
     is_deeply [ $said, $status ], [ "1\n", 0 ];
 };
 
+SKIP: {
+    skip 'Coro is not installed', 1 if !eval { require Coro; require Pinyon::Coro; 1 };
+    subtest 'a program whose coroutines use a serializer in Perl runs once' => sub {
+        my @said = program( <<'CODE', memcached()->{address} );
+use strict; use warnings; use Coro; use Pinyon::Coro;
+package Own { sub new { bless {}, shift } sub dump { ( $_[1], 7 ) } sub load { $_[1] } }
+my $cache = Pinyon::Coro::Cache->new( servers => @ARGV, serializer => Own->new );
+$cache->set( once => 'a value' );
+print $cache->get('once'), "\n";
+CODE
+        is_deeply \@said, [ "a value\n", 0 ];
+    };
+}
+
 subtest "the program's end gives back leases" => sub {
     my @said = program(
         "$way our \$lease = \$caches->lease('left');",

@@ -40,6 +40,18 @@ package Nested {
     sub STORABLE_thaw   { $_[0]{inner} = $client->get('inner'); return }
 }
 
+# Leaves by a word that belongs to a loop.
+package Leaving {
+    our @ISA = ('Calling');
+
+    sub load {
+        my ( $self, $bytes, $flags ) = @_;
+        no warnings 'exiting';    ## no critic (ProhibitNoWarnings)
+        last if $bytes eq 'leave';
+        return $bytes;
+    }
+}
+
 package main;
 
 for (@ways) {
@@ -64,6 +76,20 @@ for (@ways) {
         $cache->set( $_, Nested->new ) for @keys;
         my $found = $cache->get_multi(@keys);
         is_deeply [ map { $found->{$_}{inner} } @keys ], [ ('value') x @keys ];
+    };
+
+    subtest "$way: loading that leaves by last fails, and leaves no frame of C" => sub {
+        my $cache = $made->( serializer => Leaving->new );
+        $cache->set( $_ => $_ ) for qw(leave stay);
+        my $found;
+        for ( 1 .. 2 ) {
+            $found = $cache->get_multi( [qw(leave stay)], failed => \my %failed );
+            is_deeply $found, { stay => 'stay' };
+            like $failed{leave}, qr/^Can't "last" outside a loop block/;
+            ok !eval { $cache->get('leave'); 1 };
+            like $@, qr/^Can't "last" outside a loop block/;
+        }
+        is $cache->get('stay'), 'stay';
     };
 
     my @unreadable = (
@@ -91,6 +117,25 @@ for (@ways) {
             is $made->( @{$reading} )->lease('key')->state, 'filling';
             ok $won->fulfil( 'new', 60 );
             is $made->( @{$reading} )->get('key'), 'new';
+        };
+
+        subtest "$way: get_multi names each key whose value was written $what" => sub {
+            $spoil->(qw(one two));
+            for my $mode (qw(raise miss)) {
+                my $cache = $made->( @{$reading} )->using( on_unreadable => $mode );
+                $cache->set( other => 'readable' );
+                for my $method (qw(get_multi gets_multi)) {
+                    my $found = $cache->$method( [qw(one other two none)], failed => \my %failed );
+                    is_deeply [ keys %{$found} ], ['other'], "$method, $mode";
+                    is_deeply [ sort keys %failed ], $mode eq 'raise' ? [qw(one two)] : [];
+                }
+            }
+            my $cache = $made->( @{$reading} );
+            local $@ = 'kept';
+            $cache->get_multi( [qw(one two)], failed => \my %failed );
+            is $@, 'kept', 'what was died of before is not touched';
+            ok !eval { $cache->get_multi(qw(one other two)); 1 }, 'without failed it dies';
+            is_deeply $@->partial, { other => 'readable' }, 'and has what was read' if ref $@;
         };
 
         subtest "$way: it can count as missing where it was written $what" => sub {

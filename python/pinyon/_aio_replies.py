@@ -13,10 +13,12 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pinyon import _native
+from pinyon._closing import not_yet
 from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
+    from typing import NoReturn
 
 _T = TypeVar("_T")
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
@@ -145,6 +147,53 @@ def awaited_later(function: _Function) -> _Function:
             return function(*arguments, **keywords)
         except NoLoop:
             return _once_awaited(function.__qualname__, function, *arguments, **keywords)
+
+    return awaited(method)  # type: ignore[return-value]
+
+
+class Asked(Coroutine[Any, Any, _T]):
+    """A coroutine whose result has a block, which says what is missing if it is used as a block itself."""
+
+    __slots__ = ("_coroutine", "_method")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, _T], method: str) -> None:
+        self._coroutine = coroutine
+        self._method = method
+
+    def __await__(self) -> Generator[Any, Any, _T]:
+        return self._coroutine.__await__()
+
+    def send(self, value: Any) -> Any:
+        """Go on until the next wait."""
+        return self._coroutine.send(value)
+
+    def throw(self, *raised: Any) -> Any:
+        """Go on with an exception."""
+        return self._coroutine.throw(*raised)
+
+    def close(self) -> None:
+        """End it."""
+        self._coroutine.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._coroutine, name)
+
+    if not TYPE_CHECKING:
+
+        @property
+        def __aenter__(self) -> NoReturn:
+            self.close()  # otherwise Python also warns that it was never awaited
+            not_yet(self._method)
+
+        __enter__ = __aenter__
+
+
+def awaited_before_its_block(function: _Function) -> _Function:
+    """Decorate a coroutine function whose result has a block: forgetting to await it first says so."""
+
+    @functools.wraps(function)
+    def method(*arguments: Any, **keywords: Any) -> Any:
+        return Asked(function(*arguments, **keywords), function.__name__)
 
     return awaited(method)  # type: ignore[return-value]
 

@@ -39,6 +39,11 @@ FOR_THREADS = NoMethod(
 FOR_COROUTINES = NoMethod("is for coroutines: use it by `async with`, not `with`; threads use the classes of pinyon")
 
 
+def not_yet(method: str) -> NoReturn:
+    """Refuse a block of what a method returns, which is to be awaited first."""
+    raise WrongBlock(f"{method}() must be awaited before its block: write `async with await client.{method}(…)`")
+
+
 class Closing:
     """The base of classes that a ``with`` block closes."""
 

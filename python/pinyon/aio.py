@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pinyon import _native
 from pinyon._aio_driver import LOOPS
 from pinyon._aio_locks import Held, Lock, Locks
-from pinyon._aio_replies import Reply, awaited_copies, awaited_methods
+from pinyon._aio_replies import Reply, awaited_before_its_block, awaited_copies, awaited_methods
 from pinyon._batch import Batch
-from pinyon._closing import ClosingAwaited
+from pinyon._closing import FOR_COROUTINES, ClosingAwaited
 from pinyon._credentials import CredentialsFunction
 from pinyon._get_or_set import get_or_set
 from pinyon._settings import DEFAULT_TTL, check_names
@@ -82,6 +82,9 @@ class Lease(BaseLease):
     """
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:
+        __enter__ = FOR_COROUTINES
 
     async def fulfil(self, value: object, ttl: float | timedelta = DEFAULT_TTL) -> bool:
         """Store the value. Arguments, result and errors are those of ``pinyon.Lease.fulfil``."""
@@ -306,6 +309,7 @@ class Client(BaseClient, ClosingAwaited):
         """
         return await drive_awaiting(get_or_set(self, _Tasks, key, make, ttl, stale, early, lease, wait))
 
+    @awaited_before_its_block
     async def lease(
         self,
         key: str | bytes,
@@ -321,11 +325,13 @@ class Client(BaseClient, ClosingAwaited):
         return Lease(self, key, await drive_awaiting(ask_lease(self, key, lease, recache)))
 
 
-@awaited_copies(BaseMigratingClient, _AWAITED | {"get_or_set", "lease"})
+@awaited_copies(BaseMigratingClient, _AWAITED | {"get_or_set"})
 class MigratingClient(BaseMigratingClient, ClosingAwaited):
     """Two clients in use as one, for asyncio. ``pinyon.aio.migrating`` makes one. Its methods are coroutines."""
 
     _carry_out = staticmethod(drive_awaiting)
+
+    lease = awaited_before_its_block(BaseMigratingClient.lease)
 
 
 def migrating(old: Client, new: Client, *, ttl: int | float | timedelta | None = None) -> MigratingClient:

@@ -24,9 +24,10 @@ class Event:
             servers were discovered, and the last known ones stay in use. ``"classic"``: the server, or a proxy before
             it, does not take meta commands, and gets classic text from now on. ``"crowded"``: no further connection to
             the server could be made, and callers share those that work. ``"unreadable"``: a stored value cannot be
-            read, and counts as missing; each reason is told once. ``"certificates"``: the files of a ``Tls`` have
-            changed and were read again. ``"stale_certificates"``: they have changed but cannot be used, and those read
-            last stay in use.
+            read, and counts as missing; each reason is told once.
+
+            Of both: ``"certificates"``: the files of a ``Tls`` have changed and were read again.
+            ``"stale_certificates"``: they have changed but cannot be used, and those read last stay in use.
 
             Of locks: ``"connected"``: a connection was made. ``"disconnected"``: it broke; the client connects again
             when it needs the server. ``"down"``: no connection can be made. ``"up"``: a connection was made again.

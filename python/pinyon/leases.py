@@ -6,6 +6,7 @@ import enum
 from typing import TYPE_CHECKING, Any
 
 from pinyon import _native
+from pinyon._closing import FOR_THREADS
 from pinyon._settings import DEFAULT_TTL
 from pinyon._uncopied import Uncopied
 from pinyon.errors import UsageError
@@ -96,6 +97,9 @@ class Lease(BaseLease):
     """
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:
+        __aenter__ = FOR_THREADS
 
     def fulfil(self, value: object, ttl: float | timedelta = DEFAULT_TTL) -> bool:
         """Store the value.

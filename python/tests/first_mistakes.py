@@ -285,6 +285,8 @@ These look like mistakes, and work:
 
 - `async with` on a client or lock for threads, and `with` on one of `pinyon.aio`, raise a `TypeError` that names the right
   block: "pinyon.Client blocks its thread: use it by `with`, not `async with`; coroutines use the classes of pinyon.aio".
+- A lease of `pinyon.aio` is awaited before its block. Without `await` a `TypeError` says so: "lease() must be awaited before its
+  block: write `async with await client.lease(…)`".
 - A client or lock belongs to its process. `copy.copy`, `pickle` and `multiprocessing` with the start method `spawn` raise
   `Unpicklable`: "a pinyon.Client cannot be copied or pickled: share it within its process, and make another one in each
   other process". A forked child may use its parent's client. A `pinyon.Locks` of plain settings can be pickled: whoever

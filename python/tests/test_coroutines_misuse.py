@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,3 +134,36 @@ except ImportError as error:
 def test_without_gevent_all_else_works(server: Memcached) -> None:
     said = what_it_prints(WITHOUT_GEVENT, server.address)
     assert said == "pinyon.gevent needs gevent; install it with: pip install gevent"
+
+
+@on_asyncio
+async def test_a_lease_is_awaited_before_its_block(model: Model, server: Memcached, connect: Connect) -> None:
+    cache = connect(server)
+    both = pinyon.aio.migrating(connect(server, namespace="old:"), connect(server, namespace="new:"))
+    for client in (cache, both):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(TypeError, match=r"write `async with await client\.lease\(…\)`"):
+                async with client.lease("key"):  # type: ignore[attr-defined]
+                    pass
+            with pytest.raises(TypeError, match=r"write `async with await client\.lease\(…\)`"), client.lease("key"):
+                pass
+        async with await client.lease("key") as lease:
+            assert lease.state is pinyon.Outcome.WON
+        task = asyncio.create_task(client.lease("key"))
+        with pytest.raises(TypeError, match="is for coroutines: use it by `async with`"), await task:
+            pass
+        assert await task.result().give_back()
+        asked = client.lease("key")
+        assert asyncio.iscoroutine(asked)
+        asked.close()
+
+
+def test_a_lease_for_threads_has_a_block_for_threads(server: Memcached) -> None:
+    async def use() -> None:
+        with pinyon.Client(server.address, timeout=20, connect_timeout=20) as cache:
+            async with cache.lease("key"):  # type: ignore[attr-defined]
+                pass
+
+    with pytest.raises(TypeError, match="blocks its thread: use it by `with`"):
+        asyncio.run(use())

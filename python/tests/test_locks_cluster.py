@@ -363,3 +363,38 @@ def listed(*arguments: str) -> list[str]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return [each["name"] for each in json.loads(done.stdout)]
+
+
+@every_model
+async def test_each_node_is_logged_in_to_by_the_function(model: Model, cluster: Cluster) -> None:
+    passwords: list[str] = []
+
+    def renewed() -> pinyon.Credentials:
+        passwords.append(f"token-{len(passwords)}")
+        for node in cluster.nodes:
+            node.ask("ACL", "SETUSER", "app", "on", f">{passwords[-1]}", "+@all", "~*", "&*")
+        return {"username": "app", "password": passwords[-1], "lifetime": 1}
+
+    def connections(node: Redis) -> list[str]:
+        lines = node.ask("CLIENT", "LIST").decode().splitlines()
+        return sorted(line.split()[0] for line in lines if "user=app" in line)
+
+    owner = cluster.node_of("credentials")
+    # The node that is asked first knows the owner, to which the client then logs in as well.
+    url = cluster.another(owner).url
+    locks = model.locks(url, namespace="credentials", password=renewed, **cluster.settings)
+    try:
+        held = await locks.lock("name", ttl=6).acquire()
+        before, first = len(passwords), connections(owner)
+        assert first
+        await model.until(lambda: len(passwords) >= before + 3)
+        assert await held.extend(6)
+        assert connections(owner) == first, "it is logged in anew, and not connected anew"
+        target = cluster.move("credentials")
+        await still_renewed(model, held)
+        assert connections(target)
+        assert await held.release()
+    finally:
+        locks.close()
+        for node in cluster.nodes:
+            node.ask("ACL", "DELUSER", "app")

@@ -160,6 +160,26 @@ async def test_a_full_server_says_what_to_do_and_later_stores_keep_the_item(
     assert await client.get("key") == b"old"
 
 
+@pytest.mark.parametrize(("settings", "key"), CLIENTS.values(), ids=list(CLIENTS))
+@every_model
+async def test_a_set_that_a_full_server_refuses_leaves_no_old_value(
+    full: Memcached, model: Model, connect: Callable[..., Any], settings: dict[str, Any], key: str
+) -> None:
+    fill(full, 1)
+    keys = [key, f"{key}2"]
+    for number, wire in enumerate(keys):
+        # Items of another size give theirs up for these.
+        full.ask(b"delete fill:1:%d\r\n" % number, b"\r\n")
+        await connect(full, timeout=20, connect_timeout=20, **settings).set(wire, b"o")
+    client = connect(full, timeout=20, connect_timeout=20, **settings)
+    assert await client.get_many(keys) == dict.fromkeys(keys, b"o")
+    assert FULL in str(await refused(client.set(key, b"y" * 100)))
+    assert await client.get(key) is None
+    patient = client.using(on_failure="miss")
+    assert await patient.set_many(dict.fromkeys(keys, b"y" * 100)) == keys
+    assert await client.get_many(keys) == {}
+
+
 @every_model
 async def test_with_misses_what_is_refused_is_not_stored_and_nothing_is_raised(
     full: Memcached, model: Model, connect: Callable[..., Any]

@@ -16,6 +16,7 @@ from certificates import FAR_AHEAD, LONG_AGO, Authority, SecureMemcached, Secure
 from front import Front, byte_by_byte
 from models import Model, every_model
 from servers import Memcached, Redis
+from test_events import Watcher
 from waiting import eventually_answers
 
 import pinyon
@@ -439,6 +440,47 @@ async def test_renewed_files_are_used_without_a_new_client(
 
         present(renewed)
         await reconnects(server, client)
+
+
+@every_model
+async def test_locks_tell_of_renewed_files(
+    model: Model, trusted: Authority, here: Shown, tmp_path: Path, locks_on: LocksOn, caplog: pytest.LogCaptureFixture
+) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    caplog.set_level("INFO", "pinyon.locks")
+    watcher = Watcher()
+
+    def present(shown: Shown) -> None:
+        certificate.write_bytes(shown.certificate.read_bytes())
+        key.write_bytes(shown.key.read_bytes())
+
+    present(trusted.issue("first.internal"))
+    with SecureRedis(here, trusted) as server:
+        tls = pinyon.Tls(ca=trusted.file, certificate=certificate, key=key)
+        locks = locks_on(server, tls=tls, on_event=watcher)
+
+        async def is_locked_anew() -> None:
+            server.restart()
+            async with locks.lock("name"):
+                pass
+
+        await is_locked_anew()
+        key.write_text("not yet written")
+        await is_locked_anew()
+        stale = await watcher.has(model, "stale_certificates")
+        assert (stale.level, stale.server) == ("warning", server.address)
+        assert "those read last stay in use: key: " in stale.line
+        assert isinstance(stale.error, pinyon.UsageError)
+
+        present(trusted.issue("second.internal"))
+        await is_locked_anew()
+        read = await watcher.has(model, "certificates")
+        assert (read.level, read.server, read.error) == ("info", server.address, None)
+        assert read.line.endswith("the files of TLS have changed and were read again")
+        kinds = [event.kind for event in watcher.events if "certificates" in event.kind]
+        assert kinds == ["stale_certificates", "certificates"]
+        told = [record.pinyon_event for record in caplog.records if "files of TLS" in record.message]
+        assert told == [stale, read]
 
 
 async def reconnects(server: SecureMemcached, client: Any) -> None:

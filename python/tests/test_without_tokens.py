@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from aiocache.lock import OptimisticLock, RedLock
 from dogpile.cache import make_region
-from dogpile.cache.api import NO_VALUE
 from models import Model, every_model
 from servers import Memcached
 
 import pinyon
+from pinyon.frameworks.aiocache import PinyonCache
 
 NO_TOKENS = "the server has no CAS tokens, because it was started with -C"
 
@@ -92,9 +94,62 @@ async def test_a_token_that_no_server_gives_changes_nothing(
         assert await client.get("key") == "value"
 
 
-def test_a_lock_of_dogpile_says_what_is_missing(without_tokens: Memcached) -> None:
-    settings = {"distributed_lock": True, "lock_timeout": 60, "timeout": 20, "connect_timeout": 20}
-    region = make_region().configure("pinyon", arguments={"url": without_tokens.address, **settings})
-    assert region.get("key") is NO_VALUE
-    with pytest.raises(pinyon.Unsupported, match=NO_TOKENS):
-        region.get_or_create("key", lambda: 1)
+@every_model
+async def test_a_value_that_cannot_be_read_is_replaced(
+    without_tokens: Memcached, model: Model, connect: Callable[..., Any]
+) -> None:
+    writer, cache = connect(without_tokens), connect(without_tokens, serializer="pickle")
+    await writer.set_many({"key": [1], "by_hand": [2], "kept": [3], "again": [4]})
+    made: list[int] = []
+    for _ in range(2):
+        assert await cache.get_or_set("key", lambda: made.append(1) or "new", ttl=600, lease=600) == "new"
+    assert made == [1]
+    assert await writer.get_with_ttl("key") == ("new", 600)
+
+    lease = await cache.lease("by_hand", lease=600)
+    assert (lease.state, lease.has_value) == (pinyon.Outcome.WON, False)
+    assert (await cache.lease("by_hand", lease=600)).state is pinyon.Outcome.FILLING
+    assert await writer.get("by_hand") == [2], "those who can read it go on reading it"
+    fulfilled = lease.fulfil("new", ttl=60)
+    assert (await fulfilled if hasattr(fulfilled, "__await__") else fulfilled) is True
+    assert await cache.get("by_hand") == "new"
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    for key in ("kept", "again"):
+        with pytest.raises(ZeroDivisionError):
+            await cache.get_or_set(key, fail, ttl=600, lease=600)
+    assert await writer.get("kept") == [3]
+    assert await cache.get_or_set("again", lambda: "new", ttl=600, lease=600) == "new"
+
+
+def test_a_lock_of_dogpile_is_released(without_tokens: Memcached) -> None:
+    settings = {"distributed_lock": True, "lock_timeout": 600, "timeout": 20, "connect_timeout": 20}
+    arguments = {"url": without_tokens.address, **settings}
+    regions = [make_region().configure("pinyon", arguments=arguments) for _ in range(2)]
+    assert regions[0].get_or_create("key", lambda: 1) == 1
+    one, other = (region.backend.get_mutex("key") for region in regions)
+    assert one.acquire(wait=False)
+    assert not other.acquire(wait=False)
+    one.release()
+    assert other.acquire(wait=False)
+    one.acquire(wait=False)
+    one.release()
+    assert other.locked(), "it is released by its holder alone"
+    other.release()
+    assert not one.locked()
+
+
+def test_a_lock_of_aiocache_is_released(without_tokens: Memcached) -> None:
+    async def use() -> None:
+        async with PinyonCache(without_tokens.address, timeout=20, connect_timeout=20) as cache:
+            for _ in range(2):
+                async with RedLock(cache, "key", 600):
+                    assert await cache.exists("key-lock")
+                assert not await cache.exists("key-lock")
+            await cache.set("key", 1)
+            with pytest.raises(pinyon.Unsupported, match=NO_TOKENS):
+                await OptimisticLock(cache, "key").__aenter__()
+
+    asyncio.run(use())

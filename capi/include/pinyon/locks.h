@@ -36,11 +36,13 @@ typedef enum pinyon_wish_kind {
 } pinyon_wish_kind;
 
 /* For `with` of wishes. */
-#define PINYON_AT_ONCE 0x1u       /* LOCK: do not wait: if others hold it, PINYON_TAKEN */
-#define PINYON_NO_RENEWAL 0x2u    /* LOCK: it ends after its ttl */
-#define PINYON_REENTRANT 0x4u     /* LOCK: the owner may hold the names already */
-#define PINYON_NOT_REENTRANT 0x8u /* LOCK: it must not, whatever the client's option says */
-#define PINYON_WITH_TOKEN 0x10u   /* FORCE_RELEASE: only from the holder of `token` */
+typedef enum pinyon_wish_with {
+    PINYON_AT_ONCE       = 0x1, /* LOCK: do not wait: if others hold it, PINYON_TAKEN */
+    PINYON_NO_RENEWAL    = 0x2, /* LOCK: it ends after its ttl */
+    PINYON_REENTRANT     = 0x4, /* LOCK: the owner may hold the names already */
+    PINYON_NOT_REENTRANT = 0x8, /* LOCK: it must not, whatever the client's option says */
+    PINYON_WITH_TOKEN    = 0x10 /* FORCE_RELEASE: only from the holder of `token` */
+} pinyon_wish_with;
 
 typedef struct pinyon_wish {
     size_t              size; /* sizeof(pinyon_wish) */
@@ -94,8 +96,8 @@ char *pinyon_locks_metrics(const pinyon_locks *locks);
 
 /* What happened by itself: a lock that was lost (context), or an event of the servers, of one of these kinds: connected,
  * disconnected, down, up, gone (was down, and is no longer used), switched (the primary), sentinel_down, sentinel_up,
- * renewals (are refused), warning (any other).
- * Where the option `events` is off, only switched, renewals and warning are noted. */
+ * renewals (are refused), certificates, stale_certificates, warning (any other).
+ * Where the option `events` is off, only switched, renewals, stale_certificates and warning are noted. */
 typedef struct pinyon_note {
     size_t              size;    /* that of the library's struct */
     const char         *warning; /* the line of such an event, for operators; NULL for all else */

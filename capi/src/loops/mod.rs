@@ -78,7 +78,7 @@ impl Loop {
                 let closed = ErrorKind::Closed;
                 Err(Failure::of_kind(
                     errors::Kind::Core(closed),
-                    "this event loop was closed, perhaps with its client; make another",
+                    "the client or its event loop was closed: make another",
                 ))
             }
         }

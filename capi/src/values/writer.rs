@@ -107,7 +107,7 @@ impl Writer {
     fn refused(&mut self, why: Unwritable) -> Error {
         self.writing = Writing::Nothing;
         let dialect = self.client.shared.packing.dialect();
-        InvalidArgument::from(dialect.refuse(&why.to_string(), "", None)).into()
+        InvalidArgument::from(dialect.refuse("this value", &format!(": {why}"), None)).into()
     }
 }
 

@@ -10,8 +10,9 @@ use std::process::Command;
 use regex_lite::Regex;
 
 /// The header, and its chapters that are files of their own.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("pinyon.h", include_str!("../../include/pinyon.h")),
+    ("pinyon/values.h", include_str!("../../include/pinyon/values.h")),
     ("pinyon/locks.h", include_str!("../../include/pinyon/locks.h")),
     ("pinyon/loops.h", include_str!("../../include/pinyon/loops.h")),
 ];
@@ -109,7 +110,7 @@ fn the_compiler_finds_each_kind_of_difference() {
         ("    uint64_t     cas;\n", "    uint32_t     cas;\n"),
         ("    PINYON_DECR      = 10,", "    PINYON_DECR      = 30,"),
         ("PINYON_E_CLOSED            = 19", "PINYON_E_CLOSED            = 119"),
-        ("#define PINYON_RAW 0x100u", "#define PINYON_RAW 0x1000u"),
+        ("    PINYON_RAW           = 0x100,", "    PINYON_RAW           = 0x1000,"),
         ("#define PINYON_ABI 1", "#define PINYON_ABI 2"),
         ("    int64_t      recache; /*", "    uint64_t     added;\n    int64_t      recache; /*"),
     ] {

@@ -5,6 +5,7 @@ use std::fmt;
 use super::portable::{digits, float, integer};
 use super::{Dialect, Form, HostType, Notation, Plain, JSON, MESSAGEPACK, PICKLE, RUBY_MARSHAL};
 use crate::error::kinds::ErrorKind;
+use crate::settings::words;
 
 /// Why a value cannot be stored or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,14 +172,16 @@ impl Dialect {
     /// The error for a value of the class `what` that cannot be stored. `why` is empty, or follows a colon. `pickles`:
     /// whether the client pickles values that have no other form; None where the host has no pickles.
     pub fn refuse(self, what: &str, why: &str, pickles: Option<bool>) -> ValueError {
-        let remedy = match (self.write(HostType::Object), pickles) {
-            (Some(_), Some(false)) => {
+        let may_pickle = self.write(HostType::Object).is_some();
+        let remedy = match pickles {
+            Some(false) if may_pickle => {
                 "; its clients would pickle it, as the serializer \"pickle\" does (safe only where nobody else can write \
                  to the cache)"
+                    .into()
             }
-            (Some(_), None) => "; its clients would pickle it, which only Python does: store text, bytes or numbers",
-            _ if why.is_empty() => "; it takes plain data: bytes, text, numbers, booleans, null, lists and maps",
-            _ => "",
+            None if may_pickle && self != Dialect::Pinyon => "; it takes text, bytes and numbers alone".into(),
+            _ if why.is_empty() => format!("; it takes plain data: {}", words().plain),
+            _ => String::new(),
         };
         let message = format!("the dialect {:?} does not take {what}{why}{remedy}", self.name());
         ValueError::new(ErrorKind::UnsupportedType, message)

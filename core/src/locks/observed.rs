@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::loss::Loss;
 use crate::error::kinds::ErrorKind;
-use crate::error::Error;
-use crate::events::{Level, Report};
+use crate::error::{Error, Kind};
+use crate::events::{Level, Report, CERTIFICATES_ARE_NEW, CERTIFICATES_ARE_STALE};
 use crate::fork::PerProcess;
 use crate::metrics::{Histogram, Latencies};
+use crate::tls::Renewed;
 
 /// The counters of a client of locks, which its threads, event loops and hash tags share. A forked child begins at
 /// zero.
@@ -194,12 +195,16 @@ pub enum LockEventKind {
     SentinelUp,
     /// The server refuses to renew locks that are held.
     Renewals,
+    /// The files of TLS have changed and were read again.
+    Certificates,
+    /// They have changed but cannot be used: those read last stay in use.
+    StaleCertificates,
     /// Anything else that the operators of the program should know.
     Warning,
 }
 
 impl LockEventKind {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Connected,
         Self::Disconnected,
         Self::Down,
@@ -209,6 +214,8 @@ impl LockEventKind {
         Self::SentinelDown,
         Self::SentinelUp,
         Self::Renewals,
+        Self::Certificates,
+        Self::StaleCertificates,
         Self::Warning,
     ];
 
@@ -223,20 +230,22 @@ impl LockEventKind {
             Self::SentinelDown => "sentinel_down",
             Self::SentinelUp => "sentinel_up",
             Self::Renewals => "renewals",
+            Self::Certificates => "certificates",
+            Self::StaleCertificates => "stale_certificates",
             Self::Warning => "warning",
         }
     }
 
     /// Whether a host that takes no events reports it nevertheless. Whoever uses a server that is down has an error.
     pub fn is_told_unasked(self) -> bool {
-        matches!(self, Self::Switched | Self::Renewals | Self::Warning)
+        matches!(self, Self::Switched | Self::Renewals | Self::StaleCertificates | Self::Warning)
     }
 
     pub fn level(self) -> Level {
         match self {
             Self::Connected => Level::Debug,
             // Servers close idle connections; when it matters, "down" follows.
-            Self::Disconnected => Level::Info,
+            Self::Disconnected | Self::Certificates => Level::Info,
             _ => Level::Warning,
         }
     }
@@ -312,6 +321,16 @@ impl LockEvent {
         Self { error: Some(error.clone()), ..Self::new(LockEventKind::Renewals, server, line) }
     }
 
+    pub(super) fn certificates(server: &Arc<str>, renewed: &Renewed) -> Self {
+        let Renewed::Kept(why) = renewed else {
+            let line = format!("{server}: {CERTIFICATES_ARE_NEW}");
+            return Self::new(LockEventKind::Certificates, server, line);
+        };
+        let error = Error::new(Kind::Usage, server, why.to_string());
+        let line = format!("{server}: {CERTIFICATES_ARE_STALE}: {why}");
+        Self { error: Some(error), ..Self::new(LockEventKind::StaleCertificates, server, line) }
+    }
+
     pub(super) fn warning(server: &Arc<str>, line: String) -> Self {
         Self::new(LockEventKind::Warning, server, line)
     }
@@ -320,7 +339,6 @@ impl LockEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
 
     #[test]
     fn counts_are_copied_and_begin_anew_in_a_child() {

@@ -17,6 +17,8 @@ pub struct Words {
     /// Text or bytes.
     pub both: &'static str,
     pub list: &'static str,
+    /// All that dialects without objects take.
+    pub plain: &'static str,
     /// What `tls` takes beside yes and no.
     pub tls: &'static str,
     /// What `compression` takes beside yes, no and the name of an algorithm.
@@ -36,6 +38,7 @@ const PLAIN: Words = Words {
     bytes: "bytes",
     both: "text or bytes",
     list: "a list",
+    plain: "bytes, text, numbers, booleans, null, lists and maps",
     tls: "a Tls",
     compression: "a Compression",
     function: "a function",

@@ -315,7 +315,9 @@ All servers are asked at the same time. If some fail, the error has in C<partial
 
 A reference to a hash of the values that were found, or of pairs of value and CAS token.
 
-C<< get_multi(\@keys, failed => \my %errors) >> takes what there is: the hash receives the error of each server that failed.
+C<< get_multi(\@keys, failed => \my %errors) >> takes what there is: the hash receives the error of each server that failed,
+under the server's name, and of each value that cannot be read, under its key. Otherwise C<get_multi> dies after all values were
+read, and C<partial> of its error has them.
 
 =head2 gat_multi($ttl, @keys), gats_multi($ttl, @keys)
 

@@ -64,6 +64,7 @@ for my $method ( Pinyon::Loop::Many::methods() ) {
 
 sub _wait_for_many {
     my ( $self, $many ) = @_;
+    local $@ = undef;
     if ( my $reading = $many->begin_reading( $self, undef ) ) {
         return if eval { $many->take_read( Pinyon::Coro::_wait($reading) ); 1 };
         die $@ if !UNIVERSAL::isa( $@, 'Pinyon::Error' );

@@ -141,10 +141,11 @@ C<ttl>, C<timeout>, C<reentrant>, C<handler>, C<fairness>, C<command_timeout>, C
 =item on_event
 
 A sub that is called with an event of the servers, at the next call of Pinyon's. An event is a hash: C<kind>
-(C<connected>, C<disconnected>, C<down>, C<up>, C<gone>, C<switched>, C<sentinel_down>, C<sentinel_up>, C<renewals> for refused
-ones, or C<warning> for any other), C<level> (C<debug>, C<info> or C<warning>), C<message> for people, C<server>, C<error>,
+(C<connected>, C<disconnected>, C<down>, C<up>, C<gone>, C<switched>, C<sentinel_down>, C<sentinel_up>, C<renewals> for
+refused ones, C<certificates>, C<stale_certificates>, or C<warning> for any other), C<level> (C<debug>, C<info> or
+C<warning>), C<message> for people, C<server>, C<error>,
 C<seconds> for which the server was down, and of C<switched> C<previous>, the former primary. Without it, C<switched>,
-C<renewals> and C<warning> are warned of.
+C<renewals>, C<stale_certificates> and C<warning> are warned of.
 
 =back
 

@@ -27,6 +27,7 @@ pub(crate) const WORDS: Words = Words {
     bytes: "bytes",
     both: "str or bytes",
     list: "list",
+    plain: "bytes, str, numbers, bool, None, lists and dicts",
     tls: "a pinyon.Tls",
     compression: "a pinyon.Compression",
     function: "a function",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aiocache.serializers import JsonSerializer
 
 from pinyon.aio import Client
-from pinyon.errors import ServerError
+from pinyon.errors import ServerError, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,7 +120,11 @@ class PinyonCache(BaseCache):
 
     async def _redlock_release(self, key: str, value: str) -> int:
         """Release a lock of ``aiocache.lock.RedLock``, unless another caller holds it by now."""
-        found = await self.client.gets(key)
+        try:
+            found = await self.client.gets(key)
+        except Unsupported:
+            # The server has no CAS tokens. A lock that ends meanwhile, and that another acquires, goes with this one.
+            return int(await self.client.get(key) == value.encode() and await self.client.delete(key))
         if found is None or found[0] != value.encode():
             return 0
         return int(bool(await self.client.cas(key, b"", found[1], ttl=-1)))

@@ -14,7 +14,7 @@ from dogpile.cache.api import NO_VALUE, BytesBackend, CacheMutex, CantDeserializ
 
 from pinyon._logging import log_unreadable
 from pinyon.client import Client
-from pinyon.errors import OUTAGES, LockTimeout
+from pinyon.errors import OUTAGES, LockTimeout, Unsupported
 from pinyon.locks import Held, Locks
 
 if TYPE_CHECKING:
@@ -156,9 +156,18 @@ class MemcachedMutex(CacheMutex):
         """Give it back, unless it has ended and somebody else holds it."""
         token = self._tokens.popleft() if self._tokens else None
         with contextlib.suppress(*self._forgiven):
-            found = self._client.gets(self._key)
+            try:
+                found = self._client.gets(self._key)
+            except Unsupported:
+                self._release_without_tokens(token)
+                return
             if found is not None and found[0] == token:
                 self._client.cas(self._key, b"", found[1], ttl=-1)
+
+    def _release_without_tokens(self, token: bytes | None) -> None:
+        """Do it on a server without CAS tokens. A lock that ends meanwhile, and that another acquires, goes with it."""
+        if self._client.get(self._key) == token:
+            self._client.delete(self._key)
 
     def locked(self) -> bool:
         try:

@@ -28,7 +28,7 @@ module Pinyon
     #
     # @!attribute kind [Symbol] +:down+, +:up+, +:retry+, +:slow+, +:servers+, +:discovery+, +:classic+, +:crowded+ (no
     #   further connection can be made), +:unreadable+ (a stored value cannot be read, and counts as missing; each
-    #   reason is told once), +:certificates+ or +:stale_certificates+; of {Locks}
+    #   reason is told once), +:certificates+ or +:stale_certificates+; of {Locks} also
     #   +:connected+, +:disconnected+, +:down+, +:up+, +:gone+ (was down, and is no longer used), +:switched+ (the
     #   primary), +:sentinel_down+, +:sentinel_up+, +:renewals+ (are refused) or
     #   +:warning+ (anything else that you should know)

@@ -23,6 +23,7 @@ pub(crate) const WORDS: Words = Words {
     bytes: "a String that is not UTF-8",
     both: "a String",
     list: "an Array",
+    plain: "Strings, numbers, true, false, nil, Arrays and Hashes",
     tls: "a Hash",
     compression: "a Hash",
     function: "a Proc",

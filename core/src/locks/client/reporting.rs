@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{Client, Platform, Report};
 use crate::error::Error;
 use crate::locks::observed::{LockEvent, LockEventKind};
-use crate::tls::{Renewed, ServerTls};
+use crate::tls::ServerTls;
 
 /// How many nodes that cannot be reached are remembered.
 const MOST_AWAY: usize = 64;
@@ -28,13 +28,10 @@ impl<W, P: Platform> Client<W, P> {
         self.finished.push_back(Report::Warning(format!("{error}; it is tried again until then")));
     }
 
-    /// Reads the files of TLS again if they have changed. Reports if they cannot be used.
+    /// Reads the files of TLS again if they have changed, and reports what came of it.
     pub(super) fn renew_certificates(&mut self, tls: Option<&ServerTls>) {
-        if let Some(Renewed::Kept(why)) = tls.and_then(ServerTls::renew) {
-            self.finished.push_back(Report::Warning(format!(
-                "{}: the files of TLS have changed but cannot be used, those read last stay in use: {why}",
-                self.settings.server
-            )));
+        if let Some(renewed) = tls.and_then(ServerTls::renew) {
+            self.report(LockEvent::certificates(&self.settings.server.clone(), &renewed));
         }
     }
 

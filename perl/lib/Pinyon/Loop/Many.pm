@@ -53,10 +53,10 @@ sub begin_reading {
 # Takes what it has read: the results by key, and errors.
 sub take_read {
     my ( $self, $read, $error ) = @_;
-    push @{ $self->{errors} }, $error if defined $error;
-    return if !$read;
+    $self->_note( undef, $error ) if defined $error;
+    return                        if !$read;
     ( $self->{results}, my @errors ) = @{$read};
-    push @{ $self->{errors} }, @errors;
+    $self->_note( ref $_ eq 'ARRAY' ? @{$_} : ( undef, $_ ) ) for @errors;
     return;
 }
 
@@ -126,7 +126,7 @@ sub begin_all {
 sub take {
     my ( $self, $index, $value, $error ) = @_;
     if ( defined $error ) {
-        push @{ $self->{errors} }, $error;
+        $self->_note( $self->{calls}[$index][0], $error );
         return;
     }
     return if !defined $value && $READS{ $self->{name} };
@@ -135,19 +135,28 @@ sub take {
     return;
 }
 
+# With `failed`, that has the error of each server, and of each key whose value cannot be read.
+sub _note {
+    my ( $self, $key, $error ) = @_;
+    my $failed = $self->{failed};
+    my $server = blessed $error && $error->can('server') ? $error->server : undef;
+    if ( $failed && defined $server ) {
+        $failed->{$server} //= $error;
+    }
+    elsif ( $failed && defined $key && defined Pinyon::Error::_unreadable($error) ) {
+        $failed->{$key} = $error;
+    }
+    else {
+        push @{ $self->{errors} }, $error;
+    }
+    return;
+}
+
 # The results by key, and the error, if there was one.
 sub outcome {
-    my ($self) = @_;
-    my ( $results, $failed ) = @{$self}{qw(results failed)};
-    my $thrown;
-    for my $error ( @{ $self->{errors} } ) {
-        my $server = blessed $error && $error->can('server') ? $error->server : undef;
-        if ( $failed && defined $server ) {
-            $failed->{$server} //= $error;
-            next;
-        }
-        $thrown //= $error;
-    }
+    my ($self)  = @_;
+    my $results = $self->{results};
+    my $thrown  = $self->{errors}[0];
     $thrown->{partial} = $results if blessed $thrown && $thrown->isa('Pinyon::Error');
     return ( defined $thrown ? undef : $results, $thrown );
 }
