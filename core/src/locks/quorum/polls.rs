@@ -65,15 +65,10 @@ impl<W> Poll<W> {
     }
 
     fn verdict<M: Member>(&self, members: &[M], outcome: impl Fn(bool) -> Outcome) -> Option<Outcome> {
-        let majority = majority(members.len());
         let held = self.count(|answer| matches!(answer, Answer::Held(true)));
         let unknown = self.count(|answer| matches!(answer, Answer::Failed(_)));
-        match held >= majority {
-            true => Some(outcome(true)),
-            false if held + self.pending() >= majority => None,
-            false if held + unknown >= majority => Some(self.failed(members)),
-            false => Some(outcome(false)),
-        }
+        let verdict = verdict(held, unknown, self.pending(), majority(members.len()))?;
+        Some(verdict.map_or_else(|Unknown| self.failed(members), outcome))
     }
 
     fn failed<M: Member>(&self, members: &[M]) -> Outcome {
@@ -114,6 +109,20 @@ impl<W> Poll<W> {
         });
         let names: Option<Vec<Inspected>> = names.collect();
         Some(Outcome::Answered(ScriptAnswer::Inspected(names?)))
+    }
+}
+
+/// Too few members have answered to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unknown;
+
+/// Whether a majority held it, if the `pending` answers cannot change that. `unknown`: those that have failed.
+pub(super) fn verdict(held: usize, unknown: usize, pending: usize, majority: usize) -> Option<Result<bool, Unknown>> {
+    match held >= majority {
+        true => Some(Ok(true)),
+        false if held + unknown + pending < majority => Some(Ok(false)),
+        false if held + pending < majority && held + unknown >= majority => Some(Err(Unknown)),
+        false => None,
     }
 }
 
