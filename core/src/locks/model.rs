@@ -215,7 +215,7 @@ impl Model {
                 self.tell(&attempt.client.clone(), Pushed::ForceReleased { attempt });
             }
         }
-        let mut run = Run::new(self, now, None);
+        let mut run = Run::new(self, now, None).after(if freed.is_empty() { Duration::ZERO } else { Duration::MAX });
         run.grant(names);
         run.announce(&freed);
         ScriptAnswer::ForceReleased { released: freed.len() }

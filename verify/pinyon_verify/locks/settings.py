@@ -38,6 +38,8 @@ class Settings:
     #: The least and the most names at once.
     fewest: int = 1
     most: int = 5
+    #: Whether an attempt that nobody cancels must not fail before its time is over.
+    waits_out: bool = False
     #: How often a worker stops waiting on purpose, and the most seconds before it does.
     cancels: float = 0.0
     cancel_within: float = 0.03

@@ -114,7 +114,7 @@ class Worker(exercise.Worker):
         if isinstance(error, LockTimeout):
             self.share.gave_up()
         else:
-            self.share.failed(error)
+            self.share.failed(error, cancelled=self._cancel_after is not None)
             await self.model.sleep(AFTER_ERROR)
         await self.passed()
 

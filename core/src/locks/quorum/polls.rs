@@ -7,7 +7,7 @@ use super::lock::majority;
 use super::member::Member;
 use crate::locks::call::{Attempt, Holder, Inspected, ScriptAnswer};
 use crate::locks::client::Outcome;
-use crate::locks::machine::MachineFailure;
+use crate::locks::machine::{MachineFailure, Moment};
 
 /// A question to all members, and their answers so far.
 pub(super) struct Poll<W> {
@@ -19,7 +19,10 @@ pub(super) struct Poll<W> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    Release,
+    Release {
+        lock: u64,
+        until: Moment,
+    },
     Extend,
     Ask,
     /// The counters of the servers, for the quorum itself.
@@ -49,7 +52,7 @@ impl<W> Poll<W> {
     /// The outcome, as soon as the answers still awaited cannot change it.
     pub(super) fn outcome<M: Member>(&self, members: &[M]) -> Option<Outcome> {
         match self.question {
-            Question::Release => self.verdict(members, |held| Outcome::Released { held }),
+            Question::Release { .. } => self.verdict(members, |held| Outcome::Released { held }),
             Question::Extend => self.verdict(members, |held| Outcome::Extended { held }),
             Question::Ask => self.answer(members),
             Question::Counters => None,
