@@ -10,6 +10,8 @@ from .settings import Settings
 #: asks while the server refuses is served later.
 _PATIENT = Settings(ttl=60.0, heartbeat=60.0, long_stays=0.0, patience=30.0, cancels=0.1, waits_out=True)
 _BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.005)
+#: fakeredis cuts the end of a lock to a whole second. Here a hundredth of a ttl, which clients leave out, is more.
+_DOUBLED = Settings(ttl=200.0, heartbeat=2.0, long_stays=0.0, patience=30.0, cancels=0.1, workers=2)
 _MODELS = ("blocking", "gevent", "asyncio")
 _OTHERS = ("ruby-threads", "perl-coro")
 
@@ -66,18 +68,19 @@ REFUSAL_CELLS = (
     Cell(
         "fakeredis",
         "the double of Redis for tests, from PyPI, with and without scripts",
-        (*_each(_BUSY.but(handler="auto", workers=2), *_MODELS), _BUSY.but(handler="pure", workers=2)),
+        (*_each(_DOUBLED.but(handler="auto"), *_MODELS), _DOUBLED.but(handler="pure")),
         servers="fakeredis",
         traced=False,
         ordered=False,
-        slack=10.0,
+        within=20.0,
     ),
 )
 
 
 def _voted(name: str, what: str, *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
     settled = {"servers": "quorum", "ordered": False, "every": 1.0, "options": refusals.OPTIONS, **more}
-    return Cell(name, what, _each(_PATIENT.but(fairness="throughput"), *_MODELS, "blocking"), faults=causes, **settled)
+    clients = _each(_PATIENT.but(fairness="throughput", trusted=True), *_MODELS, "blocking")
+    return Cell(name, what, clients, faults=causes, **settled)
 
 
 REFUSAL_CELLS += (

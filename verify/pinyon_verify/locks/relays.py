@@ -34,7 +34,7 @@ _SERVE = "import sys, fakeredis; fakeredis.TcpFakeServer(('127.0.0.1', int(sys.a
 
 
 class Double(Server):
-    """fakeredis of PyPI, as a server. It counts nothing."""
+    """fakeredis of PyPI, as a server. It counts nothing, and does not forget who has listened."""
 
     def start(self, *, afresh: bool = False) -> None:
         if find_spec("fakeredis") is None:
@@ -49,3 +49,6 @@ class Double(Server):
 
     def slowest_script(self) -> int:
         return 0
+
+    def channels(self) -> list[str]:
+        return []

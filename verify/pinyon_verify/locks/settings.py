@@ -43,6 +43,8 @@ class Settings:
     #: How often a worker stops waiting on purpose, and the most seconds before it does.
     cancels: float = 0.0
     cancel_within: float = 0.03
+    #: Whether the servers of a quorum vote as soon as they run, since none loses its data.
+    trusted: bool = False
     #: Whether coroutines are cancelled after 1, 2, 3, … turns of their loop.
     stepwise: bool = False
     #: How often a worker asks once without waiting.

@@ -36,6 +36,7 @@ def make_locks(model: Model, settings: Settings) -> Any:
         handler=settings.handler,
         fairness=settings.fairness,
         hash_tags="names" if settings.tags else "namespace",
+        **({"longest_ttl": 0} if settings.trusted else {}),
     )
 
 
