@@ -118,7 +118,8 @@ async def test_a_majority_that_refuses_the_release_is_no_loss(model: Model, lock
         locks = locks_on(urls(servers), command_timeout=1, longest_ttl=0)
         chosen = servers[:refusing]
         with pytest.raises(
-            pinyon.ServerError, match=r'NOREPLICAS.*; the release of the lock "a" goes on in the background; at the latest the lock ends with its ttl in \d+ s'
+            pinyon.ServerError,
+            match=r'NOREPLICAS.*; the release of the lock "a" goes on in the background; at the latest the lock ends with its ttl in \d+ s',
         ):
             async with locks.lock("a", ttl=600, timeout=60) as held:
                 await model.until(lambda: keepers(servers, "a") == 3)
