@@ -1,7 +1,7 @@
 """Relays that make a Redis into something that is nearly one: a proxy, a front end, an older or a stricter server.
 
-``python3 scenarios/nearly_redis.py ADDRESS NAME …`` runs one in front of a real server for each name in `KINDS`. Its first
-line of output is a JSON array of their addresses, in the same order. It ends when its standard input does.
+``python3 scenarios/nearly_redis.py ADDRESS NAME …`` runs one in front of a real server for each name in `KINDS`. Its
+first line of output is a JSON array of their addresses, in the same order. It ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ UNDECLARED = {
     "dragonfly": "ERR Error running script (call to f): @user_script:2: script tried accessing undeclared key, key: k",
     "serverless": "ERR Script attempted to access a key that was not declared in KEYS",
     "undeclared": "ERR Undeclared key access in a Lua script",
-    "hosted": "ERR bad lua script for redis cluster, all the keys that the script uses should be passed using the KEYS array",
+    "hosted": "ERR bad lua script for redis cluster, all the keys that the script uses should be passed using the KEYS"
+    " array",
 }
 
 

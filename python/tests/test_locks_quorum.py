@@ -116,18 +116,21 @@ async def test_a_majority_that_refuses_the_release_is_no_loss(model: Model, lock
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(Redis()) for _ in range(3)]
         locks = locks_on(urls(servers), command_timeout=1, longest_ttl=0)
-        chosen = servers[:refusing]
-        with pytest.raises(
-            pinyon.ServerError,
-            match=r'NOREPLICAS.*; the release of the lock "a" goes on in the background; at the latest the lock ends with its ttl in \d+ s',
-        ):
+
+        def demand_replicas(count: int) -> None:
+            for server in servers[:refusing]:
+                server.ask("CONFIG", "SET", "min-replicas-to-write", count)
+
+        async def hold() -> None:
             async with locks.lock("a", ttl=600, timeout=60) as held:
                 await model.until(lambda: keepers(servers, "a") == 3)
-                for server in chosen:
-                    server.ask("CONFIG", "SET", "min-replicas-to-write", "1")
+                demand_replicas(1)
                 assert not held.is_lost
-        for server in chosen:
-            server.ask("CONFIG", "SET", "min-replicas-to-write", "0")
+
+        goes_on = 'the release of the lock "a" goes on in the background; at the latest the lock ends with its ttl'
+        with pytest.raises(pinyon.ServerError, match=rf"NOREPLICAS.*; {goes_on} in \d+ s"):
+            await hold()
+        demand_replicas(0)
         await model.until(lambda: keepers(servers, "a") == 0)
         async with locks.lock("a", ttl=600, timeout=60) as held:
             assert not held.is_lost

@@ -30,6 +30,12 @@ def _refused(name: str, what: str, *causes, **more) -> Cell:  # type: ignore[no-
     return Cell(name, what, clients, faults=causes, **settled)
 
 
+def _voted(name: str, what: str, *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
+    settled = {"servers": "quorum", "ordered": False, "every": 1.0, "options": refusals.OPTIONS, **more}
+    clients = _each(_PATIENT.but(fairness="throughput", trusted=True), *_MODELS, "blocking")
+    return Cell(name, what, clients, faults=causes, **settled)
+
+
 REFUSAL_CELLS = (
     _refused("busy-script", "a script runs for long: BUSY", refusals.run_long_script, quick=True),
     _refused("loading", "the server reads its data anew: LOADING", refusals.read_again),
@@ -74,16 +80,6 @@ REFUSAL_CELLS = (
         ordered=False,
         within=20.0,
     ),
-)
-
-
-def _voted(name: str, what: str, *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
-    settled = {"servers": "quorum", "ordered": False, "every": 1.0, "options": refusals.OPTIONS, **more}
-    clients = _each(_PATIENT.but(fairness="throughput", trusted=True), *_MODELS, "blocking")
-    return Cell(name, what, clients, faults=causes, **settled)
-
-
-REFUSAL_CELLS += (
     _voted("quorum-refused", "a minority refuses all requests for a while", refusals.refuse_by_minority, within=3.0),
     _voted("quorum-refusals", "a majority refuses all requests for a while", refusals.refuse_by_majority, within=5.0),
 )
