@@ -149,6 +149,11 @@ impl Error {
         connects || matches!(self.kind, Kind::Timeout | Kind::Closed | Kind::Down | Kind::Lost)
     }
 
+    /// Whether the same server may succeed later, without a change by anybody.
+    pub fn may_pass_here(&self) -> bool {
+        self.kind == Kind::NotNow || self.kind == Kind::Busy || self.may_pass() && self.kind != Kind::Refused
+    }
+
     /// Whether the server failed one of several commands without saying which. Then this command may have run.
     pub fn is_unattributed(&self) -> bool {
         matches!(self.kind, Kind::Server | Kind::OutOfMemory | Kind::TooLarge) && self.sent == Sent::Maybe

@@ -12,26 +12,10 @@ from typing import Any
 import pytest
 from command_line import run
 from models import Model, every_model
-from nearly_redis import Command, NearlyRedis, declares_all
+from nearly_redis import HELLO, UNDECLARED, Command, Miniredis, NearlyRedis, refuses_hello, refuses_undeclared
 from servers import Redis
 
 import pinyon
-
-HELLO = [
-    "ERR unknown command 'HELLO'",
-    "NOPROTO unsupported protocol version",
-    "unsupported command 'HELLO'",
-    "ERR unsupported command `hello`",
-    "ERR Unknown or disabled command",
-    "NOPERM this user has no permissions to run the 'hello' command",
-    "ERR HELLO AUTH is not supported",
-]
-UNDECLARED = [
-    "ERR Error running script (call to f): @user_script:2: script tried accessing undeclared key, key: k",
-    "ERR Script attempted to access a key that was not declared in KEYS",
-    "ERR Undeclared key access in a Lua script",
-    "ERR bad lua script for redis cluster, all the keys that the script uses should be passed using the KEYS array",
-]
 
 Nearly = Callable[..., NearlyRedis]
 
@@ -42,7 +26,7 @@ def nearly(redis: Redis) -> Iterator[Nearly]:
     with contextlib.ExitStack() as stack:
 
         def make(refuse: Callable[[Command], str | None], **settings: Any) -> NearlyRedis:
-            relay = NearlyRedis(redis, refuse, **settings)
+            relay = NearlyRedis(redis.address, refuse, **settings)
             stack.callback(relay.close)
             return relay
 
@@ -70,11 +54,11 @@ async def _waits(locks: Any, settings: dict[str, Any]) -> bool:
 
 
 @every_model
-@pytest.mark.parametrize("words", HELLO)
+@pytest.mark.parametrize("words", HELLO.values(), ids=HELLO)
 async def test_hello_may_be_refused_in_any_words(
     model: Model, nearly: Nearly, locks_on: Callable[..., Any], words: str
 ) -> None:
-    relay = nearly(lambda command: words if command[0] == b"HELLO" else None)
+    relay = nearly(refuses_hello(words))
     await use(model, locks_on, relay.url)
     assert relay.refused >= 2
 
@@ -101,14 +85,11 @@ def test_a_connection_that_is_cut_at_hello_may_lead_to_a_proxy(nearly: Nearly) -
 
 
 @every_model
-@pytest.mark.parametrize("words", UNDECLARED)
+@pytest.mark.parametrize("words", UNDECLARED.values(), ids=UNDECLARED)
 async def test_keys_are_declared_where_the_server_demands_it(
     model: Model, nearly: Nearly, locks_on: Callable[..., Any], words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(command: Command) -> str | None:
-        return words if command[0] == b"FCALL" and not declares_all(command) else None
-
-    relay = nearly(refuse)
+    relay = nearly(refuses_undeclared(words))
     with caplog.at_level(logging.WARNING, "pinyon.locks"):
         await use(model, locks_on, relay.url)
     assert relay.refused >= 2
@@ -120,7 +101,7 @@ async def test_without_any_script_locks_go_by_plain_commands(
     model: Model, nearly: Nearly, locks_on: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(command: Command) -> str | None:
-        return UNDECLARED[3] if command[0] in (b"FCALL", b"EVALSHA") and len(command) > 5 else None
+        return UNDECLARED["hosted"] if command[0] in (b"FCALL", b"EVALSHA") and len(command) > 5 else None
 
     relay = nearly(refuse)
     with caplog.at_level(logging.WARNING, "pinyon.locks"):
@@ -139,6 +120,16 @@ async def test_a_user_may_be_limited_to_a_prefix(model: Model, redis: Redis, loc
     await use(model, locks_on, url, namespace="app", prefix="tenant:")
     await use(model, locks_on, url, namespace="app", prefix="tenant:", handler="pure")
     assert {key for key in redis.ask("KEYS", "*") if not key.endswith(b"#p")} == {b"tenant:{app}:#f"}
+
+
+@every_model
+@pytest.mark.parametrize("handler", ["auto", "pure"])
+async def test_a_server_may_accept_resp3_and_speak_resp2(
+    model: Model, redis: Redis, locks_on: Callable[..., Any], handler: str
+) -> None:
+    """As Go's double of Redis for tests."""
+    with Miniredis(redis.address) as relay:
+        await use(model, locks_on, relay.url, handler=handler)
 
 
 @every_model

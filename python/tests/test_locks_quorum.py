@@ -109,6 +109,68 @@ async def test_without_a_majority_the_error_names_each_server(model: Model, lock
         await model.until(lambda: not alone.left_behind())
 
 
+@every_model
+@pytest.mark.parametrize("refusing", [2, 3])
+async def test_a_majority_that_refuses_the_release_is_no_loss(model: Model, locks_on: LocksOn, refusing: int) -> None:
+    """The block's end says what the servers said, and the release goes on."""
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Redis()) for _ in range(3)]
+        locks = locks_on(urls(servers), command_timeout=1, longest_ttl=0)
+
+        def demand_replicas(count: int) -> None:
+            for server in servers[:refusing]:
+                server.ask("CONFIG", "SET", "min-replicas-to-write", count)
+
+        async def hold() -> None:
+            async with locks.lock("a", ttl=600, timeout=60) as held:
+                await model.until(lambda: keepers(servers, "a") == 3)
+                demand_replicas(1)
+                assert not held.is_lost
+
+        goes_on = 'the release of the lock "a" goes on in the background; at the latest the lock ends with its ttl'
+        with pytest.raises(pinyon.ServerError, match=rf"NOREPLICAS.*; {goes_on} in \d+ s"):
+            await hold()
+        demand_replicas(0)
+        await model.until(lambda: keepers(servers, "a") == 0)
+        async with locks.lock("a", ttl=600, timeout=60) as held:
+            assert not held.is_lost
+
+
+@every_model
+async def test_an_attempt_waits_for_a_majority_that_refuses(model: Model, locks_on: LocksOn) -> None:
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Redis("--min-replicas-to-write", "1")) for _ in range(3)]
+        locks = locks_on(urls(servers), longest_ttl=0)
+        with pytest.raises(pinyon.ServerError, match="NOREPLICAS"):
+            await locks.lock("a", timeout=0.5).acquire()
+        waiting = model.spawn(locks.lock("a", timeout=60).acquire())
+        await model.sleep(0.1)
+        for server in servers[:2]:
+            server.ask("CONFIG", "SET", "min-replicas-to-write", "0")
+        assert await (await model.join(waiting)).release()
+
+
+@every_model
+async def test_a_majority_that_is_away_is_waited_for(model: Model, locks_on: LocksOn) -> None:
+    """A request that begins then, and one that waits in the queue."""
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Redis()) for _ in range(3)]
+        locks, others = locks_on(urls(servers), longest_ttl=0), locks_on(urls(servers), longest_ttl=0, heartbeat=60)
+        held = await locks.lock("a", ttl=600, timeout=60).acquire()
+        queued = model.spawn(others.lock("a", timeout=120).acquire())
+        await model.until(lambda: all(server.ask("ZCARD", "{pinyon}:#q") for server in servers))
+        for server in servers[:2]:
+            server.stop()
+        fresh = model.spawn(locks.lock("b", timeout=120).acquire())
+        await model.sleep(3)
+        for server in servers[:2]:
+            server.restart()
+        assert await (await model.join(fresh)).release()
+        # The majority has forgotten it.
+        assert await (await model.join(queued)).release()
+        del held
+
+
 @pytest.mark.parametrize(
     ("servers", "settings", "said"),
     [

@@ -48,6 +48,8 @@ struct Lock {
     holder: Holder,
     expires: Duration,
     granted: Duration,
+    /// What it was granted for; unknown once it was renewed.
+    ttl: Option<Duration>,
 }
 
 impl Lock {
@@ -139,11 +141,12 @@ impl Model {
     }
 
     fn unlock(&mut self, now: Duration, attempt: &Attempt, names: &Names, tombstone: bool) -> ScriptAnswer {
+        let before = self.ttl_of(attempt, names);
         let freed = self.give_up(attempt, names);
         if tombstone {
             self.tombstones.insert(attempt.clone(), now + TOMBSTONE_TTL);
         }
-        let mut run = Run::new(self, now, None);
+        let mut run = Run::new(self, now, None).after(before);
         if freed.len() < names.len() {
             run.drop(attempt);
         }
@@ -179,8 +182,9 @@ impl Model {
                 None => ScriptAnswer::NotHeld,
             };
         }
+        let before = self.ttl_of(attempt, names);
         let freed = self.give_up(attempt, names);
-        let mut run = Run::new(self, now, None);
+        let mut run = Run::new(self, now, None).after(before);
         run.park(attempt, names, ttl);
         run.grant(names);
         run.announce(&freed);
@@ -211,7 +215,7 @@ impl Model {
                 self.tell(&attempt.client.clone(), Pushed::ForceReleased { attempt });
             }
         }
-        let mut run = Run::new(self, now, None);
+        let mut run = Run::new(self, now, None).after(if freed.is_empty() { Duration::ZERO } else { Duration::MAX });
         run.grant(names);
         run.announce(&freed);
         ScriptAnswer::ForceReleased { released: freed.len() }
@@ -246,17 +250,25 @@ impl Model {
         names.iter().all(|name| self.holder(name) == Some(attempt))
     }
 
+    /// The ttl of a lock that ends now. Those who wait for it have seen none that ends later.
+    fn ttl_of(&self, attempt: &Attempt, names: &Names) -> Duration {
+        match self.holds(attempt, names) {
+            true => self.locks[&names[0]].ttl.unwrap_or(Duration::MAX),
+            false => Duration::ZERO,
+        }
+    }
+
     fn hold(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration, token: u64) {
         for name in names.iter() {
             let holder = Holder { attempt: attempt.clone(), token: Some(token) };
-            self.locks.insert(name.clone(), Lock { holder, expires: now + ttl, granted: now });
+            self.locks.insert(name.clone(), Lock { holder, expires: now + ttl, granted: now, ttl: Some(ttl) });
         }
     }
 
     fn prolong(&mut self, now: Duration, names: &Names, ttl: Duration) {
         for name in names.iter() {
             if let Some(lock) = self.locks.get_mut(name) {
-                lock.expires = now + ttl;
+                (lock.expires, lock.ttl) = (now + ttl, None);
             }
         }
     }
@@ -304,7 +316,7 @@ impl Model {
         let free = !self.locks.contains_key(name);
         if free {
             let holder = Holder { attempt: attempt.clone(), token: None };
-            self.locks.insert(name.clone(), Lock { holder, expires: now + ttl, granted: now });
+            self.locks.insert(name.clone(), Lock { holder, expires: now + ttl, granted: now, ttl: None });
         }
         free
     }

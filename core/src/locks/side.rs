@@ -54,10 +54,7 @@ impl<W, P: Platform> Side<W, P> {
 
     /// What becomes of a lock whose release failed.
     pub(super) fn unreleased(&self, number: u64) -> Unreleased {
-        match self {
-            Self::Single(client) => client.unreleased(number),
-            Self::Several(_) => Unreleased::GoesOn(None),
-        }
+        each!(self, side => side.unreleased(number))
     }
 
     pub(super) fn held(&self, number: u64) -> Option<(u64, Duration)> {

@@ -105,6 +105,14 @@ sub gave_up {
     return $self->violated("nobody was told that $self->{attempt} would wait for ever");
 }
 
+# An attempt that nobody cancels has failed: where servers only refuse for a while, its time must be over.
+sub failed_early {
+    my ( $self, $error ) = @_;
+    return if !$self->{settings}{waits_out} || now() - $self->{asked} >= nanoseconds( $self->{settings}{patience} );
+    my $text = $error->kind . ': ' . $error->message;
+    return $self->violated("$self->{attempt} failed before its time was over: $text");
+}
+
 # Now and then, the share of a worker that takes other names while these are held.
 sub inner {
     my ($self) = @_;

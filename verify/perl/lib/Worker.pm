@@ -47,6 +47,7 @@ sub _acquire {
         return;
     }
     $self->_failed($error);
+    $share->failed_early($error) if !defined $cancel_after;
     $model->sleep(AFTER_ERROR);
     return;
 }

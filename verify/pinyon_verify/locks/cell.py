@@ -28,15 +28,15 @@ class Cell:
     every: float = 0.7
     persistence: str = "none"
     options: tuple[str, ...] = ()
+    #: The relay of each client, of those that make a server nearly Redis; empty for none.
+    relays: tuple[str, ...] = ()
     #: How the proxy between clients and server cuts connections; empty for no proxy.
     cuts: tuple[str, ...] = ()
-    #: What the relay between clients and server refuses (`relay.py`); empty for none.
-    relay: str = ""
     #: The errors of the clients' wall clocks in seconds, in turn.
     skews: tuple[int, ...] = ()
     #: Whether the server's wall clock can be moved.
     moves_clock: bool = False
-    #: What the clients' server is: ``one``, or ``sentinels``, ``cluster``, ``quorum``, or ``double`` (`double.py`).
+    #: What the clients' server is: ``one``, ``fakeredis``, or ``sentinels``, ``cluster`` or ``quorum``.
     servers: str = "one"
     #: Whether the links between a cluster's nodes, and to them, can be cut. Those of the others always can.
     linked: bool = False
@@ -48,6 +48,8 @@ class Cell:
     ordered: bool = True
     #: Seconds within which a waiter with free names must be granted, in addition to the cost of faults.
     slack: float = 3.0
+    #: The same where nothing is lost, whatever the ttl; 0 if something may be.
+    within: float = 0.0
     #: Whether it is one of the short cells for the tests.
     quick: bool = False
     #: Prepares the world before the clients start.
@@ -64,6 +66,8 @@ class Cell:
         Without faults, this is the time to be woken, not a heartbeat. After a kill, it is a ttl and two heartbeats.
         After a stop, each of the process's waiters may be granted once, and hold for a ttl.
         """
+        if self.within:
+            return self.within
         settings = self.clients[0]
         if not (self.faults or self.cuts):
             return self.slack

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import faults, scenarios
 from .cell import Cell
 from .group_cells import GROUP_CELLS
-from .refusing_cells import REFUSING_CELLS
+from .refusal_cells import REFUSAL_CELLS
 from .settings import Settings
 
 #: Nothing expires and no waiter polls: without a wake-up, it stays asleep.
@@ -376,6 +376,6 @@ CELLS = (
         scenario=scenarios.overtaken_waiter,
         quick=True,
     ),
-    *REFUSING_CELLS,
+    *REFUSAL_CELLS,
     *GROUP_CELLS,
 )

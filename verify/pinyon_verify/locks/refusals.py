@@ -1,104 +1,164 @@
-"""Faults of a server that is there and answers "not now"."""
+"""Faults of servers that say "not now": they answer every request with an error for a while, and lose nothing."""
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from .group import wait
 from .history import now
-from .resp import ServerSaid
+from .server import Server
+from .several import MINORITY, SERVERS, Several
 
 if TYPE_CHECKING:
-    from .server import Server
     from .world import World
 
-#: A script that takes as many milliseconds as it is told.
-_LONG_SCRIPT = """
-local function milliseconds() local time = redis.call("TIME") return time[1] * 1000 + time[2] / 1000 end
-local ends = milliseconds() + ARGV[1]
-repeat until milliseconds() > ends
-"""
-#: How often to look whether a snapshot is over, in seconds, and how often at most.
-LOOK, LOOKS = 0.01, 1000
-#: The keys that a server loads before it answers, in a database of their own, and the options that make it take seconds.
-LOADED = 5000
-SLOW_TO_LOAD = (
-    *("--enable-debug-command", "yes", "--key-load-delay", "200"),
-    *("--loading-process-events-interval-bytes", "1024"),
+#: What servers of these cells are started with.
+OPTIONS = (
+    *("--busy-reply-threshold", "20", "--enable-debug-command", "yes"),
+    *("--key-load-delay", "250", "--loading-process-events-interval-bytes", "1024"),
 )
+#: How many keys take half a second to load.
+MANY = 1500
+
+#: Lets a server refuse requests while it is entered.
+Refusing = Callable[[Server], AbstractContextManager[None]]
 
 
-def run_script(world: World) -> None:
-    """Somebody's script takes long: ``BUSY``."""
-    with _refusal(world) as seconds:
-        world.server.ask("EVAL", _LONG_SCRIPT, 0, int(seconds * 1000))
+@contextlib.contextmanager
+def busy(server: Server) -> Iterator[None]:
+    """A script runs and does not end: BUSY."""
+    connection = server.connect()
+    try:
+        connection.send("EVAL", "while true do end", 0)
+        yield
+        wait(lambda: server.ask("SCRIPT", "KILL") == "OK")
+        connection.read()
+    finally:
+        connection.close()
 
 
-def miss_replicas(world: World) -> None:
-    """There are too few replicas: ``NOREPLICAS``."""
-    with _refusal(world) as seconds:
-        world.server.ask("CONFIG", "SET", "min-replicas-to-write", 1)
-        time.sleep(seconds)
-        world.server.ask("CONFIG", "SET", "min-replicas-to-write", 0)
+@contextlib.contextmanager
+def loading(server: Server) -> Iterator[None]:
+    """It reads its data anew: LOADING."""
+    connection = server.connect(60.0)
+    try:
+        connection("SELECT", 1)
+        connection("DEBUG", "POPULATE", MANY)
+        connection.send("DEBUG", "RELOAD")
+        yield
+        connection.read()
+        connection("FLUSHDB")
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
+def unsaved(server: Server) -> Iterator[None]:
+    """It cannot write its snapshot: MISCONF."""
+    target = server.data(server.generation) / "dump.rdb"
+    target.unlink(missing_ok=True)
+    (target / "obstacle").mkdir(parents=True)
+    server.ask("CONFIG", "SET", "save", "3600 1000000")
+    _save(server, b"err")
+    yield
+    shutil.rmtree(target)
+    _save(server, b"ok")
+    server.ask("CONFIG", "SET", "save", "")
+
+
+def _save(server: Server, outcome: bytes) -> None:
+    def is_so() -> bool:
+        told = server.ask("INFO", "persistence")
+        return isinstance(told, bytes) and b"rdb_last_bgsave_status:" + outcome in told
+
+    server.ask("BGSAVE")
+    wait(is_so)
+
+
+@contextlib.contextmanager
+def without_replicas(server: Server) -> Iterator[None]:
+    """Too few replicas are connected: NOREPLICAS."""
+    server.ask("CONFIG", "SET", "min-replicas-to-write", 1)
+    yield
+    server.ask("CONFIG", "SET", "min-replicas-to-write", 0)
+
+
+ALL: tuple[Refusing, ...] = (busy, loading, unsaved, without_replicas)
+
+
+def run_long_script(world: World) -> None:
+    _away(world, _one(world), busy)
+
+
+def read_again(world: World) -> None:
+    _away(world, _one(world), loading)
 
 
 def fail_to_save(world: World) -> None:
-    """The server cannot write its snapshot: ``MISCONF``."""
-    server = _single(world)
-    snapshot = server.data(server.generation) / "dump.rdb"
-    with _refusal(world) as seconds:
-        # A snapshot does not replace a folder.
-        snapshot.unlink(missing_ok=True)
-        snapshot.mkdir()
-        _save(server, "err")
-        time.sleep(seconds)
-        snapshot.rmdir()
-        _save(server, "ok")
+    _away(world, _one(world), unsaved)
 
 
-def prepare_loading(world: World) -> None:
-    """Give the server so much that it needs seconds to load it."""
-    server = _single(world)
+def lack_replicas(world: World) -> None:
+    _away(world, _one(world), without_replicas)
+
+
+def restart_slowly(world: World) -> None:
+    """It returns with the data of a moment ago, which it takes a while to load."""
+    before = now()
+    server = world.server
+    assert isinstance(server, Server)
     connection = server.connect()
     connection("SELECT", 1)
-    connection("DEBUG", "POPULATE", LOADED)
+    connection("DEBUG", "POPULATE", MANY)
     connection("SAVE")
     connection.close()
-
-
-def restart_while_loading(world: World) -> None:
-    """The server is there again long before it has its data: ``LOADING``."""
-    before = now()
-    world.server.kill()
-    world.server.start()
+    server.kill()
+    time.sleep(world.random.choice([0.0, 0.1, 1.0]))
+    server.start()
+    connection = server.connect()
+    connection("SELECT", 1)
+    connection("FLUSHDB")
+    connection.close()
     world.fault("restart", before)
 
 
-def _save(server: Server, status: str) -> None:
-    """Write snapshots until one ends like this."""
-    for _ in range(LOOKS):
-        with contextlib.suppress(ServerSaid):
-            server.ask("BGSAVE")
-        time.sleep(LOOK)
-        information = server.ask("INFO", "persistence")
-        assert isinstance(information, bytes)
-        if f"rdb_last_bgsave_status:{status}\r\n".encode() in information:
-            return
-    raise RuntimeError(f"no snapshot ended with the status {status}")
-
-
-@contextmanager
-def _refusal(world: World) -> Iterator[float]:
-    """Record a time in which the server serves nobody. Yields how many seconds it is to take."""
+def refuse_by_minority(world: World) -> None:
+    servers = _several(world).servers
+    chosen = world.random.sample(servers, world.random.randint(1, MINORITY))
     before = now()
-    yield world.random.uniform(0.3, 3.0) * world.cell.clients[0].ttl
+    _refuse(world, chosen, world.random.choice(ALL))
+    world.fault("minority", before)
+
+
+def refuse_by_majority(world: World) -> None:
+    servers = _several(world).servers
+    chosen = world.random.sample(servers, world.random.randint(MINORITY + 1, SERVERS))
+    _away(world, chosen, world.random.choice(ALL))
+
+
+def _away(world: World, servers: Sequence[Server], refusing: Refusing) -> None:
+    before = now()
+    _refuse(world, servers, refusing)
     world.fault("pause", before)
 
 
-def _single(world: World) -> Server:
-    server = world.server
-    assert not hasattr(server, "servers"), "these cells have one server"
-    return server
+def _refuse(world: World, servers: Sequence[Server], refusing: Refusing) -> None:
+    with contextlib.ExitStack() as stack:
+        for server in servers:
+            stack.enter_context(refusing(server))
+        time.sleep(world.random.uniform(0.2, 1.2))
+
+
+def _one(world: World) -> list[Server]:
+    assert isinstance(world.server, Server)
+    return [world.server]
+
+
+def _several(world: World) -> Several:
+    assert isinstance(world.server, Several)
+    return world.server

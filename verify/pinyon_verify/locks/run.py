@@ -94,17 +94,17 @@ def _result(world: World, evidence: Evidence, findings: list[Finding]) -> Result
 def line(result: Result) -> str:
     """Return one line about a cell."""
     if result.skipped:
-        return f"{result.cell.name:<27} skipped: {result.skipped}"
+        return f"{result.cell.name:<18} skipped: {result.skipped}"
     verdict = "VIOLATED" if result.violations else "ok"
     return (
-        f"{result.cell.name:<27} {result.acquisitions:>7} {result.given_up:>7} {result.faults:>6} "
+        f"{result.cell.name:<18} {result.acquisitions:>7} {result.given_up:>7} {result.faults:>6} "
         f"{result.longest_gap * 1000:>7.0f} ms {result.stalled:>6.1f} s {result.mean_script:>5.0f} {result.slowest_script:>7} us "
         f"{len(result.excused):>7} {len(result.violations):>5}  {verdict}"
     )
 
 
 HEADING = (
-    f"{'cell':<27} {'granted':>7} {'gave up':>7} {'faults':>6} {'gap':>10} {'stalls':>8} {'script: mean, slowest':>16} "
+    f"{'cell':<18} {'granted':>7} {'gave up':>7} {'faults':>6} {'gap':>10} {'stalls':>8} {'script: mean, slowest':>16} "
     f"{'excused':>7} {'wrong':>5}  verdict"
 )
 

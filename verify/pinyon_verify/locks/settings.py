@@ -38,9 +38,13 @@ class Settings:
     #: The least and the most names at once.
     fewest: int = 1
     most: int = 5
+    #: Whether an attempt that nobody cancels must not fail before its time is over.
+    waits_out: bool = False
     #: How often a worker stops waiting on purpose, and the most seconds before it does.
     cancels: float = 0.0
     cancel_within: float = 0.03
+    #: Whether the servers of a quorum vote as soon as they run, since none loses its data.
+    trusted: bool = False
     #: Whether coroutines are cancelled after 1, 2, 3, … turns of their loop.
     stepwise: bool = False
     #: How often a worker asks once without waiting.

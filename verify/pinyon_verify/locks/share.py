@@ -152,8 +152,12 @@ class Share:
         accepted, order = self._register.write(name, held.token)
         self.record("write", self.attempt, name=name, token=held.token, sent=sent, accepted=accepted, order=order)
 
-    def failed(self, error: BaseException) -> None:
-        self.record("failed", self.attempt, error=f"{type(error).__name__}: {error}")
+    def failed(self, error: BaseException, *, cancelled: bool = True) -> None:
+        text = f"{type(error).__name__}: {error}"
+        self.record("failed", self.attempt, error=text)
+        waited = (now() - self._asked) / SECOND
+        if self.settings.waits_out and not cancelled and waited < self.settings.patience:
+            self.violated(f"{self.attempt} failed after {waited:.3f} s of {self.settings.patience:g}: {text}")
 
     def gave_up(self) -> None:
         """Record that the wait for the names ended: cancelled, or too long, as in a deadlock."""

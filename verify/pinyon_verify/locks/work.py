@@ -36,6 +36,7 @@ def make_locks(model: Model, settings: Settings) -> Any:
         handler=settings.handler,
         fairness=settings.fairness,
         hash_tags="names" if settings.tags else "namespace",
+        **({"longest_ttl": 0} if settings.trusted else {}),
     )
 
 
@@ -114,7 +115,7 @@ class Worker(exercise.Worker):
         if isinstance(error, LockTimeout):
             self.share.gave_up()
         else:
-            self.share.failed(error)
+            self.share.failed(error, cancelled=self._cancel_after is not None)
             await self.model.sleep(AFTER_ERROR)
         await self.passed()
 

@@ -19,11 +19,11 @@ from . import evidence as evidence_of
 from .cell import Cell
 from .clock import WallClock
 from .clustered import Clustered
-from .double import Double
 from .evidence import Bounds, Evidence
 from .group import Group, Unready
 from .history import SECOND, Recorder, now, read, start
 from .observer import Observer, name_of, process_of, scan
+from .relays import Double, relays
 from .resp import ServerSaid
 from .server import Server
 from .settings import NAMESPACE, Settings
@@ -93,20 +93,20 @@ class World:
             return Clustered(folder, cell.options, tagged=cell.clients[0].tags > 0, linked=cell.linked)
         if cell.servers == "quorum":
             return Several(folder, cell.options)
-        if cell.servers == "double":
+        if cell.servers == "fakeredis":
             return Double(folder)
         return Server(folder, cell.persistence, cell.options)
 
     def run(self) -> Evidence:
         """Let the clients work under faults, and return the evidence."""
-        with self._servers(), self._proxy() as port:
+        with self._servers(), self._proxy() as ports:
             if self.cell.prepare:
                 self.cell.prepare(self)
             tracer = self._tracer()
-            # What is kept on several servers, no script sees at once, and a double says wrongly when it ends.
-            unseen = self.cell.clients[0].tags or isinstance(self.server, (Several, Double))
-            observer = Observer(self.server, [] if unseen else self.names, self.record)
-            complaints = self.cell.scenario(self) if self.cell.scenario else self._work(port)
+            # What is kept on several servers, no script sees at once.
+            spread = self.cell.clients[0].tags or isinstance(self.server, Several)
+            observer = Observer(self.server, [] if spread else self.names, self.record)
+            complaints = self.cell.scenario(self) if self.cell.scenario else self._work(ports)
             for complaint in complaints:
                 self.record("violation", text=complaint)
             observer.stop()
@@ -167,28 +167,30 @@ class World:
             self.register.stop()
 
     @contextmanager
-    def _proxy(self) -> Iterator[int]:
-        if not (self.cell.cuts or self.cell.relay):
-            yield self.server.port
+    def _proxy(self) -> Iterator[list[int]]:
+        """Run what is between the clients and the server. Gives the ports for the clients, in turn."""
+        if self.cell.relays:
+            with relays(self.server.port, self.cell.relays) as ports:
+                yield ports
+            return
+        if not self.cell.cuts:
+            yield [self.server.port]
             return
         with socket.create_server(("127.0.0.1", 0), backlog=128) as listener, (self.folder / "cuts").open("wb") as cuts:
             descriptor, port = listener.fileno(), listener.getsockname()[1]
-            words = [str(descriptor), str(self.server.port)]
-            if self.cell.relay:
-                command = [sys.executable, "-m", "pinyon_verify.locks.relay", *words, self.cell.relay]
-            else:
-                command = [sys.executable, "-m", "pinyon_verify.locks.proxy", *words, str(self.seed), *self.cell.cuts]
+            words = [str(descriptor), str(self.server.port), str(self.seed), *self.cell.cuts]
+            command = [sys.executable, "-m", "pinyon_verify.locks.proxy", *words]
             proxy = subprocess.Popen(command, stdout=cuts, pass_fds=[descriptor])
         try:
-            yield port
+            yield [port]
         finally:
             proxy.kill()
             proxy.wait()
 
-    def _work(self, port: int) -> list[str]:
+    def _work(self, ports: list[int]) -> list[str]:
         for index, settings in enumerate(self.cell.clients):
             skew = self.cell.skews[index % len(self.cell.skews)] if self.cell.skews else 0
-            own = f"redis://{settings.login}127.0.0.1:{port}"
+            own = f"redis://{settings.login}127.0.0.1:{ports[index % len(ports)]}"
             self.spawn(settings.but(url=self.server.url if isinstance(self.server, Group) else own), skew)
         if self.cell.ready:
             self.cell.ready(self)

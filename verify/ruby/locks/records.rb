@@ -132,6 +132,13 @@ class Share
     violated("nobody was told that #{@attempt} would wait for ever")
   end
 
+  # An attempt that nobody cancels has failed: where servers only refuse for a while, its time must be over.
+  def failed_early(error)
+    return unless @settings[:waits_out] && now - @asked < nanoseconds(@settings[:patience])
+
+    violated("#{@attempt} failed before its time was over: #{error.class}: #{error.message}")
+  end
+
   # Now and then, the share of a worker that takes other names while these are held.
   def inner
     return unless @outer.empty? && chance(:nested)

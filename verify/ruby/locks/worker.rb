@@ -33,6 +33,7 @@ class Worker
     nil
   rescue Pinyon::Error => e
     failed(e)
+    @share.failed_early(e) unless cancel_after
     sleep(AFTER_ERROR)
     nil
   end

@@ -107,7 +107,7 @@ impl Machine {
         let numbers: Vec<u64> = self.entries.keys().copied().collect();
         for number in numbers {
             match self.entries.get(&number) {
-                Some(entry) if entry.is_unknown() && !may_return(error) => {
+                Some(entry) if entry.is_unknown() && !error.may_pass_here() => {
                     self.fail(number, MachineFailure::Server(error.clone()), now);
                 }
                 Some(Entry { stage: Stage::Releasing { until, .. }, .. }) => {
@@ -199,10 +199,4 @@ impl Machine {
             }
         }
     }
-}
-
-/// Whether a server that could not be connected may be later, without a change by anybody.
-fn may_return(error: &Error) -> bool {
-    let is_not_there = matches!(error.kind, Kind::Connect | Kind::Closed | Kind::Timeout | Kind::Lost);
-    is_not_there || matches!(error.kind, Kind::Crowded | Kind::Busy | Kind::Down | Kind::NotNow)
 }

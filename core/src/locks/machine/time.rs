@@ -91,6 +91,8 @@ impl Machine {
             }
             Stage::Held(ref held) if held.until <= now => self.lose(number, Loss::Expired, now),
             Stage::Releasing { until, deadline, .. } if deadline <= now => {
+                // Releases that follow need not wait as long.
+                self.away |= !self.connected;
                 self.begin_cancelling(number, Some(until), now);
                 self.tell_unreleased(number);
             }

@@ -11,6 +11,8 @@ const BUDGET: i64 = 2500;
 /// How many waiters are examined for one name, if they are nested or throughput has priority.
 const NESTED_LOOK: usize = 64;
 const THROUGHPUT_LOOK: usize = 16;
+/// How many waiters are told at once that the lock in their way ends earlier than they know.
+const TOLD: usize = 64;
 /// One in so many tickets sweeps.
 const SWEEP: u64 = 16;
 /// How many owners a search for a cycle visits.
@@ -22,6 +24,8 @@ pub(super) struct Run<'a> {
     /// The attempt that gets an answer rather than a push, and its token once it is granted.
     answered: Option<Attempt>,
     token: Option<u64>,
+    /// The ttl of the lock that this call ends.
+    before: Duration,
     budget: i64,
     heads: BTreeMap<Name, Option<Attempt>>,
     failed: BTreeSet<Attempt>,
@@ -46,6 +50,7 @@ impl<'a> Run<'a> {
             now,
             answered: answered.cloned(),
             token: None,
+            before: Duration::ZERO,
             budget: BUDGET,
             heads: BTreeMap::new(),
             failed: BTreeSet::new(),
@@ -53,6 +58,12 @@ impl<'a> Run<'a> {
             due: Vec::new(),
             is_due: BTreeSet::new(),
         }
+    }
+
+    /// Notes the ttl of the lock that this call ends.
+    pub fn after(mut self, before: Duration) -> Self {
+        self.before = before;
+        self
     }
 
     /// Grants what it can for these names, and for the names of waiters that it drops on the way.
@@ -363,7 +374,18 @@ impl<'a> Run<'a> {
         self.forget(attempt);
         self.model.hold(self.now, attempt, &waiter.names, waiter.ttl, token);
         self.taken.extend(waiter.names.iter().cloned());
+        if waiter.ttl < self.before {
+            waiter.names.iter().for_each(|name| self.have_look(name));
+        }
         true
+    }
+
+    /// Has those who wait for the name ask again: its lock ends earlier than the one that they have seen.
+    fn have_look(&mut self, name: &Name) {
+        let members: Vec<Attempt> = self.model.queue.of(name).take(TOLD).map(|member| member.attempt.clone()).collect();
+        for attempt in members {
+            self.model.tell(&attempt.client.clone(), Pushed::Look { attempt });
+        }
     }
 
     fn fits(&mut self, waiter: &Waiter) -> bool {

@@ -103,7 +103,11 @@ impl<W, M: Member> Quorum<W, M> {
                 }
             }
         }
-        self.poll(Question::Release, waiter, now, |member| seats[member].map(|number| Wish::Release { number }));
+        let held = lock.granted().filter_map(|(member, vote)| self.members[member].held(vote.number, now));
+        let until = now.moment + held.max().unwrap_or_default();
+        self.poll(Question::Release { lock: number, until }, waiter, now, |member| {
+            seats[member].map(|number| Wish::Release { number })
+        });
         self.hand_on(number, now);
         self.locks.remove(&number);
     }

@@ -7,7 +7,6 @@ use super::failing::{failed, Why};
 use super::lock::{Granted, Lock, Seat, Stage, Vote};
 use super::rules::{kept, Rule};
 use super::{Ballot, Known, Member, Now, Quorum};
-use crate::error::Kind;
 use crate::locks::client::{Outcome, Report};
 use crate::locks::loss::Loss;
 use crate::locks::machine::{MachineFailure, Renewal};
@@ -17,8 +16,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Whether a member that has failed may have the lock later.
 fn may_pass(failure: &MachineFailure) -> bool {
-    let lasts = |kind| matches!(kind, Kind::Usage | Kind::Unsupported | Kind::TooLarge | Kind::Credentials);
-    matches!(failure, MachineFailure::Server(error) if !lasts(error.kind))
+    matches!(failure, MachineFailure::Server(error) if error.may_pass_here())
 }
 
 impl<W, M: Member> Quorum<W, M> {

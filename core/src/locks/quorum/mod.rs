@@ -62,6 +62,8 @@ pub struct Quorum<W, M> {
     next_number: u64,
     locks: BTreeMap<u64, Lock<W>>,
     polls: BTreeMap<u64, Poll<W>>,
+    /// When the locks end whose release goes on, though its caller has been told that it failed.
+    unreleased: BTreeMap<u64, Moment>,
     table: Table,
     holding: Holding,
     reports: VecDeque<Report<W>>,
@@ -102,6 +104,7 @@ impl<W, M: Member> Quorum<W, M> {
             next_number: 1,
             locks: BTreeMap::new(),
             polls: BTreeMap::new(),
+            unreleased: BTreeMap::new(),
             table: Table::new(Fairness::Throughput),
             holding: Holding::default(),
             reports: VecDeque::new(),
@@ -176,6 +179,11 @@ impl<W, M: Member> Quorum<W, M> {
         lock.remaining(&self.members, now).map(|remaining| (token, remaining))
     }
 
+    /// For how long a lock lasts at most whose release has failed.
+    pub fn lasts(&self, number: u64, now: Now) -> Option<Duration> {
+        self.unreleased.get(&number).map(|until| *until - now.moment)
+    }
+
     pub fn next_report(&mut self) -> Option<Report<W>> {
         self.reports.pop_front()
     }
@@ -220,6 +228,7 @@ impl<W, M: Member> Quorum<W, M> {
             self.reports.push_back(Report::Done { waiter, outcome: failed() });
         }
         self.holding.clear();
+        self.unreleased.clear();
     }
 
     fn lock(&mut self, request: LockRequest, waiter: W, now: Now) -> Option<u64> {
@@ -351,6 +360,10 @@ impl<W, M: Member> Quorum<W, M> {
             return self.take_counters(number, now);
         }
         let Some(outcome) = poll.outcome(&self.members) else { return };
+        if let (Question::Release { lock, until }, Outcome::Failed(_)) = (poll.question, &outcome) {
+            self.unreleased.retain(|_, until| *until > now.moment);
+            self.unreleased.insert(lock, until);
+        }
         let waiter = self.polls.remove(&number).and_then(|poll| poll.waiter);
         self.reports.extend(waiter.map(|waiter| Report::Done { waiter, outcome }));
     }

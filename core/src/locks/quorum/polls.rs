@@ -7,7 +7,7 @@ use super::lock::majority;
 use super::member::Member;
 use crate::locks::call::{Attempt, Holder, Inspected, ScriptAnswer};
 use crate::locks::client::Outcome;
-use crate::locks::machine::MachineFailure;
+use crate::locks::machine::{MachineFailure, Moment};
 
 /// A question to all members, and their answers so far.
 pub(super) struct Poll<W> {
@@ -19,7 +19,10 @@ pub(super) struct Poll<W> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    Release,
+    Release {
+        lock: u64,
+        until: Moment,
+    },
     Extend,
     Ask,
     /// The counters of the servers, for the quorum itself.
@@ -49,7 +52,7 @@ impl<W> Poll<W> {
     /// The outcome, as soon as the answers still awaited cannot change it.
     pub(super) fn outcome<M: Member>(&self, members: &[M]) -> Option<Outcome> {
         match self.question {
-            Question::Release => self.verdict(members, |held| Outcome::Released { held }),
+            Question::Release { .. } => self.verdict(members, |held| Outcome::Released { held }),
             Question::Extend => self.verdict(members, |held| Outcome::Extended { held }),
             Question::Ask => self.answer(members),
             Question::Counters => None,
@@ -65,15 +68,10 @@ impl<W> Poll<W> {
     }
 
     fn verdict<M: Member>(&self, members: &[M], outcome: impl Fn(bool) -> Outcome) -> Option<Outcome> {
-        let majority = majority(members.len());
         let held = self.count(|answer| matches!(answer, Answer::Held(true)));
         let unknown = self.count(|answer| matches!(answer, Answer::Failed(_)));
-        match held >= majority {
-            true => Some(outcome(true)),
-            false if held + self.pending() >= majority => None,
-            false if held + unknown >= majority => Some(self.failed(members)),
-            false => Some(outcome(false)),
-        }
+        let verdict = verdict(held, unknown, self.pending(), majority(members.len()))?;
+        Some(verdict.map_or_else(|Unknown| self.failed(members), outcome))
     }
 
     fn failed<M: Member>(&self, members: &[M]) -> Outcome {
@@ -114,6 +112,20 @@ impl<W> Poll<W> {
         });
         let names: Option<Vec<Inspected>> = names.collect();
         Some(Outcome::Answered(ScriptAnswer::Inspected(names?)))
+    }
+}
+
+/// Too few members have answered to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unknown;
+
+/// Whether a majority held it, if the `pending` answers cannot change that. `unknown`: those that have failed.
+pub(super) fn verdict(held: usize, unknown: usize, pending: usize, majority: usize) -> Option<Result<bool, Unknown>> {
+    match held >= majority {
+        true => Some(Ok(true)),
+        false if held + unknown + pending < majority => Some(Ok(false)),
+        false if held + pending < majority && held + unknown >= majority => Some(Err(Unknown)),
+        false => None,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::address::Address;
 use crate::driven::{Action, Actions, Driven};
 use crate::error::{Error, Kind};
 use crate::locks::client::{Client, InTime, Outcome, Platform, QuorumSetup, Report, Setup, Wish};
+use crate::locks::failure::Unreleased;
 use crate::locks::machine::MachineFailure;
 use crate::network::System;
 
@@ -63,6 +64,14 @@ impl<W, P: Platform> Servers<W, P> {
 
     pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
         self.quorum.held(number, self.now(self.platform.now()))
+    }
+
+    /// What becomes of a lock whose release failed.
+    pub(in crate::locks) fn unreleased(&self, number: u64) -> Unreleased {
+        match self.quorum.closed {
+            true => Unreleased::Over,
+            false => Unreleased::GoesOn(self.quorum.lasts(number, self.now(self.platform.now()))),
+        }
     }
 
     pub fn next_finished(&mut self) -> Option<Report<W>> {

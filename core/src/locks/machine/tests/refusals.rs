@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::reconnecting::{calls, lock, machine, only, waits, NOW, QUEUED};
 use crate::error::{Error, Kind};
-use crate::locks::call::{Call, Pushed, ScriptAnswer};
-use crate::locks::machine::{Machine, MachineEvent, MachineFailure, Moment};
+use crate::locks::call::{Call, Names, Pushed, ScriptAnswer};
+use crate::locks::machine::{LockRequest, Machine, MachineEvent, MachineFailure, Moment, Renewal};
 
 const PATIENCE: Duration = Duration::from_secs(2);
 const RELEASED: ScriptAnswer = ScriptAnswer::Released { released: 1 };
@@ -224,4 +224,30 @@ fn a_waiter_whose_poll_is_refused_asks_again_soon() {
     machine.answer(id, Err(error(Kind::NotNow)), heartbeat);
     machine.expire(heartbeat + Duration::from_secs(1));
     assert!(matches!(only(&mut machine, ScriptAnswer::Granted { token: 9 }), Call::Poll { .. }));
+}
+
+#[test]
+fn of_nested_blocks_only_the_first_waits_for_a_server_that_is_gone() {
+    let mut machine = machine();
+    let numbers: Vec<u64> = [("a", 7), ("b", 8), ("c", 9)]
+        .map(|(name, token)| {
+            let (names, ttl) = (Names::from([name.as_bytes().into()]), Duration::from_secs(10));
+            let (owner, wait, renewal) = (1, waits(), Renewal::Always);
+            let request = LockRequest { names, owner, ttl, wait, renewal, reentrant: false };
+            let number = machine.lock(request, NOW).unwrap();
+            only(&mut machine, ScriptAnswer::Granted { token });
+            assert!(matches!(machine.next_event(), Some(MachineEvent::Granted { .. })));
+            number
+        })
+        .into();
+    machine.disconnected(&error(Kind::Closed), false, NOW);
+    machine.release(numbers[2], NOW).unwrap();
+    assert!(machine.next_event().is_none(), "it waits");
+    let bound = NOW + PATIENCE;
+    machine.expire(bound);
+    failed_release(&mut machine);
+    for number in &numbers[..2] {
+        machine.release(*number, bound).unwrap();
+        failed_release(&mut machine);
+    }
 }
