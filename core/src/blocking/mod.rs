@@ -6,6 +6,7 @@
 mod alone;
 mod batch;
 mod known;
+mod late;
 mod open;
 mod resolve;
 mod run;

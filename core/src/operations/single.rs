@@ -6,7 +6,7 @@ use pinyon_proto::{Head, Mode, Status};
 
 use super::course::{choose, may_go_on, told};
 use super::request::without_tokens;
-use super::values::{SentData, SentKey, Values};
+use super::values::{BorrowedKey, OwnedData, OwnedKey, SentData, SentKey, Unread, Values};
 use super::{Answer, Ask, Asks, End, Initial, Next, Operation, Policy, Request, Sending};
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::Fleet;
@@ -40,6 +40,9 @@ struct Beginning {
     initial: u64,
     digits: Vec<u8>,
 }
+
+/// A lease, or one that is given back, whose caller was interrupted.
+pub type LateLease = Single<OwnedKey, OwnedData, Unread>;
 
 /// Why a request has no answer.
 #[derive(Debug)]
@@ -232,6 +235,14 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
 
     fn outlives_its_caller(&self) -> bool {
         self.may_win() || matches!(self.request, Request::GiveBack(_))
+    }
+
+    fn late(&self, _part: u32) -> Option<LateLease> {
+        if !matches!(self.request, Request::Lease { .. } | Request::GiveBack(_)) {
+            return None;
+        }
+        let key = OwnedKey::from(BorrowedKey { wire: self.key.wire(), routed: self.key.routed() });
+        Some(Single::new(self.request, key, OwnedData::Nothing, Unread, self.policy))
     }
 
     fn give_back(&mut self) -> Next {

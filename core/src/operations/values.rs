@@ -122,6 +122,19 @@ impl Values for AsBytes {
     }
 }
 
+/// Reads no value, for requests whose callers are gone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unread;
+
+impl Values for Unread {
+    type Value = ();
+    type Error = std::convert::Infallible;
+
+    fn read(&self, _head: &Head, _value: Value<'_>, _server: &str) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
 /// A key in the caller's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct BorrowedKey<'k> {
