@@ -2,13 +2,16 @@
 //!
 //! The thread starts with the first such lease of a process, and ends with the last. It calls nothing of the host's.
 
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::open::begin;
 use super::wait::wait_any;
-use super::Timer;
+use super::{NoHost, Timer};
+use crate::directory::Directory;
+use crate::fleet::Fleet;
 use crate::fork::PerProcess;
-use crate::operations::{LateLease, Next, Operation, Request, Sending};
+use crate::operations::{Asks, LateLease, Next, Operation, OwnedKey, Policy, Request, Sending, Win};
 use crate::own_thread;
 use crate::session::{Outcome, Session};
 
@@ -21,12 +24,17 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// For how long the reply to a lease that is given back is awaited.
 const GIVING_BACK: Duration = Duration::from_secs(10);
 
+/// For how long the addresses of a server are awaited.
+const OPENING: Duration = Duration::from_millis(100);
+
 static READING: LazyLock<PerProcess<Mutex<Reading>>> = LazyLock::new(|| PerProcess::new(Mutex::default()));
 
 /// What the thread has to do.
 #[derive(Default)]
 struct Reading {
     new: Vec<Late>,
+    /// Those that have no connection yet.
+    unopened: Vec<(Arc<Fleet>, LateLease)>,
     /// The number of those that are new or known to the thread.
     kept: usize,
     runs: bool,
@@ -52,13 +60,25 @@ pub(super) fn matters_until(lease: &LateLease) -> Instant {
 /// Has the thread go on with a lease. `is_submitted`: whether the session has taken its request.
 pub(super) fn go_on(mut session: Box<Session>, lease: LateLease, is_submitted: bool) {
     let until = matters_until(&lease);
-    let goes_on = session.leave_host(until);
+    if session.leave_host(until) {
+        with_thread(|reading| reading.new.push(Late { session, lease, is_submitted, until }));
+    }
+}
+
+/// Gives back a lease that no caller knows of any more. Nobody waits for it.
+pub fn give_back_late(directory: &Directory, key: OwnedKey, win: Win, policy: Policy) {
+    let lease = LateLease::of(Request::GiveBack(win), key, policy);
+    with_thread(|reading| reading.unopened.push((directory.known(), lease)));
+}
+
+/// Adds to what the thread has to do, unless it has too much.
+fn with_thread(add: impl FnOnce(&mut Reading)) {
     let mut reading = reading();
-    if !goes_on || reading.kept >= MOST {
+    if reading.kept >= MOST {
         return;
     }
     reading.kept += 1;
-    reading.new.push(Late { session, lease, is_submitted, until });
+    add(&mut reading);
     reading.runs = reading.runs || own_thread::start("pinyon-leases", read).is_ok();
     if !reading.runs {
         *reading = Reading::default();
@@ -75,12 +95,15 @@ fn read() {
     loop {
         let mut reading = reading();
         all.append(&mut reading.new);
-        reading.kept = all.len();
-        reading.runs = !all.is_empty();
+        let unopened = std::mem::take(&mut reading.unopened);
+        reading.kept = all.len() + unopened.len();
+        reading.runs = reading.kept > 0;
+        let is_over = !reading.runs;
         drop(reading);
-        if all.is_empty() {
+        if is_over {
             return;
         }
+        all.extend(unopened.into_iter().filter_map(|(fleet, lease)| opened(&fleet, lease)));
         let now = Instant::now();
         all.retain_mut(|late| late.advances(now));
         let Some(until) = all.iter().map(|late| late.until).min() else { continue };
@@ -88,6 +111,16 @@ fn read() {
         // It ends early enough for new ones to be noticed.
         wait_any(&mut sessions, &mut Timer { deadline: until, unused: None });
     }
+}
+
+/// Takes a connection of the pool, or begins to connect.
+fn opened(fleet: &Fleet, mut lease: LateLease) -> Option<Late> {
+    let now = Instant::now();
+    let Asks::One(ask) = lease.begin(fleet, now) else { return None };
+    let mut timer = Timer { deadline: now + OPENING, unused: None };
+    let mut session = begin(fleet, &NoHost, ask.choice, now, &mut timer).ok()?.take()?;
+    let until = matters_until(&lease);
+    session.leave_host(until).then_some(Late { session, lease, is_submitted: false, until })
 }
 
 impl Late {

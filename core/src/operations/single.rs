@@ -6,7 +6,7 @@ use pinyon_proto::{Head, Mode, Status};
 
 use super::course::{choose, may_go_on, told};
 use super::request::without_tokens;
-use super::values::{BorrowedKey, OwnedData, OwnedKey, SentData, SentKey, Unread, Values};
+use super::values::{OwnedData, OwnedKey, SentData, SentKey, Unread, Values};
 use super::{Answer, Ask, Asks, End, Initial, Next, Operation, Policy, Request, Sending};
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::Fleet;
@@ -128,6 +128,12 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
     }
 }
 
+impl LateLease {
+    pub(crate) fn of(request: Request, key: OwnedKey, policy: Policy) -> Self {
+        Self::new(request, key, OwnedData::Nothing, Unread, policy)
+    }
+}
+
 impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
     fn name(&self) -> &'static str {
         self.request.name()
@@ -241,8 +247,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         if !matches!(self.request, Request::Lease { .. } | Request::GiveBack(_)) {
             return None;
         }
-        let key = OwnedKey::from(BorrowedKey { wire: self.key.wire(), routed: self.key.routed() });
-        Some(Single::new(self.request, key, OwnedData::Nothing, Unread, self.policy))
+        Some(LateLease::of(self.request, self.key.owned(), self.policy))
     }
 
     fn give_back(&mut self) -> Next {

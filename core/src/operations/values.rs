@@ -42,6 +42,10 @@ pub trait SentKey {
     fn wire(&self) -> Key<'_>;
     /// The key as the ring hashes it.
     fn routed(&self) -> &[u8];
+    /// The same key with memory of its own.
+    fn owned(&self) -> OwnedKey {
+        OwnedKey::from(BorrowedKey { wire: self.wire(), routed: self.routed() })
+    }
 }
 
 /// A data block that is kept until its request is over.
