@@ -294,7 +294,7 @@ async def _by_tasks(storm: Awaiting, number: int) -> None:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks)
-        storm.look()
+        await asyncio.get_running_loop().run_in_executor(None, storm.look)
     storm.locks.close()
     storm.cache.close()
 
@@ -329,8 +329,8 @@ def by_greenlets(storm: Waiting, number: int) -> None:
     """Have greenlets time out, and kill them."""
     import gevent  # noqa: PLC0415, not every model needs it
 
-    def act(until: Callable[[], bool]) -> None:
-        while not until():
+    def act(upto: int) -> None:
+        while done() < upto:
             hands: Hands = []
             try:
                 with gevent.Timeout(storm.random.random() * LONGEST + 0.00001, Cut):
@@ -358,13 +358,13 @@ def by_greenlets(storm: Waiting, number: int) -> None:
 
     while done() < number:
         upto = min(done() + EACH, number)
-        gevent.joinall([gevent.spawn(act, lambda: done() >= upto) for _ in range(TOGETHER)], raise_error=True)
+        gevent.joinall([gevent.spawn(act, upto) for _ in range(TOGETHER)], raise_error=True)
         upto = min(done() + EACH, number)
         while done() < upto:
             all_of_them = [gevent.spawn(act_forever) for _ in range(TOGETHER)]
             gevent.sleep(storm.random.random() * LONGEST)
             gevent.killall(all_of_them)
-        storm.look()
+        gevent.get_hub().threadpool.apply(storm.look)
 
 
 def main() -> None:
