@@ -96,6 +96,7 @@ def get_or_set(client: _native.Client, waits: Waits, key: str | bytes, make: Cal
         win = machine.leave()
         if win is not None:
             waits.give_back(client, key, *win)
+            machine.returned()
 
 
 def _not_awaited(made: CoroutineType[Any, Any, Any]) -> UnsupportedType:

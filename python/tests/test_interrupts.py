@@ -52,11 +52,12 @@ def at_each_moment(act: Callable[[], Any]) -> Iterator[int]:
         try:
             act()
         except Interrupted:
-            yield moment
+            pass
         finally:
             sys.setprofile(None)
         if not interrupted:
             return
+        yield moment
 
 
 def enter(locks: pinyon.Locks, _: list[pinyon.Held | None]) -> None:
