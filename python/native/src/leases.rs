@@ -91,21 +91,9 @@ impl GetOrSet {
     }
 }
 
-/// A caller that was interrupted on its way out gives its lease back all the same.
 impl Drop for GetOrSet {
     fn drop(&mut self) {
-        let left = self.machine().leave();
-        let Some(win) = self.unreturned().take().or(left) else { return };
-        Python::attach(|py| {
-            let client = self.client.get();
-            let given_back = client.with_key(self.key.bind(py), |key| {
-                give_back_late(&client.directory, key.owned(), win, client.policy);
-                Ok(())
-            });
-            if let Err(error) = given_back {
-                error.write_unraisable(py, None);
-            }
-        });
+        Python::attach(|py| self.abandon(py));
     }
 }
 
@@ -194,6 +182,20 @@ impl GetOrSet {
         let win = self.machine().leave();
         *self.unreturned() = win;
         win.map(|win| (win.cas, win.keep))
+    }
+
+    /// Gives back the lease of a caller that was interrupted on its way out. Nobody waits for it.
+    fn abandon(&self, py: Python<'_>) {
+        let left = self.machine().leave();
+        let Some(win) = self.unreturned().take().or(left) else { return };
+        let client = self.client.get();
+        let given_back = client.with_key(self.key.bind(py), |key| {
+            give_back_late(&client.directory, key.owned(), win, client.policy);
+            Ok(())
+        });
+        if let Err(error) = given_back {
+            error.write_unraisable(py, None);
+        }
     }
 
     /// Takes note that the lease was given back.
