@@ -93,9 +93,14 @@ def get_or_set(client: _native.Client, waits: Waits, key: str | bytes, make: Cal
                 step, *arguments = tell(outcome)
         return arguments[0]
     finally:
-        win = machine.leave()
-        if win is not None:
-            waits.give_back(client, key, *win)
+        try:
+            win = machine.leave()
+            if win is not None:
+                waits.give_back(client, key, *win)
+                machine.returned()
+        except BaseException:  # a handler of signals may raise here, too
+            machine.abandon()
+            raise
 
 
 def _not_awaited(made: CoroutineType[Any, Any, Any]) -> UnsupportedType:

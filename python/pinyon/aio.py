@@ -92,7 +92,7 @@ class Lease(BaseLease):
         if won is None:
             return False
         stored = await self._client.cas(self.key, value, won[0], ttl)  # type: ignore[misc]
-        self._win = None
+        self._over()
         return stored is True
 
     async def give_back(self) -> bool:
@@ -100,10 +100,12 @@ class Lease(BaseLease):
         won = self._won()
         if won is None:
             return False
-        self._win = None
-        return await self._client._give_back(self.key, *won)  # type: ignore[misc,no-any-return]
+        given_back = await self._client._give_back(self.key, *won)  # type: ignore[misc]
+        self._over()
+        return given_back  # type: ignore[no-any-return]
 
     async def __aenter__(self) -> Self:
+        self._enter()
         return self
 
     async def __aexit__(

@@ -58,16 +58,21 @@ class BaseLease(Uncopied):
         has_value: whether there is a value, which can be None.
     """
 
-    __slots__ = ("_client", "_found", "_win", "has_value", "key", "state", "value")
+    __slots__ = ("_client", "_found", "_win", "has_value", "key", "value")
 
     def __init__(self, client: _native.Client, key: str | bytes, found: _native.Found) -> None:
         self._client = client
         self._found = found
         self._win = found.win
         self.key: str | bytes = key
-        self.state: Outcome = Outcome(found.state)
         self.value: Any = found.value
         self.has_value: bool = found.has_value
+
+    # A lease whose state nobody has looked at is given back when it is dropped: its caller was interrupted.
+    @property
+    def state(self) -> Outcome:
+        """The ``Outcome``."""
+        return Outcome(self._found.state)
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__qualname__} {self.key!r} {self.state.name}>"
@@ -76,6 +81,16 @@ class BaseLease(Uncopied):
     def _is_to_return(self) -> bool:
         """Whether the end of a block gives the lease back: in the process that won it, not in a forked child."""
         return self._win is not None and self._found.is_own
+
+    def _enter(self) -> None:
+        """Take note of a block that gives the lease back at its end, even if it is interrupted there."""
+        if self._is_to_return:
+            self._found.enter()
+
+    def _over(self) -> None:
+        """Take note that the lease was fulfilled or given back."""
+        self._win = None
+        self._found.settle()
 
     def _won(self) -> tuple[int, bool] | None:
         """Return the arguments of ``_give_back``, or None if nothing can be stored."""
@@ -119,7 +134,7 @@ class Lease(BaseLease):
         if won is None:
             return False
         stored = self._client.cas(self.key, value, won[0], ttl)
-        self._win = None
+        self._over()
         return stored is True
 
     def give_back(self) -> bool:
@@ -134,10 +149,12 @@ class Lease(BaseLease):
         won = self._won()
         if won is None:
             return False
-        self._win = None
-        return self._client._give_back(self.key, *won)
+        given_back = self._client._give_back(self.key, *won)
+        self._over()
+        return given_back
 
     def __enter__(self) -> Self:
+        self._enter()
         return self
 
     def __exit__(

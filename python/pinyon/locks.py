@@ -153,8 +153,13 @@ class Lock(BaseLock):
         """
         if others:
             raise unknown_argument("acquire", others)
-        taken: Held | None = self._take(self._at_once(blocking, timeout), timeout)
-        return taken
+        at_once = self._at_once(blocking, timeout)
+        try:
+            taken: Held | None = self._take(at_once, timeout)
+            return taken
+        except BaseException:  # a handler of signals may raise after the lock was granted
+            self._untake()
+            raise
 
     def release(self) -> bool:
         """Release what the caller acquired last with ``acquire``.
@@ -331,12 +336,12 @@ class Locks(BaseLocks, Closing):
             What is held, or None if any of the names is not free.
         """
         lock = self._lock(self, names, ttl, None, renew, max_hold, reentrant, on_lost)
-        held = lock._held(lock, True)
-        if held._answer() is None:
-            return None
-        if on_lost is not None:
-            held.on_lost(on_lost)
-        return held
+        try:
+            taken: Held | None = lock._take(True, None)
+            return taken
+        except BaseException:  # as in `Lock.acquire`
+            lock._untake()
+            raise
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
         """Decorate a function: names made of its arguments are locked while it runs.

@@ -6,6 +6,7 @@ import argparse
 import json
 import random
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,14 @@ ALL, QUICK = 100_000, 600
 #: Seconds after which a process hangs.
 LIMIT = 3600.0
 
-#: The program of each model.
-PROGRAMS = {"ruby-threads": "storms.rb"}
+#: The program of each model. Without one, it is Python's.
+PROGRAMS = {
+    "ruby-threads": "storms.rb",
+    "python-signals": "",
+    "python-exceptions": "",
+    "asyncio": "",
+    "gevent": "",
+}
 
 
 def add_verb(verbs: SubParsers) -> None:
@@ -46,10 +53,10 @@ def interrupt(options: argparse.Namespace) -> int:
         try:
             facts = run(model, number, seed, options.way)
         except Missing as missing:
-            print(f"{model:<15} skipped: {missing}", flush=True)
+            print(f"{model:<17} skipped: {missing}", flush=True)
             continue
         done = ", ".join(f"{count:,} {kind}" for kind, count in sorted(facts["counts"].items()))
-        print(f"{model:<15} {done}; {'WRONG' if facts['findings'] else 'ok'}", flush=True)
+        print(f"{model:<17} {done}; {'WRONG' if facts['findings'] else 'ok'}", flush=True)
         for finding in facts["findings"]:
             print(f"  {finding}", flush=True)
         wrong += len(facts["findings"])
@@ -58,7 +65,7 @@ def interrupt(options: argparse.Namespace) -> int:
 
 def run(model: str, interrupts: int, seed: int, ways: list[str]) -> dict[str, Any]:
     """Return what a model's program found on servers of its own: ``findings`` and ``counts``. Raises ``Missing``."""
-    command = ruby(PROGRAMS[model])
+    command = ruby(PROGRAMS[model]) if PROGRAMS[model] else [sys.executable, "-m", "pinyon_verify.storming"]
     with tempfile.TemporaryDirectory(prefix="ps-") as folder:
         redis, memcached = Server(Path(folder) / "r"), Memcached(Path(folder) / "m")
         try:

@@ -2,16 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use super::open::open;
+use super::late;
+use super::open::{begin, open};
 use super::wait::wait;
-use super::{Failure, Host, Listening, Timer};
+use super::{Failure, Host, Listening, NoHost, Timer};
 use crate::doorbell::Wake;
 use crate::error::Sent;
 use crate::fleet::Fleet;
-use crate::operations::{Ask, End, Next, Operation, Sending};
+use crate::operations::{Ask, End, LateLease, Next, Operation, Sending};
+use crate::pool::Loan;
 use crate::session::{Outcome, Session};
 
-/// How long a caller that was interrupted waits at most for what it has won.
+/// How long a caller that was interrupted waits at most for what it has won. Then a thread goes on with that.
 const FAREWELL: Duration = Duration::from_millis(100);
 
 /// Carries out the only ask of an operation.
@@ -59,7 +61,11 @@ fn exchange<H: Host>(
                 fleet.unsubmitted(&error, operation.name_of(ask.part));
                 return Err(error.of(operation.name_of(ask.part), Sent::No).into());
             }
-            loan => loan?,
+            Err(interrupted) => {
+                give_back(fleet, ask, operation);
+                return Err(interrupted);
+            }
+            Ok(loan) => loan,
         },
     };
     let Some(session) = loan.session() else { unreachable!("an open loan has a session") };
@@ -80,7 +86,7 @@ fn exchange<H: Host>(
             Err(interrupt) => Some(interrupt),
         };
         if let Some(interrupt) = interrupted {
-            finish(session, operation, ask.part, sending);
+            finish(loan, operation, ask.part);
             return Err(Failure::Interrupted(interrupt));
         }
         while let Some(completion) = session.next() {
@@ -99,19 +105,29 @@ fn exchange<H: Host>(
         }
         listening.heard_part(session);
         // A signal that arrived in the meantime does not interrupt a wait that begins after it.
-        host.interrupted().map_err(Failure::Interrupted)?;
+        if let Err(interrupt) = host.interrupted() {
+            finish(loan, operation, ask.part);
+            return Err(Failure::Interrupted(interrupt));
+        }
     }
 }
 
-/// Ends an operation whose caller was interrupted, if others wait for what it decides, and gives back what it wins. It
-/// waits for a short time only; a server that does not answer ends the lease by itself.
+/// Ends an operation whose caller was interrupted, if others wait for what it decides, and gives back what it wins.
 #[cold]
-fn finish(session: &mut Session, operation: &mut impl Operation, part: u32, sending: Sending) {
-    if !operation.outlives_its_caller() {
-        return;
-    }
+fn finish(mut loan: Loan, operation: &mut impl Operation, part: u32) {
+    let (Some(lease), Some(session)) = (operation.late(part), loan.session()) else { return };
+    let until = late::matters_until(&lease);
+    session.postpone(until);
     let mut timer = Timer { deadline: Instant::now() + FAREWELL, unused: None };
-    while wait(session, &mut timer) != Wake::Deadline {
+    let sending = Sending { is_shared: false, longest_ttl: None, deadline: until };
+    if !ends(session, &mut timer, operation, part, sending) {
+        go_on_late(loan, operation.late(part), true);
+    }
+}
+
+/// Returns whether the operation ended in time, and has given back what it had won.
+fn ends(session: &mut Session, timer: &mut Timer, operation: &mut impl Operation, part: u32, sending: Sending) -> bool {
+    while wait(session, timer) != Wake::Deadline {
         while let Some(completion) = session.next() {
             match completion.outcome {
                 Outcome::Part(reply) => operation.reply(part, reply),
@@ -119,12 +135,35 @@ fn finish(session: &mut Session, operation: &mut impl Operation, part: u32, send
                     operation.reply(part, reply);
                     let is_won = operation.may_win() && operation.give_back() == Next::Again;
                     if !is_won || operation.submit(part, session, sending).is_err() {
-                        return;
+                        return true;
                     }
                 }
                 Outcome::Large { head, index } => session.receive_into(operation.destination(part, index, &head)),
-                Outcome::Failed(_) => return,
+                Outcome::Failed(_) => return true,
             }
         }
+    }
+    false
+}
+
+/// Gives a lease back although its caller was interrupted before there was a connection. A lease that was not asked for
+/// yet is not asked for.
+#[cold]
+pub(super) fn give_back(fleet: &Fleet, ask: Ask, operation: &impl Operation) {
+    let lease = operation.late(ask.part).filter(|lease| !lease.may_win());
+    if lease.is_none() {
+        return;
+    }
+    let now = Instant::now();
+    let mut timer = Timer { deadline: now + FAREWELL, unused: None };
+    if let Ok(loan) = begin(fleet, &NoHost, ask.choice, now, &mut timer) {
+        go_on_late(loan, lease, false);
+    }
+}
+
+/// Leaves a lease and its connection to the thread that reads late replies.
+pub(super) fn go_on_late(mut loan: Loan, lease: Option<LateLease>, is_submitted: bool) {
+    if let (Some(session), Some(lease)) = (loan.take(), lease) {
+        late::go_on(session, lease, is_submitted);
     }
 }

@@ -6,6 +6,7 @@
 mod alone;
 mod batch;
 mod known;
+mod late;
 mod open;
 mod resolve;
 mod run;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 pub use batch::Batch;
 pub use known::known;
+pub use late::give_back_late;
 pub(crate) use resolve::{resolve, Unresolved};
 pub use run::run;
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::alone::alone;
+use super::alone::{alone, give_back};
 use super::known::known;
 use super::together::together;
 use super::{Failure, Host, Timer};
@@ -31,7 +31,15 @@ fn discover_first<H: Host>(
 ) -> Result<(), H::Interrupt> {
     match known(directory, host) {
         Ok(fleet) => go_on(&fleet, host, &mut Timer::start(Instant::now(), fleet.options().timeout), operation),
-        Err(Failure::Interrupted(interrupt)) => Err(interrupt),
+        Err(Failure::Interrupted(interrupt)) => {
+            if operation.outlives_its_caller() && !operation.may_win() {
+                let fleet = directory.known();
+                if let Asks::One(ask) = operation.begin(&fleet, Instant::now()) {
+                    give_back(&fleet, ask, operation);
+                }
+            }
+            Err(interrupt)
+        }
         Err(Failure::Error(error)) => {
             operation.fail(error.of(operation.name(), Sent::No));
             Ok(())

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use super::alone::{give_back, go_on_late};
 use super::open::begin;
 use super::wait::{wait, wait_any};
 use super::{Failure, Host, Listening, Timer};
@@ -71,7 +72,10 @@ pub(super) fn together<H: Host, O: Operation>(
                 running.not_submitted(fleet, &error, asks);
                 servers_failed.push((choice, error, false));
             }
-            Err(Failure::Interrupted(interrupt)) => return Err(interrupt),
+            Err(Failure::Interrupted(interrupt)) => {
+                asks.iter().for_each(|part| give_back(fleet, Ask { part: *part, choice }, running.operation));
+                return Err(interrupt);
+            }
         }
     }
     loop {
@@ -99,13 +103,20 @@ pub(super) fn together<H: Host, O: Operation>(
             servers_failed.iter().for_each(|(choice, error, heard)| fleet.judge(*choice, error, || *heard));
             return Ok(running.told(timer));
         }
-        match host.unlocked(|| wait_for_parts(&mut parts, timer))? {
-            Wake::Ready => host.interrupted()?,
+        let waited = host.unlocked(|| wait_for_parts(&mut parts, timer)).and_then(|wake| match wake {
+            Wake::Ready => host.interrupted(),
             Wake::Interrupted => {
                 parts.iter_mut().for_each(|part| part.listening.still_waits(session_of(&mut part.loan)));
-                host.interrupted()?;
+                host.interrupted()
             }
-            Wake::Deadline => parts.iter_mut().for_each(|part| part.time_out(fleet, timer)),
+            Wake::Deadline => {
+                parts.iter_mut().for_each(|part| part.time_out(fleet, timer));
+                Ok(())
+            }
+        });
+        if let Err(interrupt) = waited {
+            parts.into_iter().for_each(|part| part.leave(running.operation));
+            return Err(interrupt);
         }
     }
 }
@@ -233,6 +244,18 @@ impl Part {
     fn is_no_evidence(&self, fleet: &Fleet) -> bool {
         let is_heard = self.listening.heard(fleet.heard(self.choice.server));
         is_heard || !self.choice.probe && !fleet.is_enough(self.begun.elapsed())
+    }
+
+    /// Leaves the ask of an interrupted caller to the thread that reads late replies, if it must reach its end.
+    #[cold]
+    fn leave(self, operation: &impl Operation) {
+        let Self { loan, unsubmitted, flight, .. } = self;
+        match (flight.front(), unsubmitted.front()) {
+            (Some((_, part)), None) => go_on_late(loan, operation.late(*part), true),
+            // A lease that was not asked for yet is not asked for.
+            (None, Some(part)) => go_on_late(loan, operation.late(*part).filter(|lease| !lease.may_win()), false),
+            _ => {}
+        }
     }
 
     /// Takes what has arrived by the deadline. What has not is late.

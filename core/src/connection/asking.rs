@@ -59,6 +59,11 @@ impl<N: Network> Connection<N> {
         });
     }
 
+    /// Whether a function of the host's returns its credentials.
+    pub(crate) fn has_credentials(&self) -> bool {
+        self.logging.is_some()
+    }
+
     /// Whether it awaits credentials before it connects.
     pub(crate) fn is_asking(&self) -> bool {
         matches!(self.state, State::Asking)

@@ -308,7 +308,9 @@ impl<H: LeaseTypes> GetOrSet<H> {
     }
 
     fn return_lease(&mut self) -> Step<H> {
-        match self.own_win() {
+        self.win = self.own_win();
+        // It is kept: the caller may be interrupted before it has sent the request.
+        match self.win {
             Some(win) => self.step(At::GivingBack, Step::GiveBack(Request::GiveBack(win))),
             None => self.finish(),
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use pinyon_proto::Head;
 
 use super::values::{SentData, SentKey, Values};
-use super::{Asks, Change, End, Everywhere, Fetch, Next, Operation, Quiet, Sending, Single};
+use super::{Asks, Change, End, Everywhere, Fetch, LateLease, Next, Operation, Quiet, Sending, Single};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::network::Network;
@@ -100,6 +100,14 @@ impl<K: SentKey, D: SentData, V: Values> Operation for AnyOperation<K, D, V> {
 
     fn may_win(&self) -> bool {
         each!(self, operation => operation.may_win())
+    }
+
+    fn outlives_its_caller(&self) -> bool {
+        each!(self, operation => operation.outlives_its_caller())
+    }
+
+    fn late(&self, part: u32) -> Option<LateLease> {
+        each!(self, operation => operation.late(part))
     }
 
     fn give_back(&mut self) -> Next {

@@ -42,8 +42,8 @@ pub use keys::Keys;
 pub use quiet::Quiet;
 pub use request::{remaining, Answer, Compared, Found, Initial, Request};
 pub use several::Several;
-pub use single::{Answered, Failed, Single};
-pub use values::{AsBytes, BorrowedKey, Bytes, OwnedData, OwnedKey, SentData, SentKey, Values};
+pub use single::{Answered, Failed, LateLease, Single};
+pub use values::{AsBytes, BorrowedKey, Bytes, OwnedData, OwnedKey, SentData, SentKey, Unread, Values};
 
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};
@@ -101,6 +101,11 @@ pub trait Operation {
     /// Whether it must reach its end although its caller was interrupted, because others wait for what it decides.
     fn outlives_its_caller(&self) -> bool {
         self.may_win()
+    }
+
+    /// What goes on with an ask that must reach its end, without the caller: it borrows nothing, and reads no value.
+    fn late(&self, _part: u32) -> Option<LateLease> {
+        None
     }
 
     /// Gives back a lease that was won. The driver calls it when the operation is over and its caller is gone.

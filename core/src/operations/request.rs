@@ -367,7 +367,7 @@ impl<V> Found<V> {
     }
 
     /// The same with the host's value. See [`Answer::read`].
-    fn read<W, E>(self, read: impl FnOnce(V) -> Result<Option<W>, E>) -> Result<Found<W>, E> {
+    pub fn read<W, E>(self, read: impl FnOnce(V) -> Result<Option<W>, E>) -> Result<Found<W>, E> {
         let Self { finding, value, cas } = self;
         let Some(stored) = value else { return Ok(Found { finding, value: None, cas }) };
         let value = read(stored)?;

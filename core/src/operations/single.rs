@@ -6,7 +6,7 @@ use pinyon_proto::{Head, Mode, Status};
 
 use super::course::{choose, may_go_on, told};
 use super::request::without_tokens;
-use super::values::{SentData, SentKey, Values};
+use super::values::{OwnedData, OwnedKey, SentData, SentKey, Unread, Values};
 use super::{Answer, Ask, Asks, End, Initial, Next, Operation, Policy, Request, Sending};
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::Fleet;
@@ -40,6 +40,9 @@ struct Beginning {
     initial: u64,
     digits: Vec<u8>,
 }
+
+/// A lease, or one that is given back, whose caller was interrupted.
+pub type LateLease = Single<OwnedKey, OwnedData, Unread>;
 
 /// Why a request has no answer.
 #[derive(Debug)]
@@ -122,6 +125,12 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
     /// The key, for messages.
     pub fn key(&self) -> &K {
         &self.key
+    }
+}
+
+impl LateLease {
+    pub(crate) fn of(request: Request, key: OwnedKey, policy: Policy) -> Self {
+        Self::new(request, key, OwnedData::Nothing, Unread, policy)
     }
 }
 
@@ -232,6 +241,13 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
 
     fn outlives_its_caller(&self) -> bool {
         self.may_win() || matches!(self.request, Request::GiveBack(_))
+    }
+
+    fn late(&self, _part: u32) -> Option<LateLease> {
+        if !matches!(self.request, Request::Lease { .. } | Request::GiveBack(_)) {
+            return None;
+        }
+        Some(LateLease::of(self.request, self.key.owned(), self.policy))
     }
 
     fn give_back(&mut self) -> Next {

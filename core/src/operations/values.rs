@@ -42,6 +42,10 @@ pub trait SentKey {
     fn wire(&self) -> Key<'_>;
     /// The key as the ring hashes it.
     fn routed(&self) -> &[u8];
+    /// The same key with memory of its own.
+    fn owned(&self) -> OwnedKey {
+        OwnedKey::from(BorrowedKey { wire: self.wire(), routed: self.routed() })
+    }
 }
 
 /// A data block that is kept until its request is over.
@@ -119,6 +123,19 @@ impl Values for AsBytes {
             other => other.bytes().to_vec(),
         };
         Ok(Bytes { bytes, client_flags: head.item.client_flags })
+    }
+}
+
+/// Reads no value, for requests whose callers are gone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unread;
+
+impl Values for Unread {
+    type Value = ();
+    type Error = std::convert::Infallible;
+
+    fn read(&self, _head: &Head, _value: Value<'_>, _server: &str) -> Result<(), Self::Error> {
+        Ok(())
     }
 }
 

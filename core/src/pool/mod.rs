@@ -328,6 +328,11 @@ impl Loan {
         self.session = Some(session);
     }
 
+    /// Takes the session out of the pool, which may then open another.
+    pub(crate) fn take(&mut self) -> Option<Box<Session>> {
+        self.session.take()
+    }
+
     pub(crate) fn heard(&self) -> u64 {
         self.heard
     }

@@ -335,6 +335,28 @@ impl<N: Network> Session<N> {
         self.held.take_if(|held| held.ticket() == ticket);
     }
 
+    /// Awaits the replies to all exchanges until then.
+    #[cold]
+    pub(crate) fn postpone(&mut self, until: Instant) {
+        self.queue.iter_mut().for_each(|exchange| exchange.deadline = until);
+    }
+
+    /// Goes on without the host until then: its memory, functions and figures are not used any more. Returns false if it
+    /// cannot, because it needs credentials of the host's.
+    #[cold]
+    pub(crate) fn leave_host(&mut self, until: Instant) -> bool {
+        if !self.is_ready() && self.connection.has_credentials() {
+            return false;
+        }
+        self.postpone(until);
+        self.meter = None;
+        self.connection.set_credentials(None);
+        if let Some(receiving) = &mut self.receiving {
+            receiving.leave_host();
+        }
+        true
+    }
+
     /// Connects, sends and receives as far as the socket allows without waiting. Take the results from [`Self::next`].
     /// Calling it early, late or needlessly does no harm.
     pub fn poll(&mut self, now: Instant) {

@@ -28,6 +28,11 @@ impl Receiving {
     pub(super) fn room(&mut self) -> &mut [u8] {
         &mut self.destination.bytes_mut()[self.filled..]
     }
+
+    /// Goes on in memory of its own.
+    pub(super) fn leave_host(&mut self) {
+        self.destination = Box::new(vec![0; self.destination.bytes().len()]);
+    }
 }
 
 /// The progress of reading.

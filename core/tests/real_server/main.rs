@@ -2,6 +2,7 @@
 
 mod batches;
 mod failing;
+mod interrupted_leases;
 #[path = "../playing/mod.rs"]
 mod playing;
 mod polled;

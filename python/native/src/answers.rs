@@ -3,14 +3,14 @@
 use std::convert::Infallible;
 
 use pinyon_core::operations::{
-    remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched, FoundKey, Item,
-    ServerCommand,
+    remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched,
+    Found as FoundLease, FoundKey, Item, ServerCommand,
 };
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyList};
 use pyo3::IntoPyObjectExt;
 
-use crate::callers::Found;
+use crate::callers::{Found, Unseen};
 use crate::classes::Class;
 use crate::errors::{from_core, is_unreadable, raised_beside};
 use crate::stored::{Reader, Stored};
@@ -45,10 +45,21 @@ fn answered<'py>(
         Answer::ValueAndTtl(value, ttl) => (value, ttl).into_bound_py_any(py),
         Answer::Compared(Compared::Gone) => Ok(py.None().into_bound(py)),
         Answer::Compared(compared) => (compared == Compared::Stored).into_bound_py_any(py),
-        Answer::Lease(found) => Found::new(*found).into_bound_py_any(py),
+        Answer::Lease(found) => Found::new(*found, None).into_bound_py_any(py),
         Answer::Metadata(item) => metadata(py, &item),
         Answer::ValueAndMetadata(both) => (both.0, metadata(py, &both.1)?).into_bound_py_any(py),
     }
+}
+
+/// The answer to a request for a lease. `unseen`: the lease, if it was won. `read`: makes the value.
+#[cold]
+pub(crate) fn leased<'py>(
+    py: Python<'py>,
+    found: FoundLease<Stored>,
+    unseen: Option<Unseen>,
+    read: impl FnOnce(Stored) -> PyResult<Option<Py<PyAny>>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    Found::new(found.read(read)?, unseen).into_bound_py_any(py)
 }
 
 fn metadata<'py>(py: Python<'py>, item: &Item) -> PyResult<Bound<'py, PyAny>> {

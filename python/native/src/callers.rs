@@ -1,10 +1,13 @@
 //! The callers of `get_or_set`: what they find, share and raise.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use pinyon_core::blocking::give_back_late;
+use pinyon_core::directory::Directory;
 use pinyon_core::fork::generation;
 use pinyon_core::lease::{LeaseTypes, Signal};
-use pinyon_core::operations::{Finding, Found as CoreFound};
+use pinyon_core::operations::{Finding, Found as CoreFound, OwnedKey, Policy, Win};
 use pinyon_core::Value;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
@@ -18,15 +21,60 @@ use crate::values::Codec;
 pub(crate) struct Found {
     found: CoreFound<Py<PyAny>>,
     process: u64,
+    unseen: Option<Unseen>,
+}
+
+/// A lease that was won. If it is dropped before its caller has looked at it, the caller was interrupted, and the lease is
+/// given back. A lease of a block is given back until the block has done so.
+pub(crate) struct Unseen {
+    directory: Arc<Directory>,
+    key: OwnedKey,
+    policy: Policy,
+    win: Win,
+    process: u64,
+    is_of_block: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl Unseen {
+    /// `key`: makes the key of the lease.
+    pub(crate) fn new<V>(
+        found: &CoreFound<V>,
+        directory: &Arc<Directory>,
+        policy: Policy,
+        key: impl FnOnce() -> OwnedKey,
+    ) -> Option<Self> {
+        let Finding::Won(Some(win)) = found.finding else { return None };
+        let (directory, key, process) = (directory.clone(), key(), generation());
+        let (is_of_block, is_over) = (AtomicBool::default(), AtomicBool::default());
+        Some(Self { directory, key, policy, win, process, is_of_block, is_over })
+    }
+}
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        // In a forked child, the parent has the lease still.
+        if !*self.is_over.get_mut() && self.process == generation() {
+            give_back_late(&self.directory, self.key.clone(), self.win, self.policy);
+        }
+    }
 }
 
 impl Found {
-    pub(crate) fn new(found: CoreFound<Py<PyAny>>) -> Self {
-        Self { found, process: generation() }
+    pub(crate) fn new(found: CoreFound<Py<PyAny>>, unseen: Option<Unseen>) -> Self {
+        Self { found, process: generation(), unseen }
     }
 
-    /// The same for the core. `value`: makes the core's value.
+    /// Takes note that its caller knows what it has.
+    fn is_seen(&self) {
+        if let Some(unseen) = self.unseen.as_ref().filter(|unseen| !unseen.is_of_block.load(Ordering::Relaxed)) {
+            unseen.is_over.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The same for the core, which is to give it back from now on. `value`: makes the core's value.
     pub(crate) fn with<V>(&self, py: Python<'_>, value: impl FnOnce(Py<PyAny>) -> V) -> CoreFound<V> {
+        self.is_seen();
         CoreFound { finding: self.found.finding, value: self.value(py).map(value), cas: self.found.cas }
     }
 }
@@ -36,7 +84,21 @@ impl Found {
     /// "hit", "stale", "won" or "filling": see `pinyon.StepOutcome`.
     #[getter]
     fn state(&self) -> &'static str {
+        self.is_seen();
         self.found.finding.word()
+    }
+
+    /// Takes note of a block that gives the lease back at its end.
+    fn enter(&self) {
+        if let Some(unseen) = &self.unseen {
+            unseen.is_of_block.store(true, Ordering::Relaxed);
+            unseen.is_over.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes note that the lease was fulfilled or given back.
+    fn settle(&self) {
+        self.unseen.iter().for_each(|unseen| unseen.is_over.store(true, Ordering::Relaxed));
     }
 
     /// The value, or None if there is none. For a winner, it is stale.

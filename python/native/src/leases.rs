@@ -4,8 +4,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use pinyon_core::blocking::give_back_late;
 use pinyon_core::lease::{self, Place, Step, StepOutcome, Terms};
-use pinyon_core::operations::Request;
+use pinyon_core::operations::{Request, SentKey, Win};
 use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -23,7 +24,10 @@ use crate::values::Codec;
 pub(crate) struct GetOrSet {
     machine: Mutex<lease::GetOrSet<Callers>>,
     codec: Arc<Codec>,
+    client: Py<Client>,
     key: Py<PyAny>,
+    /// A lease that its caller was told to give back, until it has done so.
+    unreturned: Mutex<Option<Win>>,
     /// Kept alive, because the flight identifies them by their addresses.
     scope_and_caller: [Py<PyAny>; 2],
 }
@@ -78,8 +82,18 @@ impl GetOrSet {
         }
     }
 
+    fn unreturned(&self) -> MutexGuard<'_, Option<Win>> {
+        self.unreturned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn value(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(self.machine().value().map_or_else(|| py.None(), |value| value.clone_ref(py)))
+    }
+}
+
+impl Drop for GetOrSet {
+    fn drop(&mut self) {
+        Python::attach(|py| self.abandon(py));
     }
 }
 
@@ -94,7 +108,7 @@ impl GetOrSet {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "they are the method's")]
     fn new(
-        client: &Client,
+        client: &Bound<'_, Client>,
         key: Bound<'_, PyAny>,
         scope: Bound<'_, PyAny>,
         caller: Bound<'_, PyAny>,
@@ -106,6 +120,7 @@ impl GetOrSet {
     ) -> PyResult<Self> {
         let [ttl, stale, early, lease] =
             [ttl::seconds(ttl)?, ttl::seconds(stale)?, ttl::seconds(early)?, ttl::seconds(lease)?];
+        let (handle, client) = (client.clone().unbind(), client.get());
         let terms = checked(key.py(), Terms::new(ttl, stale, early, lease, wait))?;
         let bytes = key_bytes(&key)?.into();
         let place = Place { scope: scope.as_ptr() as usize, key: bytes, policy: client.policy };
@@ -115,13 +130,16 @@ impl GetOrSet {
         Ok(Self {
             machine: Mutex::new(machine),
             codec: client.codec.clone(),
+            client: handle,
             key: key.unbind(),
+            unreturned: Mutex::default(),
             scope_and_caller: [scope.unbind(), caller.unbind()],
         })
     }
 
     /// A task that is never resumed forms a cycle with this object.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)?;
         self.scope_and_caller.iter().try_for_each(|object| visit.call(object))
     }
 
@@ -158,8 +176,30 @@ impl GetOrSet {
         self.next(error.py(), failed(error)?)
     }
 
-    /// Ends a caller that goes away. Returns the arguments for `Client._give_back` if it has won a lease, or None.
+    /// Ends a caller that goes away. Returns the arguments for `Client._give_back` if it has won a lease, or None. Call
+    /// `returned` afterwards.
     fn leave(&self) -> Option<(u64, bool)> {
-        self.machine().leave().map(|win| (win.cas, win.keep))
+        let win = self.machine().leave();
+        *self.unreturned() = win;
+        win.map(|win| (win.cas, win.keep))
+    }
+
+    /// Gives back the lease of a caller that was interrupted on its way out. Nobody waits for it.
+    fn abandon(&self, py: Python<'_>) {
+        let left = self.machine().leave();
+        let Some(win) = self.unreturned().take().or(left) else { return };
+        let client = self.client.get();
+        let given_back = client.with_key(self.key.bind(py), |key| {
+            give_back_late(&client.directory, key.owned(), win, client.policy);
+            Ok(())
+        });
+        if let Err(error) = given_back {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    /// Takes note that the lease was given back.
+    fn returned(&self) {
+        *self.unreturned() = None;
     }
 }

@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use pinyon_core::directory::Directory;
-use pinyon_core::operations::{Answer as Answered, AnyOperation, Fetch, Operation, Request};
+use pinyon_core::operations::{Answer as Answered, AnyOperation, Fetch, Found, Operation, Request, SentKey};
 use pinyon_core::shared::{self, Finished, Shared};
 use pinyon_core::spare::{Spare, Vacant};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::answers::{deleted, failed, fetched, of_servers, read, stored};
+use crate::answers::{deleted, failed, fetched, leased, of_servers, read, stored};
+use crate::callers::Unseen;
 use crate::driver::{driver, EventLoop, Machine};
 use crate::events::Watcher;
 use crate::runs::Runs;
@@ -136,6 +137,22 @@ impl Context {
         })
     }
 
+    /// The answer to a request for a lease. If its value is to be made, its coroutine does so.
+    #[cold]
+    fn leased(&self, py: Python<'_>, single: &LoopRequest, found: Found<Stored>) -> Answer {
+        let unseen = Unseen::new(&found, &self.directory, single.policy(), || single.key().owned());
+        if !found.value.as_ref().is_some_and(Stored::is_rest) {
+            let outcome = leased(py, found, unseen, Stored::into_made);
+            return outcome.map(Bound::unbind).map_err(Unsettled::raised);
+        }
+        let (key, codec, command) = (single.key().given(py).unbind(), single.values().0.clone(), single.name());
+        let passes_over = single.request().passes_over_unreadable(single.policy());
+        Err(self.later(move |py, directory| {
+            let reader = Reader { codec: &codec, directory, command, passes_over };
+            leased(py, found, unseen, |stored| reader.read(stored, key.bind(py))).map(Bound::unbind)
+        }))
+    }
+
     /// The values of many keys. Its coroutine makes them, unless all are there.
     fn fetched(&self, py: Python<'_>, fetch: Fetch<LoopValues>, wanted: Wanted) -> Answer {
         let (codec, passes_over) = (fetch.values().0.clone(), fetch.policy().unreadable_is_miss);
@@ -212,6 +229,7 @@ impl Becomes {
         let done = match (self, operation) {
             (Becomes::Answer { default }, AnyOperation::Single(mut single)) => {
                 let outcome = match single.take_answer() {
+                    Ok(Answered::Lease(found)) => return context.leased(py, &single, *found),
                     Ok(answer) if answer.value().is_some_and(Stored::is_rest) => {
                         return Err(context.read_later(py, &single, answer, default))
                     }

@@ -2,7 +2,8 @@
 
 use pinyon_core::blocking;
 use pinyon_core::operations::{
-    AnyOperation, BorrowedKey, Everywhere, Initial, Operation, Request, SentData, ServerCommand, Single,
+    Answer, AnyOperation, BorrowedKey, Everywhere, Initial, Operation, Request, SentData, SentKey, ServerCommand,
+    Single,
 };
 use pinyon_core::spare::Reused;
 use pinyon_core::Data;
@@ -10,7 +11,8 @@ use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 
 use super::{Client, Returned};
-use crate::answers::{failed, of_servers, read};
+use crate::answers::{failed, leased, of_servers, read};
+use crate::callers::Unseen;
 use crate::errors::{checked, exception, ErrorKind};
 use crate::host::PythonHost;
 use crate::keys::{sent, Scratch};
@@ -119,6 +121,10 @@ impl Client {
         let mut single = Single::new(request, sent, data, values, self.policy);
         self.carry_out(py, &mut single)?;
         match single.take_answer() {
+            Ok(Answer::Lease(found)) => {
+                let unseen = Unseen::new(&found, &self.directory, self.policy, || single.key().owned());
+                leased(py, *found, unseen, |stored| self.finish(&single, stored, key))
+            }
             Ok(answer) => read(py, answer, default, |stored| match stored {
                 Stored::Made(value) => Ok(Some(value)),
                 rest => self.finish(&single, rest, key),

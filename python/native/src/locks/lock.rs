@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use pinyon_core::locks::LockRequest;
@@ -42,6 +43,8 @@ struct Taken {
     held: Py<Held>,
     /// Whether the end of a block releases it, rather than a call.
     by_block: bool,
+    /// The thread that took it by a call and has not taken another since: it may not know of it yet.
+    fresh: Option<ThreadId>,
 }
 
 #[pymethods]
@@ -92,7 +95,7 @@ impl Lock {
     /// Acquires the lock for a `with` block. Tasks cannot use it, since they must await.
     fn _take_by_with<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let held = slf.getattr(intern!(slf.py(), "_held"))?.call1((slf,))?;
-        Self::_keep(slf, &held, true)?;
+        Self::keep(slf, &held, true, None)?;
         Ok(held)
     }
 
@@ -102,12 +105,29 @@ impl Lock {
         at_once: bool,
         timeout: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let thread = std::thread::current().id();
+        let before = |taken: &&mut Taken| taken.fresh == Some(thread);
+        slf.get().lock_taken().iter_mut().filter(before).for_each(|taken| taken.fresh = None);
         let held = slf.getattr(intern!(slf.py(), "_held"))?.call1((slf, at_once, timeout))?;
         if at_once && held.cast::<Held>()?.get()._answer().is_none_or(|answer| answer.is_none(slf.py())) {
             return Ok(None);
         }
-        Self::_keep(slf, &held, false)?;
+        Self::keep(slf, &held, false, Some(thread))?;
         Ok(Some(held))
+    }
+
+    /// Releases what `_take` has acquired last, for a caller that was interrupted before it knew. Nobody waits for it.
+    fn _untake(&self, py: Python<'_>) -> PyResult<()> {
+        let thread = Some(std::thread::current().id());
+        if !self.lock_taken().iter().any(|taken| taken.fresh == thread) {
+            return Ok(());
+        }
+        let owner = self.owner(py)?;
+        let mut taken = self.lock_taken();
+        let last = taken.iter().rposition(|taken| taken.fresh == thread && taken.owner == owner);
+        let untaken = last.map(|last| taken.remove(last).held);
+        drop(taken);
+        untaken.map_or(Ok(()), |held| held.get().give_up(py))
     }
 
     /// Releases the lock of a `with` block. The block's exception takes precedence over one from releasing.
@@ -135,20 +155,7 @@ impl Lock {
     /// Keeps an acquired lock until `_leave`, and registers the callback for its loss. Drops those that were released
     /// through their `Held`.
     fn _keep(slf: &Bound<'_, Self>, held: &Bound<'_, PyAny>, by_block: bool) -> PyResult<()> {
-        if let Some(callback) = &slf.get().on_lost {
-            held.call_method1(intern!(slf.py(), "on_lost"), (callback,))?;
-        }
-        let held = held.cast::<Held>()?.clone().unbind();
-        let mut taken = slf.get().lock_taken();
-        let released = |taken: &Taken| !taken.by_block && taken.held.get()._given_back();
-        let mut gone = Vec::new();
-        while let Some(index) = taken.iter().position(released) {
-            gone.push(taken.remove(index));
-        }
-        taken.push(Taken { owner: held.get().owner(), held, by_block });
-        drop(taken);
-        drop(gone);
-        Ok(())
+        Self::keep(slf, held, by_block, None)
     }
 
     /// Returns and forgets the lock that the caller acquired last. If there is only one, another task may release it.
@@ -195,6 +202,28 @@ impl Lock {
 }
 
 impl Lock {
+    /// See [`Self::_keep`].
+    fn keep(slf: &Bound<'_, Self>, held: &Bound<'_, PyAny>, by_block: bool, fresh: Option<ThreadId>) -> PyResult<()> {
+        if let Some(callback) = &slf.get().on_lost {
+            let listening = held.call_method1(intern!(slf.py(), "on_lost"), (callback,));
+            if let Err(raised) = listening {
+                held.cast::<Held>()?.get().give_up(slf.py())?;
+                return Err(raised);
+            }
+        }
+        let held = held.cast::<Held>()?.clone().unbind();
+        let mut taken = slf.get().lock_taken();
+        let released = |taken: &Taken| !taken.by_block && taken.held.get()._given_back();
+        let mut gone = Vec::new();
+        while let Some(index) = taken.iter().position(released) {
+            gone.push(taken.remove(index));
+        }
+        taken.push(Taken { owner: held.get().owner(), held, by_block, fresh });
+        drop(taken);
+        drop(gone);
+        Ok(())
+    }
+
     /// The number of the calling thread, greenlet or task.
     pub(super) fn owner(&self, py: Python<'_>) -> PyResult<u64> {
         self.locks.bind(py).call_method0(intern!(py, "_owner"))?.extract()
@@ -257,6 +286,13 @@ impl Held {
 
     fn run<'py>(&self, py: Python<'py>, operation: Operation) -> PyResult<Bound<'py, PyAny>> {
         self.place.run(py, operation)
+    }
+
+    /// Releases it for a caller that does not know of it.
+    #[cold]
+    fn give_up(&self, py: Python<'_>) -> PyResult<()> {
+        self.given_back.store(true, Ordering::Relaxed);
+        self.place.cancel(py, &self.grant)
     }
 
     fn grant(&self) -> Arc<Grant> {
