@@ -3,8 +3,9 @@
 use crate::address::ServerListError;
 use crate::dialect::ValueError;
 use crate::error::kinds::ErrorKind;
-use crate::locks::keys::{shown, NameError, SeveralTags};
+use crate::locks::keys::{NameError, SeveralTags};
 use crate::ring::RingError;
+use crate::shown::shown;
 use crate::tls::TlsError;
 use pinyon_proto::KeyError;
 

@@ -232,6 +232,7 @@ mod login;
 mod own_thread;
 mod resolver;
 mod ring;
+mod shown;
 
 // For this crate's own tests and fuzz targets only; front ends do not use these.
 #[doc(hidden)]

@@ -197,7 +197,7 @@ fn check_classic(command: &Command<'_>, capabilities: &Capabilities, key: Key<'_
         }
         Command::GetMany { .. } => assert!(keys >= 2 && words.len() == 3),
         Command::Store(store) if capabilities.meta() => {
-            assert!(keys >= 1 && store.endangers_item(capabilities) && !store.needs_meta());
+            assert!(keys >= 1 && store.spares_item());
         }
         _ => assert!(keys >= 1 && !key.is_base64() && !capabilities.meta()),
     }

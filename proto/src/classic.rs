@@ -31,6 +31,9 @@ pub(crate) fn encode(
             number(out, *ttl);
             Form::ClassicTouch
         }
+        Command::Store(store) if store.compares_and_completes() => {
+            return Err(needs_meta("append or prepend with a CAS token"));
+        }
         Command::Store(store) => {
             encode_store(store, out);
             Form::ClassicStore

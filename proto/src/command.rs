@@ -1,7 +1,7 @@
 //! The commands of a memcached server.
 
 use crate::version::{self, ServerVersion};
-use crate::{Capabilities, Key, MAX_KEY};
+use crate::{Key, MAX_KEY};
 
 /// A command. It is written in meta syntax or in classic text, whichever the server takes and is faster.
 #[derive(Clone, Copy, Debug)]
@@ -85,16 +85,26 @@ impl Store<'_> {
         self.cas.is_some() || self.mode != Mode::Set
     }
 
-    /// Whether meta syntax might do harm: a server that refuses the value deletes the present item after `ms` in every
-    /// mode, and after classic text only in `set`.
+    /// Whether it is sent in classic text to every server: one that refuses the value, because it is too large or memory
+    /// is short, deletes the present item after `ms` in every mode, and after classic text only in `set`.
     #[inline]
-    pub fn endangers_item(&self, capabilities: &Capabilities) -> bool {
-        self.is_conditional() && (self.size > Self::SURELY_TAKEN || capabilities.is_short_of_memory())
+    pub fn spares_item(&self) -> bool {
+        self.is_conditional() && !self.needs_meta()
+    }
+
+    /// Whether a server may refuse a value of this size.
+    pub fn may_be_too_large(&self) -> bool {
+        self.size > Self::SURELY_TAKEN
     }
 
     /// Whether only meta syntax can express it.
     pub fn needs_meta(&self) -> bool {
-        self.key.base64 || self.returns_cas
+        self.key.base64 || self.returns_cas || self.compares_and_completes()
+    }
+
+    /// Whether it adds to the item with this CAS token.
+    pub(crate) fn compares_and_completes(&self) -> bool {
+        self.cas.is_some() && matches!(self.mode, Mode::Append | Mode::Prepend)
     }
 }
 
@@ -298,7 +308,8 @@ impl Command<'_> {
     /// Whether it has a quiet form in meta syntax.
     pub fn can_be_quiet(&self) -> bool {
         match self {
-            Command::Store(_) | Command::Delete { .. } | Command::Arithmetic(_) => true,
+            Command::Store(store) => !store.is_conditional(),
+            Command::Delete { .. } | Command::Arithmetic(_) => true,
             Command::DeleteIf { .. } | Command::MarkStale(_) => true,
             Command::Meta(meta) => meta.verb != Verb::Debug,
             _ => false,

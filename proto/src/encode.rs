@@ -151,7 +151,7 @@ fn plain(command: &Command<'_>, capabilities: &Capabilities, out: &mut Vec<u8>) 
             out.extend_from_slice(b"config get cluster\r\n");
             Some(Form::ClusterConfig)
         }
-        Command::Store(store) if store.endangers_item(capabilities) && !store.needs_meta() => {
+        Command::Store(store) if store.spares_item() => {
             classic::encode_store(store, out);
             out.extend_from_slice(b"\r\n");
             Some(Form::ClassicStore)

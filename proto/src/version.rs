@@ -56,8 +56,6 @@ pub struct Capabilities {
     classic: bool,
     meta: bool,
     opaque_on_miss: bool,
-    /// Whether the server has refused a value because it had no memory for it.
-    short_of_memory: bool,
 }
 
 impl Capabilities {
@@ -65,12 +63,12 @@ impl Capabilities {
     pub fn of(version: Option<ServerVersion>) -> Self {
         let since = |first| version.is_some_and(|version| version >= first);
         let (meta, opaque_on_miss) = (since(META), since(OPAQUE_ON_MISS));
-        Self { version, classic: false, meta, opaque_on_miss, short_of_memory: false }
+        Self { version, classic: false, meta, opaque_on_miss }
     }
 
     /// For a server that gets only classic text, whatever its version: it may be behind a proxy.
     pub fn classic(version: Option<ServerVersion>) -> Self {
-        Self { version, classic: true, meta: false, opaque_on_miss: false, short_of_memory: false }
+        Self { version, classic: true, meta: false, opaque_on_miss: false }
     }
 
     /// For a server that takes meta commands although its version could not be read.
@@ -95,16 +93,6 @@ impl Capabilities {
     /// Whether a meta miss echoes the opaque, so that even a miss can be verified.
     pub fn opaque_on_miss(&self) -> bool {
         self.opaque_on_miss
-    }
-
-    /// The same server, after it refused a value because it had no memory for it.
-    pub fn while_short_of_memory(self) -> Self {
-        Self { short_of_memory: true, ..self }
-    }
-
-    /// Whether the server may refuse a value of any size.
-    pub fn is_short_of_memory(&self) -> bool {
-        self.short_of_memory
     }
 
     pub(crate) fn since(&self, version: ServerVersion) -> bool {

@@ -77,7 +77,7 @@ impl<K> Batch<K> {
         key: K,
     ) -> Result<(), Failure<H::Interrupt>> {
         self.check_process()?;
-        request.check_size(self.directory.options().limits.value)?;
+        request.check_size(sent.routed(), self.directory.options().limits.value)?;
         let command = request.command(sent.wire());
         let submitted = Submitted { number: self.work.account.next_number(), command: command.name(), key };
         let servers = match &self.servers {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::keys::shown;
+use crate::shown::shown;
 
 /// A lock's name, without its prefix.
 pub type Name = Arc<[u8]>;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::{Attempt, Names};
-use super::keys::shown;
 use super::loss::Loss;
 use super::machine::{Blocker, MachineFailure};
 use crate::error::kinds::ErrorKind;
 use crate::error::Error;
+use crate::shown::shown;
 
 /// What becomes of a lock whose release failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

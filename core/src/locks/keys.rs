@@ -1,6 +1,5 @@
 //! The keys of a namespace, the rules for lock names, and cluster slots.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use pinyon_proto::resp::Command;
 
 use super::call::{Attempt, Name, Names};
+use crate::shown::shown;
 
 /// The longest name, in bytes.
 pub const LONGEST_NAME: usize = 1024;
@@ -336,21 +336,6 @@ impl fmt::Display for NamespaceError {
 }
 
 impl std::error::Error for NamespaceError {}
-
-/// A name for messages: quoted, escaped and shortened.
-pub fn shown(name: &[u8]) -> String {
-    const MOST: usize = 40;
-    let (start, dots) = if name.len() > MOST { (&name[..MOST], "...") } else { (name, "") };
-    let text = match std::str::from_utf8(start) {
-        Ok(text) => Cow::Borrowed(text),
-        // Shortening may have cut a character in two.
-        Err(error) if error.error_len().is_none() && !dots.is_empty() => {
-            String::from_utf8_lossy(&start[..error.valid_up_to()])
-        }
-        Err(_) => return format!("\"{}{dots}\"", start.escape_ascii()),
-    };
-    format!("\"{}{dots}\"", text.escape_debug())
-}
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@ use crate::error::{Error, Kind, Sent};
 use crate::invalid::InvalidArgument;
 use crate::lease::{Finding, Win};
 use crate::session::{larger_than_stored, Refused, Reply};
+use crate::shown::shown;
 
 /// A request about one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,9 +213,11 @@ impl Request {
 
     /// Refuses a value that exceeds the client's size limit.
     #[inline]
-    pub(crate) fn check_size(&self, limit: usize) -> Result<(), Error> {
+    pub(crate) fn check_size(&self, routed: &[u8], limit: usize) -> Result<(), Error> {
         match *self {
-            Request::Store { mode, size, .. } if size > limit => Err(too_large(mode, size, limit)),
+            Request::Store { mode, size, .. } if size > limit => {
+                Err(self.naming(routed, too_large(mode, size, limit)))
+            }
             _ => Ok(()),
         }
     }
@@ -227,6 +230,16 @@ impl Request {
             }
             _ => error,
         }
+    }
+
+    /// Adds the key to the refusal of a value: its program finds the value by it.
+    #[cold]
+    pub(super) fn naming(&self, routed: &[u8], mut error: Error) -> Error {
+        let is_refused = error.kind == Kind::TooLarge && matches!(self, Request::Store { .. });
+        if let Some(rest) = error.message.strip_prefix("the value has ").filter(|_| is_refused) {
+            error.message = format!("the value of {} has {rest}", shown(routed));
+        }
+        error
     }
 
     /// Whether running it twice has the same effect as once. Only then is it joined with others: if the server fails

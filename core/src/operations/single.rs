@@ -94,7 +94,9 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
                 let command = self.request.name();
                 Err(Failed::Unreadable { error, command })
             }
-            (Some(error), _) if !self.policy.forgives(&error) => Err(Failed::Error(error)),
+            (Some(error), _) if !self.policy.forgives(&error) => {
+                Err(Failed::Error(self.request.naming(self.key.routed(), *error).into()))
+            }
             _ => Ok(self.request.lost()),
         }
     }

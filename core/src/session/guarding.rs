@@ -1,5 +1,5 @@
-//! Conditional stores that the server may refuse. After `ms` such a server deletes the present item, so they leave in
-//! classic text. What only meta commands can express waits until the server has told its limit, once per server.
+//! Conditional stores. A server that refuses one deletes the present item after `ms`, so they leave in classic text. What
+//! only meta commands can express, and may be too large, waits until the server has told its limit, once per server.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -51,7 +51,7 @@ pub(crate) fn larger_than_stored(size: usize) -> String {
 }
 
 impl<N: Network> Session<N> {
-    /// Queues a store that must leave the present item alone if the server refuses the value.
+    /// Queues a conditional store.
     #[inline(never)]
     pub(super) fn enqueue_guarded(
         &mut self,
@@ -60,11 +60,10 @@ impl<N: Network> Session<N> {
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
         self.end_quiet_run(deadline);
-        self.learn_shortage();
         let has_token = store.cas != Some(NO_TOKEN) || !self.manner.is_without_tokens();
         let store = &Store { cas: store.cas.filter(|_| has_token), ..*store };
         let command = Command::Store(*store);
-        let is_safe = !store.endangers_item(&self.capabilities) || !store.needs_meta() || !self.capabilities.meta();
+        let is_safe = store.spares_item() || !store.may_be_too_large() || !self.capabilities.meta();
         if is_safe || store.size > self.limits.value {
             return self.enqueue(&command, data, false, deadline);
         }
@@ -76,25 +75,11 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// Whether the server may refuse this conditional store. Then it must be answered by itself.
-    #[inline(never)]
-    pub(super) fn is_risky(&mut self, store: &Store<'_>) -> bool {
-        self.learn_shortage();
-        store.endangers_item(&self.capabilities)
-    }
-
     /// Takes note of a lease that was won: a server without CAS tokens gives it the token 0.
     #[cold]
     pub(super) fn learn_tokens(&self) {
         if self.reader.head().item.cas == Some(0) {
             self.manner.lacks_tokens();
-        }
-    }
-
-    /// Takes note of what other connections to the server have met.
-    fn learn_shortage(&mut self) {
-        if self.manner.is_short_of_memory() {
-            self.capabilities = self.capabilities.while_short_of_memory();
         }
     }
 

@@ -33,8 +33,6 @@ pub(crate) struct Manner {
     taught: AtomicU8,
     /// The server's `item_size_max`; 0 while it is unknown.
     largest_item: AtomicUsize,
-    /// Whether the server has refused a value because it had no memory for it.
-    short_of_memory: AtomicBool,
     /// Whether the server has no CAS tokens.
     without_tokens: AtomicBool,
     events: Option<Arc<Events>>,
@@ -72,7 +70,6 @@ impl Manner {
             protocol,
             taught,
             largest_item: AtomicUsize::new(0),
-            short_of_memory: AtomicBool::new(false),
             without_tokens: AtomicBool::new(false),
             events,
         }
@@ -122,7 +119,6 @@ impl Manner {
     pub(super) fn forget(&self) {
         self.taught.store(Taught::Nothing as u8, Ordering::Relaxed);
         self.largest_item.store(0, Ordering::Relaxed);
-        self.short_of_memory.store(false, Ordering::Relaxed);
         self.without_tokens.store(false, Ordering::Relaxed);
     }
 
@@ -133,15 +129,6 @@ impl Manner {
 
     pub(super) fn learn_largest_item(&self, largest: usize) {
         self.largest_item.store(largest, Ordering::Relaxed);
-    }
-
-    /// Notes that the server had no memory for a value.
-    pub(super) fn lacks_memory(&self) {
-        self.short_of_memory.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_short_of_memory(&self) -> bool {
-        self.short_of_memory.load(Ordering::Relaxed)
     }
 
     /// Notes that the server gave an item the CAS token 0.

@@ -376,7 +376,6 @@ impl<N: Network> Session<N> {
         {
             return Kind::Server;
         }
-        self.manner.lacks_memory();
         Kind::OutOfMemory
     }
 

@@ -100,11 +100,7 @@ impl<N: Network> Session<N> {
         data: Data<'_>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
-        let needs_reply = match command {
-            Command::Store(store) => store.is_conditional() && self.is_risky(store),
-            other => !other.can_be_quiet(),
-        };
-        if needs_reply {
+        if !command.can_be_quiet() {
             return self.submit(command, data, deadline);
         }
         if !self.accepts() {

@@ -88,7 +88,7 @@ impl<K: SentKey, D: SentData, V: Values, W: Waiter> Shared<AnyOperation<K, D, V>
         waiter: impl FnOnce() -> W,
         now: Instant,
     ) -> Result<(), Error> {
-        request.check_size(self.fleet.options().limits.value)?;
+        request.check_size(key.routed(), self.fleet.options().limits.value)?;
         self.look(now);
         // Retries go first: they were submitted before this command.
         self.begin_again(now);

@@ -61,18 +61,19 @@ fn a_placeholder_is_a_miss() {
 
 #[test]
 fn stores() {
-    for (mode, word) in [(Mode::Set, ""), (Mode::Add, " ME"), (Mode::Append, " MA"), (Mode::Replace, " MR")] {
-        let sent = format!("ms key 5 F7 T60{word} O*|value");
-        means(META, store(mode), &sent, "HD O*", Answer::Done(true));
-        means(META, store(mode), &sent, "NS O*", Answer::Done(false));
+    means(META, store(Mode::Set), "ms key 5 F7 T60 O*|value", "HD O*", Answer::Done(true));
+    means(META, store(Mode::Set), "ms key 5 F7 T60 O*|value", "NS O*", Answer::Done(false));
+    let replies = [("STORED", Compared::Stored), ("EXISTS", Compared::Changed), ("NOT_FOUND", Compared::Gone)];
+    for version in [META, CLASSIC] {
+        for mode in [Mode::Add, Mode::Append, Mode::Replace] {
+            let sent = format!("{} key 7 60 5|value", mode.name());
+            means(version, store(mode), &sent, "STORED", Answer::Done(true));
+            means(version, store(mode), &sent, "NOT_STORED", Answer::Done(false));
+        }
+        for (word, compared) in replies {
+            means(version, COMPARE, "cas key 7 60 5 9|value", word, Answer::Compared(compared));
+        }
     }
-    means(CLASSIC, store(Mode::Add), "add key 7 60 5|value", "STORED", Answer::Done(true));
-    means(CLASSIC, store(Mode::Add), "add key 7 60 5|value", "NOT_STORED", Answer::Done(false));
-    let replies = [("HD", Compared::Stored), ("EX", Compared::Changed), ("NF", Compared::Gone)];
-    for (word, compared) in replies {
-        means(META, COMPARE, "ms key 5 F7 T60 C9 O*|value", &format!("{word} O*"), Answer::Compared(compared));
-    }
-    means(CLASSIC, COMPARE, "cas key 7 60 5 9|value", "EXISTS", Answer::Compared(Compared::Changed));
 }
 
 #[test]
@@ -120,8 +121,8 @@ fn numbers() {
 fn a_missing_counter_is_stored_as_a_number() {
     let mut stage = Stage::new("a", META, on("key", COUNT));
     assert_eq!(stage.begin(), ["a: ma key v MD O*"]);
-    assert_eq!(stage.answer("a", "NF O*"), ["a: ms key 2 F2 T60 ME O*|10"]);
-    assert!(stage.answer("a", "HD O*").is_empty());
+    assert_eq!(stage.answer("a", "NF O*"), ["a: add key 2 60 2|10"]);
+    assert!(stage.answer("a", "STORED").is_empty());
     assert_eq!(finished(stage).unwrap(), Answer::Number(10));
 
     let mut stage = Stage::new("a", CLASSIC, on("key", COUNT));
@@ -136,19 +137,19 @@ fn a_counter_that_another_caller_has_made_meanwhile_is_counted() {
     let mut stage = Stage::new("a", META, on("key", COUNT));
     stage.begin();
     stage.answer("a", "NF O*");
-    assert_eq!(stage.answer("a", "NS O*"), ["a: ma key v MD O*"]);
+    assert_eq!(stage.answer("a", "NOT_STORED"), ["a: ma key v MD O*"]);
     stage.answer("a", "VA 1 O*|9");
     assert_eq!(finished(stage).unwrap(), Answer::Number(9));
 }
 
 #[test]
-fn a_value_that_the_server_refuses_names_its_size() {
+fn a_value_that_the_server_refuses_is_named_by_its_key_and_size() {
     let mut stage = Stage::new("a", META, on("key", store(Mode::Set)));
     stage.begin();
     stage.answer("a", "SERVER_ERROR object too large for cache");
     let error = finished(stage).unwrap_err();
     assert_eq!(error.kind, Kind::TooLarge);
-    assert!(error.message.starts_with("the value has 5 bytes, more than the server stores"), "{error}");
+    assert!(error.message.starts_with("the value of \"key\" has 5 bytes, more than the server stores"), "{error}");
     assert!(error.message.contains("raise its option -I"), "{error}");
 }
 

@@ -51,8 +51,8 @@ fn every_command_that_was_refused_is_told_in_the_order_of_submission() {
     let commands = [("a", store(Mode::Add)), ("b", COUNT), ("c", Request::Delete), ("d", store(Mode::Replace))];
     let mut stage = Stage::new("a", META, batch(&commands));
     let sent = stage.begin();
-    assert_eq!(sent, ["a: ms a 5 F7 T60 ME O*|value|ma b v D2 O*|md c O*|ms d 5 F7 T60 MR O*|value"]);
-    assert!(stage.answer("a", "NS O*|VA 1 O*|2|NF O*|NS O*").is_empty());
+    assert_eq!(sent, ["a: add a 7 60 5|value|ma b v D2 O*|md c O*|replace d 7 60 5|value"]);
+    assert!(stage.answer("a", "NOT_STORED|VA 1 O*|2|NF O*|NOT_STORED").is_empty());
     assert!(stage.is_over());
     let (told, of) = (told(stage.operation), |text: &str| text.to_owned());
     assert_eq!(

@@ -30,8 +30,8 @@ fn each_has_its_own_answer() {
     let singles = vec![on("k", GET), on("l", GET), on("m", store(Mode::Set)), on("n", store(Mode::Add))];
     let mut stage = on_one_server(singles);
     stage.is_shared = false;
-    assert_eq!(stage.begin(), ["a: mg k f v O*|mg l f v O*|ms m 5 F7 T60 O*|value|ms n 5 F7 T60 ME O*|value"]);
-    assert!(stage.answer("a", "VA 5 f7 O*|other|VA 5 f7 O*|value|HD O*|NS O*").is_empty());
+    assert_eq!(stage.begin(), ["a: mg k f v O*|mg l f v O*|ms m 5 F7 T60 O*|value|add n 7 60 5|value"]);
+    assert!(stage.answer("a", "VA 5 f7 O*|other|VA 5 f7 O*|value|HD O*|NOT_STORED").is_empty());
     let answers: Vec<_> = answers(stage).into_iter().map(Result::unwrap).collect();
     let found = |text| Answer::Value(value(text, 7));
     assert_eq!(answers, [found("other"), found("value"), Answer::Done(true), Answer::Done(false)]);

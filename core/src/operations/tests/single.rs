@@ -100,9 +100,9 @@ fn what_was_not_sent_goes_on_to_the_next_server_whatever_it_changes() {
     stage.unreachable.push(("a", Kind::Connect));
     let sent = stage.begin();
     let other = other_server(&sent);
-    assert_eq!(sent, [format!("{other}: ms {key} 5 F7 T60 ME O*|value")]);
+    assert_eq!(sent, [format!("{other}: add {key} 7 60 5|value")]);
     assert_eq!(stage.events(), ["retry add on a", "down a", "retry add on a"], "it is tried once more itself");
-    stage.answer(&other, "HD O*");
+    stage.answer(&other, "STORED");
     assert_eq!(finished(stage).unwrap(), Answer::Done(true));
 }
 
@@ -255,7 +255,7 @@ fn a_classic_value_that_may_be_a_placeholder_is_asked_for_by_itself_once() {
 fn a_server_that_leaves_before_it_was_asked_is_replaced_without_a_word() {
     let (mut stage, key) = on_a(store(Mode::Add), Policy::default());
     stage.begin();
-    assert_eq!(stage.withdraw("a"), [format!("a: ms {key} 5 F7 T60 ME O*|value")]);
+    assert_eq!(stage.withdraw("a"), [format!("a: add {key} 7 60 5|value")]);
     assert_eq!(stage.events(), [""; 0]);
 }
 
