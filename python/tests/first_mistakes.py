@@ -77,14 +77,14 @@ VALUES = (
     Mistake(
         'Client(max_value_size=2**24).set("k", "v" * 2**21)',
         "ValueTooLarge",
-        "127.0.0.1:11211: set: the value of \"k\" has 2097152 bytes, more than the server stores: raise its option -I (1 MiB by "
+        '127.0.0.1:11211: set: the value of "k" has 2097152 bytes, more than the server stores: raise its option -I (1 MiB by '
         'default; "stats settings" has it as item_size_max), or store less; the server answered "SERVER_ERROR object too '
         'large for cache"',
     ),
     Mistake(
         'cache.set("k", "v" * 2**21)',
         "ValueTooLarge",
-        "127.0.0.1:11211: set: the value of \"k\" has 2097152 bytes, more than the client's limit (max_value_size) of 1048576",
+        '127.0.0.1:11211: set: the value of "k" has 2097152 bytes, more than the client\'s limit (max_value_size) of 1048576',
     ),
     Mistake(
         r'cache.set("k", "\ud800")',

@@ -215,9 +215,7 @@ impl Request {
     #[inline]
     pub(crate) fn check_size(&self, routed: &[u8], limit: usize) -> Result<(), Error> {
         match *self {
-            Request::Store { mode, size, .. } if size > limit => {
-                Err(self.naming(routed, too_large(mode, size, limit)))
-            }
+            Request::Store { mode, size, .. } if size > limit => Err(self.naming(routed, too_large(mode, size, limit))),
             _ => Ok(()),
         }
     }

@@ -66,13 +66,7 @@ pub(super) enum Probe {
 impl Manner {
     pub(crate) fn new(protocol: Protocol, events: Option<Arc<Events>>) -> Self {
         let taught = AtomicU8::new(Taught::Nothing as u8);
-        Self {
-            protocol,
-            taught,
-            largest_item: AtomicUsize::new(0),
-            without_tokens: AtomicBool::new(false),
-            events,
-        }
+        Self { protocol, taught, largest_item: AtomicUsize::new(0), without_tokens: AtomicBool::new(false), events }
     }
 
     /// Whether a new connection asks for the version.
