@@ -32,9 +32,18 @@ class TestDalliFailures < PinyonTest
 
   def test_a_server_that_does_not_answer_in_time
     silent = Support::SilentServer.new
-    assert_raises(Ours::NetworkError) { ours(silent.address, socket_timeout: 0.2).get("k") }
+    assert_raises(Ours::RingError) { ours(silent.address, socket_timeout: 0.2).get("k") }
+    assert_raises(Dalli::RingError) { theirs(silent.address, socket_timeout: 0.2).get("k") } if defined?(Dalli)
   ensure
     silent.stop
+  end
+
+  def test_a_server_that_closes_each_connection
+    closing = TCPServer.new("127.0.0.1", 0)
+    Thread.new { loop { closing.accept.close } }.report_on_exception = false
+    assert_raises(Ours::RingError) { ours("127.0.0.1:#{closing.addr[1]}").get("k") }
+  ensure
+    closing.close
   end
 
   def test_the_log_says_that_a_server_is_down

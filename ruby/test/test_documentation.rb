@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "open3"
+require "tmpdir"
 require_relative "support"
 
 # Every block of Ruby on the pages runs by itself, and twice, on servers of its own.
@@ -21,6 +22,19 @@ class TestDocumentation < PinyonTest
     said, ended = Open3.capture2e(command, chdir: Support::ROOT)
     assert_predicate ended, :success?, said
     assert_match(/=>"1\./, said)
+  end
+
+  # rdoc reads no directives of YARD, so what the native half has is named for both.
+  def test_methods_of_the_native_half_are_in_ri
+    Dir.mktmpdir do |folder|
+      store = File.join(folder, "ri")
+      client = File.expand_path("../lib/pinyon/client.rb", __dir__)
+      said, = Open3.capture2e("rdoc", "--ri", "-q", "-o", store, client)
+      %w[get [] set].each do |name|
+        found, ended = Open3.capture2e("ri", "-T", "--no-standard-docs", "-d", store, "Pinyon::Client##{name}")
+        assert_predicate ended, :success?, said + found
+      end
+    end
   end
 
   def test_there_are_blocks

@@ -33,6 +33,13 @@ class TestMemcache < PinyonTest
     assert_equal [1, nil], [cache.gets("k").first, cache.tap(&:flush_all).get("k")]
   end
 
+  def test_memcache_client_tells_which_servers_are_alive
+    live, dead = MemCache.new(memcached.address, "127.0.0.1:1").servers
+    assert_equal({ memcached.address => true, "127.0.0.1:1" => false }, [live, dead].to_h { [_1.to_s, _1.alive?] })
+    assert_equal "#<Pinyon::Compat::MemCache::Server 127.0.0.1:1>", dead.inspect
+    assert_empty MemCache.new.servers
+  end
+
   def test_memcache_client_with_raw_values
     cache = mem_cache
     assert_equal [STORED, 6, 4, nil],

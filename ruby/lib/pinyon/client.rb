@@ -69,6 +69,10 @@ module Pinyon
       @native = Native::Cache.new(settings, serializer, !on_event.nil?)
     end
 
+    ##
+    # :method: get
+    # :call-seq: get(key, default = nil)
+    #
     # @!method get(key, default = nil)
     #   The value of a key. It is written in the native half.
     #   @param key [String, Symbol]
@@ -76,6 +80,10 @@ module Pinyon
     #   @return [Object] the value, or +default+
     #   @raise [UndecodableValue] the value was stored by other means, and the serializer cannot read it
 
+    ##
+    # :method: []
+    # :call-seq: [](key, default = nil)
+    #
     # @!method [](key, default = nil)
     #   The same as {#get}.
 

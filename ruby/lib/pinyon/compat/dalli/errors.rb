@@ -18,13 +18,14 @@ module Pinyon
         end
       end
 
-      # The connection to a server broke, or the server did not answer in time.
+      # A reply that is none of memcached's, or a client that was closed meanwhile.
       class NetworkError < DalliError; end
 
       # Dalli's error for what it tries again by itself. It is never raised here.
       class RetryableNetworkError < NetworkError; end
 
-      # No server is available for the key.
+      # No server is available for the key: there is no connection, it broke, or the server did not answer in time. By
+      # then, Dalli has marked the server down, and raises this.
       class RingError < DalliError; end
 
       # A value that the serializer cannot write.
@@ -45,9 +46,8 @@ module Pinyon
       class DalliError
         MEANINGS = {
           DalliError => nil,
-          ConnectError => RingError, ServerDown => RingError,
-          Timeout => NetworkError, ConnectionLost => NetworkError, ProtocolError => NetworkError,
-          Closed => NetworkError,
+          ConnectError => RingError, ServerDown => RingError, Timeout => RingError, ConnectionLost => RingError,
+          ProtocolError => NetworkError, Closed => NetworkError,
           ValueTooLarge => ValueOverMaxSize,
           Pinyon::ServerError => ServerError, Unsupported => DalliError
         }.freeze

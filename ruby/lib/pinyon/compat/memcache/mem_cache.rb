@@ -18,6 +18,36 @@ module Pinyon
         include Pinyon::Error
       end
 
+      # One of the servers. Sessions of Rack 2.0 and 2.1 ask at their start whether one is alive.
+      class Server
+        # @return [String] as the client names it
+        attr_reader :name
+        alias to_s name
+
+        # @api private
+        def initialize(name, settings)
+          @name = name
+          @settings = settings
+        end
+
+        # Whether it answers now, to a connection of its own.
+        def alive?
+          asking = Pinyon::Client.new(@name, **@settings)
+          asking.version.any?
+        rescue Pinyon::Error
+          false
+        ensure
+          asking&.close
+        end
+
+        # For people.
+        #
+        # @return [String]
+        def inspect
+          "#<#{self.class} #{@name}>"
+        end
+      end
+
       # What the original does unless its options say otherwise.
       DEFAULT_OPTIONS = { namespace: nil, readonly: false, failover: true, timeout: 0.5, check_size: true,
                           autofix_keys: false, namespace_separator: ":" }.freeze
@@ -47,9 +77,9 @@ module Pinyon
         reset
       end
 
-      # @return [Array<String>] the servers' names
+      # @return [Array<Server>]
       def servers
-        active? ? cache.servers : []
+        active? ? cache.servers.map { |name| Server.new(name, settings) } : []
       end
 
       # Whether there are servers.
