@@ -33,6 +33,19 @@ class TestRactors < PinyonTest
     p tokens.uniq.size, locks.locked?("name")
   RUBY
 
+  ON_LOST = <<~RUBY
+    told = nil.instance_eval { ->(event) {} }
+    locks = Pinyon::Locks.new("unix://\#{ARGV[0]}", namespace: "ractors", command_timeout: 60, on_event: told)
+    Ractor.make_shareable(locks)
+    said = Ractor.new(locks) do |locks|
+      locks.lock("told", on_lost: ->(held) {})
+    rescue Pinyon::UsageError => error
+      error.message
+    end.take
+    Ractor.new(locks) { |locks| locks.synchronize("told") { nil } }.take
+    puts said, locks.locked?("told")
+  RUBY
+
   def said_by(program, *arguments, options: ["-W:no-experimental"])
     library = File.expand_path("../lib", __dir__)
     said, ended = Open3.capture2e(RbConfig.ruby, *options, "-I", library, "-r", "pinyon", "-e", program, *arguments)
@@ -43,6 +56,11 @@ class TestRactors < PinyonTest
     assert_equal ["[200, 200, 200, 200]\n\"3 200\"\n200\n", true], said_by(CACHE, memcached.address)
     assert_equal ["1\n", true], said_by(FETCH, memcached.address)
     assert_equal ["200\nfalse\n", true], said_by(LOCKS, redis.address)
+  end
+
+  def test_a_ractor_that_wants_to_be_told_of_losses_gets_no_lock
+    said = "on_lost works in the main Ractor only; ask the lock here: held.lost?, held.check!\nfalse\n"
+    assert_equal [said, true], said_by(ON_LOST, redis.address)
   end
 
   def test_a_client_that_is_not_shared

@@ -20,6 +20,7 @@ module Pinyon
     class << self
       # Registers a lock. Returns whether it is held.
       def to(held, native)
+        check_ractor
         @mutex.synchronize do
           @held[native.number] = held
           start
@@ -27,12 +28,25 @@ module Pinyon
         native.listen
       end
 
-      # Registers a client that takes events.
+      # Registers a client that takes events. In another Ractor than the main one, it is known already.
       def to_events(locks, native)
+        return unless in_main_ractor?
+
         @mutex.synchronize do
           @clients[native.source] = locks
           start
         end
+      end
+
+      # The thread that calls back runs in the main Ractor, which does not have the objects of others.
+      def check_ractor
+        return if in_main_ractor?
+
+        raise UsageError, "on_lost works in the main Ractor only; ask the lock here: held.lost?, held.check!"
+      end
+
+      def in_main_ractor?
+        Ractor.current == Ractor.main
       end
 
       # Starts the thread, unless this process has it.
