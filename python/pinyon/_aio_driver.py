@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 _CHECK_RUNNING = getattr(asyncio.BaseEventLoop, "_check_running", None)
 
 
+class Watched(int):
+    """A lane, as a loop keeps it while it watches the lane's descriptor. A loop that is closed forgets it."""
+
+    driver: Driver
+
+    def __del__(self) -> None:
+        if self.driver.loop.is_closed():
+            self.driver._connections.ended()
+
+
 class Driver(TaskDriver):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -62,6 +72,8 @@ class Driver(TaskDriver):
             self.loop.call_soon_threadsafe(self._turn)
 
     def watch(self, lane: int, fd: int, write: bool) -> None:
+        lane = Watched(lane)
+        lane.driver = self
         self.loop.add_reader(fd, self._connections.ready, lane)
         if write:
             self.loop.add_writer(fd, self._connections.ready, lane)

@@ -4,20 +4,24 @@ in vain.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import uvloop
 from gate import Gate
 from locking import nothing_left, queued
 from models import CancelledError, GaveUpError, Model, cooperative, every_model, shuffled
 from servers import Redis
-from waiting import PATIENT
+from waiting import PATIENT, SOON
 
 import pinyon
+import pinyon.aio
 
 LocksOn = Callable[..., Any]
 
@@ -69,6 +73,27 @@ async def test_given_up_in_the_servers_queue(model: Model, redis: Redis, locks_o
     await held.release()
     assert await take(others, "b")
     await nothing_left(model, redis)
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_a_loop_that_is_closed_gives_up_what_it_waits_for(new_loop: Callable[[], Any], redis: Redis) -> None:
+    with pinyon.Locks(redis.url, **PATIENT) as locks, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        held = locks.lock("a", timeout=SOON).acquire()
+        others = pinyon.aio.Locks(redis.url, ttl=600, **PATIENT)
+        loop = new_loop()
+
+        async def wait() -> asyncio.Task[int]:
+            waiting = asyncio.ensure_future(take(others, "a"))
+            while queued(redis) < 1:
+                await asyncio.sleep(0.005)
+            return waiting
+
+        waiting = loop.run_until_complete(wait())
+        loop.close()
+        held.release()
+        with locks.lock("a", timeout=SOON):
+            assert not waiting.done()
 
 
 @every_model

@@ -104,11 +104,12 @@ async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cl
 async def test_while_a_slot_moves_every_call_waits_for_that(
     model: Model, cluster: Cluster, locks_on: LocksOn, moved: list[str]
 ) -> None:
-    """Neither a release nor a question fails, and none changes anything before it is carried out."""
+    """No release, extension or question fails, and none changes anything before it is carried out."""
     namespace = f"on-its-way-{model.name}-{'-'.join(moved)}".replace("#", "").replace(":", "")
     settings = {"namespace": namespace, "command_timeout": 20.0, **cluster.settings}
     holder, waiter = (locks_on(cluster.nodes[0], **settings) for _ in range(2))
     held = await holder.lock("a", timeout=60).acquire()
+    kept = await holder.lock("c", timeout=60).acquire()
     waiting = model.spawn(waiter.lock("a", timeout=60).acquire())
     await model.until(lambda: queued(cluster.node_of(namespace), namespace) == 1)
     move = cluster.begin_move(namespace)
@@ -117,12 +118,14 @@ async def test_while_a_slot_moves_every_call_waits_for_that(
     before = move.refused()
     releasing = model.spawn(held.release())
     await model.until(lambda: move.refused() > before)
-    asking = model.spawn(waiter.is_locked("b"))
+    asking, extending = model.spawn(waiter.is_locked("b")), model.spawn(kept.extend(60))
     between = move.refused()
     await model.until(lambda: move.refused() > between + 2)
     move.end()
     assert await model.join(releasing)
     assert not await model.join(asking)
+    assert await model.join(extending)
+    assert await kept.release()
     got = await model.join(waiting)
     assert got.token > held.token
     assert await got.release()

@@ -178,6 +178,14 @@ macro_rules! driver {
                 self.0.machine.woken(&self.0.host(py))
             }
 
+            /// The loop has ended: its connections are closed, so that what its waiters wait for goes to others.
+            fn ended(&self, py: Python<'_>) -> PyResult<()> {
+                match self.0.machine.is_of_this_process() {
+                    true => self.0.discard(py),
+                    false => Ok(()),
+                }
+            }
+
             /// Takes the addresses of a name, as texts of IP addresses. If there are none, `why` says why.
             #[pyo3(signature = (lane, port, addresses, why = ""))]
             fn resolved(

@@ -20,7 +20,8 @@ impl Machine {
         }
         let id = self.next_call;
         self.next_call += 1;
-        let again = matches!(about, About::Question(_) | About::Tidy).then(|| call.clone());
+        let again = matches!(about, About::Question(_) | About::Extend { wanted: true, .. } | About::Tidy);
+        let again = again.then(|| call.clone());
         self.flight.insert(id, InFlight { about, sent: now, call: again });
         self.calls.push_back((id, call));
         id
@@ -88,7 +89,7 @@ impl Machine {
             }
             held.push((attempt, entry.names.clone(), entry.ttl));
         }
-        if self.connected {
+        if self.connected || wanted {
             self.send(About::Extend { numbers, wanted }, Call::Extend { held }, now);
         }
     }

@@ -78,10 +78,10 @@ impl Machine {
             self.trouble = Some(error.clone());
         }
         self.releases.disconnected();
-        let questions = if moved { self.take_questions() } else { Vec::new() };
+        let unanswered = if moved { self.take_unanswered() } else { Vec::new() };
         self.end_flight(error, now);
-        for (request, call, asked) in questions {
-            self.send(About::Question(request), call, asked);
+        for (about, call, asked) in unanswered {
+            self.send(about, call, asked);
         }
         let numbers: Vec<u64> = self.entries.keys().copied().collect();
         for number in numbers {
@@ -126,14 +126,11 @@ impl Machine {
         self.events.push_back(MachineEvent::ReleaseFailed { number, error });
     }
 
-    /// Takes the unanswered questions, with the times when they were asked.
-    fn take_questions(&mut self) -> Vec<(u64, Call, Moment)> {
-        let questions = self.flight.extract(|call| matches!(call.about, About::Question(_))).into_iter();
-        let question = |call: InFlight| match (call.about, call.call) {
-            (About::Question(request), Some(question)) => Some((request, question, call.sent)),
-            _ => None,
-        };
-        questions.filter_map(question).collect()
+    /// Takes the unanswered questions and awaited extensions, with the times when they were asked.
+    fn take_unanswered(&mut self) -> Vec<(About, Call, Moment)> {
+        let awaited = |call: &InFlight| matches!(call.about, About::Question(_) | About::Extend { wanted: true, .. });
+        let again = |call: InFlight| call.call.map(|again| (call.about, again, call.sent));
+        self.flight.extract(awaited).into_iter().filter_map(again).collect()
     }
 
     /// Fails everything under way: no answer will come.

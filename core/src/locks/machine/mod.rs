@@ -386,35 +386,27 @@ impl Machine {
         }
     }
 
-    /// Extends a held lock to `ttl` from now: [`MachineEvent::Extended`] follows.
+    /// Extends a held lock to `ttl` from now, as soon as there is a connection: [`MachineEvent::Extended`] follows.
     pub fn extend(&mut self, number: u64, ttl: Duration, now: Moment) -> Result<(), NotHeld> {
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
         let Stage::Held(held) = &mut entry.stage else { return Err(NotHeld) };
         if held.until <= now {
             return Err(NotHeld);
         }
-        if !self.connected {
-            self.extension_impossible(number);
-            return Ok(());
-        }
-        held.extending = true;
         entry.ttl = ttl;
         self.wake_by(now + self.options.patience);
         self.send_extend(vec![number], true, now);
         Ok(())
     }
 
-    fn extension_impossible(&mut self, number: u64) {
-        let answer = Err(Error::new(Kind::Closed, &"".into(), "there is no connection to the server now"));
-        self.events.push_back(MachineEvent::Extended { number, answer });
-    }
-
     /// Raises the counter of a held lock's server to `floor`, and extends the lock: [`MachineEvent::Extended`] follows.
     pub fn raise(&mut self, number: u64, floor: u64, now: Moment) -> Result<(), NotHeld> {
         self.held(number, now).ok_or(NotHeld)?;
-        match self.connected {
-            true => self.send_raise(number, floor, now),
-            false => self.extension_impossible(number),
+        if self.connected {
+            self.send_raise(number, floor, now);
+        } else {
+            let answer = Err(Error::new(Kind::Closed, &"".into(), "there is no connection to the server now"));
+            self.events.push_back(MachineEvent::Extended { number, answer });
         }
         Ok(())
     }

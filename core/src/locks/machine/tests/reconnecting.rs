@@ -141,3 +141,37 @@ fn the_last_releases_are_repeated_while_another_server_may_have_missed_them() {
     machine.connected(NOW + Duration::from_secs(10));
     assert!(calls(&mut machine).iter().all(|(_, call)| matches!(call, Call::Extend { .. })), "their ttls have passed");
 }
+
+#[test]
+fn an_extension_waits_for_the_next_connection_unless_it_may_have_been_carried_out() {
+    for (asked_before, moved) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut machine = machine();
+        let number = lock(&mut machine, 1, waits());
+        only(&mut machine, ScriptAnswer::Granted { token: 7 });
+        machine.next_event();
+        let extend = |machine: &mut Machine| machine.extend(number, Duration::from_secs(20), NOW).unwrap();
+        if asked_before {
+            extend(&mut machine);
+            only_taken(&mut machine);
+        }
+        machine.disconnected(&Error::unanswered(&"".into()), moved, NOW);
+        if !asked_before {
+            extend(&mut machine);
+        }
+        let event = machine.next_event();
+        let fails = matches!(event, Some(MachineEvent::Extended { answer: Err(_), .. }));
+        assert_eq!(fails, asked_before && !moved, "{event:?}");
+        machine.connected(NOW);
+        for (id, call) in calls(&mut machine) {
+            assert!(matches!(call, Call::Extend { .. }), "{call:?}");
+            machine.answer(id, Ok(ScriptAnswer::Extended([true].into())), NOW);
+        }
+        let extended = matches!(machine.next_event(), Some(MachineEvent::Extended { answer: Ok(true), .. }));
+        assert_eq!(extended, !fails);
+    }
+}
+
+/// The only call, which stays without an answer.
+fn only_taken(machine: &mut Machine) {
+    assert_eq!(calls(machine).len(), 1);
+}

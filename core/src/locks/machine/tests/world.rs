@@ -301,13 +301,13 @@ impl World {
     /// Takes a machine's calls and events.
     fn settle(&mut self, client: usize) {
         let now = self.at();
-        let machine = &mut self.clients[client].machine;
-        let events: Vec<MachineEvent> = iter::from_fn(|| machine.next_event()).collect();
-        let calls: Vec<(u64, Call)> = iter::from_fn(|| machine.next_call()).collect();
-        let up = self.clients[client].up;
-        assert!(up || calls.iter().all(|(_, call)| matches!(call, Call::Notify { .. })), "nothing is sent unconnected");
-        if up {
-            self.clients[client].to_server.extend(calls);
+        let of = &mut self.clients[client];
+        let events: Vec<MachineEvent> = iter::from_fn(|| of.machine.next_event()).collect();
+        if of.up {
+            of.to_server.extend(iter::from_fn(|| of.machine.next_call()));
+        } else {
+            let may_wait = |call: &Call| matches!(call, Call::Notify { .. } | Call::Extend { .. });
+            assert!(of.machine.calls.iter().all(|(_, call)| may_wait(call)), "what waits for a connection");
         }
         let mut lost = false;
         for event in events {
