@@ -84,11 +84,11 @@ def test_a_client_is_used_again_after_its_loop_was_closed(model: Model, own_serv
 
     for number in range(5):
         model.run(scenario(number))
-    assert own_server.has_connections(1)
+        assert own_server.has_connections(0), "a loop that is closed takes its connections along"
     cache.close()
-    assert own_server.has_connections(0)
 
 
+@pytest.mark.filterwarnings("ignore:.*never awaited")
 @on_asyncio
 def test_a_loop_is_closed_with_work_in_flight(model: Model, own_server: Memcached) -> None:
     cache = model.client(own_server.address, timeout=10, connect_timeout=10)
@@ -107,10 +107,11 @@ def test_a_loop_is_closed_with_work_in_flight(model: Model, own_server: Memcache
         model.run(leave())
         own_server.resume()
         model.run(scenario())
-    assert own_server.has_connections(1)
+        assert own_server.has_connections(0)
     cache.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*never awaited")
 @on_asyncio
 def test_a_client_is_closed_after_its_loop(model: Model, own_server: Memcached) -> None:
     cache = model.client(own_server.address, timeout=10, connect_timeout=10)
