@@ -145,7 +145,7 @@ impl Client {
         };
         let mut settings = ViewSettings::default();
         options.fill(&mut settings)?;
-        Ok(Self::of(self.shared.clone(), self.policy.with(&settings)?, keys))
+        Ok(Self::of(self.shared.clone(), settings.changed(self.policy)?, keys))
     }
 
     fn servers_of(&self, key: Option<&[u8]>, host: &Host) -> Result<Answers, Error> {

@@ -8,8 +8,9 @@ mod typed;
 use pinyon_core::blocking::{run, NoHost};
 use pinyon_core::dialect::{Dialect, Plain, ValueError};
 use pinyon_core::directory::Directory;
+use pinyon_core::operations::Policy;
 use pinyon_core::operations::{self, Answer, BorrowedKey, Bytes, Request, Single};
-use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
+use pinyon_core::settings::{CacheSettings, ServerTexts};
 use pinyon_core::Data;
 use pinyon_proto::{Key, Mode};
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::address::ServerSpec;
+use crate::credentials::LoginBy;
 use crate::error::{Error, Kind, Sent};
 use crate::events::{Event, EventKind, Events};
 use crate::fork::PerProcess;
 use crate::health::{Health, Verdict};
-use crate::login::LoginBy;
 use crate::metrics::{Metrics, ServerMetrics};
 use crate::network::{Keepalive, System};
 use crate::pool::Pool;

@@ -1,12 +1,7 @@
 //! Why a setting or an argument is refused.
 
-use crate::address::ServerListError;
-use crate::dialect::ValueError;
 use crate::error::kinds::ErrorKind;
-use crate::locks::keys::{NameError, SeveralTags};
-use crate::ring::RingError;
 use crate::shown::shown;
-use crate::tls::TlsError;
 use pinyon_proto::KeyError;
 
 /// Why a setting or an operation's argument is refused. A front end raises its own error class for the kind, with this
@@ -41,44 +36,21 @@ impl std::fmt::Display for InvalidArgument {
 
 impl std::error::Error for InvalidArgument {}
 
-impl From<ServerListError> for InvalidArgument {
-    fn from(error: ServerListError) -> Self {
-        Self::new(ErrorKind::InvalidServers, error.to_string())
-    }
-}
-
-impl From<RingError> for InvalidArgument {
-    fn from(error: RingError) -> Self {
-        Self::usage(error.to_string())
-    }
-}
-
-impl From<ValueError> for InvalidArgument {
-    fn from(ValueError { kind, message }: ValueError) -> Self {
-        Self { kind, message }
-    }
-}
-
-impl From<TlsError> for InvalidArgument {
-    fn from(error: TlsError) -> Self {
-        Self::usage(format!("TLS cannot be used: {error}"))
-    }
-}
-
 impl From<KeyError> for InvalidArgument {
     fn from(error: KeyError) -> Self {
         Self::new(ErrorKind::InvalidKey, error.to_string())
     }
 }
 
-impl From<NameError> for InvalidArgument {
-    fn from(error: NameError) -> Self {
-        Self::new(ErrorKind::InvalidName, error.to_string())
+/// The choice with this name.
+pub(crate) fn choose<T: Copy>(name: &str, chosen: &str, choices: &[(&str, T)]) -> Result<T, InvalidArgument> {
+    if let Some((_, choice)) = choices.iter().find(|(known, _)| *known == chosen) {
+        return Ok(*choice);
     }
-}
-
-impl From<SeveralTags> for InvalidArgument {
-    fn from(error: SeveralTags) -> Self {
-        Self::new(ErrorKind::InvalidName, error.to_string())
-    }
+    let known: Vec<_> = choices.iter().map(|(known, _)| format!("{known:?}")).collect();
+    let known = match known.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => known.concat(),
+    };
+    Err(InvalidArgument::usage(format!("{name} must be {known}, not {chosen:?}")))
 }

@@ -228,11 +228,11 @@ mod discovery;
 mod doorbell;
 mod fleet;
 mod health;
-mod login;
 mod own_thread;
 mod resolver;
 mod ring;
 mod shown;
+mod words;
 
 // For this crate's own tests and fuzz targets only; front ends do not use these.
 #[doc(hidden)]

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use pinyon_core::blocking::{run, Batch, NoHost};
 use pinyon_core::directory::Directory;
+use pinyon_core::operations::Policy;
 use pinyon_core::operations::{Answer, AsBytes, BorrowedKey, Bytes, Fetch, Keys, Request, Single};
-use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
+use pinyon_core::settings::{CacheSettings, ServerTexts};
 use pinyon_core::Data;
 use pinyon_proto::{Key, KeyRules, Mode};
 

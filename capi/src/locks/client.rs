@@ -3,7 +3,8 @@
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-use pinyon_core::locks::{Branches, Notes, Setup, ThreadLocks, UsualLock};
+use pinyon_core::locks::{Branches, Notes, Setup, ThreadLocks};
+use pinyon_core::settings::UsualLock;
 use pinyon_core::settings::{LockParts, LockSettings};
 
 use super::{are_same, Listener};

@@ -85,7 +85,7 @@ impl Cache {
             settings.set(name, Given::Untyped(value))?;
         }
         let own = self.policy;
-        self.policy = own.with(&settings)?;
+        self.policy = settings.changed(own)?;
         let seen = look(self);
         self.policy = own;
         Ok(seen)

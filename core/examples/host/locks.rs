@@ -10,9 +10,9 @@ use pinyon_core::blocking::NoHost;
 use pinyon_core::driven::Polled;
 use pinyon_core::locks::{
     common_tag, names, owners, Asked, Branches, Front, Grant, LockFinished, LockOperation, LockOutcome, LockRequest,
-    Note, Notes, RedisCommand, RedisValue, Renewal, Setup, StatusAnswer, StatusQuestion, ThreadLocks, UsualLock,
+    Note, Notes, RedisCommand, RedisValue, Renewal, Setup, StatusAnswer, StatusQuestion, ThreadLocks,
 };
-use pinyon_core::settings::{lock_ttl, Given, LockSettings, NamedSettings};
+use pinyon_core::settings::{lock_ttl, Given, LockSettings, NamedSettings, UsualLock};
 
 use crate::raised::Raised;
 use crate::ways::turn;

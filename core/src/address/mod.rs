@@ -4,6 +4,7 @@ mod redis_parameters;
 mod redis_servers;
 mod redis_url;
 mod servers;
+mod weight;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -14,6 +15,10 @@ pub(crate) use redis_url::RedisUrl;
 pub use redis_url::SentinelService;
 pub(crate) use servers::{gutter_servers, parse_servers, usual_servers};
 pub use servers::{ServerSpec, DEFAULT_PORT, DEFAULT_SERVER};
+pub use weight::Weight;
+
+use crate::error::kinds::ErrorKind;
+use crate::invalid::InvalidArgument;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
@@ -77,3 +82,9 @@ impl std::fmt::Display for ServerListError {
 }
 
 impl std::error::Error for ServerListError {}
+
+impl From<ServerListError> for InvalidArgument {
+    fn from(error: ServerListError) -> Self {
+        Self::new(ErrorKind::InvalidServers, error.to_string())
+    }
+}

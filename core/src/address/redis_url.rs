@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use super::redis_parameters::{Parameters, TlsParameters};
 use super::{Endpoint, ServerListError};
-use crate::login::Password;
+use crate::credentials::Password;
 
 const SHAPES: &str = "write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, \
                       unix:///path[?db=database], redis+cluster://host,host,host, or \

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::{Address, Endpoint, ServerListError};
 
-use crate::ring::Weight;
+use super::Weight;
 
 /// memcached's default port.
 pub const DEFAULT_PORT: u16 = 11211;

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::time::Duration;
 
 use super::{Answer, Part, Question};
-use crate::login::Password;
+use crate::credentials::Password;
 
 /// A function of the host's that returns credentials, as the value of a setting.
 pub trait Function: Send + Sync + 'static {

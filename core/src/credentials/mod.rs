@@ -6,6 +6,7 @@
 
 mod asking;
 mod function;
+mod login;
 mod questions;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -16,10 +17,11 @@ use std::time::{Duration, Instant};
 pub(crate) use asking::Asking;
 pub use asking::Question;
 pub use function::{Function, Told};
+pub use login::Password;
+pub(crate) use login::{printable, Login, LoginBy};
 pub use questions::Questions;
 
 use crate::fork::PerProcess;
-use crate::login::Password;
 use asking::Asked;
 
 /// The setting that a function was given as.

@@ -5,7 +5,8 @@ use std::fmt;
 use super::portable::{digits, float, integer};
 use super::{Dialect, Form, HostType, Notation, Plain, JSON, MESSAGEPACK, PICKLE, RUBY_MARSHAL};
 use crate::error::kinds::ErrorKind;
-use crate::settings::words;
+use crate::invalid::InvalidArgument;
+use crate::words::words;
 
 /// Why a value cannot be stored or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,12 @@ pub struct ValueError {
     pub kind: ErrorKind,
     /// For people.
     pub message: String,
+}
+
+impl From<ValueError> for InvalidArgument {
+    fn from(ValueError { kind, message }: ValueError) -> Self {
+        Self { kind, message }
+    }
 }
 
 impl ValueError {

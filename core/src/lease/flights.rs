@@ -7,7 +7,7 @@ use foldhash::HashMap;
 
 use super::{LeaseTypes, Signal};
 use crate::fork::{generation, PerProcess};
-use crate::settings::Policy;
+use crate::operations::Policy;
 
 /// Identifies the callers that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

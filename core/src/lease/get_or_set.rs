@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::flights::{Flight, Flights, Part, Place, Progress, Told};
 use super::patience::Patience;
-use super::{Finding, LeaseTypes, Terms, Win, RENEWALS};
+use super::{LeaseTypes, Terms};
 use crate::error::kinds::ErrorKind;
 use crate::fork::generation;
+use crate::operations::{Finding, Win, RENEWALS};
 use crate::operations::{Found, Request};
 
 /// The next step for the host, with the [`StepOutcome`] to report. Every step may fail: [`StepOutcome::Failed`].

@@ -1,5 +1,6 @@
 mod unreadable;
 
+use crate::operations::{Finding, Win};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use pinyon_proto::{Head, Item, Status};
 use super::patience::LONGEST_PAUSE;
 use super::*;
 use crate::operations::Found;
-use crate::settings::Policy;
+use crate::operations::Policy;
 
 const WIN: Win = Win { cas: 7, keep: false };
 const WON: Found<&str> = Found { finding: Finding::Won(Some(WIN)), value: None, cas: None };

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use pinyon_proto::resp::Command;
 
 use super::call::{Attempt, Name, Names};
+use crate::error::kinds::ErrorKind;
+use crate::invalid::InvalidArgument;
 use crate::shown::shown;
 
 /// The longest name, in bytes.
@@ -270,6 +272,12 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
+impl From<NameError> for InvalidArgument {
+    fn from(error: NameError) -> Self {
+        Self::new(ErrorKind::InvalidName, error.to_string())
+    }
+}
+
 /// Names of one lock in several hash tags, which a cluster keeps in different places. Contains the first name of each
 /// tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -304,6 +312,12 @@ impl fmt::Display for SeveralTags {
 }
 
 impl std::error::Error for SeveralTags {}
+
+impl From<SeveralTags> for InvalidArgument {
+    fn from(error: SeveralTags) -> Self {
+        Self::new(ErrorKind::InvalidName, error.to_string())
+    }
+}
 
 /// Why a namespace cannot be a hash tag.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,6 @@ mod holding;
 mod identity;
 mod interview;
 mod jitter;
-mod keeper;
 mod loss;
 #[cfg(test)]
 pub mod model;
@@ -69,5 +68,3 @@ pub use observed::{LockEvent, LockEventKind, LockMetrics, Observed};
 pub use pinyon_proto::resp::{Command as RedisCommand, Value as RedisValue};
 pub use status::{Asked, StatusAnswer, StatusQuestion};
 pub use threads::{Station, ThreadLocks};
-
-pub use crate::settings::UsualLock;

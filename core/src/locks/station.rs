@@ -1,7 +1,7 @@
 //! Threads that share a client's locks. One of the waiting threads receives for all; the others sleep until it passes
 //! on their outcomes.
 //!
-//! A [keeper](super::keeper) handles renewals and losses, which no thread waits for.
+//! A keeper, a thread of its own, handles renewals and losses, which no thread waits for.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,14 +15,14 @@ use rustix::net::{recv, shutdown, RecvFlags, Shutdown};
 use super::client::{InTime, Setup};
 use super::front::{Front, LockFinished, LockOperation, LockOutcome};
 use super::grant::Grant;
-use super::keeper;
 use super::notes::Notes;
 use crate::address::Address;
-use crate::blocking::{resolve, Host, Unresolved};
+use crate::blocking::{resolve, Host, NoHost, Unresolved};
 use crate::credentials::Question;
 use crate::doorbell::{wait_for, Doorbell, Wake, LONGEST_SLEEP};
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind};
+use crate::own_thread;
 
 /// Answers are small. A longer one takes several reads.
 const BUFFER: usize = 16 * 1024;
@@ -220,7 +220,7 @@ impl<L: Send + 'static> Station<L> {
         if self.has_keeper.load(Ordering::Relaxed) || self.has_keeper.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        keeper::start(self.clone()).inspect_err(|_| self.has_keeper.store(false, Ordering::Relaxed))
+        start_keeper(self.clone()).inspect_err(|_| self.has_keeper.store(false, Ordering::Relaxed))
     }
 
     /// The keeper's work, repeated: it renews what is due. Returns whether the client is still open.
@@ -513,4 +513,10 @@ fn interest(fd: &OwnedFd, write: bool) -> PollFd<'_> {
     let mut flags = PollFlags::IN;
     flags.set(PollFlags::OUT, write);
     PollFd::from_borrowed_fd(fd.as_fd(), flags)
+}
+
+/// Starts the keeper, also in a forked child. It never calls the host, but leaves notes. It ends when its client is closed;
+/// a process can exit without waiting for it.
+fn start_keeper<L: Send + 'static>(station: Arc<Station<L>>) -> io::Result<()> {
+    own_thread::start("pinyon-locks", move || while station.keep(&NoHost) {})
 }

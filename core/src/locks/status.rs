@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use super::call::{Attempt, Inspected, Names};
 use super::keys::{self, NameError};
-use crate::invalid::InvalidArgument;
-use crate::settings::choose;
+use crate::invalid::{choose, InvalidArgument};
 
 /// The names of a question. The server is asked once for each; the answer follows the order of the question.
 #[derive(Clone, Debug)]

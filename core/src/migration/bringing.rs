@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::{Counts, Side};
 use crate::error::kinds::ErrorKind;
-use crate::lease::{Finding, Win};
 use crate::operations::{Answer, Compared, Found, Request};
+use crate::operations::{Finding, Win};
 
 /// Seconds until another caller may move a key whose mover has died.
 const LEASE: i32 = 5;

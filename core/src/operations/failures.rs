@@ -4,7 +4,7 @@ use super::course::told;
 use crate::error::kinds::ErrorKind;
 use crate::error::{Error, Sent};
 use crate::fleet::Fleet;
-use crate::settings::Policy;
+use crate::operations::Policy;
 
 /// The failures of one operation.
 #[derive(Debug)]

@@ -15,7 +15,9 @@ mod course;
 mod everywhere;
 mod failures;
 mod fetch;
+mod finding;
 mod keys;
+mod policy;
 mod quiet;
 mod request;
 mod several;
@@ -28,8 +30,6 @@ use std::time::Instant;
 
 pub use pinyon_proto::{Direction, Head, Item, Key, KeyError, KeyRules, Mode, Status};
 
-pub use crate::lease::{Finding, Win, RENEWALS};
-pub use crate::settings::Policy;
 pub(crate) use account::Account;
 pub use account::{Broken, Unsuccessful};
 pub use any::AnyOperation;
@@ -38,7 +38,9 @@ pub(crate) use course::{choose, may_go_on, told};
 pub use everywhere::{statistics, version, Everywhere, ServerCommand, ServerLines};
 pub use failures::Failures;
 pub use fetch::{Fetch, Fetched, FoundKey, Unanswered, Unreadable};
+pub use finding::{Finding, Win, RENEWALS};
 pub use keys::Keys;
+pub use policy::Policy;
 pub use quiet::Quiet;
 pub use request::{remaining, Answer, Compared, Found, Initial, Request};
 pub use several::Several;

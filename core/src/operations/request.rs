@@ -10,7 +10,7 @@ use super::values::Values;
 use super::Policy;
 use crate::error::{Error, Kind, Sent};
 use crate::invalid::InvalidArgument;
-use crate::lease::{Finding, Win};
+use crate::operations::{Finding, Win};
 use crate::session::{larger_than_stored, Refused, Reply};
 use crate::shown::shown;
 
@@ -394,7 +394,7 @@ impl<V> Found<V> {
         }
     }
 
-    /// What a caller asks next that asks for leases by hand, and cannot read the value. It asks so [`RENEWALS`] times at
+    /// What a caller asks next that asks for leases by hand, and cannot read the value. It asks so [`RENEWALS`](super::RENEWALS) times at
     /// most.
     pub fn renewal(&self, lease: i32, recache: i32) -> Option<Request> {
         match (self.finding, self.cas) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pinyon_proto::resp;
 
 use super::info::Protocol;
+use crate::credentials::printable;
 use crate::credentials::Credentials;
-use crate::login::printable;
-pub use crate::login::Password;
+pub use crate::credentials::Password;
 use crate::tls::ServerTls;
 
 /// How to greet a server.

@@ -15,13 +15,11 @@ mod meta_memcache;
 mod pymemcache;
 mod rule;
 mod scores;
-mod weight;
 
 #[cfg(test)]
 mod tests;
 
-pub use rule::{RingError, Rule};
-pub use weight::Weight;
+pub use rule::Rule;
 
 use self::circle::Circle;
 use self::hashes::Md5;

@@ -10,6 +10,7 @@ use super::libmemcached::Modula;
 use super::meta_memcache::MetaRing;
 use super::{emcache, libmemcached, pymemcache, Applied, Ring};
 use crate::address::ServerSpec;
+use crate::invalid::InvalidArgument;
 
 /// The client with this rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +71,12 @@ impl std::fmt::Display for RingError {
 }
 
 impl std::error::Error for RingError {}
+
+impl From<RingError> for InvalidArgument {
+    fn from(error: RingError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
 
 impl Rule {
     /// The rule with this name, for keys after a namespace, which some clients hash too. The name of

@@ -10,9 +10,9 @@ use super::protocol::Probe;
 use super::Session;
 use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, RECEIVE_BUFFER};
+use crate::credentials::Login;
 use crate::credentials::Question;
 use crate::error::{Error, Kind, Sent};
-use crate::login::Login;
 use crate::metrics::{Counted, Meter};
 use crate::network::{Network, Stream};
 

@@ -34,10 +34,10 @@ pub(crate) use rested::RESTED;
 pub use submitting::{BYTES_PER_LINE, KEYS_PER_LINE};
 
 use crate::connection::{Connection, Incoming, Outgoing, Unreceived, RECEIVED_PER_POLL};
+use crate::credentials::{Login, LoginBy};
 use crate::error::kinds::ErrorKind;
 use crate::error::{Error, Kind, Sent};
 use crate::invalid::InvalidArgument;
-use crate::login::{Login, LoginBy};
 use crate::metrics::Meter;
 use crate::network::{Network, Stream, System};
 use crate::tls::ServerTls;

@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use pinyon_proto::{KeyRule, KeyRules};
 
-use super::checks::{choose, keepalive, positive, seconds, up_to};
+use super::checks::{keepalive, positive, seconds, up_to};
 use super::table::settings;
-use super::{CompressionChoice, Policy, ServerTexts, TlsChoice};
+use super::{CompressionChoice, ServerTexts, TlsChoice};
 use crate::address::{gutter_servers, parse_servers, usual_servers, Endpoint, ServerSpec};
 use crate::credentials::{Credentials, Supplied};
+use crate::credentials::{Login, LoginBy, Password};
 use crate::dialect::{Dialect, Packing};
 use crate::directory::Directory;
 use crate::discovery::{DiscoverySettings, Source};
 use crate::error::kinds::ErrorKind;
 use crate::fleet::{Access, Fleet, FleetOptions};
-use crate::invalid::InvalidArgument;
-use crate::login::{Login, LoginBy, Password};
+use crate::invalid::{choose, InvalidArgument};
+use crate::operations::Policy;
 use crate::ring::Rule;
 use crate::session::{Limits, Protocol};
 use crate::ttl::{self, DefaultTtl};

@@ -69,19 +69,6 @@ pub(super) fn up_to(name: &str, number: i64, most: usize) -> Result<usize, Inval
     }
 }
 
-/// The choice with this name.
-pub(crate) fn choose<T: Copy>(name: &str, chosen: &str, choices: &[(&str, T)]) -> Result<T, InvalidArgument> {
-    if let Some((_, choice)) = choices.iter().find(|(known, _)| *known == chosen) {
-        return Ok(*choice);
-    }
-    let known: Vec<_> = choices.iter().map(|(known, _)| format!("{known:?}")).collect();
-    let known = match known.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-        _ => known.concat(),
-    };
-    Err(InvalidArgument::usage(format!("{name} must be {known}, not {chosen:?}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::given::{refused, wrong, Setting};
-use super::{words, Given, Words};
+use super::{Given, Words};
 use crate::dialect::{CompressionSettings, Dictionaries};
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
+use crate::words::words;
 
 /// Whether to compress, and how.
 #[derive(Clone, Debug)]

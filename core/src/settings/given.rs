@@ -5,13 +5,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{words, Words};
+use crate::credentials::Password;
 use crate::credentials::{Function, Supplied};
 use crate::dialect::CompressionSettings;
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
-use crate::login::Password;
 use crate::tls::{Tls, TlsError, TlsSettings};
+use crate::words::{words, Words};
 
 /// A setting's value as a front end receives it from its user.
 #[derive(Clone)]

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::checks::{choose, keepalive, seconds, seconds_from, waiting_time};
+use super::checks::{keepalive, seconds, seconds_from, waiting_time};
 use super::table::settings;
-use super::words::words;
 use super::{TlsChoice, UrlText};
 use crate::address::{RedisServers as Servers, RedisUrl, TlsParameters};
+use crate::credentials::Password;
 use crate::credentials::{Credentials, Supplied};
-use crate::invalid::InvalidArgument;
+use crate::invalid::{choose, InvalidArgument};
 use crate::locks::client::{QuorumSetup, SentinelSetup, Setup, Slots, Voting};
 use crate::locks::keys::LockKeys;
 use crate::locks::machine::{Fairness, LockOptions};
 use crate::locks::{HandlerKind, LockRequest, Names, Renewal};
-use crate::login::Password;
 use crate::redis::{Protocol, SessionSettings};
 use crate::tls::{Tls, TlsSettings};
+use crate::words::words;
 
 /// A waiting client sends a command in each heartbeat.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);

@@ -9,26 +9,24 @@ mod compression;
 mod elsewhere;
 mod given;
 mod lock;
-mod policy;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-mod words;
+mod view;
 
 pub use cache::{CacheParts, CacheSettings};
-pub(crate) use checks::choose;
 pub use checks::{seconds, waiting_time};
 pub use compression::CompressionChoice;
 pub use given::{Given, ServerTexts, TlsChoice, UrlText};
 pub use lock::{lock_ttl, LockParts, LockSettings, LockTerms, UsualLock};
-pub use policy::{Policy, ViewSettings};
 pub use table::NamedSettings;
-pub use words::{speak, words, Words};
+pub use view::ViewSettings;
 
+pub use crate::credentials::Password;
 pub use crate::credentials::Supplied;
 pub use crate::dialect::{CompressionSettings, Dictionaries};
-pub use crate::login::Password;
 use crate::tls::TlsSettings;
+pub use crate::words::{speak, Words};
 use crate::{dialect::Dialect, ring::Rule, session::Protocol};
 use pinyon_proto::KeyRule;
 

@@ -19,6 +19,7 @@ use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 
 use crate::address::{Endpoint, ServerSpec};
 use crate::fork::PerProcess;
+use crate::invalid::InvalidArgument;
 pub(crate) use explain::explain;
 pub use renewing::Renewed;
 use renewing::Renewing;
@@ -72,6 +73,12 @@ impl std::fmt::Display for TlsError {
 }
 
 impl std::error::Error for TlsError {}
+
+impl From<TlsError> for InvalidArgument {
+    fn from(error: TlsError) -> Self {
+        Self::usage(format!("TLS cannot be used: {error}"))
+    }
+}
 
 /// TLS settings in use, by any number of clients. Their connections resume each other's sessions, which saves a server
 /// most of a handshake.

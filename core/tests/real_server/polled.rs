@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use pinyon_core::directory::Directory;
 use pinyon_core::driven::{Polled, Wake};
+use pinyon_core::operations::Policy;
 use pinyon_core::operations::{Answer, AsBytes, Bytes, Failed, KeyRules, Mode, OwnedKey, Request, Single};
-use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
+use pinyon_core::settings::{CacheSettings, ServerTexts};
 use pinyon_core::shared::{Finished, Shared, Waiter};
 use pinyon_core::{Error, Kind};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use pinyon_core::blocking::{run, Batch, Failure, Host};
 use pinyon_core::directory::Directory;
+use pinyon_core::operations::Policy;
 use pinyon_core::operations::{AsBytes, BorrowedKey, Fetch, Keys, Request, Single};
 use pinyon_core::pool::Offer;
-use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
+use pinyon_core::settings::{CacheSettings, ServerTexts};
 use pinyon_core::{Address, Data};
 use pinyon_proto::KeyRules;
 

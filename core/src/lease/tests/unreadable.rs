@@ -1,6 +1,7 @@
 //! Values that a caller cannot read: one caller makes a new one.
 
 use super::*;
+use crate::operations::{Finding, RENEWALS};
 
 #[test]
 fn a_value_that_cannot_be_read_is_made_by_one_caller() {

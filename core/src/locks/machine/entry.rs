@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use super::late::LOOK_BEFORE;
-use super::time::Moment;
+use super::moment::Moment;
 use super::{Blocker, LockRequest, Renewal};
 use crate::error::Error;
 use crate::locks::call::Names;
+
+/// How long before its time is up an attempt asks for the holder of its names; half of its time if that is less.
+pub(super) const LOOK_BEFORE: Duration = Duration::from_millis(250);
 
 pub(super) struct Entry {
     /// Its number on the server.

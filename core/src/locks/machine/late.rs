@@ -1,14 +1,9 @@
 //! Attempts whose time is up: which holder blocks them, and which failure they get.
 
-use std::time::Duration;
-
 use super::entry::Stage;
 use super::{About, Blocker, Call, Machine, MachineFailure, Moment};
 use crate::error::Sent;
 use crate::locks::call::{Inspected, Names};
-
-/// How long before its time is up an attempt asks for the holder of its names; half of its time if that is less.
-pub(super) const LOOK_BEFORE: Duration = Duration::from_millis(250);
 
 /// The names in questions under way. Attempts that wait for the same names share a question.
 #[derive(Default)]
@@ -93,6 +88,8 @@ fn held_by(name: &Inspected) -> Option<Blocker> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::error::kinds::ErrorKind;
     use crate::error::{Error, Kind};

@@ -16,6 +16,7 @@ mod asking;
 mod connection;
 mod entry;
 mod late;
+mod moment;
 mod releases;
 mod request;
 mod table;
@@ -27,10 +28,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use moment::Moment;
 pub use request::{LockOptions, LockRequest, Renewal};
 pub use table::Fairness;
 pub(in crate::locks) use table::Table;
-pub use time::Moment;
 
 use super::call::{Attempt, Call, Names, ScriptAnswer};
 use crate::error::{Error, Kind};

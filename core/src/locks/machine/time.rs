@@ -1,36 +1,10 @@
 //! Instants of a clock that continues during suspend, and everything that depends on time.
 
-use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use super::entry::Stage;
-use super::{About, Machine, MachineEvent, MachineFailure, Renewal};
+use super::{About, Machine, MachineEvent, MachineFailure, Moment, Renewal};
 use crate::locks::loss::Loss;
-
-/// The time since the computer was started, including suspend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Moment(pub Duration);
-
-impl Add<Duration> for Moment {
-    type Output = Moment;
-    fn add(self, duration: Duration) -> Moment {
-        Moment(self.0.saturating_add(duration))
-    }
-}
-
-impl Moment {
-    /// This long before.
-    pub(super) fn before(self, duration: Duration) -> Moment {
-        Moment(self.0.saturating_sub(duration))
-    }
-}
-
-impl Sub for Moment {
-    type Output = Duration;
-    fn sub(self, earlier: Moment) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
 
 /// Renewals due within an eighth of their interval join earlier ones.
 const TOGETHER: u32 = 8;

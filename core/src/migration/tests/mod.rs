@@ -3,8 +3,8 @@ mod many_keys;
 use std::sync::Arc;
 
 use super::*;
-use crate::lease::{Finding, Win};
 use crate::operations::{Compared, Found};
+use crate::operations::{Finding, Win};
 
 type Machine = Migration<&'static str, &'static str>;
 type StepOutcome = super::StepOutcome<&'static str, &'static str, &'static str>;

@@ -5,8 +5,8 @@ use pinyon_proto::{Direction, Item, Mode};
 use super::single::{finished, on, store, value, GET};
 use super::stage::{Stage, CLASSIC, META};
 use crate::error::Kind;
-use crate::lease::{Finding, Win};
 use crate::operations::{Answer, Compared, Found, Initial, Request};
+use crate::operations::{Finding, Win};
 
 const CAS: Request = Request::Get { cas: true };
 const COMPARE: Request =

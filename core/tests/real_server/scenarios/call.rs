@@ -2,11 +2,11 @@
 
 use pinyon_core::dialect::{Dialect, Plain};
 use pinyon_core::error::kinds::ErrorKind;
+use pinyon_core::operations::Policy;
 use pinyon_core::operations::{
     self, statistics, Answer, AnyOperation, Bytes, Change, Compared, DataBlock, Everywhere, Failed, Failures, Fetch,
     Keys, OwnedKey, Request, ServerCommand, Single,
 };
-use pinyon_core::settings::Policy;
 use pinyon_core::Sent;
 use pinyon_proto::{Direction, KeyRules, Mode};
 use serde_json::{json, Map, Value};

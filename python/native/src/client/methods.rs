@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pinyon_core::lease::Win;
+use pinyon_core::operations::Win;
 use pinyon_core::operations::{Request, ServerCommand};
 use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;

@@ -10,7 +10,8 @@ use std::sync::{Arc, OnceLock};
 
 use pinyon_core::directory::Directory;
 use pinyon_core::lease::Flights;
-use pinyon_core::settings::{CacheSettings, Policy, ViewSettings};
+use pinyon_core::operations::Policy;
+use pinyon_core::settings::{CacheSettings, ViewSettings};
 use pinyon_core::ttl::DefaultTtl;
 use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
@@ -54,7 +55,7 @@ impl Client {
     fn viewing(client: &Bound<'_, Self>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let (py, client) = (client.py(), client.get());
         let view = changed(ViewSettings::default(), settings)?;
-        let policy = checked(py, client.policy.with(&view))?;
+        let policy = checked(py, view.changed(client.policy))?;
         Ok(Self { policy, ..client.clone() })
     }
 

@@ -138,7 +138,7 @@ impl Cache {
 
     fn using(ruby: &Ruby, this: &Self, settings: RHash) -> Result<Self, Error> {
         let settings: ViewSettings = changed(ruby, ViewSettings::default(), settings)?;
-        Ok(Self { policy: checked(ruby, this.policy.with(&settings))?, ..this.clone() })
+        Ok(Self { policy: checked(ruby, settings.changed(this.policy))?, ..this.clone() })
     }
 
     fn gets(ruby: &Ruby, this: &Self, key: Value) -> Returned {

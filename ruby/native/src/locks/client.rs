@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use magnus::value::ReprValue;
 use magnus::{function, method, Error, Integer, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, Value};
-use pinyon_core::locks::{self, Asked, Branches, LockOperation, Names, RedisCommand, StatusQuestion, UsualLock};
+use pinyon_core::locks::{self, Asked, Branches, LockOperation, Names, RedisCommand, StatusQuestion};
+use pinyon_core::settings::UsualLock;
 use pinyon_core::settings::{waiting_time, LockParts, LockSettings, LockTerms};
 
 use super::answers;

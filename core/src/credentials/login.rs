@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::credentials::{Answer, Credentials};
+use super::{Answer, Credentials};
 
 /// A password: no text or message ever shows it.
 #[derive(Clone, PartialEq, Eq)]

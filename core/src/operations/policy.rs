@@ -1,9 +1,7 @@
 //! What an operation does when its server is down or fails, and with values that cannot be read.
 
-use super::checks::choose;
-use super::table::settings;
 use crate::error::Error;
-use crate::invalid::InvalidArgument;
+use crate::invalid::{choose, InvalidArgument};
 
 /// What an operation does when its server is down or fails, and with values that cannot be read. It belongs to the
 /// operation rather than to the fleet, so that views of one client can differ.
@@ -18,18 +16,6 @@ pub struct Policy {
     pub unreadable_is_miss: bool,
 }
 
-settings! {
-    /// The settings of a view of a client. The others stay as they are.
-    pub struct ViewSettings {
-        /// As for the client.
-        failover: Option<bool> = None,
-        /// As for the client.
-        on_failure: Option<String> = None,
-        /// As for the client.
-        on_unreadable: Option<String> = None,
-    }
-}
-
 impl Default for Policy {
     fn default() -> Self {
         Self { failover: true, miss: false, unreadable_is_miss: false }
@@ -39,19 +25,14 @@ impl Default for Policy {
 impl Policy {
     /// `on_failure`, `on_unreadable`: "raise" or "miss".
     pub fn new(failover: bool, on_failure: &str, on_unreadable: &str) -> Result<Self, InvalidArgument> {
-        let miss = is_miss("on_failure", on_failure)?;
-        let unreadable_is_miss = is_miss("on_unreadable", on_unreadable)?;
+        let miss = Self::is_miss("on_failure", on_failure)?;
+        let unreadable_is_miss = Self::is_miss("on_unreadable", on_unreadable)?;
         Ok(Self { failover, miss, unreadable_is_miss })
     }
 
-    /// This policy with a view's changes.
-    pub fn with(self, view: &ViewSettings) -> Result<Self, InvalidArgument> {
-        let changed = |name, given: &Option<String>, now| given.as_ref().map_or(Ok(now), |word| is_miss(name, word));
-        Ok(Self {
-            failover: view.failover.unwrap_or(self.failover),
-            miss: changed("on_failure", &view.on_failure, self.miss)?,
-            unreadable_is_miss: changed("on_unreadable", &view.on_unreadable, self.unreadable_is_miss)?,
-        })
+    /// The meaning of "raise" or "miss" in the setting `name`.
+    pub(crate) fn is_miss(name: &str, word: &str) -> Result<bool, InvalidArgument> {
+        choose(name, word, &[("raise", false), ("miss", true)])
     }
 
     /// Whether to report this error as a miss.
@@ -60,34 +41,11 @@ impl Policy {
     }
 }
 
-fn is_miss(name: &str, word: &str) -> Result<bool, InvalidArgument> {
-    choose(name, word, &[("raise", false), ("miss", true)])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::kinds::ErrorKind;
     use crate::error::{Kind, Sent};
-
-    #[test]
-    fn a_view_changes_what_it_is_given() {
-        let view = |failover, on_failure: Option<&str>| ViewSettings {
-            failover,
-            on_failure: on_failure.map(Into::into),
-            ..ViewSettings::default()
-        };
-        let policy = Policy::default();
-        assert_eq!(policy, Policy::new(true, "raise", "raise").unwrap());
-        assert_eq!(policy.with(&view(None, None)).unwrap(), policy);
-        assert_eq!(policy.with(&view(Some(false), None)).unwrap(), Policy { failover: false, ..policy });
-        assert_eq!(policy.with(&view(None, Some("miss"))).unwrap(), Policy { miss: true, ..policy });
-        let missing = Policy { failover: false, miss: true, ..policy };
-        assert_eq!(missing.with(&view(Some(true), Some("raise"))).unwrap(), policy);
-        assert!(policy.with(&view(None, Some("return"))).is_err());
-        let passing_over = ViewSettings { on_unreadable: Some("miss".into()), ..view(None, None) };
-        assert_eq!(policy.with(&passing_over).unwrap(), Policy { unreadable_is_miss: true, ..policy });
-    }
 
     #[test]
     fn another_word_is_refused() {

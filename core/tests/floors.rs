@@ -1,0 +1,64 @@
+//! The drawing in ARCHITECTURE.md and the imports agree: each room of the core imports from floors below its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const DRAWING: &str = include_str!("../../ARCHITECTURE.md");
+
+/// The number of its floor, from the top, for each room of the drawing.
+fn floors() -> BTreeMap<String, usize> {
+    let block = DRAWING.split("<!-- floors -->\n```\n").nth(1).and_then(|rest| rest.split("```").next());
+    let lines = block.expect("the drawing is marked").lines().enumerate();
+    let rooms =
+        |line: &str| line.split("  ").next().unwrap_or_default().split(' ').map(str::to_owned).collect::<Vec<_>>();
+    lines.flat_map(|(floor, line)| rooms(line).into_iter().map(move |room| (room, floor))).collect()
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let inside = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
+    entries.flat_map(inside).collect()
+}
+
+fn is_of_tests(path: &Path) -> bool {
+    path.components().any(|part| ["tests", "tests.rs"].iter().any(|name| part.as_os_str() == *name))
+}
+
+/// The rooms that a source names, besides its tests.
+fn imported(source: &str) -> BTreeSet<String> {
+    let product = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let code: String =
+        product.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(|line| [line, "\n"]).collect();
+    let name =
+        |text: &str| text.trim_start().chars().take_while(|char| char.is_ascii_lowercase() || *char == '_').collect();
+    let mut rooms = BTreeSet::new();
+    for after in code.split("crate::").skip(1) {
+        match after.strip_prefix('{') {
+            Some(group) => rooms.extend(group.split('}').next().unwrap_or_default().split(',').map(name)),
+            None => drop(rooms.insert(name(after))),
+        }
+    }
+    rooms
+}
+
+#[test]
+fn every_import_points_to_a_floor_below() {
+    let floors = floors();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut seen = BTreeSet::new();
+    let mut upward = Vec::new();
+    for path in sources(&source).into_iter().filter(|path| !is_of_tests(path) && !path.ends_with("src/lib.rs")) {
+        let inside = path.strip_prefix(&source).unwrap().with_extension("");
+        let room = inside.components().next().unwrap().as_os_str().to_str().unwrap().to_owned();
+        let floor = floors.get(&room).unwrap_or_else(|| panic!("{room} is not in the drawing"));
+        for other in imported(&fs::read_to_string(&path).unwrap()) {
+            if other != room && floors.get(&other).is_some_and(|below| below <= floor) {
+                upward.push(format!("{} imports {other}", inside.display()));
+            }
+        }
+        seen.insert(room);
+    }
+    assert!(upward.is_empty(), "{upward:#?}");
+    assert_eq!(seen, floors.into_keys().collect(), "the rooms of the drawing, and those that exist");
+}
