@@ -6,8 +6,6 @@
 //! and threads share [`ThreadLocks`].
 
 mod branches;
-#[cfg(test)]
-mod chance;
 mod clock;
 mod failure;
 mod front;
@@ -18,8 +16,6 @@ mod identity;
 mod interview;
 mod jitter;
 mod loss;
-#[cfg(test)]
-pub mod model;
 mod notes;
 mod observed;
 pub mod owners;
@@ -30,6 +26,8 @@ mod shareable;
 mod side;
 mod station;
 mod status;
+#[cfg(test)]
+pub mod tests;
 mod threads;
 mod token;
 mod value;

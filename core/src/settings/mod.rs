@@ -12,18 +12,19 @@ mod lock;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod view;
 
 pub use cache::{CacheParts, CacheSettings};
 pub use checks::{seconds, waiting_time};
 pub use compression::CompressionChoice;
-pub use given::{Given, ServerTexts, TlsChoice, UrlText};
+pub use given::{Given, ServerTexts, UrlText};
 pub use lock::{lock_ttl, LockParts, LockSettings, LockTerms, UsualLock};
 pub use table::NamedSettings;
+pub use tls::TlsChoice;
 pub use view::ViewSettings;
 
-pub use crate::credentials::Password;
-pub use crate::credentials::Supplied;
+pub use crate::credentials::{Password, Supplied};
 pub use crate::dialect::{CompressionSettings, Dictionaries};
 use crate::tls::TlsSettings;
 pub use crate::words::{speak, Words};

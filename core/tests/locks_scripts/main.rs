@@ -15,5 +15,5 @@ mod traces;
 use pinyon_core::locks::{call, claim};
 
 #[allow(dead_code)]
-#[path = "../../src/locks/model.rs"]
+#[path = "../../src/locks/tests/model.rs"]
 mod model;

@@ -24,7 +24,7 @@ use say::{Lie, Refusal};
 use server::{Manners, Scripts};
 
 #[allow(dead_code)]
-#[path = "../../../core/src/locks/model.rs"]
+#[path = "../../../core/src/locks/tests/model.rs"]
 mod model;
 
 /// The name of the only client.

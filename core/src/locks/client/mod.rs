@@ -6,8 +6,6 @@
 mod connecting;
 mod driven;
 mod greeting;
-#[cfg(test)]
-pub(super) mod in_memory;
 mod lane;
 mod link;
 mod nodes;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::in_memory::{name_of, settings, InMemory, GREETING, PATIENCE};
 use super::*;
 use crate::address::{Address, SentinelService};
 use crate::connection::peer::{Ending, Opening};
@@ -10,6 +9,7 @@ use crate::driven::Driven;
 use crate::locks::keys;
 use crate::locks::machine::Renewal;
 use crate::locks::observed::LockEventKind;
+use crate::locks::tests::in_memory::{name_of, settings, InMemory, GREETING, PATIENCE};
 
 const TTL: Duration = Duration::from_secs(10);
 const GRANTED: &str = ":5000\r\n";

@@ -3,11 +3,11 @@
 use super::*;
 use crate::driven::Action;
 use crate::error::kinds::ErrorKind;
-use crate::locks::client::in_memory::{name_of, settings, InMemory, GREETING};
 use crate::locks::handler::HandlerKind;
 use crate::locks::keys;
 use crate::locks::loss::Loss;
 use crate::locks::machine::Renewal;
+use crate::locks::tests::in_memory::{name_of, settings, InMemory, GREETING};
 
 const TTL: Duration = Duration::from_secs(9);
 const GRANTED: &str = ":5000\r\n";

@@ -3,11 +3,11 @@
 use super::*;
 use crate::connection::peer::{Ending, Opening};
 use crate::locks::call::Call;
-use crate::locks::client::in_memory::InMemory;
 use crate::locks::client::link::COMMANDS;
 use crate::locks::client::tests::{Host, NODE};
 use crate::locks::client::Wish;
 use crate::locks::machine::{LockRequest, Renewal};
+use crate::locks::tests::in_memory::InMemory;
 
 const PRIMARY: &str = "10.0.0.1";
 const REPLICA: &str = "10.0.0.4";

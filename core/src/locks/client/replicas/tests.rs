@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::connection::peer::Ending;
-use crate::locks::client::in_memory::{settings, InMemory, GREETING, PATIENCE};
 use crate::locks::client::link::COMMANDS;
 use crate::locks::client::tests::Host;
 use crate::locks::client::Wish;
 use crate::locks::handler::HandlerKind;
+use crate::locks::tests::in_memory::{settings, InMemory, GREETING, PATIENCE};
 
 const HELD: &str = "*1\r\n:1\r\n";
 const LOST: &str = "*1\r\n:0\r\n";

@@ -7,8 +7,8 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Duration;
 
 use super::world::World;
-use crate::locks::chance::{Chance, Odometer, Seed};
 use crate::locks::machine::Fairness;
+use crate::locks::tests::chance::{Chance, Odometer, Seed};
 
 const SETS: [&str; 7] = ["a", "b", "c", "ab", "bc", "ac", "abc"];
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::{Error, Kind};
 use crate::locks::call::{Call, Name, Names, Pushed, ScriptAnswer};
 use crate::locks::machine::{Fairness, LockOptions, LockRequest, Machine, MachineEvent, Moment, Renewal};
-use crate::locks::model::{Model, Push};
+use crate::locks::tests::model::{Model, Push};
 
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
 

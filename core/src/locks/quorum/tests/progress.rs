@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::schedules::setting;
 use super::stories::calm;
 use super::world::World;
-use crate::locks::chance::{Chance, Odometer, Seed};
+use crate::locks::tests::chance::{Chance, Odometer, Seed};
 
 /// Ask, tell the holder, give way, grant, raise the token, answer.
 const ROUNDS: usize = 6;

@@ -7,7 +7,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Duration;
 
 use super::world::{Data, World};
-use crate::locks::chance::{Chance, Odometer, Seed};
+use crate::locks::tests::chance::{Chance, Odometer, Seed};
 
 /// The faults of a world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,8 +9,8 @@ use super::member::{Said, Wired};
 use crate::locks::call::{Call, Name, Names};
 use crate::locks::client::{Outcome, Report, Standing, Wish};
 use crate::locks::machine::{Fairness, LockOptions, LockRequest, Moment, Renewal};
-use crate::locks::model::{Model, Push};
 use crate::locks::quorum::{Now, Quorum};
+use crate::locks::tests::model::{Model, Push};
 
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
 pub(super) const LONGEST_TTL: Duration = Duration::from_secs(1);

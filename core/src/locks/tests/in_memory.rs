@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Decoded, Reader, Value};
 
-use super::{Platform, Setup, Slots, Voting};
 use crate::address::{Address, Endpoint};
 use crate::connection::peer::{Line, Peer};
+use crate::locks::client::{Platform, Setup, Slots, Voting};
 use crate::locks::handler::HandlerKind;
 use crate::locks::keys::LockKeys;
 use crate::locks::machine::{LockOptions, Moment};
