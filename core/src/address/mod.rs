@@ -1,5 +1,6 @@
 //! Addresses of servers: as users write them, and as sockets take them.
 
+mod percent;
 mod redis_parameters;
 mod redis_servers;
 mod redis_url;

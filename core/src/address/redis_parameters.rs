@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::redis_url::text;
+use super::percent::text;
 
 /// What a URL's query says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

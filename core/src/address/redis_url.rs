@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
+use super::percent::{percent_decoded, text};
 use super::redis_parameters::{Parameters, TlsParameters};
 use super::{Endpoint, ServerListError};
 use crate::credentials::Password;
@@ -246,28 +247,6 @@ fn number(in_query: &[String], path: &str) -> Result<u32, ServerListError> {
 
 fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-pub(super) fn text(encoded: &str) -> String {
-    String::from_utf8_lossy(&percent_decoded(encoded)).into_owned()
-}
-
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let escaped = match rest {
-            [b'%', high, low, ..] => hexadecimal(*high).zip(hexadecimal(*low)),
-            _ => None,
-        };
-        decoded.push(escaped.map_or(*first, |(high, low)| high << 4 | low));
-        rest = if escaped.is_some() { &rest[3..] } else { after };
-    }
-    decoded
-}
-
-fn hexadecimal(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
 fn malformed(why: &str) -> ServerListError {

@@ -5,6 +5,7 @@
 
 mod assembly;
 mod cursor;
+mod date_time;
 mod notation;
 mod packing;
 mod parts;
@@ -22,11 +23,12 @@ mod value;
 use std::borrow::Cow;
 
 pub use assembly::{assemble, Objects};
+pub use date_time::{DateTime, Instant};
 pub use notation::Notation;
 pub use packing::{CompressionSettings, Dictionaries, Packing};
 pub use parts::{Part, Reader, Unwritable, Writer, NOT_UTF8};
 pub use plain::Plain;
-pub use portable::{DateTime, Instant, JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
+pub use portable::{JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
 pub use tree::{TreeReader, TreeWriter};
 pub use value::{unknown_flags, PlainSerializer, ValueError};
 

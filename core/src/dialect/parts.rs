@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::portable::{DateTime, Instant};
+use super::date_time::{DateTime, Instant};
 
 /// A part of a value. The items of a list or a map follow it, and then an `End`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Language-neutral data, for reading and writing the notations of other languages.
 
+use super::date_time::{DateTime, Instant};
 use super::parts::{Part, NOT_UTF8};
-use super::portable::{DateTime, Instant};
 use super::HostType;
 
 /// A value of plain data: no objects of classes, and nothing that runs code.

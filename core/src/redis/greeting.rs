@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use pinyon_proto::resp::{encode, Decoded, Reader, ServerError, Value};
 
 use super::info::{Protocol, ServerInfo};
-use super::session::RespSession;
 use super::settings::{Password, SessionSettings};
+use super::RespSession;
 use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, LEAST_ROOM, RECEIVE_BUFFER};
 use crate::error::Error;

@@ -4,7 +4,7 @@ use pinyon_proto::resp::ServerError;
 
 use super::classes::Refusal;
 use super::greeting::Question;
-use super::session::RespSession;
+use super::RespSession;
 use crate::error::{Error, Kind};
 use crate::network::Network;
 

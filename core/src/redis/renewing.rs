@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{encode, Value};
 
-use super::session::RespSession;
 use super::submitting::Exchange;
+use super::RespSession;
 use crate::connection::Ticket;
 use crate::credentials::{used_for, Answer};
 use crate::error::{Error, Kind};

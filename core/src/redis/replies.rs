@@ -3,7 +3,7 @@
 use pinyon_proto::resp::{Decoded, Malformed, Value};
 
 use super::info::Protocol;
-use super::session::{RespEvent, RespSession};
+use super::{RespEvent, RespSession};
 use crate::error::{Error, Kind};
 use crate::network::Network;
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pinyon_proto::resp::Command;
 
-use super::session::RespSession;
+use super::RespSession;
 use crate::connection::Ticket;
 use crate::error::{Error, Kind, Sent};
 use crate::network::Network;

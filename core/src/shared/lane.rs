@@ -5,7 +5,6 @@ use std::os::fd::RawFd;
 use std::time::Instant;
 
 use super::blame::HeldUp;
-use super::relief::Heard;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::session::{Session, Ticket};
@@ -129,4 +128,13 @@ pub(super) fn take(flight: &mut VecDeque<Entry>, position: usize) -> Option<Entr
         0 => flight.pop_front(),
         _ => flight.remove(position),
     }
+}
+
+/// What a connection's lane has heard of its server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    /// The bytes of replies at the last look, on all connections of the process.
+    pub(super) bytes: u64,
+    /// The last look at which they had become more.
+    pub(super) grew_at: Option<Instant>,
 }

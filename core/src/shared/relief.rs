@@ -6,18 +6,9 @@
 
 use std::time::Instant;
 
-use super::lane::{Entry, Lane};
+use super::lane::{Entry, Heard, Lane};
 use super::{Shared, Waiter};
 use crate::operations::Operation;
-
-/// What a connection's lane has heard of its server.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
-    /// The bytes of replies at the last look, on all connections of the process.
-    bytes: u64,
-    /// The last look at which they had become more.
-    grew_at: Option<Instant>,
-}
 
 impl<O: Operation, W: Waiter> Shared<O, W> {
     pub(super) fn is_relief(&self, lane: usize) -> bool {

@@ -1,7 +1,8 @@
 //! Reads MessagePack. Every part takes at least one byte, so an announced length is trusted only as far as bytes
 //! remain.
 
-use super::{DateTime, Instant, DATE_TIME, INSTANT, READ_DEPTH};
+use super::{DATE_TIME, INSTANT, READ_DEPTH};
+use crate::dialect::date_time::{DateTime, Instant};
 use crate::dialect::parts::{Part, Reader};
 
 /// In nanoseconds.

@@ -1,6 +1,7 @@
 //! Writes MessagePack, each part in its shortest form.
 
-use super::{Instant, DATE_TIME, INSTANT, WRITTEN_DEPTH};
+use super::{DATE_TIME, INSTANT, WRITTEN_DEPTH};
+use crate::dialect::date_time::Instant;
 use crate::dialect::parts::{Nesting, Part, Unwritable, Writer};
 
 /// Writes bool, null, integers of up to 64 bits, floats, text, bytes, date-times, lists, and maps with any keys.

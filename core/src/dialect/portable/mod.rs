@@ -4,7 +4,6 @@
 //! streams and builds its own tree. JSON libraries support neither integers of any size nor floats that are not
 //! numbers.
 
-mod date_time;
 mod decimal;
 mod json_reader;
 mod json_writer;
@@ -13,7 +12,6 @@ mod messagepack_writer;
 #[cfg(test)]
 mod tests;
 
-pub use date_time::{DateTime, Instant};
 pub(super) use decimal::{digits, float, integer};
 pub use json_reader::JsonReader;
 pub use json_writer::JsonWriter;

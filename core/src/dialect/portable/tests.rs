@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::decimal::{digits, float, integer};
 use super::*;
-use crate::dialect::{Notation, Part, Plain, Reader, TreeReader, Unwritable, Writer};
+use crate::dialect::{DateTime, Instant, Notation, Part, Plain, Reader, TreeReader, Unwritable, Writer};
 
 const NOTATIONS: [Notation; 2] = [Notation::MessagePack, Notation::Json];
 
