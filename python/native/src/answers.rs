@@ -13,7 +13,8 @@ use pyo3::IntoPyObjectExt;
 use crate::callers::{Found, Unseen};
 use crate::classes::Class;
 use crate::errors::{from_core, is_unreadable, raised_beside};
-use crate::stored::{Reader, Stored};
+use crate::reading::Reader;
+use crate::stored::Stored;
 
 /// The answer to a request about one key. `default`: returned if the value is missing. `read`: makes the value.
 #[inline]

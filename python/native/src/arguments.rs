@@ -2,10 +2,9 @@
 
 use pinyon_core::operations::Request;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDelta, PyFloat, PyInt};
+use pyo3::types::{PyBool, PyDelta, PyDeltaAccess, PyFloat, PyInt};
 
 use crate::errors::{exception, unsupported, ErrorKind};
-use crate::ttl::delta_seconds;
 
 /// The token that `gets` returned with a value.
 pub(crate) fn cas_token(token: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -59,4 +58,9 @@ pub(crate) fn seconds(time: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
         Ok(delta) => Ok(delta_seconds(delta)),
         Err(_) => Err(unsupported(time, &format!("{name} must be seconds (int or float) or a timedelta"))),
     }
+}
+
+pub(crate) fn delta_seconds(delta: &Bound<'_, PyDelta>) -> f64 {
+    let microseconds = f64::from(delta.get_microseconds()) / 1e6;
+    f64::from(delta.get_days()) * 86_400.0 + f64::from(delta.get_seconds()) + microseconds
 }

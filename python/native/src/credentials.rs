@@ -7,7 +7,7 @@ use pinyon_core::credentials::{Function, Question, Told};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDelta, PyDict, PyFloat, PyInt, PyString};
 
-use crate::ttl::delta_seconds;
+use crate::arguments::delta_seconds;
 
 /// A callable of the user's that returns credentials.
 pub(crate) struct Returns(pub(crate) Py<PyAny>);

@@ -21,6 +21,7 @@ mod loops;
 mod metrics;
 mod migration;
 mod parts;
+mod reading;
 mod replies;
 mod runs;
 mod serializers;

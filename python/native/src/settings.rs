@@ -11,9 +11,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyMapping, PyString, PyTuple};
 
+use crate::arguments::delta_seconds;
 use crate::credentials::Returns;
 use crate::errors::{checked, exception, ErrorKind};
-use crate::ttl::delta_seconds;
 
 /// Python's words, for messages.
 pub(crate) const WORDS: Words = Words {

@@ -15,8 +15,9 @@ use crate::answers::{deleted, failed, fetched, leased, of_servers, read, stored}
 use crate::callers::Unseen;
 use crate::driver::{driver, EventLoop, Machine};
 use crate::events::Watcher;
+use crate::reading::Reader;
 use crate::runs::Runs;
-use crate::stored::{Reader, Stored};
+use crate::stored::Stored;
 use crate::supplied::{LoopOperation, LoopRequest, LoopValues};
 use crate::waiter::{Answer, Unsettled, Waiter};
 

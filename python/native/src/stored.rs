@@ -1,16 +1,10 @@
-//! Values as operations keep them, and what becomes of them once an operation is over.
-//!
-//! Some values run code of the user's when they are loaded, such as a serializer's `load`. This happens only when the
-//! operation no longer has its connection. The code may take its time, and it may use the client.
+//! Values as operations keep them. A [reader](crate::reading) makes the rest of them once an operation is over.
 
-use pinyon_core::directory::Directory;
 use pinyon_core::{Destination, Value};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::{is_unreadable, reason, stored_on, stored_under};
 use crate::value_bytes::BytesDestination;
-use crate::values::Codec;
 
 /// A value as an operation keeps it.
 pub(crate) enum Stored {
@@ -21,11 +15,11 @@ pub(crate) enum Stored {
 /// A value that was not made yet, or could not be.
 pub(crate) struct Rest {
     /// The name of the server that sent it.
-    server: Box<str>,
-    content: Content,
+    pub(crate) server: Box<str>,
+    pub(crate) content: Content,
 }
 
-enum Content {
+pub(crate) enum Content {
     Unloaded { flags: u32, bytes: Box<dyn Destination> },
     Failed(PyErr),
 }
@@ -58,45 +52,5 @@ impl Stored {
     #[inline]
     pub(crate) fn is_rest(&self) -> bool {
         matches!(self, Self::Rest(_))
-    }
-}
-
-/// Makes values once their operation is over.
-#[derive(Clone, Copy)]
-pub(crate) struct Reader<'c> {
-    pub(crate) codec: &'c Codec,
-    pub(crate) directory: &'c Directory,
-    /// The name of the command that asked for them.
-    pub(crate) command: &'static str,
-    /// Whether values that cannot be read count as missing.
-    pub(crate) passes_over: bool,
-}
-
-impl Reader<'_> {
-    /// The value of a key, or None if it cannot be read and counts as missing.
-    #[inline]
-    pub(crate) fn read(&self, stored: Stored, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
-        match stored {
-            Stored::Made(value) => Ok(Some(value)),
-            Stored::Rest(rest) => self.finish(*rest, key),
-        }
-    }
-
-    #[inline(never)]
-    fn finish(&self, Rest { server, content }: Rest, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
-        let py = key.py();
-        let read = match content {
-            Content::Unloaded { flags, bytes } => self.codec.read(py, flags, Value::Received(bytes)),
-            Content::Failed(error) => Err(error),
-        };
-        let error = match read {
-            Ok(value) => return Ok(Some(value.unbind())),
-            Err(error) => error,
-        };
-        if !self.passes_over || !is_unreadable(py, &error)? {
-            return Err(stored_under(py, stored_on(py, error, &server), self.command, key));
-        }
-        self.directory.unreadable(&server, self.command, &reason(py, &error));
-        Ok(None)
     }
 }

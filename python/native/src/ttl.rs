@@ -4,9 +4,9 @@ use std::convert::Infallible;
 
 use pinyon_core::ttl::{self, DefaultTtl, Ttl};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDelta, PyDeltaAccess, PyFloat, PyInt};
+use pyo3::types::{PyBool, PyDelta, PyFloat, PyInt};
 
-use crate::arguments;
+use crate::arguments::{self, delta_seconds};
 use crate::errors::{checked, exception, ErrorKind};
 
 /// A ttl as it is sent: 0 never expires, a negative ttl expires at once.
@@ -79,11 +79,6 @@ impl<'a, 'py> FromPyObject<'a, 'py> for StoredTtl<'a, 'py> {
     fn extract(ttl: Borrowed<'a, 'py, PyAny>) -> Result<Self, Infallible> {
         Ok(Self::Given(ttl))
     }
-}
-
-pub(crate) fn delta_seconds(delta: &Bound<'_, PyDelta>) -> f64 {
-    let microseconds = f64::from(delta.get_microseconds()) / 1e6;
-    f64::from(delta.get_days()) * 86_400.0 + f64::from(delta.get_seconds()) + microseconds
 }
 
 /// Whole seconds, rounded up.
