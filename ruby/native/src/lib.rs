@@ -3,11 +3,13 @@
 mod cache;
 mod credentials;
 mod errors;
+mod events;
 mod fibers;
 mod host;
 mod keys;
 mod known;
 mod locks;
+mod metrics;
 mod migration;
 mod numbers;
 mod objects;

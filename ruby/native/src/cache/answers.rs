@@ -2,18 +2,17 @@
 
 use magnus::value::ReprValue;
 use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
-use pinyon_core::events::{Event, Report};
-use pinyon_core::metrics::{Latencies, ServerMetrics};
+use pinyon_core::events::Event;
+use pinyon_core::metrics::ServerMetrics;
 use pinyon_core::operations::{
     remaining, statistics, version, Answer, Compared, Everywhere, Failures, Found, Request, ServerCommand,
 };
 
 use super::Cache;
 use crate::errors::{beside, failure, from_core, is_unreadable, reason, stored_under};
+use crate::events::event_fields;
+use crate::metrics::durations;
 use crate::stored::Stored;
-
-/// The percentiles of durations that metrics have.
-const PERCENTILES: [u8; 4] = [50, 90, 95, 99];
 
 /// The answer to a request about one key. `default`: returned if the value is missing.
 #[inline]
@@ -136,24 +135,6 @@ pub(super) fn events(ruby: &Ruby, events: Vec<Event>) -> Result<RArray, Error> {
     Ok(all)
 }
 
-/// The members of a `Pinyon::Client::Event`.
-pub(crate) fn event_fields(ruby: &Ruby, report: Report<'_>) -> Result<RArray, Error> {
-    let Report { kind, level, server, command, error, duration, line, previous } = report;
-    let error = error.map(|error| failure(ruby, error)).transpose()?;
-    let seconds = duration.map(|duration| duration.as_secs_f64());
-    let (kind, level) = (ruby.to_symbol(kind), ruby.to_symbol(level.as_str()));
-    let fields = ruby.ary_new_capa(8);
-    fields.push(kind)?;
-    fields.push(server)?;
-    fields.push(command)?;
-    fields.push(error)?;
-    fields.push(seconds)?;
-    fields.push(level)?;
-    fields.push(&*line)?;
-    fields.push(previous)?;
-    Ok(fields)
-}
-
 /// Nested Hashes with Symbols as keys, by the servers' names.
 pub(super) fn metrics(ruby: &Ruby, servers: impl Iterator<Item = ServerMetrics>) -> Result<RHash, Error> {
     let all = ruby.hash_new();
@@ -187,18 +168,4 @@ pub(super) fn metrics(ruby: &Ruby, servers: impl Iterator<Item = ServerMetrics>)
         all.aset(&*server, of_server)?;
     }
     Ok(all)
-}
-
-pub(crate) fn durations(ruby: &Ruby, of_command: RHash, latencies: &Latencies) -> Result<(), Error> {
-    let (buckets, percentiles) = (ruby.hash_new(), ruby.hash_new());
-    for (bound, count) in Latencies::bounds().zip(latencies.buckets).filter(|(_, count)| *count > 0) {
-        buckets.aset(bound, count)?;
-    }
-    for percent in PERCENTILES {
-        percentiles.aset(percent, latencies.percentile(f64::from(percent)).ok().flatten())?;
-    }
-    of_command.aset(ruby.to_symbol("seconds"), latencies.seconds())?;
-    of_command.aset(ruby.to_symbol("mean"), latencies.mean())?;
-    of_command.aset(ruby.to_symbol("percentiles"), percentiles)?;
-    of_command.aset(ruby.to_symbol("buckets"), buckets)
 }

@@ -7,7 +7,6 @@ mod fetching;
 mod many;
 mod reading;
 
-pub(crate) use answers::{durations, event_fields};
 use std::convert::Infallible;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -11,7 +11,7 @@ use pinyon_core::locks::{Front, Grant, LockFinished, LockOperation, LockOutcome,
 
 use super::driver::{unusable, Connections};
 use super::{Call, Driver, Drivers, Scheduler, Serves, Shares};
-use crate::locks::Listener;
+use crate::events::Listener;
 
 /// A client of locks. All fibers of a scheduler share it.
 pub(crate) type Machine = Front<Arc<Call<LockOutcome>>, Listener>;

@@ -4,8 +4,8 @@ use magnus::value::ReprValue;
 use magnus::{Error, Exception, IntoValue, RHash, Ruby, Value};
 use pinyon_core::locks::{Attempt, Inspected, LockFailure, LockMetrics, LockOutcome, RedisValue, StatusAnswer};
 
-use crate::cache::durations;
 use crate::errors::{exception, from_core, ErrorKind};
+use crate::metrics::durations;
 
 /// The object for the thread that waited; nil if a lock is taken and the caller does not wait.
 pub(super) fn answer(ruby: &Ruby, outcome: LockOutcome) -> Result<Value, Error> {

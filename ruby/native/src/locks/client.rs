@@ -10,10 +10,10 @@ use pinyon_core::settings::{waiting_time, LockParts, LockSettings, LockTerms};
 
 use super::answers;
 use super::held::Held;
-use super::listening::Listener;
 use super::place::{Caller, Grant, Keeping};
 use crate::define_class;
 use crate::errors::checked;
+use crate::events::Listener;
 use crate::keys::with_bytes;
 use crate::objects::truth;
 use crate::settings::changed;

@@ -11,10 +11,10 @@ use pinyon_core::settings::lock_ttl;
 
 use super::answers::raised;
 use super::client::waiting;
-use super::listening::Listener;
 use super::place::{Grant, Keeping, Place};
 use crate::define_class;
 use crate::errors::checked;
+use crate::events::Listener;
 use crate::ttl::seconds;
 
 /// A lock that is to be acquired, or was. A lock that nothing refers to any more is not renewed.

@@ -6,11 +6,8 @@ use std::sync::{Arc, OnceLock};
 use magnus::{Error, IntoValue, Ruby, Value};
 use pinyon_core::locks::{Note, Notes};
 
-use crate::cache::event_fields;
+use crate::events::{event_fields, Listener};
 use crate::host::unlocked_until;
-
-/// The number of the `Held` to be told.
-pub(crate) type Listener = u64;
 
 /// The notes for the threads of the process.
 pub(super) fn notes() -> &'static Arc<Notes<Listener>> {

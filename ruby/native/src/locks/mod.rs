@@ -6,7 +6,6 @@ mod held;
 mod listening;
 mod place;
 
-pub(crate) use listening::Listener;
 use magnus::{function, Error, Object, RModule, Ruby};
 
 pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {

@@ -7,7 +7,8 @@ use magnus::{Error, Ruby, Value};
 use pinyon_core::locks::{owners, LockOperation, Setup, Station, ThreadLocks};
 
 use super::answers::{answer, raised};
-use super::listening::{notes, Listener};
+use super::listening::notes;
+use crate::events::Listener;
 use crate::fibers::{owner_of_this_fiber, Drivers, LockConnections, LockMachine, Scheduler};
 use crate::host::RubyHost;
 
