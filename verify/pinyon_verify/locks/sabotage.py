@@ -128,8 +128,8 @@ SABOTAGES = (
     Sabotage(
         "order-ignored",
         "order",
-        "if not fits(run, waiter, waiter.class == PLAIN and not run.throughput)",
-        "if not fits(run, waiter, false)",
+        "not fits(run, waiter, waiter.class == PLAIN and not run.throughput)",
+        "not fits(run, waiter, false)",
         _BUSY,
     ),
     Sabotage("cancels-ignored", "gone", "if waiter then drop(run, waiter) end", "", _BUSY),
