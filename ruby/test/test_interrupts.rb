@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "open3"
 require_relative "support"
 require "timeout"
 
@@ -117,6 +118,14 @@ class TestInterrupts < PinyonTest
     assert_equal :ran, Thread.new { :ran }.value
     assert_equal "sleep", thread.status
     thread.kill
+  end
+
+  # Its caller has it, or nobody has: also where a signal strikes at a condition between a grant and its `return`.
+  def test_what_is_acquired_as_a_signal_strikes_is_not_lost
+    library = File.expand_path("../lib", __dir__)
+    said, = Open3.capture2e(RbConfig.ruby, "-I", library, File.join(__dir__, "struck.rb"), redis.address,
+                            memcached.address, "10000")
+    assert_equal(%w[lock try_lock lease redlock mutex].map { |way| "#{way}: 0 left, struck\n" }, said.lines)
   end
 
   def test_threads_that_are_stopped_at_random_never_get_another_keys_value

@@ -89,9 +89,15 @@ class Storm:
     def look(self) -> None:
         """Look for what is left of what was acquired so far, while nobody acquires."""
         self._expect("a lock is held by nobody", lambda: not self._sees.is_locked(*NAMES))
-        asked, self._asked = self._asked, []
-        left = [key for key in asked if not self._is_won(key)]
-        self._expect("a lease is with nobody", lambda: all(self._is_won(key) for key in left))
+        left, self._asked = self._asked, []
+
+        def is_none_left() -> bool:
+            # What was won here is with this caller from now on, so it is not asked for again.
+            nonlocal left
+            left = [key for key in left if not self._is_won(key)]
+            return not left
+
+        self._expect("a lease is with nobody", is_none_left)
 
     def _is_won(self, key: str) -> bool:
         return self._asks.lease(key, lease=LEFT).state is not pinyon.Outcome.FILLING

@@ -51,16 +51,23 @@ module Pinyon
     # @raise [Unsupported] the server is older than memcached 1.6.10
     def lease(key, lease: DEFAULT_LEASE, recache: 0)
       asked = Lease.new(self, @native, key)
-      given = passes = 0
+      given = passes = 0 # As in Locks#lock.
+      passed = false
       begin
-        asked.ask(lease, recache)
-        tell if @on_event
-        return asked if !block_given? && (given += 1)
-
-        yield asked
+        begin
+          asked.ask(lease, recache)
+          tell if @on_event
+          unless block_given?
+            given = 1
+            return asked
+          end
+          yield asked
+        ensure
+          asked.leave if (passes += 1) > given
+          passed = true
+        end
       ensure
-        # Again if an interrupt comes at the `return`.
-        asked.leave if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
+        asked.leave if !passed || passes > 1
       end
     end
 

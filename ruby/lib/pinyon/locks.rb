@@ -99,20 +99,24 @@ module Pinyon
     def lock(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
       refuse_block(:lock) if block_given?
       held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost)
-      # Each `ensure` runs once more if an interrupt comes between it and the end of the `return`. Then the caller gets
-      # no lock, although it was given one.
+      # An interrupt may come at each condition, and at the end of the method. At a condition within an `ensure`, the
+      # outer one runs; once the `return` has run an `ensure`, the inner one runs again. Then the caller gets no lock,
+      # although it was given one. Between the lock and the `return` there is no condition.
       given = passes = 0
+      passed = false
       begin
         begin
-          return held if held.native.acquire(true) && (given += 1)
-
+          if held.native.acquire(true)
+            given = 1
+            return held
+          end
           nil
         ensure
           held.abandon if (passes += 1) > given
-          given += 1
+          passed = true
         end
       ensure
-        held.abandon if passes + 1 > given
+        held.abandon if !passed || passes > 1
       end
     end
 
@@ -125,17 +129,20 @@ module Pinyon
       refuse_block(:try_lock) if block_given?
       held = ask(names, [ttl, nil, renew, max_hold, reentrant], on_lost)
       given = passes = 0 # As in `lock`.
+      passed = false
       begin
         begin
-          return held if held.native.acquire(false) && (given += 1)
-
+          if held.native.acquire(false)
+            given = 1
+            return held
+          end
           nil
         ensure
           held.abandon if (passes += 1) > given
-          given += 1
+          passed = true
         end
       ensure
-        held.abandon if passes + 1 > given
+        held.abandon if !passed || passes > 1
       end
     end
 

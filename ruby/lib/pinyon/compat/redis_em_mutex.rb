@@ -45,13 +45,22 @@ module Pinyon
         # @raise [MutexError] this fiber holds one of the names
         def lock(*names, **options)
           mutex = new(*names, **options)
-          given = passes = 0
+          got = []
+          given = passes = 0 # As in Locks#lock.
+          passed = false
           begin
-            return mutex if mutex.lock && (given += 1)
-
-            nil
+            begin
+              if mutex.send(:acquired, got, nil)
+                given = 1
+                return mutex
+              end
+              nil
+            ensure
+              got.each(&:release) if (passes += 1) > given
+              passed = true
+            end
           ensure
-            mutex.unlock if (passes += 1) > given && given.positive? # rubocop:disable Lint/UselessAssignment
+            got.each(&:release) if !passed || passes > 1
           end
         end
 
@@ -112,14 +121,21 @@ module Pinyon
       # @raise [MutexError] its owner holds one of the names
       def lock(block_timeout = nil)
         got = []
-        given = passes = 0
+        given = passes = 0 # As in Locks#lock.
+        passed = false
         begin
-          return true if acquired(got, block_timeout) && (given += 1)
-
-          false
+          begin
+            if acquired(got, block_timeout)
+              given = 1
+              return true
+            end
+            false
+          ensure
+            got.each(&:release) if (passes += 1) > given
+            passed = true
+          end
         ensure
-          # Again if an interrupt comes at the `return`.
-          got.each(&:release) if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
+          got.each(&:release) if !passed || passes > 1
         end
       end
 
@@ -128,13 +144,21 @@ module Pinyon
       # @return [Boolean]
       def try_lock
         got = []
-        given = passes = 0
+        given = passes = 0 # As in Locks#lock.
+        passed = false
         begin
-          return true if acquired_at_once(got) && (given += 1)
-
-          false
+          begin
+            if acquired_at_once(got)
+              given = 1
+              return true
+            end
+            false
+          ensure
+            got.each(&:release) if (passes += 1) > given
+            passed = true
+          end
         ensure
-          got.each(&:release) if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
+          got.each(&:release) if !passed || passes > 1
         end
       end
 

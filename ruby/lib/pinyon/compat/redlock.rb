@@ -84,16 +84,24 @@ module Pinyon
         # @raise [LockAcquisitionError] the server failed
         def lock(resource, ttl, options = {})
           got = []
-          given = passes = 0
+          given = passes = 0 # As in Locks#lock.
+          passed = false
           begin
-            lock_info = options[:extend] ? extended(resource, ttl, options, got) : acquired(resource, ttl, options, got)
-            return lock_info if !block_given? && (given += 1)
-
-            yield lock_info
-            lock_info ? true : false
+            begin
+              way = options[:extend] ? :extended : :acquired
+              lock_info = send(way, resource, ttl, options, got)
+              unless block_given?
+                given = 1
+                return lock_info
+              end
+              yield lock_info
+              lock_info ? true : false
+            ensure
+              give_up(got, lock_info) if (passes += 1) > given
+              passed = true
+            end
           ensure
-            # Again if an interrupt comes at the `return`.
-            give_up(got, lock_info) if (passes += 1) > given # rubocop:disable Lint/UselessAssignment
+            give_up(got, lock_info) if !passed || passes > 1
           end
         end
 
