@@ -38,17 +38,6 @@ module Pinyon
         end
       end
 
-      # The thread that calls back runs in the main Ractor, which does not have the objects of others.
-      def check_ractor
-        return if in_main_ractor?
-
-        raise UsageError, "on_lost works in the main Ractor only; ask the lock here: held.lost?, held.check!"
-      end
-
-      def in_main_ractor?
-        Ractor.current == Ractor.main
-      end
-
       # Starts the thread, unless this process has it.
       def start
         return if @thread&.alive? && @process == Process.pid
@@ -60,6 +49,17 @@ module Pinyon
       end
 
       private
+
+      # The thread that calls back runs in the main Ractor, which does not have the objects of others.
+      def check_ractor
+        return if in_main_ractor?
+
+        raise UsageError, "on_lost works in the main Ractor only; ask the lock here: held.lost?, held.check!"
+      end
+
+      def in_main_ractor?
+        Ractor.current == Ractor.main
+      end
 
       def take(kind, news)
         case kind

@@ -85,7 +85,7 @@ impl Peer {
                 let _ = replies.write_all(b"MN\r\n");
                 continue;
             }
-            if line.starts_with("ms ") {
+            if line.starts_with("ms ") || line.starts_with("add ") {
                 lines.next();
             }
             let opaque = line.split(' ').find_map(|word| word.strip_prefix('O')).unwrap_or_default().to_owned();

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import secrets
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -112,7 +113,12 @@ def _clean_up(plan: Plan) -> None:
 def _ended_by_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the process in order, so that it cleans up."""
 
+    process = os.getpid()
+
     def end(number: int, _: object) -> None:
+        if os.getpid() != process:
+            # A forked process that has not come to its own handlers yet.
+            os._exit(128 + number)
         sys.exit(128 + number)
 
     before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
