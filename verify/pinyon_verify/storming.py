@@ -184,6 +184,7 @@ def by_signals(storm: Waiting, number: int) -> None:
                 hands: Hands = []
                 way, name = storm.way(storm.random), storm.random.choice(NAMES)
                 met: Exception | None = None
+                looks = False
                 try:
                     armed = True
                     signal.setitimer(signal.ITIMER_REAL, 0.00001 + storm.random.random() * LONGEST)
@@ -195,10 +196,11 @@ def by_signals(storm: Waiting, number: int) -> None:
                     armed = False
                 except Cut:
                     storm.counts["signals"] += 1
-                    if storm.counts["signals"] % EACH == 0:
-                        storm.give_back(hands)
-                        storm.look()
+                    looks = storm.counts["signals"] % EACH == 0
                 storm.give_back(hands)
+                if looks:
+                    # Not before: while the exception is handled, its frames keep what was acquired in them.
+                    storm.look()
                 if met is not None:
                     storm.refused(met)
     storm.look()
