@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import secrets
 import os
+import secrets
 import signal
 import sys
 from typing import TYPE_CHECKING
