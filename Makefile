@@ -16,7 +16,7 @@ RUNS ?= 1
 version = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 # What each part is built from.
-core_sources := $(shell find proto core -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+core_sources := $(shell find proto net cache locks -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
 rust_sources := $(core_sources) $(shell find python/native -name '*.rs' -o -name 'Cargo.toml')
 capi_sources := $(core_sources) $(shell find capi -name '*.rs' -o -name '*.h' -o -name 'Cargo.toml')
 bench_sources := $(core_sources) $(shell find bench/core bench/floor -name '*.rs' -o -name 'Cargo.toml')

@@ -2,9 +2,9 @@
 
 use std::ffi::CString;
 
-use pinyon_core::locks::{Inspected, RedisValue};
-use pinyon_core::operations::{statistics, version, ServerCommand, ServerLines};
-use pinyon_core::Error as CoreError;
+use pinyon_cache::operations::{statistics, version, ServerCommand, ServerLines};
+use pinyon_locks::{Inspected, RedisValue};
+use pinyon_net::Error as CoreError;
 
 use crate::errors::{c_string, Error};
 use crate::guard::free;

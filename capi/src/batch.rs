@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::ffi::c_void;
 
-use pinyon_core::blocking;
-use pinyon_core::operations::{Broken, Status as ServerStatus, Unsuccessful};
-use pinyon_core::Data;
+use pinyon_cache::operations::{Broken, Status as ServerStatus, Unsuccessful};
+use pinyon_cache::{blocking, Data};
 
 use crate::client::Client;
 use crate::errors::{Error, Failure};

@@ -5,17 +5,17 @@ use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pinyon_core::blocking;
-use pinyon_core::dialect::{Dialect, Packing, PlainSerializer};
-use pinyon_core::directory::Directory;
-use pinyon_core::events::Event;
-use pinyon_core::fork::PerProcess;
-use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::lease::Flights;
-use pinyon_core::migration::Side;
-use pinyon_core::operations::{KeyRules, Policy};
-use pinyon_core::settings::{CacheParts, CacheSettings, ViewSettings};
-use pinyon_core::ttl::DefaultTtl;
+use pinyon_cache::blocking;
+use pinyon_cache::dialect::{Dialect, Packing, PlainSerializer};
+use pinyon_cache::directory::Directory;
+use pinyon_cache::events::Event;
+use pinyon_cache::lease::Flights;
+use pinyon_cache::migration::Side;
+use pinyon_cache::operations::{KeyRules, Policy};
+use pinyon_cache::settings::{CacheParts, CacheSettings, ViewSettings};
+use pinyon_cache::ttl::DefaultTtl;
+use pinyon_net::fork::PerProcess;
+use pinyon_net::invalid::InvalidArgument;
 use pinyon_proto::KeyRule;
 
 use crate::answers::{Answers, Row};

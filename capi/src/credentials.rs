@@ -4,7 +4,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use pinyon_core::credentials::{Function, Question, Told};
+use pinyon_net::credentials::{Function, Question, Told};
 
 use crate::errors::Error;
 use crate::structs::{self, missing, Bytes, Credentials, CredentialsSource};

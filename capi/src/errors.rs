@@ -2,10 +2,10 @@
 
 use std::ffi::{c_char, CString};
 
-use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::locks::LockFailure;
-use pinyon_core::{Error as CoreError, Sent};
+use pinyon_locks::LockFailure;
+use pinyon_net::error::kinds::ErrorKind;
+use pinyon_net::invalid::InvalidArgument;
+use pinyon_net::{Error as CoreError, Sent};
 
 /// What went wrong. To C it is opaque, and as large as a pointer to its fields.
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@
 
 use std::ffi::{c_char, CString};
 
-use pinyon_core::events::{self, Report};
+use pinyon_cache::events;
+use pinyon_net::events::Report;
 
 use crate::client::Client;
 use crate::errors::{c_string, Error};

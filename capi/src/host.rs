@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pinyon_core::blocking::{self, LONGEST_SLEEP, UNDISTURBED};
+use pinyon_net::host;
+use pinyon_net::host::{LONGEST_SLEEP, UNDISTURBED};
 
 use crate::errors::Error;
 use crate::structs::{self, Place};
@@ -45,7 +46,7 @@ impl Host {
     }
 }
 
-impl blocking::Host for Host {
+impl host::Host for Host {
     type Interrupt = Interrupted;
 
     #[inline]
@@ -66,7 +67,7 @@ impl blocking::Host for Host {
         _wake: impl Fn() + Sync,
     ) -> Result<T, Interrupted> {
         let is_asked = self.0.is_some_and(|host| host.interrupted.is_some());
-        blocking::Host::unlocked(self, || wait(if is_asked { LONGEST_SLEEP } else { UNDISTURBED }))
+        host::Host::unlocked(self, || wait(if is_asked { LONGEST_SLEEP } else { UNDISTURBED }))
     }
 
     #[inline]

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use pinyon_core::directory::Directory;
-use pinyon_core::locks::LockMetrics;
-use pinyon_core::metrics::{CommandMetrics, Latencies, ServerMetrics};
+use pinyon_cache::directory::Directory;
+use pinyon_cache::metrics::{CommandMetrics, ServerMetrics};
+use pinyon_locks::LockMetrics;
+use pinyon_net::latencies::Latencies;
 
 /// A list with an object for each server.
 pub fn json<'d>(directories: impl Iterator<Item = &'d Directory>) -> String {

@@ -3,8 +3,9 @@
 use std::ffi::{c_char, CStr, CString};
 use std::sync::{Arc, OnceLock};
 
-use pinyon_core::settings::{self, CompressionSettings, Given, NamedSettings, Words};
-use pinyon_core::tls::{Tls, TlsSettings};
+use pinyon_cache::settings::CompressionSettings;
+use pinyon_net::settings::{speak, Described, Given, NamedSettings, Words};
+use pinyon_net::tls::{Tls, TlsSettings};
 
 use crate::credentials::source;
 use crate::errors::{c_string, Error, Failure};
@@ -41,7 +42,7 @@ impl<'o> Options<'o> {
         if options.is_null() && count > 0 {
             return Err(missing("pinyon_option"));
         }
-        settings::speak(&WORDS);
+        speak(&WORDS);
         let mut all = Self(Vec::new());
         for index in 0..count {
             // SAFETY: the caller says so.
@@ -130,7 +131,7 @@ impl<'o> Options<'o> {
         self.take("tls");
         let mut settings = TlsSettings::default();
         more.fill(&mut settings)?;
-        let tls = Tls::new(&settings).map_err(pinyon_core::invalid::InvalidArgument::from)?;
+        let tls = Tls::new(&settings).map_err(pinyon_net::invalid::InvalidArgument::from)?;
         Ok(Some(Given::Tls(Arc::new(tls))))
     }
 
@@ -149,7 +150,7 @@ impl<'o> Options<'o> {
             settings.set("dictionaries", Given::List(dictionaries))?;
         }
         more.fill(&mut settings)?;
-        settings.check().map_err(pinyon_core::invalid::InvalidArgument::from)?;
+        settings.check().map_err(pinyon_net::invalid::InvalidArgument::from)?;
         Ok(Some(Given::Compression(Arc::new(settings))))
     }
 
@@ -176,7 +177,12 @@ fn is_on(value: &[u8]) -> Option<bool> {
 pub extern "C" fn pinyon_settings() -> *const c_char {
     static ALL: OnceLock<CString> = OnceLock::new();
     let all = ALL.get_or_init(|| {
-        let (defaults, texts, choices) = (settings::defaults(), settings::texts(), settings::choices());
+        let crates = [
+            pinyon_cache::settings::described(),
+            pinyon_locks::settings::described(),
+            pinyon_net::settings::described(),
+        ];
+        let [defaults, texts, choices] = Described::joined(crates);
         c_string(&format!("{{\"defaults\": {defaults}, \"texts\": {texts}, \"choices\": {choices}}}"))
     });
     all.as_ptr()

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::ops::Deref;
 
-use pinyon_core::dialect::{Packing, ValueError};
-use pinyon_core::operations::{Head, Values};
-use pinyon_core::{Destination, Value};
+use pinyon_cache::dialect::{Packing, ValueError};
+use pinyon_cache::operations::{Head, Values};
+use pinyon_cache::{Destination, Value};
 
 use crate::replies::marks;
 use crate::structs::{Place, Reply};

@@ -2,11 +2,11 @@
 
 use std::mem::ManuallyDrop;
 
-use pinyon_core::dialect::ValueError;
-use pinyon_core::directory::Directory;
-use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::operations::{Answer, Answered, Compared, Failed, Finding, Found, Item, Policy, Values};
+use pinyon_cache::dialect::ValueError;
+use pinyon_cache::directory::Directory;
+use pinyon_cache::operations::{Answer, Answered, Compared, Failed, Finding, Found, Item, Policy, Values};
+use pinyon_net::error::kinds::ErrorKind;
+use pinyon_net::invalid::InvalidArgument;
 
 use crate::answers::Answers;
 use crate::errors::{Error, Kind};

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use pinyon_core::dialect::HostType;
-use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::operations::{self, BorrowedKey, Direction, Initial, Mode, Policy, ServerCommand, Win};
-use pinyon_core::ttl::{self, Ttl};
+use pinyon_cache::dialect::HostType;
+use pinyon_cache::operations::{self, BorrowedKey, Direction, Initial, Mode, Policy, ServerCommand, Win};
+use pinyon_cache::ttl::{self, Ttl};
+use pinyon_net::invalid::InvalidArgument;
 
 use crate::client::View;
 use crate::errors::{Error, Failure};

@@ -2,10 +2,9 @@
 
 use std::cell::Cell;
 
-use pinyon_core::blocking;
-use pinyon_core::dialect::Packing;
-use pinyon_core::operations::{Everywhere, Operation, Single};
-use pinyon_core::Data;
+use pinyon_cache::dialect::Packing;
+use pinyon_cache::operations::{Everywhere, Operation, Single};
+use pinyon_cache::{blocking, Data};
 
 use crate::answers::Answers;
 use crate::client::{Client, View};

@@ -4,8 +4,8 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use pinyon_core::compression::{Algorithm, Compressor, Decompressor, Settings};
-use pinyon_core::dialect::{Dialect, Notation, Plain};
+use pinyon_cache::compression::{Algorithm, Compressor, Decompressor, Settings};
+use pinyon_cache::dialect::{Dialect, Notation, Plain};
 
 const LIMIT: usize = 1 << 16;
 const OWN: [Notation; 2] = [Notation::MessagePack, Notation::Json];

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::rc::Rc;
 
-use pinyon_core::network::{Network, Stream};
-use pinyon_core::Address;
+use pinyon_net::network::{Network, Stream};
+use pinyon_net::Address;
 
 #[derive(Clone, Default)]
 pub struct Wire(Rc<RefCell<State>>);

@@ -146,7 +146,7 @@ def test_what_changes_while_it_is_written_is_no_crash(changing: Any) -> None:
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo builds the program")
 @pytest.mark.parametrize("serializer", SERIALIZERS)
 def test_values_are_exchanged_with_a_program_in_rust(server: Memcached, serializer: str) -> None:
-    build = ["cargo", "build", "-q", "--locked", "-p", "pinyon-core", "--example", "values"]
+    build = ["cargo", "build", "-q", "--locked", "-p", "pinyon-cache", "--example", "values"]
     subprocess.run(build, cwd=REPOSITORY, check=True)
     values = {vector["name"]: value_of(vector["value"]) for vector in VECTORS["values"] if vector[serializer]}
     with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=serializer) as client:

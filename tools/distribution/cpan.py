@@ -16,7 +16,7 @@ from workspaces import stage_workspace
 
 PERL = REPOSITORY / "perl"
 #: The crates in a distribution: their folders in its folder rust, and here.
-CRATES = {"proto": "proto", "core": "core", "capi": "capi"}
+CRATES = {"proto": "proto", "net": "net", "cache": "cache", "locks": "locks", "capi": "capi"}
 #: Tests that play the data of a checkout, and what they are made of.
 FOR_CHECKOUTS = {
     *("t/documentation.t", "t/frameworks.t", "t/lock_scenarios.t", "t/rings.t", "t/scenarios.t"),

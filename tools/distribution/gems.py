@@ -11,7 +11,7 @@ from workspaces import stage_workspace
 
 RUBY = REPOSITORY / "ruby"
 #: The crates in the source gem: their folders there, and here.
-CRATES = {"proto": "proto", "core": "core", "native": "ruby/native"}
+CRATES = {"proto": "proto", "net": "net", "cache": "cache", "locks": "locks", "native": "ruby/native"}
 #: What the native half is built for, and the oldest C library that it runs on.
 TRIPLE = "x86_64-unknown-linux-gnu"
 GLIBC = "2.17"

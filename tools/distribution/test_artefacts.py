@@ -114,5 +114,5 @@ def test_an_index_accepts_it(archive: Path) -> None:
 @each_wheel
 def test_a_wheel_lists_the_crates_it_is_made_of(wheel: Path) -> None:
     (bill,) = (text for name, text in contents(wheel).items() if "/sboms/" in name)
-    assert b'"pinyon-core"' in bill
+    assert b'"pinyon-cache"' in bill
     assert b'"rustls"' in bill

@@ -8,7 +8,7 @@ import tarfile
 import pytest
 from artefacts import LICENCES, REPOSITORY
 
-CRATES = ("pinyon-proto", "pinyon-core")
+CRATES = ("pinyon-proto", "pinyon-net", "pinyon-cache", "pinyon-locks")
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,13 @@
 use std::os::unix::process::parent_id;
 use std::sync::Arc;
 
-use pinyon_core::blocking::{run, Batch, NoHost};
-use pinyon_core::directory::Directory;
-use pinyon_core::operations::Policy;
-use pinyon_core::operations::{Answer, AsBytes, BorrowedKey, Bytes, Fetch, Keys, Request, Single};
-use pinyon_core::settings::{CacheSettings, ServerTexts};
-use pinyon_core::Data;
+use pinyon_cache::blocking::{run, Batch};
+use pinyon_cache::directory::Directory;
+use pinyon_cache::operations::{Answer, AsBytes, BorrowedKey, Bytes, Fetch, Keys, Policy, Request, Single};
+use pinyon_cache::settings::CacheSettings;
+use pinyon_cache::Data;
+use pinyon_net::host::NoHost;
+use pinyon_net::settings::ServerTexts;
 use pinyon_proto::{Key, KeyRules, Mode};
 
 const ROUNDS: usize = 5;

@@ -23,7 +23,7 @@ FILE = BENCH_FOLDER / "instructions.json"
 TOLERANCE = 0.05
 UPDATE = "make bench-instructions"
 VERSION = re.compile(r"\d+(\.\d+)+")
-SOURCES = ("proto", "core", "capi", "python", "ruby", "perl", "bench/c", "Cargo.toml", "Cargo.lock")
+SOURCES = ("proto", "net", "cache", "locks", "capi", "python", "ruby", "perl", "bench/c", "Cargo.toml", "Cargo.lock")
 #: Conditions that only the rows of one language depend on. The name of a row begins with its language, or is Python's.
 #: Those of C depend on the compiler.
 LANGUAGES = ("Python", "ruby", "perl", "cc")

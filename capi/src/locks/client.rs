@@ -3,9 +3,8 @@
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-use pinyon_core::locks::{Branches, Notes, Setup, ThreadLocks};
-use pinyon_core::settings::UsualLock;
-use pinyon_core::settings::{LockParts, LockSettings};
+use pinyon_locks::settings::{LockParts, LockSettings, UsualLock};
+use pinyon_locks::{Branches, Notes, Setup, ThreadLocks};
 
 use super::{are_same, Listener};
 use crate::errors::{c_string, Error};

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void, CString};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
-use pinyon_core::locks::{Loss, Station};
+use pinyon_locks::{Loss, Station};
 
 use super::{Grant, Keeping, Listener, Locks};
 use crate::errors::{c_string, Error, Failure};

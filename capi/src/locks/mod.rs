@@ -9,7 +9,7 @@ mod wishes;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use pinyon_core::locks::{self, owners};
+use pinyon_locks::owners;
 
 use crate::errors::{c_string, Error, Failure};
 use crate::guard::{alone, free, made, with};
@@ -24,8 +24,8 @@ pub use notes::{pinyon_next_note, pinyon_note_free, pinyon_wait_note, Listener};
 use structs::Wish;
 pub use wishes::{with as flags, About, Becomes, Wanted, WishKind};
 
-pub type Grant = locks::Grant<Listener>;
-pub type Operation = locks::LockOperation<Listener>;
+pub type Grant = pinyon_locks::Grant<Listener>;
+pub type Operation = pinyon_locks::LockOperation<Listener>;
 
 impl Locks {
     /// Carries out a wish, and waits for its reply.
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn pinyon_common_tag(
         }
         // SAFETY: the header says so.
         let names = unsafe { wishes::names_of(names, count) }?;
-        let common = locks::common_tag(&names).map_err(pinyon_core::invalid::InvalidArgument::from)?;
+        let common = pinyon_locks::common_tag(&names).map_err(pinyon_net::invalid::InvalidArgument::from)?;
         // SAFETY: the header says that it can be written to.
         unsafe { tag.write(common.map_or(Bytes::NONE, Bytes::of)) };
         Ok(Status::Done)

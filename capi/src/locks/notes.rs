@@ -3,9 +3,9 @@
 use std::ffi::c_void;
 use std::time::Instant;
 
-use pinyon_core::blocking::{Host as _, LONGEST_SLEEP};
-use pinyon_core::locks::{self, Notes};
-use pinyon_core::settings::waiting_time;
+use pinyon_locks::Notes;
+use pinyon_net::host::{Host as _, LONGEST_SLEEP};
+use pinyon_net::settings::waiting_time;
 
 use super::lock::number;
 use super::structs::Note;
@@ -33,7 +33,7 @@ struct Told {
     event: Option<Box<events::Told>>,
 }
 
-fn told(note: locks::Note<Listener>) -> *mut Note {
+fn told(note: pinyon_locks::Note<Listener>) -> *mut Note {
     let empty = Note {
         size: size_of::<Note>(),
         warning: std::ptr::null(),
@@ -42,11 +42,11 @@ fn told(note: locks::Note<Listener>) -> *mut Note {
         event: std::ptr::null(),
     };
     let told = Box::new(match note {
-        locks::Note::Lost { listener, loss } => {
+        pinyon_locks::Note::Lost { listener, loss } => {
             let note = Note { context: listener.0 as *mut c_void, loss: number(Some(loss)), ..empty };
             Told { note, event: None }
         }
-        locks::Note::Event { event, .. } => {
+        pinyon_locks::Note::Event { event, .. } => {
             let is_warning = event.kind.is_told_unasked();
             let event = events::Told::of(event.report());
             let warning = if is_warning { event.message() } else { std::ptr::null() };

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::locks::{
+use pinyon_locks::settings::{lock_ttl, LockTerms};
+use pinyon_locks::{
     common_tag, names, owners, Asked, LockOutcome, NameError, Names, RedisCommand, StatusAnswer, StatusQuestion,
 };
-use pinyon_core::settings::{lock_ttl, waiting_time, LockTerms};
+use pinyon_net::invalid::InvalidArgument;
+use pinyon_net::settings::waiting_time;
 
 use super::lock::{Lock, Place};
 use super::structs::Wish;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pinyon_core::operations::{OwnedKey, Unsuccessful};
-use pinyon_core::shared;
+use pinyon_cache::operations::{OwnedKey, Unsuccessful};
+use pinyon_cache::shared;
 
 use super::callers::{Caller, Waiting};
 use super::client::{data_of, Asked, ClientLoop, Run};

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use pinyon_core::shared::Waiter;
+use pinyon_cache::shared::Waiter;
 
 /// One caller, as its operation knows it.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use pinyon_core::driven::Stepwise;
-use pinyon_core::operations::{AnyOperation, Everywhere, OwnedData, OwnedKey, Quiet, Single};
-use pinyon_core::shared::{Finished, Shared};
-use pinyon_core::spare::{Reused, Spare, Vacant};
-use pinyon_core::LARGE;
+use pinyon_cache::operations::{AnyOperation, Everywhere, OwnedData, OwnedKey, Quiet, Single};
+use pinyon_cache::shared::{Finished, Shared};
+use pinyon_cache::spare::{Reused, Spare, Vacant};
+use pinyon_cache::LARGE;
+use pinyon_net::driven::Stepwise;
 
 use super::batch::Open;
 use super::callers::{Caller, Callers, Waiting};
@@ -38,7 +38,7 @@ pub struct Asked {
     pub(super) verb: Verb,
 }
 
-impl pinyon_core::shared::Waiter for Asked {
+impl pinyon_cache::shared::Waiter for Asked {
     fn is_gone(&self) -> bool {
         self.waiting.is_gone()
     }
@@ -84,7 +84,7 @@ impl ClientLoop {
         })
     }
 
-    pub fn machine(&mut self) -> &mut Stepwise<impl pinyon_core::driven::Driven> {
+    pub fn machine(&mut self) -> &mut Stepwise<impl pinyon_net::driven::Driven> {
         &mut self.machine
     }
 

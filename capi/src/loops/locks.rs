@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use pinyon_core::driven::{HostAlarm, Order, Stepwise};
-use pinyon_core::fork;
-use pinyon_core::locks::{Front, LockFinished};
+use pinyon_locks::{Front, LockFinished};
+use pinyon_net::driven::{HostAlarm, Order, Stepwise};
+use pinyon_net::fork;
 
 use super::callers::{Caller, Callers};
 use crate::errors::{Error, Failure};

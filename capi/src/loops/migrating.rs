@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_core::driven::{HostAlarm, Order};
-use pinyon_core::migration::Side;
+use pinyon_cache::migration::Side;
+use pinyon_net::driven::{HostAlarm, Order};
 
 use super::callers::{Caller, Callers};
 use super::client::ClientLoop;

@@ -12,8 +12,8 @@ mod values;
 use std::ffi::c_void;
 use std::time::Instant;
 
-use pinyon_core::driven::Order;
-use pinyon_core::error::kinds::ErrorKind;
+use pinyon_net::driven::Order;
+use pinyon_net::error::kinds::ErrorKind;
 
 use crate::client::Client;
 use crate::errors::{self, Error, Failure};

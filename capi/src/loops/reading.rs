@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pinyon_core::dialect::Packing;
-use pinyon_core::operations::{AnyOperation, Fetch, Fetched, Policy};
+use pinyon_cache::dialect::Packing;
+use pinyon_cache::operations::{AnyOperation, Fetch, Fetched, Policy};
 
 use super::callers::Waiting;
 use super::client::{Asked, ClientLoop};

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::cell::Cell;
 use std::sync::Arc;
 
-use pinyon_core::dialect::{Packing, ValueError};
-use pinyon_core::operations::{Head, Values};
-use pinyon_core::{Destination, Value};
+use pinyon_cache::dialect::{Packing, ValueError};
+use pinyon_cache::operations::{Head, Values};
+use pinyon_cache::{Destination, Value};
 
 use super::callers::Caller;
 use super::reading::Wanted;

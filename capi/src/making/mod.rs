@@ -10,9 +10,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinyon_core::lease::{GetOrSet, LeaseTypes, Place, Refusal, Signal, Step, StepOutcome};
-use pinyon_core::operations::{self, Finding, Found, Win};
-use pinyon_core::{lease, locks, ttl};
+use pinyon_cache::lease::{GetOrSet, LeaseTypes, Place, Refusal, Signal, Step, StepOutcome};
+use pinyon_cache::operations::{self, Finding, Found, Win};
+use pinyon_cache::{lease, ttl};
+use pinyon_locks as locks;
 
 use crate::client::{Client, Woken};
 use crate::errors::{Error, Failure, Kind};

@@ -3,8 +3,6 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinyon_core::blocking;
-
 use super::{At, Made, Making, Wake};
 use crate::errors::Error;
 use crate::guard::with_mut;
@@ -78,7 +76,7 @@ fn wait(host: &Host, time: Duration, bell: &Bell) -> Result<(), Interrupted> {
         if left.is_zero() {
             return Ok(());
         }
-        let is_rung = blocking::Host::unlocked(host, || {
+        let is_rung = pinyon_net::host::Host::unlocked(host, || {
             let rung = bell.0.lock().unwrap_or_else(PoisonError::into_inner);
             let waited = bell.1.wait_timeout_while(rung, left.min(ASK_AGAIN), |rung| !*rung);
             *waited.unwrap_or_else(PoisonError::into_inner).0
@@ -86,7 +84,7 @@ fn wait(host: &Host, time: Duration, bell: &Bell) -> Result<(), Interrupted> {
         if is_rung {
             return Ok(());
         }
-        blocking::Host::interrupted(host)?;
+        pinyon_net::host::Host::interrupted(host)?;
     }
 }
 

@@ -5,9 +5,9 @@ use std::ffi::c_void;
 use std::ops::Deref;
 use std::ptr::null_mut;
 
-use pinyon_core::dialect::{Packing, ValueError};
-use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::operations::Keys;
+use pinyon_cache::dialect::{Packing, ValueError};
+use pinyon_cache::operations::Keys;
+use pinyon_net::invalid::InvalidArgument;
 
 use super::reading::{read, Slots};
 use crate::client::{Client, View};
@@ -225,7 +225,7 @@ impl<P: Deref<Target = Packing>> Slots for Slotted<P> {
         }
     }
 
-    fn failed(&self, index: usize, error: &pinyon_core::Error) {
+    fn failed(&self, index: usize, error: &pinyon_net::Error) {
         self.all.fail(self.position(index), error.into());
     }
 }

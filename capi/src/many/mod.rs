@@ -7,12 +7,11 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
 
-use pinyon_core::blocking;
-use pinyon_core::dialect::Packing;
-use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::operations::{BorrowedKey, Key, SentData, Several, Single};
-use pinyon_core::spare::{emptied, Kept};
-use pinyon_core::Data;
+use pinyon_cache::dialect::Packing;
+use pinyon_cache::operations::{BorrowedKey, Key, SentData, Several, Single};
+use pinyon_cache::spare::{emptied, Kept};
+use pinyon_cache::{blocking, Data};
+use pinyon_net::invalid::InvalidArgument;
 
 use crate::client::{Client, View};
 use crate::errors::Error;

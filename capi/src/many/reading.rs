@@ -3,12 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 
-use pinyon_core::blocking;
-use pinyon_core::dialect::{Packing, ValueError};
-use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::operations::{Fetch, Fetched, FoundKey, Head, Keys, Policy, Unanswered, Values};
-use pinyon_core::spare::Kept;
-use pinyon_core::{Destination, Value};
+use pinyon_cache::dialect::{Packing, ValueError};
+use pinyon_cache::operations::{Fetch, Fetched, FoundKey, Head, Keys, Policy, Unanswered, Values};
+use pinyon_cache::spare::Kept;
+use pinyon_cache::{blocking, Destination, Value};
+use pinyon_net::invalid::InvalidArgument;
 
 use crate::client::View;
 use crate::errors::Error;
@@ -25,7 +24,7 @@ pub trait Slots {
     /// Where a large value goes.
     fn placing(&self, index: usize) -> Placing<&Packing>;
     fn found(&self, index: usize, cas: Option<u64>);
-    fn failed(&self, index: usize, error: &pinyon_core::Error);
+    fn failed(&self, index: usize, error: &pinyon_net::Error);
 }
 
 thread_local! {
@@ -174,7 +173,7 @@ impl Slots for Replies<'_, '_> {
         self.replies.borrow_mut()[index].has_value(cas);
     }
 
-    fn failed(&self, index: usize, error: &pinyon_core::Error) {
+    fn failed(&self, index: usize, error: &pinyon_net::Error) {
         let reply = &mut *self.replies.borrow_mut()[index];
         reply.lose_value();
         reply.fail(Error::from(error));

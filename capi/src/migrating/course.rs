@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::migration::{self, Plan, Returned, Side, Step, StepOutcome, NEEDS_TTL};
-use pinyon_core::operations::{self, Answer, Compared, Found, Win};
+use pinyon_cache::migration::{self, Plan, Returned, Side, Step, StepOutcome, NEEDS_TTL};
+use pinyon_cache::operations::{self, Answer, Compared, Found, Win};
+use pinyon_net::error::kinds::ErrorKind;
 
 use super::{Migrating, Unconverted};
 use crate::answers::Answers;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinyon_core::migration::{Plan, Side};
+use pinyon_cache::migration::{Plan, Side};
 
 use super::{Course, End, Migrating, Next, Stash};
 use crate::client::View;

@@ -7,8 +7,8 @@ mod run;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::migration::{Counts, Side};
+use pinyon_cache::migration::{Counts, Side};
+use pinyon_net::error::kinds::ErrorKind;
 
 pub use course::{Course, End, Next, Stash};
 pub use many::run_many;

@@ -4,8 +4,8 @@ mod parts;
 mod reader;
 mod writer;
 
-use pinyon_core::dialect::{Form, HostType};
-use pinyon_core::invalid::InvalidArgument;
+use pinyon_cache::dialect::{Form, HostType};
+use pinyon_net::invalid::InvalidArgument;
 
 use crate::client::Client;
 use crate::errors::Error;
@@ -82,5 +82,5 @@ pub fn converted(from: &Client, to: &Client, bytes: &[u8], client_flags: u32) ->
 }
 
 fn is_pinyon(client: &Client) -> bool {
-    client.shared.packing.dialect() == pinyon_core::dialect::Dialect::Pinyon
+    client.shared.packing.dialect() == pinyon_cache::dialect::Dialect::Pinyon
 }

@@ -1,6 +1,6 @@
 //! Parts of values: those of the core, and those of the header.
 
-use pinyon_core::dialect::{DateTime, Instant, Part as Core};
+use pinyon_cache::dialect::{DateTime, Instant, Part as Core};
 
 use crate::errors::{Error, Failure};
 use crate::structs::{empty, Bytes, Part};

@@ -1,10 +1,10 @@
 //! Reads values part by part, in a client's dialect.
 
-use pinyon_core::dialect::{
+use pinyon_cache::dialect::{
     Form, JsonReader, MessagePackReader, Notation, Part as Core, Plain, Reader as _, TreeReader, ValueError,
 };
-use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::locks::RedisValue;
+use pinyon_locks::RedisValue;
+use pinyon_net::invalid::InvalidArgument;
 
 use super::PartKind;
 use crate::answers::Answers;

@@ -1,10 +1,10 @@
 //! Writes values part by part, in a client's dialect.
 
-use pinyon_core::dialect::{
+use pinyon_cache::dialect::{
     Dialect, JsonWriter, MessagePackWriter, Part, Plain, PlainSerializer, TreeWriter, Unwritable, ValueError,
     Writer as _,
 };
-use pinyon_core::invalid::InvalidArgument;
+use pinyon_net::invalid::InvalidArgument;
 
 use super::is_pinyon;
 use crate::client::Client;

@@ -16,10 +16,10 @@ use pinyon::locks::structs::Wish;
 use pinyon::locks::{flags, WishKind};
 use pinyon::replies::{marks, pinyon_reply_clear, Status};
 use pinyon::structs::{empty, Answer, Bytes, Reply};
-use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::locks::StatusQuestion;
-use pinyon_core::settings::UsualLock;
-use pinyon_core::Sent;
+use pinyon_locks::settings::UsualLock;
+use pinyon_locks::StatusQuestion;
+use pinyon_net::error::kinds::ErrorKind;
+use pinyon_net::Sent;
 use serde_json::{json, Value};
 
 use crate::reading::{plain, texts};

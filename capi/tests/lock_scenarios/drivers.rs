@@ -10,8 +10,8 @@ use pinyon::locks::{pinyon_lock_run, pinyon_locks_free, pinyon_next_note, pinyon
 use pinyon::loops::structs::Action;
 use pinyon::loops::*;
 use pinyon::structs::{empty, Reply};
-use pinyon_core::locks::{Loss, Note, Setup};
-use pinyon_core::settings::{LockParts, UsualLock};
+use pinyon_locks::settings::{LockParts, UsualLock};
+use pinyon_locks::{Loss, Note, Setup};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use crate::call::{Asked, Failure, Held, Over};

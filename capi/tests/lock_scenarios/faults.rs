@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use pinyon_core::locks::{owners, StatusQuestion};
-use pinyon_core::settings::UsualLock;
+use pinyon_locks::settings::UsualLock;
+use pinyon_locks::{owners, StatusQuestion};
 use serde_json::{json, Value};
 
 use crate::call::{about, acquire, execute, with, Failure, Lock, Over};

@@ -3,17 +3,17 @@
 mod call;
 mod drivers;
 mod faults;
-#[path = "../../../core/tests/lock_scenarios/player.rs"]
+#[path = "../../../locks/tests/scenarios/player.rs"]
 #[allow(clippy::useless_conversion)] // the core has another type for failures there
 mod player;
-#[path = "../../../core/tests/playing/mod.rs"]
+#[path = "../../../net/tests/playing/mod.rs"]
 #[allow(dead_code)] // Other protocols need more of it.
 mod playing;
-#[path = "../../../core/tests/ports/mod.rs"]
+#[path = "../../../net/tests/ports/mod.rs"]
 mod ports;
-#[path = "../../../core/tests/lock_scenarios/reading.rs"]
+#[path = "../../../locks/tests/scenarios/reading.rs"]
 mod reading;
-#[path = "../../../core/tests/real_redis/server.rs"]
+#[path = "../../../locks/tests/real_redis/server.rs"]
 #[allow(dead_code)]
 mod server;
 

@@ -1,11 +1,11 @@
 //! Programs in C that use the library, on servers of their own. Those in the folder `c` check what the header says; those
 //! in `examples` are in the documentation, too.
 
-#[path = "../../../core/tests/real_server/server.rs"]
+#[path = "../../../cache/tests/real_server/server.rs"]
 #[allow(dead_code)]
 mod server;
 
-#[path = "../../../core/tests/real_redis/server.rs"]
+#[path = "../../../locks/tests/real_redis/server.rs"]
 #[allow(dead_code)]
 mod redis;
 

@@ -9,9 +9,9 @@ use pinyon::errors::*;
 use pinyon::replies::{marks, Status};
 use pinyon::requests::{with, Verb};
 use pinyon::structs::{empty, Answer, Bytes, NamedText, Reply, Request};
-use pinyon_core::dialect::{Dialect, Plain};
-use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::Sent;
+use pinyon_cache::dialect::{Dialect, Plain};
+use pinyon_net::error::kinds::ErrorKind;
+use pinyon_net::Sent;
 use serde_json::{json, Value};
 
 use crate::playing::{ensure, Outcome, Raised};

@@ -1,8 +1,8 @@
 //! The scenarios of `scenarios/` for memcached, through the C interface: in threads, and in an event loop.
 
-#[path = "../../../core/tests/playing/mod.rs"]
+#[path = "../../../net/tests/playing/mod.rs"]
 mod playing;
-#[path = "../../../core/tests/real_server/server.rs"]
+#[path = "../../../cache/tests/real_server/server.rs"]
 #[allow(dead_code)]
 mod server;
 

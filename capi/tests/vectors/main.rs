@@ -1,10 +1,10 @@
 //! Values of every dialect through the C interface, compared with the vectors: written and read part by part.
 
-#[path = "../../../core/tests/real_server/server.rs"]
+#[path = "../../../cache/tests/real_server/server.rs"]
 #[allow(dead_code)]
 mod server;
 mod through_c;
-#[path = "../../../core/tests/values/typed.rs"]
+#[path = "../../../cache/tests/values/typed.rs"]
 mod typed;
 
 use serde_json::Value;

@@ -14,7 +14,7 @@ use pinyon::values::{
     pinyon_read, pinyon_read_value, pinyon_reader_free, pinyon_reader_new, pinyon_write, pinyon_writer_free,
     pinyon_writer_new, pinyon_written, PartKind, Reader, Writer,
 };
-use pinyon_core::dialect::{assemble, Objects, Part as Core, Plain, Reader as _, TreeReader};
+use pinyon_cache::dialect::{assemble, Objects, Part as Core, Plain, Reader as _, TreeReader};
 
 pub struct Client {
     client: *mut pinyon::client::Client,
@@ -143,7 +143,7 @@ impl Parts {
     }
 }
 
-impl pinyon_core::dialect::Reader for Parts {
+impl pinyon_cache::dialect::Reader for Parts {
     const KEYS_DIFFER: bool = true;
 
     fn next(&mut self) -> Result<Core<'_>, String> {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pinyon_core::locks::call::{Attempt, Call, Holder, Name, Names, ScriptAnswer};
-use pinyon_core::locks::library::Function;
+use pinyon_locks::call::{Attempt, Call, Holder, Name, Names, ScriptAnswer};
+use pinyon_locks::library::Function;
 
 use crate::say;
 

@@ -14,9 +14,8 @@ mod server;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use pinyon_core::locks::machine::{Fairness, Renewal};
-use pinyon_core::locks::HandlerKind;
-use pinyon_core::locks::{call, claim};
+use pinyon_locks::machine::{Fairness, Renewal};
+use pinyon_locks::{HandlerKind, call, claim};
 
 use platform::{End, Opening};
 use run::Run;
@@ -24,7 +23,7 @@ use say::{Lie, Refusal};
 use server::{Manners, Scripts};
 
 #[allow(dead_code)]
-#[path = "../../../core/src/locks/tests/model.rs"]
+#[path = "../../../locks/src/tests/model.rs"]
 mod model;
 
 /// The name of the only client.

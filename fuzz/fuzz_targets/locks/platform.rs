@@ -8,10 +8,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use arbitrary::Arbitrary;
-use pinyon_core::locks::client;
-use pinyon_core::locks::machine::Moment;
-use pinyon_core::network::{Network, Stream};
-use pinyon_core::Address;
+use pinyon_locks::client;
+use pinyon_locks::machine::Moment;
+use pinyon_net::network::{Network, Stream};
+use pinyon_net::Address;
 
 /// The outcome of opening a connection.
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]

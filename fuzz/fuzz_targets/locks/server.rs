@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
-use pinyon_core::locks::call::{Attempt, Call, Names, Pushed};
-use pinyon_core::locks::library::Function;
+use pinyon_locks::call::{Attempt, Call, Names, Pushed};
+use pinyon_locks::library::Function;
 use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
 
 use crate::functions::{self, Called};

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use pinyon_core::redis::{RespEvent, RespLimits, RespSession, SessionSettings, Ticket};
-use pinyon_core::{Address, Error};
+use pinyon_locks::redis::{RespEvent, RespLimits, RespSession, SessionSettings, Ticket};
+use pinyon_net::{Address, Error};
 use pinyon_proto::resp::{self, Value};
 
 use server::{value_of, Manners, Server};

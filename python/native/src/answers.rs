@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use pinyon_core::operations::{
+use pinyon_cache::operations::{
     remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched,
     Found as FoundLease, FoundKey, Item, ServerCommand,
 };

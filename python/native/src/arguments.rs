@@ -1,6 +1,6 @@
 //! Numeric arguments, each with an error that says what it must be.
 
-use pinyon_core::operations::Request;
+use pinyon_cache::operations::Request;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDelta, PyDeltaAccess, PyFloat, PyInt};
 

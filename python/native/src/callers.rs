@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use pinyon_core::blocking::give_back_late;
-use pinyon_core::directory::Directory;
-use pinyon_core::fork::generation;
-use pinyon_core::lease::{LeaseTypes, Signal};
-use pinyon_core::operations::{Finding, Found as CoreFound, OwnedKey, Policy, Win};
-use pinyon_core::Value;
+use pinyon_cache::blocking::give_back_late;
+use pinyon_cache::directory::Directory;
+use pinyon_cache::lease::{LeaseTypes, Signal};
+use pinyon_cache::operations::{Finding, Found as CoreFound, OwnedKey, Policy, Win};
+use pinyon_cache::Value;
+use pinyon_net::fork::generation;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};

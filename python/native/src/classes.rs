@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pinyon_core::error::kinds::ErrorKind;
+use pinyon_net::error::kinds::ErrorKind;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 

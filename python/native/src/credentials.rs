@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pinyon_core::credentials::{Function, Question, Told};
+use pinyon_net::credentials::{Function, Question, Told};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDelta, PyDict, PyFloat, PyInt, PyString};
 

@@ -5,9 +5,9 @@ use std::os::fd::RawFd;
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
-use pinyon_core::credentials::Question;
-use pinyon_core::driven::{Driven, InUse, LoopHost, LoopMachine};
-use pinyon_core::Address;
+use pinyon_net::credentials::Question;
+use pinyon_net::driven::{Driven, InUse, LoopHost, LoopMachine};
+use pinyon_net::Address;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;

@@ -1,11 +1,11 @@
 //! Turns every kind of error into its exception in `pinyon.errors`.
 
-use pinyon_core::blocking::Failure;
-use pinyon_core::dialect::ValueError;
-pub(crate) use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::operations::KeyError;
-use pinyon_core::Error;
+use pinyon_cache::blocking::Failure;
+use pinyon_cache::dialect::ValueError;
+use pinyon_cache::operations::KeyError;
+pub(crate) use pinyon_net::error::kinds::ErrorKind;
+use pinyon_net::invalid::InvalidArgument;
+use pinyon_net::Error;
 use pyo3::exceptions::{PyBaseException, PyException, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};

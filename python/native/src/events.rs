@@ -1,7 +1,7 @@
 //! Reports events of the servers to the program.
 
-use pinyon_core::directory::Directory;
-use pinyon_core::events::Report;
+use pinyon_cache::directory::Directory;
+use pinyon_net::events::Report;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Converts values to and from another client's dialect.
 
-use pinyon_core::dialect::{Dialect, Form, HostType, Plain, TreeWriter, ValueError};
-use pinyon_core::Value;
+use pinyon_cache::dialect::{Dialect, Form, HostType, Plain, TreeWriter, ValueError};
+use pinyon_cache::Value;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo};

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{exception, ErrorKind};
 use crate::futures::Answer;
-use pinyon_core::spare::Spare;
+use pinyon_cache::spare::Spare;
 
 /// How greenlets wait: they switch to the hub, which switches back.
 pub(crate) struct Greenlets {
@@ -81,7 +81,7 @@ fn switch_to_unusual(greenlet: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// The place for a greenlet's outcome.
-pub(crate) type Slot = pinyon_core::driven::Slot<Py<PyAny>, Answer>;
+pub(crate) type Slot = pinyon_net::driven::Slot<Py<PyAny>, Answer>;
 
 /// Returns or raises the outcome, once it is known.
 #[inline(never)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pinyon_core::blocking::{Host, LONGEST_SLEEP, UNDISTURBED};
+use pinyon_net::host::{Host, LONGEST_SLEEP, UNDISTURBED};
 use pyo3::prelude::*;
 use pyo3::{ffi, intern};
 

@@ -1,6 +1,6 @@
 //! Keys from Python: text as UTF-8, bytes unchanged.
 
-use pinyon_core::operations::BorrowedKey;
+use pinyon_cache::operations::BorrowedKey;
 use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};

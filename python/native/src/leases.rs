@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use pinyon_core::blocking::give_back_late;
-use pinyon_core::lease::{self, Place, Step, StepOutcome, Terms};
-use pinyon_core::operations::{Request, SentKey, Win};
+use pinyon_cache::blocking::give_back_late;
+use pinyon_cache::lease::{self, Place, Step, StepOutcome, Terms};
+use pinyon_cache::operations::{Request, SentKey, Win};
 use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ use crate::keys::key_bytes;
 use crate::ttl;
 use crate::values::Codec;
 
-/// One caller's way to a value, by `pinyon_core::lease::GetOrSet`. Each step is a tuple of its name and its arguments.
+/// One caller's way to a value, by `pinyon_cache::lease::GetOrSet`. Each step is a tuple of its name and its arguments.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct GetOrSet {
     machine: Mutex<lease::GetOrSet<Callers>>,

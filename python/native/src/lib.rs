@@ -34,14 +34,15 @@ mod value_bytes;
 mod values;
 mod waiter;
 
-use pinyon_core::error::kinds::{ErrorKind, Standard};
+use pinyon_net::error::kinds::{ErrorKind, Standard};
+use pinyon_net::settings::Described;
 use pyo3::prelude::*;
 
 /// The interpreter is checked before there is any object for it. So nothing is exported by attributes.
 #[pymodule(gil_used = true)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     interpreter::claim(module.py())?;
-    pinyon_core::settings::speak(&settings::WORDS);
+    pinyon_net::settings::speak(&settings::WORDS);
     replies::AwaitedMethod::prepare(module)?;
     add_classes(module)?;
     add_functions(module)?;
@@ -89,12 +90,15 @@ fn add_constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
             kind.is_outage(),
         )
     };
-    module.add("DEFAULT_SETTINGS", pinyon_core::settings::defaults())?;
-    module.add("SETTING_TEXTS", pinyon_core::settings::texts())?;
-    module.add("SETTING_CHOICES", pinyon_core::settings::choices())?;
-    module.add("DEFAULT_SERVER", pinyon_core::address::DEFAULT_SERVER)?;
+    let crates =
+        [pinyon_cache::settings::described(), pinyon_locks::settings::described(), pinyon_net::settings::described()];
+    let [defaults, texts, choices] = Described::joined(crates);
+    module.add("DEFAULT_SETTINGS", defaults)?;
+    module.add("SETTING_TEXTS", texts)?;
+    module.add("SETTING_CHOICES", choices)?;
+    module.add("DEFAULT_SERVER", pinyon_net::address::DEFAULT_SERVER)?;
     module.add("ERROR_KINDS", ErrorKind::ALL.map(kind).to_vec())?;
-    module.add("RENEWALS", pinyon_core::operations::RENEWALS)?;
+    module.add("RENEWALS", pinyon_cache::operations::RENEWALS)?;
     module.add("LATENCY_BOUNDS", metrics::bounds(module.py())?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -1,6 +1,6 @@
 //! Finds a client's connections for the running event loop.
 
-use pinyon_core::driven::Drivers;
+use pinyon_net::driven::Drivers;
 use pyo3::prelude::*;
 
 use crate::driver::LoopDriver;

@@ -1,7 +1,8 @@
 //! Metrics, as in `pinyon.metrics`.
 
-use pinyon_core::locks::LockMetrics;
-use pinyon_core::metrics::{self, CommandMetrics, ServerMetrics};
+use pinyon_cache::metrics::{CommandMetrics, ServerMetrics};
+use pinyon_locks::LockMetrics;
+use pinyon_net::latencies;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyMappingProxy, PyTuple};
@@ -19,14 +20,14 @@ use crate::client::Client;
 ///     total: the sum of the times, in seconds.
 #[pyclass(frozen, eq, hash, module = "pinyon.metrics")]
 #[derive(PartialEq, Eq, Hash)]
-pub(crate) struct Latencies(metrics::Latencies);
+pub(crate) struct Latencies(latencies::Latencies);
 
 #[pymethods]
 impl Latencies {
     #[new]
     #[pyo3(signature = (counts = None, total = 0.0))]
     fn new(counts: Option<Vec<u64>>, total: f64) -> PyResult<Self> {
-        let mut latencies = metrics::Latencies { nanoseconds: (total * 1e9).round() as u64, ..Default::default() };
+        let mut latencies = latencies::Latencies { nanoseconds: (total * 1e9).round() as u64, ..Default::default() };
         if let Some(counts) = counts {
             let wrong = |counts: Vec<u64>| PyValueError::new_err(format!("BOUNDS are not {} buckets", counts.len()));
             latencies.buckets = counts.try_into().map_err(wrong)?;
@@ -119,7 +120,7 @@ pub(crate) fn of_locks<'py>(py: Python<'py>, metrics: LockMetrics) -> PyResult<B
 
 /// The upper bounds of the latency buckets, in seconds.
 pub(crate) fn bounds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
-    PyTuple::new(py, metrics::Latencies::bounds().collect::<Vec<_>>())
+    PyTuple::new(py, latencies::Latencies::bounds().collect::<Vec<_>>())
 }
 
 fn of_server(py: Python<'_>, metrics: ServerMetrics) -> PyResult<Bound<'_, PyAny>> {

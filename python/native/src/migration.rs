@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pinyon_core::migration::{self, Counts, Plan, Progress, Returned, Side, Step, StepOutcome, NEEDS_TTL};
-use pinyon_core::operations::{Answer, Compared, Request, Win};
+use pinyon_cache::migration::{self, Counts, Plan, Progress, Returned, Side, Step, StepOutcome, NEEDS_TTL};
+use pinyon_cache::operations::{Answer, Compared, Request, Win};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
@@ -33,7 +33,7 @@ impl MigrationCounts {
     }
 }
 
-/// One operation of a migrating client, by `pinyon_core::migration::Migration`. Each step is a pool and a call: the
+/// One operation of a migrating client, by `pinyon_cache::migration::Migration`. Each step is a pool and a call: the
 /// method, its arguments and settings. The last step has no pool, but the operation's result.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Migration {

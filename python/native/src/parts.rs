@@ -2,7 +2,7 @@
 
 use std::vec::Drain;
 
-use pinyon_core::dialect::{
+use pinyon_cache::dialect::{
     DateTime, Instant, Notation, Objects, Part, Plain, Unwritable, ValueError, Writer, NOT_UTF8,
 };
 use pyo3::exceptions::PyTypeError;

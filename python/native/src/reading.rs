@@ -3,8 +3,8 @@
 //! Some values run code of the user's when they are loaded, such as a serializer's `load`. This happens only when the
 //! operation no longer has its connection. The code may take its time, and it may use the client.
 
-use pinyon_core::directory::Directory;
-use pinyon_core::Value;
+use pinyon_cache::directory::Directory;
+use pinyon_cache::Value;
 use pyo3::prelude::*;
 
 use crate::errors::{is_unreadable, reason, stored_on, stored_under};

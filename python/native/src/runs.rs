@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pinyon_core::operations::{AnyOperation, Broken, Unsuccessful};
-use pinyon_core::shared;
+use pinyon_cache::operations::{AnyOperation, Broken, Unsuccessful};
+use pinyon_cache::shared;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 

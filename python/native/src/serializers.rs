@@ -1,7 +1,7 @@
 //! Serializers: Pinyon's own for plain data, and objects with `dump` and `load`.
 
-use pinyon_core::dialect::{unknown_flags as unknown, JsonWriter, MessagePackWriter, Notation, PlainSerializer};
-use pinyon_core::Value;
+use pinyon_cache::dialect::{unknown_flags as unknown, JsonWriter, MessagePackWriter, Notation, PlainSerializer};
+use pinyon_cache::Value;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;

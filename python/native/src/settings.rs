@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pinyon_core::settings::{
-    CacheSettings, CompressionSettings, Dictionaries, Given, LockSettings, NamedSettings, Words,
-};
-use pinyon_core::tls::{self, TlsSettings};
+use pinyon_cache::settings::{CacheSettings, CompressionSettings, Dictionaries};
+use pinyon_locks::settings::LockSettings;
+use pinyon_net::settings::{Given, NamedSettings, Words};
+use pinyon_net::tls::{self, TlsSettings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyMapping, PyString, PyTuple};

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use pinyon_core::directory::Directory;
-use pinyon_core::operations::{Answer as Answered, AnyOperation, Fetch, Found, Operation, Request, SentKey};
-use pinyon_core::shared::{self, Finished, Shared};
-use pinyon_core::spare::{Spare, Vacant};
+use pinyon_cache::directory::Directory;
+use pinyon_cache::operations::{Answer as Answered, AnyOperation, Fetch, Found, Operation, Request, SentKey};
+use pinyon_cache::shared::{self, Finished, Shared};
+use pinyon_cache::spare::{Spare, Vacant};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

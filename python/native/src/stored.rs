@@ -1,6 +1,6 @@
 //! Values as operations keep them. A [reader](crate::reading) makes the rest of them once an operation is over.
 
-use pinyon_core::{Destination, Value};
+use pinyon_cache::{Destination, Value};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use pinyon_core::operations::{AnyOperation, BorrowedKey, OwnedKey, SentKey, Single, Values};
-use pinyon_core::{Destination, Value};
+use pinyon_cache::operations::{AnyOperation, BorrowedKey, OwnedKey, SentKey, Single, Values};
+use pinyon_cache::{Destination, Value};
 use pinyon_proto::{Head, Key};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};

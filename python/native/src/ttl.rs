@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use pinyon_core::ttl::{self, DefaultTtl, Ttl};
+use pinyon_cache::ttl::{self, DefaultTtl, Ttl};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDelta, PyFloat, PyInt};
 

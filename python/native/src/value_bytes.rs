@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use pinyon_core::dialect::ValueError;
-use pinyon_core::operations::OwnedData;
-use pinyon_core::session::LARGE;
-use pinyon_core::{Data, Destination, Value};
+use pinyon_cache::dialect::ValueError;
+use pinyon_cache::operations::OwnedData;
+use pinyon_cache::session::LARGE;
+use pinyon_cache::{Data, Destination, Value};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};

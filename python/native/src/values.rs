@@ -3,8 +3,8 @@
 //! Bytes, text and integers are handled here, on one match of the flags. The core handles plain data, and the
 //! serializer's `dump` and `load` handle everything else.
 
-use pinyon_core::dialect::{Dialect, Packing, PlainSerializer, BYTES, COMPRESSED, INTEGER, INTEGER_OF_PYLIBMC, TEXT};
-use pinyon_core::{Destination, Value};
+use pinyon_cache::dialect::{Dialect, Packing, PlainSerializer, BYTES, COMPRESSED, INTEGER, INTEGER_OF_PYLIBMC, TEXT};
+use pinyon_cache::{Destination, Value};
 use pinyon_proto::{Head, Mode};
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinyon_core::driven::Answered;
+use pinyon_net::driven::Answered;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{function, method, Error, Float, Integer, Module, Object, RHash, RModule, RString, Ruby, Symbol, Value};
-use pinyon_core::credentials::{Function, Question, Questions, Told};
+use pinyon_net::credentials::{Function, Question, Questions, Told};
 
 use crate::host::unlocked_until;
 use crate::objects::class_name;

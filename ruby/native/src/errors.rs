@@ -3,12 +3,12 @@
 use magnus::error::ErrorType;
 use magnus::value::ReprValue;
 use magnus::{kwargs, Class, Error, Exception, ExceptionClass, Module, RClass, RHash, RModule, Ruby, Value};
-use pinyon_core::blocking::Failure;
-use pinyon_core::dialect::ValueError;
-pub(crate) use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::error::kinds::Standard;
-use pinyon_core::invalid::InvalidArgument;
-use pinyon_core::operations::KeyError;
+use pinyon_cache::blocking::Failure;
+use pinyon_cache::dialect::ValueError;
+use pinyon_cache::operations::KeyError;
+pub(crate) use pinyon_net::error::kinds::ErrorKind;
+use pinyon_net::error::kinds::Standard;
+use pinyon_net::invalid::InvalidArgument;
 
 /// An exception for a mistake that involves no server.
 #[cold]
@@ -47,7 +47,7 @@ pub(crate) fn unsupported(ruby: &Ruby, expected: &str, object: Value) -> Error {
 
 /// The exception for a failed command.
 #[cold]
-pub(crate) fn from_core(ruby: &Ruby, error: &pinyon_core::Error) -> Error {
+pub(crate) fn from_core(ruby: &Ruby, error: &pinyon_net::Error) -> Error {
     raised(failure(ruby, error))
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn from_failure(ruby: &Ruby, failed: Failure<Error>) -> Error {
 
 /// The same as [`from_core`], as an object to be kept.
 #[cold]
-pub(crate) fn failure(ruby: &Ruby, error: &pinyon_core::Error) -> Result<Value, Error> {
+pub(crate) fn failure(ruby: &Ruby, error: &pinyon_net::Error) -> Result<Value, Error> {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let details = kwargs!(ruby,
         "server" => text(&error.server), "command" => text(error.command), "sent" => ruby.to_symbol(error.sent.as_str())

@@ -1,7 +1,7 @@
 //! Events of the servers, and who is told that a lock was lost.
 
 use magnus::{Error, RArray, Ruby};
-use pinyon_core::events::Report;
+use pinyon_net::events::Report;
 
 use crate::errors::failure;
 

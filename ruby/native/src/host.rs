@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use magnus::rb_sys::protect;
 use magnus::{Error, Ruby};
-use pinyon_core::blocking::{Host, UNDISTURBED};
+use pinyon_net::host::{Host, UNDISTURBED};
 
 /// A Ruby thread that waits. Only the holder of the global VM lock makes one.
 pub(crate) struct RubyHost;

@@ -1,7 +1,7 @@
 //! Keys from Ruby: the bytes of a String or Symbol.
 
 use magnus::{Error, RString, Ruby, Symbol, Value};
-use pinyon_core::operations::{BorrowedKey, KeyRules, Keys, OwnedKey};
+use pinyon_cache::operations::{BorrowedKey, KeyRules, Keys, OwnedKey};
 
 use crate::errors::{invalid_key, unsupported};
 

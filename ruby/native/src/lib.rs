@@ -26,7 +26,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     // SAFETY: it is called once, while the extension is loaded. Everything that is shared is behind locks or never
     // changes.
     unsafe { rb_sys::rb_ext_ractor_safe(true) };
-    pinyon_core::settings::speak(&settings::WORDS);
+    pinyon_net::settings::speak(&settings::WORDS);
     let pinyon = ruby.define_module("Pinyon")?;
     let native = pinyon.define_module("Native")?;
     native.const_set("VERSION", env!("CARGO_PKG_VERSION"))?;

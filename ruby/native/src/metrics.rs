@@ -1,7 +1,7 @@
 //! How long commands took.
 
 use magnus::{Error, RHash, Ruby};
-use pinyon_core::metrics::Latencies;
+use pinyon_net::latencies::Latencies;
 
 /// The percentiles of durations that metrics have.
 const PERCENTILES: [u8; 4] = [50, 90, 95, 99];

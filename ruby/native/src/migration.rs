@@ -7,9 +7,8 @@ use magnus::value::ReprValue;
 use magnus::{
     function, method, Error, Exception, IntoValue, Module, Object, RArray, RModule, Ruby, Symbol, TryConvert, Value,
 };
-use pinyon_core::migration::{self, Counts, Plan, Progress, Returned, Side, Step, StepOutcome, NEEDS_TTL};
-use pinyon_core::operations::{Answer, Compared, Found, Request};
-use pinyon_core::operations::{Finding, Win};
+use pinyon_cache::migration::{self, Counts, Plan, Progress, Returned, Side, Step, StepOutcome, NEEDS_TTL};
+use pinyon_cache::operations::{Answer, Compared, Finding, Found, Request, Win};
 
 use crate::define_class;
 use crate::errors::kind_of;

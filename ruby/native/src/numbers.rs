@@ -2,7 +2,7 @@
 
 use magnus::value::ReprValue;
 use magnus::{Error, Integer, Ruby, TryConvert, Value};
-use pinyon_core::operations::Request;
+use pinyon_cache::operations::Request;
 
 use crate::errors::{exception, unsupported, ErrorKind};
 

@@ -12,7 +12,7 @@ use magnus::{
     gc, DataTypeFunctions, Error, Float, Integer, IntoValue, Module, RArray, RClass, RHash, RModule, RString, Ruby,
     Time, TypedData, Value,
 };
-use pinyon_core::dialect::{
+use pinyon_cache::dialect::{
     DateTime, Instant, Notation, Objects, Part, Plain, Unwritable, ValueError, Writer, NOT_UTF8,
 };
 

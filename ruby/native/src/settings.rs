@@ -5,9 +5,10 @@ use std::sync::Arc;
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{Error, Float, Integer, RArray, RHash, RString, Ruby, Symbol, Value};
-use pinyon_core::credentials::Function;
-use pinyon_core::settings::{CompressionSettings, Given, NamedSettings, Words};
-use pinyon_core::tls::{Tls, TlsSettings};
+use pinyon_cache::settings::CompressionSettings;
+use pinyon_net::credentials::Function;
+use pinyon_net::settings::{Given, NamedSettings, Words};
+use pinyon_net::tls::{Tls, TlsSettings};
 
 use crate::errors::checked;
 

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 
 use magnus::{Error, Ruby, Value};
-use pinyon_core::operations::{AsBytes, Bytes, Head, Request, Values};
-use pinyon_core::Value as Received;
+use pinyon_cache::operations::{AsBytes, Bytes, Head, Request, Values};
+use pinyon_cache::Value as Received;
 
 use crate::values::Codec;
 

@@ -2,7 +2,7 @@
 
 use magnus::value::ReprValue;
 use magnus::{Error, Float, Integer, Ruby, Value};
-use pinyon_core::ttl::{self, DefaultTtl, Ttl};
+use pinyon_cache::ttl::{self, DefaultTtl, Ttl};
 
 use crate::errors::{checked, unsupported};
 

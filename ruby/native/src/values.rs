@@ -2,12 +2,12 @@
 
 use magnus::value::{Opaque, ReprValue};
 use magnus::{Error, Integer, Module, RModule, RString, Ruby, Symbol, TryConvert, Value};
-use pinyon_core::dialect::{
+use pinyon_cache::dialect::{
     unknown_flags, Dialect, Form, HostType, JsonWriter, MessagePackWriter, Notation, Packing, Plain, PlainSerializer,
     TreeWriter, ValueError, BYTES, INTEGER, INTEGER_OF_PYLIBMC, RUBY_MARSHAL, TEXT,
 };
-use pinyon_core::operations::{Bytes, Mode};
-use pinyon_core::Data;
+use pinyon_cache::operations::{Bytes, Mode};
+use pinyon_cache::Data;
 
 use crate::errors::{checked, exception, is_unreadable, of_value, own, unsupported, ErrorKind};
 use crate::objects::{class_name, integer, is_exactly, load, truth, write, Failed};

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pinyon_core::operations::Request;
-use pinyon_core::{blocking, Data};
+use pinyon_cache::operations::Request;
+use pinyon_cache::{blocking, Data};
 use pinyon_proto::{Direction, Mode};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;

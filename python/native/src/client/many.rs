@@ -1,7 +1,7 @@
 //! Commands for many keys: converts Python's keys and values, and the outcomes.
 
-use pinyon_core::operations::{AnyOperation, Change, DataBlock, Fetch, Keys as SentKeys};
-use pinyon_core::Data;
+use pinyon_cache::operations::{AnyOperation, Change, DataBlock, Fetch, Keys as SentKeys};
+use pinyon_cache::Data;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 

@@ -3,8 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pinyon_core::operations::Win;
-use pinyon_core::operations::{Request, ServerCommand};
+use pinyon_cache::operations::{Request, ServerCommand, Win};
 use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};

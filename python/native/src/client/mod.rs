@@ -8,11 +8,11 @@ mod running;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pinyon_core::directory::Directory;
-use pinyon_core::lease::Flights;
-use pinyon_core::operations::Policy;
-use pinyon_core::settings::{CacheSettings, ViewSettings};
-use pinyon_core::ttl::DefaultTtl;
+use pinyon_cache::directory::Directory;
+use pinyon_cache::lease::Flights;
+use pinyon_cache::operations::Policy;
+use pinyon_cache::settings::{CacheSettings, ViewSettings};
+use pinyon_cache::ttl::DefaultTtl;
 use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -1,12 +1,11 @@
 //! Runs operations for the client: by waiting, or in the event loop of the calling coroutine.
 
-use pinyon_core::blocking;
-use pinyon_core::operations::{
+use pinyon_cache::operations::{
     Answer, AnyOperation, BorrowedKey, Everywhere, Initial, Operation, Request, SentData, SentKey, ServerCommand,
     Single,
 };
-use pinyon_core::spare::Reused;
-use pinyon_core::Data;
+use pinyon_cache::spare::Reused;
+use pinyon_cache::{blocking, Data};
 use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Outcomes of lock operations as Python objects.
 
-use pinyon_core::locks::call::{Attempt, Inspected};
-use pinyon_core::locks::{LockFailure, LockOutcome, StatusAnswer};
+use pinyon_locks::call::{Attempt, Inspected};
+use pinyon_locks::{LockFailure, LockOutcome, StatusAnswer};
 use pinyon_proto::resp::Value;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pinyon_core::locks::{self, owners, Asked, Asks, Branches, Names, StatusQuestion, Voting};
-use pinyon_core::settings::{LockParts, LockSettings, UsualLock};
+use pinyon_locks::settings::{LockParts, LockSettings, UsualLock};
+use pinyon_locks::{owners, Asked, Asks, Branches, Names, StatusQuestion, Voting};
 use pinyon_proto::resp::Command;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -117,7 +117,7 @@ impl Locks {
             PyResult::Ok(command)
         };
         let commands = commands.iter().map(read).collect::<PyResult<Vec<_>>>()?;
-        let Some(place) = locks::place(place) else {
+        let Some(place) = pinyon_locks::place(place) else {
             return Err(PyValueError::new_err(format!("{place} is no address of a server")));
         };
         let asks = if sentinel { Asks::Sentinel } else { Asks::Server };
@@ -218,7 +218,7 @@ pub(crate) fn new_owner() -> u64 {
 
 /// The hash tag that all of these names share, if they have one.
 fn common_tag<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Option<&'n [u8]>> {
-    checked(names.py(), locks::common_tag(&texts(names)?))
+    checked(names.py(), pinyon_locks::common_tag(&texts(names)?))
 }
 
 fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
@@ -227,8 +227,8 @@ fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
 
 pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
     let sorted = match names.as_slice() {
-        [name] => locks::names([name_bytes(name)?]), // needs no list
-        _ => locks::names(texts(names)?),
+        [name] => pinyon_locks::names([name_bytes(name)?]), // needs no list
+        _ => pinyon_locks::names(texts(names)?),
     };
     checked(names.py(), sorted)
 }

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use pinyon_core::locks::LockRequest;
-use pinyon_core::settings::{lock_ttl, waiting_time, LockTerms};
+use pinyon_locks::settings::{lock_ttl, LockTerms};
+use pinyon_locks::LockRequest;
+use pinyon_net::settings::waiting_time;
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pinyon_core::locks::{Front, LockFinished, LockMetrics, LockOperation, Setup, Station, ThreadLocks};
+use pinyon_locks::{Front, LockFinished, LockMetrics, LockOperation, Setup, Station, ThreadLocks};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use crate::host::PythonHost;
 use crate::loops::{Caller, Loops};
 use crate::waiter::{Unsettled, Waiter};
 
-pub(crate) type Grant = pinyon_core::locks::Grant<Listener>;
+pub(crate) type Grant = pinyon_locks::Grant<Listener>;
 pub(crate) type Operation = LockOperation<Listener>;
 
 /// How to find the running event loop, and how to drive it, if coroutines share connections.

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pinyon_core::fork;
-use pinyon_core::locks::{Note, Notes};
+use pinyon_locks::{Note, Notes};
+use pinyon_net::fork;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;

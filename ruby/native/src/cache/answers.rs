@@ -2,9 +2,9 @@
 
 use magnus::value::ReprValue;
 use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
-use pinyon_core::events::Event;
-use pinyon_core::metrics::ServerMetrics;
-use pinyon_core::operations::{
+use pinyon_cache::events::Event;
+use pinyon_cache::metrics::ServerMetrics;
+use pinyon_cache::operations::{
     remaining, statistics, version, Answer, Compared, Everywhere, Failures, Found, Request, ServerCommand,
 };
 

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard};
 use magnus::{
     function, gc, method, DataTypeFunctions, Error, Module, Object, RArray, RModule, Ruby, Symbol, TypedData, Value,
 };
-use pinyon_core::operations::{Broken, Direction, Request, Unsuccessful};
-use pinyon_core::{blocking, Data};
+use pinyon_cache::operations::{Broken, Direction, Request, Unsuccessful};
+use pinyon_cache::{blocking, Data};
 
 use super::{mode_of, Cache};
 use crate::define_class;

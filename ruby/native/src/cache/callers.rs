@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use magnus::rb_sys::AsRawValue;
 use magnus::value::{BoxValue, Opaque, ReprValue};
 use magnus::{Error, Exception, Module, Ruby, Value};
-use pinyon_core::lease::{Flights, LeaseTypes, Signal};
-use pinyon_core::operations::Bytes;
+use pinyon_cache::lease::{Flights, LeaseTypes, Signal};
+use pinyon_cache::operations::Bytes;
 
 use crate::fibers::{current_fiber, Flag, Scheduler};
 use crate::host::unlocked_until;

@@ -10,9 +10,9 @@ use magnus::value::{Opaque, ReprValue};
 use magnus::{
     function, gc, method, DataTypeFunctions, Error, Module, Object, RArray, RClass, RModule, Ruby, TypedData, Value,
 };
-use pinyon_core::lease::{GetOrSet, Place, Step, StepOutcome, Terms};
-use pinyon_core::operations::{Answer, Found, Mode, Request};
-use pinyon_core::Data;
+use pinyon_cache::lease::{GetOrSet, Place, Step, StepOutcome, Terms};
+use pinyon_cache::operations::{Answer, Found, Mode, Request};
+use pinyon_cache::Data;
 
 use super::callers::{Here, Kept, Types};
 use super::{Cache, Returned};
@@ -177,7 +177,7 @@ impl Cache {
     fn shared(&self, ruby: &Ruby, value: Value) -> Result<Outcome, Error> {
         let (encoded, client_flags) = self.codec.encode(ruby, value)?;
         let bytes = encoded.into_bytes();
-        Ok(Outcome::Shared(Arc::new(pinyon_core::operations::Bytes { bytes, client_flags })))
+        Ok(Outcome::Shared(Arc::new(pinyon_cache::operations::Bytes { bytes, client_flags })))
     }
 }
 

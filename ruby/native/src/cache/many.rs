@@ -3,7 +3,7 @@
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{method, Error, IntoValue, Module, RArray, RClass, RHash, Ruby, Value};
-use pinyon_core::operations::{AsBytes, Change, DataBlock, Fetch, FoundKey, Keys};
+use pinyon_cache::operations::{AsBytes, Change, DataBlock, Fetch, FoundKey, Keys};
 
 use super::answers::achieved;
 use super::{Cache, Returned};

@@ -17,15 +17,14 @@ use magnus::{
     function, gc, method, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, Ruby, Symbol, TypedData,
     Value,
 };
-use pinyon_core::blocking;
-use pinyon_core::directory::Directory;
-use pinyon_core::operations::{
+use pinyon_cache::directory::Directory;
+use pinyon_cache::operations::{
     Answer, AsBytes, Bytes, Direction, Everywhere, Failed, Initial, KeyRules, Mode, Policy, Request, ServerCommand,
     Single, Win, RENEWALS,
 };
-use pinyon_core::settings::{CacheParts, CacheSettings, ViewSettings};
-use pinyon_core::ttl::DefaultTtl;
-use pinyon_core::Data;
+use pinyon_cache::settings::{CacheParts, CacheSettings, ViewSettings};
+use pinyon_cache::ttl::DefaultTtl;
+use pinyon_cache::{blocking, Data};
 
 use crate::define_class;
 use crate::errors::{checked, exception, from_core, from_failure, ErrorKind};
@@ -244,7 +243,7 @@ impl Cache {
     /// given back. The caller has the array, so it also has what was won just before an interrupt.
     fn ask_lease(ruby: &Ruby, this: &Self, key: Value, lease: Value, recache: Value, into: RArray) -> Returned {
         let lease = ttl::limited(ruby, "lease", lease)?;
-        let recache = checked(ruby, pinyon_core::ttl::limited_or_none("recache", ttl::whole(ruby, recache)?))?;
+        let recache = checked(ruby, pinyon_cache::ttl::limited_or_none("recache", ttl::whole(ruby, recache)?))?;
         let mut found = this.find(ruby, key, Request::Lease { lease, recache })?;
         for _ in 0..RENEWALS {
             let Some(renewal) = found.renewal(lease, recache) else { break };

@@ -6,7 +6,7 @@ use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue};
 use magnus::scan_args::scan_args;
 use magnus::value::{LazyId, ReprValue};
 use magnus::{method, Error, Module, RModule, Ruby, TryConvert, Value};
-use pinyon_core::operations::Request;
+use pinyon_cache::operations::Request;
 
 use super::{Cache, Returned};
 use crate::errors::{exception, ErrorKind};

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::value::{LazyId, Opaque, ReprValue};
 use magnus::{Error, Module, RClass, RModule, Ruby, Value};
-use pinyon_core::fork;
+use pinyon_net::fork;
 
 static ADAPTERS: OnceLock<Adapters> = OnceLock::new();
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use magnus::typed_data::Obj;
 use magnus::value::{Opaque, ReprValue};
 use magnus::{gc, Error, Ruby};
-use pinyon_core::operations::{Request, Unsuccessful};
-use pinyon_core::shared;
+use pinyon_cache::operations::{Request, Unsuccessful};
+use pinyon_cache::shared;
 
 use super::caches::{Awaiting, Key, Machine, Outcome};
 use super::{Call, Driver, Scheduler, Serves};

@@ -4,12 +4,12 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use magnus::{Error, Ruby};
-use pinyon_core::directory::Directory;
-use pinyon_core::operations::{
+use pinyon_cache::directory::Directory;
+use pinyon_cache::operations::{
     self, AnyOperation, AsBytes, BorrowedKey, Change, Everywhere, Fetch, Next, Operation as _, OwnedKey, SentKey,
     Unsuccessful,
 };
-use pinyon_core::shared::{Finished, Shared, Waiter};
+use pinyon_cache::shared::{Finished, Shared, Waiter};
 use pinyon_proto::Key as WireKey;
 
 use super::batch::SharedBatch;

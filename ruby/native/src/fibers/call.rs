@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use magnus::value::{Opaque, ReprValue};
 use magnus::{gc, Ruby, Value};
-use pinyon_core::driven::Doorbell;
+use pinyon_net::driven::Doorbell;
 
 use super::scheduler::current_fiber;
 

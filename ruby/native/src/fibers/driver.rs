@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use magnus::value::ReprValue;
 use magnus::{block::Proc, gc, Error, Ruby, Value};
-use pinyon_core::driven::{Doorbell, Keeper, Polled};
-use pinyon_core::fork;
+use pinyon_net::driven::{Doorbell, Keeper, Polled};
+use pinyon_net::fork;
 use slab::Slab;
 
 use super::scheduler::Scheduler;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
-use pinyon_core::driven::Driven;
-use pinyon_core::locks::{Front, Grant, LockFinished, LockOperation, LockOutcome, Notes, Setup};
+use pinyon_locks::{Front, Grant, LockFinished, LockOperation, LockOutcome, Notes, Setup};
+use pinyon_net::driven::Driven;
 
 use super::driver::{unusable, Connections};
 use super::{Call, Driver, Drivers, Scheduler, Serves, Shares};

@@ -21,8 +21,8 @@ use magnus::value::{Opaque, ReprValue};
 use magnus::{
     function, gc, kwargs, method, DataTypeFunctions, Error, Module, Object, RFile, RModule, Ruby, TypedData, Value,
 };
-use pinyon_core::driven::{Driven, Polled};
-use pinyon_core::fork;
+use pinyon_net::driven::{Driven, Polled};
+use pinyon_net::fork;
 
 pub(crate) use batch::Batch;
 pub(crate) use caches::{Carried, Key, Machine as CacheMachine, Operation};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use magnus::rb_sys::{protect, AsRawId, AsRawValue, FromRawValue};
 use magnus::value::{LazyId, ReprValue};
 use magnus::{block::Proc, typed_data::Obj, Error, ExceptionClass, Module, RClass, RModule, Ruby, TryConvert, Value};
-use pinyon_core::locks::owners;
+use pinyon_locks::owners;
 
 use super::{adapter, Known};
 use crate::known::This;

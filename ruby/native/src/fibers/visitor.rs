@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use magnus::value::ReprValue;
 use magnus::{Error, Ruby};
-use pinyon_core::blocking::Host;
-use pinyon_core::driven::Poller;
+use pinyon_net::driven::Poller;
+use pinyon_net::host::Host;
 
 use super::driver::{unusable, Connections, State};
 use super::{view, Call, Scheduler, Serves};

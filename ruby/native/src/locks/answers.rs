@@ -2,7 +2,7 @@
 
 use magnus::value::ReprValue;
 use magnus::{Error, Exception, IntoValue, RHash, Ruby, Value};
-use pinyon_core::locks::{Attempt, Inspected, LockFailure, LockMetrics, LockOutcome, RedisValue, StatusAnswer};
+use pinyon_locks::{Attempt, Inspected, LockFailure, LockMetrics, LockOutcome, RedisValue, StatusAnswer};
 
 use crate::errors::{exception, from_core, ErrorKind};
 use crate::metrics::durations;

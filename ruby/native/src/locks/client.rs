@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use magnus::value::ReprValue;
 use magnus::{function, method, Error, Integer, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, Value};
-use pinyon_core::locks::{self, Asked, Branches, LockOperation, Names, RedisCommand, StatusQuestion};
-use pinyon_core::settings::UsualLock;
-use pinyon_core::settings::{waiting_time, LockParts, LockSettings, LockTerms};
+use pinyon_locks::settings::{LockParts, LockSettings, LockTerms, UsualLock};
+use pinyon_locks::{Asked, Branches, LockOperation, Names, RedisCommand, StatusQuestion};
+use pinyon_net::settings::waiting_time;
 
 use super::answers;
 use super::held::Held;
@@ -127,7 +127,7 @@ impl Locks {
         };
         let names = texts(ruby, names)?;
         let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-        match checked(ruby, locks::common_tag(&names))? {
+        match checked(ruby, pinyon_locks::common_tag(&names))? {
             Some(tag) => branches.of(tag, || Ok(Keeping::new(self.keeping.settings().tagged(tag)))),
             None => Ok(self.keeping.clone()),
         }
@@ -157,7 +157,7 @@ pub(super) fn waiting(ruby: &Ruby, timeout: Value) -> Result<Option<std::time::D
 }
 
 fn lock_names(ruby: &Ruby, given: RArray) -> Result<Names, Error> {
-    checked(ruby, locks::names(texts(ruby, given)?))
+    checked(ruby, pinyon_locks::names(texts(ruby, given)?))
 }
 
 fn texts(ruby: &Ruby, given: RArray) -> Result<Vec<Vec<u8>>, Error> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use magnus::value::ReprValue;
 use magnus::{method, Error, Module, RModule, Ruby, Value};
-use pinyon_core::locks::{LockOperation, LockRequest};
-use pinyon_core::settings::lock_ttl;
+use pinyon_locks::settings::lock_ttl;
+use pinyon_locks::{LockOperation, LockRequest};
 
 use super::answers::raised;
 use super::client::waiting;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use magnus::{Error, IntoValue, Ruby, Value};
-use pinyon_core::locks::{Note, Notes};
+use pinyon_locks::{Note, Notes};
 
 use crate::events::{event_fields, Listener};
 use crate::host::unlocked_until;

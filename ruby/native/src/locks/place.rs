@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use magnus::{Error, Ruby, Value};
-use pinyon_core::locks::{owners, LockOperation, Setup, Station, ThreadLocks};
+use pinyon_locks::{owners, LockOperation, Setup, Station, ThreadLocks};
 
 use super::answers::{answer, raised};
 use super::listening::notes;
@@ -12,7 +12,7 @@ use crate::events::Listener;
 use crate::fibers::{owner_of_this_fiber, Drivers, LockConnections, LockMachine, Scheduler};
 use crate::host::RubyHost;
 
-pub(super) type Grant = pinyon_core::locks::Grant<Listener>;
+pub(super) type Grant = pinyon_locks::Grant<Listener>;
 
 /// The client of a server, or of one hash tag.
 pub(super) struct Keeping {

@@ -1,0 +1,163 @@
+//! Storing and deleting many keys, each by a command of its own.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use pinyon_proto::{Mode, Status};
+
+use super::course::{choose_each, may_go_on};
+use super::failures::Failures;
+use super::keys::Keys;
+use super::values::SentData;
+use super::{Ask, Asks, End, Next, Operation, Policy, Request, Sending};
+use crate::fleet::Fleet;
+use crate::session::{Data, Refused, Reply, Session, Ticket};
+use pinyon_net::error::{Error, Kind};
+use pinyon_net::network::Network;
+
+/// Stores or deletes many keys.
+pub struct Change<D> {
+    keys: Keys,
+    what: What<D>,
+    /// The keys to ask for in the next `begin`.
+    wanted: Vec<u32>,
+    done: Vec<bool>,
+    /// Keys to send alone: the server failed one of several joined commands and did not say which one.
+    alone: BTreeSet<u32>,
+    failures: Failures,
+}
+
+/// What to do with every key.
+enum What<D> {
+    Delete,
+    /// Stores the block that has the key's index.
+    Store {
+        blocks: Vec<DataBlock<D>>,
+        ttl: i32,
+    },
+}
+
+/// A value to store.
+pub struct DataBlock<D> {
+    pub data: D,
+    /// In bytes.
+    pub size: usize,
+    pub client_flags: u32,
+}
+
+/// The outcome of storing or deleting many keys.
+#[derive(Debug)]
+pub struct Changed {
+    /// For each key, whether the server confirmed it.
+    pub done: Vec<bool>,
+    pub failures: Failures,
+}
+
+impl<D: SentData> Change<D> {
+    /// Stores a block under each key. `ttl` is sent as it is.
+    pub fn store(keys: Keys, blocks: Vec<DataBlock<D>>, ttl: i32, policy: Policy) -> Self {
+        Self::new(keys, What::Store { blocks, ttl }, "set_many", policy)
+    }
+
+    pub fn delete(keys: Keys, policy: Policy) -> Self {
+        Self::new(keys, What::Delete, "delete_many", policy)
+    }
+
+    fn new(keys: Keys, what: What<D>, name: &'static str, policy: Policy) -> Self {
+        let (wanted, done) = ((0..keys.len() as u32).collect(), vec![false; keys.len()]);
+        Self { keys, what, wanted, done, alone: BTreeSet::new(), failures: Failures::new(name, policy) }
+    }
+
+    /// The outcome. Call it once the operation is over.
+    pub fn finish(self) -> Changed {
+        Changed { done: self.done, failures: self.failures }
+    }
+}
+
+impl<D: SentData> Operation for Change<D> {
+    fn name(&self) -> &'static str {
+        self.failures.name()
+    }
+
+    fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
+        let (wanted, keys) = (std::mem::take(&mut self.wanted), &self.keys);
+        let mut asks = Vec::with_capacity(wanted.len());
+        let routed = |index| keys.routed(index as usize);
+        let take = |part, choice| asks.push(Ask { part, choice });
+        let down = choose_each(fleet, self.failures.policy().failover, now, &wanted, routed, take, |_, _| {});
+        self.failures.begin_again(fleet, down);
+        Asks::of(asks)
+    }
+
+    fn routed(&self, part: u32) -> &[u8] {
+        self.keys.routed(part as usize)
+    }
+
+    fn submit<N: Network>(&mut self, part: u32, session: &mut Session<N>, sending: Sending) -> Result<Ticket, Refused> {
+        let (request, data) = self.what.of(part as usize);
+        let command = request.command(self.keys.key(part as usize));
+        let command = sending.longest_ttl.map_or(command, |most| command.expiring_within(most));
+        match self.alone.contains(&part) {
+            true => session.submit(&command, data, sending.deadline),
+            false => session.submit_joined(&command, data, sending.deadline),
+        }
+    }
+
+    fn reply(&mut self, part: u32, reply: Reply<'_>) {
+        self.done[part as usize] = reply.head.status == Status::Done;
+    }
+
+    fn over(&mut self, part: u32, end: End) -> Next {
+        let again = match end {
+            End::Answered => false,
+            End::Withdrawn => true,
+            End::Failed { error, in_time } => self.is_tried_again(part, error, in_time),
+        };
+        if again {
+            self.wanted.push(part);
+        }
+        match self.wanted.is_empty() {
+            true => Next::Nothing,
+            false => Next::Again,
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failures.note(error);
+    }
+}
+
+impl<D: SentData> Change<D> {
+    /// Whether to ask again: if nothing was sent, or for a store, which is harmless twice. A server that refuses to
+    /// store a value has not failed: [`Changed::done`] says so.
+    fn is_tried_again(&mut self, part: u32, error: Error, in_time: bool) -> bool {
+        let stores = matches!(self.what, What::Store { .. });
+        let is_in_doubt = stores && error.is_unattributed() && !self.alone.contains(&part);
+        match in_time && (is_in_doubt || may_go_on(&error, false)) {
+            true if is_in_doubt => drop(self.alone.insert(part)),
+            true => self.failures.retry(error),
+            false if stores && matches!(error.kind, Kind::Server | Kind::OutOfMemory | Kind::TooLarge) => return false,
+            false => {
+                self.failures.note(error);
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl<D: SentData> What<D> {
+    fn of(&self, index: usize) -> (Request, Data<'_>) {
+        match self {
+            What::Delete => (Request::Delete, Data::None),
+            What::Store { blocks, ttl } => {
+                let DataBlock { data, size, client_flags } = &blocks[index];
+                let (size, client_flags, ttl) = (*size, *client_flags, *ttl);
+                (
+                    Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: None, returns_cas: false },
+                    data.data(),
+                )
+            }
+        }
+    }
+}

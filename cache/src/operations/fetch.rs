@@ -1,0 +1,325 @@
+//! Reading many keys. Plain keys of the same server share a `get` line.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use pinyon_proto::{Command, Head, Status};
+
+use super::course::{by_server, may_go_on};
+use super::failures::Failures;
+use super::keys::Keys;
+use super::request::without_tokens;
+use super::values::Values;
+use super::{Ask, Asks, End, Next, Operation, Policy, Sending};
+use crate::fleet::{Choice, Fleet};
+use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
+use pinyon_net::error::{Error, Kind, Sent};
+use pinyon_net::network::Network;
+
+/// Reads the values of many keys.
+pub struct Fetch<V: Values> {
+    keys: Keys,
+    values: V,
+    /// Whether to ask for CAS tokens too.
+    cas: bool,
+    parts: Vec<Part>,
+    /// The keys to ask for in the next `begin`.
+    wanted: Vec<u32>,
+    /// Keys whose value may be a placeholder. Each is asked for again by a command of its own, which can tell.
+    in_doubt: Vec<u32>,
+    found: Vec<FoundKey<V::Value>>,
+    unreadable: Option<Unreadable<V::Error>>,
+    failures: Failures,
+    /// The failed requests whose keys are asked for again.
+    retried: Vec<Unanswered>,
+    unanswered: Vec<Unanswered>,
+    /// How long the operation may take.
+    timeout: Duration,
+}
+
+/// The keys of one request.
+#[derive(Default)]
+struct Part {
+    keys: Vec<u32>,
+    /// Whether the request is a command for one key rather than a shared line.
+    alone: bool,
+    in_doubt: Vec<u32>,
+}
+
+/// What was found under a key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundKey<V> {
+    /// The key's index.
+    pub index: usize,
+    pub value: V,
+    pub cas: Option<u64>,
+}
+
+/// A value that the host could not read.
+#[derive(Debug)]
+pub struct Unreadable<E> {
+    /// The key's index.
+    pub index: usize,
+    pub error: E,
+}
+
+/// Keys that no server answered.
+#[derive(Debug)]
+pub struct Unanswered {
+    /// The keys' indexes.
+    pub keys: Vec<u32>,
+    pub error: Error,
+}
+
+/// The outcome of reading many keys. A key that is neither found, unreadable nor unanswered is missing.
+#[derive(Debug)]
+pub struct Fetched<V, E> {
+    pub found: Vec<FoundKey<V>>,
+    /// The first value that the host could not read.
+    pub unreadable: Option<Unreadable<E>>,
+    /// The same failures for each server.
+    pub failures: Failures,
+    /// The failures for each key.
+    pub unanswered: Vec<Unanswered>,
+}
+
+impl<V: Values> Fetch<V> {
+    pub fn new(keys: Keys, cas: bool, values: V, policy: Policy) -> Self {
+        let name = if cas { "gets_many" } else { "get_many" };
+        Self {
+            wanted: (0..keys.len() as u32).collect(),
+            found: Vec::new(),
+            keys,
+            values,
+            cas,
+            parts: Vec::new(),
+            in_doubt: Vec::new(),
+            unreadable: None,
+            failures: Failures::new(name, policy),
+            retried: Vec::new(),
+            unanswered: Vec::new(),
+            timeout: Duration::ZERO,
+        }
+    }
+
+    /// The same with memory for what it finds.
+    pub fn finding_into(mut self, found: Vec<FoundKey<V::Value>>) -> Self {
+        self.found = found;
+        self.found.clear();
+        self
+    }
+
+    pub fn policy(&self) -> Policy {
+        self.failures.policy()
+    }
+
+    /// What reads its values.
+    pub fn values(&self) -> &V {
+        &self.values
+    }
+
+    /// The same under another name, in errors and events.
+    pub fn named(mut self, name: &'static str) -> Self {
+        self.failures.set_name(name);
+        self
+    }
+
+    /// The outcome. Call it once the operation is over.
+    pub fn finish(mut self) -> Fetched<V::Value, V::Error> {
+        if !self.unanswered.is_empty() {
+            self.complete_unanswered();
+        }
+        let Self { found, unreadable, failures, unanswered, .. } = self;
+        Fetched { found, unreadable, failures, unanswered }
+    }
+
+    /// Asks for keys, by shared lines or one command each. Returns an error for each server that cannot be asked.
+    fn ask(&mut self, fleet: &Fleet, now: Instant, wanted: Vec<u32>, alone: bool, asks: &mut Vec<Ask>) -> Vec<Error> {
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let (keys, failover) = (&self.keys, self.failures.policy().failover);
+        let (unanswered, retried) = (&mut self.unanswered, &self.retried);
+        let mut earlier: Option<HashMap<u32, &Error>> = None;
+        let refuse = |key, error: &Error| {
+            let of = |one| Unanswered::each(one);
+            let earlier = earlier.get_or_insert_with(|| retried.iter().flat_map(of).collect());
+            refuse(unanswered, key, earlier.get(&key).copied().unwrap_or(error));
+        };
+        let (by_server, down) = by_server(fleet, failover, now, wanted, |index| keys.routed(index as usize), refuse);
+        for (choice, keys) in by_server {
+            match !alone && self.keys.fit_on_line(&keys) == keys.len() {
+                true => self.ask_for(choice, keys, false, asks),
+                false => self.ask_apart(choice, &keys, alone, asks),
+            }
+        }
+        down
+    }
+
+    fn ask_for(&mut self, choice: Choice, keys: Vec<u32>, alone: bool, asks: &mut Vec<Ask>) {
+        asks.push(Ask { part: self.parts.len() as u32, choice });
+        self.parts.push(Part { keys, alone, in_doubt: Vec::new() });
+    }
+
+    /// Asks one server for keys that do not fit on one line or must not share one.
+    fn ask_apart(&mut self, choice: Choice, keys: &[u32], alone: bool, asks: &mut Vec<Ask>) {
+        let mut rest = keys;
+        while let [first, others @ ..] = rest {
+            let on_line = if alone { 0 } else { self.keys.fit_on_line(rest) };
+            if on_line == 0 {
+                self.ask_for(choice, vec![*first], true, asks);
+                rest = others;
+                continue;
+            }
+            let (line, others) = rest.split_at(on_line);
+            self.ask_for(choice, line.to_vec(), false, asks);
+            rest = others;
+        }
+    }
+}
+
+impl Unanswered {
+    fn each(&self) -> impl Iterator<Item = (u32, &Error)> {
+        self.keys.iter().map(|key| (*key, &self.error))
+    }
+}
+
+/// Notes a key whose server cannot be asked, with the others that failed in the same way.
+fn refuse(unanswered: &mut Vec<Unanswered>, key: u32, error: &Error) {
+    let is_same = |one: &&mut Unanswered| {
+        (one.error.kind, one.error.sent, &one.error.server) == (error.kind, error.sent, &error.server)
+    };
+    match unanswered.iter_mut().rfind(is_same) {
+        Some(one) => one.keys.push(key),
+        None => unanswered.push(Unanswered { keys: vec![key], error: error.clone() }),
+    }
+}
+
+impl<V: Values> Operation for Fetch<V> {
+    fn name(&self) -> &'static str {
+        self.failures.name()
+    }
+
+    fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
+        let mut asks = Vec::new();
+        self.timeout = fleet.options().timeout;
+        let (wanted, in_doubt) = (std::mem::take(&mut self.wanted), std::mem::take(&mut self.in_doubt));
+        self.found.reserve(wanted.len());
+        let mut down = self.ask(fleet, now, wanted, false, &mut asks);
+        down.extend(self.ask(fleet, now, in_doubt, true, &mut asks));
+        self.retried.clear();
+        self.failures.begin_again(fleet, down);
+        Asks::of(asks)
+    }
+
+    fn routed(&self, part: u32) -> &[u8] {
+        match self.parts[part as usize].alone {
+            true => self.keys.routed(self.parts[part as usize].keys[0] as usize),
+            false => &[],
+        }
+    }
+
+    fn submit<N: Network>(&mut self, part: u32, session: &mut Session<N>, sending: Sending) -> Result<Ticket, Refused> {
+        let Part { keys, alone, .. } = &self.parts[part as usize];
+        if *alone {
+            let command = Command::Get { key: self.keys.key(keys[0] as usize), cas: self.cas };
+            return session.submit(&command, Data::None, sending.deadline);
+        }
+        let keys = self.keys.join(keys);
+        session.submit(&Command::GetMany { keys, cas: self.cas }, Data::None, sending.deadline)
+    }
+
+    fn reply(&mut self, part: u32, reply: Reply<'_>) {
+        let part = &mut self.parts[part as usize];
+        if reply.head.status != Status::Hit {
+            return;
+        }
+        let key = part.keys[reply.index];
+        if reply.head.is_placeholder() {
+            return;
+        }
+        if reply.head.may_be_placeholder() && !part.alone {
+            return part.in_doubt.push(key);
+        }
+        let (index, cas) = (key as usize, reply.head.item.cas.filter(|_| self.cas));
+        if cas == Some(0) {
+            return self.failures.note(without_tokens(reply.server).of("", Sent::Yes));
+        }
+        match self.values.read_of(index, reply.head, reply.value, reply.server) {
+            Ok(value) => self.found.push(FoundKey { index, value, cas }),
+            Err(error) => drop(self.unreadable.get_or_insert(Unreadable { index, error })),
+        }
+    }
+
+    fn destination(&mut self, part: u32, index: usize, head: &Head) -> Box<dyn Destination> {
+        let key = self.parts[part as usize].keys[index];
+        self.values.destination_of(key as usize, head)
+    }
+
+    fn over(&mut self, part: u32, end: End) -> Next {
+        let mut part = std::mem::take(&mut self.parts[part as usize]);
+        match end {
+            End::Answered => {}
+            End::Withdrawn => self.ask_again(&mut part),
+            End::Failed { error, in_time: true } if may_go_on(&error, true) => {
+                self.retried.push(Unanswered { keys: part.keys.clone(), error: error.clone() });
+                self.failures.retry(error);
+                self.ask_again(&mut part);
+            }
+            End::Failed { error, .. } => {
+                let error = self.explained(error);
+                part.keys.retain(|key| !part.in_doubt.contains(key));
+                self.unanswered.push(Unanswered { keys: std::mem::take(&mut part.keys), error: error.clone() });
+                self.failures.note(error);
+            }
+        }
+        self.in_doubt.extend(&part.in_doubt);
+        match self.wanted.is_empty() && self.in_doubt.is_empty() {
+            true => Next::Nothing,
+            false => Next::Again,
+        }
+    }
+
+    fn only_reads(&self, _part: u32) -> bool {
+        true
+    }
+
+    fn fail(&mut self, error: Error) {
+        let keys = (0..self.keys.len() as u32).collect();
+        self.unanswered.push(Unanswered { keys, error: error.clone() });
+        self.failures.note(error);
+    }
+}
+
+impl<V: Values> Fetch<V> {
+    /// Leaves out the keys that were found before their request failed.
+    #[cold]
+    fn complete_unanswered(&mut self) {
+        let mut is_found = vec![false; self.keys.len()];
+        self.found.iter().for_each(|one| is_found[one.index] = true);
+        for Unanswered { keys, error } in &mut self.unanswered {
+            keys.retain(|key| !is_found[*key as usize]);
+            *error = self.failures.told(error.clone());
+        }
+    }
+
+    /// Says how far an operation came whose time is over.
+    #[cold]
+    fn explained(&self, error: Error) -> Error {
+        if error.kind != Kind::Timeout || self.found.is_empty() {
+            return error.reading(true);
+        }
+        let (found, keys, timeout) = (self.found.len(), self.keys.len(), self.timeout.as_secs_f64());
+        let message =
+            format!("{found} of {keys} values arrived within {timeout} s: raise \"timeout\", or ask for fewer keys");
+        Error { message, ..error.reading(true) }
+    }
+
+    /// Asks for all keys of a request again.
+    fn ask_again(&mut self, part: &mut Part) {
+        self.found.retain(|one| !part.keys.contains(&(one.index as u32)));
+        part.in_doubt.clear();
+        let asked = if part.alone { &mut self.in_doubt } else { &mut self.wanted };
+        asked.append(&mut part.keys);
+    }
+}

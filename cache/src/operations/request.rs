@@ -1,0 +1,431 @@
+//! The commands on one key: what each sends, and what its reply means.
+
+use std::sync::Arc;
+
+use pinyon_proto::{
+    Arithmetic, Command, Direction, Flag, Item, Key, Lease, MarkStale, MetaCommand, Mode, Status, Store, Verb,
+};
+
+use super::values::Values;
+use super::Policy;
+use crate::operations::{Finding, Win};
+use crate::session::{larger_than_stored, Refused, Reply};
+use pinyon_net::error::{Error, Kind, Sent};
+use pinyon_net::invalid::InvalidArgument;
+use pinyon_net::shown::shown;
+
+/// A request about one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Reads the value, with its CAS token if `cas`.
+    Get {
+        cas: bool,
+    },
+    /// Reads the value, with its CAS token if `cas`, and sets the item's ttl.
+    GetAndTouch {
+        ttl: i32,
+        cas: bool,
+    },
+    /// Reads the value, and the seconds until it expires.
+    GetWithTtl,
+    /// Reads the value and the server's metadata about the item. `bumps`: whether this counts as an access.
+    GetWithMetadata {
+        bumps: bool,
+    },
+    Touch {
+        ttl: i32,
+    },
+    /// Stores a value. `size`: the size of the data block in bytes. With `cas`, stores only if the item still has this
+    /// token. `returns_cas`: whether the answer is the new token, if the server tells it.
+    Store {
+        mode: Mode,
+        size: usize,
+        client_flags: u32,
+        ttl: i32,
+        cas: Option<u64>,
+        returns_cas: bool,
+    },
+    Delete,
+    /// Marks the value stale and keeps it for `ttl` seconds, or for the life that it had. The next caller that asks for
+    /// a lease wins it. With `cas`, only if the item still has this token.
+    MarkStale {
+        ttl: Option<i32>,
+        cas: Option<u64>,
+    },
+    /// Reads the value and asks for the right to make a new one. `lease`: seconds until another caller can win a
+    /// missing key. `recache`: one caller wins an item that expires within so many seconds.
+    Lease {
+        lease: i32,
+        recache: i32,
+    },
+    /// The same for a caller that cannot read the value with this CAS token: first has that value count as stale, which
+    /// lives for `lease` seconds at most. So one caller of all processes wins. Those who can read it get it meanwhile.
+    Renew {
+        lease: i32,
+        recache: i32,
+        cas: u64,
+    },
+    /// Gives a lease back, so that another caller can win it. An existing value stays.
+    GiveBack(Win),
+    /// Adds or subtracts. `initial`: for creating a missing item.
+    Arithmetic {
+        direction: Direction,
+        delta: u64,
+        initial: Option<Initial>,
+    },
+    /// Reads the server's metadata about the item, without touching the item.
+    Metadata,
+}
+
+/// How to create a missing counter. The client stores it, because the server would store it without client flags, and
+/// it would read as bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Initial {
+    pub number: u64,
+    pub ttl: i32,
+    pub client_flags: u32,
+}
+
+/// The answer to a request. `V` is the host's type of values.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer<V> {
+    /// There is no such item.
+    Missing,
+    Value(V),
+    /// A value and its CAS token.
+    ValueAndCas(V, u64),
+    /// A value and the seconds until it expires; `None` if never.
+    ValueAndTtl(V, Option<u32>),
+    /// Whether the server did it.
+    Done(bool),
+    Compared(Compared),
+    Number(u64),
+    Metadata(Box<Item>),
+    ValueAndMetadata(Box<(V, Item)>),
+    Lease(Box<Found<V>>),
+}
+
+/// The result of a store that compares CAS tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    Stored,
+    /// The item has a different token now.
+    Changed,
+    Gone,
+}
+
+/// The result of asking for a lease.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found<V> {
+    pub finding: Finding,
+    /// The value. For a winner, it is stale.
+    pub value: Option<V>,
+    /// The item's CAS token, for a caller that cannot read the value: see [`Request::Renew`].
+    pub cas: Option<u64>,
+}
+
+const GET_WITH_TTL: &[Flag<'_>] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
+
+const GET_WITH_METADATA: &[Flag<'_>] = &[
+    Flag::ReturnClientFlags,
+    Flag::ReturnCas,
+    Flag::HitBefore,
+    Flag::LastAccess,
+    Flag::RemainingTtl,
+    Flag::Value,
+    Flag::NoBump,
+];
+
+const METADATA: &[Flag<'_>] = &[
+    Flag::ReturnClientFlags,
+    Flag::ReturnCas,
+    Flag::HitBefore,
+    Flag::LastAccess,
+    Flag::Size,
+    Flag::RemainingTtl,
+    Flag::NoBump,
+];
+
+impl Request {
+    /// The range of a delta, for messages.
+    pub const DELTAS: &str = "from 0 to 2**64-1";
+
+    /// A request that adds to a stored number, or subtracts from it. `initial`: see [`Request::Arithmetic`].
+    pub fn arithmetic(direction: Direction, delta: i128, initial: Option<Initial>) -> Result<Self, InvalidArgument> {
+        let opposite = match direction {
+            Direction::Increment => "to subtract, use decr",
+            Direction::Decrement => "to add, use incr",
+        };
+        let refused = |_| format!("delta must be {}, not {delta}; {opposite}", Self::DELTAS);
+        let delta = delta.try_into().map_err(refused).map_err(InvalidArgument::usage)?;
+        Ok(Self::Arithmetic { direction, delta, initial })
+    }
+
+    #[inline]
+    pub fn command<'k>(&self, key: Key<'k>) -> Command<'k> {
+        match *self {
+            Request::Get { cas } => Command::Get { key, cas },
+            Request::GetAndTouch { ttl, cas } => Command::GetAndTouch { key, ttl, cas },
+            Request::GetWithTtl => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: GET_WITH_TTL }),
+            Request::GetWithMetadata { bumps } => get_with_metadata(key, bumps),
+            Request::Touch { ttl } => Command::Touch { key, ttl },
+            Request::Store { mode, size, client_flags, ttl, cas, returns_cas } => {
+                Command::Store(Store { mode, key, size, client_flags, ttl, cas, returns_cas })
+            }
+            Request::Delete => Command::Delete { key },
+            Request::MarkStale { ttl, cas } => Command::MarkStale(MarkStale { key, ttl, cas }),
+            Request::Lease { lease, recache } => Command::Lease(Lease { key, lease, recache }),
+            Request::GiveBack(Win { cas: Win::NO_TOKEN, keep: false }) => Command::Delete { key },
+            Request::Renew { lease, cas, .. } => {
+                Command::MarkStale(MarkStale { key, ttl: Some(lease), cas: Win::compared(cas) })
+            }
+            Request::GiveBack(Win { cas, keep: false }) => Command::DeleteIf { key, cas },
+            Request::GiveBack(Win { cas, keep: true }) => {
+                Command::MarkStale(MarkStale { key, ttl: None, cas: Win::compared(cas) })
+            }
+            Request::Arithmetic { direction, delta, initial: _ } => {
+                Command::Arithmetic(Arithmetic { key, direction, delta, initial: None })
+            }
+            Request::Metadata => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: METADATA }),
+        }
+    }
+
+    /// The protocol's name of its command.
+    #[cold]
+    pub fn name(&self) -> &'static str {
+        self.command(Key::known(b"any", false)).name()
+    }
+
+    /// Whether it may be carried out twice: see [`Command::is_idempotent`].
+    #[cold]
+    pub(super) fn is_idempotent(&self) -> bool {
+        self.command(Key::known(b"any", false)).is_idempotent()
+    }
+
+    /// The size of its data block.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Request::Store { size, .. } => *size,
+            _ => 0,
+        }
+    }
+
+    /// Refuses a value that exceeds the client's size limit.
+    #[inline]
+    pub(crate) fn check_size(&self, routed: &[u8], limit: usize) -> Result<(), Error> {
+        match *self {
+            Request::Store { mode, size, .. } if size > limit => Err(self.naming(routed, too_large(mode, size, limit))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds the size of the value to a server's refusal of it.
+    pub(super) fn explained(&self, error: Error) -> Error {
+        match *self {
+            Request::Store { size, .. } if error.kind == Kind::TooLarge && error.sent == Sent::Yes => {
+                Error { message: format!("{}; {}", larger_than_stored(size), error.message), ..error }
+            }
+            _ => error,
+        }
+    }
+
+    /// Adds the key to the refusal of a value: its program finds the value by it.
+    #[cold]
+    pub(super) fn naming(&self, routed: &[u8], mut error: Error) -> Error {
+        let is_refused = error.kind == Kind::TooLarge && matches!(self, Request::Store { .. });
+        if let Some(rest) = error.message.strip_prefix("the value has ").filter(|_| is_refused) {
+            error.message = format!("the value of {} has {rest}", shown(routed));
+        }
+        error
+    }
+
+    /// Whether running it twice has the same effect as once. Only then is it joined with others: if the server fails
+    /// one of them, each is sent again by itself.
+    pub(super) fn may_be_joined(&self) -> bool {
+        matches!(
+            self,
+            Request::Get { cas: false } | Request::Store { mode: Mode::Set, cas: None, returns_cas: false, .. }
+        )
+    }
+
+    /// Whether the caller is told the CAS token that was read.
+    #[inline]
+    pub(super) fn reads_token(&self) -> bool {
+        matches!(self, Request::Get { cas: true } | Request::GetAndTouch { cas: true, .. })
+    }
+
+    /// Whether a value that the host cannot read counts as missing ([`Answer::read`]). Otherwise that is an error. Who asks
+    /// for a lease makes a value.
+    pub fn passes_over_unreadable(&self, policy: Policy) -> bool {
+        policy.unreadable_is_miss || matches!(self, Request::Lease { .. } | Request::Renew { .. })
+    }
+
+    /// Interprets the reply.
+    #[inline]
+    pub(super) fn answer<V: Values>(&self, values: &V, reply: Reply<'_>) -> Result<Answer<V::Value>, V::Error> {
+        let head = reply.head;
+        if head.status != Status::Hit {
+            return Ok(self.answer_without_value(head.status, &head.item));
+        }
+        if let Request::Lease { .. } = self {
+            return Ok(Answer::Lease(Found::of(values, reply).into()));
+        }
+        if head.is_placeholder() {
+            return Ok(Answer::Missing);
+        }
+        if let Request::Arithmetic { .. } = self {
+            return Ok(number(&reply).map_or(Answer::Missing, Answer::Number));
+        }
+        if let Request::Get { cas: false } = self {
+            return values.read(head, reply.value, reply.server).map(Answer::Value);
+        }
+        let value = values.read(head, reply.value, reply.server)?;
+        Ok(match self {
+            Request::Get { cas: true } | Request::GetAndTouch { cas: true, .. } => {
+                Answer::ValueAndCas(value, head.item.cas.unwrap_or_default())
+            }
+            Request::GetWithTtl => Answer::ValueAndTtl(value, remaining(&head.item)),
+            Request::GetWithMetadata { .. } => with_metadata(value, &head.item),
+            _ => Answer::Value(value),
+        })
+    }
+
+    #[inline(always)]
+    fn answer_without_value<V>(&self, status: Status, item: &Item) -> Answer<V> {
+        match (self, status) {
+            (Request::Metadata, Status::Done) => Answer::Metadata(Box::new(*item)),
+            (Request::Store { returns_cas: true, .. }, Status::Done) => {
+                item.cas.map_or(Answer::Done(true), Answer::Number)
+            }
+            (Request::Store { cas: Some(_), .. }, Status::Done) => Answer::Compared(Compared::Stored),
+            (Request::Store { cas: Some(_), .. }, Status::NotFound) => Answer::Compared(Compared::Gone),
+            (Request::Store { cas: Some(_), .. }, _) => Answer::Compared(Compared::Changed),
+            (Request::Store { .. } | Request::Touch { .. } | Request::Delete, status) => {
+                Answer::Done(status == Status::Done)
+            }
+            (Request::MarkStale { .. } | Request::GiveBack(_), status) => Answer::Done(status == Status::Done),
+            (Request::Lease { .. } | Request::Renew { .. }, _) => Answer::Lease(Found::nothing().into()),
+            _ => Answer::Missing,
+        }
+    }
+
+    /// The answer if no server could carry it out, for policies that report failures as misses: no item, nothing
+    /// stored.
+    pub(super) fn lost<V>(&self) -> Answer<V> {
+        self.answer_without_value(Status::NotFound, &Item::default())
+    }
+}
+
+#[cold]
+fn get_with_metadata(key: Key<'_>, bumps: bool) -> Command<'_> {
+    let flags = &GET_WITH_METADATA[..GET_WITH_METADATA.len() - usize::from(bumps)];
+    Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags })
+}
+
+#[cold]
+fn with_metadata<V>(value: V, item: &Item) -> Answer<V> {
+    Answer::ValueAndMetadata((value, *item).into())
+}
+
+impl<V> Answer<V> {
+    /// The value that it has.
+    pub fn value(&self) -> Option<&V> {
+        match self {
+            Answer::Value(value) | Answer::ValueAndCas(value, _) | Answer::ValueAndTtl(value, _) => Some(value),
+            Answer::ValueAndMetadata(both) => Some(&both.0),
+            Answer::Lease(found) => found.value.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Reads the answer's value, for hosts that keep bytes until the operation is over. `read` returns `None` for a value
+    /// that it cannot read and that counts as missing.
+    pub fn read<W, E>(self, read: impl FnOnce(V) -> Result<Option<W>, E>) -> Result<Answer<W>, E> {
+        let or_missing = |answer: Option<Answer<W>>| answer.unwrap_or(Answer::Missing);
+        Ok(match self {
+            Answer::Value(value) => or_missing(read(value)?.map(Answer::Value)),
+            Answer::ValueAndCas(value, cas) => or_missing(read(value)?.map(|value| Answer::ValueAndCas(value, cas))),
+            Answer::ValueAndTtl(value, ttl) => or_missing(read(value)?.map(|value| Answer::ValueAndTtl(value, ttl))),
+            Answer::ValueAndMetadata(both) => {
+                let (value, item) = *both;
+                or_missing(read(value)?.map(|value| Answer::ValueAndMetadata((value, item).into())))
+            }
+            Answer::Lease(found) => Answer::Lease(found.read(read)?.into()),
+            Answer::Missing => Answer::Missing,
+            Answer::Done(done) => Answer::Done(done),
+            Answer::Compared(compared) => Answer::Compared(compared),
+            Answer::Number(number) => Answer::Number(number),
+            Answer::Metadata(item) => Answer::Metadata(item),
+        })
+    }
+}
+
+impl<V> Found<V> {
+    /// For a server that could not be asked or made no placeholder: the caller may make a value, but cannot store it.
+    fn nothing() -> Self {
+        Self { finding: Finding::Won(None), value: None, cas: None }
+    }
+
+    fn of<L: Values<Value = V>>(values: &L, reply: Reply<'_>) -> Self {
+        let head = reply.head;
+        let (finding, cas) = (Finding::of(head), head.item.cas.map(Win::token));
+        if head.is_placeholder() {
+            return Self { finding, value: None, cas };
+        }
+        let value = values.read(head, reply.value, reply.server).ok();
+        Self { finding: finding.with(value.is_some()), value, cas }
+    }
+
+    /// The same with the host's value. See [`Answer::read`].
+    pub fn read<W, E>(self, read: impl FnOnce(V) -> Result<Option<W>, E>) -> Result<Found<W>, E> {
+        let Self { finding, value, cas } = self;
+        let Some(stored) = value else { return Ok(Found { finding, value: None, cas }) };
+        let value = read(stored)?;
+        Ok(Found { finding: finding.with(value.is_some()), value, cas })
+    }
+
+    /// The lease that was won, to store under or to give back. A value that the caller cannot read is its to replace.
+    pub fn win(&self) -> Option<Win> {
+        match self.finding {
+            Finding::Won(win) => win,
+            Finding::Unreadable => self.cas.map(|cas| Win { cas, keep: true }),
+            _ => None,
+        }
+    }
+
+    /// What a caller asks next that asks for leases by hand, and cannot read the value. It asks so [`RENEWALS`](super::RENEWALS) times at
+    /// most.
+    pub fn renewal(&self, lease: i32, recache: i32) -> Option<Request> {
+        match (self.finding, self.cas) {
+            (Finding::Unreadable, Some(cas)) => Some(Request::Renew { lease, recache, cas }),
+            _ => None,
+        }
+    }
+}
+
+/// The error of a server that gives every item the CAS token 0.
+#[cold]
+pub(super) fn without_tokens(server: &Arc<str>) -> Error {
+    let message = "the server has no CAS tokens, because it was started with -C: start it without -C, or do without \
+                   compare-and-swap";
+    Error::new(Kind::Unsupported, server, message)
+}
+
+#[cold]
+fn too_large(mode: Mode, size: usize, limit: usize) -> Error {
+    Refused::TooLarge { size, limit }.into_error(&"".into(), mode.name())
+}
+
+/// The number in the reply to an arithmetic command, meta or classic.
+fn number(reply: &Reply<'_>) -> Option<u64> {
+    if reply.head.number.is_some() {
+        return reply.head.number;
+    }
+    std::str::from_utf8(reply.value.bytes()).ok()?.trim_end().parse().ok()
+}
+
+/// Seconds until an item expires; `None` if it never does (the server sends -1).
+pub fn remaining(item: &Item) -> Option<u32> {
+    item.ttl?.try_into().ok()
+}

@@ -1,0 +1,41 @@
+//! The settings of a client for caches, and of its values: names, defaults, checks and messages for every front end.
+//!
+//! A front end fills [`CacheSettings`], by fields or [by name](pinyon_net::settings::NamedSettings::set). Then `build`
+//! returns the parts of a client, or an [`InvalidArgument`](pinyon_net::invalid::InvalidArgument).
+
+mod cache;
+mod compression;
+mod elsewhere;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use pinyon_net::settings::{json, json_texts, names, Described};
+use pinyon_proto::KeyRule;
+
+pub use cache::{CacheParts, CacheSettings};
+pub use compression::CompressionChoice;
+pub use view::ViewSettings;
+
+use crate::dialect::Dialect;
+pub use crate::dialect::{CompressionSettings, Dictionaries};
+use crate::ring::Rule;
+use crate::session::Protocol;
+
+/// The tables of these settings as JSON.
+pub fn described() -> Described {
+    Described {
+        defaults: vec![
+            ("Client", json(&CacheSettings::default())),
+            ("View", json(&ViewSettings::default())),
+            ("Compression", json(&CompressionSettings::default())),
+        ],
+        texts: vec![("Client", json_texts(CacheSettings::TEXTS)), ("View", json_texts(ViewSettings::TEXTS))],
+        choices: vec![
+            ("ring", names(Rule::names())),
+            ("dialect", names(Dialect::ALL.iter().map(|dialect| dialect.name()))),
+            ("key_rule", names(KeyRule::names())),
+            ("protocol", names(Protocol::NAMES.iter().map(|(name, _)| *name))),
+        ],
+    }
+}

@@ -1,0 +1,352 @@
+//! A cache as users of this front end see it. Each method makes an operation, lets a [`Way`] carry it out, and converts
+//! the outcome.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinyon_cache::dialect::{Dialect, Packing, Plain, INTEGER};
+use pinyon_cache::directory::Directory;
+use pinyon_cache::events::Event;
+use pinyon_cache::lease::Flights;
+use pinyon_cache::metrics::ServerMetrics;
+use pinyon_cache::operations::{
+    self, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch, FoundKey,
+    Initial, Item, KeyRules, Keys, Mode, OwnedData, OwnedKey, Policy, Request, ServerCommand, ServerLines, Single,
+    Unsuccessful, Win,
+};
+use pinyon_cache::settings::{CacheSettings, ViewSettings};
+use pinyon_cache::ttl::Ttl;
+use pinyon_net::settings::{Given, NamedSettings};
+use pinyon_net::Error;
+
+use crate::making::Callers;
+use crate::raised::Raised;
+
+/// Any operation of this host. Values stay bytes until the operation is over: see [`Cache::read`].
+pub type Operation = AnyOperation<OwnedKey, Block, operations::AsBytes>;
+
+/// A value's bytes until they are sent: copied if this host may change or free its memory, shared otherwise.
+pub type Block = OwnedData;
+
+/// A command of a quiet batch that was not carried out.
+pub type NotDone = Unsuccessful<OwnedKey>;
+
+/// A command of a quiet batch.
+pub struct Command {
+    pub key: OwnedKey,
+    pub request: Request,
+    pub block: Block,
+}
+
+/// A way to carry out operations: by waiting, or in an event loop.
+pub trait Way {
+    fn carry_out(&mut self, operation: Operation) -> Operation;
+
+    /// Carries out commands without individual replies. Returns those that failed.
+    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Result<Vec<NotDone>, Error>;
+
+    /// Lets the caller pause for this time; others continue.
+    fn rest(&mut self, time: Duration);
+
+    fn close(&mut self);
+}
+
+pub struct Cache {
+    directory: Arc<Directory>,
+    keys: KeyRules,
+    packing: Packing,
+    pub policy: Policy,
+    way: Box<dyn Way>,
+    /// Values that are being made.
+    pub flights: Arc<Flights<Callers>>,
+}
+
+impl Cache {
+    /// `settings`: names and values. All values are text in this host. `make`: makes the way to carry out operations,
+    /// with this many connections to each server.
+    pub fn new(
+        settings: &[(&str, &str)],
+        make: impl FnOnce(Arc<Directory>, usize) -> Box<dyn Way>,
+    ) -> Result<Self, Raised> {
+        let mut known = CacheSettings::default();
+        for (name, value) in settings {
+            known.set(name, Given::Untyped(value))?;
+        }
+        let parts = known.build(true)?;
+        let directory = Arc::new(parts.directory);
+        let way = make(directory.clone(), parts.connections);
+        let (packing, policy) = (parts.packing, parts.policy);
+        Ok(Self { directory, keys: parts.keys, packing, policy, way, flights: Arc::default() })
+    }
+
+    /// Calls `look` with a view of this cache that has another policy.
+    pub fn using<T>(&mut self, view: &[(&str, &str)], look: impl FnOnce(&mut Self) -> T) -> Result<T, Raised> {
+        let mut settings = ViewSettings::default();
+        for (name, value) in view {
+            settings.set(name, Given::Untyped(value))?;
+        }
+        let own = self.policy;
+        self.policy = settings.changed(own)?;
+        let seen = look(self);
+        self.policy = own;
+        Ok(seen)
+    }
+
+    pub fn get(&mut self, key: &str) -> Result<Option<Plain>, Raised> {
+        self.value(key, Request::Get { cas: false })
+    }
+
+    /// The value and its CAS token.
+    pub fn gets(&mut self, key: &str) -> Result<Option<(Plain, u64)>, Raised> {
+        self.value_and_cas(key, Request::Get { cas: true })
+    }
+
+    pub fn get_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<Plain>, Raised> {
+        self.value(key, Request::GetAndTouch { ttl: sent(ttl), cas: false })
+    }
+
+    pub fn gets_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<(Plain, u64)>, Raised> {
+        self.value_and_cas(key, Request::GetAndTouch { ttl: sent(ttl), cas: true })
+    }
+
+    /// The value, and the seconds until it expires, if it does.
+    pub fn get_with_ttl(&mut self, key: &str) -> Result<Option<(Plain, Option<u32>)>, Raised> {
+        match self.ask(key, Request::GetWithTtl, Block::Nothing)? {
+            Answer::ValueAndTtl(value, ttl) => Ok(Some((value, ttl))),
+            _ => Ok(None),
+        }
+    }
+
+    pub fn touch(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
+        self.is_done(key, Request::Touch { ttl: sent(ttl) })
+    }
+
+    /// Stores a value. `mode`: the condition.
+    pub fn store(&mut self, mode: Mode, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
+        if let Mode::Append | Mode::Prepend = mode {
+            self.packing.check_append()?;
+        }
+        let (bytes, client_flags) = self.written(value)?;
+        let request =
+            Request::Store { mode, size: bytes.len(), client_flags, ttl: sent(ttl), cas: None, returns_cas: false };
+        Ok(self.ask(key, request, Block::Copied(bytes))? == Answer::Done(true))
+    }
+
+    pub fn set(&mut self, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
+        self.store(Mode::Set, key, value, ttl)
+    }
+
+    /// Stores bytes without copying them. They must not change meanwhile.
+    pub fn set_pinned(&mut self, key: &str, bytes: Arc<Vec<u8>>) -> Result<bool, Raised> {
+        let request = Request::Store {
+            mode: Mode::Set,
+            size: bytes.len(),
+            client_flags: 0,
+            ttl: 0,
+            cas: None,
+            returns_cas: false,
+        };
+        Ok(self.ask(key, request, Block::Shared(bytes))? == Answer::Done(true))
+    }
+
+    /// Stores a value if the item still has this token.
+    pub fn compare_and_set(&mut self, key: &str, value: &Plain, cas: u64, ttl: i64) -> Result<Compared, Raised> {
+        let (bytes, client_flags) = self.written(value)?;
+        let (size, ttl) = (bytes.len(), sent(ttl));
+        let request = Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: Some(cas), returns_cas: false };
+        match self.ask(key, request, Block::Copied(bytes))? {
+            Answer::Compared(compared) => Ok(compared),
+            other => unreachable!("a store under a token comes to {other:?}"),
+        }
+    }
+
+    pub fn delete(&mut self, key: &str) -> Result<bool, Raised> {
+        self.is_done(key, Request::Delete)
+    }
+
+    /// Marks the value stale and keeps it for `ttl` seconds. The next caller that asks for a lease wins it.
+    pub fn mark_stale(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
+        self.is_done(key, Request::MarkStale { ttl: Some(sent(ttl)), cas: None })
+    }
+
+    /// Adds to a number or subtracts from it. Creates a missing one with `initial`, if given.
+    pub fn calculate(
+        &mut self,
+        direction: Direction,
+        key: &str,
+        delta: u64,
+        initial: Option<u64>,
+    ) -> Result<Option<u64>, Raised> {
+        let request = Request::Arithmetic { direction, delta, initial: initial.map(beginning) };
+        match self.ask(key, request, Block::Nothing)? {
+            Answer::Number(number) => Ok(Some(number)),
+            _ => Ok(None),
+        }
+    }
+
+    pub fn metadata(&mut self, key: &str) -> Result<Option<Item>, Raised> {
+        match self.ask(key, Request::Metadata, Block::Nothing)? {
+            Answer::Metadata(item) => Ok(Some(*item)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The value, and the lease if it was won. `lease`: its duration in seconds.
+    pub fn lease(&mut self, key: &str, lease: i32) -> Result<(Option<Plain>, Option<Win>), Raised> {
+        match self.ask(key, Request::Lease { lease, recache: 0 }, Block::Nothing)? {
+            Answer::Lease(found) => {
+                let win = found.win();
+                Ok((found.value, win))
+            }
+            other => unreachable!("a lease comes to {other:?}"),
+        }
+    }
+
+    pub fn give_back(&mut self, key: &str, win: Win) -> Result<bool, Raised> {
+        self.is_done(key, Request::GiveBack(win))
+    }
+
+    /// The values that were found, and the failure of each failed server.
+    pub fn get_many(&mut self, keys: &[&str], cas: bool) -> Result<(Vec<FoundKey<Plain>>, Failures), Raised> {
+        let fetch = Fetch::new(self.keys_of(keys)?, cas, operations::AsBytes, self.policy);
+        let Operation::Fetch(fetch) = self.way.carry_out(fetch.into()) else { unreachable!("it was a fetch") };
+        let fetched = fetch.finish();
+        let mut found = Vec::new();
+        for FoundKey { index, value, cas } in fetched.found {
+            found.push(FoundKey { index, value: self.read(value)?, cas });
+        }
+        Ok((found, fetched.failures))
+    }
+
+    pub fn set_many(&mut self, items: &[(&str, Plain)], ttl: i64) -> Result<Vec<bool>, Raised> {
+        let keys: Vec<&str> = items.iter().map(|(key, _)| *key).collect();
+        let mut blocks = Vec::new();
+        for (_, value) in items {
+            let (bytes, client_flags) = self.written(value)?;
+            blocks.push(operations::DataBlock { size: bytes.len(), data: Block::Copied(bytes), client_flags });
+        }
+        self.change(Change::store(self.keys_of(&keys)?, blocks, sent(ttl), self.policy))
+    }
+
+    pub fn delete_many(&mut self, keys: &[&str]) -> Result<Vec<bool>, Raised> {
+        self.change(Change::delete(self.keys_of(keys)?, self.policy))
+    }
+
+    /// Stores items without waiting for each answer. Returns those that were not stored.
+    pub fn set_quietly(&mut self, mode: Mode, items: &[(&str, Plain)]) -> Result<Vec<(usize, String)>, Raised> {
+        let mut commands = Vec::new();
+        for (key, value) in items {
+            let (bytes, client_flags) = self.written(value)?;
+            let request =
+                Request::Store { mode, size: bytes.len(), client_flags, ttl: 0, cas: None, returns_cas: false };
+            let key = OwnedKey::new(&self.keys, key.as_bytes())?;
+            commands.push(Command { key, request, block: Block::Copied(bytes) });
+        }
+        let unsuccessful = self.way.carry_out_quietly(commands, self.policy)?;
+        Ok(unsuccessful.into_iter().map(|one| (one.number, one.why.to_string())).collect())
+    }
+
+    /// Asks every server.
+    pub fn everywhere(&mut self, command: ServerCommand) -> Result<ServerLines, Raised> {
+        let asked = self.way.carry_out(Everywhere::new(command).into());
+        let Operation::Everywhere(everywhere) = asked else { unreachable!("it was asked everywhere") };
+        Ok(everywhere.finish()?)
+    }
+
+    /// The names of the servers that hold the key, in turn.
+    pub fn servers_of(&self, key: &str) -> Vec<String> {
+        let fleet = self.directory.known();
+        let servers = fleet.candidates(&self.keys.routed(key.as_bytes()), self.policy.failover);
+        fleet.names(servers)
+    }
+
+    pub fn metrics(&self) -> Vec<ServerMetrics> {
+        self.directory.known().metrics().collect()
+    }
+
+    /// The events since the last call.
+    pub fn events(&self) -> Vec<Event> {
+        self.directory.take_events()
+    }
+
+    pub fn rest(&mut self, time: Duration) {
+        self.way.rest(time);
+    }
+
+    pub fn close(&mut self) {
+        self.way.close();
+        self.directory.close();
+    }
+
+    pub fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Plain>, Raised> {
+        let key = OwnedKey::new(&self.keys, key.as_bytes())?;
+        let single = Single::new(request, key, block, operations::AsBytes, self.policy);
+        let Operation::Single(mut single) = self.way.carry_out(single.into()) else {
+            unreachable!("it was about one key")
+        };
+        let passes_over = request.passes_over_unreadable(self.policy);
+        single.take_answer()?.read(|bytes| match self.read(bytes) {
+            Err(_) if passes_over => Ok(None),
+            read => read.map(Some),
+        })
+    }
+
+    fn value(&mut self, key: &str, request: Request) -> Result<Option<Plain>, Raised> {
+        match self.ask(key, request, Block::Nothing)? {
+            Answer::Value(value) => Ok(Some(value)),
+            _ => Ok(None),
+        }
+    }
+
+    fn value_and_cas(&mut self, key: &str, request: Request) -> Result<Option<(Plain, u64)>, Raised> {
+        match self.ask(key, request, Block::Nothing)? {
+            Answer::ValueAndCas(value, cas) => Ok(Some((value, cas))),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_done(&mut self, key: &str, request: Request) -> Result<bool, Raised> {
+        Ok(self.ask(key, request, Block::Nothing)? == Answer::Done(true))
+    }
+
+    fn change(&mut self, change: Change<Block>) -> Result<Vec<bool>, Raised> {
+        let Operation::Change(change) = self.way.carry_out(change.into()) else { unreachable!("it was a change") };
+        let Changed { done, mut failures } = change.finish();
+        match failures.raised() {
+            Some(error) => Err(error.into()),
+            None => Ok(done),
+        }
+    }
+
+    fn keys_of(&self, given: &[&str]) -> Result<Keys, Raised> {
+        let mut keys = Keys::with_capacity(given.len());
+        given.iter().try_for_each(|key| keys.push(&self.keys, key.as_bytes()))?;
+        Ok(keys)
+    }
+
+    /// The bytes and client flags of a value.
+    fn written(&self, value: &Plain) -> Result<(Vec<u8>, u32), Raised> {
+        let (bytes, flags) = self.packing.dialect().encode(value)?;
+        Ok(self.packing.pack(&bytes, flags)?.unwrap_or((bytes, flags)))
+    }
+
+    /// The value with these bytes and client flags.
+    fn read(&self, Bytes { bytes, client_flags }: Bytes) -> Result<Plain, Raised> {
+        let dialect: Dialect = self.packing.dialect();
+        if !dialect.is_compressed(client_flags) {
+            return Ok(dialect.decode(client_flags, &bytes)?);
+        }
+        let bytes = self.packing.unpack(client_flags, &bytes)?;
+        Ok(dialect.decode(dialect.inside(client_flags), &bytes)?)
+    }
+}
+
+/// A ttl in seconds, converted for memcached.
+fn sent(ttl: i64) -> i32 {
+    Ttl::from_seconds(ttl).0
+}
+
+/// A counter that never expires and reads as an integer.
+fn beginning(number: u64) -> Initial {
+    Initial { number, ttl: 0, client_flags: INTEGER }
+}

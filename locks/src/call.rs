@@ -1,0 +1,268 @@
+//! The calls to a server and its answers, in words that the machine, the handlers and the tests' model share. Each
+//! handler has its own way to send a call.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinyon_net::shown::shown;
+
+/// A lock's name, without its prefix.
+pub type Name = Arc<[u8]>;
+
+/// The names of one lock: sorted, each once.
+pub type Names = Arc<[Name]>;
+
+/// One attempt to take a lock. The server stores and compares it, so sending it twice is harmless.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempt {
+    /// The client's name: one connection of one process. Grants are pushed to it.
+    pub client: Arc<str>,
+    /// The holder or waiter: a thread, greenlet or task, numbered by its client.
+    pub owner: u64,
+    pub number: u64,
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_foreign() {
+            return formatter.write_str(&self.client);
+        }
+        write!(formatter, "{}:{:x}:{:x}", self.client, self.owner, self.number)
+    }
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// The owner and the number of what stands for a value that is no attempt's.
+const FOREIGN: u64 = u64::MAX;
+
+impl Attempt {
+    /// Stands for a holder that no client is: another program has written this value, or `None`, no string. Its text says
+    /// so wherever a holder is shown.
+    pub fn foreign(value: Option<&[u8]>) -> Self {
+        let value = value.map_or_else(|| "no string".to_owned(), shown);
+        let client = format!("a value of another program ({value})").into();
+        Self { client, owner: FOREIGN, number: FOREIGN }
+    }
+
+    pub fn is_foreign(&self) -> bool {
+        (self.owner, self.number) == (FOREIGN, FOREIGN)
+    }
+
+    /// Writes the same text as [`Display`](fmt::Display), but faster: it is part of nearly every command.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.client.as_bytes());
+        for number in [self.owner, self.number] {
+            out.push(b':');
+            for digit in (0..hex_digits(number)).rev() {
+                out.push(b"0123456789abcdef"[(number >> (4 * digit) & 15) as usize]);
+            }
+        }
+    }
+
+    /// The length of what [`Self::write_to`] writes, in bytes.
+    pub fn written_length(&self) -> usize {
+        self.client.len() + 2 + (hex_digits(self.owner) + hex_digits(self.number)) as usize
+    }
+
+    /// Reads the text that [`Display`](fmt::Display) writes.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let mut parts = std::str::from_utf8(text).ok()?.splitn(3, ':');
+        let (client, owner, number) = (parts.next()?, parts.next()?, parts.next()?);
+        let hex = |digits| u64::from_str_radix(digits, 16).ok();
+        Some(Self { client: client.into(), owner: hex(owner)?, number: hex(number)? })
+    }
+}
+
+fn hex_digits(number: u64) -> u32 {
+    (64 - number.leading_zeros()).div_ceil(4).max(1)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Raises the counter of tokens to the server's clock, and to the highest number that this client has seen. Sent
+    /// once per connection.
+    Open {
+        seen: u64,
+    },
+    /// Takes all names or none. `wait`: joins the queue if they are not free. `nested`: the owner already holds other
+    /// locks.
+    Lock {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+        wait: bool,
+        nested: bool,
+    },
+    /// Releases the names, or stops waiting for them. `tombstone`: the attempt may still reach the server over an
+    /// earlier connection, and must then not be granted.
+    Unlock {
+        attempt: Attempt,
+        names: Names,
+        tombstone: bool,
+    },
+    /// Tells the server that a waiter is alive, and asks for its state.
+    Poll {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+        nested: bool,
+    },
+    Extend {
+        held: Vec<(Attempt, Names, Duration)>,
+    },
+    /// Extends the lock, and raises its token and the counter to `floor` if they are lower. Does neither if the attempt
+    /// no longer has all of its names.
+    Raise {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+        floor: u64,
+    },
+    /// Releases the names and waits for a notification from their next holder.
+    Park {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+    },
+    /// Takes the names of a parked waiter again, without a notification.
+    Unpark {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+    },
+    /// Lets parked waiters queue up again: the first `most` of them, or all if 0.
+    Notify {
+        attempt: Attempt,
+        names: Names,
+        most: u32,
+    },
+    Inspect {
+        names: Names,
+    },
+    /// Takes the names away from their holders. With a token, only from the holder of that token.
+    ForceRelease {
+        names: Names,
+        token: Option<u64>,
+    },
+}
+
+impl Call {
+    /// The attempt for which this call takes names, now or when its turn comes.
+    pub(super) fn taker(&self) -> Option<&Attempt> {
+        match self {
+            Self::Lock { attempt, .. } | Self::Unpark { attempt, .. } => Some(attempt),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScriptAnswer {
+    Opened {
+        counter: u64,
+    },
+    Granted {
+        token: u64,
+    },
+    /// In the queue. `pttl`: the time until the first lock in its way expires, unless it is renewed.
+    Queued {
+        pttl: Option<Duration>,
+    },
+    /// Not in the queue.
+    Busy {
+        pttl: Option<Duration>,
+        /// The first holder, and how long ago its lock was granted, as far as known.
+        holder: Option<Holder>,
+        age: Option<Duration>,
+    },
+    /// A tombstone stands.
+    Cancelled,
+    /// Waiting would be a deadlock: an owner in its way waits for it. Contains the holders of the cycle, in order.
+    Deadlock {
+        cycle: Vec<Attempt>,
+    },
+    /// The server does not know this waiter.
+    Unknown,
+    /// The attempt does not hold all of the names.
+    NotHeld,
+    Released {
+        released: usize,
+    },
+    /// For each attempt, whether it still holds all its names.
+    Extended(Vec<bool>),
+    Notified {
+        moved: u32,
+    },
+    Inspected(Vec<Inspected>),
+    ForceReleased {
+        released: usize,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub attempt: Attempt,
+    /// `None` if the pure handler took the lock.
+    pub token: Option<u64>,
+}
+
+/// The state of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspected {
+    pub holder: Option<Holder>,
+    pub pttl: Option<Duration>,
+    /// The time since it was granted; `None` if the pure handler took the lock.
+    pub age: Option<Duration>,
+    /// In the order of the queue.
+    pub waiting: Vec<Attempt>,
+}
+
+/// A message that a server pushes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    Granted {
+        attempt: Attempt,
+        token: u64,
+    },
+    ForceReleased {
+        attempt: Attempt,
+    },
+    /// On a quorum: an attempt that comes before this one waits for its names.
+    Contested {
+        attempt: Attempt,
+    },
+    /// The lock in its way is another one, which may end earlier than the one before.
+    Look {
+        attempt: Attempt,
+    },
+    /// A client released these names, and the pure handler is involved on either side.
+    Freed {
+        names: Vec<Name>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_attempt_is_written_in_one_way_and_read_back(owner: u64, number: u64, small in 0u64..20) {
+            for (owner, number) in [(owner, number), (small, number), (owner, small)] {
+                let attempt = Attempt { client: "0123.ab.0".into(), owner, number };
+                let mut written = Vec::new();
+                attempt.write_to(&mut written);
+                prop_assert_eq!(written.len(), attempt.written_length());
+                prop_assert_eq!(std::str::from_utf8(&written).unwrap(), attempt.to_string());
+                prop_assert_eq!(Attempt::parse(&written), Some(attempt));
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The failures of locks that front ends raise.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::call::{Attempt, Names};
+use crate::loss::Loss;
+use crate::machine::{Blocker, MachineFailure};
+use pinyon_net::error::kinds::ErrorKind;
+use pinyon_net::error::Error;
+use pinyon_net::shown::shown;
+
+/// What becomes of a lock whose release failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unreleased {
+    /// It is repeated until it is answered. The lock ends at the latest after this time, if that is known.
+    GoesOn(Option<Duration>),
+    /// It is not repeated.
+    Over,
+}
+
+/// A failed operation on locks.
+#[derive(Clone, Debug)]
+pub struct LockFailure {
+    pub kind: ErrorKind,
+    pub message: String,
+    /// The holders in the cycle of a deadlock, in order; empty otherwise.
+    pub cycle: Vec<Attempt>,
+    /// The error of the server or of the connection, if one caused this.
+    pub cause: Option<Error>,
+}
+
+impl LockFailure {
+    /// The failure of an operation, with the names of its lock, if it was about one.
+    pub(super) fn of(failure: MachineFailure, names: Option<&Names>, server: &Arc<str>) -> Self {
+        let lock = names.map_or_else(|| "the lock".to_owned(), described);
+        match failure {
+            MachineFailure::Timeout { waited, blocker } => {
+                let blocked = blocker.as_ref().map_or_else(String::new, held_by);
+                let message = format!("{server}: {lock} could not be acquired {}{blocked}", within(waited));
+                Self::new(ErrorKind::LockTimeout, message)
+            }
+            MachineFailure::Busy => {
+                Self::new(ErrorKind::LockTimeout, format!("{server}: {lock} could not be acquired at once"))
+            }
+            MachineFailure::AlreadyHeld => {
+                let message = format!(
+                    "you already hold {lock}, or one of its names; to acquire it again, set reentrant and give no \
+                     further names"
+                );
+                Self::new(ErrorKind::AlreadyHeld, message)
+            }
+            MachineFailure::Deadlock { cycle } => {
+                let message = format!(
+                    "{lock} can never be acquired: its holders are waiting, in turn, for a lock that you hold; release \
+                     that one and start again"
+                );
+                Self { cycle, ..Self::new(ErrorKind::Deadlock, message) }
+            }
+            MachineFailure::NotHeld => Self::new(ErrorKind::LockLost, format!("{lock} is not held")),
+            MachineFailure::Server(error) => error.into(),
+        }
+    }
+
+    /// A lock that is not held, with the reason if it is known.
+    pub(super) fn not_held(names: &Names, loss: Option<Loss>) -> Self {
+        let why = loss.map_or("it was released, or its ttl has passed", Loss::as_str);
+        Self::new(ErrorKind::LockLost, format!("{} is no longer held: {why}", described(names)))
+    }
+
+    /// A lock that was lost before its holder released it.
+    pub(super) fn lost_early(names: &Names, loss: Option<Loss>) -> Self {
+        let why = loss.map_or("its ttl has passed, or it was released by force", Loss::as_str);
+        Self::new(ErrorKind::LockLost, format!("{} was lost before it was released: {why}", described(names)))
+    }
+
+    /// A release that failed, or has not succeeded yet.
+    pub(super) fn unreleased(failure: MachineFailure, names: &Names, server: &Arc<str>, now: Unreleased) -> Self {
+        let lock = described(names);
+        let what = match now {
+            Unreleased::GoesOn(lasts) => {
+                let lasts = lasts.map_or_else(String::new, |lasts| format!(" in {}", short(lasts)));
+                format!(
+                    "the release of {lock} goes on in the background; at the latest the lock ends with its ttl{lasts}"
+                )
+            }
+            Unreleased::Over => format!("{lock} was not released, and ends with its ttl"),
+        };
+        match failure {
+            MachineFailure::Server(error) => Error { message: format!("{}; {what}", error.message), ..error }.into(),
+            failure => Self::of(failure, Some(names), server),
+        }
+    }
+
+    pub(super) fn closed() -> Self {
+        Self::new(ErrorKind::Closed, "the client was closed; make another".to_owned())
+    }
+
+    fn new(kind: ErrorKind, message: String) -> Self {
+        Self { kind, message, cycle: Vec::new(), cause: None }
+    }
+}
+
+impl From<Error> for LockFailure {
+    fn from(error: Error) -> Self {
+        Self { cause: Some(error.clone()), ..Self::new(error.kind.into(), error.to_string()) }
+    }
+}
+
+impl fmt::Display for LockFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for LockFailure {}
+
+fn within(waited: Duration) -> String {
+    match waited.as_millis() {
+        0 => "at once".to_owned(),
+        milliseconds @ ..100 => format!("within {milliseconds} ms"),
+        _ => format!("within {}", short(waited)),
+    }
+}
+
+fn held_by(Blocker { holder, held_for }: &Blocker) -> String {
+    let since = held_for.map_or_else(String::new, |age| format!(" for {}", short(age)));
+    format!("; held by {holder}{since}")
+}
+
+/// A time for people: with tenths below ten seconds, unless they are zero, and in whole seconds above.
+pub(super) fn short(time: Duration) -> String {
+    let tenths = (time.as_millis() + 50) / 100;
+    match (tenths / 10, tenths % 10) {
+        (0, 0) => "less than 0.1 s".to_owned(),
+        (seconds, 0) if seconds < 10 => format!("{seconds} s"),
+        (seconds, tenth) if seconds < 10 => format!("{seconds}.{tenth} s"),
+        _ => format!("{} s", (time.as_millis() + 500) / 1000),
+    }
+}
+
+/// The first few names of a lock, for messages.
+fn described(names: &Names) -> String {
+    const FEW: usize = 3;
+    let few: Vec<String> = names.iter().take(FEW).map(|name| shown(name)).collect();
+    match names.len() {
+        1 => format!("the lock {}", few[0]),
+        count if count <= FEW => format!("the lock on {}", few.join(", ")),
+        count => format!("the lock on {} and {} more", few.join(", "), count - FEW),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_rounded_as_people_say_them() {
+        for (milliseconds, said) in [
+            (0, "at once"),
+            (30, "within 30 ms"),
+            (500, "within 0.5 s"),
+            (1000, "within 1 s"),
+            (8328, "within 8.3 s"),
+            (9970, "within 10 s"),
+            (23_141, "within 23 s"),
+        ] {
+            assert_eq!(within(Duration::from_millis(milliseconds)), said);
+        }
+        assert_eq!(within(Duration::from_secs_f64(8.328_776_13)), "within 8.3 s");
+        assert_eq!(short(Duration::from_millis(20)), "less than 0.1 s");
+    }
+}

@@ -1,0 +1,442 @@
+//! What front ends drive: a client whose locks are grants. Each grant knows why it was lost.
+//!
+//! Threads share one client by a [`station`](super::station). An event loop drives its own, like any [`Driven`]
+//! machine.
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pinyon_proto::resp::{Command, Value};
+
+use crate::call::{Call, Names, ScriptAnswer};
+use crate::client::{Outcome, Platform, Report, Setup, Wish};
+use crate::failure::LockFailure;
+use crate::grant::{Grant, Registry};
+use crate::identity::new_client;
+use crate::machine::{LockRequest, MachineFailure};
+use crate::notes::{Note, Notes};
+use crate::observed::{Counts, LockEvent};
+use crate::shareable;
+use crate::side::Side;
+use crate::status::{Asked, StatusAnswer, StatusQuestion};
+use pinyon_net::address::Address;
+use pinyon_net::driven::{Actions, Driven};
+use pinyon_net::error::{Error, Kind, Sent};
+use pinyon_net::network::System;
+
+/// The shortest time for which a parked lock tries to take its names again.
+const RELOCK_AT_LEAST: Duration = Duration::from_secs(1);
+
+/// An operation on locks. It ends with the outcome that it names, or with [`LockOutcome::Failed`].
+#[derive(Debug)]
+pub enum LockOperation<L> {
+    /// Acquires all names or none: [`LockOutcome::Held`]. If the request does not wait and they are taken,
+    /// [`LockOutcome::Busy`].
+    Acquire { grant: Arc<Grant<L>>, request: LockRequest },
+    /// Releases a lock: [`LockOutcome::Released`].
+    Release { grant: Arc<Grant<L>> },
+    /// Extends the lock to `ttl` from now: [`LockOutcome::Extended`].
+    Extend { grant: Arc<Grant<L>>, ttl: Duration },
+    /// Releases the names until the lock is notified, for at most `wait`. Then acquires them again, within `relock` or
+    /// one second, whichever is longer: [`LockOutcome::Held`].
+    Park { grant: Arc<Grant<L>>, wait: Option<Duration>, relock: Duration },
+    /// Notifies `most` of the locks parked on the same names, or all if 0: [`LockOutcome::Notified`].
+    Notify { grant: Arc<Grant<L>>, most: u32 },
+    /// Asks for the state of names: [`LockOutcome::Status`].
+    Inspect { asked: Asked, question: StatusQuestion },
+    /// Takes the names away from their holders. With `token`, only from the holder of that token:
+    /// [`LockOutcome::ForceReleased`].
+    ForceRelease { names: Names, token: Option<u64> },
+    /// Sends a command on the same connection, unless it would disturb other users there: [`LockOutcome::Value`].
+    Execute { command: Command },
+}
+
+#[derive(Debug)]
+pub enum LockOutcome {
+    /// `notified`: whether a parked lock was notified.
+    Held {
+        notified: bool,
+    },
+    /// The names are taken, and the request does not wait.
+    Busy,
+    /// `held`: whether it was held until now.
+    Released {
+        held: bool,
+    },
+    /// Whether it is still held.
+    Extended {
+        held: bool,
+    },
+    /// The number of notified locks.
+    Notified {
+        moved: u32,
+    },
+    Status(StatusAnswer),
+    /// The number of names taken away.
+    ForceReleased {
+        released: usize,
+    },
+    Value(Value),
+    /// Boxed, because it is rare and much larger than the others.
+    Failed(Box<LockFailure>),
+}
+
+/// The outcome of an operation, or a note about something that happened by itself.
+#[derive(Debug)]
+pub enum LockFinished<W, L> {
+    /// `unheard`: listeners of a lock that can no longer be lost. A host drops them where its own code may run.
+    Done {
+        waiter: W,
+        outcome: LockOutcome,
+        unheard: Vec<L>,
+    },
+    Note(Note<L>),
+}
+
+/// A client and the locks it holds. `W` identifies a waiting thread or coroutine to the host; `L` is a listener.
+pub struct Front<W, L, P: Platform = System> {
+    pub(super) client: Side<Pending<W, L>, P>,
+    registry: Registry<L>,
+    /// Outcomes that needed no answer from the client, and the notes of one loss.
+    finished: VecDeque<LockFinished<W, L>>,
+    /// Where notes are left, if they are not handed out.
+    notes: Option<Arc<Notes<L>>>,
+    /// The time of the last call.
+    now: Instant,
+    counts: Arc<Counts>,
+}
+
+/// A waiter, and what it waits for.
+pub(super) struct Pending<W, L> {
+    waiter: W,
+    about: About<L>,
+}
+
+enum About<L> {
+    /// An acquisition, and when it began.
+    Acquire(Arc<Grant<L>>, Instant),
+    Lock(Arc<Grant<L>>),
+    Release(Arc<Grant<L>>),
+    Status(Box<(Asked, StatusQuestion)>),
+    Other,
+}
+
+impl<W, L> Front<W, L> {
+    pub fn new(settings: Setup) -> Self {
+        Self::of(Side::new(System { keepalive: settings.keepalive }, settings, new_client()))
+    }
+
+    /// Like [`Self::new`]. It leaves its notes instead of handing them out, for hosts that take them in a thread.
+    pub fn with_notes(settings: Setup, notes: Arc<Notes<L>>) -> Self {
+        Self { notes: Some(notes), ..Self::new(settings) }
+    }
+}
+
+impl<W, L, P: Platform> Front<W, L, P> {
+    pub(super) fn of(client: Side<Pending<W, L>, P>) -> Self {
+        let counts = client.settings().options.observed.counts().clone();
+        let (registry, finished) = (Registry::default(), VecDeque::new());
+        Self { client, registry, finished, notes: None, now: Instant::now(), counts }
+    }
+
+    /// Begins an operation. Its outcome comes as [`LockFinished::Done`].
+    pub fn begin(&mut self, operation: LockOperation<L>, waiter: W, now: Instant) {
+        if let Some(outcome) = self.outcome_at_once(&operation) {
+            self.finished.push_back(LockFinished::Done { waiter, outcome, unheard: Vec::new() });
+            return self.client.end_turn();
+        }
+        let (wish, about) = match operation {
+            LockOperation::Acquire { grant, request } => {
+                let about = About::Acquire(grant.clone(), now);
+                if let Some(number) = self.client.begin(Wish::Lock(request), Pending { waiter, about }, now) {
+                    grant.begun(number);
+                }
+                return;
+            }
+            LockOperation::Release { grant } => {
+                // From now on it cannot be lost, and its holder has nothing more to release.
+                self.registry.remove(&grant);
+                (Wish::Release { number: grant.number() }, About::Release(grant))
+            }
+            LockOperation::Extend { grant, ttl } => (Wish::Extend { number: grant.number(), ttl }, About::Lock(grant)),
+            LockOperation::Park { grant, wait, relock } => {
+                let relock = relock.max(RELOCK_AT_LEAST);
+                (Wish::Park { number: grant.number(), wait, relock }, About::Lock(grant))
+            }
+            LockOperation::Notify { grant, most } => {
+                (Wish::Notify { number: grant.number(), most }, About::Lock(grant))
+            }
+            LockOperation::Inspect { asked, question } => {
+                (Wish::Ask(Call::Inspect { names: asked.names().clone() }), About::Status((asked, question).into()))
+            }
+            LockOperation::ForceRelease { names, token } => {
+                (Wish::Ask(Call::ForceRelease { names, token }), About::Other)
+            }
+            LockOperation::Execute { command } => {
+                let deadline = now + self.client.settings().options.patience;
+                (Wish::Execute { command, deadline }, About::Other)
+            }
+        };
+        self.client.begin(wish, Pending { waiter, about }, now);
+    }
+
+    /// Releases a lock that its caller no longer waits for or holds. Does not wait for the answer.
+    pub fn cancel(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
+        if !grant.is_inherited() {
+            self.registry.remove(grant);
+            self.client.cancel(grant.number(), now);
+        }
+    }
+
+    /// Gives up a lock that no caller can release any more. It is not renewed, and ends with its ttl.
+    pub fn forsake(&mut self, grant: &Arc<Grant<L>>) {
+        if grant.forsake() && self.registry.remove(grant) {
+            self.forsake_hold(grant.number());
+        }
+    }
+
+    /// Drops one of several acquisitions of a lock: its owner can no longer release it, but the others can.
+    fn forsake_hold(&mut self, number: u64) {
+        match self.registry.has_any(number) {
+            true => self.client.drop_hold(number),
+            false => self.client.forsake(number),
+        }
+    }
+
+    /// How long a lock remains held without renewal. `None` if it is not held.
+    pub fn remaining(&self, grant: &Arc<Grant<L>>) -> Option<Duration> {
+        if grant.is_inherited() || !grant.is_held() {
+            return None;
+        }
+        self.client.held(grant.number()).map(|(_, remaining)| remaining)
+    }
+
+    pub fn settings(&self) -> &Setup {
+        self.client.settings()
+    }
+
+    /// The next outcome or note. Take them after every call.
+    pub(super) fn next_finished(&mut self) -> Option<LockFinished<W, L>> {
+        loop {
+            if let Some(finished) = self.finished.pop_front() {
+                return Some(finished);
+            }
+            match self.client.next_finished()? {
+                Report::Done { waiter: Pending { waiter, about }, outcome } => {
+                    return Some(self.done(waiter, about, outcome));
+                }
+                Report::Lost { number, loss } => {
+                    self.counts.lost(loss);
+                    let listeners = self.registry.lose(number, loss).into_iter();
+                    let note = |listener| LockFinished::Note(Note::Lost { listener, loss });
+                    self.finished.extend(listeners.map(note));
+                }
+                Report::Event(event) => return Some(self.event(event)),
+                Report::Warning(text) => {
+                    let event = LockEvent::warning(&self.settings().server, text);
+                    return Some(self.event(event.into()));
+                }
+            }
+        }
+    }
+
+    fn event(&self, event: Box<LockEvent>) -> LockFinished<W, L> {
+        LockFinished::Note(Note::Event { source: self.settings().options.observed.source(), event })
+    }
+
+    /// Notes the time, so that what happens now is measured.
+    pub(super) fn at(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    fn done(&mut self, waiter: W, about: About<L>, outcome: Outcome) -> LockFinished<W, L> {
+        let mut unheard = Vec::new();
+        let outcome = match (outcome, &about) {
+            (Outcome::Granted { number, token, notified }, About::Acquire(grant, begun)) => {
+                self.counts.acquired(self.now.saturating_duration_since(*begun));
+                self.granted(grant, number, token);
+                LockOutcome::Held { notified }
+            }
+            (Outcome::Granted { number, token, notified }, About::Lock(grant)) => {
+                self.granted(grant, number, token);
+                LockOutcome::Held { notified }
+            }
+            (Outcome::Released { held }, About::Release(grant)) => {
+                self.counts.released.add(u64::from(held));
+                unheard = grant.take_listeners();
+                LockOutcome::Released { held }
+            }
+            (Outcome::Extended { held }, _) => LockOutcome::Extended { held },
+            (Outcome::Failed(MachineFailure::Busy), _) => {
+                self.counts.busy.add(1);
+                LockOutcome::Busy
+            }
+            (Outcome::Failed(failure), About::Release(grant)) => {
+                let (names, number) = (grant.names(), grant.number());
+                let unreleased = self.client.unreleased(number);
+                let failure = LockFailure::unreleased(failure, names, &self.settings().server, unreleased);
+                self.counts.failed(failure.kind);
+                LockOutcome::failed(failure)
+            }
+            (Outcome::Failed(failure), about) => {
+                let names = match about {
+                    About::Acquire(grant, _) | About::Lock(grant) => Some(grant.names()),
+                    _ => None,
+                };
+                let failure = LockFailure::of(failure, names, &self.settings().server);
+                self.counts.failed(failure.kind);
+                LockOutcome::failed(failure)
+            }
+            (Outcome::Answered(ScriptAnswer::Notified { moved }), _) => LockOutcome::Notified { moved },
+            (Outcome::Answered(ScriptAnswer::ForceReleased { released }), _) => LockOutcome::ForceReleased { released },
+            (Outcome::Answered(ScriptAnswer::Inspected(names)), About::Status(status)) => {
+                let (asked, question) = &**status;
+                LockOutcome::Status(asked.answer(*question, &names))
+            }
+            (Outcome::Value(value), _) => LockOutcome::Value(value),
+            (Outcome::Granted { .. } | Outcome::Released { .. } | Outcome::Answered(_), _) => {
+                let message = "the server's answer does not fit the request";
+                let error = Error::new(Kind::Protocol, &self.settings().server, message);
+                LockOutcome::failed(error.of("", Sent::Yes).into())
+            }
+        };
+        LockFinished::Done { waiter, outcome, unheard }
+    }
+
+    fn granted(&mut self, grant: &Arc<Grant<L>>, number: u64, token: u64) {
+        self.registry.add(grant, number, token);
+        if grant.is_forsaken() {
+            self.registry.remove(grant);
+            self.forsake_hold(number);
+        }
+    }
+
+    /// The outcome, if the server need not be asked. A caller that released a lock no longer holds it, even if other
+    /// callers of the same owner do.
+    fn outcome_at_once(&self, operation: &LockOperation<L>) -> Option<LockOutcome> {
+        if let LockOperation::Execute { command } = operation {
+            let refused = shareable::check(command, &self.settings().server).err()?;
+            return Some(LockOutcome::failed(refused.into()));
+        }
+        let grant = operation.held()?;
+        if grant.is_inherited() {
+            return operation.outcome_if_not_held();
+        }
+        let is_released = !grant.is_held() && grant.loss().is_none();
+        is_released.then(|| operation.outcome_if_not_held())?
+    }
+}
+
+impl LockOutcome {
+    pub(super) fn failed(failure: LockFailure) -> Self {
+        Self::Failed(Box::new(failure))
+    }
+}
+
+impl<L> LockOperation<L> {
+    /// The lock that a caller waits for and may give up.
+    pub fn awaited(&self) -> Option<&Arc<Grant<L>>> {
+        match self {
+            Self::Acquire { grant, .. } | Self::Park { grant, .. } => Some(grant),
+            _ => None,
+        }
+    }
+
+    /// The lock of an operation that needs it held.
+    fn held(&self) -> Option<&Arc<Grant<L>>> {
+        match self {
+            Self::Release { grant }
+            | Self::Extend { grant, .. }
+            | Self::Park { grant, .. }
+            | Self::Notify { grant, .. } => Some(grant),
+            Self::Acquire { .. } | Self::Inspect { .. } | Self::ForceRelease { .. } | Self::Execute { .. } => None,
+        }
+    }
+
+    /// The outcome for a lock that a forked child inherited. The child does not hold it, so it neither releases nor
+    /// renews it.
+    pub fn outcome_if_inherited(&self) -> Option<LockOutcome> {
+        self.held().filter(|grant| grant.is_inherited()).and_then(|_| self.outcome_if_not_held())
+    }
+
+    fn outcome_if_not_held(&self) -> Option<LockOutcome> {
+        match self {
+            Self::Release { .. } => Some(LockOutcome::Released { held: false }),
+            Self::Extend { .. } => Some(LockOutcome::Extended { held: false }),
+            _ => self.held().map(|grant| LockOutcome::failed(grant.not_held())),
+        }
+    }
+}
+
+impl<W, L, P: Platform> Driven for Front<W, L, P> {
+    type Finished = LockFinished<W, L>;
+
+    fn take_actions(&mut self) -> Option<Actions> {
+        self.client.take_actions()
+    }
+
+    fn take_finished(&mut self) -> Vec<LockFinished<W, L>> {
+        let mut taken = Vec::new();
+        while let Some(finished) = self.next_finished() {
+            match (finished, &self.notes) {
+                (LockFinished::Note(note), Some(notes)) => notes.leave(note),
+                (finished, _) => taken.push(finished),
+            }
+        }
+        taken
+    }
+
+    fn open_connections(&self, server: usize) -> usize {
+        self.client.open_connections(server)
+    }
+
+    fn turn(&mut self, now: Instant) {
+        self.at(now);
+        self.client.turn(now);
+    }
+
+    fn ready(&mut self, lane: usize, now: Instant) {
+        self.at(now);
+        self.client.ready(lane, now);
+    }
+
+    fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
+        self.client.connect(lane, resolved, now);
+    }
+
+    fn expire(&mut self, now: Instant) {
+        self.at(now);
+        self.client.expire(now);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.client.deadline()
+    }
+
+    fn forgotten(&mut self, lane: usize, now: Instant) {
+        self.client.forgotten(lane, now);
+    }
+
+    fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
+        self.client.watched()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.client.is_idle()
+    }
+
+    fn discard(&mut self) -> Vec<LockFinished<W, L>> {
+        self.client.discard();
+        Vec::new()
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.client.close(now);
+        self.registry.close();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,465 @@
+//! The keys of a namespace, the rules for lock names, and cluster slots.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use pinyon_proto::resp::Command;
+
+use crate::call::{Attempt, Name, Names};
+use pinyon_net::error::kinds::ErrorKind;
+use pinyon_net::invalid::InvalidArgument;
+use pinyon_net::shown::shown;
+
+/// The longest name, in bytes.
+pub const LONGEST_NAME: usize = 1024;
+/// The most names of one lock.
+pub const MOST_NAMES: usize = 1000;
+/// The longest namespace, in bytes.
+pub const LONGEST_NAMESPACE: usize = 256;
+/// The number of slots in a cluster.
+pub const SLOTS: u16 = 16384;
+
+const COUNTER: &[u8] = b"#f";
+const LOCK: &[u8] = b"l:";
+
+/// The keys of a namespace, or of those of its names with a certain hash tag. All of them have the same tag, so one
+/// server of a cluster holds them all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockKeys {
+    /// What a lock's key begins with: the prefix of all keys, and `l:`.
+    before_name: Arc<[u8]>,
+    /// The length of what the user wants all keys to begin with, before the hash tag.
+    given: usize,
+    sent_first: Arc<Command>,
+    /// The other keys that functions use, if they are declared.
+    declared: Option<Arc<Command>>,
+}
+
+/// Which of their keys the functions declare. Each key that is sent costs the server more than one that it makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declared {
+    /// The counter and the names. The functions make the other keys.
+    Few,
+    /// All keys but those of names that only waiters want. A cluster that moves the slot refuses a call with an absent
+    /// key before the function has changed anything.
+    All,
+    /// All, and the functions use no others, for servers that forbid it. They tell a waiter for other names that it may
+    /// be its turn, instead of granting it these names, and do not see deadlocks over them.
+    Strictly,
+}
+
+impl LockKeys {
+    pub fn new(namespace: impl AsRef<[u8]>) -> Result<Self, NamespaceError> {
+        Self::prefixed(b"", namespace)
+    }
+
+    /// The keys of a namespace, all beginning with a prefix of the user's.
+    pub fn prefixed(prefix: &[u8], namespace: impl AsRef<[u8]>) -> Result<Self, NamespaceError> {
+        let namespace = namespace.as_ref();
+        if prefix.len() > LONGEST_NAMESPACE {
+            return Err(NamespaceError::LongPrefix { length: prefix.len() });
+        }
+        if prefix.iter().any(|byte| matches!(byte, b'{' | b'}')) {
+            return Err(NamespaceError::PrefixBrace { prefix: prefix.into() });
+        }
+        if namespace.is_empty() {
+            return Err(NamespaceError::Empty);
+        }
+        if namespace.len() > LONGEST_NAMESPACE {
+            return Err(NamespaceError::TooLong { length: namespace.len() });
+        }
+        if namespace.contains(&b'}') {
+            return Err(NamespaceError::Brace { namespace: namespace.into() });
+        }
+        Ok(Self::beginning_with(prefix.len(), [prefix, b"{", namespace, b"}:"].concat()))
+    }
+
+    /// The keys of the namespace's names with this hash tag.
+    pub fn tagged(&self, tag: &[u8]) -> Self {
+        let (given, namespace) = self.prefix().split_at(self.given);
+        Self::beginning_with(self.given, [given, b"{", tag, b"}", namespace].concat())
+    }
+
+    fn beginning_with(given: usize, prefix: Vec<u8>) -> Self {
+        let counter = [&prefix[..], COUNTER].concat();
+        let before_name = [&prefix[..], LOCK].concat().into();
+        Self { before_name, given, sent_first: Command::of([counter]).into(), declared: None }
+    }
+
+    /// The same keys, of which the functions declare these.
+    pub fn declaring(&self, declared: Declared) -> Self {
+        let [queue, pure_waiters] = [self.queue(), self.pure_waiters()];
+        // The functions know by the first key what is declared.
+        let (first, last) = match declared {
+            Declared::Few => return Self { declared: None, ..self.clone() },
+            Declared::All => (queue, pure_waiters),
+            Declared::Strictly => (pure_waiters, queue),
+        };
+        let declared = Command::of([first, self.waiters(), self.parked(), last]);
+        Self { declared: Some(declared.into()), ..self.clone() }
+    }
+
+    /// The keys to declare before the counter, in calls that use the queue.
+    pub fn declared(&self) -> Option<&Command> {
+        self.declared.as_deref()
+    }
+
+    /// The prefix of all keys.
+    pub fn prefix(&self) -> &[u8] {
+        &self.before_name[..self.before_name.len() - LOCK.len()]
+    }
+
+    /// What a lock's key begins with; the name follows.
+    pub fn before_name(&self) -> &[u8] {
+        &self.before_name
+    }
+
+    /// The key of the counter, with which the keys of every call begin. The functions make the others from it.
+    pub fn sent_first(&self) -> &Command {
+        &self.sent_first
+    }
+
+    pub fn slot(&self) -> u16 {
+        slot(self.prefix())
+    }
+
+    /// The key of one name. It exists while the name is locked.
+    pub fn lock(&self, name: &[u8]) -> Vec<u8> {
+        [self.before_name(), name].concat()
+    }
+
+    /// The counter of tokens and tickets.
+    pub fn counter(&self) -> Vec<u8> {
+        self.key(COUNTER, b"")
+    }
+
+    pub fn queue(&self) -> Vec<u8> {
+        self.key(b"#q", b"")
+    }
+
+    /// The records of the waiters.
+    pub fn waiters(&self) -> Vec<u8> {
+        self.key(b"#w", b"")
+    }
+
+    /// The waiters that are parked.
+    pub fn parked(&self) -> Vec<u8> {
+        self.key(b"#n", b"")
+    }
+
+    /// A key that exists while clients of the pure handler wait.
+    pub fn pure_waiters(&self) -> Vec<u8> {
+        self.key(b"#p", b"")
+    }
+
+    pub fn tombstone(&self, attempt: &Attempt) -> Vec<u8> {
+        self.key(b"#x:", attempt.to_string().as_bytes())
+    }
+
+    /// The channel to which one client's grants are pushed.
+    pub fn channel(&self, client: &str) -> Vec<u8> {
+        self.key(b"#c:", client.as_bytes())
+    }
+
+    /// The channel on which freed names are published.
+    pub fn freed(&self) -> Vec<u8> {
+        self.key(b"#freed", b"")
+    }
+
+    fn key(&self, kind: &[u8], of: &[u8]) -> Vec<u8> {
+        [self.prefix(), kind, of].concat()
+    }
+}
+
+/// The names of one lock, sorted and without repetition.
+pub fn names<N: AsRef<[u8]>>(given: impl IntoIterator<Item = N>) -> Result<Names, NameError> {
+    let mut given = given.into_iter().map(|name| checked(name.as_ref()));
+    let first = given.next().ok_or(NameError::None)??;
+    let Some(second) = given.next() else {
+        return Ok([first].into()); // needs no list
+    };
+    let mut names = vec![first, second?];
+    for name in given {
+        names.push(name?);
+    }
+    names.sort_unstable();
+    names.dedup();
+    match names.len() {
+        count if count > MOST_NAMES => Err(NameError::TooMany { count }),
+        _ => Ok(names.into()),
+    }
+}
+
+fn checked(name: &[u8]) -> Result<Name, NameError> {
+    if name.is_empty() {
+        return Err(NameError::Empty);
+    }
+    if name.len() > LONGEST_NAME {
+        return Err(NameError::TooLong { name: name.into() });
+    }
+    match name.iter().position(|byte| *byte == 0) {
+        Some(at) => Err(NameError::Nul { name: name.into(), at }),
+        None => Ok(name.into()),
+    }
+}
+
+/// The cluster slot of a key. The text between the first `{` and the next `}` decides, or the whole key without such
+/// text.
+pub fn slot(key: &[u8]) -> u16 {
+    crc16(hash_tag(key)) % SLOTS
+}
+
+fn hash_tag(key: &[u8]) -> &[u8] {
+    tag_of(key).unwrap_or(key)
+}
+
+/// The hash tag in a name, if any.
+pub fn tag_of(name: &[u8]) -> Option<&[u8]> {
+    let open = name.iter().position(|byte| *byte == b'{')?;
+    let inside = &name[open + 1..];
+    match inside.iter().position(|byte| *byte == b'}')? {
+        0 => None,
+        close => Some(&inside[..close]),
+    }
+}
+
+/// The hash tag that all these names share, or `None` if none has a tag: such names use the namespace's tag.
+pub fn common_tag<'n>(names: &[&'n [u8]]) -> Result<Option<&'n [u8]>, SeveralTags> {
+    let first = names.first().and_then(|name| tag_of(name));
+    match names.iter().all(|name| tag_of(name) == first) {
+        true => Ok(first),
+        false => Err(SeveralTags::of(names)),
+    }
+}
+
+/// The CRC-16/XMODEM checksum.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        let shifted = |crc: u16, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), shifted)
+    })
+}
+
+/// Why names are not valid for a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameError {
+    None,
+    TooMany { count: usize },
+    Empty,
+    TooLong { name: Box<[u8]> },
+    Nul { name: Box<[u8]>, at: usize },
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => write!(f, "a lock needs at least one name"),
+            Self::TooMany { count } => write!(f, "{count} names for one lock: at most {MOST_NAMES} are possible"),
+            Self::Empty => write!(f, "a lock's name is empty"),
+            Self::TooLong { name } => {
+                write!(
+                    f,
+                    "the lock's name {} has {} bytes: at most {LONGEST_NAME} are possible",
+                    shown(name),
+                    name.len()
+                )
+            }
+            Self::Nul { name, at } => write!(f, "the lock's name {} has a NUL at byte {at}", shown(name)),
+        }
+    }
+}
+
+impl std::error::Error for NameError {}
+
+impl From<NameError> for InvalidArgument {
+    fn from(error: NameError) -> Self {
+        Self::new(ErrorKind::InvalidName, error.to_string())
+    }
+}
+
+/// Names of one lock in several hash tags, which a cluster keeps in different places. Contains the first name of each
+/// tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeveralTags {
+    names: Vec<Box<[u8]>>,
+}
+
+impl SeveralTags {
+    fn of(names: &[&[u8]]) -> Self {
+        let mut seen = BTreeSet::new();
+        let firsts = names.iter().filter(|name| seen.insert(tag_of(name)));
+        Self { names: firsts.map(|name| (*name).into()).collect() }
+    }
+}
+
+impl fmt::Display for SeveralTags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const FEW: usize = 4;
+        write!(f, "the names of one lock need one hash tag, as a cluster keeps each elsewhere: ")?;
+        for (at, name) in self.names.iter().take(FEW).enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            match tag_of(name) {
+                Some(tag) => write!(f, "{comma}{} has {} (slot {})", shown(name), shown(tag), slot(tag))?,
+                None => write!(f, "{comma}{} has none, and goes with its namespace", shown(name))?,
+            }
+        }
+        match self.names.len() {
+            count if count > FEW => write!(f, ", and there are {} tags more", count - FEW),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for SeveralTags {}
+
+impl From<SeveralTags> for InvalidArgument {
+    fn from(error: SeveralTags) -> Self {
+        Self::new(ErrorKind::InvalidName, error.to_string())
+    }
+}
+
+/// Why a namespace cannot be a hash tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamespaceError {
+    Empty,
+    TooLong { length: usize },
+    Brace { namespace: Box<[u8]> },
+    LongPrefix { length: usize },
+    PrefixBrace { prefix: Box<[u8]> },
+}
+
+impl fmt::Display for NamespaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "the namespace is empty"),
+            Self::TooLong { length } => {
+                write!(f, "the namespace has {length} bytes: at most {LONGEST_NAMESPACE} are possible")
+            }
+            Self::Brace { namespace } => {
+                write!(f, "the namespace {} has a }} in it: it would end the keys' hash tag", shown(namespace))
+            }
+            Self::LongPrefix { length } => {
+                write!(f, "prefix has {length} bytes: at most {LONGEST_NAMESPACE} are possible")
+            }
+            Self::PrefixBrace { prefix } => {
+                write!(f, "prefix {} has a brace in it: the hash tag after it would not count", shown(prefix))
+            }
+        }
+    }
+}
+
+impl std::error::Error for NamespaceError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksum_and_slots_are_the_cluster_specification_s() {
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        for (key, expected) in [("foo", 12182), ("bar", 5061), ("hello", 866), ("", 0)] {
+            assert_eq!(slot(key.as_bytes()), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn only_a_hash_tag_that_is_not_empty_counts() {
+        assert_eq!(slot(b"{user1000}.following"), slot(b"user1000"));
+        assert_eq!(hash_tag(b"foo{}{bar}"), b"foo{}{bar}");
+        assert_eq!(hash_tag(b"foo{{bar}}zap"), b"{bar");
+        assert_eq!(hash_tag(b"foo{bar}{zap}"), b"bar");
+        assert_eq!(hash_tag(b"foo{bar"), b"foo{bar");
+    }
+
+    #[test]
+    fn all_keys_of_a_namespace_share_its_slot() {
+        let keys = LockKeys::new("app{").unwrap();
+        let attempt = Attempt::parse(b"0.1.0:1:2").unwrap();
+        assert_eq!(keys.lock(b"{x}"), b"{app{}:l:{x}");
+        assert_eq!(keys.tombstone(&attempt), b"{app{}:#x:0.1.0:1:2");
+        for key in [keys.lock(b"{x}"), keys.counter(), keys.queue(), keys.freed(), keys.channel("{y}")] {
+            assert_eq!(slot(&key), slot(b"app{"));
+            assert_eq!(slot(&key), keys.slot());
+        }
+        assert_eq!(LockKeys::new(""), Err(NamespaceError::Empty));
+        assert_eq!(LockKeys::new("x".repeat(257)), Err(NamespaceError::TooLong { length: 257 }));
+        let brace = LockKeys::new("}a").unwrap_err();
+        assert_eq!(brace.to_string(), "the namespace \"}a\" has a } in it: it would end the keys' hash tag");
+    }
+
+    #[test]
+    fn names_with_a_hash_tag_of_their_own_have_keys_in_its_slot_that_no_other_namespace_has() {
+        let keys = LockKeys::new("app").unwrap().tagged(b"user:1");
+        assert_eq!(keys.lock(b"{user:1}:a"), b"{user:1}{app}:l:{user:1}:a");
+        for key in [keys.lock(b"{user:1}:a"), keys.counter(), keys.queue(), keys.channel("c")] {
+            assert_eq!(slot(&key), slot(b"user:1"));
+        }
+        let all = ["{app}:", "{a}{app}:", "{app}{a}:", "{a}{l}:", "{{a}{app}:"];
+        let made = [
+            LockKeys::new("app").unwrap(),
+            LockKeys::new("app").unwrap().tagged(b"a"),
+            LockKeys::new("a").unwrap().tagged(b"app"),
+            LockKeys::new("l").unwrap().tagged(b"a"),
+            LockKeys::new("app").unwrap().tagged(b"{a"),
+        ];
+        assert_eq!(made.each_ref().map(|keys| keys.prefix()), all.map(str::as_bytes));
+    }
+
+    #[test]
+    fn all_keys_begin_with_the_users_prefix_and_stay_in_their_slot() {
+        let keys = LockKeys::prefixed(b"tenant:", "app").unwrap();
+        assert_eq!(keys.lock(b"{x}"), b"tenant:{app}:l:{x}");
+        assert_eq!(keys.channel("c"), b"tenant:{app}:#c:c");
+        assert_eq!(keys.slot(), slot(b"app"));
+        let tagged = keys.tagged(b"x");
+        assert_eq!(tagged.lock(b"{x}"), b"tenant:{x}{app}:l:{x}");
+        assert_eq!(tagged.slot(), slot(b"x"));
+        for (prefix, why) in [("a{b", "prefix \"a{b\" has a brace in it"), (&*"x".repeat(257), "prefix has 257 bytes")]
+        {
+            let told = LockKeys::prefixed(prefix.as_bytes(), "app").unwrap_err().to_string();
+            assert!(told.starts_with(why), "{told}");
+        }
+    }
+
+    #[test]
+    fn names_of_several_hash_tags_are_told_with_their_slots() {
+        let common = |names: &[&'static str]| {
+            let names: Vec<&'static [u8]> = names.iter().map(|name| name.as_bytes()).collect();
+            common_tag(&names).map_err(|error| error.to_string())
+        };
+        assert_eq!(common(&["a", "b{}", "{c"]), Ok(None));
+        assert_eq!(common(&["{foo}:a", "b{foo}{bar}"]), Ok(Some(&b"foo"[..])));
+        assert_eq!(common(&[]), Ok(None));
+        let told = "the names of one lock need one hash tag, as a cluster keeps each elsewhere: \
+                    \"{foo}:a\" has \"foo\" (slot 12182), \"{bar}:a\" has \"bar\" (slot 5061), \
+                    \"c\" has none, and goes with its namespace";
+        assert_eq!(common(&["{foo}:a", "{foo}:b", "{bar}:a", "c", "d"]), Err(told.into()));
+        let many = common(&["{1}", "{2}", "{3}", "{4}", "{5}", "{6}"]).unwrap_err();
+        assert!(many.ends_with("\"{4}\" has \"4\" (slot 14039), and there are 2 tags more"), "{many}");
+    }
+
+    #[test]
+    fn names_are_sorted_and_each_once() {
+        let sorted = names(["b", "a", "b"]).unwrap();
+        assert_eq!(sorted.iter().map(|name| &name[..]).collect::<Vec<_>>(), [b"a", b"b"]);
+        assert_eq!(names((0..1000).map(|n| n.to_string())).unwrap().len(), 1000);
+        assert_eq!(names([[255; 1024]]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn an_impossible_name_is_named() {
+        let text = |names: Result<Names, NameError>| names.unwrap_err().to_string();
+        assert_eq!(text(names::<&str>([])), "a lock needs at least one name");
+        assert_eq!(text(names(["a", ""])), "a lock's name is empty");
+        assert_eq!(text(names(["a\0b"])), "the lock's name \"a\\0b\" has a NUL at byte 1");
+        assert_eq!(text(names((0..1001).map(|n| n.to_string()))), "1001 names for one lock: at most 1000 are possible");
+        let long = format!("{}ä{}", "x".repeat(39), "y".repeat(1000));
+        let start = "x".repeat(39);
+        assert_eq!(
+            text(names([long])),
+            format!("the lock's name \"{start}...\" has 1041 bytes: at most 1024 are possible")
+        );
+        assert_eq!(text(names([b"\xff\0"])), "the lock's name \"\\xff\\x00\" has a NUL at byte 1");
+    }
+}

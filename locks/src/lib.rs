@@ -1,0 +1,103 @@
+//! Locks that processes share, kept by a Redis or Valkey server. A lock takes all its names at once, first come, first
+//! served. Taking it is one round trip, and so is handing it over.
+//!
+//! The server keeps the holders and waiters ([`library`]). A client keeps its own attempts ([`machine`]) and talks to
+//! the server over one connection ([`client`]). Front ends use [`LockOperation`]s: an event loop drives a [`Front`],
+//! and threads share [`ThreadLocks`].
+//!
+//! # For the author of a front end
+//!
+//! This continues the manual that begins with [`pinyon_net`].
+//!
+//! [`LockSettings`](settings::LockSettings) builds a [`Setup`](Setup). Threads share one
+//! [`ThreadLocks`](ThreadLocks). An event loop drives a [`Front`](Front) just as it drives `Shared`. Both
+//! carry out [`LockOperation`](LockOperation)s on [`Grant`](Grant)s. A grant is a lock that was asked
+//! for; if the lock is lost, the grant knows why. A [`Keeper`](pinyon_net::driven::Keeper) renews the locks of a `Polled` whose host
+//! may be held up. [`Branches`](Branches) keeps one client for each hash tag, for
+//! clusters whose lock names carry tags of their own.
+//!
+//! ```no_run
+//! # use std::{sync::Arc, time::Duration};
+//! use pinyon_net::host::NoHost;
+//! use pinyon_locks::{names, owners, Grant, LockOperation, LockOutcome, LockRequest, Notes, Renewal, ThreadLocks};
+//!
+//! # fn lock(setup: pinyon_locks::Setup) -> Result<(), Box<dyn std::error::Error>> {
+//! let notes = Arc::<Notes<&str>>::default(); // a thread of yours takes notes, and tells the listeners
+//! let locks = ThreadLocks::new(setup, notes.clone());
+//! let (names, ttl, wait) = (names(["report"])?, Duration::from_secs(10), Some(Duration::from_secs(5)));
+//! let (owner, renewal) = (owners::this_thread(), Renewal::Always);
+//! let grant = Grant::new(names.clone());
+//! let request = LockRequest { names, owner, ttl, wait, renewal, reentrant: false };
+//! let Ok(outcome) = locks.station()?.run(&NoHost, LockOperation::Acquire { grant: grant.clone(), request });
+//! if let LockOutcome::Held { .. } = outcome {
+//!     let Ok(_) = locks.station()?.run(&NoHost, LockOperation::Release { grant });
+//! }
+//! # Ok(())
+//! # }
+//! ```
+#![deny(unsafe_code)]
+
+mod branches;
+mod clock;
+mod failure;
+mod front;
+mod grant;
+mod handler;
+mod holding;
+mod identity;
+mod interview;
+mod jitter;
+mod loss;
+mod notes;
+mod observed;
+pub mod owners;
+mod pure;
+mod quorum;
+mod sequence;
+pub mod settings;
+mod shareable;
+mod side;
+mod station;
+mod status;
+#[cfg(test)]
+pub mod tests;
+mod threads;
+mod token;
+mod value;
+
+// For this crate's own tests and fuzz targets only; front ends do not use these.
+#[doc(hidden)]
+pub mod call;
+#[doc(hidden)]
+pub mod claim;
+#[doc(hidden)]
+pub mod client;
+#[doc(hidden)]
+pub mod keys;
+#[doc(hidden)]
+pub mod library;
+#[doc(hidden)]
+pub mod machine;
+#[doc(hidden)]
+pub mod redis;
+#[doc(hidden)]
+pub mod script;
+
+pub use branches::Branches;
+pub use call::{Attempt, Holder, Inspected, Name, Names};
+pub use client::{QuorumSetup, SentinelSetup, Setup, Slots, Voting};
+pub use clock::boot_time;
+pub use failure::LockFailure;
+pub use front::{Front, LockFinished, LockOperation, LockOutcome};
+pub use grant::Grant;
+pub use handler::HandlerKind;
+pub use identity::new_client;
+pub use interview::{place, Asks};
+pub use keys::{common_tag, names, NameError, SeveralTags};
+pub use loss::Loss;
+pub use machine::{LockRequest, Renewal};
+pub use notes::{Note, Notes};
+pub use observed::{LockEvent, LockEventKind, LockMetrics, Observed};
+pub use pinyon_proto::resp::{Command as RedisCommand, Value as RedisValue};
+pub use status::{Asked, StatusAnswer, StatusQuestion};
+pub use threads::{Station, ThreadLocks};

@@ -1,0 +1,65 @@
+//! What is asked of a machine, and by which options.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::table::Fairness;
+#[cfg(doc)]
+use super::MachineFailure;
+use crate::call::Names;
+use crate::observed::Observed;
+
+/// The options of a client.
+#[derive(Clone, Debug)]
+pub struct LockOptions {
+    pub fairness: Fairness,
+    /// How often a waiter tells the server that it is alive, if it sends nothing else.
+    pub heartbeat: Duration,
+    /// How long an answer may take.
+    pub patience: Duration,
+    /// What is counted for metrics.
+    pub observed: Arc<Observed>,
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        Self {
+            fairness: Fairness::Fifo,
+            heartbeat: Duration::from_secs(5),
+            patience: Duration::from_secs(2),
+            observed: Arc::default(),
+        }
+    }
+}
+
+impl LockOptions {
+    /// How long a server keeps a waiter from which it hears nothing.
+    pub fn waiter_ttl(&self) -> Duration {
+        self.heartbeat * 3
+    }
+}
+
+/// A request for a lock.
+#[derive(Clone, Debug)]
+pub struct LockRequest {
+    pub names: Names,
+    pub owner: u64,
+    /// How long the lock lasts without renewal.
+    pub ttl: Duration,
+    /// How long to wait for it. Zero or `None` takes it at once or fails, with [`MachineFailure::Timeout`] for zero and
+    /// [`MachineFailure::Busy`] for `None`. A server that does not answer is [`MachineFailure::Server`] either way.
+    pub wait: Option<Duration>,
+    pub renewal: Renewal,
+    /// Whether an owner may acquire again what it holds.
+    pub reentrant: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Renewal {
+    /// The lock ends after its ttl.
+    Never,
+    #[default]
+    Always,
+    /// The lock is renewed until it has been held for so long.
+    For(Duration),
+}

@@ -1,0 +1,152 @@
+//! Random and exhaustive schedules.
+//!
+//! `PINYON_SCHEDULES=100000 cargo test --release -p pinyon-locks schedules` runs more of them. A failing schedule prints
+//! its seed; `PINYON_SCHEDULE=<seed>` replays it and logs every step.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::time::Duration;
+
+use super::world::World;
+use crate::machine::Fairness;
+use crate::tests::chance::{Chance, Odometer, Seed};
+
+const SETS: [&str; 7] = ["a", "b", "c", "ab", "bc", "ac", "abc"];
+
+/// One step of a world with faults. `gentle` leaves out the faults that excuse overlaps.
+fn step(world: &mut World, chance: &mut impl Chance, gentle: bool) {
+    let client = chance.below(world.clients.len());
+    match chance.below(if gentle { 23 } else { 26 }) {
+        0..=2 => {
+            let (owner, set) = (chance.below(3) as u64, SETS[chance.below(SETS.len())]);
+            let busy = |(_, wanted): (&u64, &super::world::Wanted)| wanted.owner == owner;
+            let of = &world.clients[client];
+            if of.waiting.iter().any(busy) || of.parked.iter().any(busy) {
+                return;
+            }
+            let ttl = [400, 401, 1000, 60][chance.below(4)];
+            let wait = [None, Some(0), Some(300), Some(3000)][chance.below(4)];
+            world.lock(client, owner, set, ttl, wait);
+        }
+        3..=4 => {
+            let Some(number) = any(world.clients[client].holding.keys(), chance) else { return };
+            match chance.below(6) {
+                0 => world.extend(client, number),
+                1 => world.park(client, number, [None, Some(100)][chance.below(2)]),
+                2 => world.notify(client, number),
+                _ => world.release(client, number),
+            }
+        }
+        5 => {
+            let of = &world.clients[client];
+            let Some(number) = any(of.waiting.keys().chain(of.parked.keys()).chain(of.holding.keys()), chance) else {
+                return;
+            };
+            world.cancel(client, number);
+        }
+        6..=9 => drop(world.serve(client)),
+        10..=13 => drop(world.hear(client)),
+        14..=15 => world.pass(Duration::from_millis([0, 1, 10, 50, 450, 3000][chance.below(6)])),
+        16..=17 => world.wake(client),
+        18 if world.clients[client].up => {
+            let (arrive, astray, noticed) = (chance.below(3), chance.below(2) == 0, chance.below(2) == 0);
+            world.cut(client, arrive, astray, noticed);
+        }
+        18..=19 if !world.clients[client].up => world.connect(client),
+        20 => drop(world.serve_astray(client)),
+        21..=22 => drop(world.refuse(client)),
+        23 => world.flush(),
+        24 => world.delete(b"abc"[chance.below(3)]),
+        25 => world.set_server_clock(Duration::from_secs(60)),
+        _ => {}
+    }
+}
+
+fn any<'n>(numbers: impl Iterator<Item = &'n u64>, chance: &mut impl Chance) -> Option<u64> {
+    let numbers: Vec<u64> = numbers.copied().collect();
+    (!numbers.is_empty()).then(|| numbers[chance.below(numbers.len())])
+}
+
+fn run(seed: u64, show: bool) -> usize {
+    let mut chance = Seed(seed);
+    let fairness = if seed % 4 == 3 { Fairness::Throughput } else { Fairness::Fifo };
+    let mut world = World::new(1 + chance.below(3), fairness);
+    world.log = show.then(Vec::new);
+    let gentle = seed % 3 != 0;
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        for client in 0..world.clients.len() {
+            world.connect(client);
+        }
+        for _ in 0..200 + chance.below(200) {
+            step(&mut world, &mut chance, gentle);
+        }
+        world.end();
+    }));
+    if let Some(log) = &world.log {
+        println!("{}", log.join("\n"));
+    }
+    if let Err(panic) = ended {
+        println!(
+            "to see it again: PINYON_SCHEDULE={seed} cargo test -p pinyon-locks --lib whatever_happens_nobody -- --nocapture"
+        );
+        std::panic::resume_unwind(panic);
+    }
+    world.granted
+}
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+#[test]
+fn whatever_happens_nobody_believes_in_anothers_lock_and_nothing_is_left() {
+    if let Some(seed) = setting("PINYON_SCHEDULE") {
+        run(seed, true);
+        return;
+    }
+    let granted: usize = (0..setting("PINYON_SCHEDULES").unwrap_or(3000)).map(|seed| run(seed, false)).sum();
+    assert!(granted > 1000, "hardly anything was granted: {granted}");
+}
+
+/// Two clients that want the same lock, one cut, and every possible order.
+#[test]
+fn every_order_of_few_steps_is_safe() {
+    let depth = setting("PINYON_DEPTH").unwrap_or(5);
+    let mut odometer = Odometer::default();
+    let mut schedules = 0;
+    loop {
+        let mut world = World::new(2, Fairness::Fifo);
+        world.connect(0);
+        world.connect(1);
+        let mut cut = false;
+        let first = world.lock(0, 1, "ab", 401, Some(3000));
+        world.lock(1, 1, "b", 401, Some(3000));
+        for _ in 0..depth {
+            match odometer.below(7) {
+                0 => drop(world.serve(0)),
+                1 => drop(world.serve(1)),
+                2 => drop(world.hear(0)),
+                3 => drop(world.hear(1)),
+                4 if !std::mem::replace(&mut cut, true) => {
+                    world.cut(0, odometer.below(2), true, odometer.below(2) == 0);
+                    world.connect(0);
+                }
+                5 => match first.filter(|first| world.clients[0].holding.contains_key(first)) {
+                    Some(first) => world.release(0, first),
+                    None => drop(world.serve_astray(0)),
+                },
+                6 => {
+                    world.pass(Duration::from_millis(250));
+                    world.wake(0);
+                    world.wake(1);
+                }
+                _ => {}
+            }
+        }
+        world.end();
+        schedules += 1;
+        if !odometer.turn() {
+            break;
+        }
+    }
+    assert!(schedules > 5_000, "{schedules}");
+}

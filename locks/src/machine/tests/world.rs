@@ -1,0 +1,417 @@
+//! Clients, a server, the wires between them, and time. The test decides what happens next. After each step, the world
+//! checks the invariants.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::iter;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::call::{Call, Name, Names, Pushed, ScriptAnswer};
+use crate::machine::{Fairness, LockOptions, LockRequest, Machine, MachineEvent, Moment, Renewal};
+use crate::tests::model::{Model, Push};
+use pinyon_net::error::{Error, Kind};
+
+pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
+
+pub(super) struct World {
+    pub(super) model: Model,
+    pub(super) clients: Vec<Client>,
+    now: Duration,
+    server_clock: Duration,
+    /// Until when holders may overlap, because the server lost its data or its clock was set.
+    excused_until: Duration,
+    /// The highest token that a holder of each name began with.
+    tokens: BTreeMap<Name, (u64, usize, u64)>,
+    pub(super) granted: usize,
+    /// What has happened, if the test records it.
+    pub(super) log: Option<Vec<String>>,
+}
+
+pub(super) struct Client {
+    pub(super) machine: Machine,
+    name: Arc<str>,
+    /// Messages under way: calls to the server, and its answers and pushes.
+    to_server: VecDeque<(u64, Call)>,
+    to_client: VecDeque<Said>,
+    pub(super) up: bool,
+    /// Calls of broken connections that the server may still read.
+    astray: VecDeque<Call>,
+    /// What its users wait for, hold and release, by number.
+    pub(super) waiting: BTreeMap<u64, Wanted>,
+    pub(super) holding: BTreeMap<u64, Wanted>,
+    pub(super) parked: BTreeMap<u64, Wanted>,
+    releasing: BTreeSet<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) names: Names,
+    pub(super) owner: u64,
+    pub(super) ttl: Duration,
+}
+
+enum Said {
+    ScriptAnswer(u64, ScriptAnswer),
+    Refusal(u64),
+    Push(Pushed),
+}
+
+pub(super) fn names(letters: &str) -> Names {
+    letters.bytes().map(|letter| Name::from([letter])).collect()
+}
+
+impl World {
+    pub(super) fn new(clients: usize, fairness: Fairness) -> Self {
+        let options =
+            LockOptions { fairness, heartbeat: HEARTBEAT, patience: Duration::from_secs(1), ..LockOptions::default() };
+        let throughput = fairness == Fairness::Throughput;
+        let client = |index: usize| {
+            let name: Arc<str> = format!("client{index}").into();
+            Client {
+                machine: Machine::new(name.clone(), options.clone()),
+                name,
+                to_server: VecDeque::new(),
+                to_client: VecDeque::new(),
+                up: false,
+                astray: VecDeque::new(),
+                waiting: BTreeMap::new(),
+                holding: BTreeMap::new(),
+                parked: BTreeMap::new(),
+                releasing: BTreeSet::new(),
+            }
+        };
+        Self {
+            model: Model::new(options.waiter_ttl(), throughput),
+            clients: (0..clients).map(client).collect(),
+            now: Duration::from_secs(1000),
+            server_clock: Duration::from_secs(40_000_000),
+            excused_until: Duration::ZERO,
+            tokens: BTreeMap::new(),
+            granted: 0,
+            log: None,
+        }
+    }
+
+    pub(super) fn at(&self) -> Moment {
+        Moment(self.now)
+    }
+
+    fn note(&mut self, what: impl FnOnce() -> String) {
+        if let Some(log) = &mut self.log {
+            log.push(format!("{:>9.3} {}", (self.now - Duration::from_secs(1000)).as_secs_f64(), what()));
+        }
+    }
+
+    pub(super) fn lock(&mut self, client: usize, owner: u64, wanted: &str, ttl: u64, wait: Option<u64>) -> Option<u64> {
+        let wanted = Wanted { names: names(wanted), owner, ttl: Duration::from_millis(ttl) };
+        let request = LockRequest {
+            names: wanted.names.clone(),
+            owner,
+            ttl: wanted.ttl,
+            wait: wait.map(Duration::from_millis),
+            renewal: if ttl % 2 == 0 { Renewal::Always } else { Renewal::Never },
+            reentrant: false,
+        };
+        let now = self.at();
+        let number = self.clients[client].machine.lock(request, now).ok();
+        self.note(|| format!("client {client} owner {owner} wants {wanted:?}: {number:?}"));
+        if let Some(number) = number {
+            self.clients[client].waiting.insert(number, wanted);
+        }
+        self.settle(client);
+        number
+    }
+
+    pub(super) fn release(&mut self, client: usize, number: u64) {
+        self.note(|| format!("client {client} gives back {number}"));
+        let now = self.at();
+        let of = &mut self.clients[client];
+        if of.holding.remove(&number).is_some() && of.machine.release(number, now).is_ok() {
+            of.releasing.insert(number);
+        }
+        self.settle(client);
+    }
+
+    pub(super) fn cancel(&mut self, client: usize, number: u64) {
+        self.note(|| format!("client {client} gives up {number}"));
+        let now = self.at();
+        let of = &mut self.clients[client];
+        of.waiting.remove(&number);
+        of.parked.remove(&number);
+        of.holding.remove(&number);
+        of.machine.cancel(number, now);
+        self.settle(client);
+    }
+
+    pub(super) fn extend(&mut self, client: usize, number: u64) {
+        let now = self.at();
+        let ttl = self.clients[client].holding[&number].ttl;
+        let _ = self.clients[client].machine.extend(number, ttl, now);
+        self.settle(client);
+    }
+
+    pub(super) fn park(&mut self, client: usize, number: u64, wait: Option<u64>) {
+        self.note(|| format!("client {client} parks {number}"));
+        let now = self.at();
+        let of = &mut self.clients[client];
+        let relock = Duration::from_secs(2);
+        if of.machine.park(number, wait.map(Duration::from_millis), relock, now).is_ok() {
+            let wanted = of.holding.remove(&number).expect("it is held");
+            of.parked.insert(number, wanted);
+        }
+        self.settle(client);
+    }
+
+    pub(super) fn notify(&mut self, client: usize, number: u64) {
+        self.note(|| format!("client {client} notifies {number}"));
+        let now = self.at();
+        let of = &mut self.clients[client];
+        let names = of.holding[&number].names.clone();
+        let attempt = of.machine.attempt(number);
+        of.machine.question(Call::Notify { attempt, names, most: 1 }, now);
+        self.settle(client);
+    }
+
+    /// The server reads the next call from a client's connection.
+    pub(super) fn serve(&mut self, client: usize) -> bool {
+        let Some((id, call)) = self.clients[client].to_server.pop_front() else { return false };
+        let answer = self.answer(client, &call);
+        let said = &mut self.clients[client].to_client;
+        said.push_back(Said::ScriptAnswer(id, answer));
+        true
+    }
+
+    /// The server refuses the next call from a client's connection, for a reason that passes.
+    pub(super) fn refuse(&mut self, client: usize) -> bool {
+        let Some((id, call)) = self.clients[client].to_server.pop_front() else { return false };
+        self.note(|| format!("server: refuses client {client}: {call:?}"));
+        self.clients[client].to_client.push_back(Said::Refusal(id));
+        true
+    }
+
+    /// The server reads a call that a broken connection left in its buffers.
+    pub(super) fn serve_astray(&mut self, client: usize) -> bool {
+        let Some(call) = self.clients[client].astray.pop_front() else { return false };
+        self.note(|| "astray:".into());
+        self.answer(client, &call);
+        true
+    }
+
+    /// Pushes leave before the answer does.
+    fn answer(&mut self, client: usize, call: &Call) -> ScriptAnswer {
+        let answer = self.model.call(self.server_clock, call);
+        self.note(|| format!("server: client {client}: {call:?} -> {answer:?}"));
+        for Push { client, pushed } in self.model.take_pushes() {
+            self.note(|| format!("server: push {pushed:?}"));
+            for of in &mut self.clients {
+                if of.up && client.as_ref().is_none_or(|name| *name == of.name) {
+                    of.to_client.push_back(Said::Push(pushed.clone()));
+                }
+            }
+        }
+        answer
+    }
+
+    /// A client reads the next message.
+    pub(super) fn hear(&mut self, client: usize) -> bool {
+        let now = self.at();
+        let of = &mut self.clients[client];
+        let Some(said) = of.to_client.pop_front() else { return false };
+        match said {
+            Said::ScriptAnswer(id, answer) => of.machine.answer(id, Ok(answer), now),
+            Said::Refusal(id) => {
+                let error = Error::new(Kind::NotNow, &"server".into(), "BUSY");
+                of.machine.answer(id, Err(error), now);
+            }
+            Said::Push(pushed) => of.machine.pushed(pushed, now),
+        }
+        self.settle(client);
+        true
+    }
+
+    pub(super) fn connect(&mut self, client: usize) {
+        self.note(|| format!("client {client} connects"));
+        let now = self.at();
+        let of = &mut self.clients[client];
+        of.up = true;
+        self.model.connect(&of.name);
+        of.machine.connected(now);
+        self.settle(client);
+    }
+
+    /// Breaks the connection. The server reads the first `arrive` calls under way now, and others later; its messages
+    /// are lost. If it has not noticed, its pushes go nowhere.
+    pub(super) fn cut(&mut self, client: usize, arrive: usize, astray: bool, noticed: bool) {
+        for _ in 0..arrive {
+            self.serve(client);
+        }
+        self.note(|| format!("client {client} is cut off"));
+        let now = self.at();
+        let of = &mut self.clients[client];
+        let lost = std::mem::take(&mut of.to_server);
+        if astray {
+            of.astray.extend(lost.into_iter().map(|(_, call)| call));
+        }
+        of.to_client.clear();
+        of.up = false;
+        if noticed {
+            self.model.disconnect(&of.name);
+        }
+        let error = Error::new(Kind::Closed, &"server".into(), "cut");
+        of.machine.disconnected(&error, false, now);
+        self.settle(client);
+    }
+
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.server_clock += time;
+        self.check();
+    }
+
+    /// A client does what is due.
+    pub(super) fn wake(&mut self, client: usize) {
+        let now = self.at();
+        self.clients[client].machine.expire(now);
+        self.settle(client);
+    }
+
+    pub(super) fn flush(&mut self) {
+        self.note(|| "the server loses everything".into());
+        self.model.flush();
+        self.excuse();
+    }
+
+    pub(super) fn delete(&mut self, name: u8) {
+        self.note(|| format!("somebody deletes {}", name as char));
+        self.model.delete(&Name::from([name]));
+        self.excuse();
+    }
+
+    pub(super) fn set_server_clock(&mut self, ahead: Duration) {
+        self.note(|| format!("the server's clock jumps by {ahead:?}"));
+        self.server_clock += ahead;
+        self.excuse();
+    }
+
+    /// Holders cannot know of the loss until they ask again, or their time is up.
+    fn excuse(&mut self) {
+        self.excused_until = self.now + Duration::from_secs(3600);
+    }
+
+    /// Takes a machine's calls and events.
+    fn settle(&mut self, client: usize) {
+        let now = self.at();
+        let of = &mut self.clients[client];
+        let events: Vec<MachineEvent> = iter::from_fn(|| of.machine.next_event()).collect();
+        if of.up {
+            of.to_server.extend(iter::from_fn(|| of.machine.next_call()));
+        } else {
+            let may_wait = |call: &Call| matches!(call, Call::Notify { .. } | Call::Extend { .. });
+            assert!(of.machine.calls.iter().all(|(_, call)| may_wait(call)), "what waits for a connection");
+        }
+        let mut lost = false;
+        for event in events {
+            self.note(|| format!("client {client}: {event:?}"));
+            let of = &mut self.clients[client];
+            match event {
+                MachineEvent::Granted { number, token, .. } => {
+                    let wanted = of.waiting.remove(&number).or_else(|| of.parked.remove(&number));
+                    let wanted = wanted.expect("only what is waited for is granted");
+                    assert!(of.machine.held(number, now).is_some(), "what is granted is held");
+                    for name in wanted.names.iter() {
+                        // A parked lock may be woken without having released its names.
+                        let before = self.tokens.insert(name.clone(), (token, client, number));
+                        let same = |last: u64, of: (usize, u64)| last == token && of == (client, number);
+                        let is_right = |(last, who, which): (u64, usize, u64)| last < token || same(last, (who, which));
+                        let excused = now.0 < self.excused_until;
+                        assert!(excused || before.is_none_or(is_right), "{name:?}: {token} after {before:?}");
+                    }
+                    of.holding.insert(number, wanted);
+                    self.granted += 1;
+                }
+                MachineEvent::Failed { number, .. } => {
+                    let waited = of.waiting.remove(&number).or_else(|| of.parked.remove(&number));
+                    assert!(waited.is_some(), "only what is waited for fails");
+                }
+                MachineEvent::Released { number, .. } | MachineEvent::ReleaseFailed { number, .. } => {
+                    assert!(of.releasing.remove(&number), "only what is given back is said to be");
+                }
+                MachineEvent::Lost { number, .. } => {
+                    let _ = of.machine.release(number, now);
+                    of.holding.remove(&number);
+                    of.releasing.insert(number);
+                    lost = true;
+                }
+                MachineEvent::Contested { .. } => panic!("only claims are contested"),
+                MachineEvent::Extended { .. } | MachineEvent::Answered { .. } | MachineEvent::RenewalRefused { .. } => {
+                }
+            }
+        }
+        match lost {
+            true => self.settle(client),
+            false => self.check(),
+        }
+    }
+
+    /// Checks that no two clients consider the same name held, and that a lock has all of its names or none.
+    fn check(&self) {
+        let now = self.at();
+        let mut believed: BTreeMap<&Name, (usize, u64)> = BTreeMap::new();
+        for (index, client) in self.clients.iter().enumerate() {
+            for (number, wanted) in &client.holding {
+                if client.machine.held(*number, now).is_none() {
+                    continue;
+                }
+                for name in wanted.names.iter() {
+                    let other = believed.insert(name, (index, *number));
+                    let excused = self.now < self.excused_until;
+                    assert!(other.is_none() || excused, "{name:?} is held by {other:?} and {:?}", (index, number));
+                }
+            }
+            for (number, wanted) in client.holding.iter().chain(&client.waiting).chain(&client.parked) {
+                let held = self.model.holding(&client.machine.attempt(*number));
+                let whole = held == 0 || held == wanted.names.len();
+                assert!(whole || self.now < self.excused_until, "{held} of {wanted:?}");
+            }
+        }
+    }
+
+    /// Repairs everything, releases every lock, and lets all waiting end. Nothing may be left then.
+    pub(super) fn end(&mut self) {
+        for client in 0..self.clients.len() {
+            while self.serve_astray(client) {}
+            if !self.clients[client].up {
+                self.connect(client);
+            }
+            // No other client can notify them any more.
+            while let Some(number) = self.clients[client].parked.keys().next().copied() {
+                self.cancel(client, number);
+            }
+        }
+        for _ in 0..4000 {
+            for client in 0..self.clients.len() {
+                while self.serve(client) {}
+                while self.hear(client) {}
+                while let Some(number) = self.clients[client].holding.keys().next().copied() {
+                    self.release(client, number);
+                }
+                self.wake(client);
+            }
+            let is_idle = |client: &Client| {
+                client.machine.is_idle() && client.to_server.is_empty() && client.to_client.is_empty()
+            };
+            if self.clients.iter().all(is_idle) {
+                break;
+            }
+            self.pass(Duration::from_millis(20));
+        }
+        for (index, client) in self.clients.iter().enumerate() {
+            let open = (&client.waiting, &client.parked, &client.releasing);
+            assert!(client.waiting.is_empty() && client.parked.is_empty(), "client {index} waits for ever: {open:?}");
+            assert!(client.releasing.is_empty(), "client {index} never heard of what it gave back: {open:?}");
+        }
+        self.pass(Duration::from_secs(120));
+        self.model.call(self.server_clock, &Call::Open { seen: 0 });
+        assert!(self.model.is_idle(), "something is left on the server");
+    }
+}

@@ -1,0 +1,400 @@
+//! Locks that a majority of independent servers holds.
+//!
+//! Each server has its own client, which asks, waits, renews and releases as if it were alone. The quorum only counts:
+//! no I/O, no clock. Its rules:
+//! - A lock is asked of all members at once. It is held while a majority of them grant it.
+//! - Its token is at least that of each grant that counts, and each of these servers has stored a number that is not
+//!   lower. Another majority shares a server with this one, so every later token is higher.
+//! - A server that was started a short time ago may have forgotten locks that are held. It has no vote until they would
+//!   have ended: [`Standing`](super::client::Standing).
+//!
+//! How split votes are decided. All attempts stand in one order, which every server knows from their numbers
+//! ([`Claim`](super::claim::Claim)): by rank, which is one more than the highest token that their client has seen, and
+//! then by client. So who has just had the lock comes after all who waited meanwhile. Each server grants in this order,
+//! and tells its holder when an attempt that comes before is the first to wait. A holder with a majority need not care.
+//! Any other gives that server's vote back at once, and asks for it again.
+//!
+//! So a vote moves only to attempts that come before, until someone has a majority. Let every message arrive within a
+//! round. Then the first attempt in the order has asked everywhere after one round; holders that are no majority have
+//! heard of it after two, their votes are back on the servers after three, and it has heard of its grants after four. If
+//! their tokens differ, a majority has stored the highest after five, and has said so after six. However many contend,
+//! somebody has the lock within six rounds, as long as a majority of the servers answers. Only an attempt that comes
+//! before all others begins this anew. A client that contends has no such attempt: it has seen the others' tokens. A
+//! message that is lost with its connection is made up for when the holder is connected again, or the waiter polls.
+//!
+//! Plain locks wait in order for all of their names. Nested ones overtake, as they must wait for nothing but holders;
+//! between those that want several names, a timeout may decide.
+
+mod asking;
+mod counting;
+mod failing;
+mod floors;
+mod lock;
+mod member;
+mod polls;
+mod rules;
+mod servers;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::call::{Attempt, Call, Names};
+use crate::client::{Outcome, Report, Wish};
+use crate::holding::Holding;
+use crate::loss::Loss;
+use crate::machine::{Blocker, Fairness, LockOptions, LockRequest, MachineFailure, Moment, Table};
+use floors::About;
+use lock::{majority, Lock, Stage, Vote};
+pub use member::{Ballot, Member, Now};
+use pinyon_net::error::{Error, Kind};
+use polls::{Answer, Poll, Question};
+pub use servers::Servers;
+
+pub struct Quorum<W, M> {
+    members: Vec<M>,
+    options: LockOptions,
+    /// The longest ttl that any client gives a lock. Zero: no server has forgotten any.
+    longest_ttl: Duration,
+    client: Arc<str>,
+    next_number: u64,
+    locks: BTreeMap<u64, Lock<W>>,
+    polls: BTreeMap<u64, Poll<W>>,
+    /// When the locks end whose release goes on, though its caller has been told that it failed.
+    unreleased: BTreeMap<u64, Moment>,
+    table: Table,
+    holding: Holding,
+    reports: VecDeque<Report<W>>,
+    due: Option<Moment>,
+    /// The highest token or counter that any server has told.
+    highest: u64,
+    /// The last rank that was given, and how many were given behind all others.
+    last_rank: u64,
+    last_ranks: u64,
+    /// What is known about the server of each member.
+    about: Vec<About>,
+    /// When to read the counters again.
+    read_at: Option<Moment>,
+    /// Two members that are the same server.
+    twins: Option<(usize, usize)>,
+    closed: bool,
+}
+
+/// Whether a member's server has told what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Never,
+    Now,
+    /// Not since then.
+    Gone(Moment),
+}
+
+impl<W, M: Member> Quorum<W, M> {
+    /// `client`: the name by which all members know this client.
+    pub fn new(members: Vec<M>, options: LockOptions, longest_ttl: Duration, client: Arc<str>) -> Self {
+        Self {
+            about: vec![About { known: Known::Never, since: 0, floor: None }; members.len()],
+            read_at: None,
+            members,
+            options,
+            longest_ttl,
+            client,
+            next_number: 1,
+            locks: BTreeMap::new(),
+            polls: BTreeMap::new(),
+            unreleased: BTreeMap::new(),
+            table: Table::new(Fairness::Throughput),
+            holding: Holding::default(),
+            reports: VecDeque::new(),
+            due: None,
+            highest: 0,
+            last_rank: 0,
+            last_ranks: 0,
+            twins: None,
+            closed: false,
+        }
+    }
+
+    /// Begins a wish, like a client of one server.
+    pub fn begin(&mut self, wish: Wish, waiter: W, now: Now) -> Option<u64> {
+        let begun = match wish {
+            Wish::Lock(request) => return self.lock(request, waiter, now),
+            Wish::Release { number } => self.release(number, waiter, now),
+            Wish::Extend { number, ttl } => self.extend(number, ttl, waiter, now),
+            Wish::Ask(call) => {
+                self.ask_all(call, waiter, now);
+                Ok(())
+            }
+            Wish::Park { .. } | Wish::Notify { .. } => Err((waiter, self.unsupported("conditions are"))),
+            Wish::Execute { .. } => Err((waiter, self.unsupported("execute is"))),
+            Wish::Raise { .. } | Wish::Claim { .. } => Err((waiter, self.unsupported("a member's wish is"))),
+        };
+        if let Err((waiter, outcome)) = begun {
+            self.reports.push_back(Report::Done { waiter, outcome });
+        }
+        self.collect(now);
+        None
+    }
+
+    /// Cancels an attempt whose caller no longer waits, or releases its lock without waiting for the answer.
+    pub fn cancel(&mut self, number: u64, now: Now) {
+        let Some(lock) = self.locks.get_mut(&number) else { return };
+        match lock.stage {
+            Stage::Held { .. } if lock.holds > 1 => lock.holds -= 1,
+            _ => self.drop_lock(number, now),
+        }
+        self.collect(now);
+    }
+
+    /// Forsakes a lock that no caller can release any more: it ends with its ttl.
+    pub fn forsake(&mut self, number: u64, now: Now) {
+        let Some(lock) = self.locks.get_mut(&number).filter(|lock| matches!(lock.stage, Stage::Held { .. })) else {
+            return;
+        };
+        for (member, seat) in self.members.iter_mut().zip(&mut lock.seats) {
+            match seat.vote {
+                Vote::Granted(ref granted) => member.forsake(granted.number),
+                Vote::Asked(number) => member.cancel(number, now),
+                Vote::None { .. } => {}
+            }
+        }
+        self.hand_on(number, now);
+        self.locks.remove(&number);
+        self.collect(now);
+    }
+
+    /// Drops one of several acquisitions of a lock.
+    pub fn drop_hold(&mut self, number: u64) {
+        if let Some(lock) = self.locks.get_mut(&number).filter(|lock| lock.holds > 1) {
+            lock.holds -= 1;
+        }
+    }
+
+    /// The token of a held lock, and how long a majority still holds it.
+    pub fn held(&self, number: u64, now: Now) -> Option<(u64, Duration)> {
+        let lock = self.locks.get(&number)?;
+        let Stage::Held { token, .. } = lock.stage else { return None };
+        lock.remaining(&self.members, now).map(|remaining| (token, remaining))
+    }
+
+    /// For how long a lock lasts at most whose release has failed.
+    pub fn lasts(&self, number: u64, now: Now) -> Option<Duration> {
+        self.unreleased.get(&number).map(|until| *until - now.moment)
+    }
+
+    pub fn next_report(&mut self) -> Option<Report<W>> {
+        self.reports.pop_front()
+    }
+
+    /// When to call [`Self::expire`]. Earlier or later is harmless.
+    pub fn due(&self) -> Option<Moment> {
+        self.due
+    }
+
+    /// Whether nothing is held or wanted.
+    pub fn is_idle(&self) -> bool {
+        self.locks.is_empty() && self.polls.values().all(|poll| poll.waiter.is_none())
+    }
+
+    /// Does what is due. The members have done so before.
+    pub fn expire(&mut self, now: Now) {
+        self.collect(now);
+        if self.due.is_none_or(|due| due > now.moment) {
+            return;
+        }
+        self.read_again(now);
+        let numbers: Vec<u64> = self.locks.keys().copied().collect();
+        for number in numbers {
+            self.expire_one(number, now);
+        }
+        self.collect(now);
+        let gone = self.about.iter().filter_map(|about| self.out_at(about.known)).filter(|at| *at > now.moment);
+        let locks = self.locks.values().filter_map(|lock| lock.due(now.moment));
+        self.due = locks.chain(gone).chain(self.read_at).min();
+    }
+
+    /// Closes the quorum: nothing is awaited any more. Held locks are not released.
+    pub fn close(&mut self, error: &Error) {
+        self.closed = true;
+        let failed = || Outcome::Failed(MachineFailure::Server(error.clone()));
+        for (_, lock) in std::mem::take(&mut self.locks) {
+            if let Stage::Lined(waiter) | Stage::Waiting(waiter) = lock.stage {
+                self.reports.push_back(Report::Done { waiter, outcome: failed() });
+            }
+        }
+        for waiter in std::mem::take(&mut self.polls).into_values().filter_map(|poll| poll.waiter) {
+            self.reports.push_back(Report::Done { waiter, outcome: failed() });
+        }
+        self.holding.clear();
+        self.unreleased.clear();
+    }
+
+    fn lock(&mut self, request: LockRequest, waiter: W, now: Now) -> Option<u64> {
+        let number = match self.admitted(&request, now) {
+            Ok(None) => self.enter(request, waiter, now),
+            Ok(Some((number, token))) => {
+                let outcome = Outcome::Granted { number, token, notified: false };
+                self.reports.push_back(Report::Done { waiter, outcome });
+                number
+            }
+            Err(failure) => {
+                self.reports.push_back(Report::Done { waiter, outcome: Outcome::Failed(failure) });
+                return None;
+            }
+        };
+        self.collect(now);
+        Some(number)
+    }
+
+    /// Whether a request may begin; or the lock that its owner holds already, with its token.
+    fn admitted(&mut self, request: &LockRequest, now: Now) -> Result<Option<(u64, u64)>, MachineFailure> {
+        if let Some(again) = self.held_again(request, now)? {
+            return Ok(Some(again));
+        }
+        if request.ttl > self.longest_ttl && !self.longest_ttl.is_zero() {
+            let (ttl, longest) = (request.ttl.as_secs_f64(), self.longest_ttl.as_secs_f64());
+            let message = format!(
+                "the ttl of {ttl} s is longer than longest_ttl, {longest} s: a server that forgot its locks would vote \
+                 too early; set longest_ttl, in all clients, to the longest ttl of any lock"
+            );
+            return Err(MachineFailure::Server(Error::new(Kind::Usage, &"".into(), message)));
+        }
+        if let Some(error) = self.same_server_twice() {
+            return Err(MachineFailure::Server(error));
+        }
+        if self.holding.has(request.owner) || self.table.is_free(&request.names) {
+            return Ok(None);
+        }
+        match request.wait {
+            None => Err(MachineFailure::Busy),
+            Some(Duration::ZERO) => {
+                let blocker = self.holder_here(&request.names, now);
+                Err(MachineFailure::Timeout { waited: Duration::ZERO, blocker })
+            }
+            Some(_) => Ok(None),
+        }
+    }
+
+    /// The lock of an owner that already holds one of the names, if that covers all of them and is reentrant.
+    fn held_again(&mut self, request: &LockRequest, now: Now) -> Result<Option<(u64, u64)>, MachineFailure> {
+        let shares = |number: &u64| self.locks[number].names.iter().any(|name| request.names.contains(name));
+        let Some(number) = self.holding.of(request.owner).find(shares) else { return Ok(None) };
+        let Some((token, _)) = self.held(number, now) else {
+            self.lose(number, Loss::Expired, now);
+            return Ok(None);
+        };
+        let lock = self.locks.get_mut(&number).expect("what is held is known");
+        if !request.reentrant || !request.names.iter().all(|name| lock.names.contains(name)) {
+            return Err(match request.wait {
+                Some(_) => MachineFailure::AlreadyHeld,
+                None => MachineFailure::Busy,
+            });
+        }
+        lock.holds += 1;
+        Ok(Some((number, token)))
+    }
+
+    fn release(&mut self, number: u64, waiter: W, now: Now) -> Result<(), (W, Outcome)> {
+        let not_held = Outcome::Released { held: false };
+        let Some(lock) = self.locks.get_mut(&number) else { return Err((waiter, not_held)) };
+        match lock.stage {
+            Stage::Held { .. } | Stage::Lost if lock.holds > 1 => {
+                lock.holds -= 1;
+                let held = matches!(lock.stage, Stage::Held { .. });
+                Err((waiter, Outcome::Released { held }))
+            }
+            Stage::Held { .. } => {
+                self.release_all(number, waiter, now);
+                Ok(())
+            }
+            Stage::Lost => {
+                self.locks.remove(&number);
+                Err((waiter, not_held))
+            }
+            Stage::Lined(_) | Stage::Waiting(_) => Err((waiter, not_held)),
+        }
+    }
+
+    fn extend(&mut self, number: u64, ttl: Duration, waiter: W, now: Now) -> Result<(), (W, Outcome)> {
+        if self.held(number, now).is_none() {
+            return Err((waiter, Outcome::Extended { held: false }));
+        }
+        if ttl > self.longest_ttl && !self.longest_ttl.is_zero() {
+            let (ttl, longest) = (ttl.as_secs_f64(), self.longest_ttl.as_secs_f64());
+            let message = format!("the ttl of {ttl} s is longer than longest_ttl, {longest} s");
+            let error = Error::new(Kind::Usage, &"".into(), message);
+            return Err((waiter, Outcome::Failed(MachineFailure::Server(error))));
+        }
+        let lock = self.locks.get_mut(&number).expect("it is held");
+        lock.ttl = ttl;
+        let seats: Vec<Option<u64>> = lock.seats.iter().map(|seat| Some(seat.granted()?.number)).collect();
+        self.poll(Question::Extend, waiter, now, |member| seats[member].map(|number| Wish::Extend { number, ttl }));
+        Ok(())
+    }
+
+    fn ask_all(&mut self, call: Call, waiter: W, now: Now) {
+        self.poll(Question::Ask, waiter, now, |_| Some(Wish::Ask(call.clone())));
+    }
+
+    /// Asks all members for which there is a wish.
+    fn poll(&mut self, question: Question, waiter: W, now: Now, mut wish: impl FnMut(usize) -> Option<Wish>) {
+        let poll = self.next_number;
+        self.next_number += 1;
+        let wishes: Vec<Option<Wish>> = (0..self.members.len()).map(&mut wish).collect();
+        let answer = |wish: &Option<Wish>| if wish.is_some() { Answer::Pending } else { Answer::NotAsked };
+        let answers = wishes.iter().map(answer).collect();
+        self.polls.insert(poll, Poll { waiter: Some(waiter), question, answers });
+        let ballot = Ballot::Answer { poll };
+        for (member, wish) in self.members.iter_mut().zip(wishes) {
+            wish.map(|wish| member.begin(wish, ballot, now));
+        }
+        self.answer_poll(poll, now);
+    }
+
+    /// Reports the outcome of a poll, if it is decided.
+    fn answer_poll(&mut self, number: u64, now: Now) {
+        let Some(poll) = self.polls.get(&number) else { return };
+        if poll.question == Question::Counters {
+            return self.take_counters(number, now);
+        }
+        let Some(outcome) = poll.outcome(&self.members) else { return };
+        if let (Question::Release { lock, until }, Outcome::Failed(_)) = (poll.question, &outcome) {
+            self.unreleased.retain(|_, until| *until > now.moment);
+            self.unreleased.insert(lock, until);
+        }
+        let waiter = self.polls.remove(&number).and_then(|poll| poll.waiter);
+        self.reports.extend(waiter.map(|waiter| Report::Done { waiter, outcome }));
+    }
+
+    /// The lock of this process that holds one of the names.
+    fn holder_here(&self, names: &Names, now: Now) -> Option<Blocker> {
+        let (number, lock) = self.locks.iter().find(|(number, lock)| {
+            lock.names.iter().any(|name| names.contains(name)) && self.held(**number, now).is_some()
+        })?;
+        let Stage::Held { granted, .. } = lock.stage else { return None };
+        let holder = Attempt { client: self.client.clone(), owner: lock.owner, number: *number };
+        Some(Blocker { holder, held_for: Some(now.moment - granted) })
+    }
+
+    fn same_server_twice(&self) -> Option<Error> {
+        let (one, other) = self.twins?;
+        let (one, other) = (self.members[one].name(), self.members[other].name());
+        let message = format!("{one} and {other} are the same server: a quorum needs independent servers");
+        Some(Error::new(Kind::Usage, &"".into(), message))
+    }
+
+    fn unsupported(&self, what: &str) -> Outcome {
+        let message = format!("{what} not possible with a quorum of servers: use locks on one of them");
+        Outcome::Failed(MachineFailure::Server(Error::new(Kind::Unsupported, &"".into(), message)))
+    }
+
+    fn majority(&self) -> usize {
+        majority(self.members.len())
+    }
+
+    fn wake_by(&mut self, moment: Moment) {
+        self.due = Some(self.due.map_or(moment, |due| due.min(moment)));
+    }
+}

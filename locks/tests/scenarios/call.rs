@@ -1,0 +1,124 @@
+//! Converts a scenario's call to an operation, and the outcome to JSON.
+
+use std::time::Duration;
+
+use pinyon_locks::settings::{lock_ttl, UsualLock};
+use pinyon_locks::{
+    names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, RedisCommand, Renewal,
+    StatusAnswer, StatusQuestion,
+};
+use pinyon_net::error::kinds::ErrorKind;
+use pinyon_net::invalid::InvalidArgument;
+use pinyon_net::settings::{seconds, waiting_time};
+use serde_json::{json, Value};
+
+use crate::drivers::{Held, Operation};
+use crate::reading::{plain, texts};
+
+#[derive(Debug)]
+pub struct Raised {
+    pub kind: ErrorKind,
+    pub message: String,
+    pub cycle: usize,
+}
+
+pub type Outcome = Result<Value, Raised>;
+
+impl From<LockFailure> for Raised {
+    fn from(LockFailure { kind, message, cycle, .. }: LockFailure) -> Self {
+        Self { kind, message, cycle: cycle.len() }
+    }
+}
+
+impl From<InvalidArgument> for Raised {
+    fn from(InvalidArgument { kind, message, .. }: InvalidArgument) -> Self {
+        Self { kind, message, cycle: 0 }
+    }
+}
+
+impl From<NameError> for Raised {
+    fn from(error: NameError) -> Self {
+        InvalidArgument::from(error).into()
+    }
+}
+
+/// A lock that was asked for, and its time to wait.
+#[derive(Clone)]
+pub struct Lock {
+    pub held: Held,
+    relock: f64,
+}
+
+/// Asks for a lock. `settings`: those of the call; the others are the defaults.
+pub fn acquire(
+    owner: u64,
+    at_once: bool,
+    given: &Value,
+    settings: &Value,
+    usual: &UsualLock,
+) -> Result<(Lock, Operation), Raised> {
+    let number = |name: &str| settings[name].as_f64();
+    let names = names(texts(given))?;
+    let relock = number("timeout").unwrap_or(usual.timeout);
+    let renewal = match number("max_hold") {
+        Some(longest) => Renewal::For(seconds("max_hold", longest)?),
+        None if settings["renew"] == false => Renewal::Never,
+        None => Renewal::Always,
+    };
+    let request = LockRequest {
+        names: names.clone(),
+        owner,
+        ttl: lock_ttl(number("ttl").unwrap_or(usual.ttl))?,
+        wait: (!at_once).then(|| waiting_time("timeout", relock)).transpose()?,
+        renewal,
+        reentrant: settings["reentrant"].as_bool().unwrap_or(usual.reentrant),
+    };
+    let held = Grant::new(names);
+    Ok((Lock { held: held.clone(), relock }, LockOperation::Acquire { grant: held, request }))
+}
+
+/// An operation on a lock.
+pub fn with(lock: &Lock, method: &str, argument: &Value) -> Result<Operation, Raised> {
+    let grant = lock.held.clone();
+    Ok(match method {
+        "release" => LockOperation::Release { grant },
+        "extend" => LockOperation::Extend { grant, ttl: lock_ttl(argument.as_f64().unwrap())? },
+        "wait" => LockOperation::Park {
+            grant,
+            wait: argument.as_f64().map(Duration::from_secs_f64),
+            relock: Duration::from_secs_f64(lock.relock),
+        },
+        "notify" => LockOperation::Notify { grant, most: argument.as_u64().unwrap() as u32 },
+        other => panic!("no call {other}"),
+    })
+}
+
+/// A question about names.
+pub fn about(given: &Value, question: StatusQuestion) -> Result<Operation, Raised> {
+    Ok(LockOperation::Inspect { asked: Asked::new(&texts(given))?, question })
+}
+
+pub fn force_release(given: &Value, token: Option<u64>) -> Result<Operation, Raised> {
+    Ok(LockOperation::ForceRelease { names: names(texts(given))?, token })
+}
+
+pub fn execute(parts: &[String]) -> Operation {
+    LockOperation::Execute { command: RedisCommand::of(parts) }
+}
+
+/// The result of an operation. For a question about each name: the token of the first one's holder.
+pub fn outcome(outcome: LockOutcome) -> Outcome {
+    Ok(match outcome {
+        LockOutcome::Busy => json!(false),
+        LockOutcome::Held { notified } => json!(notified),
+        LockOutcome::Released { held } | LockOutcome::Extended { held } => json!(held),
+        LockOutcome::Notified { moved } => json!(moved),
+        LockOutcome::ForceReleased { released } => json!(released),
+        LockOutcome::Status(StatusAnswer::IsLocked(locked)) => json!(locked),
+        LockOutcome::Status(StatusAnswer::Waiting(waiting)) => json!(waiting),
+        LockOutcome::Status(StatusAnswer::Each(names)) => json!(names[0].holder.as_ref().and_then(|one| one.token)),
+        LockOutcome::Status(StatusAnswer::FirstOwner(_)) => unreachable!("nobody asks this"),
+        LockOutcome::Value(value) => plain(&value),
+        LockOutcome::Failed(failure) => return Err((*failure).into()),
+    })
+}

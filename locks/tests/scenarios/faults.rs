@@ -1,0 +1,135 @@
+//! A scenario's client with a faulty server.
+
+use std::time::{Duration, Instant};
+
+use pinyon_locks::settings::UsualLock;
+use pinyon_locks::{owners, LockFailure, LockOutcome, StatusQuestion};
+use pinyon_net::Sent;
+use serde_json::{json, Value};
+
+use crate::call::{self, about, acquire, execute, with, Lock};
+use crate::drivers::{Driver, Loop, Operation, Threads};
+use crate::playing::{ensure, play_all, Client, Outcome, Raised};
+use crate::ports::free_port;
+use crate::reading::{settings, texts};
+use crate::server::Redis;
+
+#[test]
+fn every_faulty_server_in_threads() {
+    play::<Threads>();
+}
+
+#[test]
+fn every_faulty_server_in_an_event_loop() {
+    play::<Loop>();
+}
+
+fn play<D: Driver>() {
+    let guard = "requirepass correct-horse\nuser app on >correct-horse ~* &* +@all\n";
+    let servers = ["", guard].map(|configuration| {
+        let port = free_port();
+        (Redis::start(&format!("{configuration}bind 127.0.0.1\nport {port}\n")), format!("127.0.0.1:{port}"))
+    });
+    play_all::<Caller<D>>(servers.each_ref().map(|(_, address)| address.clone()));
+}
+
+struct Caller<D> {
+    driver: D,
+    usual: UsualLock,
+}
+
+/// A call under way: its latest operation, and the steps that follow.
+struct Under<'c> {
+    call: &'c [Value],
+    number: usize,
+    lock: Option<Lock>,
+}
+
+impl<D: Driver> Client for Caller<D> {
+    const PROTOCOL: &'static str = "redis";
+    const SHARES: bool = D::SHARES;
+    const LIMITS: &'static [&'static str] = &["timeout", "command_timeout", "connect_timeout"];
+
+    fn connected(scenario: &Value) -> Self {
+        let address = scenario["address"].as_str().expect("an address");
+        let (setup, usual) = settings(&format!("redis://{address}"), &[&scenario["client"]]);
+        Self { driver: D::new(setup), usual }
+    }
+
+    fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
+        let mut under: Vec<_> = calls.iter().map(|call| Some(self.begin(call))).collect();
+        let mut outcomes: Vec<_> = calls.iter().map(|_| None).collect();
+        while outcomes.iter().any(Option::is_none) {
+            for (outcome, under) in outcomes.iter_mut().zip(&mut under) {
+                if let Some(begun) = under {
+                    let Some(over) = self.driver.outcome(begun.number) else { continue };
+                    *outcome = self.went_on(begun, over);
+                    under.take_if(|_| outcome.is_some());
+                }
+            }
+            self.driver.go_on();
+        }
+        outcomes.into_iter().flatten().collect()
+    }
+
+    fn rest(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            self.driver.go_on();
+        }
+    }
+
+    fn afterwards(scenario: &Value) -> Vec<Value> {
+        let own = format!("after {}", scenario["address"]);
+        vec![json!({"call": ["execute", "ECHO", "right"], "returns": "right"}), json!({"call": ["try_lock", own]})]
+    }
+
+    fn check_place(_: &[Value], address: &str, raised: &Raised) -> Result<(), String> {
+        let Raised { server, command, text, .. } = raised;
+        ensure(**server == *address || text.contains(address), || "it names no server".into())?;
+        ensure(text.contains(command), || "its text does not name the command".into())
+    }
+}
+
+impl<D: Driver> Caller<D> {
+    fn begin<'c>(&mut self, call: &'c [Value]) -> Under<'c> {
+        let arguments = json!(call[1..]);
+        let (lock, operation) = match call[0].as_str() {
+            Some("execute") => (None, execute(&texts(&arguments))),
+            Some("is_locked") => (None, about(&arguments, StatusQuestion::IsLocked).expect("they are names")),
+            Some(method @ ("lock" | "try_lock")) => {
+                let at_once = method == "try_lock";
+                let asked = acquire(owners::new_owner(), at_once, &arguments, &Value::Null, &self.usual);
+                let (lock, operation) = asked.expect("it makes sense");
+                (Some(lock), operation)
+            }
+            other => panic!("no call {other:?}"),
+        };
+        Under { call, number: self.driver.begin(operation), lock }
+    }
+
+    /// The outcome of the whole call, unless steps remain.
+    fn went_on(&mut self, under: &mut Under<'_>, over: LockOutcome) -> Option<Outcome> {
+        let value = match (over, &under.lock) {
+            (LockOutcome::Failed(failure), _) => return Some(raised(*failure).into()),
+            (LockOutcome::Held { .. }, Some(lock)) => {
+                let release: Operation = with(lock, "release", &Value::Null).expect("it makes sense");
+                under.number = self.driver.begin(release);
+                return None;
+            }
+            (LockOutcome::Released { held: false }, Some(lock)) if under.call[0] == "lock" => {
+                return Some(raised(lock.held.lost_early()).into())
+            }
+            (LockOutcome::Released { .. }, Some(lock)) if under.call[0] == "lock" => json!(lock.held.token()),
+            (LockOutcome::Released { .. }, _) => Value::Null,
+            (outcome, _) => call::outcome(outcome).expect("it did not fail"),
+        };
+        Some(Outcome { value, raised: None })
+    }
+}
+
+fn raised(LockFailure { kind, message, cause, .. }: LockFailure) -> Raised {
+    let (sent, server, command) =
+        cause.map_or((Sent::No, "".into(), ""), |error| (error.sent, error.server, error.command));
+    Raised { kind, sent, server, command, text: message }
+}

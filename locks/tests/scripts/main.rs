@@ -1,0 +1,19 @@
+//! The locks' scripts on a real Redis, as functions and as separate scripts, and their model. All three get the same
+//! calls, and must answer and publish the same.
+
+mod conditions;
+mod declared;
+mod lab;
+mod limits;
+mod nesting;
+mod order;
+mod redis;
+mod refusals;
+mod repeats;
+mod traces;
+
+use pinyon_locks::{call, claim};
+
+#[allow(dead_code)]
+#[path = "../../src/tests/model.rs"]
+mod model;

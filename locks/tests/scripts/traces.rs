@@ -1,0 +1,383 @@
+//! Random calls and faults, from seeds. `SEED=… cargo test --test locks_scripts traces` repeats one; `SEEDS=…` runs
+//! more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinyon_locks::call::{Attempt, Call, Holder, Name, Names, Pushed, ScriptAnswer};
+use pinyon_locks::claim::Claim;
+use pinyon_locks::keys::{self, LockKeys};
+
+use crate::lab::{Lab, LONG};
+
+const STEPS: usize = 400;
+const SHORT: Duration = Duration::from_millis(2);
+/// After this time, everything short has expired.
+const PAUSE: Duration = Duration::from_millis(12);
+
+#[test]
+fn the_model_and_the_scripts_agree() {
+    let number = |variable| std::env::var(variable).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let seeds = match number("SEED") {
+        Some(seed) => seed..=seed,
+        None => 1..=number("SEEDS").unwrap_or(50),
+    };
+    let mut lab = Lab::new();
+    for seed in seeds {
+        let trace = std::panic::AssertUnwindSafe(|| Trace::new(&mut lab, seed).run());
+        if let Err(panic) = std::panic::catch_unwind(trace) {
+            eprintln!("to see it again: SEED={seed} cargo test -p pinyon-locks --test scripts traces");
+            std::panic::resume_unwind(panic);
+        }
+    }
+    println!("{} calls", lab.calls);
+}
+
+struct Trace<'a> {
+    lab: &'a mut Lab,
+    random: Random,
+    pool: Vec<Name>,
+    known: BTreeMap<Attempt, Names>,
+    next: u64,
+    tokens: BTreeMap<Attempt, u64>,
+    last_token: u64,
+    faults: bool,
+    /// Whether the attempts have places in the order of a quorum's servers.
+    claims: bool,
+}
+
+impl<'a> Trace<'a> {
+    fn new(lab: &'a mut Lab, seed: u64) -> Self {
+        let mut random = Random(seed);
+        let pool = ["a", "ab", "b", "c\x01d", "c", "d"];
+        let pool = pool[..2 + random.below(5)].iter().map(|name| name.as_bytes().into()).collect();
+        let faults = random.one_in(2);
+        let claims = random.one_in(3);
+        lab.throughput = random.one_in(4) && !claims;
+        Self {
+            lab,
+            random,
+            pool,
+            known: BTreeMap::new(),
+            next: seed << 20,
+            tokens: BTreeMap::new(),
+            last_token: 0,
+            faults,
+            claims,
+        }
+    }
+
+    fn run(mut self) {
+        for _ in 0..STEPS {
+            self.step();
+            if self.random.one_in(8) {
+                let names = self.pool.clone().into();
+                self.call(Call::Inspect { names });
+            }
+        }
+        self.drain();
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..40 => self.lock(),
+            40..65 => self.unlock(),
+            65..75 => self.poll(),
+            75..79 => self.again(),
+            79..82 => self.extend(),
+            82 => self.raise(),
+            83..87 => self.park(),
+            87..89 => self.unpark(),
+            89..92 => self.notify(),
+            92..94 => self.force_release(),
+            94..96 => self.pure(),
+            96..98 if self.faults => self.fault(),
+            98 if self.faults => self.short(),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, call: Call) -> ScriptAnswer {
+        let (answer, pushes) = self.lab.call(&call);
+        let mut granted: Vec<(u64, Attempt)> = Vec::new();
+        for pushed in pushes {
+            if let Pushed::Granted { attempt, token } = pushed {
+                granted.push((token, attempt));
+            }
+        }
+        if let ScriptAnswer::Granted { token } = answer {
+            granted
+                .extend(asking(&call).filter(|attempt| attempt.client.as_ref() != "p").map(|attempt| (token, attempt)));
+        }
+        granted.sort();
+        for (token, attempt) in granted {
+            self.check_token(attempt, token);
+        }
+        answer
+    }
+
+    /// A grant's token must be known, or larger than all before.
+    fn check_token(&mut self, attempt: Attempt, token: u64) {
+        if self.tokens.get(&attempt) != Some(&token) {
+            assert!(token > self.last_token, "{attempt} {token} after {}", self.last_token);
+            self.last_token = token;
+            self.tokens.insert(attempt, token);
+        }
+    }
+
+    fn lock(&mut self) {
+        let names = self.some_names();
+        self.next += 1;
+        let client: Arc<str> = ["x", "y", "z"][self.random.below(3)].into();
+        let (wait, nested, ttl) = (!self.random.one_in(5), self.random.one_in(4), self.ttl());
+        let attempt = Attempt { client, owner: self.random.below(3) as u64, number: self.number(nested) };
+        self.known.insert(attempt.clone(), names.clone());
+        self.call(Call::Lock { attempt, names, ttl, wait, nested });
+    }
+
+    /// The number of a new attempt. Those of claims do not grow.
+    fn number(&mut self, nested: bool) -> u64 {
+        match self.claims && !self.random.one_in(10) {
+            true => Claim { nested, rank: (self.random.below(1 << 12) as u64) << 24 | self.next & 0xff_ffff, asked: 0 }
+                .number(),
+            false => self.next,
+        }
+    }
+
+    /// The same lock again, as after a lost reply.
+    fn again(&mut self) {
+        let Some((attempt, names)) = self.someone() else { return };
+        let (nested, ttl) = (self.random.one_in(4), self.ttl());
+        self.call(Call::Lock { attempt, names, ttl, wait: true, nested });
+    }
+
+    fn unlock(&mut self) {
+        let Some((attempt, names)) = self.someone() else { return };
+        let tombstone = self.random.one_in(20);
+        if !self.random.one_in(10) {
+            self.known.remove(&attempt);
+        }
+        self.call(Call::Unlock { attempt, names, tombstone });
+    }
+
+    fn poll(&mut self) {
+        let Some((attempt, names)) = self.someone() else { return };
+        let ttl = self.ttl();
+        self.call(Call::Poll { attempt, names, ttl, nested: false });
+    }
+
+    fn extend(&mut self) {
+        let held = (0..3).filter_map(|_| self.someone()).map(|(attempt, names)| (attempt, names, 3 * LONG)).collect();
+        self.call(Call::Extend { held });
+    }
+
+    /// The counter, and what the others hold, follow the highest token that anybody was told.
+    fn raise(&mut self) {
+        let Some((attempt, names)) = self.someone() else { return };
+        let floor = self.last_token + self.random.below(50) as u64;
+        let raised = Call::Raise { attempt: attempt.clone(), names, ttl: 3 * LONG, floor };
+        if self.call(raised) == ScriptAnswer::Extended(vec![true]) && attempt.client.as_ref() != "p" {
+            let token = self.tokens.entry(attempt).or_default();
+            *token = floor.max(*token);
+            self.last_token = self.last_token.max(floor);
+        }
+    }
+
+    fn park(&mut self) {
+        let Some((attempt, names)) = self.holder() else { return };
+        let ttl = self.ttl();
+        self.call(Call::Park { attempt, names, ttl });
+    }
+
+    fn unpark(&mut self) {
+        let Some((attempt, names)) = self.someone() else { return };
+        let ttl = self.ttl();
+        self.call(Call::Unpark { attempt, names, ttl });
+    }
+
+    fn notify(&mut self) {
+        let Some((attempt, names)) = self.holder() else { return };
+        let most = self.random.below(3) as u32;
+        self.call(Call::Notify { attempt, names, most });
+    }
+
+    fn force_release(&mut self) {
+        let names = self.some_names();
+        let token = match self.random.below(3) {
+            0 => None,
+            1 => Some(self.last_token),
+            _ => self.holders(&names).first().and_then(|holder| holder.token),
+        };
+        self.call(Call::ForceRelease { names, token });
+    }
+
+    fn pure(&mut self) {
+        if self.random.one_in(2) {
+            return self.lab.pure_waits();
+        }
+        let name = self.some_name();
+        self.next += 1;
+        let attempt = Attempt { client: "p".into(), owner: 0, number: self.next };
+        if self.lab.set_nx(&name, &attempt, LONG) {
+            self.known.insert(attempt, [name].into());
+        }
+    }
+
+    fn fault(&mut self) {
+        match self.random.below(9) {
+            0 | 1 => {
+                let name = self.some_name();
+                self.lab.delete(&name);
+            }
+            2 | 3 => {
+                if let Some((attempt, _)) = self.someone() {
+                    self.lab.expire_waiter(&attempt);
+                }
+            }
+            4 => self.lab.delete_queue(),
+            5 => self.lab.delete_waiters(),
+            6 => {
+                let counter = self.lab.model.counter().unwrap() + 1000;
+                self.lab.flush();
+                self.lab.set_counter(counter);
+            }
+            _ => {
+                let client: Arc<str> = ["x", "y", "z"][self.random.below(3)].into();
+                match self.lab.is_connected(&client) {
+                    true => self.lab.disconnect(&client),
+                    false => self.lab.connect(&client),
+                }
+            }
+        }
+    }
+
+    /// A lock or a waiter that expires soon, and time for it.
+    fn short(&mut self) {
+        let names = self.some_names();
+        self.next += 1;
+        let attempt = Attempt { client: "x".into(), owner: 7, number: self.next };
+        self.known.insert(attempt.clone(), names.clone());
+        if self.random.one_in(2) {
+            self.call(Call::Lock { attempt, names, ttl: SHORT, wait: false, nested: false });
+        } else {
+            self.lab.waiter_ttl = SHORT;
+            self.call(Call::Lock { attempt, names, ttl: LONG, wait: true, nested: false });
+            self.lab.waiter_ttl = LONG;
+        }
+        std::thread::sleep(PAUSE);
+    }
+
+    /// Everyone releases what they hold. No one may wait forever, and nothing may be left.
+    fn drain(&mut self) {
+        for client in ["x", "y", "z"] {
+            self.lab.connect(&client.into());
+        }
+        for (attempt, names) in self.known.clone() {
+            match attempt.client.as_ref() == "p" || !self.random.one_in(6) {
+                true => self.give_up(&attempt),
+                false => drop(self.call(Call::Unpark { attempt, names, ttl: LONG })),
+            }
+        }
+        let mut rounds = 0;
+        while !self.known.is_empty() {
+            rounds += 1;
+            assert!(rounds < 200, "these wait for ever: {:?}", self.known);
+            for (attempt, names) in self.known.clone() {
+                let answer = self.call(Call::Poll { attempt: attempt.clone(), names, ttl: LONG, nested: false });
+                if !matches!(answer, ScriptAnswer::Queued { .. }) {
+                    self.give_up(&attempt);
+                }
+            }
+        }
+        for (world, key) in (0..self.lab.worlds.len()).flat_map(|world| ["#x:*", "#p"].map(|key| (world, key))) {
+            let pattern = [self.lab.worlds[world].keys.prefix(), key.as_bytes()].concat();
+            let script = b"for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end";
+            self.lab.redis.run(&[b"EVAL", script, b"0", &pattern]);
+        }
+        let everything = self.pool.clone().into();
+        self.call(Call::ForceRelease { names: everything, token: None });
+        if self.faults {
+            // A waiter whose record was deleted may have left members for names that no call concerned since.
+            self.lab.delete_queue();
+            self.lab.delete_waiters();
+            self.lab.each(LockKeys::parked, b"DEL", &[]);
+            let counter = self.lab.model.counter().unwrap();
+            self.lab.model.flush();
+            self.lab.model.set_counter(counter);
+        }
+        self.lab.model.end_tombstones();
+        self.lab.assert_nothing_left();
+    }
+
+    fn give_up(&mut self, attempt: &Attempt) {
+        let names = self.known.remove(attempt).unwrap();
+        self.call(Call::Unlock { attempt: attempt.clone(), names, tombstone: false });
+    }
+
+    fn someone(&mut self) -> Option<(Attempt, Names)> {
+        let at = self.random.below(self.known.len().max(1));
+        self.known.iter().nth(at).map(|(attempt, names)| (attempt.clone(), names.clone()))
+    }
+
+    /// An attempt that holds all its names, if there is one.
+    fn holder(&mut self) -> Option<(Attempt, Names)> {
+        for _ in 0..8 {
+            let (attempt, names) = self.someone()?;
+            if self.model_holds(&attempt, &names) {
+                return Some((attempt, names));
+            }
+        }
+        None
+    }
+
+    fn model_holds(&self, attempt: &Attempt, names: &Names) -> bool {
+        self.lab.model.holding(attempt) == names.len()
+    }
+
+    fn holders(&mut self, names: &Names) -> Vec<Holder> {
+        let ScriptAnswer::Inspected(inspected) = self.call(Call::Inspect { names: names.clone() }) else {
+            unreachable!()
+        };
+        inspected.into_iter().filter_map(|name| name.holder).collect()
+    }
+
+    fn some_name(&mut self) -> Name {
+        self.pool[self.random.below(self.pool.len())].clone()
+    }
+
+    fn some_names(&mut self) -> Names {
+        let count = 1 + self.random.below(3);
+        keys::names((0..count).map(|_| self.some_name())).unwrap()
+    }
+
+    fn ttl(&mut self) -> Duration {
+        [LONG, 2 * LONG, 3 * LONG][self.random.below(3)]
+    }
+}
+
+/// The attempts that a call may grant.
+fn asking(call: &Call) -> impl Iterator<Item = Attempt> {
+    match call {
+        Call::Lock { attempt, .. } | Call::Poll { attempt, .. } | Call::Unpark { attempt, .. } => Some(attempt.clone()),
+        _ => None,
+    }
+    .into_iter()
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+
+    fn one_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+}

@@ -1,0 +1,23 @@
+//! Settings that front ends fill by name: their tables, and how each type of setting is read.
+//!
+//! The crates above define their settings with the macro `settings!`: a line for each, with its documentation, its type
+//! and its default.
+
+mod checks;
+mod described;
+mod given;
+mod table;
+#[cfg(test)]
+mod tests;
+mod tls;
+#[cfg(any(test, feature = "testing"))]
+pub mod trial;
+
+pub use checks::{keepalive, positive, seconds, seconds_from, up_to, waiting_time};
+pub use described::{described, names, Described};
+pub use given::{refused, wrong, Given, ServerTexts, Setting, UrlText};
+pub use table::{json, json_texts, unknown, Elsewhere, NamedSettings};
+pub use tls::TlsChoice;
+
+pub use crate::credentials::{Password, Supplied};
+pub use crate::words::{speak, Words};
