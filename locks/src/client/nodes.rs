@@ -292,7 +292,7 @@ impl Nodes {
         (self.stay, self.answered) = (Stay::NotYet, false);
     }
 
-    /// Lets others be asked before a node that does not answer any more.
+    /// Moves a node that has stopped answering behind the others.
     pub(super) fn doubt(&mut self, node: &Endpoint, why: &Error) {
         let known = self.slots.of(self.slot);
         if known.len() < 2 || !known.contains(node) {
