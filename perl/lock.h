@@ -1,4 +1,5 @@
-/* Objects of Pinyon::Lock, and how those who wait acquire and release. */
+/* Objects of Pinyon::Lock, and how programs that wait acquire and release. The handle has everything that is known of a
+ * lock, so acquiring and releasing it runs no Perl code. */
 
 /* The client of a lock; its object lives as long as the lock's. */
 static locks_handle *locks_of_lock(pTHX_ const lock_handle *held)

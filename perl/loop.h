@@ -1,4 +1,9 @@
-/* What the host's loop must do for operations, and the replies that callers get. */
+/* What the host's loop must do for operations, and the replies that callers get.
+ *
+ * The calls of programs that wait become operations here. Replies go to one coroutine at a time; the requests that the
+ * coroutines submit meanwhile leave after the last reply. Composed methods are written once, over callbacks
+ * (lib/Pinyon/Loop/Cache.pm). A model of waiting, such as lib/Pinyon/AnyEvent.pm, is four closures and what its methods
+ * return. */
 
 static void call_closure(pTHX_ loop_handle *loop, pinyon_action_kind kind, const pinyon_action *action)
 {

@@ -541,8 +541,8 @@ typedef struct pinyon_step {
 pinyon_status pinyon_making_step(pinyon_making *making, pinyon_step *step, pinyon_reply *reply);
 /* The reply to the request of the last step. It is yours to clear. */
 void pinyon_making_replied(pinyon_making *making, const pinyon_reply *reply);
-/* A caller of this scope that waits in PINYON_STEP_FOLLOW and must go on: its context. False: none. Ask after each step
- * that a caller of the scope made, and after pinyon_making_free. */
+/* Returns the context of the next caller of this scope to resume from PINYON_STEP_FOLLOW; false if there is none. Call it
+ * after each step that a caller of the scope made, and after pinyon_making_free. */
 bool pinyon_next_woken(const pinyon_client *client, uint64_t scope, void **context);
 /* After PINYON_DONE or PINYON_STEP_OVER, for a caller that cannot read the value: begins again, to have a new one made. Go on
  * with pinyon_making_run or pinyon_making_step. `reason`: a line for the event "unreadable". False: there was no value. */

@@ -2,6 +2,13 @@
 //!
 //! A function here checks its pointers, converts, and calls a safe function of its module. A panic ends the call and
 //! poisons the handle, never the process.
+//!
+//! C has no exceptions, and hosts of other languages may jump out of a callback. So the library calls the host back
+//! for two things only: where to put a value, and whether to go on. The host asks for everything else. One request
+//! struct and one reply struct serve threads and event loops, and the same code converts them (`requests`, `replies`).
+//!
+//! Many gets at once are one operation, which reports each key's failure (`many/reading.rs`, `loops/reading.rs`).
+//! Other requests at once are [`Several`](pinyon_cache::operations::Several) single ones, which the session joins.
 
 pub mod answers;
 pub mod batch;

@@ -2,6 +2,8 @@
 //!
 //! [`Migration`] is the machine of one operation. It never waits and calls nothing. The host carries out each [`Step`]
 //! with its clients for the two pools, and reports the [`StepOutcome`].
+//!
+//! An operation on many keys names them by their indexes, and moves a few at a time.
 
 mod bringing;
 mod counts;

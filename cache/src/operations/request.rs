@@ -1,4 +1,11 @@
 //! The commands on one key: what each sends, and what its reply means.
+//!
+//! Single commands are meta commands with an opaque, except conditional stores. They are as fast as classic text, and
+//! even the reply to a miss is verified.
+//!
+//! A caller that cannot read a value *renews* it: the caller marks the value stale under its CAS token and asks again,
+//! so memcached chooses which caller makes a new one. The host says at the end of the operation whether it can read a
+//! value ([`Answer::read`]), because only then does it run the user's code.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! An event loop of locks. It has one connection, or one for each hash tag if names have their own.
+//!
+//! Each connection's machine has a lock of its own, because any thread may ask how long a held lock lasts, or free it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,7 @@
 //! An event loop of a client that stands for two pools: a loop for each, and what is under way on both.
+//!
+//! An operation whose caller leaves goes on to its end, or the pools would differ. The library holds the loop while it
+//! calls a host's function that converts values, so the loop refuses calls meanwhile.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

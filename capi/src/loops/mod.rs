@@ -1,4 +1,8 @@
 //! Event loops, whose hosts carry out actions and take replies.
+//!
+//! A caller may leave at any time (`pinyon_abandon`) and free its memory. From then on a value on its way into that
+//! memory goes elsewhere. The library gives back a lease or a lock that such a caller won, even if the reply was
+//! already waiting to be taken.
 
 mod batch;
 mod callers;

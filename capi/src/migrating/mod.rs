@@ -1,4 +1,7 @@
 //! A client that stands for an old and a new pool. The core decides what an operation does on which.
+//!
+//! It is a `pinyon_client` like others, so hosts need nothing new. A step is a request for one of the two pools, and
+//! its reply.
 
 mod course;
 mod many;

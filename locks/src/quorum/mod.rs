@@ -24,6 +24,9 @@
 //!
 //! Plain locks wait in order for all of their names. Nested ones overtake, as they must wait for nothing but holders;
 //! between those that want several names, a timeout may decide.
+//!
+//! The members whose own number is lower than the token are raised first. The counters then stay in step, so an
+//! uncontended pair of acquire and release is two commands on each server.
 
 mod asking;
 mod counting;

@@ -1,4 +1,7 @@
 //! A driver for hosts that wait for one descriptor, and take outcomes when they like.
+//!
+//! It watches its connections by epoll or kqueue, and offers one descriptor. A thread resolves names and wakes it. It
+//! needs no end of a turn: it sends what was begun before its host waits.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -2,6 +2,11 @@
 //!
 //! The crates above define their settings with the macro `settings!`: a line for each, with its documentation, its type
 //! and its default.
+//!
+//! Rust fills a struct of settings by its fields, and every other language by names and values. If a host has no
+//! types, its text is read as the type of the setting. The crates export names, defaults, texts and choices as JSON
+//! for tools; `tools/signatures.py` writes Python's arguments and docstrings from it. A front end reads by itself only
+//! what is its own, such as a serializer or a callback.
 
 mod checks;
 mod described;
