@@ -1,5 +1,10 @@
 #include "src/pinyon_perl.h"
 
+/* Perl must find boot_Pinyon. */
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+
 #include <pthread.h>
 
 /* What a client in Perl needs of its own object: one that stays when a handler of signals changes the caller's variable. */
@@ -49,6 +54,14 @@ SV *
 _new_owner()
   CODE:
     RETVAL = newSVuv((UV)pinyon_new_owner());
+  OUTPUT:
+    RETVAL
+
+unsigned
+_number_of(method)
+    const char *method
+  CODE:
+    RETVAL = method_number(aTHX_ method);
   OUTPUT:
     RETVAL
 

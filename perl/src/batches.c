@@ -2,15 +2,7 @@
 
 #include "pinyon_perl.h"
 
-static int batch_free(pTHX_ SV *sv, MAGIC *magic)
-{
-    PERL_UNUSED_VAR(sv);
-    pinyon_batch_free((pinyon_batch *)magic->mg_ptr);
-    magic->mg_ptr = NULL;
-    return 0;
-}
-
-const MGVTBL batch_table = {NULL, NULL, NULL, NULL, batch_free, NULL, not_cloned, NULL};
+HANDLE_TABLE(batch_table, pinyon_batch, pinyon_batch_free(handle), not_cloned);
 
 pinyon_batch *batch_of(pTHX_ SV *object)
 {

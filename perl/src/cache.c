@@ -59,15 +59,6 @@ cache_handle *cache_copy(pTHX_ const cache_handle *cache)
     return copy;
 }
 
-static int cache_free(pTHX_ SV *sv, MAGIC *magic)
-{
-    PERL_UNUSED_VAR(sv);
-    if (magic->mg_ptr)
-        cache_drop((cache_handle *)magic->mg_ptr);
-    magic->mg_ptr = NULL;
-    return 0;
-}
-
 /* A new thread of Perl's has an object of its own, with the same client. */
 static int cache_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
 {
@@ -78,7 +69,7 @@ static int cache_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
     return 0;
 }
 
-const MGVTBL cache_table = {NULL, NULL, NULL, NULL, cache_free, NULL, cache_dup, NULL};
+HANDLE_TABLE(cache_table, cache_handle, cache_drop(handle), cache_dup);
 
 void cache_attach(pTHX_ SV *self, pinyon_client *client, unsigned form, bool tells)
 {

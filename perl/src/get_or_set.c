@@ -2,15 +2,7 @@
 
 #include "pinyon_perl.h"
 
-static int making_free(pTHX_ SV *sv, MAGIC *magic)
-{
-    PERL_UNUSED_VAR(sv);
-    pinyon_making_free((pinyon_making *)magic->mg_ptr);
-    magic->mg_ptr = NULL;
-    return 0;
-}
-
-const MGVTBL making_table = {NULL, NULL, NULL, NULL, making_free, NULL, not_cloned, NULL};
+HANDLE_TABLE(making_table, pinyon_making, pinyon_making_free(handle), not_cloned);
 
 pinyon_making *making_of(pTHX_ SV *object)
 {

@@ -11,20 +11,14 @@ typedef struct {
     unsigned forks;
 } lease_handle;
 
-static int lease_free(pTHX_ SV *sv, MAGIC *magic)
+static void lease_drop(pTHX_ lease_handle *lease)
 {
-    lease_handle *lease = (lease_handle *)magic->mg_ptr;
-    PERL_UNUSED_VAR(sv);
-    magic->mg_ptr = NULL;
-    if (!lease)
-        return 0;
     SvREFCNT_dec(lease->client);
     SvREFCNT_dec(lease->key);
     Safefree(lease);
-    return 0;
 }
 
-static const MGVTBL lease_table = {NULL, NULL, NULL, NULL, lease_free, NULL, not_cloned, NULL};
+HANDLE_TABLE(lease_table, lease_handle, lease_drop(aTHX_ handle), not_cloned);
 
 static lease_handle *lease_attach(pTHX_ SV *object, SV *client)
 {

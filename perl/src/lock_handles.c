@@ -50,15 +50,6 @@ void locks_leave(pTHX_ locks_handle *locks)
         locks_drop(aTHX_ locks);
 }
 
-static int locks_free(pTHX_ SV *sv, MAGIC *magic)
-{
-    PERL_UNUSED_VAR(sv);
-    if (magic->mg_ptr)
-        locks_drop(aTHX_ (locks_handle *)magic->mg_ptr);
-    magic->mg_ptr = NULL;
-    return 0;
-}
-
 static int locks_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
 {
     locks_handle *locks = (locks_handle *)magic->mg_ptr;
@@ -72,7 +63,7 @@ static int locks_dup(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
     return 0;
 }
 
-const MGVTBL locks_table = {NULL, NULL, NULL, NULL, locks_free, NULL, locks_dup, NULL};
+HANDLE_TABLE(locks_table, locks_handle, locks_drop(aTHX_ handle), locks_dup);
 
 void locks_attach(pTHX_ SV *self, pinyon_locks *client)
 {
@@ -82,22 +73,16 @@ void locks_attach(pTHX_ SV *self, pinyon_locks *client)
     attach_handle(aTHX_ self, &locks_table, locks);
 }
 
-static int lock_free(pTHX_ SV *sv, MAGIC *magic)
+static void lock_drop(pTHX_ lock_handle *held)
 {
-    lock_handle *held = (lock_handle *)magic->mg_ptr;
-    PERL_UNUSED_VAR(sv);
-    magic->mg_ptr = NULL;
-    if (!held)
-        return 0;
     lock_unlink(held);
     pinyon_lock_free(held->lock);
     SvREFCNT_dec(held->client);
     SvREFCNT_dec(held->names);
     Safefree(held);
-    return 0;
 }
 
-const MGVTBL lock_table = {NULL, NULL, NULL, NULL, lock_free, NULL, not_cloned, NULL};
+HANDLE_TABLE(lock_table, lock_handle, lock_drop(aTHX_ handle), not_cloned);
 
 locks_handle *locks_of(pTHX_ SV *object)
 {

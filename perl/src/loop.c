@@ -116,16 +116,7 @@ void loop_leave(pTHX_ void *pointer)
         loop_drop(aTHX_ loop);
 }
 
-static int loop_free(pTHX_ SV *sv, MAGIC *magic)
-{
-    PERL_UNUSED_VAR(sv);
-    if (magic->mg_ptr)
-        loop_drop(aTHX_ (loop_handle *)magic->mg_ptr);
-    magic->mg_ptr = NULL;
-    return 0;
-}
-
-const MGVTBL loop_table = {NULL, NULL, NULL, NULL, loop_free, NULL, not_cloned, NULL};
+HANDLE_TABLE(loop_table, loop_handle, loop_drop(aTHX_ handle), not_cloned);
 
 static void *place_of_loop(void *context, size_t size, uint32_t flags)
 {
@@ -235,20 +226,14 @@ void operation_abandon(pTHX_ operation *begun)
 }
 
 /* An operation that is waited for is abandoned with its object; one with a callback goes on. */
-static int operation_free(pTHX_ SV *sv, MAGIC *magic)
+static void operation_drop(pTHX_ operation *begun)
 {
-    operation *begun = (operation *)magic->mg_ptr;
-    PERL_UNUSED_VAR(sv);
-    magic->mg_ptr = NULL;
-    if (!begun)
-        return 0;
     if (!begun->callback && !PL_dirty)
         operation_abandon(aTHX_ begun);
     operation_release(aTHX_ begun);
-    return 0;
 }
 
-static const MGVTBL operation_table = {NULL, NULL, NULL, NULL, operation_free, NULL, not_cloned, NULL};
+HANDLE_TABLE(operation_table, operation, operation_drop(aTHX_ handle), not_cloned);
 
 SV *operation_object(pTHX_ operation *begun)
 {

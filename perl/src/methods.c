@@ -22,6 +22,16 @@ const call_method_of call_methods[] = {
     {"lease", PINYON_LEASE, 0, TAKES_LEASE, GIVES_LEASE},
 };
 
+unsigned method_number(pTHX_ const char *name)
+{
+    unsigned number;
+    for (number = 0; number < C_ARRAY_LENGTH(call_methods); number++) {
+        if (strEQ(call_methods[number].name, name))
+            return number;
+    }
+    throw_usage(aTHX_ newSVpvf("there is no method %s", name));
+}
+
 static void key_of(pTHX_ call *one, SV *key)
 {
     STRLEN      size;

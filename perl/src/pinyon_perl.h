@@ -6,6 +6,7 @@
 
 #include "structs.h"
 
+/* Calls between files need no detour then. Pinyon.xs ends it. */
 #ifdef __GNUC__
 #pragma GCC visibility push(hidden)
 #endif
@@ -239,9 +240,10 @@ bool is_plain_value(pTHX_ cache_handle *cache, call *one, const pinyon_reply *re
 SV *pair_sv(pTHX_ SV *value, SV *other);
 
 /* ==== methods.c: the methods on one key, and their requests ========================================================== */
-extern const call_method_of call_methods[];
+extern const call_method_of call_methods[]; /* by METHOD_… */
 extern const char *const    shown_arguments[]; /* by call_takes */
 
+unsigned method_number(pTHX_ const char *name); /* for modules, which give it back */
 /* Fills the request of a call, whose `request`, `room` and `left` are set. `given`: without the object, `self`. */
 void prepare_call(pTHX_ cache_handle *cache, SV *self, call *one, unsigned number, SV **given, SSize_t count);
 void prepare_give_back(pTHX_ cache_handle *cache, SV *self, lone_call *alone, SV *key, SV *token, bool stays);
@@ -300,6 +302,20 @@ void count_fork(void);
 void attach_handle(pTHX_ SV *object, const MGVTBL *table, void *handle);
 void *handle_of(pTHX_ SV *object, const MGVTBL *table, const char *what); /* dies without */
 void throw_not(pTHX_ const char *what) __attribute__noreturn__;
+
+/* Defines a table: `drop` is done with `handle` when its object goes, `clone` in a new thread of Perl's. */
+#define HANDLE_TABLE(table, type, drop, clone)          \
+    static int table##_free(pTHX_ SV *sv, MAGIC *magic) \
+    {                                                   \
+        type *handle = (type *)magic->mg_ptr;           \
+        PERL_UNUSED_VAR(sv);                            \
+        magic->mg_ptr = NULL;                           \
+        if (handle)                                     \
+            drop;                                       \
+        return 0;                                       \
+    }                                                   \
+    const MGVTBL table = {NULL, NULL, NULL, NULL, table##_free, NULL, clone, NULL}
+
 int not_cloned(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters);
 void keep_object(pTHX_ SV *object); /* for the rest of the call: Perl code that runs in it may let go of the caller's */
 
@@ -403,9 +419,5 @@ PERL_STATIC_INLINE void begin_reply(pinyon_reply *reply)
     reply->lock        = NULL;
     reply->memory      = NULL;
 }
-
-#ifdef __GNUC__
-#pragma GCC visibility pop
-#endif
 
 #endif
