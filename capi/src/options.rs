@@ -8,6 +8,7 @@ use pinyon_core::tls::{Tls, TlsSettings};
 
 use crate::credentials::source;
 use crate::errors::{c_string, Error, Failure};
+use crate::exported::exported;
 use crate::structs::{missing, NamedText};
 
 /// C's words, and Perl's.
@@ -172,12 +173,13 @@ fn is_on(value: &[u8]) -> Option<bool> {
     }
 }
 
-#[no_mangle]
-pub extern "C" fn pinyon_settings() -> *const c_char {
-    static ALL: OnceLock<CString> = OnceLock::new();
-    let all = ALL.get_or_init(|| {
-        let (defaults, texts, choices) = (settings::defaults(), settings::texts(), settings::choices());
-        c_string(&format!("{{\"defaults\": {defaults}, \"texts\": {texts}, \"choices\": {choices}}}"))
-    });
-    all.as_ptr()
+exported! {
+    fn pinyon_settings() -> *const c_char {
+        static ALL: OnceLock<CString> = OnceLock::new();
+        let all = ALL.get_or_init(|| {
+            let (defaults, texts, choices) = (settings::defaults(), settings::texts(), settings::choices());
+            c_string(&format!("{{\"defaults\": {defaults}, \"texts\": {texts}, \"choices\": {choices}}}"))
+        });
+        all.as_ptr()
+    }
 }

@@ -9,7 +9,7 @@ use pinyon_core::ttl::{self, Ttl};
 
 use crate::client::View;
 use crate::errors::{Error, Failure};
-use crate::structs::Request;
+use crate::structs::{Request, FOREVER};
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,8 +115,6 @@ pub mod with {
     pub const ALL: u32 = 0x3ff;
 }
 
-/// An item without end, whatever the default ttl.
-pub const FOREVER: i64 = i64::MAX;
 /// How long a caller has to make a missing value, in seconds, if it does not say.
 pub const LEASE: i64 = 10;
 

@@ -6,16 +6,17 @@ use std::ptr::null_mut;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pinyon::answers::pinyon_next_answer;
-use pinyon::errors::*;
+use pinyon::answers::{pinyon_next_answer, Answers};
+use pinyon::error_fields::*;
+use pinyon::errors::{Error, Kind};
 use pinyon::locks::lock::{
     self, pinyon_lock_check, pinyon_lock_free, pinyon_lock_listen, pinyon_lock_lost_early, pinyon_lock_remaining,
     pinyon_lock_token,
 };
-use pinyon::locks::structs::Wish;
-use pinyon::locks::{flags, WishKind};
-use pinyon::replies::{marks, pinyon_reply_clear, Status};
+use pinyon::replies::pinyon_reply_clear;
+use pinyon::status::{marks, Status};
 use pinyon::structs::{empty, Answer, Bytes, Reply};
+use pinyon::wishes::wanted::{with as flags, Wish, WishKind};
 use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::locks::StatusQuestion;
 use pinyon_core::settings::UsualLock;
@@ -220,8 +221,11 @@ impl Asked {
             WishKind::Park => json!(reply.marks & marks::WAS_NOTIFIED != 0),
             WishKind::Notify | WishKind::ForceRelease => json!(reply.number),
             WishKind::Inspect => self.state(reply),
-            // SAFETY: the reply has answers, as the header says.
-            WishKind::Command => plain(unsafe { (*reply.answers).value.as_ref() }.expect("the server's answer")),
+            WishKind::Command => {
+                // SAFETY: the reply has answers, as the header says.
+                let answers = unsafe { &*reply.answers.cast::<Answers>() };
+                plain(answers.value.as_ref().expect("the server's answer"))
+            }
         })
     }
 
@@ -229,7 +233,7 @@ impl Asked {
         let (mut holders, mut waiting) = (Vec::new(), BTreeSet::new());
         let mut answer: Answer = empty();
         // SAFETY: as the header says.
-        while unsafe { pinyon_next_answer(reply.answers, &mut answer) } {
+        while unsafe { pinyon_next_answer(reply.answers.cast(), &mut answer) } {
             // SAFETY: as above.
             let who = unsafe { answer.value.slice() }.to_vec();
             match answer.waits {

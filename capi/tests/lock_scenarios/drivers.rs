@@ -6,10 +6,13 @@ use std::ptr::{null, null_mut};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pinyon::locks::{pinyon_lock_run, pinyon_locks_free, pinyon_next_note, pinyon_note_free, structs::Wish, Locks};
+use pinyon::locks::client::{pinyon_locks_free, Locks};
+use pinyon::locks::notes::{pinyon_next_note, pinyon_note_free};
 use pinyon::loops::structs::Action;
 use pinyon::loops::*;
 use pinyon::structs::{empty, Reply};
+use pinyon::wishes::pinyon_lock_run;
+use pinyon::wishes::wanted::Wish;
 use pinyon_core::locks::{Loss, Note, Setup};
 use pinyon_core::settings::{LockParts, UsualLock};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
