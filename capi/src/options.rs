@@ -3,6 +3,7 @@
 use std::ffi::{c_char, CStr, CString};
 use std::sync::{Arc, OnceLock};
 
+use pinyon_core::json;
 use pinyon_core::settings::{self, CompressionSettings, Given, NamedSettings, Words};
 use pinyon_core::tls::{Tls, TlsSettings};
 
@@ -178,7 +179,7 @@ exported! {
         static ALL: OnceLock<CString> = OnceLock::new();
         let all = ALL.get_or_init(|| {
             let (defaults, texts, choices) = (settings::defaults(), settings::texts(), settings::choices());
-            c_string(&format!("{{\"defaults\": {defaults}, \"texts\": {texts}, \"choices\": {choices}}}"))
+            c_string(&json::object([("defaults", defaults), ("texts", texts), ("choices", choices)]))
         });
         all.as_ptr()
     }

@@ -212,6 +212,7 @@ pub mod error;
 pub mod events;
 pub mod fork;
 pub mod invalid;
+pub mod json;
 pub mod lease;
 pub mod locks;
 pub mod metrics;

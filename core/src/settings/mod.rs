@@ -28,24 +28,24 @@ pub use crate::credentials::{Password, Supplied};
 pub use crate::dialect::{CompressionSettings, Dictionaries};
 use crate::tls::TlsSettings;
 pub use crate::words::{speak, Words};
-use crate::{dialect::Dialect, ring::Rule, session::Protocol};
+use crate::{dialect::Dialect, json, ring::Rule, session::Protocol};
 use pinyon_proto::KeyRule;
 
 /// The names and defaults of all settings as JSON, for the tests and documents of front ends.
 pub fn defaults() -> String {
     let tables = [
-        ("Client", table::json(&CacheSettings::default())),
-        ("View", table::json(&ViewSettings::default())),
-        ("Locks", table::json(&LockSettings::default())),
-        ("Tls", table::json(&TlsSettings::default())),
-        ("Compression", table::json(&CompressionSettings::default())),
+        ("Client", table::json_values(&CacheSettings::default())),
+        ("View", table::json_values(&ViewSettings::default())),
+        ("Locks", table::json_values(&LockSettings::default())),
+        ("Tls", table::json_values(&TlsSettings::default())),
+        ("Compression", table::json_values(&CompressionSettings::default())),
     ];
-    joined(&tables)
+    json::object(tables)
 }
 
 /// What each setting of a client is for, as JSON: front ends write their documentation from it.
 pub fn texts() -> String {
-    joined(&[
+    json::object([
         ("Client", table::json_texts(CacheSettings::TEXTS)),
         ("View", table::json_texts(ViewSettings::TEXTS)),
         ("Locks", table::json_texts(LockSettings::TEXTS)),
@@ -55,17 +55,12 @@ pub fn texts() -> String {
 /// The names that settings with a fixed choice can have, as JSON: front ends give them as types.
 pub fn choices() -> String {
     fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
-        format!("{:?}", names.collect::<Vec<_>>())
+        json::list(names.map(json::text))
     }
-    joined(&[
+    json::object([
         ("ring", names(Rule::names())),
         ("dialect", names(Dialect::ALL.iter().map(|dialect| dialect.name()))),
         ("key_rule", names(KeyRule::names())),
         ("protocol", names(Protocol::NAMES.iter().map(|(name, _)| *name))),
     ])
-}
-
-fn joined(tables: &[(&str, String)]) -> String {
-    let tables: Vec<_> = tables.iter().map(|(name, table)| format!("{name:?}: {table}")).collect();
-    format!("{{{}}}", tables.join(", "))
 }

@@ -596,3 +596,15 @@ fn settings_of_locks_that_make_no_sense() {
         ],
     );
 }
+
+#[test]
+fn whatever_a_setting_has_is_valid_json() {
+    let odd = "a NUL \0, a tab\t, an escape \u{1b}, a joiner \u{200d}, é, 名, \" and \\";
+    let settings = CacheSettings { ring: odd.to_owned(), ..CacheSettings::default() };
+    for (exported, name) in
+        [(super::table::json_values(&settings), "ring"), (super::table::json_texts(&[(odd, odd)]), odd)]
+    {
+        let all: serde_json::Value = serde_json::from_str(&exported).unwrap();
+        assert_eq!(all[name], odd);
+    }
+}
