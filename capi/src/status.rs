@@ -1,22 +1,40 @@
-//! How calls went, and what replies have: the header's numbers.
+//! The header's numbers: how calls went, and what replies have.
 
-/// How a call went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(i32)]
-pub enum Status {
-    Done = 0,
-    Miss = 1,
-    NotStored = 2,
-    Changed = 3,
-    Won = 4,
-    Stale = 5,
-    Filling = 6,
-    Make = 7,
-    Taken = 8,
-    NotHeld = 9,
-    End = 10,
-    Failed = -1,
-    Interrupted = -2,
+/// Defines an enum of the header, and a list of all its variants.
+macro_rules! numbered {
+    ($(#[doc = $doc:literal])* $name:ident: $kind:ident { $($variant:ident = $number:literal,)* }) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr($kind)]
+        pub enum $name {
+            $($variant = $number,)*
+        }
+
+        impl $name {
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
+        }
+    };
+}
+
+pub(crate) use numbered;
+
+numbered! {
+    /// How a call went.
+    Status: i32 {
+        Done = 0,
+        Miss = 1,
+        NotStored = 2,
+        Changed = 3,
+        Won = 4,
+        Stale = 5,
+        Filling = 6,
+        Make = 7,
+        Taken = 8,
+        NotHeld = 9,
+        End = 10,
+        Failed = -1,
+        Interrupted = -2,
+    }
 }
 
 impl Status {
@@ -24,22 +42,6 @@ impl Status {
     pub fn of(number: i32) -> Self {
         Self::ALL.into_iter().find(|status| *status as i32 == number).unwrap_or(Self::Failed)
     }
-
-    pub const ALL: [Self; 13] = [
-        Self::Done,
-        Self::Miss,
-        Self::NotStored,
-        Self::Changed,
-        Self::Won,
-        Self::Stale,
-        Self::Filling,
-        Self::Make,
-        Self::Taken,
-        Self::NotHeld,
-        Self::End,
-        Self::Failed,
-        Self::Interrupted,
-    ];
 }
 
 pub mod marks {

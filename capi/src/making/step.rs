@@ -5,17 +5,17 @@ use super::{At, Making};
 use crate::errors::Error;
 use crate::exported::exported;
 use crate::flights::Wake;
-use crate::status::Status;
+use crate::status::{numbered, Status};
 use crate::structs::{empty, given, to_fill, Reply, Step};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum StepKind {
-    Ask = 0,
-    Pause = 1,
-    Follow = 2,
-    Make = 3,
-    Over = 4,
+numbered! {
+    StepKind: u32 {
+        Ask = 0,
+        Pause = 1,
+        Follow = 2,
+        Make = 3,
+        Over = 4,
+    }
 }
 
 impl Making {

@@ -17,7 +17,7 @@ use crate::locks::client::Locks;
 use crate::locks::listener::{Grant, Listener};
 use crate::locks::lock::{Lock, Place};
 use crate::requests::check_flags;
-use crate::status::{marks, Status};
+use crate::status::{marks, numbered, Status};
 use crate::structs::{c_structs, missing, sized, Bytes, Reply};
 
 c_structs! {
@@ -43,31 +43,18 @@ sized! { Wish }
 
 type Operation = LockOperation<Listener>;
 
-/// What a wish is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum WishKind {
-    Lock = 0,
-    Release = 1,
-    Extend = 2,
-    Park = 3,
-    Notify = 4,
-    Inspect = 5,
-    ForceRelease = 6,
-    Command = 7,
-}
-
-impl WishKind {
-    pub const ALL: [Self; 8] = [
-        Self::Lock,
-        Self::Release,
-        Self::Extend,
-        Self::Park,
-        Self::Notify,
-        Self::Inspect,
-        Self::ForceRelease,
-        Self::Command,
-    ];
+numbered! {
+    /// What a wish is for.
+    WishKind: u32 {
+        Lock = 0,
+        Release = 1,
+        Extend = 2,
+        Park = 3,
+        Notify = 4,
+        Inspect = 5,
+        ForceRelease = 6,
+        Command = 7,
+    }
 }
 
 pub mod with {

@@ -77,9 +77,7 @@ pub fn checks(functions: &[Function]) -> String {
     equal("PINYON_ABI", pinyon::ABI.into());
     Verb::ALL.iter().for_each(|verb| equal(&constant("", verb), *verb as i64));
     PartKind::ALL.iter().for_each(|kind| equal(&constant("", kind), *kind as i64));
-    for step in [StepKind::Ask, StepKind::Pause, StepKind::Follow, StepKind::Make, StepKind::Over] {
-        equal(&constant("STEP_", &step), step as i64);
-    }
+    StepKind::ALL.iter().for_each(|step| equal(&constant("STEP_", step), *step as i64));
     WishKind::ALL.iter().for_each(|kind| equal(&constant("", kind), *kind as i64));
     for loss in LOSSES {
         equal(&constant("LOSS_", &loss), number(Some(loss)).into());
