@@ -23,6 +23,8 @@ use pinyon_core::settings::UsualLock;
 use pinyon_core::Sent;
 use serde_json::{json, Value};
 
+use crate::player::Raised;
+use crate::playing;
 use crate::reading::{plain, texts};
 
 /// A time as wishes have it: 0 is the usual choice there.
@@ -33,15 +35,6 @@ fn given(time: f64) -> f64 {
         time
     }
 }
-
-#[derive(Debug)]
-pub struct Raised {
-    pub kind: ErrorKind,
-    pub message: String,
-    pub cycle: usize,
-}
-
-pub type Outcome = Result<Value, Raised>;
 
 /// All that an error says.
 #[derive(Debug)]
@@ -54,6 +47,7 @@ pub struct Failure {
     cycle: usize,
 }
 
+pub type Operation = Asked;
 pub type Over = Result<Value, Failure>;
 
 impl Failure {
@@ -82,6 +76,12 @@ impl Failure {
 impl From<Failure> for Raised {
     fn from(Failure { kind, message, cycle, .. }: Failure) -> Self {
         Self { kind, message, cycle }
+    }
+}
+
+impl From<Failure> for playing::Raised {
+    fn from(Failure { kind, sent, server, command, message, .. }: Failure) -> Self {
+        Self { kind, sent, server: server.into(), command: command.leak(), text: message }
     }
 }
 
@@ -304,7 +304,7 @@ pub fn execute(parts: &[String]) -> Asked {
     Asked { names: parts.to_vec(), ..Asked::new(WishKind::Command) }
 }
 
-/// What a scenario may say of an outcome.
-pub fn outcome(over: Over) -> Outcome {
-    over.map_err(Raised::from)
+/// What came of a wish.
+pub fn ended(over: Over) -> Over {
+    over
 }

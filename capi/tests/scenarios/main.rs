@@ -2,6 +2,8 @@
 
 #[path = "../../../core/tests/playing/mod.rs"]
 mod playing;
+#[path = "../polling/mod.rs"]
+mod polling;
 #[path = "../../../core/tests/real_server/server.rs"]
 #[allow(dead_code)]
 mod server;
