@@ -111,21 +111,6 @@ pub unsafe fn free<T>(handle: *mut T) {
     }
 }
 
-/// A new handle for the caller; null and an error if there is none.
-///
-/// # Safety
-/// `error` is null, or can be written to.
-pub unsafe fn made<T>(made: Result<T, Error>, error: *mut *mut Error) -> *mut T {
-    match made {
-        Ok(made) => Box::into_raw(Box::new(made)),
-        Err(why) => {
-            // SAFETY: the caller says so.
-            unsafe { why.leave(error) };
-            std::ptr::null_mut()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

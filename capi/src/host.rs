@@ -36,11 +36,6 @@ impl Host {
         self
     }
 
-    /// As C passes it.
-    pub fn raw(&self) -> *const structs::Host {
-        self.0.as_ref().map_or(std::ptr::null(), std::ptr::from_ref)
-    }
-
     pub fn place(&self) -> Option<Place> {
         self.0.and_then(|host| host.place)
     }

@@ -132,9 +132,9 @@ pub struct Found<V> {
     pub cas: Option<u64>,
 }
 
-const GET_WITH_TTL: &[Flag<'_>] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
+const GET_WITH_TTL: &[Flag] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
 
-const GET_WITH_METADATA: &[Flag<'_>] = &[
+const GET_WITH_METADATA: &[Flag] = &[
     Flag::ReturnClientFlags,
     Flag::ReturnCas,
     Flag::HitBefore,
@@ -144,7 +144,7 @@ const GET_WITH_METADATA: &[Flag<'_>] = &[
     Flag::NoBump,
 ];
 
-const METADATA: &[Flag<'_>] = &[
+const METADATA: &[Flag] = &[
     Flag::ReturnClientFlags,
     Flag::ReturnCas,
     Flag::HitBefore,
@@ -192,7 +192,7 @@ impl Request {
                 Command::MarkStale(MarkStale { key, ttl: None, cas: Win::compared(cas) })
             }
             Request::Arithmetic { direction, delta, initial: _ } => {
-                Command::Arithmetic(Arithmetic { key, direction, delta, initial: None })
+                Command::Arithmetic(Arithmetic { key, direction, delta })
             }
             Request::Metadata => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: METADATA }),
         }

@@ -12,9 +12,10 @@ use pinyon_net::driven::{HostAlarm, Order};
 
 use super::callers::{Caller, Callers};
 use super::client::ClientLoop;
-use crate::client::Client;
+use super::lanes::renumbered;
+use crate::client::{Client, Migrating};
 use crate::errors::{Error, Failure};
-use crate::migrating::{Course, End, Migrating, Next, Stash};
+use crate::migrating::course::{Course, End, Next, Stash};
 use crate::requests::Verb;
 use crate::structs::{Bytes, Place, Reply, Request};
 
@@ -193,7 +194,7 @@ impl MigratingLoop {
             while let Some(order) = self.pools[pool].machine().next_order() {
                 match order {
                     Order::Alarm(_) => self.alarm.outdate(),
-                    order => return Some(super::renumbered(&mut self.lanes, pool, order)),
+                    order => return Some(renumbered(&mut self.lanes, pool, order)),
                 }
             }
         }

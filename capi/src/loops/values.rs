@@ -5,13 +5,14 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use pinyon_cache::dialect::{Packing, ValueError};
-use pinyon_cache::operations::{Head, Values};
+use pinyon_cache::operations::{Fetch, Fetched, Head, Policy, Values};
 use pinyon_cache::{Destination, Value};
 
 use super::callers::Caller;
-use super::reading::Wanted;
-use crate::many::reading::Slots;
+use crate::many::keys::Slotted;
+use crate::many::reading::{tell, Slots};
 use crate::placing::{Placed, Placing};
+use crate::status::Status;
 
 /// Takes the values of one operation of a loop.
 pub enum LoopValues {
@@ -50,6 +51,28 @@ impl Values for LoopValues {
             Self::One(one) => one.destination(head),
             Self::Many(many) => many.destination_of(index, head),
         }
+    }
+}
+
+/// The structs of keys that a caller wants.
+pub struct Wanted {
+    pub slots: Slotted<Arc<Packing>>,
+    pub policy: Policy,
+}
+
+// SAFETY: the host says that its structs may be used, and that its pointers may be passed to `place`, from the thread that
+// drives the loop. No other thread uses them.
+unsafe impl Send for Wanted {}
+// SAFETY: as above.
+unsafe impl Sync for Wanted {}
+
+impl Wanted {
+    /// Fills the structs with what was read.
+    #[cold]
+    pub fn end(&self, fetch: Fetch<LoopValues>) -> Status {
+        let Fetched { found, unanswered, .. } = fetch.finish();
+        tell(&self.slots, self.policy, &found, unanswered);
+        self.slots.status()
     }
 }
 

@@ -6,14 +6,14 @@ use pinyon_cache::migration::{self, Plan, Returned, Side, Step, StepOutcome, NEE
 use pinyon_cache::operations::{self, Answer, Compared, Found, Win};
 use pinyon_net::error::kinds::ErrorKind;
 
-use super::{Migrating, Unconverted};
 use crate::answers::Answers;
-use crate::errors::{Error, Kind};
-use crate::making::finding;
-use crate::placing::place_in;
-use crate::replies::{marks, Status};
-use crate::requests::{with as flags, Verb, FOREVER};
-use crate::structs::{empty, Bytes, Place, Reply, Request};
+use crate::client::Migrating;
+use crate::errors::{Error, Failure, Kind};
+use crate::replies::finding;
+use crate::requests::{with as flags, Verb};
+use crate::status::{marks, Status};
+use crate::structs::{empty, Bytes, Place, Reply, Request, FOREVER};
+use crate::values;
 
 /// A reply with all that it has.
 pub struct Stash(pub Reply);
@@ -183,7 +183,7 @@ impl Course {
                 }
                 Step::Store { value: Kept(value), cas, ttl } => {
                     let (bytes, client_flags, _) = &*value;
-                    let converted = match self.migrating.converted(bytes, *client_flags) {
+                    let converted = match converted(&self.migrating, bytes, *client_flags) {
                         Ok(converted) => converted,
                         Err(Unconverted::Interrupted) => return Next::Over(End::Status(Status::Interrupted)),
                         Err(Unconverted::Refused(error)) => {
@@ -258,7 +258,7 @@ impl End {
             }
             End::Value(Kept(value)) => {
                 let (bytes, client_flags, side) = &*value;
-                place_in(reply, bytes, *client_flags, place);
+                reply.place(bytes, *client_flags, place);
                 reply.marks |= if *side == Side::Old { marks::OF_OLD } else { 0 };
                 reply.finish(Status::Done)
             }
@@ -295,7 +295,7 @@ fn plan(verb: Verb, request: &Request) -> Option<Plan> {
 }
 
 /// Another request about the same key.
-pub(super) fn about(request: &Request) -> Request {
+pub fn about(request: &Request) -> Request {
     let with = request.with & flags::NO_FAILOVER;
     Request { with, key: request.key, route: request.route, context: request.context, ..empty() }
 }
@@ -343,6 +343,31 @@ fn answer(tells: Tells, reply: &Reply, side: Side) -> Answer<Kept> {
     }
 }
 
+/// Why a value was not converted.
+enum Unconverted {
+    Refused(Error),
+    Interrupted,
+}
+
+/// A value of the old pool as the new client stores it.
+fn converted(both: &Migrating, bytes: &[u8], client_flags: u32) -> Result<(Vec<u8>, u32), Unconverted> {
+    let Some(convert) = both.convert else {
+        let (old, new) = (both.client(Side::Old), both.client(Side::New));
+        return values::converted(old, new, bytes, client_flags).map_err(Unconverted::Refused);
+    };
+    let (mut value, mut flags) = (Bytes::NONE, 0);
+    // SAFETY: the header says that the function may be called with its context from any thread.
+    match Status::of(unsafe { convert(both.context, Bytes::of(bytes), client_flags, &mut value, &mut flags) }) {
+        // SAFETY: the header says that the value stays until it is copied, which is now.
+        Status::Done => Ok((unsafe { value.slice() }.to_vec(), flags)),
+        Status::Interrupted => Err(Unconverted::Interrupted),
+        _ => {
+            let kind = Kind::Core(ErrorKind::UnsupportedType);
+            Err(Unconverted::Refused(Failure::of_kind(kind, "the value was not converted")))
+        }
+    }
+}
+
 fn kind_of(error: &Error) -> ErrorKind {
     match error.kind {
         Kind::Core(kind) => kind,
@@ -354,7 +379,7 @@ fn kind_of(error: &Error) -> ErrorKind {
 fn joined(mut old: Stash, mut new: Stash) -> Stash {
     if !old.0.answers.is_null() && !new.0.answers.is_null() {
         // SAFETY: only this library sets them, and nobody else has them.
-        unsafe { Answers::append(&mut *old.0.answers, &mut *new.0.answers) };
+        unsafe { Answers::append(&mut *old.0.answers.cast(), &mut *new.0.answers.cast()) };
     }
     if old.0.answers.is_null() {
         std::mem::swap(&mut old.0.answers, &mut new.0.answers);

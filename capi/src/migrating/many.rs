@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use pinyon_cache::migration::{Plan, Side};
 
-use super::{Course, End, Migrating, Next, Stash};
-use crate::client::View;
+use super::course::{about, Course, End, Next, Stash};
+use super::run::run;
+use crate::client::{Client, Migrating, View};
 use crate::errors::Error;
+use crate::guard::with;
 use crate::host::Host;
-use crate::many::pinyon_run_many;
-use crate::replies::{marks, Status};
 use crate::requests::{with as flags, Verb};
-use crate::structs::{empty, Reply, Request};
+use crate::status::{marks, Status};
+use crate::structs::{Reply, Request};
+use crate::{many, single};
 
 /// What goes together.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub unsafe fn run_many(
                 Kind::Set => in_turn(migrating, [Side::New, Side::Old], some, their, host),
                 Kind::Delete => in_turn(migrating, [Side::Old, Side::New], some, their, host),
                 Kind::Other => {
-                    let outcome = super::run(migrating, some[0], their[0], host);
+                    let outcome = run(migrating, some[0], their[0], host);
                     outcome.unwrap_or_else(|error| their[0].fail(error)) != Status::Interrupted
                 }
             }
@@ -79,15 +81,16 @@ fn kind_of(request: &Request) -> Kind {
 /// # Safety
 /// As for [`run_many`].
 unsafe fn ask(migrating: &Migrating, side: Side, requests: &[Request], host: &Host) -> Option<Vec<Stash>> {
-    let mut replies: Vec<Reply> = requests.iter().map(|_| empty()).collect();
-    let inside = host.without_place();
-    // SAFETY: the caller says so, and both lists have as many structs.
-    let status = unsafe {
-        let client = std::ptr::from_ref(migrating.client(side));
-        pinyon_run_many(client, requests.as_ptr(), replies.as_mut_ptr(), requests.len(), inside.raw())
+    let requests: Vec<&Request> = requests.iter().collect();
+    let mut replies: Vec<Stash> = requests.iter().map(|_| Stash::default()).collect();
+    let mut places: Vec<&mut Reply> = replies.iter_mut().map(|stash| &mut stash.0).collect();
+    // SAFETY: the caller says so.
+    let outcome = unsafe {
+        let run_many = |client: &Client| many::run_many(client, &requests, &mut places, &host.without_place());
+        with(migrating.client(side), run_many)
     };
-    let replies: Vec<Stash> = replies.into_iter().map(Stash).collect();
-    (status != Status::Interrupted as i32).then_some(replies)
+    let status = outcome.unwrap_or_else(|error| many::fail_each(&mut places, &error));
+    (status != Status::Interrupted).then_some(replies)
 }
 
 /// Stores in the new pool, and deletes in the old one what was stored; or deletes in the old pool, then in the new one.
@@ -112,7 +115,7 @@ unsafe fn in_turn(
         }
         End::Reply(stash).fill(replies[index], None);
     }
-    let delete = |index: &usize| Request { verb: Verb::Delete as u32, ..super::course::about(requests[*index]) };
+    let delete = |index: &usize| Request { verb: Verb::Delete as u32, ..about(requests[*index]) };
     let deletions: Vec<Request> = left.iter().map(delete).collect();
     if deletions.is_empty() {
         return true;
@@ -173,7 +176,7 @@ unsafe fn read(
             }
             Next::Ask(side, request) => {
                 // SAFETY: the request's bytes are the caller's, or the course's.
-                let asked = unsafe { crate::run::run(migrating.client(side), &request, &mut scratch.0, &inside) };
+                let asked = unsafe { single::run(migrating.client(side), &request, &mut scratch.0, &inside) };
                 if asked.unwrap_or_else(|error| scratch.0.fail(error)) == Status::Interrupted {
                     return false;
                 }

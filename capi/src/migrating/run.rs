@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Course, End, Migrating, Next, Stash};
+use super::course::{Course, End, Next, Stash};
+use crate::client::Migrating;
 use crate::errors::Error;
 use crate::host::Host;
-use crate::replies::Status;
 use crate::requests::Verb;
+use crate::single;
+use crate::status::Status;
 use crate::structs::{Reply, Request};
 
 /// # Safety
@@ -25,7 +27,7 @@ pub unsafe fn run(
         match next {
             Next::Ask(side, request) => {
                 // SAFETY: the request's bytes are the caller's, or the course's.
-                let asked = unsafe { crate::run::run(migrating.client(side), &request, &mut scratch.0, &inside) };
+                let asked = unsafe { single::run(migrating.client(side), &request, &mut scratch.0, &inside) };
                 let status = asked.unwrap_or_else(|error| scratch.0.fail(error));
                 if status == Status::Interrupted {
                     return Ok(reply.finish(status));

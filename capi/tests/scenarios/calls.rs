@@ -5,9 +5,10 @@ use std::ptr::null_mut;
 
 use pinyon::answers::{pinyon_next_answer, Answers};
 use pinyon::client::{pinyon_client_new, Client};
-use pinyon::errors::*;
-use pinyon::replies::{marks, Status};
+use pinyon::error_fields::*;
+use pinyon::errors::Error;
 use pinyon::requests::{with, Verb};
+use pinyon::status::{marks, Status};
 use pinyon::structs::{empty, Answer, Bytes, NamedText, Reply, Request};
 use pinyon_cache::dialect::{Dialect, Plain};
 use pinyon_net::error::kinds::ErrorKind;
@@ -143,7 +144,7 @@ fn outcome(request: &Request, reply: &Reply) -> Outcome {
         return raised.into();
     }
     if !reply.answers.is_null() {
-        return Outcome { value: lines(reply.answers), raised: None };
+        return Outcome { value: lines(reply.answers.cast()), raised: None };
     }
     let is_done = reply.status == Status::Done as i32;
     let value = match Verb::ALL[request.verb as usize] {

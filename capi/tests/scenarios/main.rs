@@ -2,6 +2,8 @@
 
 #[path = "../../../net/tests/playing/mod.rs"]
 mod playing;
+#[path = "../polling/mod.rs"]
+mod polling;
 #[path = "../../../cache/tests/real_server/server.rs"]
 #[allow(dead_code)]
 mod server;

@@ -4,9 +4,8 @@ use std::ptr::null;
 use std::time::Duration;
 
 use pinyon::client::{pinyon_client_free, Client};
-use pinyon::many::pinyon_run_many;
 use pinyon::replies::pinyon_reply_clear;
-use pinyon::run::pinyon_run;
+use pinyon::run::{pinyon_run, pinyon_run_many};
 use pinyon::structs::{empty, Reply};
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Runs scenarios.
+//! Runs scenarios, on any way to carry out operations.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -10,10 +10,43 @@ use pinyon_net::error::kinds::ErrorKind;
 use regex_lite::Regex;
 use serde_json::{json, Value};
 
-use crate::call::{self, Lock, Outcome, Raised};
-use crate::drivers::{Driver, Operation};
+use crate::call::{self, Held, Lock, Operation, Over};
 use crate::reading::{settings, texts};
 use crate::server::Redis;
+
+/// How long an idle client waits for something to happen.
+pub const A_MOMENT: Duration = Duration::from_millis(2);
+
+/// A way to carry out operations, as the client of a scenario.
+pub trait Driver {
+    /// Whether operations that begin together leave together, in order.
+    const SHARES: bool;
+
+    fn new(setup: Setup) -> Self;
+
+    /// Begins an operation, and returns its number.
+    fn begin(&mut self, operation: Operation) -> usize;
+
+    /// Continues everything under way for a moment.
+    fn go_on(&mut self);
+
+    /// Takes the outcome of an operation.
+    fn outcome(&mut self, number: usize) -> Option<Over>;
+
+    fn remaining(&self, held: &Held) -> Option<Duration>;
+
+    /// The name of a lock that was lost.
+    fn note(&mut self) -> Option<Note<String>>;
+}
+
+#[derive(Debug)]
+pub struct Raised {
+    pub kind: ErrorKind,
+    pub message: String,
+    pub cycle: usize,
+}
+
+type Outcome = Result<Value, Raised>;
 
 /// The time limit of every step, for slow machines too.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -184,7 +217,7 @@ impl<D: Driver> Playing<D> {
         let give_up = Instant::now() + PATIENCE;
         loop {
             if let Some(outcome) = self.client(client).outcome(number) {
-                return Ok(self.understood(&call, call::outcome(outcome)));
+                return Ok(self.understood(&call, call::ended(outcome).map_err(Raised::from)));
             }
             if Instant::now() > give_up {
                 return Err("it never ends".to_owned());

@@ -21,7 +21,7 @@ pub mod trial;
 pub use checks::{keepalive, positive, seconds, seconds_from, up_to, waiting_time};
 pub use described::{described, names, Described};
 pub use given::{refused, wrong, Given, ServerTexts, Setting, UrlText};
-pub use table::{json, json_texts, unknown, Elsewhere, NamedSettings};
+pub use table::{json_texts, json_values, unknown, Elsewhere, NamedSettings};
 pub use tls::TlsChoice;
 
 pub use crate::credentials::{Password, Supplied};

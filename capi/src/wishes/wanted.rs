@@ -1,49 +1,61 @@
 //! Wishes from C as the core's operations, and their outcomes as replies: the same for threads and event loops.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms};
 use pinyon_locks::{
-    common_tag, names, owners, Asked, LockOutcome, NameError, Names, RedisCommand, StatusAnswer, StatusQuestion,
+    common_tag, names, owners, Asked, LockOperation, LockOutcome, NameError, Names, RedisCommand, StatusAnswer,
+    StatusQuestion,
 };
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::settings::waiting_time;
 
-use super::lock::{Lock, Place};
-use super::structs::Wish;
-use super::{Grant, Listener, Locks, Operation};
 use crate::answers::Answers;
 use crate::errors::{Error, Failure};
-use crate::replies::{marks, Status};
+use crate::locks::client::Locks;
+use crate::locks::listener::{Grant, Listener};
+use crate::locks::lock::{Lock, Place};
 use crate::requests::check_flags;
-use crate::structs::{missing, Bytes, Reply};
+use crate::status::{marks, numbered, Status};
+use crate::structs::{c_structs, missing, sized, Bytes, Reply};
 
-/// What a wish is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum WishKind {
-    Lock = 0,
-    Release = 1,
-    Extend = 2,
-    Park = 3,
-    Notify = 4,
-    Inspect = 5,
-    ForceRelease = 6,
-    Command = 7,
+c_structs! {
+    "pinyon_wish" Wish {
+        size: usize,
+        kind: u32,
+        with: u32,
+        names: *const Bytes,
+        count: usize,
+        lock: *mut Lock,
+        owner: u64,
+        ttl: f64,
+        wait: f64,
+        max_hold: f64,
+        token: u64,
+        most: u32,
+        tag: Bytes,
+        context: *mut c_void,
+    }
 }
 
-impl WishKind {
-    pub const ALL: [Self; 8] = [
-        Self::Lock,
-        Self::Release,
-        Self::Extend,
-        Self::Park,
-        Self::Notify,
-        Self::Inspect,
-        Self::ForceRelease,
-        Self::Command,
-    ];
+sized! { Wish }
+
+type Operation = LockOperation<Listener>;
+
+numbered! {
+    /// What a wish is for.
+    WishKind: u32 {
+        Lock = 0,
+        Release = 1,
+        Extend = 2,
+        Park = 3,
+        Notify = 4,
+        Inspect = 5,
+        ForceRelease = 6,
+        Command = 7,
+    }
 }
 
 pub mod with {
@@ -170,7 +182,7 @@ impl Becomes {
         let status = match (outcome, self) {
             (LockOutcome::Held { .. }, Self::Lock { grant, relock }) => {
                 reply.number = grant.token();
-                reply.lock = Box::into_raw(Box::new(Lock::new(grant, relock, locks.clone(), place()))).cast();
+                reply.answer_lock(Lock::new(grant, relock, locks.clone(), place()));
                 Status::Done
             }
             (LockOutcome::Held { notified }, becomes) => {
