@@ -1,9 +1,9 @@
 /* The front end of Perl, linked with the C interface (capi/).
  *
- * call.h prepares and answers a call on one key the same way for all callers; waiting.h runs it for a program that waits.
- * The library receives a value straight into a string of Perl's, a short one into the scalar that the calling op has for
- * its result. Key and value of a call are copied, because a signal handler may change the caller's variables during the
- * call. With many plain keys, only the library copies them.
+ * call.h prepares and answers a call on one key the same way for all callers; waiting.h runs it for a blocking program.
+ * The library receives a value straight into a string of Perl's, and a short one into the scalar that the calling op has
+ * for its result. Key and value of a call are copied, because a signal handler may change the caller's variables during
+ * the call. With many plain keys, only the library copies them.
  *
  * Perl exits by longjmp. So the callback catches a handler that dies or ends the program, lets the library return, and
  * then re-raises. */
