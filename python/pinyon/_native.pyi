@@ -21,6 +21,7 @@ _Ttl: TypeAlias = int | float | timedelta
 
 __all__ = [
     "DEFAULT_SERVER",
+    "CALLS",
     "DEFAULT_SETTINGS",
     "ERROR_KINDS",
     "LATENCY_BOUNDS",
@@ -57,6 +58,7 @@ __all__ = [
 
 __version__: str
 DEFAULT_SERVER: str
+CALLS: str
 DEFAULT_SETTINGS: str
 RENEWALS: int
 SETTING_TEXTS: str
@@ -134,23 +136,7 @@ class Client:
     @property
     def is_closed(self) -> bool:
         """Whether the client was closed."""
-    @overload
-    def get(self, key: _Key, default: None = None) -> Any:
-        """Return the value of a key.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-            default: what to return if there is no value.
-
-        Returns:
-            The value, or `default`.
-
-        Raises:
-            UndecodableValue: the value was stored by other means, or its class is gone, and the serializer cannot read
-                it. With `on_unreadable="miss"`, that is a miss.
-        """
-    @overload
-    def get(self, key: _Key, default: object) -> Any:
+    def get(self, key: _Key, default: object = None) -> Any:
         """Return the value of a key.
 
         Args:

@@ -15,6 +15,7 @@ use pinyon_proto::{
 
 use super::values::Values;
 use super::Policy;
+use crate::calls::{self, Call};
 use crate::operations::{Finding, Win};
 use crate::session::{larger_than_stored, Refused, Reply};
 use pinyon_net::error::{Error, Kind, Sent};
@@ -194,6 +195,30 @@ impl Request {
                 Command::Arithmetic(Arithmetic { key, direction, delta, initial: None })
             }
             Request::Metadata => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: METADATA }),
+        }
+    }
+
+    /// The call that makes it: what all languages say of it.
+    pub fn call(&self) -> &'static Call {
+        match self {
+            Request::Get { cas: false } | Request::GetWithMetadata { .. } => &calls::GET,
+            Request::Get { cas: true } => &calls::GETS,
+            Request::GetAndTouch { cas: false, .. } => &calls::GAT,
+            Request::GetAndTouch { cas: true, .. } => &calls::GATS,
+            Request::GetWithTtl => &calls::GET_WITH_TTL,
+            Request::Touch { .. } => &calls::TOUCH,
+            Request::Store { cas: Some(_), .. } => &calls::CAS,
+            Request::Store { mode: Mode::Set, .. } => &calls::SET,
+            Request::Store { mode: Mode::Add, .. } => &calls::ADD,
+            Request::Store { mode: Mode::Replace, .. } => &calls::REPLACE,
+            Request::Store { mode: Mode::Append, .. } => &calls::APPEND,
+            Request::Store { mode: Mode::Prepend, .. } => &calls::PREPEND,
+            Request::Delete | Request::MarkStale { .. } => &calls::DELETE,
+            Request::Lease { .. } | Request::Renew { .. } => &calls::LEASE,
+            Request::GiveBack(_) => &calls::GIVE_BACK,
+            Request::Arithmetic { direction: Direction::Increment, .. } => &calls::INCR,
+            Request::Arithmetic { direction: Direction::Decrement, .. } => &calls::DECR,
+            Request::Metadata => &calls::META,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::resolver::Resolving;
 /// A host without an event loop begins any number of operations, calls [`Self::wait`], and takes the outcomes:
 ///
 /// ```no_run
-/// # use crate::driven::{Driven, Polled, Wake};
+/// # use pinyon_net::driven::{Driven, Polled, Wake};
 /// # fn run<M: Driven>(machine: M, submit: impl Fn(&mut M), until: std::time::Instant) -> std::io::Result<()> {
 /// let mut polled = Polled::new(machine)?;
 /// polled.begin(|machine, _now| submit(machine))?;

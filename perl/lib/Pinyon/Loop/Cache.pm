@@ -8,6 +8,7 @@ our $VERSION = '0.1.0';
 
 use Scalar::Util qw(reftype);
 
+use Pinyon               ();
 use Pinyon::Loop         ();
 use Pinyon::Loop::Batch  ();
 use Pinyon::Loop::Lease  ();
@@ -16,8 +17,7 @@ use Pinyon::Loop::Many   ();
 
 our @ISA = qw(Pinyon::Loop::Asking Pinyon::Cache);    ## no critic (ProhibitExplicitISA)
 
-# The numbers of `meta` and `lease` in call.h.
-use constant { META => 15, LEASE => 16 };
+use constant { META => Pinyon::_number_of('meta'), LEASE => Pinyon::_number_of('lease') };
 
 sub new {
     my ( $class, @arguments ) = @_;
