@@ -7,7 +7,8 @@
 //! operation whether it is this probe. Operations that began before the server went down change nothing any more: many
 //! simultaneous timeouts do not lengthen the back-off, and an old reply does not bring a server up.
 //!
-//! Only a server that is silent on all connections of the process is down. Three rules say what is no evidence:
+//! Only a server that is silent on all connections of the process is down. Three rules say what is no evidence of
+//! that:
 //!
 //! - **Bytes are a sign of life.** The metrics count what each connection receives. An operation that has waited for
 //!   half of its time notes this count, and compares it when its time is over (`Listening` in threads, `Heard` in

@@ -381,7 +381,8 @@ typedef struct pinyon_found {
 /* Reads many keys at the same time, as pinyon_run_many does with a PINYON_GET for each, at less cost. `keys` are structs
  * that follow each other, all as large as the first says. `with`, for all: PINYON_WITH_CAS, PINYON_NO_FAILOVER, PINYON_RAW.
  * `host` must have a `place`, which is told the key's struct, and which must not return NULL. It may be asked for a key
- * that is missing or fails in the end. A client that migrates is refused: its replies say of which pool a value is. */
+ * that is missing or fails in the end. A migrating client is refused, because its replies must say which pool a value comes
+ * from. */
 pinyon_status pinyon_get_many(const pinyon_client *client, pinyon_found *keys, size_t count, uint32_t with,
                               const pinyon_host *host);
 

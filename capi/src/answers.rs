@@ -1,4 +1,4 @@
-//! Answers of many servers, or about several names: one row after the other.
+//! Answers of many servers, or about several names, one row for each.
 
 use std::ffi::CString;
 

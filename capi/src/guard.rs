@@ -1,4 +1,4 @@
-//! What stands between a call from C and the code that carries it out: panics end the call and poison the handle.
+//! Guards each call from C: a panic ends the call and poisons the handle.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU8, Ordering};

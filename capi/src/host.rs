@@ -1,4 +1,4 @@
-//! What waiting needs of a host in C: whether to go on, and what to call around a wait.
+//! Waiting for a host in C. The host says whether to go on, and which functions to call around a wait.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where the bytes of values go: to memory of the host's, or to memory that the reply keeps.
+//! The destinations of values: memory of the host, or memory that the reply owns.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -6,7 +6,7 @@
 //! Front ends do not see attempts. They pass operations and receive typed outcomes; a failure has a kind and a text.
 //! The host and the registry of held locks share each grant. If a host wants to report a loss, it leaves a listener
 //! with the grant, and the core returns the listener in a note. The core calls no host. In a forked child the parent's
-//! grants are not held: the front answers every question so.
+//! grants are not held, and the front says so to every question.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;

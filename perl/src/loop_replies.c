@@ -1,4 +1,5 @@
-/* Replies on their way from an event loop to those who began operations. */
+/* Replies on their way from an event loop to the callers of its operations. Replies go to one coroutine at a time; the
+ * requests that the coroutines submit meanwhile leave after the last reply. */
 
 #include "pinyon_perl.h"
 

@@ -1,4 +1,4 @@
-//! Batches in an event loop: commands whose outcomes are told together.
+//! Batches in an event loop: commands whose outcomes the library reports together.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};

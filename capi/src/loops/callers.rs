@@ -1,4 +1,4 @@
-//! Who waits in an event loop, by ticket.
+//! The callers that wait in an event loop, by ticket.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Where values go in an event loop, where a caller may leave while its value arrives.
+//! The destinations of values in an event loop, where a caller may leave while its value arrives.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -1,4 +1,5 @@
-//! Callers that make a value once for all: the core decides on the steps, and a thread or an event loop carries them out.
+//! `get_or_set`: one caller makes a value for all. The core decides on the steps, and a thread or an event loop
+//! carries them out.
 
 pub mod run;
 pub mod step;

@@ -1,4 +1,4 @@
-//! A thread on its way to a value: it waits.
+//! A thread that carries out the steps by waiting.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};

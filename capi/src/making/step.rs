@@ -1,4 +1,4 @@
-//! A coroutine on its way to a value: its host carries out the steps.
+//! A coroutine, whose host carries out the steps.
 
 use super::run::fill;
 use super::{At, Making};

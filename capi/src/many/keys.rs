@@ -1,4 +1,4 @@
-//! Many keys without a request and a reply for each: values go to the host's memory alone.
+//! Many keys without a request and a reply for each. The values go straight to the host's memory.
 
 use std::cell::Cell;
 use std::ffi::c_void;

@@ -2,8 +2,8 @@
 //! replica or its disk has them, and those that it refused.
 //!
 //! The last answered releases are repeated on the next connection. Refused ones are repeated until they are answered
-//! or the ttl has passed: one of them asks whether the server still refuses, and the others follow it. All of this
-//! needs no caller that waits.
+//! or the ttl has passed: one of them asks whether the server still refuses, and the others follow it. No caller needs
+//! to wait for this.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -11,8 +11,8 @@ use crate::credentials::Question;
 pub enum Action {
     /// Resolve the name and call [`Driven::connect`](super::Driven::connect).
     Resolve { lane: usize, name: String, port: u16 },
-    /// Call [`Driven::ready`](super::Driven::ready) when the descriptor is readable, and also when it is writable if `write`. This replaces
-    /// the previous request for the descriptor.
+    /// Call [`Driven::ready`](super::Driven::ready) when the descriptor is readable, and also when it is writable if
+    /// `write`. This replaces the previous request for the descriptor.
     Watch { lane: usize, fd: RawFd, write: bool },
     /// Stop watching the descriptor, then call [`Driven::forgotten`](super::Driven::forgotten), which closes it.
     Forget { lane: usize, fd: RawFd },

@@ -60,8 +60,7 @@ module Pinyon
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +timeout+,
     #   +connect_timeout+, +default_ttl+, +ring+, +failover+, +on_failure+, +on_unreadable+, +gutter+, +compression+,
     #   +dialect+, +tls+ …
-    # @raise [UsageError] a setting that does not exist, of which the message names the closest one, or one with a value
-    #   that makes no sense
+    # @raise [UsageError] a setting does not exist (the message names the closest one), or its value makes no sense
     def initialize(*servers, serializer: nil, on_event: nil, **settings)
       settings[:servers] = servers.flatten unless servers.empty?
       @on_event = on_event

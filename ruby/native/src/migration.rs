@@ -1,5 +1,5 @@
-//! What an operation of a migrating client does next on which pool: the core's machine, whose values are numbers that Ruby
-//! has given to its objects.
+//! The core's machine for an operation of a migrating client: it says what to do next on which pool. Its values are
+//! numbers, which Ruby has given to its objects.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
