@@ -102,5 +102,10 @@ INCLUDE: xs/credentials.xs
 
 BOOT:
     pthread_atfork(NULL, NULL, count_fork);
+    load_methods();
+    install_methods(aTHX_ "Pinyon::Cache::", "", EACH_METHOD, XS_Pinyon__Cache__call);
+    install_methods(aTHX_ "Pinyon::Cache::", "_multi", EACH_THAT_CHANGES, XS_Pinyon__Cache__call_many);
+    install_methods(aTHX_ "Pinyon::Loop::Cache::", "", EACH_METHOD, XS_Pinyon__Loop__Cache__call);
+    install_methods(aTHX_ "Pinyon::Compat::Client::_push_", "", EACH_THAT_CHANGES, XS_Pinyon__Compat__Client__push_any);
     newXS("Pinyon::_make_apart", make_apart, __FILE__);
     newXS("Pinyon::_deliver_signals", deliver_signals, __FILE__);

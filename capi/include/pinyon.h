@@ -219,6 +219,22 @@ typedef enum pinyon_with {
     PINYON_TTL_AS_SENT   = 0x200  /* `ttl` is memcached's own number: over 30 days a Unix time, 0 without end */
 } pinyon_with;
 
+/* A call that all languages have (docs/calls.md), and how a request for it begins. A language that calls by names finds them
+ * here. */
+typedef struct pinyon_command {
+    size_t      size;  /* sizeof(pinyon_command), set by you */
+    pinyon_verb verb;
+    uint32_t    with;
+    const char *name;  /* "get_with_ttl" */
+    const char *takes; /* its arguments by kind: "key value stored_ttl" */
+    const char *gives; /* what it returns: "value_and_ttl" */
+} pinyon_command;
+
+/* Finds a call by its name; false if there is no such call. */
+bool pinyon_command_named(const char *name, pinyon_command *command);
+/* The calls in their order; false from `index` = their number on. */
+bool pinyon_command_at(size_t index, pinyon_command *command);
+
 /* For `ttl`: an item without end, if the option default_ttl says otherwise. */
 #define PINYON_FOREVER INT64_MAX
 
@@ -262,8 +278,8 @@ typedef enum pinyon_mark {
     PINYON_HAS_CAS      = 0x2,   /* `cas` is known. A lease that was won without it cannot be stored */
     PINYON_HAS_STALE    = 0x4,   /* WON: there is a value still, which is stale: see PINYON_KEEP */
     PINYON_HAS_TTL      = 0x8,   /* `ttl` is known */
-    PINYON_HAS_IDLE     = 0x10,  /* `idle` and PINYON_HIT_BEFORE are known */
-    PINYON_HIT_BEFORE   = 0x20,  /* the item was read before */
+    PINYON_HAS_LAST_ACCESS = 0x10, /* `last_access` and PINYON_FETCHED are known */
+    PINYON_FETCHED      = 0x20,  /* the item was read before */
     PINYON_IS_STALE     = 0x40,  /* with METADATA: the item was marked stale */
     PINYON_IS_WON       = 0x80,  /* with METADATA: this caller should make a new value */
     PINYON_IS_FILLING   = 0x100, /* with METADATA: another caller makes a new value already */
@@ -284,7 +300,7 @@ typedef struct pinyon_reply {
     uint64_t      cas;
     uint64_t      number;    /* INCR, DECR: the count. Locks: the token, or how many were notified or released */
     int64_t       ttl;       /* seconds left; -1: without end */
-    uint64_t      idle;      /* seconds since the last access before this one */
+    uint64_t      last_access; /* seconds since the last access before this one */
     uint64_t      item_size; /* METADATA: of the stored value, in bytes */
     void         *context;   /* of the request */
     uint64_t      ticket;    /* of an event loop */

@@ -17,7 +17,7 @@
 //! batch making                                   commands that nobody waits for one by one; get_or_set
 //! loops run                                      a request in an event loop; a request of a thread that waits
 //! migrating wishes                               a client of two pools; what is asked of locks
-//! many single                                    many requests on one pool; one
+//! commands many single                             many requests on one pool; one
 //! replies submitted                              the core's answers as replies; commands of batches
 //! locks                                          a client of locks, held locks, notes
 //! events requests values                         what happens by itself; requests as the core's; values part by part
@@ -33,6 +33,7 @@
 pub mod answers;
 pub mod batch;
 pub mod client;
+pub mod commands;
 pub mod credentials;
 pub mod error_fields;
 pub mod errors;
@@ -65,7 +66,7 @@ use exported::exported;
 use locks::structs::Note;
 use loops::structs::{Action, Reading};
 use structs::{
-    Answer, Bytes, Credentials, CredentialsSource, Event, Found, Host, Layout, Migration, NamedText, Part, Progress,
+    Answer, Bytes, Command, Credentials, CredentialsSource, Event, Found, Host, Layout, Migration, NamedText, Part, Progress,
     Reply, Request, Step, Terms,
 };
 use wishes::wanted::Wish;
@@ -74,11 +75,12 @@ use wishes::wanted::Wish;
 pub const ABI: u32 = 1;
 
 /// The layouts of all structs of the header.
-pub const LAYOUTS: [Layout; 19] = [
+pub const LAYOUTS: [Layout; 20] = [
     Bytes::LAYOUT,
     NamedText::LAYOUT,
     CredentialsSource::LAYOUT,
     Credentials::LAYOUT,
+    Command::LAYOUT,
     Request::LAYOUT,
     Reply::LAYOUT,
     Found::LAYOUT,

@@ -4,7 +4,7 @@ use pinyon_cache::directory::Directory;
 use pinyon_cache::metrics::{CommandMetrics, ServerMetrics};
 use pinyon_locks::LockMetrics;
 use pinyon_net::json::{list, object, text};
-use pinyon_net::latencies::Latencies;
+use pinyon_net::latencies::{Latencies, PERCENTILES};
 
 /// A list with an object for each server.
 pub fn json<'d>(directories: impl Iterator<Item = &'d Directory>) -> String {
@@ -55,7 +55,7 @@ fn command(metrics: &CommandMetrics) -> String {
 fn latency(latencies: &Latencies) -> String {
     let number = |seconds: Option<f64>| seconds.map_or_else(|| "null".to_owned(), |seconds| format!("{seconds:e}"));
     let of_all = [("count".to_owned(), latencies.count().to_string()), ("mean".to_owned(), number(latencies.mean()))];
-    let within = [50.0, 90.0, 99.0, 99.9]
+    let within = PERCENTILES
         .map(|percent| (format!("p{percent}"), number(latencies.percentile(percent).ok().flatten())));
     object(of_all.into_iter().chain(within))
 }

@@ -231,11 +231,11 @@ impl Reply {
             self.ttl(ttl);
         }
         if let Some(idle) = item.last_access {
-            (self.idle, self.marks) = (idle, self.marks | marks::HAS_IDLE);
+            (self.last_access, self.marks) = (idle, self.marks | marks::HAS_LAST_ACCESS);
         }
         self.item_size = item.size.unwrap_or_default();
         for (is_so, mark) in [
-            (item.hit_before == Some(true), marks::HIT_BEFORE),
+            (item.hit_before == Some(true), marks::FETCHED),
             (item.stale, marks::IS_STALE),
             (item.won, marks::IS_WON),
             (item.already_won, marks::IS_FILLING),

@@ -49,8 +49,8 @@ pub mod marks {
     pub const HAS_CAS: u32 = 0x2;
     pub const HAS_STALE: u32 = 0x4;
     pub const HAS_TTL: u32 = 0x8;
-    pub const HAS_IDLE: u32 = 0x10;
-    pub const HIT_BEFORE: u32 = 0x20;
+    pub const HAS_LAST_ACCESS: u32 = 0x10;
+    pub const FETCHED: u32 = 0x20;
     pub const IS_STALE: u32 = 0x40;
     pub const IS_WON: u32 = 0x80;
     pub const IS_FILLING: u32 = 0x100;

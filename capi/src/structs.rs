@@ -99,6 +99,15 @@ c_structs! {
         lifetime: f64,
     }
 
+    "pinyon_command" Command {
+        size: usize,
+        verb: u32,
+        with: u32,
+        name: *const c_char,
+        takes: *const c_char,
+        gives: *const c_char,
+    }
+
     "pinyon_request" Request {
         size: usize,
         verb: u32,
@@ -126,7 +135,7 @@ c_structs! {
         cas: u64,
         number: u64,
         ttl: i64,
-        idle: u64,
+        last_access: u64,
         item_size: u64,
         context: *mut c_void,
         ticket: u64,
@@ -279,7 +288,7 @@ impl Bytes {
 /// The ttl of an item without end, whatever the default ttl.
 pub const FOREVER: i64 = i64::MAX;
 
-sized! { CredentialsSource, Credentials, Request, Reply, Found, Answer, Host, Terms, Step, Part, Migration, Progress }
+sized! { CredentialsSource, Credentials, Command, Request, Reply, Found, Answer, Host, Terms, Step, Part, Migration, Progress }
 
 /// All zero, but for its size.
 pub fn empty<T: CStruct>() -> T {

@@ -187,29 +187,17 @@ static void call_begin(pTHX_ coro_frame *frame, unsigned number, SV **arguments,
     wait_for_operation(aTHX_ frame, begun);
 }
 
-/* One pair of functions for each method: Coro takes the place of an ALIAS's number. */
-#define CORO_METHOD(name, number)                                                                                      \
-    static void name##_init(pTHX_ coro_frame *frame, CV *cv, SV **arguments, int items)                                \
-    {                                                                                                                  \
-        PERL_UNUSED_VAR(cv);                                                                                           \
-        call_begin(aTHX_ frame, number, arguments, items);                                                             \
-    }                                                                                                                  \
-    static XSPROTO(name##_in_coroutine)                                                                                \
-    {                                                                                                                  \
-        dXSARGS;                                                                                                       \
-        PERL_UNUSED_VAR(items);                                                                                        \
-        coro->execute(aTHX_ cv, name##_init, ax);                                                                      \
-    }
+static void call_init(pTHX_ coro_frame *frame, CV *cv, SV **arguments, int items)
+{
+    call_begin(aTHX_ frame, (unsigned)CvXSUBANY(cv).any_i32, arguments, items);
+}
 
-#define CORO_METHODS(M)                                                                                                \
-    M(get, METHOD_GET) M(gets, METHOD_GETS) M(gat, METHOD_GAT) M(gats, METHOD_GATS) M(get_with_ttl, METHOD_GET_WITH_TTL) \
-    M(set, METHOD_SET) M(add, METHOD_ADD) M(replace, METHOD_REPLACE) M(append, METHOD_APPEND)                            \
-    M(prepend, METHOD_PREPEND) M(cas, METHOD_CAS) M(delete, METHOD_DELETE) M(remove, METHOD_DELETE)                      \
-    M(touch, METHOD_TOUCH) M(incr, METHOD_INCR) M(decr, METHOD_DECR) M(meta, METHOD_META) M(_lease, METHOD_LEASE)
-
-CORO_METHODS(CORO_METHOD)
-
-#define CORO_INSTALL(name, number) newXS("Pinyon::Coro::Cache::" #name, name##_in_coroutine, __FILE__);
+static XSPROTO(call_in_coroutine)
+{
+    dXSARGS;
+    PERL_UNUSED_VAR(items);
+    coro->execute(aTHX_ cv, call_init, ax);
+}
 
 /* Waits for an operation that has no callback. */
 static void wait_init(pTHX_ coro_frame *frame, CV *cv, SV **arguments, int items)
@@ -245,7 +233,9 @@ void coro_load(pTHX)
               "newer Pinyon",
               CORO_VERSION, CORO_REVISION, (int)found->version, (int)found->revision);
     coro = found;
-    CORO_METHODS(CORO_INSTALL)
+    install_methods(aTHX_ "Pinyon::Coro::Cache::", "", EACH_METHOD, call_in_coroutine);
+    CvXSUBANY(newXS("Pinyon::Coro::Cache::remove", call_in_coroutine, __FILE__)).any_i32 =
+        (I32)method_number(aTHX_ "delete");
     newXS("Pinyon::Coro::_wait", wait_in_coroutine, __FILE__);
     newXS("Pinyon::Coro::_read_here", read_here, __FILE__);
 }

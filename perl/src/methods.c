@@ -2,30 +2,93 @@
 
 #include "pinyon_perl.h"
 
-const call_method_of call_methods[] = {
-    {"get", PINYON_GET, 0, TAKES_KEY, GIVES_VALUE},
-    {"gets", PINYON_GET, PINYON_WITH_CAS, TAKES_KEY, GIVES_VALUE_AND_CAS},
-    {"gat", PINYON_GAT, 0, TAKES_TTL, GIVES_VALUE},
-    {"gats", PINYON_GAT, PINYON_WITH_CAS, TAKES_TTL, GIVES_VALUE_AND_CAS},
-    {"get_with_ttl", PINYON_GET, PINYON_WITH_TTL, TAKES_KEY, GIVES_VALUE_AND_TTL},
-    {"set", PINYON_SET, 0, TAKES_VALUE, GIVES_TRUTH},
-    {"add", PINYON_ADD, 0, TAKES_VALUE, GIVES_TRUTH},
-    {"replace", PINYON_REPLACE, 0, TAKES_VALUE, GIVES_TRUTH},
-    {"append", PINYON_APPEND, PINYON_RAW, TAKES_BYTES, GIVES_TRUTH},
-    {"prepend", PINYON_PREPEND, PINYON_RAW, TAKES_BYTES, GIVES_TRUTH},
-    {"cas", PINYON_SET, PINYON_WITH_CAS, TAKES_CAS, GIVES_CHANGED},
-    {"delete", PINYON_DELETE, 0, TAKES_STALE, GIVES_TRUTH},
-    {"touch", PINYON_TOUCH, 0, TAKES_TTL, GIVES_TRUTH},
-    {"incr", PINYON_INCR, 0, TAKES_DELTA, GIVES_NUMBER},
-    {"decr", PINYON_DECR, 0, TAKES_DELTA, GIVES_NUMBER},
-    {"meta", PINYON_METADATA, 0, TAKES_KEY, GIVES_METADATA},
-    {"lease", PINYON_LEASE, 0, TAKES_LEASE, GIVES_LEASE},
+/* The library lists the calls, and what each takes and gives. Those with arguments that are not here, Perl does not have. */
+call_method_of call_methods[MOST_METHODS];
+unsigned       call_method_count;
+
+static const struct {
+    const char *takes;
+    call_takes  kind;
+} known_arguments[] = {
+    {"key", TAKES_KEY},
+    {"key default", TAKES_KEY},
+    {"key ttl", TAKES_TTL},
+    {"key value stored_ttl", TAKES_VALUE},
+    {"key bytes", TAKES_BYTES},
+    {"key value cas stored_ttl", TAKES_CAS},
+    {"key stale", TAKES_STALE},
+    {"key delta initial stored_ttl", TAKES_DELTA},
+    {"key lease recache", TAKES_LEASE},
 };
+
+static const struct {
+    const char *gives;
+    call_gives  kind;
+} known_results[] = {
+    {"value", GIVES_VALUE},
+    {"value_and_cas", GIVES_VALUE_AND_CAS},
+    {"value_and_ttl", GIVES_VALUE_AND_TTL},
+    {"done", GIVES_TRUTH},
+    {"compared", GIVES_CHANGED},
+    {"number", GIVES_NUMBER},
+    {"metadata", GIVES_METADATA},
+    {"lease", GIVES_LEASE},
+};
+
+static bool is_known(const pinyon_command *command, call_method_of *method)
+{
+    size_t takes, gives;
+    for (takes = 0; takes < C_ARRAY_LENGTH(known_arguments); takes++) {
+        if (strEQ(known_arguments[takes].takes, command->takes))
+            break;
+    }
+    for (gives = 0; gives < C_ARRAY_LENGTH(known_results); gives++) {
+        if (strEQ(known_results[gives].gives, command->gives))
+            break;
+    }
+    if (takes == C_ARRAY_LENGTH(known_arguments) || gives == C_ARRAY_LENGTH(known_results))
+        return FALSE;
+    method->name  = command->name;
+    method->verb  = command->verb;
+    method->with  = command->with;
+    method->takes = known_arguments[takes].kind;
+    method->gives = known_results[gives].kind;
+    return TRUE;
+}
+
+void load_methods(void)
+{
+    pinyon_command command;
+    size_t         index;
+    if (call_method_count)
+        return;
+    command.size = sizeof command;
+    for (index = 0; call_method_count < MOST_METHODS && pinyon_command_at(index, &command); index++) {
+        /* What a lease gives back is known by its object. */
+        if (command.verb != PINYON_GIVE_BACK && is_known(&command, &call_methods[call_method_count]))
+            call_method_count++;
+    }
+}
+
+void install_methods(pTHX_ const char *before, const char *after, methods_chosen chosen, XSUBADDR_t method)
+{
+    unsigned number;
+    for (number = 0; number < call_method_count; number++) {
+        const call_method_of *found = &call_methods[number];
+        const bool changes = found->gives == GIVES_TRUTH || found->gives == GIVES_CHANGED || found->gives == GIVES_NUMBER;
+        char       full[100];
+        if (chosen == EACH_THAT_CHANGES && !changes)
+            continue;
+        /* A lease is asked for by the method of its own, which makes an object of it. */
+        my_snprintf(full, sizeof full, "%s%s%s%s", before, found->gives == GIVES_LEASE ? "_" : "", found->name, after);
+        CvXSUBANY(newXS(full, method, __FILE__)).any_i32 = (I32)number;
+    }
+}
 
 unsigned method_number(pTHX_ const char *name)
 {
     unsigned number;
-    for (number = 0; number < C_ARRAY_LENGTH(call_methods); number++) {
+    for (number = 0; number < call_method_count; number++) {
         if (strEQ(call_methods[number].name, name))
             return number;
     }
@@ -181,7 +244,7 @@ void prepare_call(pTHX_ cache_handle *cache, SV *self, call *one, unsigned numbe
 
 void prepare_give_back(pTHX_ cache_handle *cache, SV *self, lone_call *alone, SV *key, SV *token, bool stays)
 {
-    prepare_alone(aTHX_ cache, self, alone, METHOD_DELETE, &key, 1);
+    prepare_alone(aTHX_ cache, self, alone, method_number(aTHX_ "delete"), &key, 1);
     alone->request.verb = PINYON_GIVE_BACK;
     alone->request.cas  = (uint64_t)SvUV(token);
     alone->request.with = stays ? PINYON_KEEP : 0;

@@ -251,9 +251,14 @@ bool is_plain_value(pTHX_ cache_handle *cache, call *one, const pinyon_reply *re
 SV *pair_sv(pTHX_ SV *value, SV *other);
 
 /* ==== methods.c: the methods on one key, and their requests ========================================================== */
-extern const call_method_of call_methods[]; /* by METHOD_… */
+extern call_method_of call_methods[]; /* by the numbers of methods */
+extern unsigned       call_method_count;
 extern const char *const    shown_arguments[]; /* by call_takes */
 
+void load_methods(void); /* as the library lists them */
+/* Defines a method for each that is chosen, which finds its number where that of an ALIAS is. `before`, `after`: what its full
+ * name has before and after the name of the call. */
+void     install_methods(pTHX_ const char *before, const char *after, methods_chosen chosen, XSUBADDR_t method);
 unsigned method_number(pTHX_ const char *name); /* for modules, which give it back */
 /* Fills the request of a call, whose `request`, `room` and `left` are set. `given`: without the object, `self`. */
 void prepare_call(pTHX_ cache_handle *cache, SV *self, call *one, unsigned number, SV **given, SSize_t count);

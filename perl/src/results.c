@@ -70,8 +70,8 @@ static SV *metadata(pTHX_ const pinyon_reply *reply)
     hv_stores(fields, "flags", newSVuv(reply->client_flags));
     hv_stores(fields, "cas", newSVuv(reply->cas));
     hv_stores(fields, "ttl", reply->ttl < 0 ? newSV(0) : newSViv((IV)reply->ttl));
-    hv_stores(fields, "last_access", newSVuv(reply->idle));
-    hv_stores(fields, "fetched", boolSV(reply->marks & PINYON_HIT_BEFORE));
+    hv_stores(fields, "last_access", newSVuv(reply->last_access));
+    hv_stores(fields, "fetched", boolSV(reply->marks & PINYON_FETCHED));
     return newRV_noinc((SV *)fields);
 }
 

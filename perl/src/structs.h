@@ -125,12 +125,9 @@ typedef struct {
     call_gives  gives;
 } call_method_of;
 
-/* The order is that of the ALIASes in cache.xs. */
-enum {
-    METHOD_GET, METHOD_GETS, METHOD_GAT, METHOD_GATS, METHOD_GET_WITH_TTL, METHOD_SET, METHOD_ADD, METHOD_REPLACE,
-    METHOD_APPEND, METHOD_PREPEND, METHOD_CAS, METHOD_DELETE, METHOD_TOUCH, METHOD_INCR, METHOD_DECR, METHOD_META,
-    METHOD_LEASE
-};
+#define MOST_METHODS 64
+
+typedef enum { EACH_METHOD, EACH_THAT_CHANGES } methods_chosen;
 
 #define MOST_ARGUMENTS 8
 

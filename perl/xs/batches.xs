@@ -67,18 +67,10 @@ _finish(self)
 MODULE = Pinyon    PACKAGE = Pinyon::Compat::Client
 
 bool
-_push_set(self, ...)
+_push_any(self, ...)
     SV *self
   ALIAS:
-    _push_set     = METHOD_SET
-    _push_add     = METHOD_ADD
-    _push_replace = METHOD_REPLACE
-    _push_append  = METHOD_APPEND
-    _push_prepend = METHOD_PREPEND
-    _push_delete  = METHOD_DELETE
-    _push_touch   = METHOD_TOUCH
-    _push_incr    = METHOD_INCR
-    _push_decr    = METHOD_DECR
+    _push_each = 1
   CODE:
     {
         GIVEN(given, count, 1)

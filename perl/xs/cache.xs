@@ -1,25 +1,10 @@
 MODULE = Pinyon    PACKAGE = Pinyon::Cache
 
 void
-get(self, ...)
+_call(self, ...)
     SV *self
   ALIAS:
-    gets         = METHOD_GETS
-    gat          = METHOD_GAT
-    gats         = METHOD_GATS
-    get_with_ttl = METHOD_GET_WITH_TTL
-    set          = METHOD_SET
-    add          = METHOD_ADD
-    replace      = METHOD_REPLACE
-    append       = METHOD_APPEND
-    prepend      = METHOD_PREPEND
-    cas          = METHOD_CAS
-    delete       = METHOD_DELETE
-    touch        = METHOD_TOUCH
-    incr         = METHOD_INCR
-    decr         = METHOD_DECR
-    meta         = METHOD_META
-    _lease       = METHOD_LEASE
+    _called = 1
   PPCODE:
     {
         cache_handle *cache = cache_of(aTHX_ self);
@@ -49,7 +34,7 @@ void
 get_multi(self, ...)
     SV *self
   ALIAS:
-    gets_multi = METHOD_GETS
+    gets_multi = 1
   PPCODE:
     {
         cache_handle *cache  = cache_of(aTHX_ self);
@@ -64,14 +49,14 @@ get_multi(self, ...)
                 failed = (HV *)SvRV(ST(3));
             else if (count != 1)
                 throw_usage(aTHX_ newSVpvf("%s_multi takes keys, or a reference to an array of them and failed => "
-                                           "\\%%errors", call_methods[ix].name));
+                                           "\\%%errors", ix ? "gets" : "get"));
             items_given = AvARRAY((AV *)SvRV(ST(1)));
             count       = av_len((AV *)SvRV(ST(1))) + 1;
         }
         if (!cache->old && are_plain_keys(aTHX_ items_given, (size_t)count))
-            results = get_plain_keys(aTHX_ self, ix == METHOD_GETS, items_given, (size_t)count, failed);
+            results = get_plain_keys(aTHX_ self, (bool)ix, items_given, (size_t)count, failed);
         else
-            results = run_many(aTHX_ self, (unsigned)ix, items_given, (size_t)count, NULL, failed, NULL);
+            results = run_many(aTHX_ self, method_number(aTHX_ ix ? "gets" : "get"), items_given, (size_t)count, NULL, failed, NULL);
         ST(0) = sv_2mortal(newRV_noinc((SV *)results));
         XSRETURN(1);
     }
@@ -81,33 +66,23 @@ gat_multi(self, ttl, ...)
     SV *self
     SV *ttl
   ALIAS:
-    gat_multi  = METHOD_GAT
-    gats_multi = METHOD_GATS
+    gats_multi = 1
   PPCODE:
     {
         cache_handle *cache = cache_of(aTHX_ self);
         HV           *results;
         self    = SELF_THAT_STAYS(cache);
         ttl     = sv_2mortal(newSVsv(ttl));
-        results = run_many(aTHX_ self, (unsigned)ix, &ST(2), (size_t)(items - 2), ttl, NULL, NULL);
+        results = run_many(aTHX_ self, method_number(aTHX_ ix ? "gats" : "gat"), &ST(2), (size_t)(items - 2), ttl, NULL, NULL);
         ST(0) = sv_2mortal(newRV_noinc((SV *)results));
         XSRETURN(1);
     }
 
 void
-set_multi(self, ...)
+_call_many(self, ...)
     SV *self
   ALIAS:
-    set_multi     = METHOD_SET
-    add_multi     = METHOD_ADD
-    replace_multi = METHOD_REPLACE
-    append_multi  = METHOD_APPEND
-    prepend_multi = METHOD_PREPEND
-    cas_multi     = METHOD_CAS
-    delete_multi  = METHOD_DELETE
-    touch_multi   = METHOD_TOUCH
-    incr_multi    = METHOD_INCR
-    decr_multi    = METHOD_DECR
+    _called_many = 1
   PPCODE:
     {
         cache_handle *cache    = cache_of(aTHX_ self);

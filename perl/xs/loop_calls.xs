@@ -1,24 +1,10 @@
 MODULE = Pinyon    PACKAGE = Pinyon::Loop::Cache
 
 void
-get(self, ...)
+_call(self, ...)
     SV *self
   ALIAS:
-    gets         = METHOD_GETS
-    gat          = METHOD_GAT
-    gats         = METHOD_GATS
-    get_with_ttl = METHOD_GET_WITH_TTL
-    set          = METHOD_SET
-    add          = METHOD_ADD
-    replace      = METHOD_REPLACE
-    append       = METHOD_APPEND
-    prepend      = METHOD_PREPEND
-    cas          = METHOD_CAS
-    delete       = METHOD_DELETE
-    touch        = METHOD_TOUCH
-    incr         = METHOD_INCR
-    decr         = METHOD_DECR
-    meta         = METHOD_META
+    _called = 1
   PPCODE:
     {
         SV *object;

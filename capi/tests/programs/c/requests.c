@@ -65,9 +65,9 @@ static void touching(void)
     gat.ttl = 0;
     CHECK(run(gat) == PINYON_DONE && run(left) == PINYON_DONE && reply.ttl == -1);
     pinyon_request metadata = about(PINYON_METADATA, "u");
-    CHECK(run(metadata) == PINYON_DONE && reply.item_size == 1 && reply.marks & PINYON_HIT_BEFORE && !reply.value.start);
+    CHECK(run(metadata) == PINYON_DONE && reply.item_size == 1 && reply.marks & PINYON_FETCHED && !reply.value.start);
     left.with = PINYON_WITH_METADATA | PINYON_WITHOUT_BUMP;
-    CHECK(run(left) == PINYON_DONE && is(reply.value, "x") && reply.marks & PINYON_HAS_IDLE && reply.cas);
+    CHECK(run(left) == PINYON_DONE && is(reply.value, "x") && reply.marks & PINYON_HAS_LAST_ACCESS && reply.cas);
 }
 
 static void counting(void)
