@@ -241,8 +241,8 @@ impl Line {
     fn connect(&mut self, now: Instant) {
         while self.session.next().is_some() {}
         (self.next, self.is_submitted) = (now + AGAIN, false);
-        let mut timer = Timer { deadline: now + RESOLVING, unused: None };
-        if let Ok(addresses) = addresses(&self.server, &NoHost, &mut timer) {
+        let timer = Timer { deadline: now + RESOLVING, unused: None };
+        if let Ok(addresses) = addresses(&self.server, &NoHost, &timer) {
             self.session.connect(addresses, Instant::now(), self.connect_timeout);
         }
     }
@@ -279,6 +279,9 @@ impl Late {
                 Outcome::Failed(error) => session.fail(error),
             }
         }
-        if session.is_down() { Progress::Lost } else { Progress::Awaits }
+        match session.is_down() {
+            true => Progress::Lost,
+            false => Progress::Awaits,
+        }
     }
 }
