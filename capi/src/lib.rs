@@ -66,8 +66,8 @@ use exported::exported;
 use locks::structs::Note;
 use loops::structs::{Action, Reading};
 use structs::{
-    Answer, Bytes, Command, Credentials, CredentialsSource, Event, Found, Host, Layout, Migration, NamedText, Part, Progress,
-    Reply, Request, Step, Terms,
+    Answer, Bytes, Command, Credentials, CredentialsSource, Event, Found, Host, Layout, Migration, NamedText, Part,
+    Progress, Reply, Request, Step, Terms,
 };
 use wishes::wanted::Wish;
 

@@ -55,7 +55,7 @@ fn command(metrics: &CommandMetrics) -> String {
 fn latency(latencies: &Latencies) -> String {
     let number = |seconds: Option<f64>| seconds.map_or_else(|| "null".to_owned(), |seconds| format!("{seconds:e}"));
     let of_all = [("count".to_owned(), latencies.count().to_string()), ("mean".to_owned(), number(latencies.mean()))];
-    let within = PERCENTILES
-        .map(|percent| (format!("p{percent}"), number(latencies.percentile(percent).ok().flatten())));
+    let within =
+        PERCENTILES.map(|percent| (format!("p{percent}"), number(latencies.percentile(percent).ok().flatten())));
     object(of_all.into_iter().chain(within))
 }

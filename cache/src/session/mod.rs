@@ -299,6 +299,16 @@ impl<N: Network> Session<N> {
         self.connection.wants_to_write() || self.has_unsent()
     }
 
+    /// Whether it is not connected, and not connecting.
+    pub(crate) fn is_down(&self) -> bool {
+        self.connection.is_down()
+    }
+
+    /// Whether it needs credentials of the host's to connect.
+    pub(crate) fn asks_host(&self) -> bool {
+        self.connection.has_credentials()
+    }
+
     /// Why the connection broke, if it did.
     pub fn failure(&self) -> Option<&Error> {
         self.connection.failure()
@@ -363,7 +373,7 @@ impl<N: Network> Session<N> {
     /// cannot, because it needs credentials of the host's.
     #[cold]
     pub(crate) fn leave_host(&mut self, until: Instant) -> bool {
-        if !self.is_ready() && self.connection.has_credentials() {
+        if !self.is_ready() && self.asks_host() {
             return false;
         }
         self.postpone(until);
