@@ -27,7 +27,7 @@
 //! exported                                       the functions that C calls
 //! guard host placing                             handles and panics; what a wait asks the host; where values go
 //! flights structs                                callers that share a value; the structs of the header
-//! errors metrics status
+//! errors metrics status                          what went wrong; metrics as JSON; how calls went
 //! ```
 
 pub mod answers;

@@ -1,6 +1,6 @@
 //! The header's numbers: how calls went, and what replies have.
 
-/// Defines an enum of the header, and a list of all its variants.
+/// Defines an enum of the header, and the list of its variants. Where its numbers begin with 0, they are the places there.
 macro_rules! numbered {
     ($(#[doc = $doc:literal])* $name:ident: $kind:ident { $($variant:ident = $number:literal,)* }) => {
         $(#[doc = $doc])*

@@ -10,8 +10,9 @@ use pinyon::replies::pinyon_reply_clear;
 use pinyon::structs::{empty, Reply};
 use serde_json::Value;
 
-use crate::calls::{afterwards, batch, check_place, client, of_batch, Call};
-use crate::playing::{self, Outcome, Raised};
+use crate::cache::Cache;
+use crate::calls::{batch, client, Call};
+use crate::playing::Outcome;
 use crate::polling::Polling;
 use crate::reading::{self, Wanted};
 
@@ -27,10 +28,9 @@ impl Drop for Looping {
     }
 }
 
-impl playing::Client for Looping {
-    const PROTOCOL: &'static str = "memcached";
+impl Cache for Looping {
     const SHARES: bool = true;
-    const LIMITS: &'static [&'static str] = &["timeout"];
+    const UNNAMED: &'static str = "_many";
 
     fn connected(scenario: &Value) -> Self {
         let client = client(scenario);
@@ -39,10 +39,7 @@ impl playing::Client for Looping {
         Self { client, polling: Polling::new(event_loop) }
     }
 
-    fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
-        if let Some(commands) = of_batch(calls) {
-            return vec![batch(self.client, commands)];
-        }
+    fn together(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
         let calls: Vec<Call> = calls.iter().map(|call| Call::new(call)).collect();
         let mut tickets: Vec<Vec<u64>> = Vec::new();
         let mut read: HashMap<u64, Vec<Wanted>> = HashMap::new();
@@ -99,11 +96,7 @@ impl playing::Client for Looping {
         }
     }
 
-    fn afterwards(_: &Value) -> Vec<Value> {
-        afterwards()
-    }
-
-    fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(), String> {
-        check_place(call, address, raised)
+    fn batch(&mut self, commands: &[Value]) -> Outcome {
+        batch(self.client, commands)
     }
 }

@@ -1,7 +1,6 @@
 //! Runs scenarios, on any way to carry out operations.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use pinyon_locks::settings::UsualLock;
@@ -11,6 +10,7 @@ use regex_lite::Regex;
 use serde_json::{json, Value};
 
 use crate::call::{self, Held, Lock, Operation, Over};
+use crate::playing::play_each;
 use crate::reading::{settings, texts};
 use crate::server::Redis;
 
@@ -60,21 +60,9 @@ pub fn play_all<D: Driver>() {
     let file: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).expect("it is JSON");
     let (server, scenarios) = (Redis::start(""), file["scenarios"].as_array().expect("a list of scenarios"));
     assert!(scenarios.len() > 20, "they were read");
-    let left = Mutex::new(scenarios.iter().enumerate());
-    let failed = Mutex::new(Vec::new());
-    std::thread::scope(|threads| {
-        for _ in 0..AT_ONCE {
-            threads.spawn(|| loop {
-                let Some((number, scenario)) = left.lock().unwrap().next() else { return };
-                let namespace = format!("scenario{number}");
-                if let Err(why) = play::<D>(&server, &namespace, &file["client"], scenario) {
-                    failed.lock().unwrap().push(format!("{}: {why}", scenario["name"]));
-                }
-            });
-        }
+    play_each(scenarios, AT_ONCE, |number, scenario| {
+        play::<D>(&server, &format!("scenario{number}"), &file["client"], scenario)
     });
-    let failed = failed.into_inner().unwrap();
-    assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), scenarios.len(), failed.join("\n"));
 }
 
 /// Runs a scenario. An error says what went wrong.
