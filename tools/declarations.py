@@ -67,6 +67,7 @@ RUBY_TAKES = {
     "failed": "?failed: Hash[String, Error]?",
     "kind": "?String? kind",
     "delay": "?seconds delay",
+    "keep": "bool keep",
 }
 #: An argument of a method of the native half, which takes all by position.
 NATIVE_TAKES = {
@@ -92,9 +93,14 @@ RUBY_GIVES = {
     "nothing": "nil",
 }
 #: The calls of the native half that take and return what the public ones do.
-NATIVE_TAKES_OF = {"key", "value", "bytes", "ttl", "stored_ttl", "cas", "delta", "initial"}
+NATIVE_TAKES_OF = {"key", "value", "bytes", "ttl", "stored_ttl", "cas", "keep", "delta", "initial"}
 
 TABLE = re.compile(r"(?<=<!-- calls -->\n).*?(?=<!-- end of calls -->)", re.DOTALL)
+
+
+def is_internal(call: dict[str, Any]) -> bool:
+    """Whether other calls make this one, rather than users."""
+    return bool(call["names"]["python"]) and call["names"]["python"].startswith("_")
 
 
 def in_python(call: dict[str, Any], gives: str) -> str:
@@ -112,7 +118,7 @@ def stub(source: str, name: str, *, gives: str = "{}", word: str = "def") -> str
     body = source[start : end.start() if end else len(source)]
     for call in CALLS:
         method = call["names"]["python"]
-        if method and not method.startswith("_"):
+        if method and not is_internal(call):
             body = _declared(body, word, method, in_python(call, gives))
     return source[:start] + body + (source[end.start() :] if end else "")
 
@@ -150,18 +156,21 @@ def _signatures(source: str, first: str, takes: dict[str, str], known: set[str])
     indent = " " * (len(first) - len(first.lstrip()))
     end = source.index(f"\n{indent}end\n", start)
     body = source[start:end]
+    is_native = takes is NATIVE_TAKES
     for call in CALLS:
         method = call["names"]["ruby"]
         if not method or call["gives"] not in RUBY_GIVES or not known.issuperset(call["takes"]):
             continue
+        if is_native and call["asks"] != "key" or not is_native and is_internal(call):
+            continue
         gives = RUBY_GIVES[call["gives"]]
-        if takes is NATIVE_TAKES and call["gives"] == "metadata":
+        if is_native and call["gives"] == "metadata":
             gives = "Array[untyped]?"
         line = f"{indent}  def {method}: ({', '.join(takes[each] for each in call['takes'])}) -> {gives}"
         present = re.compile(rf"^{indent}  def {method}: .*$", re.MULTILINE)
         if present.search(body):
             body = present.sub(lambda _: line, body, count=1)
-        elif call["asks"] == "key" or takes is RUBY_TAKES:
+        else:
             body = re.sub(rf"^(?={indent}  def close:)", f"{line}\n", body, count=1, flags=re.MULTILINE)
     return source[:start] + body + source[end:]
 
@@ -171,7 +180,7 @@ def table(source: str) -> str:
     rows = [
         "| what it does | Python | Ruby | Perl | C | asks | only reads |",
         "|---|---|---|---|---|---|---|",
-        *(_row(call) for call in CALLS if not (call["names"]["python"] or "").startswith("_")),
+        *(_row(call) for call in CALLS if not is_internal(call)),
     ]
     return TABLE.sub("\n" + "\n".join(rows) + "\n\n", source)
 

@@ -64,8 +64,7 @@ void load_methods(void)
         return;
     command.size = sizeof command;
     for (index = 0; call_method_count < MOST_METHODS && pinyon_command_at(index, &command); index++) {
-        /* What a lease gives back is known by its object. */
-        if (command.verb != PINYON_GIVE_BACK && is_known(&command, &call_methods[call_method_count]))
+        if (is_known(&command, &call_methods[call_method_count]))
             call_method_count++;
     }
 }

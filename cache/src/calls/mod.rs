@@ -73,6 +73,8 @@ pub enum Takes {
     Lease,
     /// One caller also wins if the item expires within so many seconds.
     Recache,
+    /// Whether the value of an item stays.
+    Keep,
 }
 
 /// What a call returns.
@@ -147,7 +149,7 @@ words! {
     Takes {
         Key "key" Keys "keys" Pairs "pairs" Value "value" Bytes "bytes" Ttl "ttl" StoredTtl "stored_ttl" Cas "cas"
         Stale "stale" Delta "delta" Initial "initial" Default "default" Failed "failed" Kind "kind" Delay "delay"
-        Lease "lease" Recache "recache"
+        Lease "lease" Recache "recache" Keep "keep"
     }
     Gives {
         Value "value" ValueAndCas "value_and_cas" ValueAndTtl "value_and_ttl" Values "values"

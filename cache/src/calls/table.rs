@@ -91,5 +91,5 @@ calls! {
     LEASE = "lease", asks Key, takes [Key Lease Recache], gives Lease,
         names [(Python "_ask_lease") (Ruby "ask_lease") (Perl "_lease")];
     /// Gives back a lease that was won.
-    GIVE_BACK = "give_back", asks Key, takes [Key], gives Done, names [(Perl "_give_back") (Python "_give_back")];
+    GIVE_BACK = "give_back", asks Key, takes [Key Cas Keep], gives Done, names [(Perl "_give_back") (Python "_give_back")];
 }

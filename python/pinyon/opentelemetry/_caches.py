@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SYSTEM = "memcached"
 
+
 class Metrics(Observer):
     """The metrics of clients of caches."""
 

@@ -70,6 +70,24 @@ static void touching(void)
     CHECK(run(left) == PINYON_DONE && is(reply.value, "x") && reply.marks & PINYON_HAS_LAST_ACCESS && reply.cas);
 }
 
+static void commands_by_their_names(void)
+{
+    pinyon_command command = {.size = sizeof command};
+    CHECK(pinyon_command_named("get_with_ttl", &command) && command.verb == PINYON_GET && command.with == PINYON_WITH_TTL);
+    CHECK(!strcmp(command.takes, "key") && !strcmp(command.gives, "value_and_ttl"));
+    CHECK(pinyon_command_named("cas", &command) && !strcmp(command.takes, "key value cas stored_ttl"));
+    CHECK(!pinyon_command_named("get_many", &command) && !pinyon_command_named(NULL, &command));
+    size_t count = 0;
+    while (pinyon_command_at(count, &command)) {
+        pinyon_command again = {.size = sizeof again};
+        CHECK(pinyon_command_named(command.name, &again) && again.verb == command.verb && again.with == command.with);
+        count++;
+    }
+    CHECK(count > 20 && !pinyon_command_at(count, NULL));
+    command.size = 0;
+    CHECK(!pinyon_command_at(0, &command));
+}
+
 static void counting(void)
 {
     pinyon_request incr = about(PINYON_INCR, "n"), decr = about(PINYON_DECR, "n");
@@ -141,6 +159,7 @@ int main(int count, char **arguments)
     storing_and_reading();
     tokens();
     touching();
+    commands_by_their_names();
     counting();
     routes();
     all_servers(arguments[2]);
