@@ -43,13 +43,6 @@ _throw(error)
   PPCODE:
     throw_object(aTHX_ newSVsv(error));
 
-const char *
-_settings()
-  CODE:
-    RETVAL = pinyon_settings();
-  OUTPUT:
-    RETVAL
-
 SV *
 _new_owner()
   CODE:

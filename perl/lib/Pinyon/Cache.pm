@@ -21,15 +21,11 @@ sub new {
     my ( $class, @arguments ) = @_;
     my %settings = Pinyon::Settings::given( $class, @arguments );
     my $self     = bless {}, $class;
-    $self->{on_event} = delete $settings{on_event};
-    if ( $self->{on_event} && ( reftype( $self->{on_event} ) // q{} ) ne 'CODE' ) {
-        Pinyon::Error::Usage->throw('on_event is a reference to a sub that is called with an event');
-    }
+    $self->{on_event} = Pinyon::Settings::on_event( \%settings );
     my $form = $self->_form( \%settings );
-    $settings{events} = $self->{on_event} ? 1 : 0;
-    $self->{servers}  = delete $settings{servers} if !defined $settings{servers};
-    $self->{subs}     = Pinyon::Settings::subs(%settings);
-    $self->_attach( Pinyon::Settings::flat(%settings), $form, $self->{on_event} ? 1 : 0 );
+    $self->{servers} = delete $settings{servers} if !defined $settings{servers};
+    $self->{subs}    = Pinyon::Settings::subs(%settings);
+    $self->_attach( Pinyon::Settings::flat(%settings), $form, $settings{events} );
     _check_dialect( $settings{dialect} // 'pinyon', $form );
     return $self;
 }

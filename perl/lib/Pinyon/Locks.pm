@@ -17,11 +17,7 @@ sub new {
     my $url      = @arguments % 2 && ref $arguments[0] ne 'HASH' ? shift @arguments : undef;
     my %settings = Pinyon::Settings::given( $class, @arguments );
     $settings{url} = $url if defined $url;
-    my $self = bless { on_event => delete $settings{on_event} }, $class;
-    if ( $self->{on_event} && ( reftype( $self->{on_event} ) // q{} ) ne 'CODE' ) {
-        Pinyon::Error::Usage->throw('on_event is a reference to a sub that is called with an event');
-    }
-    $settings{events} = $self->{on_event} ? 1 : 0;
+    my $self = bless { on_event => Pinyon::Settings::on_event( \%settings ) }, $class;
     $self->{subs} = Pinyon::Settings::subs(%settings);
     $self->_attach( Pinyon::Settings::flat(%settings) );
     return $self;
@@ -52,18 +48,34 @@ sub status {
 
 sub is_locked {
     my ( $self, $names ) = @_;
-    return ( grep { defined $_->{holder} } @{ $self->_inspect($names) } ) ? 1 : q{};
+    return _any_locked( $self->_inspect($names) );
 }
 
 sub owner {
     my ( $self, $names ) = @_;
-    my ($held) = grep { defined $_->{holder} } @{ $self->_inspect($names) };
-    return $held && $held->{holder};
+    return _first_holder( $self->_inspect($names) );
 }
 
 sub waiting {
     my ( $self, $names ) = @_;
-    my %waits = map { $_ => 1 } map { @{ $_->{waiting} } } @{ $self->_inspect($names) };
+    return _count_waiting( $self->_inspect($names) );
+}
+
+# What the status of names means.
+sub _any_locked {
+    my ($found) = @_;
+    return ( grep { defined $_->{holder} } @{$found} ) ? 1 : q{};
+}
+
+sub _first_holder {
+    my ($found)  = @_;
+    my ($holder) = grep { defined } map { $_->{holder} } @{$found};
+    return $holder;
+}
+
+sub _count_waiting {
+    my ($found) = @_;
+    my %waits = map { $_ => 1 } map { @{ $_->{waiting} } } @{$found};
     return scalar keys %waits;
 }
 

@@ -87,25 +87,19 @@ sub _rebuild {
     );
 }
 
-sub set_connect_timeout {
-    my ( $self, $seconds ) = @_;
-    $self->{connect_timeout} = $seconds;
-    $self->_rebuild;
-    return $seconds;
-}
-
-sub set_norehash {
-    my ( $self, $is_without ) = @_;
-    $self->{no_rehash} = $is_without;
-    $self->_rebuild;
-    return $is_without;
-}
-
-sub set_cb_connect_fail {
-    my ( $self, $told ) = @_;
-    $self->{cb_connect_fail} = $told;
-    $self->_rebuild;
-    return $told;
+my %REBUILT = (
+    set_connect_timeout => 'connect_timeout',
+    set_norehash        => 'no_rehash',
+    set_cb_connect_fail => 'cb_connect_fail',
+);
+for my $method ( keys %REBUILT ) {
+    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    *{$method} = sub {
+        my ( $self, $value ) = @_;
+        $self->{ $REBUILT{$method} } = $value;
+        $self->_rebuild;
+        return $value;
+    };
 }
 
 sub set_compress_threshold {

@@ -21,12 +21,7 @@ use constant { META => Pinyon::_number_of('meta'), LEASE => Pinyon::_number_of('
 
 sub new {
     my ( $class, @arguments ) = @_;
-    @arguments = %{ $arguments[0] } if @arguments == 1 && ref $arguments[0] eq 'HASH';
-    my $host = $class->_take_loop( \@arguments );
-    my $self = Pinyon::Cache::new( $class, @arguments );
-    $self->{host} = $host;
-    $self->{loop} = Pinyon::Loop->new( $self, $self );
-    return $self;
+    return $class->_made_in_loop( \&Pinyon::Cache::new, @arguments );
 }
 
 sub using {
