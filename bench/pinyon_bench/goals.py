@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .compare import Ratio, participants, processor_time, processor_times, rate_ratio, rates, ratio
-from .declaration import Goal, Target
+from .compare import Ratio, processor_time, processor_times, rate_ratio, rates, ratio
+from .declaration import Goal
 from .names import BARE, BLOCKING, FLOOR, GEVENT, OURS, contestant_name, is_other
-from .results import Document, RowInfo
+from .results import Document, RowInfo, Target
 
 #: Below this ratio a rate has fallen, however wide the spread.
 FALLEN = 0.95
@@ -165,7 +165,7 @@ def processor_below_others(document: Document, group: str) -> Iterator[Target]:
         f"{row.name} {name.rpartition(' ')[2]}": share
         for row in document.rows_of(group)
         if row.concurrency > 1
-        for name in participants(document, group)
+        for name in document.present()
         if name.split()[0] == OURS and (share := _processor_share(document, row, name))
     }
     if found:

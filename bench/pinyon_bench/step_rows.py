@@ -13,40 +13,30 @@ from .goals import at_least_row, bare_share, exactly_system_calls, floor_share, 
 from .names import PEER
 from .protocol import Kind, PhaseSpec, RowSpec, Step
 
-NOTE = (
-    "The second line of each cell is a ratio: {first} to the floor, the others to {first}. "
-    "It is the median of the ratios within each round. ~: the same within noise."
-)
 SEED, SIZE, MULTIGET, PLACEMENT = STEP_GROUPS = (
     Group(
         "seed",
         "Dalli's ten rows (seeds 000 and 001)",
         ": operations per second, connect included",
-        beside="floor and first",
-        note=NOTE,
     ),
     Group(
         "size",
         "Get and set by value size",
         ": operations per second, connected and warm",
-        beside="floor and first",
-        note=NOTE,
+        axis="size",
     ),
     Group(
         "multiget",
         "Multi-get by keys and servers",
         ": keys per second, connected and warm",
         labels="multiget: keys: servers",
-        beside="floor and first",
-        note=NOTE,
+        axis="keys",
     ),
     Group(
         "placement",
         "Client and server on different cores",
         ": operations or keys per second, connected and warm",
         labels="row and placement",
-        beside="floor and first",
-        note=NOTE,
     ),
 )
 GOALS: Goals = {

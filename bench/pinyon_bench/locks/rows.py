@@ -70,12 +70,9 @@ def _group(workload: Workload, title: str = "", link: Link = NEAR, *goals: Any) 
         title and f"Locks: {title}",
         ", cycles per second",
         prefix=2 if link == NEAR else 3,
-        labels="client, by names locked",
-        beside="first of model",
-        transposed=True,
+        labels="names locked",
+        axis="keys",
         order=lambda row: row.keys,
-        note="In parentheses: the rate as a multiple of the first client's of the same concurrency model.",
-        processor=False,
         goals=goals,
     )
 

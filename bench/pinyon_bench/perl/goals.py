@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..compare import rates, ratio
-from ..declaration import Goal, Target
+from ..declaration import Goal
 from ..goals import reached
 from ..names import OURS, contestant_name
-from ..results import Document
+from ..results import Document, Target
 
 
 def at_least_one_coroutine(wanted: float, model: str) -> Goal:

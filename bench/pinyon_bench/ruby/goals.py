@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..compare import rates, ratio, samples_of
-from ..declaration import Goal, Target
+from ..declaration import Goal
 from ..goals import not_exceeded, reached
 from ..names import DALLI, OURS, RUBY, contestant_name
-from ..results import Document
+from ..results import Document, Target
 
 
 def user_time_at_most(share: float, words: str) -> Goal:
