@@ -10,9 +10,8 @@ from typing import Any
 
 from pinyon.cli.stress.models import Model
 
-from .calls import Adapter, BoundStep, CannotDo, bind, connected, finish_quiet
+from .calls import STORES, Adapter, BoundStep, Calls, CannotDo, bind, connected, finish_quiet
 from .clock import Stopwatch, no_garbage_collection
-from .model import verify
 from .names import BLOCKING
 from .protocol import RowSpec, Timing, decode, encode
 
@@ -72,26 +71,39 @@ def do_steps(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
     wanted = request["do"]
     if wanted == "describe":
         return {"version": adapter.version(), "configuration": adapter.configuration()}
-    if wanted == "verify":
-        verify(adapter, request["row"])
-        return {}
-    if wanted == "time":
-        return dict(measure(adapter, request["row"]))
+    if wanted == "play":
+        row = request["row"]
+        return {"replies": replies(adapter, row)} if row["check"] else dict(measure(adapter, row))
     if wanted == "fail":
         return fail(adapter, request["servers"], request["attempts"], request["fresh"])
     raise CannotDo(f"no request {wanted!r}")
 
 
+def replies(adapter: Adapter, row: RowSpec) -> list[Any]:
+    """Does the row's phases on a new client, and returns every reply as JSON knows it."""
+    found = []
+    with connected(adapter, row, row["quiet"]) as calls:
+        for phase in row["phases"]:
+            bound = bind(calls, phase["steps"], row)
+            for _ in range(phase["iterations"]):
+                for step, (function, arguments) in zip(phase["steps"], bound):
+                    found.append(_told(calls, step[0], function(*arguments)))
+        finish_quiet(calls, row)
+    return found
+
+
+def _told(calls: Calls, operation: str, reply: Any) -> Any:
+    if operation == "get_many":
+        return {key: _told(calls, "get", value) for key, value in calls.found(reply).items()}
+    if operation in (*STORES, "delete"):
+        return bool(reply)
+    return reply.decode("latin-1") if isinstance(reply, bytes) else reply
+
+
 def measure(adapter: Adapter, row: RowSpec) -> Timing:
-    """Prepares the servers, then times the row's phases on a new client."""
-    _prepare(adapter, row)
+    """Times the row's phases on a new client."""
     with no_garbage_collection():
         return _time_with_connect(adapter, row) if row["connect"] == "inside" else _time_warm(adapter, row)
-
-
-def _prepare(adapter: Adapter, row: RowSpec) -> None:
-    with connected(adapter, row) as calls:
-        _run(bind(calls, row["prepare"], row), 1)
 
 
 def _time_with_connect(adapter: Adapter, row: RowSpec) -> Timing:

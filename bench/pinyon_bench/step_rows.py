@@ -140,7 +140,7 @@ def seed_rows() -> list[StepRow]:
         _seed(
             "multiget",
             "object",
-            [["multiget", [KEY1, KEY2, KEY3, KEY4, KEY5, KEY6]]],
+            [["get_many", [KEY1, KEY2, KEY3, KEY4, KEY5, KEY6]]],
             "one multi-get of six keys: three hits, three misses",
             _sets(three, empty),
         ),
@@ -160,7 +160,7 @@ def seed_rows() -> list[StepRow]:
             group=SEED.name,
             about="increase a counter n times, decrease it n times, check that it is 0",
             goals=goals_of("incr", GOALS),
-            steps=[["incr", COUNTER, 1, 1], ["decr", COUNTER, 1], ["incr", COUNTER, 0, None]],
+            steps=[["incr_or_create", COUNTER, 1, 1], ["decr", COUNTER, 1], ["incr", COUNTER, 0]],
             operations=2,
             counting=True,
             of_seed=True,
@@ -257,7 +257,7 @@ def _multiget_row(count: int, servers: int) -> StepRow:
         servers=servers,
         also=("system calls", "placement") if (count, servers) == (100, 1) else (),
         goals=goals_of(name, GOALS),
-        steps=[["multiget", keys]],
+        steps=[["get_many", keys]],
         operations=count,
         prepare=[["set", key, key[::-1]] for key in keys],
     )

@@ -10,9 +10,11 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
+from asking import done
 from pinyon.cli.stress.models import Greenlets, Model, Tasks, Threads
 
 from pinyon_bench.calls import CannotDo
@@ -28,7 +30,7 @@ from pinyon_bench.locks.harness import LocksHarness
 from pinyon_bench.locks.origins import Origins, listening, statistics_name
 from pinyon_bench.locks.rows import FAR_ONE_WAY_MILLISECONDS, LocksRow, lock_names, lock_rows
 from pinyon_bench.locks.server import PROGRAM, LockServer, Statistics, start_lock_server
-from pinyon_bench.locks.tally import INSIDE_SECONDS
+from pinyon_bench.locks.work import INSIDE_SECONDS
 from pinyon_bench.placement import UNPINNED, place
 from pinyon_bench.results import Document
 from pinyon_bench.rounds import NO_LOCK_SERVER, Plan, Runner, describe
@@ -106,7 +108,7 @@ def row_named(name: str) -> LocksRow:
 
 
 def ask(harness: LocksHarness, do: str, name: str, count: int = 0, seconds: float = 0.0) -> dict[str, Any]:
-    return answer(harness.do, {"do": do, "row": row_named(name).spec("nowhere:1", count, seconds)})
+    return done(partial(answer, harness.do), do, row_named(name).spec("nowhere:1", count, seconds))
 
 
 def test_a_right_library_is_verified_and_timed(model: Any) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from asking import done
 
 from pinyon_bench.catalogue import all_rows, targets
 from pinyon_bench.contestant import Contestant, Entry, all_entries
@@ -47,7 +48,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
         monkeypatch.setenv("RUBY_HASH", wrong)
         contestant = Contestant(Entry("hash", command("../../tests/ruby_hash", model), ()), None)
         opened.append(contestant)
-        return contestant.ask({"do": do, "row": spec_of(row)})
+        return done(contestant.ask, do, spec_of(row))
 
     yield ask_one
     for contestant in opened:
@@ -93,9 +94,9 @@ def test_steps_are_done_and_checked(ask: Ask, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "wrong", "said"),
     [
-        ("ruby:get:36B", "get", 'get "bench:000000:'),
-        ("ruby:set:36B", "set", 'set "bench:000000:'),
-        ("ruby:set:36B", "lost", "answered nil"),
+        ("ruby:get:36B", "get", "get 'bench:000000:"),
+        ("ruby:set:36B", "set", "set 'bench:000000:"),
+        ("ruby:set:36B", "lost", "answered None"),
         ("ruby:multiget", "get_many", "answered {}"),
         ("ruby:async:set:4", "get", 'answered "wrong"'),
         ("ruby:async:set:4", "set", "did not store"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
+from .. import playing
 from ..checks import Counts, held_wrongly
-from ..contestant import Contestant, ContestantError, answered
+from ..contestant import Contestant, ContestantError
 from ..protocol import PairsSpec, value_of
 from ..results import Latency, Measured, Sample
 from ..servers import Server
@@ -33,7 +35,7 @@ class PairsCells:
         link = self._link(row)
         spec = row.spec(link.address, min(row.count, max(VERIFY_PAIRS, 2 * row.concurrency)))
         prepare(spec, link.server)
-        answered(contestant.ask({"do": "verify", "row": spec}, VERIFY_SECONDS))
+        playing.verify(partial(contestant.ask, seconds=VERIFY_SECONDS), spec)
         wrong = held_wrongly(values_of(spec), [link.server])
         if wrong:
             raise ContestantError(wrong)
@@ -51,7 +53,7 @@ class PairsCells:
         spec = row.spec(link.address, passes=passes)
         prepare(spec, link.server)
         before = Counts.taken([link.server])
-        reply = answered(contestant.ask({"do": "time", "row": spec}))
+        reply = playing.time(contestant.ask, spec)
         wrong = Counts.taken([link.server]).minus(before).difference(expected_counts(spec))
         if wrong:
             raise ContestantError(wrong)

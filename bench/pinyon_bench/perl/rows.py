@@ -137,7 +137,7 @@ def multiset_row() -> StepRow:
         about=f"one call that sets {MULTISET_KEYS} keys of 36 bytes on 1 server",
         unit="keys",
         keys=MULTISET_KEYS,
-        steps=[["multiset", [[key, key[::-1]] for key in keys]]],
+        steps=[["set_many", [[key, key[::-1]] for key in keys]]],
         operations=MULTISET_KEYS,
     )
 
