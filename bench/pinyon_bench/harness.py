@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import repeat
 from typing import Any
 
@@ -66,6 +67,41 @@ def answer(do: Do, request: dict[str, Any]) -> dict[str, Any]:
         return {"ok": False, "reason": f"{type(error).__name__}: {error}"}
 
 
+class Kept:
+    """Does rows with clients that are kept from row to row, by server."""
+
+    def __init__(self, adapter: Any, model: Model) -> None:
+        self._adapter = adapter
+        self._model = model
+        self._clients: dict[str, Any] = {}
+
+    def do(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Does one request. Raises CannotDo, WrongResult or the client's exception, and then drops its clients."""
+        if request["do"] == "describe":
+            return {"version": self._adapter.version(), "configuration": self._adapter.configuration()}
+        if request["do"] != "play":
+            raise CannotDo(f"no request {request['do']!r}")
+        try:
+            return self._play(request["row"])
+        except BaseException:
+            with suppress(Exception):
+                self.close()
+            raise
+
+    def close(self) -> None:
+        """Closes all clients."""
+        while self._clients:
+            self._model.run(self._model.outcome(self._clients.popitem()[1].close()))
+
+    def _client(self, server: str, *arguments: Any) -> Any:
+        if server not in self._clients:
+            self._clients[server] = self._model.run(self._model.outcome(self._adapter.connect(*arguments)))
+        return self._clients[server]
+
+    def _play(self, row: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+
 def do_steps(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
     """Does one request. Raises CannotDo, WrongResult or the client's exception."""
     wanted = request["do"]
@@ -97,7 +133,7 @@ def _told(calls: Calls, operation: str, reply: Any) -> Any:
         return {key: _told(calls, "get", value) for key, value in calls.found(reply).items()}
     if operation in (*STORES, "delete"):
         return bool(reply)
-    return reply.decode("latin-1") if isinstance(reply, bytes) else reply
+    return bytes(reply).decode("latin-1") if isinstance(reply, (bytes, memoryview)) else reply
 
 
 def measure(adapter: Adapter, row: RowSpec) -> Timing:

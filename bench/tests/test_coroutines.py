@@ -23,7 +23,6 @@ from pinyon_bench.coroutines.cells import expected_counts, prepare
 from pinyon_bench.coroutines.rows import PAIRS, PairsRow, pairs_rows, uuid_pairs
 from pinyon_bench.coroutines.work import PairsHarness, parts_of
 from pinyon_bench.harness import answer
-from pinyon_bench.placement import UNPINNED, place
 from pinyon_bench.playing import latency_of
 from pinyon_bench.servers import start_servers
 
@@ -208,29 +207,6 @@ def test_a_client_for_threads_is_verified_and_timed(adapter: Any) -> None:
             assert done(partial(answer, harness.do), "time", spec)["ok"]
             assert Counts.taken([server]).minus(before).difference(expected_counts(spec)) == ""
         harness.close()
-
-
-def test_without_root_there_is_no_netem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link.os, "geteuid", lambda: 1000)
-    with pytest.raises(link.LinkError, match="root"), link.netem_link(place(UNPINNED)):
-        pass
-
-
-def test_a_failed_command_of_the_link_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-
-    def run(command: str) -> None:
-        done.append(command)
-        if command.startswith("tc"):
-            raise link.LinkError("tc: unknown")
-
-    monkeypatch.setattr(link.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(link.shutil, "which", lambda name: name)
-    monkeypatch.setattr(link, "_run", run)
-    monkeypatch.setattr(link, "_run_quietly", done.append)
-    with pytest.raises(link.LinkError, match="tc: unknown"), link.netem_link(place(UNPINNED)):
-        pass
-    assert done[-2].startswith("ip link delete") and done[-1].startswith("ip netns delete")
 
 
 @pytest.mark.skipif(not program(link.PROXY_PROGRAM).exists(), reason="the floor's programs are not built")

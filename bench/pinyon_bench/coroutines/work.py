@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
 from pinyon.cli.stress import models
 from pinyon.cli.stress.models import Model, Tasks, Uvloop
 
-from ..calls import Call, Calls, CannotDo
+from ..calls import Call, Calls
 from ..clock import Stopwatch, no_garbage_collection
+from ..harness import Kept
 from ..names import UVLOOP
 from ..protocol import Order, PairsSpec, value_of
 from ..wrong import expect
@@ -80,40 +80,13 @@ def parts_of(items: list[Item], concurrency: int, order: Order, passes: int = 1)
     return [items[start : start + size] * passes for start in range(0, len(items), size)]
 
 
-class PairsHarness:
-    """Verifies and times an adapter's client on rows of pairs. Keeps the client of each server between requests."""
-
-    def __init__(self, adapter: Any, model: Model) -> None:
-        self._adapter = adapter
-        self._model = model
-        self._clients: dict[str, Calls] = {}
-
-    def do(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Does one request. Raises CannotDo, WrongResult or the client's exception, and then drops its clients."""
-        if request["do"] != "play":
-            raise CannotDo(f"no request {request['do']!r}")
-        try:
-            return self._play(request["row"])
-        except BaseException:
-            with suppress(Exception):
-                self.close()
-            raise
-
-    def close(self) -> None:
-        """Closes all clients."""
-        while self._clients:
-            self._model.run(self._model.outcome(self._clients.popitem()[1].close()))
-
-    def _client(self, row: PairsSpec) -> Calls:
-        server = row["server"]
-        if server not in self._clients:
-            is_awaited = isinstance(self._model, Tasks)
-            arguments = (server, row["connections"]) if is_awaited else ([server], "bytes", False)
-            self._clients[server] = self._model.run(self._model.outcome(self._adapter.connect(*arguments)))
-        return self._clients[server]
+class PairsHarness(Kept):
+    """Does rows of pairs."""
 
     def _play(self, row: PairsSpec) -> dict[str, Any]:
-        calls = self._client(row)
+        is_awaited = isinstance(self._model, Tasks)
+        arguments = (row["server"], row["connections"]) if is_awaited else ([row["server"]], "bytes", False)
+        calls = self._client(row["server"], *arguments)
         stores = row["operation"] == "set"
         call, items = (calls.set, set_items(row, calls)) if stores else (calls.get, get_items(row, calls))
         self._run(call, items[: row["warmup"]], row)

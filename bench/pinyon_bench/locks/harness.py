@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from contextlib import suppress
 from itertools import cycle
 from time import perf_counter
 from typing import Any
 
-from pinyon.cli.stress.models import Model, Tasks
+from pinyon.cli.stress.models import Tasks
 
 from ..calls import CannotDo
 from ..clock import Stopwatch, no_garbage_collection
+from ..harness import Kept
 from ..protocol import LocksSpec
-from .calls import LockAdapter, LockCalls
+from .calls import LockCalls
 from .tally import Tally
 from .work import Checked, Writing, hold, lock_awaiting, lock_each, pair, ping
 from .workloads import HANDOVER, MUTEX, PAIR, PING, QUORUM, SECTION
@@ -21,41 +21,11 @@ from .workloads import HANDOVER, MUTEX, PAIR, PING, QUORUM, SECTION
 Work = Coroutine[Any, Any, Any]
 
 
-class LocksHarness:
-    """Verifies and times an adapter's library on rows of locks. Keeps its client between requests."""
-
-    def __init__(self, adapter: LockAdapter, model: Model) -> None:
-        self._adapter = adapter
-        self._model = model
-        self._clients: dict[str, LockCalls] = {}
-
-    def do(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Does one request. Raises CannotDo, WrongResult or the library's exception, and then drops its client."""
-        if request["do"] == "describe":
-            return {"version": self._adapter.version(), "configuration": self._adapter.configuration()}
-        if request["do"] != "play":
-            raise CannotDo(f"no request {request['do']!r}")
-        try:
-            return self._play(request["row"])
-        except BaseException:
-            with suppress(Exception):
-                self.close()
-            raise
-
-    def close(self) -> None:
-        """Closes the clients."""
-        while self._clients:
-            self._model.run(self._model.outcome(self._clients.popitem()[1].close()))
-
-    def _client(self, row: LocksSpec) -> LockCalls:
-        server = row["server"]
-        if server not in self._clients:
-            connecting = self._model.outcome(self._adapter.connect(server, row["ttl"]))
-            self._clients[server] = self._model.run(connecting)
-        return self._clients[server]
+class LocksHarness(Kept):
+    """Does rows of locks."""
 
     def _play(self, row: LocksSpec) -> dict[str, Any]:
-        calls, tally = self._client(row), Tally()
+        calls, tally = self._client(row["server"], row["server"], row["ttl"]), Tally()
         if row["warmup"]:
             self._together(self._works(calls, {**row, "count": row["warmup"]}, Tally()))
         with no_garbage_collection():
