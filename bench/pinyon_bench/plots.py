@@ -179,8 +179,10 @@ def _draw_bars(document: Document, row: str, value: Any, unit: str, logarithmic:
         colour = _colour(names, name)
         axes.barh(name, low * 1e6, color=colour)
         axes.barh(name, (high - low) * 1e6, left=low * 1e6, color=colour, alpha=0.4)
-        axes.annotate(f"{low * 1e6:,.3g} / {high * 1e6:,.3g}", (high * 1e6, name), (4, -4), textcoords="offset points")
+        shown = " / ".join(f"{each * 1e6:,.0f}" if each > 1e-5 else f"{each * 1e6:.2f}" for each in (low, high))
+        axes.annotate(shown, (high * 1e6, name), (4, -4), textcoords="offset points")
     if logarithmic:
         axes.set_xscale("log")
+        axes.set_xlim(left=min(low for low, _ in found.values()) * 5e5)
     axes.margins(x=0.25)
     axes.set_xlabel(unit)
