@@ -48,6 +48,25 @@ class Calls:
     keys: Callable[[str], str | bytes] = str
     finish: Callable[[], None] | None = None
 
+    @staticmethod
+    def of(client: Any, get_many: str = "get_many", close: str = "close", **others: Any) -> Calls:
+        """Returns a client's own methods under the names above, where `others` do not stand instead."""
+        names = {name: name for name in ("get", "set", "add", "replace", "delete", "incr", "decr")}
+        names |= {"get_many": get_many, "close": close}
+        return Calls(**{**{name: getattr(client, method) for name, method in names.items()}, **others})
+
+
+def adding(client: Any, form: Callable[[int], Any] = int) -> Call:
+    """Returns an `incr_or_create` for a client whose `incr` answers None if there is nothing: it adds the initial value."""
+
+    def incr_or_create(key: str, delta: int, initial: int) -> Any:
+        value = client.incr(key, delta)
+        if value is not None:
+            return value
+        return initial if client.add(key, form(initial)) else client.incr(key, delta)
+
+    return incr_or_create
+
 
 class Adapter(Protocol):
     """One client library as the benchmark sees it."""

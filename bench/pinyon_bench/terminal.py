@@ -41,9 +41,10 @@ def head(document: Document) -> tuple[str, str]:
     """Returns machine, versions and placement in two lines."""
     machine = document.machine
     versions = ", ".join(f"{name} {version}" for name, version in document.versions.items())
+    rounds = f", at most {document.rounds} round{'s' * (document.rounds > 1)}" if document.rounds else ""
     return (
         f"{machine.cpu}, {machine.cores} cores, {machine.kernel}, {machine.system}",
-        f"{versions}; placement {document.placement}, at most {document.rounds} rounds; {document.created}",
+        f"{versions}; placement {document.placement}{rounds}; {document.created}",
     )
 
 
