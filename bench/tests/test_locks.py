@@ -17,7 +17,6 @@ import pytest
 from asking import done
 from pinyon.cli.stress.models import Greenlets, Model, Tasks, Threads
 
-from pinyon_bench.calls import CannotDo
 from pinyon_bench.contestant import ContestantError, all_entries, program
 from pinyon_bench.harness import answer
 from pinyon_bench.locks import cells as locks_cells
@@ -193,12 +192,6 @@ def test_each_row_has_its_contestants() -> None:
     assert names("locks:handover:8") == {
         *("Pinyon script", "Pinyon pure", "redis-py", "python-redis-lock", "redlock-py", "pottery"),
     }
-
-
-def test_pinyon_without_locks_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("pinyon.Locks", raising=False)
-    with pytest.raises(CannotDo, match="no pinyon.Locks"):
-        PinyonLocks("pinyon", "script").version()
 
 
 def test_pinyon_is_used_as_its_pages_say(monkeypatch: pytest.MonkeyPatch) -> None:
