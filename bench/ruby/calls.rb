@@ -51,6 +51,7 @@ module PinyonBench
       end
     end
   end
+
   module_function
 
   # Returns the value that a step's text stands for: an empty Array, or the text's bytes, repeated to the row's length.
