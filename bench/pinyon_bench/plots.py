@@ -10,7 +10,7 @@ import io
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from statistics import median
-from typing import Any
+from typing import Any, Optional
 
 from matplotlib import style
 from matplotlib.axes import Axes
@@ -52,6 +52,10 @@ AXES = {"concurrency": "coroutines, threads or workers at once", "size": "bytes 
 #: The row whose bars are shown of each group of coroutines.
 COROUTINES_AT_ONCE = 16
 Draw = Callable[[Axes], None]
+#: Computes two values of a contestant in a row.
+Ends = Callable[[Document, str, str], Optional[tuple[float, float]]]
+#: The first words of contestants that are no clients.
+BOUNDS = (FLOOR, BARE.split()[0])
 
 
 def drawn(document: Document, keys: Collection[str] = ()) -> dict[str, str]:
@@ -76,17 +80,19 @@ def _plots(document: Document) -> Iterator[tuple[str, str, Draw]]:
     for group in GROUPS.values():
         if group.axis:
             yield from _curves_of(document, group)
-    rows = [row for row in document.rows if row.name == "get:36B"]
+    blocking = [row for row in document.rows if row.name == "get:36B"]
     at_once = [row for row in document.rows if row.group in (GEVENT, ASYNCIO, UVLOOP) and row.operation == "get"]
     at_once = [row for row in at_once if row.concurrency == COROUTINES_AT_ONCE]
-    for row in [*at_once, *document.rows_of(group_of(HANDOVER))]:
-        draw = partial(_draw_bars, document, row.name, _latency, "µs from the median (strong) to p99 (light)", True)
-        yield f"latency-{_key(row.name)}", f"Latency: {row.name}", draw
-    for row in [*rows, *at_once]:
-        draw = partial(
-            _draw_bars, document, row.name, _processor, "µs per operation: user (strong), kernel (light)", False
-        )
-        yield f"processor-{_key(row.name)}", f"Processor time of the client: {row.name}", draw
+    bars: tuple[tuple[str, list[RowInfo], Ends, str, bool], ...] = (
+        ("Latency", [*at_once, *document.rows_of(group_of(HANDOVER))], _latency, "µs: median, light: to p99", True),
+        ("Processor time", [*blocking, *at_once], _processor, "µs per operation: user, light: kernel", False),
+    )
+    for what, rows, ends, unit, logarithmic in bars:
+        for row in rows:
+            found = {name: pair for name in document.present() if (pair := ends(document, row.name, name))}
+            if found:
+                key = f"{what.partition(' ')[0].lower()}-{_key(row.name)}"
+                yield key, f"{what}: {row.name}", partial(_draw_bars, found, unit, logarithmic)
 
 
 def _key(name: str) -> str:
@@ -112,9 +118,6 @@ def _curves_of(document: Document, group: Group) -> Iterator[tuple[str, str, Dra
             title = group.title.partition(" (")[0] + f", {operation}" * (parts[1] != "") + several
             title += f", {servers} servers" * (servers > 1)
             yield key, title, partial(_draw_curves, document, group, found, shown)
-
-
-BOUNDS = (FLOOR, BARE.split()[0])
 
 
 def _place(group: Group, row: RowInfo) -> int:
@@ -171,10 +174,9 @@ def _busy(sample: Any) -> float:
     return float(sample.user + sample.system)
 
 
-def _draw_bars(document: Document, row: str, value: Any, unit: str, logarithmic: bool, axes: Axes) -> None:
+def _draw_bars(found: dict[str, tuple[float, float]], unit: str, logarithmic: bool, axes: Axes) -> None:
     """Draws for each contestant a strong bar to the first of two values, and a light one from there to the second."""
-    names = participants(document, [row])
-    found = {name: ends for name in names if (ends := value(document, row, name))}
+    names = list(found)
     for name, (low, high) in reversed(found.items()):
         colour = _colour(names, name)
         axes.barh(name, low * 1e6, color=colour)
