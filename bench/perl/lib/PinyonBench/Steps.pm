@@ -19,7 +19,7 @@ my %TOLD = (
     ),
     (
         map {
-            $_ => sub ($count) { return $count ? $count + 0 : $count }
+            $_ => sub ($count) { return length( $count // q{} ) ? $count + 0 : $count }
         } qw(incr decr incr_or_create)
     ),
     set_many => sub ($stored) {
