@@ -21,12 +21,11 @@ from ..coroutines.rows import (
     size_row,
 )
 from ..declaration import Goals, Group, Row, goals_of
-from ..goals import exactly_system_calls, floor_share, processor_at_most
+from ..goals import at_least_row, at_most_system_calls, exactly_system_calls, floor_share, processor_at_most
 from ..names import ANYEVENT, CALLBACKS, CORO, FAST, FUTURE, OURS, PERL
 from ..protocol import Operation
 from ..results import RowInfo
 from ..step_rows import MULTIGET, SEED, SIZE, SIZES, StepRow, step_rows, wide_key
-from .goals import at_least_one_coroutine, at_most_system_calls_in
 
 PREFIX = PERL
 #: Pinyon with the interface of Cache::Memcached::Fast.
@@ -101,9 +100,9 @@ GOALS: Goals = {
         floor_share(0.2, CORO),
         floor_share(0.25, ANYEVENT),
         processor_at_most(CALLBACKS, ANYEVENT),
-        at_most_system_calls_in(CORO, 0.03),
+        at_most_system_calls(0.03, CORO, 2),
     ),
-    "perl:loops:slow:*:64B:100": (at_least_one_coroutine(95.0, CORO),),
+    "perl:loops:slow:*:64B:100": (at_least_row(95.0, "*:1", "times one coroutine", (CORO,), CORO),),
 }
 
 

@@ -21,11 +21,17 @@ from ..coroutines.rows import (
     PairsRow,
 )
 from ..declaration import Axis, Goals, Group, Row, goals_of
-from ..goals import at_most_system_calls, exactly_system_calls, floor_share, processor_at_most
+from ..goals import (
+    at_least_row,
+    at_most_system_calls,
+    exactly_system_calls,
+    floor_share,
+    processor_at_most,
+    user_time_at_most,
+)
 from ..names import ASYNC, DALLI, EVENTMACHINE, RUBY
 from ..protocol import Operation
 from ..step_rows import MULTIGET, SEED, SIZE, StepRow, step_rows
-from .goals import as_fast_as, user_time_at_most
 
 PREFIX = RUBY
 FIBERS = (1, 4, 16, 64)
@@ -57,11 +63,11 @@ RUBY_GROUPS = (*STEP_GROUPS, THREADS_GROUP, *FIBERS_GROUPS.values())
 GOALS: Goals = {
     "ruby:[gs]et:36B": (
         floor_share(0.92, RUBY),
-        user_time_at_most(1 / 3, "a third of"),
+        user_time_at_most(1 / 3, "a third of", DALLI, RUBY),
         exactly_system_calls(2),
     ),
     "ruby:multiget:100:1": (floor_share(0.45, RUBY), processor_at_most(DALLI, RUBY)),
-    "ruby:threads:?et:8": (as_fast_as(0.95, "ruby:threads:get:1"),),
+    "ruby:threads:?et:8": (at_least_row(0.95, "ruby:threads:get:1", "times the rate of one thread", (RUBY,), RUBY),),
     **{
         f"ruby:{model}:*:{fibers}": (floor_share(wanted, model), processor_at_most(DALLI, model), *more)
         for model, fibers, wanted, *more in (
