@@ -46,7 +46,7 @@ bench: setup ## Compare Pinyon with the clients people use, in about twelve minu
 	.venv/bin/python -m pinyon_bench run
 
 .PHONY: bench-record
-bench-record: setup ## The long benchmark; rewrites PERFORMANCE.md, its plots and docs/performance-tables.md
+bench-record: setup ## The long benchmark; rewrites bench/recorded.json, and the tables and plots of PERFORMANCE.md
 	.venv/bin/python -m pinyon_bench record
 
 .PHONY: bench-instructions
