@@ -5,9 +5,11 @@
 
 mod bringing;
 mod counts;
+mod crossing;
 mod many_keys;
 mod one_key;
 mod operation;
+mod pools;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +17,9 @@ use crate::operations::{Answer, Request};
 use pinyon_net::error::kinds::ErrorKind;
 
 pub use counts::{Counts, Progress};
+pub use crossing::{Crossing, Failing, Next, OnePool, Wanted};
 pub use operation::{Migration, Plan};
+pub use pools::{Pools, Unconverted, ValueOf};
 
 /// Why a migration needs a ttl. It completes the old server's message.
 pub const NEEDS_TTL: &str = "it cannot say when items expire: give the migrating client a ttl for those that are moved";

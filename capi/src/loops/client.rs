@@ -25,7 +25,7 @@ use crate::run::asked_servers;
 use crate::structs::{Place, Reply, Request};
 
 type OneKey = Single<OwnedKey, OwnedData, LoopValues>;
-type Operation = AnyOperation<OwnedKey, OwnedData, LoopValues>;
+pub type Operation = AnyOperation<OwnedKey, OwnedData, LoopValues>;
 pub type Run = Quiet<OwnedKey, OwnedData>;
 
 /// Memory for values that is kept for later ones, in pieces and in bytes of each.
@@ -223,7 +223,7 @@ impl ClientLoop {
                 self.spare.give(single.vacate());
                 status
             }
-            AnyOperation::Everywhere(asking) => asked_servers(*asking, reply),
+            AnyOperation::Everywhere(asking) => asked_servers([*asking], reply),
             AnyOperation::Fetch(fetch) => {
                 let status = self.end_reading(reply.ticket, *fetch);
                 reply.finish(status)

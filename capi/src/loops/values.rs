@@ -17,6 +17,8 @@ use crate::placing::{Placed, Placing};
 pub enum LoopValues {
     One(OneValue),
     Many(ManyValues),
+    /// Keeps values, for requests on two pools.
+    Kept(Placing<Arc<Packing>>),
 }
 
 impl Values for LoopValues {
@@ -27,6 +29,7 @@ impl Values for LoopValues {
     fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Placed, ValueError> {
         match self {
             Self::One(one) => one.read(head, value, server),
+            Self::Kept(placing) => placing.read(head, value, server),
             Self::Many(_) => unreachable!("each key is read by its index"),
         }
     }
@@ -34,6 +37,7 @@ impl Values for LoopValues {
     fn destination(&self, head: &Head) -> Box<dyn Destination> {
         match self {
             Self::One(one) => one.destination(head),
+            Self::Kept(placing) => placing.destination(head),
             Self::Many(_) => unreachable!("as above"),
         }
     }
@@ -41,6 +45,7 @@ impl Values for LoopValues {
     fn read_of(&self, index: usize, head: &Head, value: Value<'_>, server: &str) -> Result<Placed, ValueError> {
         match self {
             Self::One(one) => one.read(head, value, server),
+            Self::Kept(placing) => placing.read(head, value, server),
             Self::Many(many) => Ok(many.read_of(index, head, value, server)),
         }
     }
@@ -48,6 +53,7 @@ impl Values for LoopValues {
     fn destination_of(&self, index: usize, head: &Head) -> Box<dyn Destination> {
         match self {
             Self::One(one) => one.destination(head),
+            Self::Kept(placing) => placing.destination(head),
             Self::Many(many) => many.destination_of(index, head),
         }
     }

@@ -90,7 +90,7 @@ unsafe fn to_fill_each<'a, T: structs::CStruct>(first: *mut T, count: usize) -> 
 
 /// # Safety
 /// The requests' bytes stay as they are.
-unsafe fn run_many(
+pub unsafe fn run_many(
     view: &View,
     requests: &[&Request],
     replies: &mut [&mut Reply],

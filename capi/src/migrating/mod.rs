@@ -1,21 +1,18 @@
 //! A client that stands for an old and a new pool. The core decides what an operation does on which.
 
-mod course;
+mod given;
 mod many;
-mod run;
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use pinyon_cache::migration::{Counts, Side};
-use pinyon_net::error::kinds::ErrorKind;
+use pinyon_cache::migration::{Counts, Side, Unconverted};
 
-pub use course::{Course, End, Next, Stash};
+pub use given::{fill, run, Given};
 pub use many::run_many;
-pub use run::run;
 
 use crate::client::{Client, View};
-use crate::errors::{Error, Failure, Kind};
+use crate::errors::{Error, Failure};
 use crate::guard::{made, with};
 use crate::options::Options;
 use crate::replies::Status;
@@ -38,12 +35,6 @@ pub struct Migrating {
 unsafe impl Send for Migrating {}
 // SAFETY: as above.
 unsafe impl Sync for Migrating {}
-
-/// Why a value was not converted.
-enum Unconverted {
-    Refused(Error),
-    Interrupted,
-}
 
 impl Migrating {
     fn new(old: &Client, new: &Client, asked: &Migration) -> Result<Self, Error> {
@@ -109,7 +100,7 @@ impl Migrating {
     /// A value of the old pool as the new client stores it.
     fn converted(&self, bytes: &[u8], client_flags: u32) -> Result<(Vec<u8>, u32), Unconverted> {
         let Some(convert) = self.convert else {
-            return values::converted(&self.old, &self.new, bytes, client_flags).map_err(Unconverted::Refused);
+            return values::converted(&self.old, &self.new, bytes, client_flags).map_err(|_| Unconverted::Refused);
         };
         let (mut value, mut flags) = (Bytes::NONE, 0);
         // SAFETY: the header says that the function may be called with its context from any thread.
@@ -117,10 +108,7 @@ impl Migrating {
             // SAFETY: the header says that the value stays until it is copied, which is now.
             Status::Done => Ok((unsafe { value.slice() }.to_vec(), flags)),
             Status::Interrupted => Err(Unconverted::Interrupted),
-            _ => {
-                let kind = Kind::Core(ErrorKind::UnsupportedType);
-                Err(Unconverted::Refused(Failure::of_kind(kind, "the value was not converted")))
-            }
+            _ => Err(Unconverted::Refused),
         }
     }
 }

@@ -80,7 +80,7 @@ impl Migration {
         counts: &MigrationCounts,
         ttl: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let Some(plan) = Plan::of(operation) else { unreachable!("{operation} has no plan") };
+        let Some(plan) = Plan::named(operation) else { unreachable!("{operation} has no plan") };
         let (counts, ttl) = (counts.0.clone(), ttl.map(|ttl| ttl::seconds(&ttl)).transpose()?);
         let keys = if plan.is_of_many() { arguments.get_item(0)? } else { arguments.clone().into_any() };
         let tells_outages = settings.get_item("failed")?.is_some_and(|failed| !failed.is_none());

@@ -62,7 +62,7 @@ impl Migration {
         given: Value,
     ) -> Result<Self, Error> {
         let operation = operation.name()?;
-        let Some(plan) = Plan::of(&operation) else { unreachable!("{operation} has no plan") };
+        let Some(plan) = Plan::named(&operation) else { unreachable!("{operation} has no plan") };
         let ttl = (!given.is_nil()).then(|| ttl::whole(ruby, given)).transpose()?;
         Ok(Self(migration::Migration::new(plan, keys, tells_outages, counts.0.clone(), ttl).into()))
     }

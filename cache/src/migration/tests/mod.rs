@@ -70,7 +70,7 @@ fn counted(new: u64, old: u64, moved: u64, refused: u64, missing: u64) -> Progre
 fn follow_with(operation: &str, ttl: Option<i64>, first: &str, course: Vec<(StepOutcome, &str)>) -> Progress {
     let counts: Arc<Counts> = Arc::default();
     // A read of many keys starts this for each key that it moves; users cannot.
-    let plan = if operation == "move" { Some(Plan::Move) } else { Plan::of(operation) };
+    let plan = if operation == "move" { Some(Plan::Move) } else { Plan::named(operation) };
     let mut machine = Machine::new(plan.expect("the operation has a plan"), 1, false, counts.clone(), ttl);
     assert_eq!(said(machine.begin::<&str>()), first, "{operation}");
     for (outcome, step) in course {
@@ -298,5 +298,5 @@ fn delete_deletes_in_the_old_pool_first() {
 
 #[test]
 fn what_needs_no_plan_has_none() {
-    assert_eq!((Plan::of("quiet"), Plan::of("flush_all")), (None, None));
+    assert_eq!((Plan::named("quiet"), Plan::named("flush_all")), (None, None));
 }
