@@ -59,24 +59,6 @@ impl Plan {
         })
     }
 
-    /// The plan for the operation with this name in the front ends that carry out steps.
-    pub fn named(operation: &str) -> Option<Self> {
-        Some(match operation {
-            "get" => Self::Get,
-            "get_or_set" | "fetch" | "lease" => Self::Lease,
-            "add" => Self::Add,
-            "gets" | "get_with_ttl" | "gat" | "meta" | "touch" => Self::Find,
-            "replace" | "append" | "prepend" | "cas" | "incr" | "decr" | "mark_stale" => Self::Change,
-            "incr_or_create" | "decr_or_create" => Self::Create,
-            "set" | "set_many" => Self::Set,
-            "delete" => Self::Delete,
-            "get_many" => Self::GetMany,
-            "gets_many" => Self::GetsMany,
-            "delete_many" => Self::DeleteMany,
-            _ => return None,
-        })
-    }
-
     /// Whether the operation addresses several keys, by index.
     pub fn is_of_many(self) -> bool {
         matches!(self, Self::GetMany | Self::GetsMany | Self::DeleteMany)
