@@ -58,14 +58,15 @@
 //! [`Everywhere`](operations::Everywhere) are operations like the one above. For quiet batches, use [`blocking::Batch`]
 //! in a thread and [`shared::Batch`] in an event loop.
 //!
-//! [`GetOrSet`](lease::GetOrSet) and [`Migration`](migration::Migration) are machines that lead one call through
-//! several operations. They never wait: carry out each step, and tell the machine the outcome.
+//! [`GetOrSet`](lease::GetOrSet) is a machine that leads one call through several operations. It never waits: carry out each
+//! step, and tell the machine the outcome.
 //!
 //! - Callers of `get_or_set` share one lookup if they share the client's [`Flights`](lease::Flights) and the scope of
 //!   their [`Place`](lease::Place). Give callers that can wake each other the same scope. A cancelled caller calls
 //!   [`leave`](lease::GetOrSet::leave).
-//! - A migrating client consists of two clients and one [`Counts`](migration::Counts). Each client has its own dialect
-//!   and key rules; values pass from one to the other as your objects.
+//! - A migrating client consists of the parts of two clients and one [`Counts`](migration::Counts). Each request is a
+//!   [`Crossing`](migration::Crossing), which [`blocking::run_on_both`] runs. Your [`Pools`](migration::Pools) supply keys and
+//!   values by each client's rules, and convert values that are moved.
 //!
 //! **5. An event loop.** [`Shared`](shared::Shared) keeps the operations that are under way on a loop, each with a
 //! [`Waiter`](shared::Waiter) that identifies your coroutine. One of the three [drivers](pinyon_net::driven) waits for it.

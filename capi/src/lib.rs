@@ -17,6 +17,7 @@
 //! batch making                                   commands that nobody waits for one by one; get_or_set
 //! loops run                                      a request in an event loop; a request of a thread that waits
 //! migrating wishes                               a client of two pools; what is asked of locks
+//! awaited                                        callers of event loops, who may leave
 //! commands many single                             many requests on one pool; one
 //! replies submitted                              the core's answers as replies; commands of batches
 //! locks                                          a client of locks, held locks, notes
@@ -31,6 +32,7 @@
 //! ```
 
 pub mod answers;
+pub mod awaited;
 pub mod batch;
 pub mod client;
 pub mod commands;

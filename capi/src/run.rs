@@ -20,8 +20,8 @@ pub unsafe fn run(view: &View, asked: &Request, reply: &mut Reply, host: &Host) 
     // SAFETY: the caller says so.
     unsafe {
         match &view.migrating {
-            None => single::run_in(room, view, asked, reply, host),
-            Some(migrating) => migrating::run::run(migrating, asked, reply, host),
+            None => single::run(room, view, asked, reply, host),
+            Some(migrating) => migrating::given::run(migrating, asked, reply, host),
         }
     }
 }

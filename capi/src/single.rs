@@ -15,23 +15,12 @@ use crate::requests::{for_all, with as flags, Keyed, Verb};
 use crate::status::Status;
 use crate::structs::{Reply, Request};
 
-/// On the client of one of two pools.
-///
-/// # Safety
-/// The request's bytes stay as they are.
-pub unsafe fn run(view: &View, asked: &Request, reply: &mut Reply, host: &Host) -> Result<Status, Error> {
-    let room = reply.begin(asked.context);
-    view.check_open()?;
-    // SAFETY: the caller says so.
-    unsafe { run_in(room, view, asked, reply, host) }
-}
-
 /// Fills a reply that is empty, but for this memory.
 ///
 /// # Safety
 /// The request's bytes stay as they are.
 #[inline]
-pub unsafe fn run_in(
+pub unsafe fn run(
     room: Vec<u8>,
     view: &View,
     asked: &Request,
@@ -63,20 +52,30 @@ pub unsafe fn run_in(
 #[cold]
 fn ask_servers(view: &View, mut asking: Everywhere, reply: &mut Reply, host: &Host) -> Result<Status, Error> {
     match blocking::run(&view.shared.directory, host, &mut asking) {
-        Ok(()) => Ok(asked_servers(asking, reply)),
+        Ok(()) => Ok(asked_servers([asking], reply)),
         Err(Interrupted) => Ok(reply.finish(Status::Interrupted)),
     }
 }
 
-/// Fills a reply with what every server answered. One that failed has an error of its own, too.
-pub fn asked_servers(mut asking: Everywhere, reply: &mut Reply) -> Status {
-    let command = asking.asked().clone();
-    let failures = asking.of_servers();
-    let first: Option<Error> = failures.first().map(Error::from);
-    match asking.finish() {
-        Ok(lines) => reply.answer_all(Answers::of_servers(&command, &lines, &failures)),
-        Err(error) => return reply.fail((&error).into()),
+/// Fills a reply with what every server answered, of each pool that was asked. One that failed has an error of its own, too.
+pub fn asked_servers(asked: impl IntoIterator<Item = Everywhere>, reply: &mut Reply) -> Status {
+    let (mut answers, mut first): (Option<Answers>, Option<Error>) = (None, None);
+    for mut asking in asked {
+        let command = asking.asked().clone();
+        let failures = asking.of_servers();
+        match asking.finish() {
+            Ok(lines) => {
+                let mut more = Answers::of_servers(&command, &lines, &failures);
+                match &mut answers {
+                    Some(answers) => answers.append(&mut more),
+                    None => answers = Some(more),
+                }
+                first = first.or(failures.first().map(Error::from));
+            }
+            Err(error) => first = first.or(Some((&error).into())),
+        }
     }
+    answers.into_iter().for_each(|answers| reply.answer_all(answers));
     match first {
         Some(error) => reply.fail(error),
         None => reply.finish(Status::Done),

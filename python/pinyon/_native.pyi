@@ -124,6 +124,7 @@ class Client:
         *,
         serializer: object = None,
         on_event: Callable[[Event], object] | None = None,
+        migrating: tuple[Client, MigrationCounts, _Ttl | None, Callable[[Migration], Any] | None] | None = None,
         **settings: Any,
     ) -> Self: ...
     def _share(self, current: Callable[[], Any], make: type[LoopDriver]) -> None: ...
@@ -517,23 +518,10 @@ class GetOrSet:
 class MigrationCounts:
     def progress(self) -> list[int]: ...
 
-#: A pool and the call to make there, or no pool and what the operation returns.
-_PoolAndCall: TypeAlias = tuple[str, Any]
-
 @final
 class Migration:
-    def __new__(
-        cls,
-        operation: str,
-        method: str,
-        arguments: tuple[Any, ...],
-        settings: dict[str, Any],
-        counts: MigrationCounts,
-        ttl: _Ttl | None,
-    ) -> Self: ...
-    def begin(self) -> _PoolAndCall: ...
-    def answered(self, outcome: object) -> _PoolAndCall: ...
-    def failed(self, error: BaseException) -> _PoolAndCall: ...
+    def go_on(self) -> Any | None: ...
+    def result(self) -> Any: ...
 
 @final
 class Driver:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing_extensions import TypeAlias
 
+    from pinyon import _native
+
     Steps: TypeAlias = Generator[Any, Any, Any]
 
 
@@ -39,3 +41,10 @@ async def drive_awaiting(steps: Steps) -> Any:
                 called = steps.send(outcome)
     except StopIteration as over:
         return over.value
+
+
+async def cross(call: _native.Migration) -> Any:
+    """Await the operations of a call on two pools, and return its result."""
+    while (reply := call.go_on()) is not None:
+        await reply
+    return call.result()

@@ -19,7 +19,7 @@ from pinyon._closing import FOR_COROUTINES, ClosingAwaited
 from pinyon._credentials import CredentialsFunction
 from pinyon._get_or_set import get_or_set
 from pinyon._settings import DEFAULT_TTL, check_names
-from pinyon._steps import drive_awaiting
+from pinyon._steps import cross, drive_awaiting
 from pinyon.client import DEFAULT_LEASE, BaseClient
 from pinyon.errors import Error, UsageError
 from pinyon.leases import BaseLease, ask_lease
@@ -300,10 +300,12 @@ class Client(BaseClient, ClosingAwaited):
         return Lease(self, key, await drive_awaiting(ask_lease(self, key, lease, recache)))
 
 
-@awaited_copies(BaseMigratingClient, PUBLIC | {"get_or_set"})
+@awaited_methods(_native.Client, PUBLIC)
+@awaited_copies(BaseMigratingClient, frozenset(("get_or_set",)))
 class MigratingClient(BaseMigratingClient, ClosingAwaited):
     """Two clients in use as one, for asyncio. ``pinyon.aio.migrating`` makes one. Its methods are coroutines."""
 
+    _cross = staticmethod(cross)
     _carry_out = staticmethod(drive_awaiting)
 
     lease = awaited_before_its_block(BaseMigratingClient.lease)

@@ -9,6 +9,7 @@
 
 mod alone;
 mod batch;
+mod both;
 mod known;
 mod late;
 mod open;
@@ -19,6 +20,7 @@ mod wait;
 use std::time::{Duration, Instant};
 
 pub use batch::Batch;
+pub use both::run_on_both;
 pub use known::known;
 pub use late::give_back_late;
 pub use run::run;

@@ -1,15 +1,19 @@
-//! Moving from one pool of servers to another while both are in use: what each operation does on each pool.
+//! Moving from one pool of servers to another while both are in use: what each request does on each pool.
 //!
-//! [`Migration`] is the machine of one operation. It never waits and calls nothing. The host carries out each [`Step`]
-//! with its clients for the two pools, and reports the [`StepOutcome`].
+//! A [`Crossing`] is one request. It says which operation to run on which pool next, and in the end has operations with its
+//! outcome. It never waits. [`run_on_both`](crate::blocking::run_on_both) runs it in a thread; in an event loop, the host
+//! starts each operation on its pool's connections. The host's [`Pools`] supply keys, data and values by the conventions of
+//! each pool's client, and convert values that are moved.
 //!
-//! An operation on many keys names them by their indexes, and moves a few at a time.
+//! Below it is [`Migration`], the machine that decides: it knows no operations, keys or values.
 
 mod bringing;
 mod counts;
+mod crossing;
 mod many_keys;
 mod one_key;
 mod operation;
+mod pools;
 #[cfg(test)]
 mod tests;
 
@@ -17,10 +21,13 @@ use crate::operations::{Answer, Request};
 use pinyon_net::error::kinds::ErrorKind;
 
 pub use counts::{Counts, Progress};
-pub use operation::{Migration, Plan};
+pub use crossing::{Crossing, Failing, Next, OnePool, Wanted};
+use operation::Migration;
+pub use operation::Plan;
+pub use pools::{Pools, Unconverted, ValueOf};
 
 /// Why a migration needs a ttl. It completes the old server's message.
-pub const NEEDS_TTL: &str = "it cannot say when items expire: give the migrating client a ttl for those that are moved";
+const NEEDS_TTL: &str = "it cannot say when items expire: give the migrating client a ttl for those that are moved";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -30,9 +37,9 @@ pub enum Side {
     New,
 }
 
-/// The next step for the host. `V` is the host's value, `A` the result of its own operations, `E` its error.
+/// The next step. `V` is a value, `A` the result of the user's operation, `E` an error.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step<V, A, E> {
+enum Step<V, A, E> {
     /// Send a request about the operation's key ([`Migration::key`]): [`StepOutcome::Answered`].
     Ask(Side, Request),
     /// Store a value under that key in the new pool, with a ttl in seconds, if the item still has this token:
@@ -57,7 +64,7 @@ pub enum Step<V, A, E> {
 
 /// The outcome of a [`Step`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum StepOutcome<V, A, E> {
+enum StepOutcome<V, A, E> {
     Answered(Answer<V>),
     /// `found`: whether it hit. An operation that changes something has then changed it.
     Operated {
@@ -76,7 +83,7 @@ pub enum StepOutcome<V, A, E> {
 
 /// The result of an operation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Returned<V, A> {
+enum Returned<V, A> {
     /// A value from one of the pools.
     Value(V),
     /// Neither pool had a value.
@@ -85,7 +92,7 @@ pub enum Returned<V, A> {
     Answer(A),
     /// Whether it was done.
     Done(bool),
-    /// The values that the host has read.
+    /// The values that were read.
     Values,
     /// The number of deleted items.
     Count(usize),

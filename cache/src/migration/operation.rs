@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::many_keys::ManyKeys;
 use super::one_key::OneKey;
 use super::{Counts, Step, StepOutcome};
+use crate::operations::{Mode, Request};
 
 /// How an operation uses the two pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,21 +37,25 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// The plan for the operation with this name in the front ends.
-    pub fn of(operation: &str) -> Option<Self> {
-        Some(match operation {
-            "get" => Self::Get,
-            "get_or_set" | "fetch" | "lease" => Self::Lease,
-            "add" => Self::Add,
-            "gets" | "get_with_ttl" | "gat" | "meta" | "touch" => Self::Find,
-            "replace" | "append" | "prepend" | "cas" | "incr" | "decr" | "mark_stale" => Self::Change,
-            "incr_or_create" | "decr_or_create" => Self::Create,
-            "set" | "set_many" => Self::Set,
-            "delete" => Self::Delete,
-            "get_many" => Self::GetMany,
-            "gets_many" => Self::GetsMany,
-            "delete_many" => Self::DeleteMany,
-            _ => return None,
+    /// The plan for a request about one key. Without one, it goes to the new pool alone.
+    pub fn of(request: &Request) -> Option<Self> {
+        Some(match *request {
+            Request::Get { cas: false } => Self::Get,
+            Request::Lease { .. } => Self::Lease,
+            Request::Store { mode: Mode::Add, .. } => Self::Add,
+            Request::Get { cas: true }
+            | Request::GetAndTouch { .. }
+            | Request::GetWithTtl
+            | Request::GetWithMetadata { .. }
+            | Request::Metadata
+            | Request::Touch { .. } => Self::Find,
+            Request::Store { mode: Mode::Set, cas: None, .. } => Self::Set,
+            Request::Store { .. } | Request::MarkStale { .. } | Request::Arithmetic { initial: None, .. } => {
+                Self::Change
+            }
+            Request::Arithmetic { initial: Some(_), .. } => Self::Create,
+            Request::Delete => Self::Delete,
+            Request::Renew { .. } | Request::GiveBack(_) => return None,
         })
     }
 

@@ -70,6 +70,20 @@ impl<D: SentData> Change<D> {
         Self { keys, what, wanted, done, alone: BTreeSet::new(), failures: Failures::new(name, policy) }
     }
 
+    /// A deletion that is over: that of the first keys succeeded.
+    pub(crate) fn over(keys: Keys, deleted: usize, error: Option<Error>, policy: Policy) -> Self {
+        let mut over = Self::delete(keys, policy);
+        over.wanted.clear();
+        over.done[..deleted].fill(true);
+        over.failures.end(error);
+        over
+    }
+
+    /// The error that it raises.
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        self.failures.first_raised()
+    }
+
     /// The outcome. Call it once the operation is over.
     pub fn finish(self) -> Changed {
         Changed { done: self.done, failures: self.failures }

@@ -32,6 +32,21 @@ impl Failures {
         refused.or_else(|| std::mem::take(&mut self.of_servers).into_iter().find(|error| !policy.forgives(error)))
     }
 
+    /// The error to raise, if any.
+    pub(super) fn first_raised(&self) -> Option<&Error> {
+        self.refused.as_ref().or_else(|| self.of_servers.iter().find(|error| !self.policy.forgives(error)))
+    }
+
+    /// Raises this error, whatever it is.
+    pub(super) fn end(&mut self, error: Option<Error>) {
+        self.refused = error.or(self.refused.take());
+    }
+
+    /// Adds the failures of servers, as they were told to users.
+    pub(super) fn add(&mut self, errors: Vec<Error>) {
+        errors.into_iter().for_each(|error| add(&mut self.of_servers, error));
+    }
+
     /// The failure of each failed server, for callers that accept partial results. These failures are then not raised.
     pub fn of_servers(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.of_servers)

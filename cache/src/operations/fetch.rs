@@ -127,6 +127,24 @@ impl<V: Values> Fetch<V> {
         self
     }
 
+    /// A reading that is over, with these values.
+    pub(crate) fn over(
+        keys: Keys,
+        cas: bool,
+        values: V,
+        policy: Policy,
+        (found, unreadable): (Vec<FoundKey<V::Value>>, Option<Unreadable<V::Error>>),
+    ) -> Self {
+        Self { found, unreadable, wanted: Vec::new(), ..Self::new(keys, cas, values, policy) }
+    }
+
+    /// Adds failures to one that is over: those of servers, one to raise, and those of keys.
+    pub(crate) fn end(&mut self, of_servers: Vec<Error>, error: Option<Error>, unanswered: Vec<Unanswered>) {
+        self.failures.add(of_servers);
+        self.failures.end(error);
+        self.unanswered = unanswered;
+    }
+
     /// The outcome. Call it once the operation is over.
     pub fn finish(mut self) -> Fetched<V::Value, V::Error> {
         if !self.unanswered.is_empty() {

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use pinyon_proto::{Key, KeyError, KeyRules};
 
+use super::values::SentKey;
 use crate::session::{BYTES_PER_LINE, KEYS_PER_LINE};
 
 /// Many keys, addressed by index.
@@ -84,6 +85,21 @@ impl Keys {
         };
         self.0.spans.push(Span { wire, routed, base64 });
         Ok(())
+    }
+
+    /// Adds a key that was formed already.
+    pub(crate) fn push_formed(&mut self, key: &impl SentKey) {
+        let (start, wire) = (self.0.text.len(), key.wire());
+        self.0.text.extend_from_slice(wire.wire());
+        let end = self.0.text.len();
+        let routed = match wire.wire() == key.routed() {
+            true => start..end,
+            false => {
+                self.0.text.extend_from_slice(key.routed());
+                end..self.0.text.len()
+            }
+        };
+        self.0.spans.push(Span { wire: start..end, routed, base64: wire.is_base64() });
     }
 
     pub fn len(&self) -> usize {

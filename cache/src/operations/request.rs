@@ -344,7 +344,7 @@ impl Request {
 
     /// The answer if no server could carry it out, for policies that report failures as misses: no item, nothing
     /// stored.
-    pub(super) fn lost<V>(&self) -> Answer<V> {
+    pub(crate) fn lost<V>(&self) -> Answer<V> {
         self.answer_without_value(Status::NotFound, &Item::default())
     }
 }

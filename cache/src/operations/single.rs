@@ -110,6 +110,15 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         self.take_answer()
     }
 
+    /// Ends it with this answer, as if a server had sent it.
+    pub(crate) fn end(&mut self, answered: Answered<V>) {
+        match answered {
+            Ok(answer) => self.answer = Some(Ok(answer)),
+            Err(Failed::Error(error)) => self.failure = Some(error),
+            Err(Failed::Unreadable { error, .. }) => self.answer = Some(Err(error)),
+        }
+    }
+
     /// The request, as the host made it.
     pub fn request(&self) -> &Request {
         self.beginning.as_ref().map_or(&self.request, |beginning| &beginning.arithmetic)

@@ -65,6 +65,12 @@ pub enum OwnedData<B = Vec<u8>> {
     Shared(SharedBytes),
 }
 
+impl<B> Default for OwnedData<B> {
+    fn default() -> Self {
+        Self::Nothing
+    }
+}
+
 impl<B: AsRef<[u8]>, V: Values> Single<OwnedKey, OwnedData<B>, V> {
     /// Takes the memory of its key and of its data block, for others. Call it once the operation is over.
     #[inline]

@@ -3,6 +3,7 @@
 mod batches;
 mod failing;
 mod interrupted_leases;
+mod migrating;
 #[path = "../../../net/tests/playing/mod.rs"]
 mod playing;
 mod polled;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pinyon_cache::operations::{OwnedData, OwnedKey, Quiet, Unsuccessful};
 use pinyon_cache::shared;
 
-use super::callers::{Caller, Callers};
+use crate::awaited::callers::{Caller, Callers};
 use crate::client::Client;
 use crate::errors::{Error, Failure};
 use crate::status::Status;

@@ -13,8 +13,8 @@ use pinyon_cache::LARGE;
 use pinyon_net::driven::Stepwise;
 
 use super::batch::{Batches, LoopBatch};
-use super::callers::{Callers, Waiting};
-use super::values::{LoopValues, OneValue, Wanted};
+use crate::awaited::callers::{Callers, Waiting};
+use crate::awaited::{LoopValues, OneValue, Operation, Wanted};
 use crate::client::{Client, View};
 use crate::errors::{Error, Failure};
 use crate::placing::Placing;
@@ -25,7 +25,6 @@ use crate::structs::{Place, Reply, Request};
 use crate::submitted::{verb_of, Submitted};
 
 type OneKey = Single<OwnedKey, OwnedData, LoopValues>;
-type Operation = AnyOperation<OwnedKey, OwnedData, LoopValues>;
 
 /// Memory for values that is kept for later ones, in pieces and in bytes of each.
 const MOST_ROOMS: usize = 256;
@@ -272,7 +271,7 @@ impl ClientLoop {
                 self.spare.give(single.vacate());
                 status
             }
-            AnyOperation::Everywhere(asking) => asked_servers(*asking, reply),
+            AnyOperation::Everywhere(asking) => asked_servers([*asking], reply),
             AnyOperation::Fetch(fetch) => {
                 let wanted = self.wanted.remove(&reply.ticket);
                 reply.finish(wanted.map_or(Status::Failed, |wanted| wanted.end(*fetch)))

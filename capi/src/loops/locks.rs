@@ -10,8 +10,8 @@ use pinyon_locks::{Front, LockFinished};
 use pinyon_net::driven::{HostAlarm, Order, Stepwise};
 use pinyon_net::fork;
 
-use super::callers::{Caller, Callers};
 use super::lanes::{place, renumbered};
+use crate::awaited::callers::{Caller, Callers};
 use crate::errors::{Error, Failure};
 use crate::locks::client::Locks;
 use crate::locks::listener::{Grant, Listener};

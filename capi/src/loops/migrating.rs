@@ -7,17 +7,20 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_cache::migration::Side;
+use pinyon_cache::migration::{Crossing, Next, Side};
+use pinyon_cache::shared::Finished;
 use pinyon_net::driven::{HostAlarm, Order};
 
-use super::callers::{Caller, Callers};
-use super::client::ClientLoop;
+use super::client::{Asked, ClientLoop};
 use super::lanes::renumbered;
+use crate::awaited::callers::{Caller, Callers, Waiting};
+use crate::awaited::Operation;
 use crate::client::{Client, Migrating};
 use crate::errors::{Error, Failure};
-use crate::migrating::course::{Course, End, Next, Stash};
+use crate::migrating::given::{fill, Given};
 use crate::requests::Verb;
-use crate::structs::{Bytes, Place, Reply, Request};
+use crate::status::Status;
+use crate::structs::{Place, Reply, Request};
 
 /// How often `close` lets operations that begin once more fail: each has fewer steps.
 const STEPS: usize = 32;
@@ -28,42 +31,23 @@ pub struct MigratingLoop {
     /// The old one first.
     pools: [ClientLoop; 2],
     callers: Callers,
-    running: HashMap<usize, Running>,
-    /// The number of the last operation.
-    begun: usize,
-    finished: VecDeque<(Arc<Caller>, Running, End)>,
+    running: HashMap<u64, Running>,
+    /// The number of the last request.
+    begun: u64,
+    finished: VecDeque<(Arc<Caller>, Running)>,
     /// The host's lanes: the pool, and the lane in its machine.
     lanes: Vec<Option<(usize, usize)>>,
     alarm: HostAlarm,
 }
 
-/// An operation under way.
+/// A request under way.
 struct Running {
-    /// `None`: it only gives back a lease.
-    caller: Option<Arc<Caller>>,
+    caller: Arc<Caller>,
     migrating: Arc<Migrating>,
-    course: Course,
-    given: Given,
-}
-
-/// The caller's request, with its bytes.
-struct Given {
-    request: Request,
-    _bytes: [Vec<u8>; 3],
-}
-
-impl Given {
-    /// # Safety
-    /// The request's bytes stay as they are during the call.
-    unsafe fn new(asked: &Request, number: usize) -> Self {
-        // SAFETY: the caller says so.
-        let bytes =
-            unsafe { [asked.key, asked.value, asked.route].map(|bytes| (bytes.is_given(), bytes.slice().to_vec())) };
-        let [key, value, route] =
-            bytes.each_ref().map(|(is_given, bytes)| if *is_given { Bytes::of(bytes) } else { Bytes::NONE });
-        let request = Request { key, value, route, context: number as *mut _, ..*asked };
-        Self { request, _bytes: bytes.map(|(_, bytes)| bytes) }
-    }
+    verb: Verb,
+    crossing: Crossing<Given>,
+    /// Whether converting a value was interrupted.
+    is_interrupted: bool,
 }
 
 impl MigratingLoop {
@@ -95,25 +79,30 @@ impl MigratingLoop {
             (Some(of_view), Some(own)) if of_view.shares_with(own) => of_view.clone(),
             _ => return Err(Failure::usage("this is not a view of the loop's client, but another client")),
         };
-        let mut course = Course::new(&migrating, Verb::of(asked)?, asked);
-        let number = self.next_number();
+        let verb = Verb::of(asked)?;
         // SAFETY: the caller says so.
-        let given = unsafe { Given::new(asked, number) };
-        let Next::Ask(side, request) = course.begin(|_| &given.request) else { unreachable!("it begins by asking") };
-        // SAFETY: the bytes are the operation's own.
-        unsafe { self.pools[side as usize].begin(Some(migrating.client(side)), &request) }?;
+        let mut crossing = unsafe { Given::crossing(&migrating, verb, asked)? };
+        let Next::Run(side, operation) = crossing.begin() else { unreachable!("it begins by asking") };
+        self.begun += 1;
+        self.start(side, operation, self.begun, verb)?;
         let caller = self.callers.begin(asked.context);
         let ticket = caller.ticket;
-        self.running.insert(number, Running { caller: Some(caller), migrating, course, given });
+        self.running.insert(self.begun, Running { caller, migrating, verb, crossing, is_interrupted: false });
         Ok(ticket)
+    }
+
+    /// Runs an operation of a request on one pool.
+    fn start(&mut self, side: Side, operation: Operation, number: u64, verb: Verb) -> Result<(), Error> {
+        let waiting = Waiting(Arc::new(Caller::numbered(number)));
+        self.pools[side as usize].start_operation(operation, Asked { waiting, verb })
     }
 
     /// The operation goes on to its end, so that both pools agree, but nobody hears of it.
     pub fn abandon(&mut self, ticket: u64) {
         self.callers.abandon(ticket);
-        let waits = self.finished.iter().position(|(caller, ..)| caller.ticket == ticket);
-        if let Some((_, running, end)) = waits.and_then(|place| self.finished.remove(place)) {
-            self.over(running, end);
+        let waits = self.finished.iter().position(|(caller, _)| caller.ticket == ticket);
+        if let Some((_, running)) = waits.and_then(|place| self.finished.remove(place)) {
+            self.over(running);
         }
     }
 
@@ -124,69 +113,51 @@ impl MigratingLoop {
 
     /// Fills the next reply. False: there is none.
     pub fn next_reply(&mut self, reply: &mut Reply) -> bool {
-        let Some((caller, _, end)) = self.finished.pop_front() else { return false };
+        let Some((caller, running)) = self.finished.pop_front() else { return false };
         let room = reply.begin(caller.context);
         reply.keep(room);
         reply.ticket = caller.ticket;
         self.callers.end(caller.ticket);
-        end.fill(reply, self.place);
+        match running.is_interrupted {
+            true => reply.finish(Status::Interrupted),
+            false => fill(reply, &running.migrating, running.verb, running.crossing.finish().1, self.place),
+        };
         true
     }
 
-    /// Goes on with operations that have a reply, until none has. Calls the host's function that converts.
+    /// Goes on with requests of which an operation is over, until there are none. Calls the host's function that converts.
     pub fn go_on(&mut self) {
-        let mut scratch = Stash::default();
-        while self.pools.iter_mut().any(|pool| pool.next_reply(&mut scratch.0)) {
-            let number = scratch.0.context as usize;
-            let Some(mut running) = self.running.remove(&number) else { continue };
-            let mut next = running.course.replied(&mut scratch, |_| &running.given.request);
-            loop {
-                match next {
-                    Next::Ask(side, request) => {
-                        // SAFETY: the bytes are the operation's own.
-                        let begun =
-                            unsafe { self.pools[side as usize].begin(Some(running.migrating.client(side)), &request) };
-                        let Err(error) = begun else {
-                            self.running.insert(number, running);
-                            break;
-                        };
-                        scratch.0.fail(error);
-                        next = running.course.replied(&mut scratch, |_| &running.given.request);
-                    }
-                    Next::Over(end) => {
-                        self.over(running, end);
-                        break;
-                    }
-                    Next::Read { .. } => unreachable!("it is about one key"),
+        while let Some(finished) = self.pools.iter_mut().find_map(|pool| pool.machine.next_finished()) {
+            let Finished { operation, waiter: Asked { waiting: Waiting(of), verb } } = finished;
+            let Some(mut running) = self.running.remove(&of.ticket) else { continue };
+            match running.crossing.ran(operation) {
+                Next::Run(side, operation) => {
+                    self.running.insert(of.ticket, running);
+                    // It can only fail in a forked child, where nobody waits.
+                    let _ = self.start(side, operation, of.ticket, verb);
                 }
+                Next::Over => self.over(running),
+                Next::Interrupted => self.over(Running { is_interrupted: true, ..running }),
             }
         }
     }
 
-    /// Hands out the end of an operation. A lease that was won for a caller which is gone is given back.
-    fn over(&mut self, running: Running, end: End) {
-        let Some(caller) = running.caller.clone() else { return };
+    /// Hands out the end of a request. A lease that was won for a caller which is gone is given back.
+    fn over(&mut self, running: Running) {
+        let caller = running.caller.clone();
         if !caller.is_gone() {
-            return self.finished.push_back((caller, running, end));
+            return self.finished.push_back((caller, running));
         }
-        let Running { migrating, given, .. } = running;
-        let Some(request) = end.give_back(&given.request) else { return };
-        let number = self.next_number();
-        let request = Request { context: number as *mut _, ..request };
-        // SAFETY: the bytes are the operation's own. It can only fail in a forked child.
-        if unsafe { self.pools[Side::New as usize].begin(Some(migrating.client(Side::New)), &request) }.is_ok() {
-            let course = Course::new(&migrating, Verb::GiveBack, &request);
-            self.running.insert(number, Running { caller: None, migrating, course, given });
+        for (side, operation) in running.crossing.finish().1 {
+            let waiting = Waiting(Arc::new(Caller::numbered(0)));
+            let finished = Finished { operation, waiter: Asked { waiting, verb: running.verb } };
+            // As above.
+            let _ = self.pools[side as usize].machine.begin(|machine, now| machine.take_back(finished, now));
         }
     }
 
     pub fn no_batches(&self) -> Error {
         self.client.check_not_migrating().err().unwrap_or_else(Failure::internal)
-    }
-
-    fn next_number(&mut self) -> usize {
-        self.begun = self.begun.wrapping_add(1);
-        self.begun
     }
 
     pub fn next_order(&mut self) -> Option<Order> {

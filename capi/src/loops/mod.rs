@@ -5,14 +5,12 @@
 //! already waiting to be taken.
 
 pub mod batch;
-mod callers;
 mod client;
 mod lanes;
 mod locks;
 mod migrating;
 mod reading;
 pub mod structs;
-mod values;
 
 use std::ffi::c_void;
 use std::time::Instant;

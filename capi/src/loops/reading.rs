@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use pinyon_cache::operations::{AnyOperation, Fetch};
 
-use super::callers::Waiting;
 use super::client::{Asked, ClientLoop};
 use super::structs::Reading;
-use super::values::{LoopValues, ManyValues, Wanted};
+use crate::awaited::callers::Waiting;
+use crate::awaited::{LoopValues, ManyValues, Wanted};
 use crate::client::Client;
 use crate::errors::Error;
 use crate::many::keys::{no_place, Slotted, Structs};

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use pinyon_cache::migration::{Plan, Side};
+use pinyon_cache::migration::{Crossing, Failing, Side, Wanted};
+use pinyon_cache::operations::{AnyOperation, Fetched, FoundKey, Unanswered, Unreadable};
+use pinyon_net::invalid::InvalidArgument;
 
-use super::course::{about, Course, End, Next, Stash};
-use super::run::run;
-use crate::client::{Client, Migrating, View};
+use super::given::{both_keys, carry_out, hand_over, run, Given};
+use crate::client::{Migrating, View};
 use crate::errors::Error;
-use crate::guard::with;
 use crate::host::Host;
+use crate::many;
 use crate::requests::{with as flags, Verb};
-use crate::status::{marks, Status};
-use crate::structs::{Reply, Request};
-use crate::{many, single};
+use crate::status::Status;
+use crate::structs::{empty, Reply, Request};
 
 /// What goes together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Read(Plan),
+    Read { cas: bool },
     Set,
     Delete,
     Other,
@@ -48,9 +48,9 @@ pub unsafe fn run_many(
         // SAFETY: the caller says so.
         let is_whole = unsafe {
             match kind {
-                Kind::Read(plan) => read(migrating, plan, some, their, host),
-                Kind::Set => in_turn(migrating, [Side::New, Side::Old], some, their, host),
-                Kind::Delete => in_turn(migrating, [Side::Old, Side::New], some, their, host),
+                Kind::Read { cas } => read(migrating, cas, some, their, host),
+                Kind::Set => in_turn(migrating, [Side::New, Side::Old], some, their, host)?,
+                Kind::Delete => in_turn(migrating, [Side::Old, Side::New], some, their, host)?,
                 Kind::Other => {
                     let outcome = run(migrating, some[0], their[0], host);
                     outcome.unwrap_or_else(|error| their[0].fail(error)) != Status::Interrupted
@@ -68,29 +68,12 @@ pub unsafe fn run_many(
 
 fn kind_of(request: &Request) -> Kind {
     match (Verb::of(request), request.with & !flags::NO_FAILOVER) {
-        (Ok(Verb::Get), 0) => Kind::Read(Plan::GetMany),
-        (Ok(Verb::Get), flags::CAS) => Kind::Read(Plan::GetsMany),
+        (Ok(Verb::Get), 0) => Kind::Read { cas: false },
+        (Ok(Verb::Get), flags::CAS) => Kind::Read { cas: true },
         (Ok(Verb::Set), with) if with & flags::CAS == 0 => Kind::Set,
         (Ok(Verb::Delete), 0) => Kind::Delete,
         _ => Kind::Other,
     }
-}
-
-/// Asks one pool. `None`: it was interrupted.
-///
-/// # Safety
-/// As for [`run_many`].
-unsafe fn ask(migrating: &Migrating, side: Side, requests: &[Request], host: &Host) -> Option<Vec<Stash>> {
-    let requests: Vec<&Request> = requests.iter().collect();
-    let mut replies: Vec<Stash> = requests.iter().map(|_| Stash::default()).collect();
-    let mut places: Vec<&mut Reply> = replies.iter_mut().map(|stash| &mut stash.0).collect();
-    // SAFETY: the caller says so.
-    let outcome = unsafe {
-        let run_many = |client: &Client| many::run_many(client, &requests, &mut places, &host.without_place());
-        with(migrating.client(side), run_many)
-    };
-    let status = outcome.unwrap_or_else(|error| many::fail_each(&mut places, &error));
-    (status != Status::Interrupted).then_some(replies)
 }
 
 /// Stores in the new pool, and deletes in the old one what was stored; or deletes in the old pool, then in the new one.
@@ -100,40 +83,37 @@ unsafe fn ask(migrating: &Migrating, side: Side, requests: &[Request], host: &Ho
 /// As for [`run_many`].
 unsafe fn in_turn(
     migrating: &Migrating,
-    sides: [Side; 2],
+    [first, second]: [Side; 2],
     requests: &[&Request],
     replies: &mut [&mut Reply],
     host: &Host,
-) -> bool {
-    let given: Vec<Request> = requests.iter().map(|request| **request).collect();
+) -> Result<bool, Error> {
+    let is_interrupted = |outcome| outcome == Status::Interrupted;
     // SAFETY: the caller says so.
-    let Some(first) = (unsafe { ask(migrating, sides[0], &given, host) }) else { return false };
-    let mut left = Vec::new();
-    for (index, stash) in first.into_iter().enumerate() {
-        if stash.0.error.is_null() {
-            left.push(index);
-        }
-        End::Reply(stash).fill(replies[index], None);
+    if is_interrupted(unsafe { many::run_many(migrating.client(first), requests, replies, host)? }) {
+        return Ok(false);
     }
-    let delete = |index: &usize| Request { verb: Verb::Delete as u32, ..about(requests[*index]) };
-    let deletions: Vec<Request> = left.iter().map(delete).collect();
-    if deletions.is_empty() {
-        return true;
-    }
-    // SAFETY: as above.
-    let Some(second) = (unsafe { ask(migrating, sides[1], &deletions, host) }) else {
-        for index in left {
-            replies[index].finish(Status::Interrupted);
-        }
-        return false;
+    let left: Vec<usize> = (0..replies.len()).filter(|index| replies[*index].error.is_null()).collect();
+    let delete = |index: &usize| {
+        let Request { with, key, route, context, .. } = *requests[*index];
+        Request { verb: Verb::Delete as u32, with: with & flags::NO_FAILOVER, key, route, context, ..empty() }
     };
-    for (index, stash) in left.into_iter().zip(second) {
-        let deletes = sides[1] == Side::New;
-        if !stash.0.error.is_null() || deletes && stash.0.status == Status::Done as i32 {
-            End::Reply(stash).fill(replies[index], None);
+    let deletions: Vec<Request> = left.iter().map(delete).collect();
+    let (asked, mut deleted): (Vec<_>, Vec<Reply>) =
+        deletions.iter().map(|request| (request, empty::<Reply>())).unzip();
+    let mut answers: Vec<&mut Reply> = deleted.iter_mut().collect();
+    // SAFETY: as above.
+    let outcome = unsafe { many::run_many(migrating.client(second), &asked, &mut answers, host) };
+    let is_over = !is_interrupted(outcome?);
+    for (index, mut answer) in left.into_iter().zip(deleted) {
+        let reply = &mut *replies[index];
+        let is_deleted = second == Side::New && answer.status == Status::Done as i32;
+        if !answer.error.is_null() || is_deleted || !is_over {
+            (reply.status, reply.error) = (answer.status, std::mem::replace(&mut answer.error, std::ptr::null_mut()));
         }
+        answer.clear();
     }
-    true
+    Ok(is_over)
 }
 
 /// Reads keys from both pools. False: it was interrupted.
@@ -142,67 +122,58 @@ unsafe fn in_turn(
 /// As for [`run_many`].
 unsafe fn read(
     migrating: &Arc<Migrating>,
-    plan: Plan,
+    cas: bool,
     requests: &[&Request],
     replies: &mut [&mut Reply],
     host: &Host,
 ) -> bool {
-    let given = |index: usize| requests[index];
-    let mut course = Course::of_many(migrating, plan, requests.len());
-    let (mut found, mut scratch, inside) = (Vec::new(), Stash::default(), host.without_place());
-    found.resize_with(requests.len(), || None);
-    let mut next = course.begin(given);
-    let end = loop {
-        next = match next {
-            Next::Read { pool, keys, .. } => {
-                let asked: Vec<Request> = keys.iter().map(|key| *requests[*key]).collect();
-                // SAFETY: the caller says so.
-                let Some(read) = (unsafe { ask(migrating, pool, &asked, host) }) else { return false };
-                let mut hits = Vec::new();
-                for (key, mut stash) in keys.into_iter().zip(read) {
-                    let (is_hit, failed) = (stash.0.status == Status::Done as i32, !stash.0.error.is_null());
-                    // A key that the new pool cannot tell of fails, as it does alone: the old pool is not asked.
-                    if is_hit || failed && pool == Side::New {
-                        hits.push(key);
-                    }
-                    if is_hit && pool == Side::Old {
-                        stash.0.marks |= marks::OF_OLD;
-                    }
-                    if is_hit || failed && found[key].is_none() {
-                        found[key] = Some(stash);
-                    }
-                }
-                course.found(hits, given)
+    let (mut keys, mut places) = (Vec::new(), Vec::new());
+    for (place, (asked, reply)) in requests.iter().zip(replies.iter_mut()).enumerate() {
+        // SAFETY: the caller says so.
+        match unsafe { both_keys(migrating, asked) } {
+            Ok(both) => {
+                keys.push(both);
+                places.push(place);
             }
-            Next::Ask(side, request) => {
-                // SAFETY: the request's bytes are the caller's, or the course's.
-                let asked = unsafe { single::run(migrating.client(side), &request, &mut scratch.0, &inside) };
-                if asked.unwrap_or_else(|error| scratch.0.fail(error)) == Status::Interrupted {
-                    return false;
-                }
-                course.replied(&mut scratch, given)
+            Err(error) => {
+                reply.fail(error);
             }
-            Next::Over(end) => break end,
-        };
-    };
-    if let End::Status(Status::Interrupted) = end {
+        }
+    }
+    let (count, wanted) = (keys.len(), Wanted::GetMany { cas, failing: Failing::OfKeys });
+    let given = Given::of_keys(migrating, keys, requests[0]);
+    let mut crossing = Crossing::new(given, wanted, count, migrating.counts.clone(), migrating.ttl);
+    if !carry_out(migrating, host, &mut crossing) {
         return false;
     }
-    for (key, error) in std::mem::take(&mut course.told) {
-        let mut stash = Stash::default();
-        stash.0.fail(error);
-        found[key].get_or_insert(stash);
+    for place in &places {
+        replies[*place].finish(Status::Miss);
     }
-    if let End::Failed(error) = end {
-        let mut stash = Stash::default();
-        stash.0.fail(error);
-        found[course.key()] = Some(stash);
-    }
-    for (reply, stash) in replies.iter_mut().zip(found) {
-        match stash {
-            Some(stash) => End::Reply(stash).fill(reply, host.place()),
-            None => reply.finish(Status::Miss),
-        };
+    for (side, operation) in crossing.finish().1 {
+        let AnyOperation::Fetch(fetch) = operation else { unreachable!("it reads many keys") };
+        let policy = fetch.policy();
+        let Fetched { found, unreadable, unanswered, .. } = fetch.finish();
+        for FoundKey { index, value, cas } in found {
+            let reply = &mut *replies[places[index]];
+            drop(reply.take_memory()); // the value has its own
+            reply.value(value);
+            reply.has_value(cas);
+            hand_over(reply, side, host.place());
+        }
+        match unreadable {
+            Some(Unreadable { error, .. }) if policy.unreadable_is_miss => {
+                migrating.client(side).shared.directory.unreadable("", "get", &error.message);
+            }
+            Some(Unreadable { index, error }) => {
+                replies[places[index]].fail(InvalidArgument::from(error).into());
+            }
+            None => {}
+        }
+        for Unanswered { keys, error } in unanswered {
+            for key in keys {
+                replies[places[key as usize]].fail((&error).into());
+            }
+        }
     }
     true
 }

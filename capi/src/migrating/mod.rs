@@ -1,11 +1,9 @@
 //! A client that stands for an old and a new pool. The core decides what an operation does on which.
 //!
-//! It is a `pinyon_client` like others, so hosts need nothing new. A step is a request for one of the two pools, and
-//! its reply.
+//! It is a `pinyon_client` like others, so hosts need nothing new. A request becomes operations on one pool or on both.
 
-pub mod course;
+pub mod given;
 pub mod many;
-pub mod run;
 
 use crate::client::{Client, Migrating};
 use crate::exported::exported;

@@ -53,10 +53,10 @@ pub trait Way {
 
 pub struct Cache {
     directory: Arc<Directory>,
-    keys: KeyRules,
-    packing: Packing,
+    pub keys: KeyRules,
+    pub packing: Packing,
     pub policy: Policy,
-    way: Box<dyn Way>,
+    pub way: Box<dyn Way>,
     /// Values that are being made.
     pub flights: Arc<Flights<Callers>>,
 }
@@ -324,25 +324,33 @@ impl Cache {
         Ok(keys)
     }
 
-    /// The bytes and client flags of a value.
     fn written(&self, value: &Plain) -> Result<(Vec<u8>, u32), Raised> {
-        let (bytes, flags) = self.packing.dialect().encode(value)?;
-        Ok(self.packing.pack(&bytes, flags)?.unwrap_or((bytes, flags)))
+        written(&self.packing, value)
     }
 
-    /// The value with these bytes and client flags.
-    fn read(&self, Bytes { bytes, client_flags }: Bytes) -> Result<Plain, Raised> {
-        let dialect: Dialect = self.packing.dialect();
-        if !dialect.is_compressed(client_flags) {
-            return Ok(dialect.decode(client_flags, &bytes)?);
-        }
-        let bytes = self.packing.unpack(client_flags, &bytes)?;
-        Ok(dialect.decode(dialect.inside(client_flags), &bytes)?)
+    fn read(&self, bytes: Bytes) -> Result<Plain, Raised> {
+        read(&self.packing, bytes)
     }
 }
 
+/// The bytes and client flags of a value.
+pub fn written(packing: &Packing, value: &Plain) -> Result<(Vec<u8>, u32), Raised> {
+    let (bytes, flags) = packing.dialect().encode(value)?;
+    Ok(packing.pack(&bytes, flags)?.unwrap_or((bytes, flags)))
+}
+
+/// The value with these bytes and client flags.
+pub fn read(packing: &Packing, Bytes { bytes, client_flags }: Bytes) -> Result<Plain, Raised> {
+    let dialect: Dialect = packing.dialect();
+    if !dialect.is_compressed(client_flags) {
+        return Ok(dialect.decode(client_flags, &bytes)?);
+    }
+    let bytes = packing.unpack(client_flags, &bytes)?;
+    Ok(dialect.decode(dialect.inside(client_flags), &bytes)?)
+}
+
 /// A ttl in seconds, converted for memcached.
-fn sent(ttl: i64) -> i32 {
+pub fn sent(ttl: i64) -> i32 {
     Ttl::from_seconds(ttl).0
 }
 

@@ -1,13 +1,14 @@
-//! Two pools as one: carries out the core's steps with a cache for each pool.
+//! Two pools as one: the core says what to ask of which pool, and this host runs it there.
 
 use std::sync::Arc;
 
-use pinyon_cache::dialect::Plain;
-use pinyon_cache::migration::{Counts, Migration, Plan, Progress, Returned, Side, Step, StepOutcome, NEEDS_TTL};
-use pinyon_cache::operations::Answer;
-use pinyon_net::error::kinds::ErrorKind;
+use pinyon_cache::dialect::{Packing, Plain};
+use pinyon_cache::migration::{Counts, Crossing, Failing, Next, Pools, Progress, Side, Unconverted, Wanted};
+use pinyon_cache::operations::{
+    Answer, AsBytes, Bytes, Changed, DataBlock, Failures, Fetched, KeyRules, Mode, OwnedKey, Policy, Request,
+};
 
-use crate::cache::{Block, Cache};
+use crate::cache::{read, sent, written, Block, Cache, Operation};
 use crate::raised::Raised;
 
 pub struct Migrating {
@@ -16,11 +17,42 @@ pub struct Migrating {
     counts: Arc<Counts>,
 }
 
-/// A user's operation. In this host, its result also says whether it found something.
-type Operate<'o> = &'o mut dyn FnMut(&mut Cache) -> Result<bool, Raised>;
+/// The keys and the value of a request, by the conventions of both pools.
+struct OfBoth<'m> {
+    names: &'m [&'m str],
+    block: Block,
+    rules: [&'m KeyRules; 2],
+    packings: [&'m Packing; 2],
+    policies: [Policy; 2],
+}
 
-/// The result of an operation, and the values that it read.
-type Carried = (Returned<Plain, bool>, Vec<Option<Plain>>);
+impl Pools for OfBoth<'_> {
+    type Key = OwnedKey;
+    type Data = Block;
+    type Values = AsBytes;
+
+    fn key(&self, side: Side, index: usize) -> OwnedKey {
+        OwnedKey::new(self.rules[side as usize], self.names[index].as_bytes()).expect("it was checked")
+    }
+
+    fn data(&self) -> Block {
+        self.block.clone()
+    }
+
+    fn values(&self, _side: Side) -> AsBytes {
+        AsBytes
+    }
+
+    fn policy(&self, side: Side) -> Policy {
+        self.policies[side as usize]
+    }
+
+    fn convert(&mut self, value: &Bytes) -> Result<DataBlock<Block>, Unconverted> {
+        let value = read(self.packings[Side::Old as usize], value.clone()).map_err(|_| Unconverted::Refused)?;
+        let written = written(self.packings[Side::New as usize], &value).map_err(|_| Unconverted::Refused)?;
+        Ok(DataBlock { size: written.0.len(), data: Block::Copied(written.0), client_flags: written.1 })
+    }
+}
 
 impl Migrating {
     pub fn new(old: Cache, new: Cache) -> Self {
@@ -32,38 +64,50 @@ impl Migrating {
     }
 
     pub fn get(&mut self, key: &str) -> Result<Option<Plain>, Raised> {
-        match self.run("get", &[key], &mut |_| unreachable!("the core gets it"))?.0 {
-            Returned::Value(value) => Ok(Some(value)),
+        match self.ask(key, Request::Get { cas: false }, Block::Nothing)? {
+            Answer::Value(value) => Ok(Some(value)),
             _ => Ok(None),
         }
     }
 
-    /// The values that were found, by the indexes of their keys.
-    pub fn get_many(&mut self, keys: &[&str]) -> Result<Vec<Option<Plain>>, Raised> {
-        Ok(self.run("get_many", keys, &mut |_| unreachable!("the core reads them"))?.1)
-    }
-
     pub fn set(&mut self, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
-        let (end, _) = self.run("set", &[key], &mut |new| new.set(key, value, ttl))?;
-        Ok(end == Returned::Answer(true))
+        let (bytes, client_flags) = written(&self.new.packing, value)?;
+        let (mode, size, ttl) = (Mode::Set, bytes.len(), sent(ttl));
+        let request = Request::Store { mode, size, client_flags, ttl, cas: None, returns_cas: false };
+        Ok(self.ask(key, request, Block::Copied(bytes))? == Answer::Done(true))
     }
 
     pub fn touch(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
-        let (end, _) = self.run("touch", &[key], &mut |new| new.touch(key, ttl))?;
-        Ok(end == Returned::Answer(true))
+        let request = Request::Touch { ttl: sent(ttl) };
+        Ok(self.ask(key, request, Block::Nothing)? == Answer::Done(true))
     }
 
     pub fn delete(&mut self, key: &str) -> Result<bool, Raised> {
-        let (end, _) = self.run("delete", &[key], &mut |_| unreachable!("the core deletes it"))?;
-        Ok(end == Returned::Done(true))
+        Ok(self.ask(key, Request::Delete, Block::Nothing)? == Answer::Done(true))
+    }
+
+    /// The values that were found, by the indexes of their keys.
+    pub fn get_many(&mut self, keys: &[&str]) -> Result<Vec<Option<Plain>>, Raised> {
+        let over = self.run(Wanted::GetMany { cas: false, failing: Failing::Ends }, keys, Block::Nothing)?;
+        let mut values = vec![None; keys.len()];
+        for (side, operation) in over {
+            let Operation::Fetch(fetch) = operation else { unreachable!("it read many keys") };
+            let Fetched { found, mut failures, .. } = fetch.finish();
+            raise(&mut failures)?;
+            for one in found {
+                values[one.index] = Some(read(self.packing(side), one.value)?);
+            }
+        }
+        Ok(values)
     }
 
     /// Returns the number of deleted items.
     pub fn delete_many(&mut self, keys: &[&str]) -> Result<usize, Raised> {
-        match self.run("delete_many", keys, &mut |_| unreachable!("the core deletes them"))?.0 {
-            Returned::Count(count) => Ok(count),
-            other => unreachable!("deleting comes to {other:?}"),
-        }
+        let over = self.run(Wanted::DeleteMany, keys, Block::Nothing)?.pop();
+        let Some((_, Operation::Change(change))) = over else { unreachable!("it deleted many keys") };
+        let Changed { done, mut failures } = change.finish();
+        raise(&mut failures)?;
+        Ok(done.iter().filter(|done| **done).count())
     }
 
     pub fn close(&mut self) {
@@ -71,65 +115,38 @@ impl Migrating {
         self.new.close();
     }
 
-    /// Carries out an operation.
-    fn run(&mut self, operation: &str, keys: &[&str], operate: Operate<'_>) -> Result<Carried, Raised> {
-        let plan = Plan::of(operation).expect("the core knows it");
-        let mut machine = Migration::new(plan, keys.len(), false, self.counts.clone(), None);
-        let mut values = vec![None; keys.len()];
-        let mut step = machine.begin();
-        loop {
-            let outcome = match step {
-                Step::Return(end) => return Ok((end, values)),
-                Step::Raise(error) => return Err(error),
-                Step::NeedTtl(Raised { kind, message }) => {
-                    return Err(Raised { kind, message: format!("{message}; {NEEDS_TTL}") })
-                }
-                step => self.carry_out(keys, machine.key(), step, operate, &mut values),
-            };
-            step = machine.next(outcome.unwrap_or_else(|error| {
-                let kind: ErrorKind = error.kind;
-                StepOutcome::Failed { error, kind }
-            }));
+    fn packing(&self, side: Side) -> &Packing {
+        match side {
+            Side::Old => &self.old.packing,
+            Side::New => &self.new.packing,
         }
     }
 
-    fn carry_out(
-        &mut self,
-        keys: &[&str],
-        key: usize,
-        step: Step<Plain, bool, Raised>,
-        operate: Operate<'_>,
-        values: &mut [Option<Plain>],
-    ) -> Result<StepOutcome<Plain, bool, Raised>, Raised> {
-        Ok(match step {
-            Step::Ask(pool, request) => {
-                StepOutcome::Answered(self.pool(pool).ask(keys[key], request, Block::Nothing)?)
-            }
-            Step::Store { value, cas, ttl } => {
-                StepOutcome::Answered(Answer::Compared(self.new.compare_and_set(keys[key], &value, cas, ttl)?))
-            }
-            Step::Operate | Step::Create => {
-                let answer = operate(&mut self.new)?;
-                StepOutcome::Operated { answer, found: answer }
-            }
-            Step::Read { pool, keys: wanted, cas } => {
-                let names: Vec<_> = wanted.iter().map(|key| keys[*key]).collect();
-                let (found, mut failures) = self.pool(pool).get_many(&names, cas)?;
-                if let Some(error) = failures.raised() {
-                    return Err(error.into());
-                }
-                let read: Vec<_> = found.iter().map(|one| wanted[one.index]).collect();
-                read.iter().zip(found).for_each(|(key, one)| values[*key] = Some(one.value));
-                StepOutcome::Found(read)
-            }
-            _ => unreachable!("this ends the operation, or tells of outages"),
-        })
+    fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Plain>, Raised> {
+        let over = self.run(Wanted::One(request), &[key], block)?.pop();
+        let Some((side, Operation::Single(mut single))) = over else { unreachable!("it was about one key") };
+        single.take_answer()?.read(|bytes| read(self.packing(side), bytes).map(Some))
     }
 
-    fn pool(&mut self, pool: Side) -> &mut Cache {
-        match pool {
-            Side::Old => &mut self.old,
-            Side::New => &mut self.new,
+    /// Runs a request on both pools. Returns what it came to.
+    fn run(&mut self, wanted: Wanted, names: &[&str], block: Block) -> Result<Vec<(Side, Operation)>, Raised> {
+        let (old, new) = (&mut self.old, &mut self.new);
+        for name in names {
+            OwnedKey::new(&old.keys, name.as_bytes())?;
+            OwnedKey::new(&new.keys, name.as_bytes())?;
         }
+        let (rules, packings) = ([&old.keys, &new.keys], [&old.packing, &new.packing]);
+        let pools = OfBoth { names, block, rules, packings, policies: [old.policy, new.policy] };
+        let mut crossing = Crossing::new(pools, wanted, names.len(), self.counts.clone(), None);
+        let mut next = crossing.begin();
+        while let Next::Run(side, operation) = next {
+            let way = if side == Side::Old { &mut old.way } else { &mut new.way };
+            next = crossing.ran(way.carry_out(operation));
+        }
+        Ok(crossing.finish().1)
     }
+}
+
+fn raise(failures: &mut Failures) -> Result<(), Raised> {
+    failures.raised().map_or(Ok(()), |error| Err(error.into()))
 }

@@ -19,7 +19,6 @@ mod leases;
 mod locks;
 mod loops;
 mod metrics;
-mod migration;
 mod parts;
 mod reading;
 mod replies;
@@ -60,8 +59,8 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<locks::Locks>()?;
     module.add_class::<locks::LocksDriver>()?;
     module.add_class::<metrics::Latencies>()?;
-    module.add_class::<migration::Migration>()?;
-    module.add_class::<migration::MigrationCounts>()?;
+    module.add_class::<client::migrating::Migration>()?;
+    module.add_class::<client::migrating::MigrationCounts>()?;
     module.add_class::<replies::AwaitedMethod>()?;
     module.add_class::<settings::Tls>()?;
     module.add_class::<shared::Driver>()

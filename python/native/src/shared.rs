@@ -1,7 +1,7 @@
 //! The memcached client's connections in one event loop: how operations begin, and how their outcomes become Python
 //! objects.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pinyon_cache::directory::Directory;
 use pinyon_cache::operations::{Answer as Answered, AnyOperation, Fetch, Found, Operation, SentKey};
@@ -202,11 +202,29 @@ pub(crate) enum Awaited {
 
 /// How to convert an outcome to Python. Keys are as the caller gave them.
 pub(crate) enum Becomes {
-    Answer { default: Option<Py<PyAny>> },
+    Answer {
+        default: Option<Py<PyAny>>,
+    },
     Values(Box<Wanted>),
     NotStored(Box<[Py<PyAny>]>),
     Count,
     OfServers,
+    /// Nothing yet: it is one of several.
+    Part(Part),
+}
+
+/// An operation that is over, and is one of several.
+#[derive(Clone, Default)]
+pub(crate) struct Part(Arc<Mutex<Option<LoopOperation>>>);
+
+impl Part {
+    pub(crate) fn take(&self) -> Option<LoopOperation> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn give(&self, operation: LoopOperation) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(operation);
+    }
 }
 
 /// The requested keys, and the dict for failed servers.
@@ -244,6 +262,10 @@ impl Becomes {
             (Becomes::NotStored(keys), AnyOperation::Change(change)) => stored(py, change.finish(), &keys),
             (Becomes::Count, AnyOperation::Change(change)) => deleted(py, change.finish()),
             (Becomes::OfServers, AnyOperation::Everywhere(everywhere)) => of_servers(py, *everywhere),
+            (Becomes::Part(part), operation) => {
+                part.give(operation);
+                return Ok(py.None());
+            }
             _ => unreachable!("each operation is begun with what becomes of it"),
         };
         done.map(Bound::unbind).map_err(Unsettled::raised)

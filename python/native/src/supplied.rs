@@ -83,6 +83,11 @@ impl KeptKey {
         }
     }
 
+    /// One that has its own memory. `given`: the user's key.
+    pub(crate) fn rewritten(key: OwnedKey, given: Py<PyAny>) -> Self {
+        Self::Rewritten(Rewritten { key, given }.into())
+    }
+
     /// The user's key, for messages.
     #[cold]
     pub(crate) fn given<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {

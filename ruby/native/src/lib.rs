@@ -16,7 +16,6 @@ mod keys;
 mod known;
 mod locks;
 mod metrics;
-mod migration;
 mod numbers;
 mod objects;
 mod settings;
@@ -40,7 +39,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     objects::define(ruby, native)?;
     fibers::define(ruby, native)?;
     cache::define(ruby, pinyon, native)?;
-    migration::define(ruby, native)?;
     credentials::define(ruby, native)?;
     locks::define(ruby, native)
 }

@@ -10,7 +10,7 @@ struct Many {
 
 impl Many {
     fn begin(operation: &str, keys: usize, tells_outages: bool, ttl: Option<i64>) -> Self {
-        let (counts, plan) = (Arc::<Counts>::default(), Plan::of(operation).expect("it has a plan"));
+        let (counts, plan) = (Arc::<Counts>::default(), plan_of(operation).expect("it has a plan"));
         assert!(plan.is_of_many());
         let mut machine = Machine::new(plan, keys, tells_outages, counts.clone(), ttl);
         let step = said(machine.begin());

@@ -1,15 +1,17 @@
 //! Commands for many keys: converts Python's keys and values, and the outcomes.
 
+use pinyon_cache::migration::Wanted;
 use pinyon_cache::operations::{AnyOperation, Change, DataBlock, Fetch, Keys as SentKeys};
 use pinyon_cache::Data;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 
+use super::migrating::Asked;
 use super::{Client, Returned};
 use crate::answers::{deleted, fetched, stored};
 use crate::errors::{at_index, checked, exception, invalid_key, unstorable, unsupported, ErrorKind};
 use crate::keys::key_bytes;
-use crate::shared::{Becomes, Wanted};
+use crate::shared::{Becomes, Wanted as WantedKeys};
 use crate::supplied::{LoopValues, ThreadValues};
 use crate::ttl::StoredTtl;
 use crate::value_bytes::Kept;
@@ -61,9 +63,12 @@ impl Client {
         self.check_usable(py)?;
         let failed = failed.map(dict_for_failures).transpose()?;
         let Keys { given, sent } = Keys::new(self, keys)?;
+        if let Some(both) = &self.both {
+            return both.fetch_many(py, &given, failed.map(Bound::unbind), cas);
+        }
         if self.loops.get().is_some() {
             let fetch = Fetch::new(sent, cas, LoopValues(self.codec.clone()), self.policy);
-            let becomes = Becomes::Values(Wanted { keys: given, failed: failed.map(Bound::unbind) }.into());
+            let becomes = Becomes::Values(WantedKeys { keys: given, failed: failed.map(Bound::unbind) }.into());
             return self.run_in_loop(py, fetch.into(), becomes);
         }
         let mut fetch = Fetch::new(sent, cas, ThreadValues { py, codec: &self.codec }, self.policy);
@@ -97,12 +102,16 @@ impl Client {
             }
             blocks.push(DataBlock { data: value.data()?, size, client_flags: *client_flags });
         }
-        if self.loops.get().is_some() {
+        if self.loops.get().is_some() || self.both.is_some() {
             let kept = blocks.iter().map(|DataBlock { data, size, client_flags }| {
                 let (size, client_flags) = (*size, *client_flags);
                 DataBlock { data: Kept::from(data), size, client_flags }
             });
-            let change = Change::store(sent, kept.collect(), ttl, self.policy);
+            let kept = kept.collect();
+            if let Some(both) = &self.both {
+                return both.run(py, Asked { blocks: kept, ..Asked::of(Wanted::SetMany { ttl }, given) });
+            }
+            let change = Change::store(sent, kept, ttl, self.policy);
             let becomes = Becomes::NotStored(given.into());
             return self.run_in_loop(py, change.into(), becomes);
         }
@@ -114,7 +123,11 @@ impl Client {
     pub(crate) fn delete_items<'py>(&self, keys: &Bound<'py, PyAny>) -> Returned<'py> {
         let py = keys.py();
         self.check_usable(py)?;
-        let mut change = Change::<Kept>::delete(Keys::new(self, keys)?.sent, self.policy);
+        let Keys { given, sent } = Keys::new(self, keys)?;
+        if let Some(both) = &self.both {
+            return both.delete_many(py, &given);
+        }
+        let mut change = Change::<Kept>::delete(sent, self.policy);
         if self.loops.get().is_some() {
             let change = AnyOperation::Change(change.into());
             return self.run_in_loop(py, change, Becomes::Count);

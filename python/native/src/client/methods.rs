@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 
 use super::batch::Batch;
+use super::migrating::Migrating;
 use super::running::Call;
 use super::{Client, Returned};
 use crate::arguments::{cas_token, delta, initial};
@@ -20,19 +21,22 @@ use crate::ttl::{self, StoredTtl};
 
 #[pymethods]
 impl Client {
-    /// `source`: a client to share everything with. `settings`: those of the core; of a view, those of a view.
+    /// `source`: a client to share everything with. `migrating`: what makes it the client of a new pool that serves an old
+    /// one, too. `settings`: those of the core; of a view, those of a view.
     #[new]
-    #[pyo3(signature = (source = None, *, serializer = None, on_event = None, **settings))]
+    #[pyo3(signature = (source = None, *, serializer = None, on_event = None, migrating = None, **settings))]
     fn new(
         py: Python<'_>,
         source: Option<Bound<'_, Self>>,
         serializer: Option<Bound<'_, PyAny>>,
         on_event: Option<Py<PyAny>>,
+        migrating: Option<Migrating<'_>>,
         settings: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        match source {
-            Some(source) => Self::viewing(&source, settings.as_ref()),
-            None => Self::of_settings(py, serializer, on_event, settings.as_ref()),
+        match (source, migrating) {
+            (Some(new), Some(migrating)) => Self::migrating(&new, migrating),
+            (Some(source), None) => Self::viewing(&source, settings.as_ref()),
+            (None, _) => Self::of_settings(py, serializer, on_event, settings.as_ref()),
         }
     }
 

@@ -3,6 +3,7 @@
 pub(crate) mod batch;
 mod many;
 mod methods;
+pub(crate) mod migrating;
 mod running;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,7 @@ use crate::loops::Loops;
 use crate::settings::changed;
 use crate::shared::Driver;
 use crate::values::Codec;
+use migrating::{Both, Migrating};
 
 /// A memcached client that blocks the calling thread while it waits, and that thread alone.
 ///
@@ -45,6 +47,8 @@ pub(crate) struct Client {
     pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
     pub(crate) flights: Arc<Flights<Callers>>,
     pub(crate) closed: Arc<AtomicBool>,
+    /// If its methods serve an old and a new pool. All else here is the new one's.
+    both: Option<Arc<Both>>,
 }
 
 /// The return value of a method: the answer, or what a coroutine must await.
@@ -57,6 +61,12 @@ impl Client {
         let view = changed(ViewSettings::default(), settings)?;
         let policy = checked(py, view.changed(client.policy))?;
         Ok(Self { policy, ..client.clone() })
+    }
+
+    /// One whose methods serve the old pool, too. `client` is that of the new pool.
+    fn migrating(client: &Bound<'_, Self>, migrating: Migrating<'_>) -> PyResult<Self> {
+        let both = Both::new(migrating, client.clone().unbind())?;
+        Ok(Self { both: Some(both.into()), ..client.get().clone() })
     }
 
     fn of_settings(
@@ -80,6 +90,7 @@ impl Client {
             loops: OnceLock::new(),
             flights: Arc::default(),
             closed: Arc::default(),
+            both: None,
         })
     }
 

@@ -72,6 +72,9 @@ impl Client {
     #[inline(never)]
     fn begin<'py>(&self, call: &Call<'_, 'py>) -> PyResult<Begun<'py>> {
         self.check_open(call.key.py())?;
+        if let Some(both) = &self.both {
+            return both.ask(call).map(Begun::Over);
+        }
         match self.loops.get() {
             None => self.execute(call).map(Begun::Over),
             Some(_) => self.submit(call),
@@ -221,6 +224,9 @@ impl Client {
     /// Asks every server.
     pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> Returned<'py> {
         self.check_open(py)?;
+        if let Some(both) = &self.both {
+            return both.ask_servers(py, command);
+        }
         let mut everywhere = Everywhere::new(command);
         if self.loops.get().is_some() {
             return self.run_in_loop(py, everywhere.into(), Becomes::OfServers);

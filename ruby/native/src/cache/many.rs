@@ -1,9 +1,11 @@
 //! Commands for many keys: converts Ruby's keys and values, and the outcomes.
 
+use std::convert::Infallible;
+
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{method, Error, IntoValue, Module, RArray, RClass, RHash, Ruby, Value};
-use pinyon_cache::operations::{AsBytes, Change, DataBlock, Fetch, FoundKey, Keys};
+use pinyon_cache::operations::{AsBytes, Bytes, Change, Changed, DataBlock, Fetch, Fetched, FoundKey, Keys};
 
 use super::answers::achieved;
 use super::{Cache, Returned};
@@ -30,21 +32,50 @@ fn unread(ruby: &Ruby, key: Value, error: Error, failed: Option<RHash>) -> Resul
     }
 }
 
+/// The keys that were not stored.
+pub(super) fn not_stored(ruby: &Ruby, given: RArray, changed: Changed) -> Returned {
+    let not_stored = ruby.ary_new();
+    for (key, _) in given.into_iter().zip(&changed.done).filter(|(_, done)| !**done) {
+        not_stored.push(key)?;
+    }
+    achieved(ruby, not_stored.as_value(), changed.failures)
+}
+
+/// How many were deleted.
+pub(super) fn deleted(ruby: &Ruby, changed: Changed) -> Returned {
+    let deleted = changed.done.iter().filter(|done| **done).count();
+    achieved(ruby, deleted.into_value_with(ruby), changed.failures)
+}
+
 impl Cache {
     /// `cas`: whether to ask for tokens too. `failed`: a Hash for the errors of failed servers, or nil to raise them.
     fn get_many(ruby: &Ruby, this: &Self, given: RArray, cas: bool, failed: Option<RHash>) -> Returned {
         this.check_open(ruby)?;
+        if let Some(both) = &this.both {
+            return both.get_many(ruby, given, cas, failed);
+        }
         let fetch = Fetch::new(this.keys_of(ruby, given)?, cas, AsBytes, this.policy);
         let fetched = this.carry_out(ruby, fetch)?.finish();
+        this.fetched(ruby, given, fetched, failed)
+    }
+
+    /// The values that were found of these keys.
+    pub(super) fn fetched(
+        &self,
+        ruby: &Ruby,
+        given: RArray,
+        fetched: Fetched<Bytes, Infallible>,
+        failed: Option<RHash>,
+    ) -> Returned {
         let (found, mut failures) = (ruby.hash_new(), fetched.failures);
         let mut unreadable = None;
         for FoundKey { index, value, cas } in fetched.found {
             let key: Value = given.entry(index as isize)?;
-            let value = match this.codec.decode(ruby, value) {
+            let value = match self.codec.decode(ruby, value) {
                 Ok(value) => value,
                 Err(error) => {
-                    let passes_over = this.policy.unreadable_is_miss && failed.is_none();
-                    if let Err(error) = this.unreadable(ruby, key, failures.name(), error, passes_over) {
+                    let passes_over = self.policy.unreadable_is_miss && failed.is_none();
+                    if let Err(error) = self.unreadable(ruby, key, failures.name(), error, passes_over) {
                         unreadable = unreadable.or(unread(ruby, key, error, failed)?);
                     }
                     continue;
@@ -88,21 +119,21 @@ impl Cache {
             }
             blocks.push(DataBlock { size: bytes.len(), data: Some(bytes), client_flags });
         }
-        let changed = this.carry_out(ruby, Change::store(keys, blocks, ttl, this.policy))?.finish();
-        let not_stored = ruby.ary_new();
-        for (key, _) in given.into_iter().zip(&changed.done).filter(|(_, done)| !**done) {
-            not_stored.push(key)?;
+        if let Some(both) = &this.both {
+            return both.set_many(ruby, given, blocks, ttl);
         }
-        achieved(ruby, not_stored.as_value(), changed.failures)
+        let change = Change::store(keys, blocks, ttl, this.policy);
+        not_stored(ruby, given, this.carry_out(ruby, change)?.finish())
     }
 
     /// Returns how many were deleted.
     fn delete_many(ruby: &Ruby, this: &Self, given: RArray) -> Returned {
         this.check_open(ruby)?;
+        if let Some(both) = &this.both {
+            return both.delete_many(ruby, given);
+        }
         let change = Change::<Option<Vec<u8>>>::delete(this.keys_of(ruby, given)?, this.policy);
-        let changed = this.carry_out(ruby, change)?.finish();
-        let deleted = changed.done.iter().filter(|done| **done).count();
-        achieved(ruby, deleted.into_value_with(ruby), changed.failures)
+        deleted(ruby, this.carry_out(ruby, change)?.finish())
     }
 
     fn keys_of(&self, ruby: &Ruby, given: RArray) -> Result<Keys, Error> {

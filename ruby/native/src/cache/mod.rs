@@ -5,6 +5,7 @@ mod batch;
 mod callers;
 mod fetching;
 mod many;
+mod migrating;
 mod reading;
 
 use std::convert::Infallible;
@@ -38,6 +39,7 @@ use crate::stored::{OnStack, Stored};
 use crate::ttl;
 use crate::values::Codec;
 use callers::Callers;
+use migrating::Both;
 
 /// A client, or a view of one with another policy.
 #[derive(TypedData, Clone)]
@@ -51,11 +53,14 @@ pub(crate) struct Cache {
     default_ttl: DefaultTtl,
     closed: Arc<AtomicBool>,
     callers: Arc<Callers>,
+    /// If its methods serve an old and a new pool. All else here is the new one's.
+    both: Option<Arc<Both>>,
 }
 
 impl DataTypeFunctions for Cache {
     fn mark(&self, marker: &gc::Marker) {
-        if let Some(serializer) = self.codec.object() {
+        let old = self.both.as_ref().map(|both| &both.old().codec);
+        for serializer in old.into_iter().chain([&self.codec]).filter_map(|codec| codec.object()) {
             marker.mark(serializer);
         }
     }
@@ -108,6 +113,7 @@ pub(crate) fn define(ruby: &Ruby, pinyon: RModule, native: RModule) -> Result<()
     class.define_method("close", method!(Cache::close, 0))?;
     reading::define(ruby, pinyon)?;
     many::define(class)?;
+    migrating::define(class)?;
     fetching::define(ruby, native, class)?;
     batch::define(ruby, native)
 }
@@ -131,12 +137,17 @@ impl Cache {
             default_ttl,
             closed: Arc::default(),
             callers: Arc::default(),
+            both: None,
         })
     }
 
     fn using(ruby: &Ruby, this: &Self, settings: RHash) -> Result<Self, Error> {
-        let settings: ViewSettings = changed(ruby, ViewSettings::default(), settings)?;
-        Ok(Self { policy: checked(ruby, settings.changed(this.policy))?, ..this.clone() })
+        let policy = |policy| {
+            let settings: ViewSettings = changed(ruby, ViewSettings::default(), settings)?;
+            checked(ruby, settings.changed(policy))
+        };
+        let both = this.both.as_ref().map(|both| both.with(policy).map(Arc::new)).transpose()?;
+        Ok(Self { policy: policy(this.policy)?, both, ..this.clone() })
     }
 
     fn gets(ruby: &Ruby, this: &Self, key: Value) -> Returned {
@@ -340,6 +351,9 @@ impl Cache {
         let (encoded, client_flags) = self.codec.encode_for(ruby, mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes().len(), client_flags, ttl, cas, returns_cas };
         let nil = ruby.qnil().as_value();
+        if let Some(both) = &self.both {
+            return both.ask(ruby, key, request, Some(encoded.into_bytes()), nil);
+        }
         if let Some(scheduler) = Scheduler::current(ruby)? {
             let answer = self.exchange_in_fiber(ruby, scheduler, key, request, Some(encoded.into_bytes()))?;
             return answers::answered(ruby, self, key, &request, answer, nil);
@@ -375,6 +389,9 @@ impl Cache {
 
     #[inline(always)]
     fn ask_or(&self, ruby: &Ruby, key: Value, request: Request, default: Value) -> Returned {
+        if let Some(both) = &self.both {
+            return both.ask(ruby, key, request, None, default);
+        }
         match Scheduler::current(ruby)? {
             Some(scheduler) => {
                 let answer = self.exchange_in_fiber(ruby, scheduler, key, request, None)?;
@@ -430,6 +447,9 @@ impl Cache {
 
     fn ask_servers(&self, ruby: &Ruby, command: ServerCommand, failed: Option<RHash>) -> Returned {
         self.check_open(ruby)?;
+        if let Some(both) = &self.both {
+            return both.ask_servers(ruby, command, failed);
+        }
         answers::of_servers(ruby, self.carry_out(ruby, Everywhere::new(command))?, failed)
     }
 

@@ -52,6 +52,12 @@ pub(crate) trait Carried: operations::Operation + Into<Operation> {
     fn carried(operation: Operation) -> Option<Self>;
 }
 
+impl Carried for Operation {
+    fn carried(operation: Operation) -> Option<Self> {
+        Some(operation)
+    }
+}
+
 impl Carried for Fetch<AsBytes> {
     fn carried(operation: Operation) -> Option<Self> {
         match operation {

@@ -1,23 +1,31 @@
-//! The destinations of values in an event loop, where a caller may leave while its value arrives.
+//! Callers of event loops, who may leave while their value arrives, and where values go meanwhile.
+
+pub mod callers;
 
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::Arc;
 
 use pinyon_cache::dialect::{Packing, ValueError};
-use pinyon_cache::operations::{Fetch, Fetched, Head, Policy, Values};
+use pinyon_cache::operations::{AnyOperation, Fetch, Fetched, Head, OwnedData, OwnedKey, Policy, Values};
 use pinyon_cache::{Destination, Value};
 
-use super::callers::Caller;
+use callers::Caller;
+
 use crate::many::keys::Slotted;
 use crate::many::reading::{tell, Slots};
 use crate::placing::{Placed, Placing};
 use crate::status::Status;
 
+/// What a loop carries out, and each pool of two.
+pub type Operation = AnyOperation<OwnedKey, OwnedData, LoopValues>;
+
 /// Takes the values of one operation of a loop.
 pub enum LoopValues {
     One(OneValue),
     Many(ManyValues),
+    /// Keeps values, for requests on two pools.
+    Kept(Placing<Arc<Packing>>),
 }
 
 impl Values for LoopValues {
@@ -28,6 +36,7 @@ impl Values for LoopValues {
     fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Placed, ValueError> {
         match self {
             Self::One(one) => one.read(head, value, server),
+            Self::Kept(placing) => placing.read(head, value, server),
             Self::Many(_) => unreachable!("each key is read by its index"),
         }
     }
@@ -35,6 +44,7 @@ impl Values for LoopValues {
     fn destination(&self, head: &Head) -> Box<dyn Destination> {
         match self {
             Self::One(one) => one.destination(head),
+            Self::Kept(placing) => placing.destination(head),
             Self::Many(_) => unreachable!("as above"),
         }
     }
@@ -42,6 +52,7 @@ impl Values for LoopValues {
     fn read_of(&self, index: usize, head: &Head, value: Value<'_>, server: &str) -> Result<Placed, ValueError> {
         match self {
             Self::One(one) => one.read(head, value, server),
+            Self::Kept(placing) => placing.read(head, value, server),
             Self::Many(many) => Ok(many.read_of(index, head, value, server)),
         }
     }
@@ -49,6 +60,7 @@ impl Values for LoopValues {
     fn destination_of(&self, index: usize, head: &Head) -> Box<dyn Destination> {
         match self {
             Self::One(one) => one.destination(head),
+            Self::Kept(placing) => placing.destination(head),
             Self::Many(many) => many.destination_of(index, head),
         }
     }
