@@ -142,7 +142,7 @@ DOCUMENTED = [
 #: Stubs that get docstrings, the modules that have them, and the classes and functions whose they are.
 STUBS = {
     "_native.pyi": ("pinyon._native", {"Batch", "Client", "Held", "Latencies", "Lock", "Locks"}),
-    "aio.pyi": ("pinyon.aio", {"Batch", "Client", "Lease", "MigratingClient", "migrating"}),
+    "aio.pyi": ("pinyon.aio", {"Batch", "Client", "Lease", "migrating"}),
 }
 
 #: Settings that event loops have, and threads do not.

@@ -564,226 +564,48 @@ class MigratingClient:
     ) -> Self:
         """Return a view of this client that behaves differently when a server fails, like ``Client.using``."""
     async def get(self, key: _Key, default: object = None) -> Any:
-        """Return the value of a key.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-            default: what to return if there is no value.
-
-        Returns:
-            The value, or `default`.
-
-        Raises:
-            UndecodableValue: the value was stored by other means, or its class is gone, and the serializer cannot read
-                it. With `on_unreadable="miss"`, that is a miss.
-        """
+        """Return the value of a key, or ``default``. If only the old pool has it, it is moved with its ttl."""
     async def get_many(self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None) -> dict[_KeyT, Any]:
-        """Return the values of many keys.
-
-        All servers are asked at the same time. If a server fails, its keys are asked of the next server (`failover`).
-
-        Args:
-            keys: text or bytes.
-            failed: a dict, to accept partial results. It receives the error of each server that failed, under the
-                server's name, and that of each value that cannot be read, under its key. The call raises nothing for
-                them.
-
-        Returns:
-            A dict of the values, without the keys that have none.
-
-        Raises:
-            Error: a server failed, and neither `failed` nor `on_failure="miss"` allows that. The attribute `partial`
-                of the error has the values that did arrive.
-            UndecodableValue: a value cannot be read, and neither `failed` nor `on_unreadable="miss"` allows that. The
-                attribute `partial` has the others.
-        """
+        """Return the values of many keys from both pools. Each call moves some of those in the old pool only."""
     async def gets_many(
         self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None
     ) -> dict[_KeyT, tuple[Any, int]]:
-        """Return the values of many keys, each with its CAS token.
-
-        Args:
-            keys: as for `get_many`.
-            failed: as for `get_many`.
-
-        Returns:
-            A dict of pairs, the value and its CAS token, without the keys that have no value.
-        """
+        """Like ``Client.gets_many``; values in the old pool only are moved first."""
     async def gets(self, key: _Key) -> tuple[Any, int] | None:
-        """Return the value of a key with its CAS token, for `cas`.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-
-        Returns:
-            The value and its token, or None if there is no value.
-        """
+        """Like ``Client.gets``; a value in the old pool only is moved first."""
     async def get_with_ttl(self, key: _Key) -> tuple[Any, int | None] | None:
-        """Return the value of a key with the time until it expires.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-
-        Returns:
-            The value and the seconds until it expires (None: it never expires), or None if there is no value.
-
-        Raises:
-            Unsupported: the server is older than memcached 1.6.10.
-        """
+        """Like ``Client.get_with_ttl``; a value in the old pool only is moved first."""
     async def gat(self, key: _Key, ttl: _Ttl) -> Any:
-        """Return the value of a key, and set its ttl (get and touch).
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-            ttl: seconds (int or float, rounded up) or a timedelta until it expires; 0 never expires.
-
-        Returns:
-            The value, or None if there is none.
-        """
+        """Like ``Client.gat``; a value in the old pool only is moved first."""
     async def touch(self, key: _Key, ttl: _Ttl) -> bool:
-        """Set the ttl of an item.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-            ttl: seconds (int or float, rounded up) or a timedelta until it expires; 0 never expires.
-
-        Returns:
-            Whether there is such an item.
-        """
+        """Like ``Client.touch``; a value in the old pool only is moved first."""
     async def set(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
-        """Store a value.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-            value: any value that the serializer takes.
-            ttl: seconds (int or float, rounded up) or a timedelta until it expires; by default the client's
-                `default_ttl`. 0 never expires; a negative ttl expires immediately.
-
-        Returns:
-            True. With `on_failure="miss"`, False if no server could store it.
-
-        Raises:
-            UnsupportedType: the serializer does not take such a value.
-            ValueTooLarge: the value is larger than `max_value_size`, or than the server allows.
-        """
+        """Store a value in the new pool, and delete it in the old pool."""
     async def add(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
-        """Store a value unless the key has one.
-
-        Args:
-            key: as for `set`.
-            value: as for `set`.
-            ttl: as for `set`.
-
-        Returns:
-            Whether the value was stored.
-        """
+        """Store a value unless either pool has one. Return whether it was stored."""
     async def replace(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
-        """Store a value if the key has one already.
-
-        Args:
-            key: as for `set`.
-            value: as for `set`.
-            ttl: as for `set`.
-
-        Returns:
-            Whether the value was stored.
-        """
+        """Store a value if either pool has one. Return whether it was stored."""
     async def append(self, key: _Key, value: object) -> bool:
-        """Append to the stored value. Its ttl stays as it is.
-
-        The stored value must be text or bytes too: the server joins the bytes and does not know what they mean. Any
-        other value cannot be read afterwards.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-            value: text or bytes, put after the stored text or bytes.
-
-        Returns:
-            Whether there was a value.
-        """
+        """Append to the stored value. Return whether there was one."""
     async def prepend(self, key: _Key, value: object) -> bool:
-        """Prepend to the stored value, which must be text or bytes, as for `append`. Its ttl stays as it is.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-            value: text or bytes, put before the stored text or bytes.
-
-        Returns:
-            Whether there was a value.
-        """
+        """Prepend to the stored value. Return whether there was one."""
     async def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = ...) -> bool | None:
-        """Store a value if the item has not changed since `gets` returned its CAS token (compare and swap).
-
-        Args:
-            key: as for `set`.
-            value: as for `set`.
-            cas: the token.
-            ttl: as for `set`.
-
-        Returns:
-            True if the value was stored, False if the item has changed, None if there is no item.
-        """
+        """Like ``Client.cas``, with a token that this client's ``gets`` has returned."""
     async def set_many(self, mapping: Mapping[_KeyT, object], ttl: _Ttl = ...) -> list[_KeyT]:
-        """Store many values.
-
-        Args:
-            mapping: values by key.
-            ttl: as for `set`, the same for all values.
-
-        Returns:
-            The keys that were not stored.
-        """
+        """Store many values in the new pool, and delete them in the old pool. Return the keys that were not stored."""
     async def delete(self, key: _Key, *, stale: _Ttl | None = None) -> bool:
-        """Delete an item, or mark it stale.
+        """Delete an item in both pools. Return whether there was one.
 
         Args:
-            key: text (sent as UTF-8) or bytes.
-            stale: seconds (int or float, rounded up) or a timedelta. The item is then marked stale instead, and
-                expires after this time. The next caller of `get_or_set` makes a new value; all others get the stale
-                one meanwhile.
-
-        Returns:
-            Whether there was such an item.
+            key: the key.
+            stale: as for ``Client.delete``. A value that only the old pool has is moved first.
         """
     async def delete_many(self, keys: Iterable[_Key]) -> int:
-        """Delete many items.
-
-        Args:
-            keys: text or bytes.
-
-        Returns:
-            How many items there were.
-        """
+        """Delete many items in both pools. Return how many there were."""
     async def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = ...) -> int | None:
-        """Add to a stored integer.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-            delta: from 0 to 2**64-1.
-            initial: the value to create if there is none. Without it, nothing is created.
-            ttl: of a value that is created, as for `set`.
-
-        Returns:
-            The sum, modulo 2**64; `initial` if the value was created; or None if there is no value.
-
-        Raises:
-            ServerError: the value is not an integer.
-        """
+        """Like ``Client.incr``; a number in the old pool only is moved first."""
     async def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = ...) -> int | None:
-        """Subtract from a stored integer.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-            delta: from 0 to 2**64-1.
-            initial: the value to create if there is none. Without it, nothing is created.
-            ttl: of a value that is created, as for `set`.
-
-        Returns:
-            The difference, at least 0; `initial` if the value was created; or None if there is no value.
-
-        Raises:
-            ServerError: the value is not an integer.
-        """
+        """Like ``Client.decr``; a number in the old pool only is moved first."""
     @overload
     async def get_or_set(
         self,
@@ -811,52 +633,17 @@ class MigratingClient:
     ) -> _T:
         """Like ``Client.get_or_set``. No value is made while the old pool has one."""
     async def meta(self, key: _Key) -> ItemMetadata | None:
-        """Return what the server knows of an item besides its value. This does not count as reading the item.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-
-        Returns:
-            An `ItemMetadata`, or None if there is no such item.
-
-        Raises:
-            Unsupported: the server is older than memcached 1.6.10.
-        """
+        """Like ``Client.meta``; a value in the old pool only is moved first."""
     async def flush_all(self, delay: int = 0) -> None:
-        """Make all servers forget all items.
-
-        Args:
-            delay: seconds from now, or a timedelta; rounded up to whole seconds.
-        """
+        """Make all servers of both pools forget all items, after ``delay`` seconds."""
     async def stats(self, kind: str | None = None) -> dict[str, dict[str, str]]:
-        """Return the statistics of each server.
-
-        Args:
-            kind: a group of memcached's statistics, such as "items", "slabs" or "settings"; by default the general
-                ones.
-
-        Returns:
-            A dict by server of dicts by name.
-        """
+        """Return the statistics of each server of both pools."""
     async def version(self) -> dict[str, str]:
-        """Return the version of each server.
-
-        Returns:
-            A dict by server.
-        """
+        """Return the version of each server of both pools."""
     def close(self) -> None:
         """Close the connections to both pools."""
     def servers_of(self, key: _Key) -> list[str]:
-        """Return the servers that hold a key: its own first, then those that replace it when it is down, in order.
-
-        The ring decides this; the state of the servers does not matter. No server is asked.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-
-        Returns:
-            The names of servers. The list is empty while no servers have been discovered yet.
-        """
+        """Return the servers of the new pool that hold a key, like ``Client.servers_of``."""
     def metrics(self) -> dict[str, ServerMetrics]:
         """Return the metrics of the servers of both pools, like ``Client.metrics``."""
     async def __aenter__(self) -> Self: ...

@@ -133,7 +133,7 @@ class BaseMigratingClient(_native.Client, Uncopied):
 class MigratingClient(BaseMigratingClient, Closing):
     """Two clients in use as one, for threads and greenlets. ``pinyon.migrating`` makes one.
 
-    Its methods are those of ``pinyon.Client``, without batches. The page on migrating says what each does on which pool.
+    Its methods are those of ``pinyon.Client``, without batches. The page on migrating says what each does on each pool.
     """
 
     _carry_out = staticmethod(drive)

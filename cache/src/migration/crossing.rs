@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::pools::{Pools, Unconverted, ValueOf};
-use super::{Counts, Migration, Plan, Returned, Side, Step, StepOutcome, NEEDS_TTL};
+use super::{Counts, Migration, Plan, Side, Step, StepOutcome, NEEDS_TTL};
 use crate::operations::{
-    Answer, AnyOperation, Change, Compared, DataBlock, Everywhere, Failed, Fetch, Fetched, FoundKey, Keys, Mode,
-    Request, ServerCommand, Single, Unanswered, Unreadable, Values,
+    Answer, AnyOperation, Change, Changed, Compared, DataBlock, Everywhere, Failed, Fetch, Fetched, FoundKey, Keys,
+    Mode, Request, ServerCommand, Single, Unanswered, Unreadable, Values,
 };
 use crate::ttl::Ttl;
 use pinyon_net::error::kinds::ErrorKind;
@@ -56,24 +56,26 @@ pub enum Next<P: Pools> {
 
 /// A request on both pools. It asks one pool after another, and never waits.
 pub struct Crossing<P: Pools> {
-    pools: P,
-    wanted: Wanted,
+    pub(super) pools: P,
+    pub(super) wanted: Wanted,
     /// How many keys it is about.
-    keys: usize,
+    pub(super) keys: usize,
     machine: Machine<P>,
     /// The operation that is under way.
     asked: Asked,
     /// The values that were read last, with their pools: the machine chooses among two at most.
-    values: [Option<(ValueOf<P>, Side)>; 2],
+    pub(super) values: [Option<(ValueOf<P>, Side)>; 2],
     /// The place for the next one.
     next: Read,
     /// What was found of many keys, in the old pool and in the new one.
-    found: [Vec<FoundKey<ValueOf<P>>>; 2],
-    unreadable: [Option<Unreadable<ErrorOf<P>>>; 2],
+    pub(super) found: [Vec<FoundKey<ValueOf<P>>>; 2],
+    pub(super) unreadable: [Option<Unreadable<ErrorOf<P>>>; 2],
     /// The failures of servers that did not end it.
-    beside: Vec<Error>,
-    unanswered: Vec<Unanswered>,
-    over: Vec<(Side, OnePool<P>)>,
+    pub(super) beside: Vec<Error>,
+    pub(super) unanswered: Vec<Unanswered>,
+    /// Which of many keys either pool had.
+    pub(super) deleted: Vec<bool>,
+    pub(super) over: Vec<(Side, OnePool<P>)>,
 }
 
 enum Machine<P: Pools> {
@@ -86,9 +88,9 @@ enum Machine<P: Pools> {
 
 type MachineOf<P> = Migration<Read, OnePool<P>>;
 /// The place of a value that was read.
-type Read = usize;
-type ErrorOf<P> = <<P as Pools>::Values as Values>::Error;
-type FailedOf<P> = Failed<ErrorOf<P>>;
+pub(super) type Read = usize;
+pub(super) type ErrorOf<P> = <<P as Pools>::Values as Values>::Error;
+pub(super) type FailedOf<P> = Failed<ErrorOf<P>>;
 type StepOf<P> = Step<Read, OnePool<P>, FailedOf<P>>;
 type OutcomeOf<P> = StepOutcome<Read, OnePool<P>, FailedOf<P>>;
 
@@ -110,7 +112,7 @@ impl Wanted {
             Self::GetMany { cas: false, .. } => Some(Plan::GetMany),
             Self::GetMany { cas: true, .. } => Some(Plan::GetsMany),
             Self::SetMany { .. } => Some(Plan::Set),
-            Self::DeleteMany => Some(Plan::DeleteMany),
+            Self::DeleteMany => Some(Plan::Delete),
             Self::Everywhere(_) => None,
         }
     }
@@ -132,7 +134,7 @@ impl<P: Pools> Crossing<P> {
         counts: Arc<Counts>,
         ttl: Option<i64>,
     ) -> Self {
-        let tells_outages = !matches!(wanted, Wanted::GetMany { failing: Failing::Ends, .. } | Wanted::DeleteMany);
+        let tells_outages = !matches!(wanted, Wanted::GetMany { failing: Failing::Ends, .. });
         let machine = match (plan, &wanted) {
             (_, Wanted::Everywhere(_)) => Machine::Everywhere,
             (Some(plan), _) => Machine::Migration(Migration::new(plan, keys, tells_outages, counts, ttl).into()),
@@ -150,6 +152,7 @@ impl<P: Pools> Crossing<P> {
             unreadable: [None, None],
             beside: Vec::new(),
             unanswered: Vec::new(),
+            deleted: Vec::new(),
             over: Vec::new(),
         }
     }
@@ -253,7 +256,7 @@ impl<P: Pools> Crossing<P> {
 
     /// A request of the machine's about its key.
     fn ask(&mut self, side: Side, request: Request) -> OnePool<P> {
-        if let Wanted::SetMany { .. } = self.wanted {
+        if let Wanted::SetMany { .. } | Wanted::DeleteMany = self.wanted {
             return Change::delete(self.all_keys(side), self.pools.policy(side)).into();
         }
         let (key, data) = (self.pools.key(side, self.key()), P::Data::default());
@@ -279,7 +282,7 @@ impl<P: Pools> Crossing<P> {
                 let (keys, ttl) = (self.all_keys(Side::New), *ttl);
                 Change::store(keys, self.pools.blocks(), ttl, self.pools.policy(Side::New)).into()
             }
-            Wanted::GetMany { .. } | Wanted::DeleteMany => unreachable!("the machine reads and deletes many keys"),
+            Wanted::GetMany { .. } | Wanted::DeleteMany => unreachable!("the machine reads and deletes them"),
         }
     }
 
@@ -289,21 +292,21 @@ impl<P: Pools> Crossing<P> {
     }
 
     /// The failures of keys are those of gets.
-    fn named(&self, fetch: Fetch<P::Values>) -> Fetch<P::Values> {
+    pub(super) fn named(&self, fetch: Fetch<P::Values>) -> Fetch<P::Values> {
         match self.wanted {
             Wanted::GetMany { failing: Failing::OfKeys, .. } => fetch.named("get"),
             _ => fetch,
         }
     }
 
-    fn key(&self) -> usize {
+    pub(super) fn key(&self) -> usize {
         match &self.machine {
             Machine::Migration(machine) => machine.key(),
             _ => 0,
         }
     }
 
-    fn all_keys(&self, side: Side) -> Keys {
+    pub(super) fn all_keys(&self, side: Side) -> Keys {
         self.keys_of(side, 0..self.keys)
     }
 
@@ -332,9 +335,13 @@ impl<P: Pools> Crossing<P> {
         let mut single = match operation {
             AnyOperation::Single(single) => single,
             AnyOperation::Change(change) => {
-                let raised = change.finish().failures.raised();
-                return raised
-                    .map_or(StepOutcome::Answered(Answer::Done(true)), |error| failed(Failed::Error(error.into())));
+                let Changed { done, mut failures } = change.finish();
+                self.deleted.resize(self.keys, false);
+                self.deleted.iter_mut().zip(&done).for_each(|(deleted, done)| *deleted |= done);
+                return match failures.raised() {
+                    Some(error) => failed(Failed::Error(error.into())),
+                    None => StepOutcome::Answered(Answer::Done(done.contains(&true))),
+                };
             }
             _ => unreachable!("the machine asks about one key, or deletes many"),
         };
@@ -379,90 +386,6 @@ impl<P: Pools> Crossing<P> {
             self.unreadable[side as usize].get_or_insert(Unreadable { index: keys[index], error });
         }
         StepOutcome::Found(known)
-    }
-
-    /// Keeps the failure of a key that could not be moved or deleted.
-    fn tell(&mut self, error: FailedOf<P>) {
-        let Failed::Error(error) = error else { unreachable!("it is an outage") };
-        match self.wanted {
-            Wanted::GetMany { failing: Failing::OfKeys, .. } => {
-                self.unanswered.push(Unanswered { keys: vec![self.key() as u32], error: *error });
-            }
-            _ => self.beside.push(*error),
-        }
-    }
-
-    fn returned(&mut self, returned: Returned<Read, OnePool<P>>) -> Next<P> {
-        let (side, answer) = match returned {
-            Returned::Answer(operation) => return self.ends([(Side::New, operation)]),
-            Returned::Values => return self.has_read(None),
-            Returned::Count(deleted) => {
-                let (keys, policy) = (self.all_keys(Side::New), self.pools.policy(Side::New));
-                return self.ends([(Side::New, Change::over(keys, deleted, None, policy).into())]);
-            }
-            Returned::Value(value) => match self.values[value].take() {
-                Some((value, side)) => (side, Some(Answer::Value(value))),
-                None => unreachable!("it was read"),
-            },
-            Returned::Missing => (Side::New, None),
-            Returned::Done(done) => (Side::New, Some(Answer::Done(done))),
-        };
-        self.answers(side, Ok(answer))
-    }
-
-    fn raise(&mut self, error: FailedOf<P>) -> Next<P> {
-        match (&self.wanted, error) {
-            (Wanted::One(_), error) => self.answers(Side::New, Err(error)),
-            (Wanted::GetMany { .. }, Failed::Error(error)) => self.has_read(Some(*error)),
-            (_, Failed::Error(error)) => {
-                let (keys, policy) = (self.all_keys(Side::New), self.pools.policy(Side::New));
-                self.ends([(Side::New, Change::over(keys, 0, Some(*error), policy).into())])
-            }
-            (_, Failed::Unreadable { error, .. }) => {
-                let index = self.key();
-                self.unreadable[Side::New as usize].get_or_insert(Unreadable { index, error });
-                self.has_read(None)
-            }
-        }
-    }
-
-    /// Ends with an answer to the user's request, whose value is a pool's. Without one, nothing was found.
-    fn answers(&mut self, side: Side, answered: Result<Option<Answer<ValueOf<P>>>, FailedOf<P>>) -> Next<P> {
-        let Wanted::One(request) = self.wanted else { unreachable!("it is about one key") };
-        let (values, policy) = (self.pools.values(side), self.pools.policy(Side::New));
-        let mut single = Single::new(request, self.pools.key(Side::New, 0), P::Data::default(), values, policy);
-        single.end(answered.map(|answer| answer.unwrap_or_else(|| request.lost())));
-        self.ends([(side, single.into())])
-    }
-
-    /// Ends with the values of many keys.
-    fn has_read(&mut self, mut error: Option<Error>) -> Next<P> {
-        let [mut old, mut new] = std::mem::take(&mut self.found);
-        let mut unanswered = std::mem::take(&mut self.unanswered);
-        let Wanted::GetMany { cas, failing } = self.wanted else { unreachable!("it reads many keys") };
-        if failing == Failing::OfKeys {
-            let mut is_found = vec![false; self.keys];
-            old.iter().chain(&new).for_each(|one| is_found[one.index] = true);
-            unanswered.iter_mut().for_each(|one| one.keys.retain(|key| !is_found[*key as usize]));
-            if let Some(error) = error.take() {
-                let failed = self.key();
-                [&mut old, &mut new].into_iter().for_each(|found| found.retain(|one| one.index != failed));
-                unanswered.push(Unanswered { keys: vec![failed as u32], error });
-            }
-        }
-        let mut over = |side, found| {
-            let (keys, values, policy) = (self.all_keys(side), self.pools.values(side), self.pools.policy(side));
-            let fetch = Fetch::over(keys, cas, values, policy, (found, self.unreadable[side as usize].take()));
-            self.named(fetch)
-        };
-        let (old, mut new) = (over(Side::Old, old), over(Side::New, new));
-        new.end(std::mem::take(&mut self.beside), error, unanswered);
-        self.ends([(Side::Old, old.into()), (Side::New, new.into())])
-    }
-
-    fn ends<const COUNT: usize>(&mut self, over: [(Side, OnePool<P>); COUNT]) -> Next<P> {
-        self.over.extend(over);
-        Next::Over
     }
 }
 

@@ -22,8 +22,7 @@ pub(super) struct ManyKeys<V, A> {
     found_in_new: usize,
     /// Keys that only the old pool has or had.
     found_in_old: Vec<usize>,
-    deleted: usize,
-    /// Keys that are still to be moved or deleted, each by its own operation.
+    /// Keys that are still to be moved, each by its own operation.
     left: vec::IntoIter<usize>,
     key: usize,
     operation: OneKey<V, A>,
@@ -53,7 +52,6 @@ impl<V: Clone, A> ManyKeys<V, A> {
             missing: Vec::new(),
             found_in_new: 0,
             found_in_old: Vec::new(),
-            deleted: 0,
             left: Vec::new().into_iter(),
             key: 0,
             operation: OneKey::new(Plan::Get, counts.clone(), ttl),
@@ -66,14 +64,8 @@ impl<V: Clone, A> ManyKeys<V, A> {
     }
 
     pub(super) fn begin<E>(&mut self) -> Step<V, A, E> {
-        let all = (0..self.keys).collect::<Vec<_>>();
-        match self.plan {
-            Plan::DeleteMany => self.one_by_one(all),
-            _ => {
-                self.missing = all;
-                self.read(At::ReadingNew, Side::New, self.missing.clone())
-            }
-        }
+        self.missing = (0..self.keys).collect();
+        self.read(At::ReadingNew, Side::New, self.missing.clone())
     }
 
     pub(super) fn next<E>(&mut self, outcome: StepOutcome<V, A, E>) -> Step<V, A, E> {
@@ -131,8 +123,7 @@ impl<V: Clone, A> ManyKeys<V, A> {
     fn next_one<E>(&mut self) -> Step<V, A, E> {
         let plan = match self.plan {
             Plan::GetMany => Plan::Move,
-            Plan::GetsMany => Plan::Get,
-            _ => Plan::Delete,
+            _ => Plan::Get,
         };
         let Some(key) = self.left.next() else { return self.finish() };
         self.at = At::OneByOne;
@@ -145,10 +136,8 @@ impl<V: Clone, A> ManyKeys<V, A> {
         let is_outage = matches!(&outcome, StepOutcome::Failed { kind, .. } if kind.is_outage());
         match self.operation.next(outcome) {
             Step::Return(end) => {
-                match end {
-                    Returned::Value(_) => self.found_in_old.push(self.key),
-                    Returned::Done(done) => self.deleted += usize::from(done),
-                    _ => {}
+                if let Returned::Value(_) = end {
+                    self.found_in_old.push(self.key);
                 }
                 self.next_one()
             }
@@ -163,7 +152,6 @@ impl<V: Clone, A> ManyKeys<V, A> {
     fn finish<E>(&mut self) -> Step<V, A, E> {
         self.at = At::Over;
         match self.plan {
-            Plan::DeleteMany => Step::Return(Returned::Count(self.deleted)),
             Plan::GetsMany if !self.found_in_old.is_empty() => {
                 let moved = std::mem::take(&mut self.found_in_old);
                 self.read(At::ReadingMoved, Side::New, moved)

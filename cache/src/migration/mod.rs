@@ -10,6 +10,7 @@
 mod bringing;
 mod counts;
 mod crossing;
+mod ending;
 mod many_keys;
 mod one_key;
 mod operation;
@@ -94,6 +95,4 @@ enum Returned<V, A> {
     Done(bool),
     /// The values that were read.
     Values,
-    /// The number of deleted items.
-    Count(usize),
 }

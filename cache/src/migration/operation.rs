@@ -32,8 +32,6 @@ pub enum Plan {
     GetMany,
     /// Moves all keys that only the old pool has, then reads them from the new pool for its tokens.
     GetsMany,
-    /// Deletes several keys in both pools.
-    DeleteMany,
 }
 
 impl Plan {
@@ -61,7 +59,7 @@ impl Plan {
 
     /// Whether the operation addresses several keys, by index.
     pub fn is_of_many(self) -> bool {
-        matches!(self, Self::GetMany | Self::GetsMany | Self::DeleteMany)
+        matches!(self, Self::GetMany | Self::GetsMany)
     }
 }
 

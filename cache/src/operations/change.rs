@@ -70,11 +70,9 @@ impl<D: SentData> Change<D> {
         Self { keys, what, wanted, done, alone: BTreeSet::new(), failures: Failures::new(name, policy) }
     }
 
-    /// A deletion that is over: that of the first keys succeeded.
-    pub(crate) fn over(keys: Keys, deleted: usize, error: Option<Error>, policy: Policy) -> Self {
-        let mut over = Self::delete(keys, policy);
-        over.wanted.clear();
-        over.done[..deleted].fill(true);
+    /// A deletion that is over: whether each key was deleted, and what it raises.
+    pub(crate) fn over(keys: Keys, done: Vec<bool>, error: Option<Error>, policy: Policy) -> Self {
+        let mut over = Self { wanted: Vec::new(), done, ..Self::delete(keys, policy) };
         over.failures.end(error);
         over
     }

@@ -127,22 +127,20 @@ impl<V: Values> Fetch<V> {
         self
     }
 
-    /// A reading that is over, with these values.
-    pub(crate) fn over(
-        keys: Keys,
-        cas: bool,
-        values: V,
-        policy: Policy,
-        (found, unreadable): (Vec<FoundKey<V::Value>>, Option<Unreadable<V::Error>>),
-    ) -> Self {
-        Self { found, unreadable, wanted: Vec::new(), ..Self::new(keys, cas, values, policy) }
+    /// A reading that is over, and has found these values.
+    pub(crate) fn over(keys: Keys, cas: bool, values: V, policy: Policy, found: Vec<FoundKey<V::Value>>) -> Self {
+        Self { found, wanted: Vec::new(), ..Self::new(keys, cas, values, policy) }
     }
 
-    /// Adds failures to one that is over: those of servers, one to raise, and those of keys.
-    pub(crate) fn end(&mut self, of_servers: Vec<Error>, error: Option<Error>, unanswered: Vec<Unanswered>) {
-        self.failures.add(of_servers);
+    pub(crate) fn with_unreadable(self, unreadable: Option<Unreadable<V::Error>>) -> Self {
+        Self { unreadable, ..self }
+    }
+
+    /// The same with failures: those of servers, one to raise, and those of keys.
+    pub(crate) fn failing(mut self, servers: Vec<Error>, error: Option<Error>, unanswered: Vec<Unanswered>) -> Self {
+        self.failures.add(servers);
         self.failures.end(error);
-        self.unanswered = unanswered;
+        Self { unanswered, ..self }
     }
 
     /// The outcome. Call it once the operation is over.

@@ -54,8 +54,9 @@ pub trait SentData {
 }
 
 /// A data block that borrows nothing, so the operation may outlive the call that began it. `B` is a type of the host's.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub enum OwnedData<B = Vec<u8>> {
+    #[default]
     Nothing,
     /// A copy, for memory that the host may change or free.
     Copied(Vec<u8>),
@@ -63,12 +64,6 @@ pub enum OwnedData<B = Vec<u8>> {
     Object(B),
     /// Memory that is sent without a copy. It must not change while it is referenced. Worthwhile for large values.
     Shared(SharedBytes),
-}
-
-impl<B> Default for OwnedData<B> {
-    fn default() -> Self {
-        Self::Nothing
-    }
 }
 
 impl<B: AsRef<[u8]>, V: Values> Single<OwnedKey, OwnedData<B>, V> {

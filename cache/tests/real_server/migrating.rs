@@ -185,6 +185,28 @@ fn a_value_that_is_not_converted_stays() {
 }
 
 #[test]
+fn many_keys_are_deleted_wherever_they_are() {
+    let servers = [(); 2].map(|()| Memcached::tcp());
+    let both = pools(&servers);
+    both.only_old_has("old", "value");
+    both.only_old_has("both", "value");
+    both.alone(Side::New, "both", store(Mode::Set, "newer"), "newer");
+    both.alone(Side::New, "new", store(Mode::Set, "newer"), "newer");
+    let over = both.run(Wanted::DeleteMany, &["old", "nothing", "both", "new"], "").unwrap();
+    let Some((_, AnyOperation::Change(change))) = over.into_iter().next() else { unreachable!("it deletes many keys") };
+    assert_eq!(change.finish().done, [true, false, true, true]);
+    for key in ["old", "both", "new"] {
+        assert_eq!(both.in_pools(key), [None, None]);
+    }
+    let nobody = Both::new(NOBODY, &servers[1].address().to_string());
+    nobody.alone(Side::New, "new", store(Mode::Set, "newer"), "newer");
+    let over = nobody.run(Wanted::DeleteMany, &["new"], "").unwrap();
+    let Some((_, AnyOperation::Change(change))) = over.into_iter().next() else { unreachable!("it deletes many keys") };
+    assert_eq!(&*change.finish().failures.raised().expect("the old pool fails").server, NOBODY);
+    assert_eq!(text(&nobody.alone(Side::New, "new", GET, "")), Some("newer".into()), "the old pool comes first");
+}
+
+#[test]
 fn failures_of_the_new_pool_are_told_as_the_host_wants_them() {
     let server = Memcached::tcp();
     let both = Both::new(&server.address().to_string(), NOBODY);

@@ -48,10 +48,6 @@ impl Many {
         self.of_key(key, [(LOOK, seen), (LEASE, won()), (LOOK, again), ("store 7 at 7 for 60", stored)]);
     }
 
-    fn is_deleted(&mut self, key: usize, old: StepOutcome, new: StepOutcome) {
-        self.of_key(key, [(DELETE_OLD, old), (DELETE_NEW, new)]);
-    }
-
     fn ends(self, end: &str) -> Progress {
         self.is_asked(end);
         self.counts.progress()
@@ -105,17 +101,6 @@ fn tokens_are_read_where_keys_were_moved_to() {
 }
 
 #[test]
-fn keys_are_deleted_one_after_the_other_in_both_pools() {
-    let mut many = Many::of("delete_many", 4);
-    many.is_deleted(0, DONE, NOT_DONE);
-    many.is_deleted(1, NOT_DONE, NOT_DONE);
-    many.is_deleted(2, NOT_DONE, DONE);
-    many.is_deleted(3, DONE, DONE);
-    many.ends("Count(3)");
-    Many::of("delete_many", 0).ends("Count(0)");
-}
-
-#[test]
 fn failures_end_an_operation_on_many_keys() {
     let timeout = || failed(ErrorKind::Timeout);
     let mut reading = Many::begin("get_many", 1, true, None);
@@ -130,9 +115,6 @@ fn failures_end_an_operation_on_many_keys() {
     moving.found("read [0] in Old", [0]);
     moving.of_key(0, [(LOOK, timeout())]);
     moving.ends("raise error");
-    let mut deleting = Many::of("delete_many", 2);
-    deleting.is_deleted(0, DONE, timeout());
-    deleting.ends("raise error");
 }
 
 #[test]

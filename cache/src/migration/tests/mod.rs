@@ -65,7 +65,6 @@ fn plan_of(operation: &str) -> Option<Plan> {
         "get_many" => return Some(Plan::GetMany),
         "gets_many" => return Some(Plan::GetsMany),
         "set_many" => return Some(Plan::Set),
-        "delete_many" => return Some(Plan::DeleteMany),
         other => unreachable!("{other} is no operation"),
     })
 }
