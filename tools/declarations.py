@@ -1,7 +1,7 @@
 """Writes how type checkers and readers see the calls of a client, from the table that all languages share.
 
-A call is a line in ``cache/src/calls/table.rs``. This module makes of it the declarations in Python's stubs and in Ruby's
-signatures, and its line in ``docs/calls.md``. ``signatures.py`` runs it, as ``make signatures`` does.
+A call is a line in ``cache/src/calls/table.rs``. This module makes the declarations in Python's stubs and in Ruby's
+signatures of it, and its line in ``docs/calls.md``. ``signatures.py`` runs it, as ``make signatures`` does.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _signatures(source: str, first: str, takes: dict[str, str], known: set[str])
         method = call["names"]["ruby"]
         if not method or call["gives"] not in RUBY_GIVES or not known.issuperset(call["takes"]):
             continue
-        if is_native and call["asks"] != "key" or not is_native and is_internal(call):
+        if (is_native and call["asks"] != "key") or (not is_native and is_internal(call)):
             continue
         gives = RUBY_GIVES[call["gives"]]
         if is_native and call["gives"] == "metadata":
@@ -169,7 +169,7 @@ def _signatures(source: str, first: str, takes: dict[str, str], known: set[str])
         line = f"{indent}  def {method}: ({', '.join(takes[each] for each in call['takes'])}) -> {gives}"
         present = re.compile(rf"^{indent}  def {method}: .*$", re.MULTILINE)
         if present.search(body):
-            body = present.sub(lambda _: line, body, count=1)
+            body = present.sub(lambda _, line=line: line, body, count=1)
         else:
             body = re.sub(rf"^(?={indent}  def close:)", f"{line}\n", body, count=1, flags=re.MULTILINE)
     return source[:start] + body + source[end:]
@@ -193,7 +193,7 @@ def _row(call: dict[str, Any]) -> str:
 
 
 def _code(name: str | None) -> str:
-    return f"`{name}`" if name else "–"
+    return f"`{name}`" if name else "\N{EN DASH}"
 
 
 #: The files, and what writes each.

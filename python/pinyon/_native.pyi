@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from os import PathLike
 from types import TracebackType
-from typing import Any, TypeVar, final, overload
+from typing import Any, TypeVar, final
 
 from typing_extensions import Literal, Self, TypeAlias, disjoint_base
 
@@ -20,8 +20,8 @@ _KeyT = TypeVar("_KeyT", bound=str | bytes)
 _Ttl: TypeAlias = int | float | timedelta
 
 __all__ = [
-    "DEFAULT_SERVER",
     "CALLS",
+    "DEFAULT_SERVER",
     "DEFAULT_SETTINGS",
     "ERROR_KINDS",
     "LATENCY_BOUNDS",

@@ -58,7 +58,7 @@ def view(plain: Any, tracing: Tracing) -> Any:
 
 
 def _method(tracing: Tracing, kind: type, name: str, call: Call) -> Any:
-    """Return a class's method, each call of which is an operation. What ``get_or_set`` and ``lease`` ask is one, too."""
+    """Return a class's method, each call of which is an operation. So is what ``get_or_set`` and ``lease`` ask."""
     plain, command = getattr(kind, name), call.name.removesuffix("_many")
 
     def operation(client: Any, *arguments: Any, **settings: Any) -> Any:
