@@ -43,13 +43,13 @@ module Pinyon
 
     # What the server knows about an item.
     #
-    # @!attribute size [Integer] the bytes of its value
+    # @!attribute size [Integer] the bytes of its value: the name that all languages have, not the number of members
     # @!attribute flags [Integer]
     # @!attribute cas [Integer] its CAS token
     # @!attribute ttl [Integer, nil] seconds until it expires; nil if it never does
     # @!attribute last_access [Integer] seconds since it was last read
     # @!attribute fetched [Boolean] whether it was ever read
-    Metadata = Struct.new(:size, :flags, :cas, :ttl, :last_access, :fetched)
+    Metadata = Struct.new(:size, :flags, :cas, :ttl, :last_access, :fetched) # rubocop:disable Lint/StructNewOverride
 
     # @param servers [Array<String>] +"host:port"+, +"host:port:weight"+ or +"/path/of/socket"+. Without any, the
     #   environment variable +MEMCACHE_SERVERS+, or else +127.0.0.1:11211+
@@ -372,8 +372,8 @@ module Pinyon
     # @return [Hash{String => Hash{Symbol => Object}}] for each server +:up+, +:gutter+, +:connections+, +:idle+,
     #   +:sent+ and +:received+ (bytes), and +:commands+: for each command +:hits+, +:misses+, +:stored+, +:not_stored+,
     #   +:answered+, +:retries+, +:errors+, and of a sample of the answers +:timed+ (how many), +:seconds+ (in all),
-    #   +:mean+ and +:percentiles+ (50, 90, 95, 99 and 99.9; all in seconds, nil before the first), and +:buckets+: how many
-    #   took at most so many seconds, and longer than the bucket before
+    #   +:mean+ and +:percentiles+ (50, 90, 95, 99 and 99.9; all in seconds, nil before the first), and +:buckets+:
+    #   how many took at most so many seconds, and longer than the bucket before
     def metrics
       @native.metrics
     end
