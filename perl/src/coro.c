@@ -187,17 +187,28 @@ static void call_begin(pTHX_ coro_frame *frame, unsigned number, SV **arguments,
     wait_for_operation(aTHX_ frame, begun);
 }
 
-static void call_init(pTHX_ coro_frame *frame, CV *cv, SV **arguments, int items)
-{
-    call_begin(aTHX_ frame, (unsigned)CvXSUBANY(cv).any_i32, arguments, items);
-}
+/* A pair of functions for each number of a method: Coro keeps the first where the number of an ALIAS is. */
+#define CORO_METHOD(number)                                                              \
+    static void init_##number(pTHX_ coro_frame *frame, CV *cv, SV **arguments, int items) \
+    {                                                                                    \
+        PERL_UNUSED_VAR(cv);                                                             \
+        call_begin(aTHX_ frame, number, arguments, items);                               \
+    }                                                                                    \
+    static XSPROTO(call_##number)                                                        \
+    {                                                                                    \
+        dXSARGS;                                                                         \
+        PERL_UNUSED_VAR(items);                                                          \
+        coro->execute(aTHX_ cv, init_##number, ax);                                      \
+    }
 
-static XSPROTO(call_in_coroutine)
-{
-    dXSARGS;
-    PERL_UNUSED_VAR(items);
-    coro->execute(aTHX_ cv, call_init, ax);
-}
+#define EACH_NUMBER(M)                                                                     \
+    M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11) M(12) M(13) M(14) M(15)  \
+    M(16) M(17) M(18) M(19) M(20) M(21) M(22) M(23) M(24) M(25) M(26) M(27) M(28) M(29) M(30) M(31)
+#define CALL_OF(number) call_##number,
+
+EACH_NUMBER(CORO_METHOD)
+
+static const XSUBADDR_t calls_in_coroutines[MOST_METHODS] = {EACH_NUMBER(CALL_OF)};
 
 /* Waits for an operation that has no callback. */
 static void wait_init(pTHX_ coro_frame *frame, CV *cv, SV **arguments, int items)
@@ -233,9 +244,8 @@ void coro_load(pTHX)
               "newer Pinyon",
               CORO_VERSION, CORO_REVISION, (int)found->version, (int)found->revision);
     coro = found;
-    install_methods(aTHX_ "Pinyon::Coro::Cache::", "", EACH_METHOD, call_in_coroutine);
-    CvXSUBANY(newXS("Pinyon::Coro::Cache::remove", call_in_coroutine, __FILE__)).any_i32 =
-        (I32)method_number(aTHX_ "delete");
+    install_each(aTHX_ "Pinyon::Coro::Cache::", calls_in_coroutines);
+    newXS("Pinyon::Coro::Cache::remove", calls_in_coroutines[method_number(aTHX_ "delete")], __FILE__);
     newXS("Pinyon::Coro::_wait", wait_in_coroutine, __FILE__);
     newXS("Pinyon::Coro::_read_here", read_here, __FILE__);
 }

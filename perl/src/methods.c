@@ -69,19 +69,30 @@ void load_methods(void)
     }
 }
 
+static CV *install(pTHX_ const char *before, const call_method_of *method, const char *after, XSUBADDR_t code)
+{
+    char full[100];
+    /* A lease is asked for by a method of Perl's, which makes an object of it. */
+    my_snprintf(full, sizeof full, "%s%s%s%s", before, method->gives == GIVES_LEASE ? "_" : "", method->name, after);
+    return newXS(full, code, __FILE__);
+}
+
 void install_methods(pTHX_ const char *before, const char *after, methods_chosen chosen, XSUBADDR_t method)
 {
     unsigned number;
     for (number = 0; number < call_method_count; number++) {
-        const call_method_of *found = &call_methods[number];
-        const bool changes = found->gives == GIVES_TRUTH || found->gives == GIVES_CHANGED || found->gives == GIVES_NUMBER;
-        char       full[100];
-        if (chosen == EACH_THAT_CHANGES && !changes)
-            continue;
-        /* A lease is asked for by the method of its own, which makes an object of it. */
-        my_snprintf(full, sizeof full, "%s%s%s%s", before, found->gives == GIVES_LEASE ? "_" : "", found->name, after);
-        CvXSUBANY(newXS(full, method, __FILE__)).any_i32 = (I32)number;
+        const call_gives gives   = call_methods[number].gives;
+        const bool       changes = gives == GIVES_TRUTH || gives == GIVES_CHANGED || gives == GIVES_NUMBER;
+        if (changes || chosen == EACH_METHOD)
+            CvXSUBANY(install(aTHX_ before, &call_methods[number], after, method)).any_i32 = (I32)number;
     }
+}
+
+void install_each(pTHX_ const char *before, const XSUBADDR_t *methods)
+{
+    unsigned number;
+    for (number = 0; number < call_method_count; number++)
+        install(aTHX_ before, &call_methods[number], "", methods[number]);
 }
 
 unsigned method_number(pTHX_ const char *name)

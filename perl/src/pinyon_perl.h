@@ -259,6 +259,8 @@ void load_methods(void); /* as the library lists them */
 /* Defines a method for each that is chosen, which finds its number where that of an ALIAS is. `before`, `after`: what its full
  * name has before and after the name of the call. */
 void     install_methods(pTHX_ const char *before, const char *after, methods_chosen chosen, XSUBADDR_t method);
+/* The same with a function for each number. */
+void     install_each(pTHX_ const char *before, const XSUBADDR_t *methods);
 unsigned method_number(pTHX_ const char *name); /* for modules, which give it back */
 /* Fills the request of a call, whose `request`, `room` and `left` are set. `given`: without the object, `self`. */
 void prepare_call(pTHX_ cache_handle *cache, SV *self, call *one, unsigned number, SV **given, SSize_t count);

@@ -125,7 +125,7 @@ typedef struct {
     call_gives  gives;
 } call_method_of;
 
-#define MOST_METHODS 64
+#define MOST_METHODS 32
 
 typedef enum { EACH_METHOD, EACH_THAT_CHANGES } methods_chosen;
 
