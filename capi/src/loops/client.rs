@@ -25,7 +25,7 @@ use crate::run::asked_servers;
 use crate::structs::{Place, Reply, Request};
 
 type OneKey = Single<OwnedKey, OwnedData, LoopValues>;
-pub type Operation = AnyOperation<OwnedKey, OwnedData, LoopValues>;
+pub(super) type Operation = AnyOperation<OwnedKey, OwnedData, LoopValues>;
 pub type Run = Quiet<OwnedKey, OwnedData>;
 
 /// Memory for values that is kept for later ones, in pieces and in bytes of each.

@@ -10,6 +10,7 @@ use pinyon_net::driven::{HostAlarm, Order};
 
 use super::callers::{Caller, Callers, Waiting};
 use super::client::{Asked, ClientLoop, Operation};
+use super::values::LoopValues;
 use crate::client::Client;
 use crate::errors::{Error, Failure};
 use crate::migrating::{fill, Given, Migrating};
@@ -40,7 +41,7 @@ struct Running {
     caller: Arc<Caller>,
     migrating: Arc<Migrating>,
     verb: Verb,
-    crossing: Crossing<Given>,
+    crossing: Crossing<Given<LoopValues>>,
     /// Whether converting a value was interrupted.
     is_interrupted: bool,
 }

@@ -25,13 +25,11 @@ use crate::replies::Status;
 use crate::structs::{given, to_fill, Place, Reply, Request};
 pub use batch::LoopBatch;
 use client::ClientLoop;
-pub use client::Operation;
 pub use locks::LockMachine;
 use locks::{renumbered, LocksLoop};
 use migrating::MigratingLoop;
 pub use reading::pinyon_begin_reading;
 use structs::Action;
-pub use values::LoopValues;
 
 /// An event loop of a client or of locks.
 pub struct Loop {

@@ -72,13 +72,12 @@ impl Client {
     #[inline(never)]
     fn begin<'py>(&self, call: &Call<'_, 'py>) -> PyResult<Begun<'py>> {
         self.check_open(call.key.py())?;
-        if let Some(both) = &self.both {
-            return both.ask(call).map(Begun::Over);
+        match (&self.both, self.loops.get()) {
+            (None, None) => self.execute(call),
+            (None, Some(_)) => return self.submit(call),
+            (Some(both), _) => both.ask(call),
         }
-        match self.loops.get() {
-            None => self.execute(call).map(Begun::Over),
-            Some(_) => self.submit(call),
-        }
+        .map(Begun::Over)
     }
 
     #[inline(never)]
