@@ -86,8 +86,6 @@ impl Both {
     }
 
     /// Runs a request about a key.
-    #[cold]
-    #[inline(never)]
     pub(super) fn ask<'py>(self: &Arc<Self>, call: &Call<'_, 'py>) -> Returned<'py> {
         let given = vec![call.key.clone().unbind()];
         let data = call.value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
