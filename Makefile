@@ -22,7 +22,7 @@ capi_sources := $(core_sources) $(shell find capi -name '*.rs' -o -name '*.h' -o
 bench_sources := $(core_sources) $(shell find bench/core bench/floor -name '*.rs' -o -name 'Cargo.toml')
 ruby_sources := $(core_sources) $(shell find ruby/native -name '*.rs' -o -name 'Cargo.toml')
 perl_sources := $(capi_sources) \
-	$(shell find perl -name '*.pm' -not -path '*/blib/*' -not -path '*/t/*') $(wildcard perl/*.xs perl/*.h) perl/Makefile.PL
+	$(shell find perl -name '*.pm' -not -path '*/blib/*' -not -path '*/t/*') $(wildcard perl/*.xs perl/xs/*.xs perl/src/*.[ch]) perl/Makefile.PL
 perl_built := perl/blib/arch/auto/Pinyon/Pinyon.so
 
 distributed := $(rust_sources) $(ruby_sources) $(perl_sources) $(shell find ruby/lib ruby/sig ruby/ext -type f -not -name native.so) \
@@ -46,7 +46,7 @@ bench: setup ## Compare Pinyon with the clients people use, in about twelve minu
 	.venv/bin/python -m pinyon_bench run
 
 .PHONY: bench-record
-bench-record: setup ## The long benchmark; rewrites PERFORMANCE.md, its plots and docs/performance-tables.md
+bench-record: setup ## The long benchmark; rewrites bench/recorded.json, and the tables and plots of PERFORMANCE.md
 	.venv/bin/python -m pinyon_bench record
 
 .PHONY: bench-instructions
@@ -185,7 +185,7 @@ lint: setup ## Formatting, lints and types of all languages
 	find bench/perl bench/tests/perl -name '*.p[lm]' | xargs perltidy tools/site_perl.pl -pro=bench/perl/.perltidyrc --assert-tidy
 	perlcritic --quiet --profile perl/xt/perlcriticrc --severity 4 verify/perl
 	find verify/perl -name '*.p[lm]' | xargs -n 1 perltidy -pro=perl/xt/perltidyrc --assert-tidy -st >/dev/null
-	cd perl && prove -b xt/pod.t xt/style.t
+	cd perl && prove -b xt/layers.t xt/pod.t xt/style.t
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
@@ -245,4 +245,4 @@ target/release/.bench-c: .venv/.ready $(capi_sources) $(wildcard bench/c/*)
 .PHONY: clean
 clean: ## Remove everything that was built
 	rm -rf target dist .venv fuzz/target docs/_build ruby/lib/pinyon/native.so
-	rm -rf perl/blib perl/Makefile perl/MYMETA.* perl/Pinyon.c perl/Pinyon.o perl/Pinyon.bs perl/pm_to_blib
+	rm -rf perl/blib perl/Makefile perl/MYMETA.* perl/Pinyon.c perl/Pinyon.o perl/src/*.o perl/Pinyon.bs perl/pm_to_blib

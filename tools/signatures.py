@@ -1,7 +1,8 @@
 """Writes what type checkers, editors and ``help`` show of arguments and methods, so that each thing is said once.
 
 The names, defaults and texts of settings are the core's. This program writes them as the arguments of the classes that
-take them, and as ``Args`` in the docstrings of those classes. It also copies the docstrings of methods that are written
+take them, and as ``Args`` in the docstrings of those classes. The calls are the core's, too: ``declarations.py`` writes
+their stubs and signatures. This program also copies the docstrings of methods that are written
 in Rust into the stubs. ``make signatures`` runs it; a test fails when a file is out of date.
 """
 
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import declarations
 from pinyon import _native
 
 PACKAGE = Path(__file__).parents[1] / "python/pinyon"
@@ -283,7 +285,7 @@ SOURCE_LINES: list[str] = []
 
 def written(path: Path) -> str:
     """Return what a file should be."""
-    source = path.read_text()
+    source = declarations.written(path, path.read_text())
     for file, name, table in ARGUMENTS:
         if file == path.name:
             text = f"    def __new__(\n{arguments(table, shared=path.name != 'client.py')}    ) -> Self:"
@@ -302,7 +304,7 @@ def written(path: Path) -> str:
 def paths() -> list[Path]:
     """Return the files that this program writes to."""
     names = {file for file, _, _ in [*ARGUMENTS, *DOCUMENTED]} | STUBS.keys()
-    return [PACKAGE / name for name in sorted(names)]
+    return sorted({PACKAGE / name for name in names} | declarations.FILES.keys())
 
 
 def main() -> int:

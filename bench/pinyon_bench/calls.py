@@ -10,6 +10,7 @@ from typing import Any, Callable, Protocol
 from .protocol import Kind, RowSpec, Step, value_of
 
 Call = Callable[..., Any]
+STORES = ("set", "add", "replace")
 BoundStep = tuple[Call, tuple[Any, ...]]
 
 
@@ -47,6 +48,25 @@ class Calls:
     keys: Callable[[str], str | bytes] = str
     finish: Callable[[], None] | None = None
 
+    @staticmethod
+    def of(client: Any, get_many: str = "get_many", close: str = "close", **others: Any) -> Calls:
+        """Returns a client's own methods under the names above, where `others` do not stand instead."""
+        names = {name: name for name in ("get", "set", "add", "replace", "delete", "incr", "decr")}
+        names |= {"get_many": get_many, "close": close}
+        return Calls(**{**{name: getattr(client, method) for name, method in names.items()}, **others})
+
+
+def adding(client: Any, form: Callable[[int], Any] = int) -> Call:
+    """Returns an `incr_or_create` for a client whose `incr` answers None if there is nothing: it adds the initial value."""
+
+    def incr_or_create(key: str, delta: int, initial: int) -> Any:
+        value = client.incr(key, delta)
+        if value is not None:
+            return value
+        return initial if client.add(key, form(initial)) else client.incr(key, delta)
+
+    return incr_or_create
+
 
 class Adapter(Protocol):
     """One client library as the benchmark sees it."""
@@ -73,20 +93,12 @@ def connected(adapter: Adapter, row: RowSpec, quiet: bool = False) -> Iterator[C
 
 def bind(calls: Calls, steps: list[Step], row: RowSpec) -> list[BoundStep]:
     """Returns the steps as functions and their arguments; raises CannotDo for an operation that the client lacks."""
-    return [_bind_step(calls, step, row) for step in steps]
+    return [(_required(calls, step[0]), _arguments(step, row)) for step in steps]
 
 
-def _bind_step(calls: Calls, step: Step, row: RowSpec) -> BoundStep:
+def _arguments(step: Step, row: RowSpec) -> tuple[Any, ...]:
     operation, key, *rest = step
-    if operation in ("set", "add", "replace"):
-        return _required(calls, operation), (key, value_of(row["kind"], row["length"], rest[0]))
-    if operation == "multiget":
-        return _required(calls, "get_many"), (key,)
-    if operation == "incr" and rest[1] is not None:
-        return _required(calls, "incr_or_create"), (key, *rest)
-    if operation in ("incr", "decr"):
-        return _required(calls, operation), (key, rest[0])
-    return _required(calls, operation), (key,)
+    return (key, value_of(row["kind"], row["length"], rest[0])) if operation in STORES else (key, *rest)
 
 
 def finish_quiet(calls: Calls, row: RowSpec) -> None:
@@ -106,7 +118,7 @@ def row_keys(row: RowSpec) -> set[str]:
 
 
 def _required(calls: Calls, name: str) -> Call:
-    call: Call | None = getattr(calls, name)
+    call: Call | None = getattr(calls, name, None)
     if call is None:
         raise CannotDo(f"no {name.replace('_', ' ')}")
     return call

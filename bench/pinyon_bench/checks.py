@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .calls import row_keys
+from .calls import STORES, row_keys
 from .protocol import RowSpec, Step, value_of
 from .servers import Server
 
-STORES = ("set", "add", "replace")
 MOST_KEYS_READ = 10
 
 
@@ -47,7 +46,7 @@ class Counts:
         set.
         """
         spare_gets = len(row_keys(row)) if row["quiet"] else 0
-        spare_sets = 1 if any(step[0] == "incr" for phase in row["phases"] for step in phase["steps"]) else 0
+        spare_sets = 1 if any(step[0] == "incr_or_create" for phase in row["phases"] for step in phase["steps"]) else 0
         return self.difference(expected_counts(row), spare_gets, spare_sets)
 
     def difference(self, wanted: Counts, spare_gets: int = 0, spare_sets: int = 0) -> str:
@@ -73,14 +72,14 @@ def expected_counts(row: RowSpec) -> Counts:
 
 
 def _gets(step: Step) -> int:
-    if step[0] == "multiget":
+    if step[0] == "get_many":
         return len(step[1])
     return int(step[0] == "get")
 
 
 def _stores(step: Step) -> list[list[str]]:
     """Returns the pairs of key and text that a step stores."""
-    if step[0] == "multiset":
+    if step[0] == "set_many":
         pairs: list[list[str]] = step[1]
         return pairs
     return [step[1:3]] if step[0] in STORES else []

@@ -8,14 +8,16 @@ from functools import partial
 from pathlib import Path
 
 from .catalogue import all_rows
-from .contestant import Entry, all_entries
-from .coroutines.seed_lines import ITERATIONS, SIZE, SLOW_ITERATIONS
+from .contestant import BENCH_FOLDER, Entry, all_entries
+from .coroutines.seed import ITERATIONS, SIZE, SLOW_ITERATIONS
 from .declaration import Row
 from .failure.clients import CONTENDERS, Contender
 from .locks.rows import lock_rows
 from .placement import PLACEMENTS, SAME_CORE
 
 DEFAULT_VERB = "run"
+#: The record of the last long run.
+RECORD = BENCH_FOLDER / "recorded.json"
 RUN_ROUNDS = 5
 RECORD_ROUNDS = 9
 LOCKS_ROUNDS = 3
@@ -23,8 +25,8 @@ FAILURE_ROUNDS = 5
 MOST_SIZE = 1_000_000
 VERB_HELP = {
     "run": "measure everything in about twelve minutes; write JSON and an HTML report, print the tables (the default)",
-    "record": "measure for hours, with the published counts in each round; rewrite PERFORMANCE.md and its tables",
-    "page": "rewrite PERFORMANCE.md and its plots from docs/performance-tables.md; measure nothing",
+    "record": "measure for hours, with the published counts in each round; rewrite bench/recorded.json, and what `page` does",
+    "page": "rewrite the tables and plots of PERFORMANCE.md and docs/performance-tables.md from bench/recorded.json",
     "tables": "print the tables of an existing JSON file",
     "coroutines": "repeat Mcc's benchmark (seed 003): set and get SIZE bytes ITER times, blocking and in coroutines",
     "locks": "measure only locks: the tests of Redis::EM::Mutex (seed 004), other libraries, Redis's own statistics",
@@ -75,22 +77,8 @@ def _parser() -> argparse.ArgumentParser:
         )
         _add_rows(parsers[name], short=name == "run")
         _add_common(parsers[name])
-    parsers["record"].add_argument(
-        "--from",
-        dest="source",
-        type=Path,
-        metavar="FILE.json",
-        help="measure nothing: rewrite PERFORMANCE.md and its tables from this file",
-    )
     parsers["tables"].add_argument("file", type=Path, metavar="FILE.json")
-    parsers["tables"].add_argument(
-        "--pairs",
-        action="store_true",
-        help="print the pairs of UUIDs with latencies instead, in the layout of seed 002",
-    )
-    parsers["tables"].add_argument(
-        "--locks", action="store_true", help="print the locks instead, in the layout of seed 004"
-    )
+    parsers["page"].add_argument("file", type=Path, nargs="?", default=RECORD, metavar="FILE.json")
     _add_coroutines(parsers["coroutines"])
     _add_locks(parsers["locks"])
     _add_failure(parsers["failure"])
@@ -174,8 +162,7 @@ def _add_coroutines(parser: argparse.ArgumentParser) -> None:
         help=f"how often; default: {ITERATIONS}, over the slow link {SLOW_ITERATIONS}",
     )
     parser.add_argument("--slow", action="store_true", help="use a link with a round trip of 30 ms")
-    _add_contestants(parser)
-    _add_placement(parser)
+    _add_common(parser)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:

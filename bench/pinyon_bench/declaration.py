@@ -12,33 +12,12 @@ from fnmatch import fnmatch
 from typing import Any, Literal
 
 from .names import BLOCKING
-from .results import Document, RowInfo
+from .results import Document, RowInfo, Target
 
 #: Additional measurements of a row: the client's system calls and memory, and the row in other placements.
 Also = Literal["system calls", "memory", "placement"]
-#: What a rate is compared with: the first contestant, or the floor for the first contestant itself; the first client;
-#: our blocking client; the first contestant of the same concurrency model.
-Beside = Literal["floor and first", "first client", "blocking", "first of model", ""]
-
-
-@dataclass(frozen=True)
-class Target:
-    """One target: `ROW: what it must reach`, what was measured, and whether that meets it."""
-
-    text: str
-    measured: str
-    met: bool
-    spread: str = ""
-
-    @property
-    def row(self) -> str:
-        """The row or group that must reach it."""
-        return self.text.partition(": ")[0]
-
-    @property
-    def wanted(self) -> str:
-        """What the row must reach."""
-        return self.text.partition(": ")[2]
+#: What the plots of a group have on their horizontal axis.
+Axis = Literal["concurrency", "size", "keys", ""]
 
 
 #: Yields the targets for the row or group with this name, as far as a document has the figures.
@@ -49,11 +28,10 @@ Goals = dict[str, tuple[Goal, ...]]
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that are shown together, and how.
+    """Rows that are shown together, and how; without a title they have no tables.
 
     `counted` says what their rates count. A row's label is its name without the first `prefix` parts; `labels` heads the
-    labels. Tables are `transposed` where there are few rows and many contestants. `note` may name `{first}`, the first
-    contestant.
+    labels.
     """
 
     name: str
@@ -61,12 +39,9 @@ class Group:
     counted: str = ", operations per second"
     prefix: int = 0
     labels: str = "row"
-    beside: Beside = ""
-    transposed: bool = False
-    by_client: bool = False
+    axis: Axis = ""
     note: str = ""
     order: Callable[[RowInfo], Any] | None = None
-    processor: bool = True
     goals: tuple[Goal, ...] = ()
 
     def rows(self, document: Document) -> list[RowInfo]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .compare import Ratio, participants, processor_time, processor_times, rate_ratio, rates, ratio
-from .declaration import Goal, Target
+from .compare import Ratio, processor_time, processor_times, rate_ratio, rates, ratio, samples_of
+from .declaration import Goal
 from .names import BARE, BLOCKING, FLOOR, GEVENT, OURS, contestant_name, is_other
-from .results import Document, RowInfo
+from .results import Document, RowInfo, Target
 
 #: Below this ratio a rate has fallen, however wide the spread.
 FALLEN = 0.95
@@ -60,15 +60,16 @@ def bare_share(wanted: float) -> Goal:
     return goal
 
 
-def at_least_row(wanted: float, other: str, words: str = "", models: tuple[str, ...] = (BLOCKING,)) -> Goal:
-    """Our rate is at least `wanted` times our blocking client's in another row; `words` say which."""
+def at_least_row(
+    wanted: float, other: str, words: str = "", models: tuple[str, ...] = (BLOCKING,), base: str = BLOCKING
+) -> Goal:
+    """Our rate is at least `wanted` times that in another row, of our client in the model `base`; `words` say which."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
-        base = rates(document, other.replace("*", row.rpartition(":")[0]), OURS)
+        rates_there = rates(document, other.replace("*", row.rpartition(":")[0]), contestant_name(OURS, base))
         for model in models:
-            where = row if len(models) == 1 else f"{row} {model}"
-            found = ratio(rates(document, row, contestant_name(OURS, model)), base)
-            yield from reached(f"{where}: at least {wanted:g} {words or f'times {other}'}", found, wanted)
+            found = ratio(rates(document, row, contestant_name(OURS, model)), rates_there)
+            yield from reached(f"{within(row, model)}: at least {wanted:g} {words or f'times {other}'}", found, wanted)
 
     return goal
 
@@ -108,20 +109,36 @@ def exactly_system_calls(wanted: int) -> Goal:
     return goal
 
 
-def at_most_system_calls(wanted: float) -> Goal:
-    """An operation takes at most `wanted` system calls."""
+def at_most_system_calls(wanted: float, model: str = "", digits: int = 9) -> Goal:
+    """An operation takes at most `wanted` system calls, to so many digits; in any concurrency model, or in one."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
-        for count in _system_calls(document, row):
-            text = f"{row}: at most {wanted:g} system calls per operation"
-            yield Target(text, f"{count:.3f}", count <= wanted)
+        for count in _system_calls(document, row, model):
+            text = f"{within(row, model or BLOCKING)}: at most {wanted:g} system calls per operation"
+            yield Target(text, f"{count:.3f}", round(count, digits) <= wanted)
 
     return goal
 
 
-def _system_calls(document: Document, row: str) -> Iterator[float]:
+def user_time_at_most(share: float, words: str, other: str, model: str) -> Goal:
+    """Our time in user code per operation is at most this share of another client's; `words` say which."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        ours, theirs = (
+            {
+                each.round: each.user / each.operations
+                for each in samples_of(document, row, contestant_name(name, model))
+            }
+            for name in (OURS, other)
+        )
+        yield from not_exceeded(f"{row}: user time per operation at most {words} {other}'s", ratio(ours, theirs), share)
+
+    return goal
+
+
+def _system_calls(document: Document, row: str, model: str = "") -> Iterator[float]:
     for each in document.syscalls:
-        if each.row == row and each.contestant.split()[0] == OURS:
+        if each.row == row and each.contestant.split()[0] == OURS and each.contestant.endswith(model):
             yield sum(each.per_call.values())
 
 
@@ -165,7 +182,7 @@ def processor_below_others(document: Document, group: str) -> Iterator[Target]:
         f"{row.name} {name.rpartition(' ')[2]}": share
         for row in document.rows_of(group)
         if row.concurrency > 1
-        for name in participants(document, group)
+        for name in document.present()
         if name.split()[0] == OURS and (share := _processor_share(document, row, name))
     }
     if found:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import repeat
 from typing import Any
 
 from pinyon.cli.stress.models import Model
 
-from .calls import Adapter, BoundStep, CannotDo, bind, connected, finish_quiet
+from .calls import STORES, Adapter, BoundStep, Calls, CannotDo, bind, connected, finish_quiet
 from .clock import Stopwatch, no_garbage_collection
-from .model import verify
 from .names import BLOCKING
 from .protocol import RowSpec, Timing, decode, encode
 
@@ -67,31 +67,79 @@ def answer(do: Do, request: dict[str, Any]) -> dict[str, Any]:
         return {"ok": False, "reason": f"{type(error).__name__}: {error}"}
 
 
+class Kept:
+    """Does rows with clients that are kept from row to row, by server."""
+
+    def __init__(self, adapter: Any, model: Model) -> None:
+        self._adapter = adapter
+        self._model = model
+        self._clients: dict[str, Any] = {}
+
+    def do(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Does one request. Raises CannotDo, WrongResult or the client's exception, and then drops its clients."""
+        if request["do"] == "describe":
+            return {"version": self._adapter.version(), "configuration": self._adapter.configuration()}
+        if request["do"] != "play":
+            raise CannotDo(f"no request {request['do']!r}")
+        try:
+            return self._play(request["row"])
+        except BaseException:
+            with suppress(Exception):
+                self.close()
+            raise
+
+    def close(self) -> None:
+        """Closes all clients."""
+        while self._clients:
+            self._model.run(self._model.outcome(self._clients.popitem()[1].close()))
+
+    def _client(self, server: str, *arguments: Any) -> Any:
+        if server not in self._clients:
+            self._clients[server] = self._model.run(self._model.outcome(self._adapter.connect(*arguments)))
+        return self._clients[server]
+
+    def _play(self, row: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+
 def do_steps(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
     """Does one request. Raises CannotDo, WrongResult or the client's exception."""
     wanted = request["do"]
     if wanted == "describe":
         return {"version": adapter.version(), "configuration": adapter.configuration()}
-    if wanted == "verify":
-        verify(adapter, request["row"])
-        return {}
-    if wanted == "time":
-        return dict(measure(adapter, request["row"]))
+    if wanted == "play":
+        row = request["row"]
+        return {"replies": replies(adapter, row)} if row["check"] else dict(measure(adapter, row))
     if wanted == "fail":
         return fail(adapter, request["servers"], request["attempts"], request["fresh"])
     raise CannotDo(f"no request {wanted!r}")
 
 
+def replies(adapter: Adapter, row: RowSpec) -> list[Any]:
+    """Does the row's phases on a new client, and returns every reply as JSON knows it."""
+    found = []
+    with connected(adapter, row, row["quiet"]) as calls:
+        for phase in row["phases"]:
+            bound = bind(calls, phase["steps"], row)
+            for _ in range(phase["iterations"]):
+                for step, (function, arguments) in zip(phase["steps"], bound):
+                    found.append(_told(calls, step[0], function(*arguments)))
+        finish_quiet(calls, row)
+    return found
+
+
+def _told(calls: Calls, operation: str, reply: Any) -> Any:
+    if operation == "get_many":
+        return {key: _told(calls, "get", value) for key, value in calls.found(reply).items()}
+    if operation in (*STORES, "delete"):
+        return bool(reply)
+    return bytes(reply).decode("latin-1") if isinstance(reply, (bytes, memoryview)) else reply
+
+
 def measure(adapter: Adapter, row: RowSpec) -> Timing:
-    """Prepares the servers, then times the row's phases on a new client."""
-    _prepare(adapter, row)
+    """Times the row's phases on a new client."""
     with no_garbage_collection():
         return _time_with_connect(adapter, row) if row["connect"] == "inside" else _time_warm(adapter, row)
-
-
-def _prepare(adapter: Adapter, row: RowSpec) -> None:
-    with connected(adapter, row) as calls:
-        _run(bind(calls, row["prepare"], row), 1)
 
 
 def _time_with_connect(adapter: Adapter, row: RowSpec) -> Timing:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from . import playing
 from .contestant import Contestant
 from .results import Memory
 from .servers import Server, free_port
@@ -26,12 +28,11 @@ def measure_memory(contestant: Contestant, servers: list[Server]) -> list[Memory
 
 def _operations(contestant: Contestant, servers: list[Server], row: StepRow) -> Memory:
     names = [servers[0].name]
-    contestant.ask({"do": "time", "row": row.spec(names, WARM_ITERATIONS)})
+    playing.time(contestant.ask, row.spec(names, WARM_ITERATIONS))
     before = resident_kilobytes(contestant.pid)
-    reply = contestant.ask({"do": "time", "row": row.spec(names, OPERATIONS)}, REPLY_SECONDS)
+    playing.time(partial(contestant.ask, seconds=REPLY_SECONDS), row.spec(names, OPERATIONS))
     after = resident_kilobytes(contestant.pid)
-    what = f"{OPERATIONS:,} times {row.name}"
-    return Memory(contestant.entry.name, what, before, after, "" if reply["ok"] else reply["reason"])
+    return Memory(contestant.entry.name, f"{OPERATIONS:,} times {row.name}", before, after)
 
 
 def _failures(contestant: Contestant, fresh: bool) -> Memory:

@@ -29,3 +29,9 @@ def contestant_name(client: str, model: str) -> str:
 def is_other(contestant: str) -> bool:
     """Returns whether a contestant is a client other than ours."""
     return contestant != FLOOR and contestant.split()[0] != OURS
+
+
+def model_of(contestant: str) -> str:
+    """Returns a contestant's concurrency model."""
+    last = contestant.rpartition(" ")[2]
+    return last if last in MODELS else BLOCKING

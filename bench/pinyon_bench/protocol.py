@@ -7,18 +7,19 @@ altogether. The contestant ends at the end of its input.
 | request `do` | further fields | reply |
 |---|---|---|
 | `describe` | | `version`, `configuration` (texts) |
-| `verify` | `row` | `ok`: every reply was compared with the right one; for a row of locks also `wall`, `cycles` |
-| `time` | `row` | `wall`, `user`, `system` in seconds; for a row of pairs or locks also `latency` |
+| `play` | `row` | `wall`, `user`, `system` in seconds; for a row of pairs or locks also `seconds`, what single calls took |
 | `fail` | `servers`, `attempts`, `fresh` | `failures`, `error` (the last one's text) |
 
-A row is data, so contestants in all languages run the same work:
+A row is data, so contestants in all languages do the same work, and `playing.py` judges what they tell. With `check` a row is
+verified, not timed: of steps, the reply has `replies` then, one for each step that was done: texts with a character for each
+byte, numbers, the empty list, true or false for what stores or deletes, an object for many keys, how many were stored, or null.
 
-- A step is a list: `["set", key, text]`, likewise `add` and `replace`; `["get", key]`; `["delete", key]`;
-  `["multiget", [key, ...]]`; `["multiset", [[key, text], ...]]`; `["incr", key, delta, initial or null]`; `["decr", key, delta]`.
+- A step is a list: a call of the client and its arguments. `["set", key, text]`, likewise `add` and `replace`; `["get", key]`;
+  `["delete", key]`; `["get_many", [key, ...]]`; `["set_many", [[key, text], ...]]`; `["incr", key, delta]`, likewise `decr`;
+  `["incr_or_create", key, delta, initial]`.
 - `kind` says what a step's text becomes. `bytes` means one byte per character, repeated up to `length` unless that is
   0, and stored unchanged. `object` means the language's empty list, serialised by the client.
-- `prepare` runs once before the timing, on a separate client. Then a new client runs the `phases`, each its steps
-  times its `iterations`.
+- A new client runs the `phases`, each its steps times its `iterations`.
 - `connect` is `inside` or `outside` the timing. If it is outside, `warmup` iterations of every phase precede the
   timing.
 - If `quiet` is true, all phases run in one quiet batch. Set, add, replace and delete await no reply. The others go
@@ -32,11 +33,10 @@ pair of key and text.
   coroutine of its own, all start at once, and a semaphore lets `concurrency` of them work at a time.
 - The client is made for the first row of its `server`, and kept. `connections` is the size of its pool, if it has one.
 - The first `warmup` pairs come first. Then all pairs are timed, `passes` times over. Then the first `clocked` pairs
-  run again, with a clock reading before and after each call, so that reading the clock slows no rate. `latency` is
-  their `mean`, `median`, `p99` and `longest` in seconds, or null.
+  run again, with a clock reading before and after each call, so that reading the clock slows no rate.
 - Every reply is compared, even within the timing: a set must report that it stored, a get must return the pair's
   value.
-- `verify` does every pair once, and gets what was set. A get of another key must find nothing.
+  A text that is null stands for what is absent. The floor compares only with `check`.
 
 A row of locks is a third kind of row. A cycle acquires and releases a lock of `keys` of the `names`, with `ttl`
 seconds to live. `workers` do so at once (threads, greenlets or tasks), on one client that is kept from row to row.
@@ -51,9 +51,11 @@ seconds to live. `workers` do so at once (threads, greenlets or tasks), on one c
   - `handover`: as many processes as workers get this request. From `start` (seconds of a clock that all processes
     share) and for `seconds`, each locks and unlocks one name. Its reply has `held`: when it asked for the lock, had
     it, and began to release it, in nanoseconds since the start.
-- `latency` is that of the command, of the whole pair on several servers, or of acquiring the lock.
-- `warmup` cycles come first. A reply has `cycles`, the number of timed cycles. The cycles of `verify` give two workers
-  a chance to be inside at once, which is detected; its `wall` is their duration.
+- `draws` are the places of each cycle's names in `names`; workers take them in turn, and in a `section` over and over. There
+  worker i sleeps `delays[i]`.
+- `seconds` are those of the command, of the whole pair on several servers, or of acquiring the lock.
+- `warmup` cycles come first. A reply has `cycles`, the number of timed cycles, and `inside`: when each worker went in and out,
+  of a `section`, and with `check`, when workers stay inside for a while, so that two of them could be.
 """
 
 from __future__ import annotations
@@ -114,11 +116,14 @@ class LocksSpec(TypedDict):
     workers: int
     keys: int
     names: list[str]
+    draws: list[list[int]]
+    delays: list[float]
     ttl: int
     warmup: int
     count: int
     seconds: float
     start: float
+    check: bool
 
 
 class Timing(TypedDict):

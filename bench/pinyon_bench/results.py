@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-FORMAT = 2
+FORMAT = 3
 Part = TypeVar("Part")
 
 
@@ -157,16 +157,34 @@ class Measured:
     handovers: Handovers | None = None
 
 
+@dataclass(frozen=True)
+class Target:
+    """One target: `ROW: what it must reach`, what was measured, and whether that meets it."""
+
+    text: str
+    measured: str
+    met: bool
+    spread: str = ""
+
+    @property
+    def row(self) -> str:
+        """The row or group that must reach it."""
+        return self.text.partition(": ")[0]
+
+    @property
+    def wanted(self) -> str:
+        """What the row must reach."""
+        return self.text.partition(": ")[2]
+
+
 @dataclass
 class Document:
-    """One run of the benchmark. `combine` says how rounds become one figure in the seed's table: `sum` or `median`."""
+    """One run of the benchmark. `verdicts` are the targets as they were judged, where only medians are left to show."""
 
     created: str
     command: str
     placement: str
     rounds: int
-    seed_iterations: int
-    combine: str
     machine: Machine
     versions: dict[str, str]
     contestants: list[ContestantInfo]
@@ -178,6 +196,7 @@ class Document:
     server_work: list[ServerWork] = field(default_factory=list)
     handovers: list[Handovers] = field(default_factory=list)
     instructions: Instructions | None = None
+    verdicts: list[Target] = field(default_factory=list)
     format: int = FORMAT
 
     def __post_init__(self) -> None:
@@ -207,7 +226,15 @@ class Document:
 def write(document: Document, path: Path) -> None:
     """Writes the document as JSON; makes the folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(document), indent=1) + "\n")
+    fields_of = ",\n".join(f"{json.dumps(name)}: {_written(value)}" for name, value in asdict(document).items())
+    path.write_text(f"{{\n{fields_of}\n}}\n")
+
+
+def _written(value: Any) -> str:
+    """Returns JSON with a line for each item of a list."""
+    if not isinstance(value, list) or not value:
+        return json.dumps(value)
+    return "[\n" + ",\n".join(f" {json.dumps(item)}" for item in value) + "\n]"
 
 
 def read(path: Path) -> Document:
@@ -231,14 +258,12 @@ def _document(raw: dict[str, Any], path: Path) -> Document:
         "samples": _sample,
         "syscalls": partial(_part, Syscalls),
         "memory": partial(_part, Memory),
-    }
-    later: dict[str, Callable[[dict[str, Any]], Any]] = {
         "server_work": partial(_part, ServerWork),
         "handovers": partial(_part, Handovers),
+        "verdicts": partial(_part, Target),
     }
     try:
         lists: dict[str, Any] = {name: [part(item) for item in raw[name]] for name, part in parts.items()}
-        lists |= {name: [part(item) for item in raw.get(name, ())] for name, part in later.items()}
         counted = raw.get("instructions")
         parts_of_one = {
             "machine": _part(Machine, raw["machine"]),

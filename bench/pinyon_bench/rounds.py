@@ -8,7 +8,6 @@ from typing import Any
 
 from .contestant import Contestant, ContestantError, Entry
 from .coroutines.cells import PairsCells
-from .coroutines.link import Link
 from .coroutines.rows import PairsRow
 from .declaration import Row
 from .locks.cells import LocksCells
@@ -52,7 +51,7 @@ class Runner:
         self,
         plan: Plan,
         servers: list[Server],
-        slow: Link | None,
+        slow: str | None,
         lock_server: LockServer | None,
         cores: set[int] | None,
         document: Document,

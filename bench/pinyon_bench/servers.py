@@ -33,12 +33,11 @@ class Server:
     port: int
     process: subprocess.Popen[bytes]
     connection: socket.socket
-    host: str = LOCAL_HOST
 
     @property
     def name(self) -> str:
         """The server's address in the clients' notation."""
-        return f"{self.host}:{self.port}"
+        return f"{LOCAL_HOST}:{self.port}"
 
     def version(self) -> str:
         """Returns what `version` answers."""
@@ -93,37 +92,32 @@ def start_servers(count: int, cores: set[int] | None) -> Iterator[list[Server]]:
 def start_server(
     cores: set[int] | None,
     wanted_port: int = FIRST_PORT,
-    host: str = LOCAL_HOST,
-    inside: tuple[str, ...] = (),
     options: tuple[str, ...] = (),
 ) -> Iterator[Server]:
-    """Runs one memcached with further options, and ends it at the end of the block.
-
-    With a command `inside`, that command runs it by exec.
-    """
+    """Runs one memcached with further options, and ends it at the end of the block."""
     binary = shutil.which("memcached")
     if binary is None:
         raise ServerError("memcached is not installed: apt-get install memcached")
     for attempt in range(ATTEMPTS):
         port = wanted_port if attempt == 0 and is_free(wanted_port) else free_port()
         with pinned(cores):
-            process = subprocess.Popen([*inside, binary, *_arguments(host, port), *options], stderr=subprocess.DEVNULL)
+            process = subprocess.Popen([binary, *_arguments(port), *options], stderr=subprocess.DEVNULL)
         try:
-            connection = _connect(process, host, port)
+            connection = _connect(process, port)
             if connection is None:
                 continue
             with connection:
-                yield Server(port, process, connection, host)
+                yield Server(port, process, connection)
             return
         finally:
             end_process(process)
-    arguments = " ".join(_arguments(host, 0))
+    arguments = " ".join(_arguments(0))
     raise ServerError(f"memcached ended {ATTEMPTS} times before it answered; try: memcached {arguments}")
 
 
-def _arguments(host: str, port: int) -> list[str]:
-    arguments = ["-p", str(port), "-t", "1", "-U", "0", "-m", str(MEMORY_MEGABYTES), "-l", host]
-    if host == LOCAL_HOST and has_ipv6():
+def _arguments(port: int) -> list[str]:
+    arguments = ["-p", str(port), "-t", "1", "-U", "0", "-m", str(MEMORY_MEGABYTES), "-l", LOCAL_HOST]
+    if has_ipv6():
         arguments += ["-l", "::1"]
     if os.geteuid() == 0:
         arguments += ["-u", _unprivileged_user()]
@@ -138,14 +132,14 @@ def _unprivileged_user() -> str:
     raise ServerError("memcached does not run as root and there is no user memcache or nobody")
 
 
-def _connect(process: subprocess.Popen[bytes], host: str, port: int) -> socket.socket | None:
+def _connect(process: subprocess.Popen[bytes], port: int) -> socket.socket | None:
     """Returns a connection as soon as memcached answers, or None if it ended because the port was taken."""
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until:
         if process.poll() is not None:
             return None
         try:
-            return socket.create_connection((host, port), timeout=START_SECONDS)
+            return socket.create_connection((LOCAL_HOST, port), timeout=START_SECONDS)
         except ConnectionRefusedError:
             time.sleep(0.01)
     raise ServerError(f"memcached does not answer on port {port} after {START_SECONDS} seconds")

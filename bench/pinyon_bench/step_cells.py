@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from . import playing
 from .checks import Counts, stored_wrongly
-from .contestant import Contestant, ContestantError, answered
+from .contestant import Contestant, ContestantError
 from .results import Measured, Sample
 from .servers import Server
 from .step_rows import StepRow
@@ -29,7 +32,7 @@ class StepCells:
         few = max(3, min(MOST_VERIFY_ITERATIONS, VERIFY_OPERATIONS // row.operations))
         spec = row.spec(server_names(row, self._servers), few)
         self._flush()
-        answered(contestant.ask({"do": "verify", "row": spec}, VERIFY_SECONDS))
+        playing.verify(partial(contestant.ask, seconds=VERIFY_SECONDS), spec)
         wrong = stored_wrongly(spec, self._servers)
         if wrong:
             raise ContestantError(wrong)
@@ -58,7 +61,7 @@ class StepCells:
         spec = row.spec(server_names(row, self._servers), iterations)
         self._flush()
         before = Counts.taken(self._servers)
-        reply = answered(contestant.ask({"do": "time", "row": spec}))
+        reply = playing.time(contestant.ask, spec)
         wrong = Counts.taken(self._servers).minus(before).differ_from(spec)
         if wrong:
             raise ContestantError(wrong)

@@ -13,40 +13,30 @@ from .goals import at_least_row, bare_share, exactly_system_calls, floor_share, 
 from .names import PEER
 from .protocol import Kind, PhaseSpec, RowSpec, Step
 
-NOTE = (
-    "The second line of each cell is a ratio: {first} to the floor, the others to {first}. "
-    "It is the median of the ratios within each round. ~: the same within noise."
-)
 SEED, SIZE, MULTIGET, PLACEMENT = STEP_GROUPS = (
     Group(
         "seed",
         "Dalli's ten rows (seeds 000 and 001)",
         ": operations per second, connect included",
-        beside="floor and first",
-        note=NOTE,
     ),
     Group(
         "size",
         "Get and set by value size",
         ": operations per second, connected and warm",
-        beside="floor and first",
-        note=NOTE,
+        axis="size",
     ),
     Group(
         "multiget",
         "Multi-get by keys and servers",
         ": keys per second, connected and warm",
         labels="multiget: keys: servers",
-        beside="floor and first",
-        note=NOTE,
+        axis="keys",
     ),
     Group(
         "placement",
         "Client and server on different cores",
         ": operations or keys per second, connected and warm",
         labels="row and placement",
-        beside="floor and first",
-        note=NOTE,
     ),
 )
 GOALS: Goals = {
@@ -150,7 +140,7 @@ def seed_rows() -> list[StepRow]:
         _seed(
             "multiget",
             "object",
-            [["multiget", [KEY1, KEY2, KEY3, KEY4, KEY5, KEY6]]],
+            [["get_many", [KEY1, KEY2, KEY3, KEY4, KEY5, KEY6]]],
             "one multi-get of six keys: three hits, three misses",
             _sets(three, empty),
         ),
@@ -170,7 +160,7 @@ def seed_rows() -> list[StepRow]:
             group=SEED.name,
             about="increase a counter n times, decrease it n times, check that it is 0",
             goals=goals_of("incr", GOALS),
-            steps=[["incr", COUNTER, 1, 1], ["decr", COUNTER, 1], ["incr", COUNTER, 0, None]],
+            steps=[["incr_or_create", COUNTER, 1, 1], ["decr", COUNTER, 1], ["incr", COUNTER, 0]],
             operations=2,
             counting=True,
             of_seed=True,
@@ -267,7 +257,7 @@ def _multiget_row(count: int, servers: int) -> StepRow:
         servers=servers,
         also=("system calls", "placement") if (count, servers) == (100, 1) else (),
         goals=goals_of(name, GOALS),
-        steps=[["multiget", keys]],
+        steps=[["get_many", keys]],
         operations=count,
         prepare=[["set", key, key[::-1]] for key in keys],
     )

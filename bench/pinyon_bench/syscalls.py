@@ -14,8 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from . import playing
 from .catalogue import all_rows
-from .contestant import Contestant, ContestantError, answered
+from .contestant import Contestant, ContestantError
 from .coroutines.cells import prepare
 from .coroutines.rows import PairsRow
 from .declaration import Row
@@ -53,7 +54,7 @@ def count_syscalls(contestant: Contestant, servers: list[Server]) -> tuple[list[
 
 def _per_call(contestant: Contestant, row: Row, servers: list[Server]) -> dict[str, float]:
     few_spec, more_spec, difference = _specs(row, servers)
-    answered(contestant.ask({"do": "time", "row": few_spec}))
+    playing.time(contestant.ask, few_spec)
     few = _traced(contestant, few_spec)
     more = _traced(contestant, more_spec)
     counts = {name: (more[name] - few.get(name, 0)) / difference for name in more}
@@ -81,11 +82,10 @@ def _traced(contestant: Contestant, spec: dict[str, Any]) -> dict[str, int]:
         summary = Path(folder) / "summary"
         tracer = _attach(contestant.pid, summary)
         try:
-            reply = contestant.ask({"do": "time", "row": spec})
+            playing.time(contestant.ask, spec)
         finally:
             tracer.send_signal(signal.SIGINT)
             tracer.wait(ATTACH_SECONDS)
-        answered(reply)
         return _parse(summary.read_text())
 
 

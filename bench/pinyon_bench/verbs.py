@@ -17,10 +17,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from . import performance, report
+from . import markdown, performance, recorded, report
+from .cli import RECORD
 from .contestant import BENCH_FOLDER, REPOSITORY, Contestant, Entry, all_entries
-from .coroutines import seed_lines
-from .coroutines.link import Link, LinkError, slow_link
+from .coroutines.link import ONE_WAY_MILLISECONDS, LinkError, delay_proxy
+from .coroutines.seed import program_rows
 from .declaration import Row
 from .failure import page as failure_page
 from .failure.clients import SETTINGS
@@ -35,7 +36,7 @@ from .rounds import Plan, Runner, describe
 from .servers import Server, ServerError, start_servers
 from .step_rows import MULTIGET_SERVERS, SEED_N, placement_rows
 from .syscalls import count_syscalls, syscall_rows
-from .tables import make_console, print_seed_lines, print_tables
+from .terminal import make_console, print_document
 from .tls import measure as measure_tls
 
 RUN_ITERATIONS = 500
@@ -50,31 +51,32 @@ def run(options: argparse.Namespace) -> None:
     """Measures, writes the JSON, prints the tables and the path of the JSON."""
     plan = Plan(options.rows, _entries_for(options), options.rounds, RUN_ITERATIONS, RUN_CELL_SECONDS)
     console = make_console()
-    with _session(options, plan.rounds, plan.seed_iterations, "sum") as (document, servers, placement):
+    with _session(options, plan.rounds) as (document, servers, placement):
         document.instructions = counted_instructions()
         _run_plan(plan, document, servers, placement, console)
     _finish(document, options, console)
 
 
 def record(options: argparse.Namespace) -> None:
-    """Measures long and rewrites PERFORMANCE.md and its tables; or only rewrites them, from an existing file."""
+    """Measures long, keeps the medians in the repository, and rewrites the pages from them."""
     console = make_console()
-    if options.source:
-        document = read(options.source)
-    else:
-        document = _record(options, console)
-    for path in performance.write(document, REPOSITORY):
+    _publish(_record(options, console), console)
+
+
+def page(options: argparse.Namespace) -> None:
+    """Rewrites the tables and plots of the pages from an existing file, or from the record; measures nothing."""
+    _publish(read(options.file), make_console())
+
+
+def _publish(document: Document, console: Console) -> None:
+    write(recorded.condensed(document), RECORD)
+    for path in performance.rewrite(read(RECORD), REPOSITORY):
         console.print(f"wrote {_relative(path)}")
-
-
-def page(_: argparse.Namespace) -> None:
-    """Rewrites PERFORMANCE.md and its plots from the tables in docs; measures nothing."""
-    make_console().print(f"wrote {_relative(performance.rewrite(REPOSITORY))}")
 
 
 def _record(options: argparse.Namespace, console: Console) -> Document:
     plan = Plan(options.rows, _entries_for(options), options.rounds, SEED_N, RECORD_CELL_SECONDS)
-    with _session(options, plan.rounds, plan.seed_iterations, "median") as (document, servers, placement):
+    with _session(options, plan.rounds) as (document, servers, placement):
         document.instructions = counted_instructions()
         _run_plan(plan, document, servers, placement, console)
         chosen = [entry for entry in plan.entries if entry.name in document.present()]
@@ -99,26 +101,24 @@ def _add_placement(plan: Plan, name: str, document: Document, console: Console) 
 
 def tables(options: argparse.Namespace) -> None:
     """Prints the tables of an existing file."""
-    print_tables(read(options.file), make_console(), pairs=options.pairs, locks=options.locks)
+    print_document(read(options.file), make_console())
 
 
 def locks(options: argparse.Namespace) -> None:
-    """Measures only locks, writes the JSON, and prints the tables and those in the layout of seed 004."""
+    """Measures only locks, writes the JSON, and prints the tables."""
     cell_seconds = RUN_CELL_SECONDS if options.quick else RECORD_CELL_SECONDS
     plan = Plan(options.rows, _entries_for(options), options.rounds, 0, cell_seconds)
     console = make_console()
-    with _session(options, plan.rounds, 0, "median", servers=0) as (document, servers, placement):
+    with _session(options, plan.rounds, servers=0) as (document, servers, placement):
         _run_plan(plan, document, servers, placement, console)
-    print_seed_lines(_finish(document, options, console), console, pairs=False, locks=True)
+    _finish(document, options, console)
 
 
 def coroutines(options: argparse.Namespace) -> None:
-    """Runs seed 003's program: prints its lines, writes nothing."""
-    console = make_console()
-    with _session(options, 0, 0, "median") as (_, servers, placement):
-        entries = options.contestants or [entry for entry in all_entries() if entry.name in seed_lines.CONTESTANTS]
-        iterations = options.iterations or (seed_lines.SLOW_ITERATIONS if options.slow else seed_lines.ITERATIONS)
-        seed_lines.print_seed_lines(options.size, iterations, options.slow, entries, servers, placement, console)
+    """Runs seed 003's program once, with its own size and number of operations."""
+    options.rows = program_rows(options.size, options.iterations, options.slow)
+    options.rounds = 1
+    run(options)
 
 
 def failure(options: argparse.Namespace) -> None:
@@ -132,14 +132,16 @@ def failure(options: argparse.Namespace) -> None:
     console.print("", failure_page.table(outcomes), soft_wrap=True)
     if options.write:
         versions = {name: metadata.version(name) for name in SETTINGS}
-        failure_page.refresh(FAILURES_FILE, failure_page.section(outcomes, this_machine(), versions, options.rounds))
+        markdown.refresh(
+            FAILURES_FILE, "measured", failure_page.section(outcomes, this_machine(), versions, options.rounds)
+        )
         console.print(f"wrote {_relative(FAILURES_FILE)}")
 
 
 def syscalls(options: argparse.Namespace) -> None:
     """Counts system calls, writes the JSON and prints the table."""
     console = make_console()
-    with _session(options, 0, 0, "median") as (document, servers, placement):
+    with _session(options, 0) as (document, servers, placement):
         document.rows += [row.info() for row in syscall_rows()]
         entries = _described(_taking_part(_chosen(options), syscall_rows()), placement, document)
         _each(entries, placement, "system calls", lambda each: _add_syscalls(document, each, servers), console)
@@ -150,7 +152,7 @@ def memory(options: argparse.Namespace) -> None:
     """Measures resident memory, writes the JSON and prints the table."""
     console = make_console()
     chosen = options.contestants or [entry for entry in all_entries() if entry.name == "Pinyon"]
-    with _session(options, 0, 0, "median") as (document, servers, placement):
+    with _session(options, 0) as (document, servers, placement):
         entries = _described(chosen, placement, document)
         _each(entries, placement, "memory", lambda each: _add_memory(document, each, servers), console)
     _finish(document, options, console)
@@ -196,7 +198,7 @@ def _taking_part(entries: list[Entry], rows: Sequence[Row]) -> list[Entry]:
 
 @contextmanager
 def _session(
-    options: argparse.Namespace, rounds: int, iterations: int, combine: str, servers: int = max(MULTIGET_SERVERS)
+    options: argparse.Namespace, rounds: int, servers: int = max(MULTIGET_SERVERS)
 ) -> Iterator[tuple[Document, list[Server], Placement]]:
     """Gives an empty document and running memcached processes; the benchmark itself stays off the measured cores."""
     placement = place(options.placement)
@@ -209,9 +211,7 @@ def _session(
             versions["Python"] = platform.python_version()
             command = shlex.join(["python", "-m", "pinyon_bench", *sys.argv[1:]])
             created = time.strftime("%Y-%m-%d %H:%M:%S %z")
-            document = Document(
-                created, command, placement.name, rounds, iterations, combine, this_machine(), versions, [], []
-            )
+            document = Document(created, command, placement.name, rounds, this_machine(), versions, [], [])
             yield document, started, placement
         finally:
             os.sched_setaffinity(0, own)
@@ -232,20 +232,21 @@ def _run_rows(plan: Plan, document: Document, servers: list[Server], placement: 
 
 
 @contextmanager
-def _slow_link(plan: Plan, document: Document, servers: list[Server], placement: Placement) -> Iterator[Link | None]:
-    """The slow link when there are rows for it; the document says how it is made, or why there is none."""
+def _slow_link(plan: Plan, document: Document, servers: list[Server], placement: Placement) -> Iterator[str | None]:
+    """The first server's address over the slow link when there are rows for it; the document says if there is none."""
     if not plan.needs_slow_link():
         yield None
         return
     with ExitStack() as stack:
         try:
-            link = stack.enter_context(slow_link(servers[0], placement))
+            proxy = delay_proxy(servers[0].name, ONE_WAY_MILLISECONDS, placement.benchmark)
+            address = stack.enter_context(proxy)
         except LinkError as error:
             document.versions["slow link"] = f"none: {error}"
             yield None
             return
-        document.versions["slow link"] = link.how
-        yield link
+        document.versions["slow link"] = f"a delay proxy, {2 * ONE_WAY_MILLISECONDS} ms"
+        yield address
 
 
 @contextmanager
@@ -316,7 +317,7 @@ def _finish(document: Document, options: argparse.Namespace, console: Console) -
     path = options.output or BENCH_FOLDER / "results" / time.strftime("%Y%m%d-%H%M%S.json")
     write(document, path)
     written = read(path)
-    print_tables(written, console)
+    print_document(written, console)
     console.print(f"\n{_relative(path)}")
     if written.samples:
         console.print(_relative(report.write(written, path)))

@@ -21,6 +21,9 @@ module PinyonBench
     end
   end
 
+  # The calls that store a step's text.
+  STORES = %w[set add replace].freeze
+
   # A connected client's methods, bound, so that the timing loop costs every client the same.
   #
   # `set`, `add` and `replace` take key and value; `incr` and `decr` key and delta; `incr_or_create` key, delta and
@@ -32,24 +35,20 @@ module PinyonBench
   ) do
     # Returns each step as a method and its arguments.
     def bind(steps, row)
-      steps.map { |step| bind_step(step, row) }
-    end
+      steps.map do |name, key, *rest|
+        function = self[name] if members.include?(name.to_sym)
+        raise CannotDo, "no #{name.tr("_", " ")}" unless function
 
-    private
-
-    def bind_step(step, row)
-      operation, key, *rest = step
-      case operation
-      when "set", "add", "replace" then [required(operation), [key, PinyonBench.value_of(row, rest.first)]]
-      when "multiget" then [required("get_many"), [key]]
-      when "incr" then rest[1] ? [required("incr_or_create"), [key, *rest]] : [required("incr"), [key, rest.first]]
-      when "decr" then [required("decr"), [key, rest.first]]
-      else [required(operation), [key]]
+        [function, STORES.include?(name) ? [key, PinyonBench.value_of(row, rest.first)] : [key, *rest]]
       end
     end
 
-    def required(name)
-      self[name] or raise CannotDo, "no #{name.tr("_", " ")}"
+    # Does each step, and returns its reply as JSON knows it.
+    def replies(steps, row)
+      steps.zip(bind(steps, row)).map do |(name), (function, arguments)|
+        reply = function.call(*arguments)
+        [*STORES, "delete"].include?(name) ? !!reply : PinyonBench.told(reply)
+      end
     end
   end
 
@@ -62,5 +61,14 @@ module PinyonBench
     length = row[:length]
     text = (text * ((length / text.length) + 1))[0, length] unless length.zero?
     text.encode(Encoding::ISO_8859_1).b.freeze
+  end
+
+  # Returns a reply as JSON knows it: for bytes, a text with a character for each.
+  def told(reply)
+    case reply
+    when String then reply.dup.force_encoding(Encoding::ISO_8859_1).encode(Encoding::UTF_8)
+    when Hash then reply.transform_values { |value| told(value) }
+    else reply
+    end
   end
 end

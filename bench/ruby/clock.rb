@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The clock around a contestant's work, and what single calls took.
+# The clock around a contestant's work.
 module PinyonBench
   module_function
 
@@ -20,19 +20,5 @@ module PinyonBench
     wall = now - start
     after = Process.times
     [{ wall:, user: after.utime - before.utime, system: after.stime - before.stime }, result]
-  end
-
-  # Returns mean, median, 99th percentile and maximum of single calls; nil without any.
-  def latency_of(seconds)
-    return if seconds.empty?
-
-    ordered = seconds.sort
-    count = ordered.length
-    {
-      mean: ordered.sum / count,
-      median: ordered[(count - 1) / 2],
-      p99: ordered[(count * 0.99).ceil - 1],
-      longest: ordered.last
-    }
   end
 end

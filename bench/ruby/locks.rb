@@ -2,21 +2,18 @@
 
 require_relative "calls"
 require_relative "clock"
-require_relative "tally"
 
 module PinyonBench
-  # Verifies and times a lock library on rows of locks. Keeps its client between requests.
+  # Does rows of locks. Keeps its client between requests.
   class Locks
-    # Of the choices of names.
-    DRAWS_SEED = 19
-    # The i-th worker of the second test sleeps i steps, plus the shortest sleep.
-    DELAY_STEP = 1e-5
-    SHORTEST_DELAY = 1e-3
-    LARGEST_VALUE = 10**18
     # How long a worker stays inside during verification: long enough for another to come in, if it could.
     INSIDE_SECONDS = 1e-4
-    # The key of the second test.
+    # The key of the second test, whose values have so many digits.
     VALUE_KEY = "__TEST__"
+    LARGE = 10**14
+
+    # What the workers of a row share: how long single calls took, and when each was inside.
+    Tally = Struct.new(:seconds, :inside)
 
     def initialize(client, model)
       @client = client
@@ -24,24 +21,13 @@ module PinyonBench
       @connected = {}
     end
 
-    # Does the row's cycles. Raises WrongResult if two workers were inside at once.
-    def verify(row)
-      return run(row, Tally.new) if row[:workload] == "section"
-
-      tally = Tally.new
-      calls = calls_for(row)
-      draws = draws_of(row, row[:count])
-      start = PinyonBench.now
-      @model.together(Array.new(row[:workers]) { -> { checked(calls, draws, tally) } })
-      tally.require_alone
-      tally.require_count(row[:count])
-      { wall: PinyonBench.now - start, cycles: tally.count }
-    end
-
     # Times the row's cycles, after those that warm up.
-    def time(row)
-      @model.together(works({ **row, count: row[:warmup] }, Tally.new)) if row[:warmup].positive?
-      run(row, Tally.new)
+    def play(row)
+      @model.together(works({ **row, count: row[:warmup] }, Tally.new([], []))) if row[:warmup].positive?
+      tally = Tally.new([], [])
+      work = works(row, tally)
+      timing, = PinyonBench.timed { @model.together(work) }
+      { **timing, cycles: tally.seconds.length, **tally.to_h }
     end
 
     private
@@ -52,72 +38,53 @@ module PinyonBench
       @connected[row[:server]] ||= @client.connect_locks(row[:server], row[:ttl])
     end
 
-    def run(row, tally)
-      work = works(row, tally)
-      timing, = PinyonBench.timed { @model.together(work) }
-      tally.require_alone
-      tally.require_count(row[:count]) if row[:count].positive?
-      { **timing, cycles: tally.count, latency: PinyonBench.latency_of(tally.seconds) }
-    end
-
     # Returns each worker's work.
     def works(row, tally)
       calls = calls_for(row)
+      draws = row[:draws].map { |places| row[:names].values_at(*places) }
       case row[:workload]
       when "pair", "mutex"
-        draws = draws_of(row, row[:count])
-        Array.new(row[:workers]) { -> { cycle(calls, draws, tally) } }
+        left = draws.first(row[:count])
+        Array.new(row[:workers]) { -> { row[:check] ? checked(calls, left, tally) : cycle(calls, left, tally) } }
       when "section"
         limit = PinyonBench.now + row[:seconds]
-        delays_of(row[:workers]).map { |delay| -> { write(calls, row, delay, limit, tally) } }
+        row[:delays].map.with_index { |delay, number| -> { write(calls, draws.rotate(number), delay, limit, tally) } }
       else raise CannotDo, "no workload #{row[:workload].inspect}"
       end
-    end
-
-    # Returns the names of each cycle, random but the same every time. Workers take them from it.
-    def draws_of(row, count)
-      source = Random.new(DRAWS_SEED)
-      Array.new(count) { row[:names].sample(row[:keys], random: source) }
-    end
-
-    def delays_of(workers)
-      (1..workers).map { |number| (number * DELAY_STEP) + SHORTEST_DELAY }.shuffle(random: Random.new(DRAWS_SEED))
     end
 
     # Locks, counts, unlocks. Reads the clock before each lock and within.
     def cycle(calls, draws, tally)
       while (names = draws.pop)
         start = PinyonBench.now
-        calls.lock(names) { tally.add(PinyonBench.now - start) }
+        calls.lock(names) { tally.seconds << (PinyonBench.now - start) }
       end
     end
 
     # The same, and stays inside for a while, so that others have time to enter.
     def checked(calls, draws, tally)
       while (names = draws.pop)
-        start = PinyonBench.now
-        calls.lock(names) do
-          entered = PinyonBench.now
-          tally.add(entered - start)
-          @model.pause(INSIDE_SECONDS)
-          tally.note(entered, PinyonBench.now)
-        end
+        within(calls, names, tally) { @model.pause(INSIDE_SECONDS) }
       end
     end
 
     # The seed's second test: sleeps, locks, writes, increases, reads, deletes and unlocks, until the time is up.
-    def write(calls, row, delay, limit, tally)
-      source = Random.new((delay / DELAY_STEP).round)
-      while PinyonBench.now < limit
-        names = row[:names].sample(row[:keys], random: source)
+    def write(calls, draws, delay, limit, tally)
+      draws.cycle do |names|
+        break if PinyonBench.now >= limit
+
         @model.pause(delay)
-        start = PinyonBench.now
-        calls.lock(names) do
-          entered = PinyonBench.now
-          tally.add(entered - start)
-          change(calls, source.rand(LARGEST_VALUE))
-          tally.note(entered, PinyonBench.now)
-        end
+        within(calls, names, tally) { change(calls, tally.seconds.length * LARGE) }
+      end
+    end
+
+    def within(calls, names, tally)
+      start = PinyonBench.now
+      calls.lock(names) do
+        entered = PinyonBench.now
+        tally.seconds << (entered - start)
+        yield
+        tally.inside << [entered, PinyonBench.now]
       end
     end
 

@@ -4,30 +4,17 @@ require_relative "calls"
 require_relative "clock"
 
 module PinyonBench
-  # Verifies and times a client on rows of pairs, by threads or fibers that share one client. Keeps the client of each
+  # Does rows of pairs, by threads or fibers that share one client. Keeps the client of each
   # server between requests.
   class Pairs
-    # A key that is never stored.
-    ABSENT = "absent"
-
     def initialize(client, model)
       @client = client
       @model = model
       @connected = {}
     end
 
-    # Does every pair once, gets what was set, and gets what is absent.
-    def verify(row)
-      calls = calls_for(row)
-      items = items_of(row)
-      run(calls, "set", items, row) if row[:operation] == "set"
-      run(calls, "get", items, row)
-      run(calls, "get", [[ABSENT, nil]], row)
-      {}
-    end
-
     # Times all pairs, then some of them once more with a clock around each call.
-    def time(row)
+    def play(row)
       calls = calls_for(row)
       items = items_of(row)
       operation = row[:operation]
@@ -36,7 +23,7 @@ module PinyonBench
       timing, = PinyonBench.timed { run(calls, operation, work, row) }
       seconds = []
       run(calls, operation, items.first(row[:clocked]), row, seconds)
-      { **timing, latency: PinyonBench.latency_of(seconds) }
+      { **timing, seconds: }
     end
 
     private
@@ -46,7 +33,7 @@ module PinyonBench
     end
 
     def items_of(row)
-      values = Hash.new { |found, text| found[text] = PinyonBench.value_of({ **row, kind: "bytes" }, text) }
+      values = Hash.new { |found, text| found[text] = text && PinyonBench.value_of({ **row, kind: "bytes" }, text) }
       row[:pairs].map { |key, text| [key, values[text]] }
     end
 

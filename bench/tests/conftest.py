@@ -45,8 +45,6 @@ def document() -> Document:
         command="python -m pinyon_bench run",
         placement="same-core",
         rounds=3,
-        seed_iterations=500,
-        combine="sum",
         machine=Machine("A Processor", 2, "Linux 6", "Debian"),
         versions={"memcached": "1.6.18"},
         contestants=[

@@ -160,8 +160,6 @@ def full_document() -> Document:
         command="python -m pinyon_bench run",
         placement="same-core",
         rounds=ROUNDS,
-        seed_iterations=500,
-        combine="sum",
         machine=Machine("A Processor", 2, "Linux 6", "Debian"),
         versions={"memcached": "1.6.18", "Python": "3.11"},
         contestants=[ContestantInfo(name, "1.0", "defaults") for name in names],

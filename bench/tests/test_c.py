@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import done
 
 from pinyon_bench.c.entries import command
 from pinyon_bench.c.rows import c_rows
@@ -42,7 +43,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, target: Path) -> Iterator[Ask]:
         contestant = Contestant(Entry("table", command(file, "c"), ()), None)
         opened.append(contestant)
         row = next(row for row in c_rows(short=True) if row.name == name)
-        return contestant.ask({"do": do, "row": row.spec(["nowhere:1"], 3)})
+        return done(contestant.ask, do, row.spec(["nowhere:1"], 3))
 
     yield ask_one
     for contestant in opened:

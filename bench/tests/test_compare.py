@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinyon_bench.compare import Ratio, figures, processor_time, rate, rate_ratio, ratio
+from pinyon_bench.compare import Ratio, processor_time, rate, rate_ratio, ratio
 from pinyon_bench.results import Document
 
 
@@ -26,23 +26,14 @@ def test_a_spread_around_one_is_the_same(document: Document) -> None:
 def test_one_disturbed_round_of_five_decides_nothing() -> None:
     rounds = range(1, 6)
     ours = {number: 3.0 if number != 4 else 0.5 for number in rounds}
-    assert ratio(ours, dict.fromkeys(rounds, 1.0)) == Ratio(3.0, 3.0, 3.0, round=1)
+    assert ratio(ours, dict.fromkeys(rounds, 1.0)) == Ratio(3.0, 3.0, 3.0)
 
 
 def test_the_middle_ratio_is_that_of_a_round() -> None:
     ours = {1: 8.0, 2: 3.0, 3: 5.0, 4: 6.0}
-    assert ratio(ours, dict.fromkeys(ours, 1.0)) == Ratio(5.0, 3.0, 8.0, round=3)
+    assert ratio(ours, dict.fromkeys(ours, 1.0)) == Ratio(5.0, 3.0, 8.0)
 
 
 def test_a_void_cell_has_no_figures(document: Document) -> None:
     assert rate(document, "multiget:10:1", "slow") is None
     assert rate_ratio(document, "multiget:10:1", "fast", "slow") is None
-
-
-def test_the_seeds_seconds_are_sums_or_medians(document: Document) -> None:
-    summed = figures(document, "set:plain", "fast")
-    assert summed is not None
-    assert (summed.real, summed.total) == pytest.approx((0.30, 0.15))
-    document.combine = "median"
-    middle = figures(document, "set:plain", "fast")
-    assert middle is not None and middle.real == pytest.approx(0.10)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from asking import done
 from pinyon.cli.stress.models import Greenlets, Model, Tasks, Threads
 
 from pinyon_bench.calls import Calls
@@ -20,9 +21,9 @@ from pinyon_bench.contestants import pinyon, pylibmc, pymemcache
 from pinyon_bench.coroutines import link
 from pinyon_bench.coroutines.cells import expected_counts, prepare
 from pinyon_bench.coroutines.rows import PAIRS, PairsRow, pairs_rows, uuid_pairs
-from pinyon_bench.coroutines.work import PairsHarness, latency_of, parts_of
+from pinyon_bench.coroutines.work import PairsHarness, parts_of
 from pinyon_bench.harness import answer
-from pinyon_bench.placement import UNPINNED, place
+from pinyon_bench.playing import latency_of
 from pinyon_bench.servers import start_servers
 
 
@@ -88,7 +89,7 @@ def row_named(name: str) -> PairsRow:
 
 
 def ask(harness: PairsHarness, do: str, name: str, count: int = 50) -> dict[str, Any]:
-    return answer(harness.do, {"do": do, "row": row_named(name).spec("nowhere:1", count)})
+    return done(partial(answer, harness.do), do, row_named(name).spec("nowhere:1", count))
 
 
 @pytest.mark.parametrize("group", ["gevent", "local"])
@@ -160,7 +161,7 @@ def test_no_two_tasks_want_a_key_at_the_same_time_in_further_passes() -> None:
     for key, text in uuid_pairs()[:64]:
         adapter._items[key] = text.encode()
     spec = row_named("asyncio:get:16").spec("nowhere:1", 64, passes=4)
-    reply = answer(PairsHarness(adapter, tasks).do, {"do": "time", "row": spec})
+    reply = done(partial(answer, PairsHarness(adapter, tasks).do), "time", spec)
     tasks.close()
     assert reply["ok"], reply
     assert adapter.asked == expected_counts(spec).gets
@@ -200,35 +201,12 @@ def test_a_client_for_threads_is_verified_and_timed(adapter: Any) -> None:
         for operation in ("set", "get"):
             spec = row_named(f"threads:{operation}:32").spec(server.name, 200)
             prepare(spec, server)
-            assert answer(harness.do, {"do": "verify", "row": spec}) == {"ok": True}
+            assert done(partial(answer, harness.do), "verify", spec) == {"ok": True}
             prepare(spec, server)
             before = Counts.taken([server])
-            assert answer(harness.do, {"do": "time", "row": spec})["ok"]
+            assert done(partial(answer, harness.do), "time", spec)["ok"]
             assert Counts.taken([server]).minus(before).difference(expected_counts(spec)) == ""
         harness.close()
-
-
-def test_without_root_there_is_no_netem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link.os, "geteuid", lambda: 1000)
-    with pytest.raises(link.LinkError, match="root"), link.netem_link(place(UNPINNED)):
-        pass
-
-
-def test_a_failed_command_of_the_link_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-
-    def run(command: str) -> None:
-        done.append(command)
-        if command.startswith("tc"):
-            raise link.LinkError("tc: unknown")
-
-    monkeypatch.setattr(link.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(link.shutil, "which", lambda name: name)
-    monkeypatch.setattr(link, "_run", run)
-    monkeypatch.setattr(link, "_run_quietly", done.append)
-    with pytest.raises(link.LinkError, match="tc: unknown"), link.netem_link(place(UNPINNED)):
-        pass
-    assert done[-2].startswith("ip link delete") and done[-1].startswith("ip netns delete")
 
 
 @pytest.mark.skipif(not program(link.PROXY_PROGRAM).exists(), reason="the floor's programs are not built")

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from pinyon_bench import grids
-from pinyon_bench.catalogue import GROUPS, targets
-from pinyon_bench.coroutines import seed_tables
-from pinyon_bench.coroutines.rows import pairs_rows, size_row
-from pinyon_bench.coroutines.seed_lines import finished_line, started_line
-from pinyon_bench.declaration import Target
-from pinyon_bench.results import ContestantInfo, Document, Latency, Sample, Syscalls
+from pinyon_bench.catalogue import targets
+from pinyon_bench.coroutines.rows import pairs_rows
+from pinyon_bench.coroutines.seed import program_rows
+from pinyon_bench.results import ContestantInfo, Document, Latency, Sample, Syscalls, Target
+from pinyon_bench.summary import slower
+from pinyon_bench.tables import Table, tables
 
 OPERATIONS = 1000
 
@@ -76,30 +75,32 @@ def test_targets_without_figures_are_left_out(pairs_document: Document) -> None:
     assert not found(pairs_document)
 
 
+def table(document: Document, title: str) -> Table:
+    return next(table for table in tables(document) if table.title.startswith(title))
+
+
 def test_the_rates_of_a_group_by_client(pairs_document: Document) -> None:
-    grid = grids.rate_grid(pairs_document, GROUPS["gevent"])
-    assert grid.header == ["operation, coroutines", "Pinyon", "pylibmc", "pymemcache", "floor"]
-    assert grid.rows[0] == ["get sync", "50,000 (1)", "45,000 (0.90)", "–", "–"]
-    assert grid.rows[2] == ["get 16", "300,000 (1)", "40,000 (0.13)", "60,000 (0.20)", "900,000 (3.0)"]
-    slow = grids.rate_grid(pairs_document, GROUPS["slow"])
-    assert slow.rows[1] == ["get 64B 100", "–", "2,900 (97)", "1,500 (50)", "2,000 (67)"]
+    rates = table(pairs_document, "gevent: pairs of UUIDs (seed 002), operations per second")
+    assert rates.header == ["operation, coroutines", "Pinyon", "pylibmc", "pymemcache", "floor"]
+    assert rates.rows[:3] == [
+        ["get sync", "50,000", "45,000 (1.11)", "–", "–"],
+        ["get 1", "40,000", "45,000 (0.89)", "–", "–"],
+        ["get 16", "300,000", "40,000 (7.50)", "60,000 (5.00)", "900,000 (0.33)"],
+    ]
+    latency = table(pairs_document, "gevent: pairs of UUIDs (seed 002), latency")
+    assert [line[1] for line in latency.rows] == ["1,000 / 5,000"] * 4
 
 
-def test_the_layout_of_seed_002(pairs_document: Document) -> None:
-    lines = seed_tables.seed_lines(pairs_document)
-    assert lines[0] == "### Pinyon gevent get (2500 keys)"
-    assert lines[2].split() == ["elapsed", "rate", "avg", "p50", "p99", "max"]
-    assert [line.split()[0] for line in lines[3:7]] == ["sync", "gevent-64", "gevent-16", "gevent-01"]
-    assert lines[5].split()[1:] == ["0.008", "300,000", "2.000", "1.000", "5.000", "10.000"]
-    assert all(len(line) <= 100 for line in lines)
+def test_where_another_client_is_faster(pairs_document: Document) -> None:
+    found = slower(pairs_document)
+    assert [line[0] for line in found.rows] == ["gevent:get:1"]
+    assert found.rows[0][2:] == ["pylibmc gevent 45,000", "Pinyon gevent 40,000"]
 
 
-def test_the_lines_of_seed_003() -> None:
-    in_coroutines, blocking = size_row("set", 64, 4, 10_000), size_row("get", 10_240, 0, 100)
-    assert started_line("Pinyon", in_coroutines) == (
-        "Pinyon SET test started (10000 iterations/64 bytes data/4 threads)"
-    )
-    assert started_line("Pinyon", blocking) == "Pinyon GET test started (100 iterations/10240 bytes data)"
-    assert finished_line(Sample(1, "", "", 10_000, 0.787, 0, 0)) == (
-        "Finished 10000 iters in 0.79 seconds. Average reqs/s: 12706"
-    )
+@pytest.mark.parametrize("slow", [False, True])
+def test_the_program_of_seed_003_has_as_many_operations_as_asked(slow: bool) -> None:
+    rows = program_rows(100, 50, slow)
+    assert {row.count for row in rows} == {50} and {row.size for row in rows} == {100}
+    assert {row.concurrency for row in rows} == {0, 1, 2, 4, 10, 100}
+    assert {row.link for row in rows} == {"slow" if slow else "near"}
+    assert len({row.name for row in rows}) == len(rows) == 24

@@ -9,6 +9,7 @@ import pytest
 from pinyon_bench.cli import parse
 from pinyon_bench.failure import measure, page
 from pinyon_bench.failure.clients import CONTENDERS, TIMEOUT
+from pinyon_bench.markdown import refresh
 from pinyon_bench.placement import UNPINNED, place
 
 OUTCOME = measure.Outcome(CONTENDERS[0], 5e-5, 1e-4, 6e-5, 1.1e-4, 3, 0.6, None, 0.001)
@@ -21,8 +22,8 @@ def test_waits_at_the_same_time_count_once() -> None:
 
 def test_the_table_is_put_between_the_marks(tmp_path: Path) -> None:
     document = tmp_path / "page.md"
-    document.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
-    page.refresh(document, page.table([OUTCOME]))
+    document.write_text("before\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nafter\n")
+    refresh(document, "measured", page.table([OUTCOME]))
     text = document.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
@@ -30,7 +31,7 @@ def test_the_table_is_put_between_the_marks(tmp_path: Path) -> None:
     assert "| Pinyon | blocking | 1 | 50 | 100 | 60 | 110 | 1.10 | 3 | 0.60 | 0.1% | > 7 |" in text
     document.write_text("no marks")
     with pytest.raises(ValueError, match="has no"):
-        page.refresh(document, "")
+        refresh(document, "measured", "")
 
 
 def test_clients_are_chosen_by_pattern() -> None:

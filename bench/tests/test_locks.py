@@ -10,12 +10,13 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
+from asking import done
 from pinyon.cli.stress.models import Greenlets, Model, Tasks, Threads
 
-from pinyon_bench.calls import CannotDo
 from pinyon_bench.contestant import ContestantError, all_entries, program
 from pinyon_bench.harness import answer
 from pinyon_bench.locks import cells as locks_cells
@@ -28,7 +29,7 @@ from pinyon_bench.locks.harness import LocksHarness
 from pinyon_bench.locks.origins import Origins, listening, statistics_name
 from pinyon_bench.locks.rows import FAR_ONE_WAY_MILLISECONDS, LocksRow, lock_names, lock_rows
 from pinyon_bench.locks.server import PROGRAM, LockServer, Statistics, start_lock_server
-from pinyon_bench.locks.tally import INSIDE_SECONDS
+from pinyon_bench.locks.work import INSIDE_SECONDS
 from pinyon_bench.placement import UNPINNED, place
 from pinyon_bench.results import Document
 from pinyon_bench.rounds import NO_LOCK_SERVER, Plan, Runner, describe
@@ -106,7 +107,7 @@ def row_named(name: str) -> LocksRow:
 
 
 def ask(harness: LocksHarness, do: str, name: str, count: int = 0, seconds: float = 0.0) -> dict[str, Any]:
-    return answer(harness.do, {"do": do, "row": row_named(name).spec("nowhere:1", count, seconds)})
+    return done(partial(answer, harness.do), do, row_named(name).spec("nowhere:1", count, seconds))
 
 
 def test_a_right_library_is_verified_and_timed(model: Any) -> None:
@@ -191,12 +192,6 @@ def test_each_row_has_its_contestants() -> None:
     assert names("locks:handover:8") == {
         *("Pinyon script", "Pinyon pure", "redis-py", "python-redis-lock", "redlock-py", "pottery"),
     }
-
-
-def test_pinyon_without_locks_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("pinyon.Locks", raising=False)
-    with pytest.raises(CannotDo, match="no pinyon.Locks"):
-        PinyonLocks("pinyon", "script").version()
 
 
 def test_pinyon_is_used_as_its_pages_say(monkeypatch: pytest.MonkeyPatch) -> None:

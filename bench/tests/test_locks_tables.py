@@ -1,21 +1,15 @@
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from pinyon_bench import performance
-from pinyon_bench.catalogue import GROUPS, targets
-from pinyon_bench.declaration import Target
-from pinyon_bench.grids import Grid, rate_grid
-from pinyon_bench.locks import grids
+from pinyon_bench.catalogue import targets
 from pinyon_bench.locks.rows import lock_rows
-from pinyon_bench.locks.seed_lines import seed_lines
-from pinyon_bench.results import ContestantInfo, Document, Handovers, Latency, Sample, ServerWork, read, write
-from pinyon_bench.tables import print_tables
+from pinyon_bench.recorded import condensed
+from pinyon_bench.results import ContestantInfo, Document, Handovers, Latency, Sample, ServerWork, Target, read, write
+from pinyon_bench.tables import tables
 
 RATES = {
     "locks:ping": {"Pinyon script": 45_000, "redis-py": 20_000, "floor": 50_000},
@@ -133,77 +127,42 @@ def test_targets_without_figures_are_left_out(locks_document: Document) -> None:
     assert not found(locks_document)
 
 
-def line_of(grid: Grid, name: str) -> list[str]:
-    return next(row for row in grid.rows if row[0] == name)
+def lines_of(document: Document, title: str) -> dict[str, list[str]]:
+    table = next(table for table in tables(document) if table.title == title)
+    return {line[0]: line[1:] for line in [table.header, *table.rows]}
 
 
-def test_rates_stand_beside_the_first_of_the_same_model(locks_document: Document) -> None:
-    grid = rate_grid(locks_document, GROUPS["locks:pair"])
-    assert grid.header == ["client, by names locked", "1", "10"]
-    assert line_of(grid, "Pinyon script") == ["Pinyon script", "22,000", "11,000"]
-    assert line_of(grid, "redis-py") == ["redis-py", "8,000 (0.36)", "800 (0.07)"]
-    assert line_of(grid, "redis-py asyncio") == ["redis-py asyncio", "4,000 (0.40)", "–"]
-    assert rate_grid(locks_document, GROUPS["locks:pipelined"]).rows == [["floor", "23,400", "20,000"]]
-    assert rate_grid(locks_document, GROUPS["locks:mutex"]).header == ["client, by names locked", "1/1", "10/19"]
+def test_rates_stand_beside_ours_of_the_same_model(locks_document: Document) -> None:
+    lines = lines_of(locks_document, "Locks: one worker, no contention, cycles per second")
+    assert lines["names locked"] == ["1", "10"]
+    assert lines["Pinyon script"] == ["22,000", "11,000"]
+    assert lines["redis-py"] == ["8,000 (2.75)", "800 (14)"]
+    assert lines["redis-py asyncio"] == ["4,000 (2.50)", "–"]
+    assert lines["floor"] == ["25,000 (0.88)", "15,000 (0.73)"]
 
 
 def test_waiting_and_hand_over(locks_document: Document) -> None:
-    grid = grids.waiting_grid(locks_document)
-    assert line_of(grid, "Pinyon script")[1:] == ["1.00", "5.00", "28", "112", "1.4 / 5.6", "1.1 / 2.5", "0.75"]
-    assert line_of(grid, "redis-py asyncio")[1:] == ["1.00", "5.00", "–", "–", "–", "–", "–"]
+    lines = lines_of(locks_document, "Locks: hand-over between processes")
+    assert lines["Pinyon script"] == ["28 / 112", "1.4 / 5.6", "1.1 / 2.5", "0.75"]
 
 
 def test_commands_and_the_server(locks_document: Document) -> None:
-    commands = grids.commands_grid(locks_document)
-    assert commands.header[1:3] == ["alone 1", "alone 10"] and commands.header[-2:] == ["processes", "PUBLISH"]
-    assert line_of(commands, "Pinyon script")[-2:] == ["2.00", "0.50"]
-    assert line_of(commands, "redis-py")[1] == "2.50"
-    server = grids.server_grid(locks_document)
-    assert line_of(server, "Pinyon pure") == ["Pinyon pure", "9.0", "9.0", "3.00", "3.00"]
+    commands = lines_of(locks_document, "Locks, per cycle: commands that clients send")
+    assert commands["row"][:3] == ["Pinyon script", "redis-py", "floor"]
+    assert commands["handover:8"][0] == "2.00" and commands["pair:1"][1] == "2.50"
+    assert lines_of(locks_document, "Locks, per cycle: Redis's time, µs")["Pinyon pure"] == ["9.0", "9.0"]
+    reads = lines_of(locks_document, "Locks, per cycle: Redis's reads from sockets, which are round trips")
+    assert reads["Pinyon pure"] == ["3.00", "3.00"]
 
 
-def test_the_layout_of_seed_004(locks_document: Document) -> None:
-    lines = seed_lines(locks_document)
-    start = lines.index("Library: Pinyon script asyncio 1.0")
-    assert lines[start + 1] == "lock/unlock 1000 times with concurrency: 10"
-    assert lines[start + 2] == "                    user     system      total        real"
-    assert lines[start + 3] == "keys: 1/ 1      0.031250   0.015625   0.046875 (  0.125000)"
-    assert lines[start + 4].startswith("keys:10/19      0.071429")
-    assert lines[start + 6].startswith("lock/write/incr/read/del/unlock in ")
-    assert lines[start + 7] == "                      user     system      total        real"
-    assert lines[start + 8].startswith("keys: 1/ 1  1000  0.161812   0.080906   0.242718 (")
-
-
-def test_tables_come_from_what_was_written(locks_document: Document, tmp_path: Path) -> None:
+def test_the_record_has_the_same_medians_and_verdicts(locks_document: Document, tmp_path: Path) -> None:
     path = tmp_path / "result.json"
-    write(locks_document, path)
-    assert read(path) == locks_document
-    for locks in (False, True):
-        output = io.StringIO()
-        print_tables(read(path), Console(file=output, width=100, emoji=False), locks=locks)
-        text = output.getvalue()
-        assert ("lock/unlock 1000 times" in text) == locks
-        assert ("Locks: waiting" in text) != locks
-        assert max(map(len, text.splitlines())) <= 100
-
-
-def test_results_from_before_there_were_locks_are_read(document: Document, tmp_path: Path) -> None:
-    path = tmp_path / "result.json"
-    write(document, path)
-    text = path.read_text()
-    for name in ("server_work", "handovers"):
-        text = text.replace(f' "{name}": [],\n', "")
-    assert "server_work" not in text
-    path.write_text(text.replace(',\n   "keys": 0', ""))
-    assert read(path) == document
-
-
-def test_the_pages_have_the_tables_and_plots_of_locks(locks_document: Document, tmp_path: Path) -> None:
-    tables, page = (path.read_text(encoding="utf-8") for path in performance.write(locks_document, tmp_path))
-    for wanted in (
-        "## Locks: commands that clients send per cycle",
-        "## Locks in the layout of seed 004",
-        "keys:10/19",
-    ):
-        assert wanted in tables
-    assert "## Locks\n" in page
+    write(condensed(locks_document), path)
+    kept = read(path)
+    assert len(kept.samples) == len(locks_document.samples) / 2
+    shown, again = (
+        {table.title: table for table in tables(each) if table.title not in ("Targets", "Not measured")}
+        for each in (locks_document, kept)
+    )
+    assert again == shown
+    assert targets(kept) == targets(locks_document)

@@ -4,11 +4,13 @@ from functools import partial
 from typing import Any
 
 import pytest
+from asking import done
 
 from pinyon_bench.calls import Calls
 from pinyon_bench.checks import Counts, expected_counts
+from pinyon_bench.contestant import ContestantError
 from pinyon_bench.harness import answer, do_steps
-from pinyon_bench.model import Model, WrongResult
+from pinyon_bench.playing import CacheModel
 from pinyon_bench.protocol import Kind, ProtocolError, decode, encode, value_of
 from pinyon_bench.step_rows import seed_rows, step_rows
 
@@ -42,7 +44,7 @@ class Dictionary:
 
 def ask(adapter: Dictionary, do: str, name: str) -> dict[str, Any]:
     row = next(row for row in step_rows() if row.name == name)
-    return answer(partial(do_steps, adapter), {"do": do, "row": row.spec(["nowhere:1"], 3)})
+    return done(partial(answer, partial(do_steps, adapter)), do, row.spec(["nowhere:1"], 3))
 
 
 def test_a_message_is_one_line() -> None:
@@ -66,7 +68,7 @@ def test_values() -> None:
 def test_a_right_client_is_verified_and_timed() -> None:
     for name in ("set:plain", "get:object", "multiget", "get:10KB"):
         assert ask(Dictionary(), "verify", name) == {"ok": True}
-        assert set(ask(Dictionary(), "time", name)) == {"ok", "wall", "user", "system"}
+        assert set(ask(Dictionary(), "time", name)) == {"ok", "wall", "user", "system", "latency"}
 
 
 def test_a_wrong_client_is_found() -> None:
@@ -80,10 +82,10 @@ def test_a_missing_operation_is_said() -> None:
 
 def test_the_model_counts() -> None:
     row = next(row for row in seed_rows() if row.name == "incr").spec(["nowhere:1"], 2)
-    model = Model(row)
-    for step, reply in ((["incr", "n", 1, 1], 1), (["incr", "n", 1, 1], 2), (["decr", "n", 1], 1)):
+    model = CacheModel(row)
+    for step, reply in ((["incr_or_create", "n", 1, 1], 1), (["incr_or_create", "n", 1, 1], 2), (["decr", "n", 1], 1)):
         model.check(step, reply)
-    with pytest.raises(WrongResult):
+    with pytest.raises(ContestantError):
         model.check(["decr", "n", 1], 1)
 
 

@@ -6,49 +6,58 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pinyon_bench import grids
-from pinyon_bench.history import published
-from pinyon_bench.performance.markdown import tables_page
-from pinyon_bench.recorded.record import record_of
 from pinyon_bench.results import Document, ResultError, read, write
-from pinyon_bench.step_rows import seed_rows
-from pinyon_bench.tables import print_tables
+from pinyon_bench.tables import Table, tables
+from pinyon_bench.terminal import print_document, print_table
 
 
-def test_the_seeds_layout(document: Document) -> None:
-    lines = grids.seed_lines(document)
-    assert lines[0] == "Testing fast 1.0"
-    assert lines[1].startswith(" " * 37 + "user     system      total        real")
-    assert lines[2].startswith("set:plain:fast                   0.075000   0.075000   0.150000 (  0.300000)")
-    assert all(len(line) <= 100 for line in lines)
-
-
-def test_noise_and_gaps_are_said_in_words(document: Document) -> None:
-    assert grids.noise_sentences(document) == ["get:plain: fast and slow are the same within noise."]
-    assert grids.gap_sentences(document) == ["slow: multiget:10:1: no get many"]
+def printed(document: Document) -> str:
+    output = io.StringIO()
+    print_document(document, Console(file=output, width=100, emoji=False))
+    return output.getvalue()
 
 
 def test_tables_come_from_what_was_written(document: Document, tmp_path: Path) -> None:
     path = tmp_path / "new" / "result.json"
     write(document, path)
     assert read(path) == document
-    output = io.StringIO()
-    print_tables(read(path), Console(file=output, width=100, emoji=False))
-    text = output.getvalue()
+    text = printed(read(path))
     assert "absent: cannot be imported" in text and "multiget:10:1" in text
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_the_terminal_leads_with_findings_and_cuts_nothing_off(full: Document) -> None:
-    output = io.StringIO()
-    print_tables(full, Console(file=output, width=100, emoji=False))
-    lines = output.getvalue().splitlines()
-    assert [number for number, line in enumerate(lines) if line.endswith("targets are met.")] == [3, len(lines) - 1]
-    assert lines[4].startswith("missed ")
-    text = "\n".join(lines)
-    assert text.index("The floor is a minimal") < text.index("Contestants\n")
-    assert "get of 36 bytes, 36-byte key" in text
+def test_rows_stand_below_each_other_and_contestants_beside_each_other(full: Document) -> None:
+    found = {table.title: table for table in tables(full)}
+    rates = found["Get and set by value size: operations per second, connected and warm"]
+    assert rates.header[:3] == ["row", "Pinyon", "pylibmc"] and rates.header[-1] == "floor"
+    assert [line[0] for line in rates.rows][:2] == ["set:36B", "get:36B"]
+    assert found["Get and set by value size, processor time of the client, µs per operation"].header == rates.header
+
+
+def test_the_terminal_ends_with_the_summary_and_cuts_nothing_off(full: Document) -> None:
+    text = printed(full)
+    lines = text.splitlines()
+    assert lines[-1].endswith("targets are met.")
+    assert (
+        text.index("Contestants\n")
+        < text.index("Pinyon and the fastest other client\n")
+        < text.index("Missed targets\n")
+    )
+    assert "get, 36 bytes" in text and "get of 36 bytes, 36-byte key" in text
     assert "…" not in text and max(map(len, lines)) <= 100
+
+
+def test_why_a_cell_is_empty_is_said(document: Document) -> None:
+    assert Table("Not measured", ["client", "rows", "why"], [["slow", "multiget:10:1", "no get many"]]) in tables(
+        document
+    )
+
+
+def test_a_wide_table_is_printed_in_parts() -> None:
+    output = io.StringIO()
+    wide = Table("wide", ["row", *"abcdefgh"], [["first", *("1,000,000" for _ in range(8))]])
+    print_table(wide, Console(file=output, width=40))
+    assert output.getvalue().count("first") == 4
 
 
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
@@ -57,21 +66,3 @@ def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(ResultError, match="other.json"):
             read(path)
-
-
-def test_the_page_has_every_section(document: Document) -> None:
-    page = tables_page(record_of(document))
-    for wanted in (
-        "A Processor",
-        "## How to read the tables",
-        "## Dalli's ten rows in the layout of seed 000",
-        "## Not measured",
-        "## History",
-    ):
-        assert wanted in page
-
-
-def test_history_knows_every_row_of_the_seeds() -> None:
-    names = {row.name for row in seed_rows()}
-    assert all(set(each.figures) <= names for each in published())
-    assert sum(len(each.figures) for each in published()) == 62

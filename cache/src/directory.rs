@@ -1,4 +1,9 @@
 //! The client's current fleet: a fixed one, or the one that was discovered last.
+//!
+//! A [`Fleet`] does not change: discovery replaces it with another one. Both share the servers that stay, with their
+//! health and connections. A server keeps its index from fleet to fleet. The index of a removed server is reused only
+//! when nothing can refer to it any more, so every operation ends with the fleet it began with. A client with a fixed
+//! list of servers pays one branch for all this.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};

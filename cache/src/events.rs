@@ -1,5 +1,9 @@
 //! Events of the servers, for monitoring. They are recorded where they happen. The host reports them later, when it
 //! holds no lock and no caller waits for it.
+//!
+//! The blocking client reports at the end of the operation. An event loop reports after each change of its machine, in
+//! a turn or a greenlet of its own. An event has a level and a line for people. On success, an operation checks one
+//! flag for events.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,24 @@
 //! Whether a server is worth trying. All threads of a process share it, and the question is cheap while all is well.
+//!
+//! One timeout marks a server down, and so do two quick failures in a row: of operations or of connects, in any
+//! thread. If an event loop was held up and saw a timeout late, this timeout counts as a quick failure
+//! (`shared/blame.rs`). In each back-off period (a quarter of a second, doubled up to 1.5 s, with jitter) one caller
+//! probes the server, and no other tries it until the result is known. A `Choice` of the fleet carries through the
+//! operation whether it is this probe. Operations that began before the server went down change nothing any more: many
+//! simultaneous timeouts do not lengthen the back-off, and an old reply does not bring a server up.
+//!
+//! Only a server that is silent on all connections of the process is down. Three rules say what is no evidence of
+//! that:
+//!
+//! - **Bytes are a sign of life.** The metrics count what each connection receives. An operation that has waited for
+//!   half of its time notes this count, and compares it when its time is over (`Listening` in threads, `Heard` in
+//!   loops). Greetings do not count, because a server that answers nothing else is of no use. Before an operation
+//!   fails, it reads once more what waits in the socket. If its request leaves only then, the loop held it up, and not
+//!   the server.
+//! - **One lost connection is not the server.** A connection that has rested is asked for a sign of life first
+//!   (`session/rested.rs`).
+//! - **A further connection that cannot be made is a limit.** The pool grows again later (`pool/growth.rs`). In a
+//!   loop, requests that wait for such a connection take another (`shared/crowded.rs`).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};

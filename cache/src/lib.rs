@@ -125,6 +125,7 @@
 #![deny(unsafe_code)]
 
 pub mod blocking;
+pub mod calls;
 pub mod dialect;
 pub mod directory;
 pub mod events;

@@ -35,8 +35,8 @@ impl<T> Spare<T> {
     }
 }
 
-/// The memory of a vector that a thread uses again. An allocator that is asked for a large piece tidies up first, and that
-/// costs more than an operation on a hundred keys.
+/// The memory of a vector that a thread uses again. malloc consolidates free chunks before it
+/// serves a large request, and that costs more than an operation on a hundred keys.
 pub struct Kept<T>(Cell<Vec<T>>);
 
 /// The most bytes that are kept.

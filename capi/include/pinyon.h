@@ -219,6 +219,22 @@ typedef enum pinyon_with {
     PINYON_TTL_AS_SENT   = 0x200  /* `ttl` is memcached's own number: over 30 days a Unix time, 0 without end */
 } pinyon_with;
 
+/* A call that all languages have (docs/calls.md), and how a request for it begins. A language that calls by names finds them
+ * here. */
+typedef struct pinyon_command {
+    size_t      size;  /* sizeof(pinyon_command), set by you */
+    pinyon_verb verb;
+    uint32_t    with;
+    const char *name;  /* "get_with_ttl" */
+    const char *takes; /* its arguments by kind: "key value stored_ttl" */
+    const char *gives; /* what it returns: "value_and_ttl" */
+} pinyon_command;
+
+/* Finds a call by its name; false if there is no such call. */
+bool pinyon_command_named(const char *name, pinyon_command *command);
+/* The calls in their order; false from `index` = their number on. */
+bool pinyon_command_at(size_t index, pinyon_command *command);
+
 /* For `ttl`: an item without end, if the option default_ttl says otherwise. */
 #define PINYON_FOREVER INT64_MAX
 
@@ -262,8 +278,8 @@ typedef enum pinyon_mark {
     PINYON_HAS_CAS      = 0x2,   /* `cas` is known. A lease that was won without it cannot be stored */
     PINYON_HAS_STALE    = 0x4,   /* WON: there is a value still, which is stale: see PINYON_KEEP */
     PINYON_HAS_TTL      = 0x8,   /* `ttl` is known */
-    PINYON_HAS_IDLE     = 0x10,  /* `idle` and PINYON_HIT_BEFORE are known */
-    PINYON_HIT_BEFORE   = 0x20,  /* the item was read before */
+    PINYON_HAS_LAST_ACCESS = 0x10, /* `last_access` and PINYON_FETCHED are known */
+    PINYON_FETCHED      = 0x20,  /* the item was read before */
     PINYON_IS_STALE     = 0x40,  /* with METADATA: the item was marked stale */
     PINYON_IS_WON       = 0x80,  /* with METADATA: this caller should make a new value */
     PINYON_IS_FILLING   = 0x100, /* with METADATA: another caller makes a new value already */
@@ -284,7 +300,7 @@ typedef struct pinyon_reply {
     uint64_t      cas;
     uint64_t      number;    /* INCR, DECR: the count. Locks: the token, or how many were notified or released */
     int64_t       ttl;       /* seconds left; -1: without end */
-    uint64_t      idle;      /* seconds since the last access before this one */
+    uint64_t      last_access; /* seconds since the last access before this one */
     uint64_t      item_size; /* METADATA: of the stored value, in bytes */
     void         *context;   /* of the request */
     uint64_t      ticket;    /* of an event loop */
@@ -381,7 +397,8 @@ typedef struct pinyon_found {
 /* Reads many keys at the same time, as pinyon_run_many does with a PINYON_GET for each, at less cost. `keys` are structs
  * that follow each other, all as large as the first says. `with`, for all: PINYON_WITH_CAS, PINYON_NO_FAILOVER, PINYON_RAW.
  * `host` must have a `place`, which is told the key's struct, and which must not return NULL. It may be asked for a key
- * that is missing or fails in the end. A client that migrates is refused: its replies say of which pool a value is. */
+ * that is missing or fails in the end. A migrating client is refused, because its replies must say which pool a value comes
+ * from. */
 pinyon_status pinyon_get_many(const pinyon_client *client, pinyon_found *keys, size_t count, uint32_t with,
                               const pinyon_host *host);
 
@@ -541,8 +558,8 @@ typedef struct pinyon_step {
 pinyon_status pinyon_making_step(pinyon_making *making, pinyon_step *step, pinyon_reply *reply);
 /* The reply to the request of the last step. It is yours to clear. */
 void pinyon_making_replied(pinyon_making *making, const pinyon_reply *reply);
-/* A caller of this scope that waits in PINYON_STEP_FOLLOW and must go on: its context. False: none. Ask after each step
- * that a caller of the scope made, and after pinyon_making_free. */
+/* Returns the context of the next caller of this scope to resume from PINYON_STEP_FOLLOW; false if there is none. Call it
+ * after each step that a caller of the scope made, and after pinyon_making_free. */
 bool pinyon_next_woken(const pinyon_client *client, uint64_t scope, void **context);
 /* After PINYON_DONE or PINYON_STEP_OVER, for a caller that cannot read the value: begins again, to have a new one made. Go on
  * with pinyon_making_run or pinyon_making_step. `reason`: a line for the event "unreadable". False: there was no value. */

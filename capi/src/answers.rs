@@ -1,4 +1,4 @@
-//! Answers of many servers, or about several names: one row after the other.
+//! Answers of many servers, or about several names, one row for each.
 
 use std::ffi::CString;
 
@@ -7,6 +7,7 @@ use pinyon_locks::{Inspected, RedisValue};
 use pinyon_net::Error as CoreError;
 
 use crate::errors::{c_string, Error};
+use crate::exported::exported;
 use crate::guard::free;
 use crate::structs::{to_fill, Answer, Bytes};
 
@@ -34,6 +35,21 @@ pub struct Row {
 impl Row {
     pub fn of_server(name: &str) -> Self {
         Self { server: c_string(name), ..Self::default() }
+    }
+
+    /// For C. It points to the same texts.
+    fn answer(&self, size: usize) -> Answer {
+        Answer {
+            size,
+            server: self.server.as_ptr(),
+            name: Bytes::of(&self.name),
+            value: Bytes::of(&self.value),
+            error: self.error.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
+            token: self.token,
+            left: self.left.unwrap_or(-1.0),
+            age: self.age.unwrap_or(-1.0),
+            waits: self.waits.into(),
+        }
     }
 }
 
@@ -99,31 +115,13 @@ impl Answers {
     }
 }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_next_answer(answers: *mut Answers, answer: *mut Answer) -> bool {
-    // SAFETY: the header says so.
-    let (Some(answers), Ok(answer)) = (unsafe { (answers.as_mut(), to_fill(answer)) }) else { return false };
-    let Some(row) = answers.next() else { return false };
-    *answer = Answer {
-        size: answer.size,
-        server: row.server.as_ptr(),
-        name: Bytes::of(&row.name),
-        value: Bytes::of(&row.value),
-        error: row.error.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
-        token: row.token,
-        left: row.left.unwrap_or(-1.0),
-        age: row.age.unwrap_or(-1.0),
-        waits: row.waits.into(),
-    };
-    true
-}
+exported! {
+    fn pinyon_next_answer(answers: *mut Answers, answer: *mut Answer) -> bool {
+        let (Some(answers), Ok(answer)) = (answers.as_mut(), to_fill(answer)) else { return false };
+        let Some(row) = answers.next() else { return false };
+        *answer = row.answer(answer.size);
+        true
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_answers_free(answers: *mut Answers) {
-    // SAFETY: the header says so.
-    unsafe { free(answers) }
+    fn pinyon_answers_free(answers: *mut Answers) { free(answers) }
 }

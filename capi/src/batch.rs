@@ -3,17 +3,20 @@
 use std::collections::VecDeque;
 use std::ffi::c_void;
 
-use pinyon_cache::operations::{Broken, Status as ServerStatus, Unsuccessful};
+use pinyon_cache::operations::{Broken, Status as ServerStatus};
 use pinyon_cache::{blocking, Data};
 
 use crate::client::Client;
 use crate::errors::{Error, Failure};
-use crate::guard::{free, made, with, with_mut, Handle, Poison};
+use crate::exported::exported;
+use crate::guard::{free, with, with_mut, Handle, Poison};
 use crate::host::{Host, Interrupted};
-use crate::loops::{begun, Loop, LoopBatch};
-use crate::replies::{status, Status};
-use crate::requests::{with as flags, Keyed, Verb};
+use crate::loops::batch::LoopBatch;
+use crate::loops::{give_ticket, Loop};
+use crate::requests::{Keyed, Verb};
+use crate::status::Status;
 use crate::structs::{self, given, to_fill, Reply, Request};
+use crate::submitted::{verb_of, Failed, Submitted};
 
 pub struct Batch {
     kind: Kind,
@@ -29,16 +32,6 @@ enum Kind {
     },
     Loop(LoopBatch),
 }
-
-/// What its reply says of a command.
-#[derive(Clone, Copy, Debug)]
-pub struct Submitted {
-    pub context: usize,
-    pub verb: Verb,
-}
-
-/// A command that was not carried out.
-pub type Failed = Unsuccessful<Submitted>;
 
 impl Handle for Batch {
     const NAME: &'static str = "pinyon_batch";
@@ -123,18 +116,6 @@ fn of_loop() -> Error {
     Failure::usage("this batch is of an event loop, where nothing waits: pinyon_batch_begin, pinyon_batch_begin_finish")
 }
 
-/// The verb of a command, if a batch takes it.
-pub fn verb_of(asked: &Request) -> Result<Verb, Error> {
-    let verb = Verb::of(asked)?;
-    if let Verb::Get | Verb::Gat | Verb::Lease | Verb::Metadata = verb {
-        return Err(Failure::usage("a batch takes commands that change something: what it reads, nobody would see"));
-    }
-    if asked.has(flags::INITIAL) {
-        return Err(Failure::usage("in a batch, a missing counter cannot be made from an initial number: run it"));
-    }
-    Ok(verb)
-}
-
 /// `None`: it was interrupted.
 fn outcome<T>(outcome: Result<T, blocking::Failure<Interrupted>>) -> Result<Option<T>, Error> {
     match outcome {
@@ -159,124 +140,45 @@ fn tell(failed: Failed, reply: &mut Reply) {
     };
 }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_batch_new(client: *const Client, error: *mut *mut Error) -> *mut Batch {
-    // SAFETY: the header says so.
-    unsafe { made(with(client, Batch::new), error) }
-}
+exported! {
+    fn pinyon_batch_new(client: &Client) -> Result<*mut Batch> { Batch::new(client) }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_batch_add(
-    batch: *mut Batch,
-    request: *const Request,
-    host: *const structs::Host,
-    error: *mut *mut Error,
-) -> i32 {
-    // SAFETY: the header says so.
-    unsafe { status(with_mut(batch, |batch| batch.add(&given(request)?, &Host::new(host)?)), error) }
-}
+    fn pinyon_batch_add(batch: &mut Batch, request: *const Request, host: *const structs::Host) -> Result<i32> {
+        batch.add(&given(request)?, &Host::new(host)?)
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_batch_send(batch: *mut Batch, error: *mut *mut Error) -> i32 {
-    // SAFETY: the header says so.
-    unsafe { status(with_mut(batch, Batch::send), error) }
-}
+    fn pinyon_batch_send(batch: &mut Batch) -> Result<i32> { batch.send() }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_batch_finish(
-    batch: *mut Batch,
-    host: *const structs::Host,
-    error: *mut *mut Error,
-) -> i32 {
-    // SAFETY: the header says so.
-    unsafe { status(with_mut(batch, |batch| batch.finish(&Host::new(host)?)), error) }
-}
+    fn pinyon_batch_finish(batch: &mut Batch, host: *const structs::Host) -> Result<i32> {
+        batch.finish(&Host::new(host)?)
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_batch_next_failure(batch: *mut Batch, reply: *mut Reply) -> bool {
-    // SAFETY: the header says so.
-    let Ok(reply) = (unsafe { to_fill(reply) }) else { return false };
-    // SAFETY: the header says so.
-    let Ok(Some(failed)) = (unsafe { with_mut(batch, |batch| Ok(batch.next_failure())) }) else { return false };
-    tell(failed, reply);
-    true
-}
+    fn pinyon_batch_next_failure(batch: &mut Batch, reply: *mut Reply) -> bool {
+        let reply = to_fill(reply)?;
+        batch.next_failure().map(|failed| tell(failed, reply)).is_some()
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_batch_of_loop(
-    event_loop: *mut Loop,
-    view: *const Client,
-    error: *mut *mut Error,
-) -> *mut Batch {
-    // SAFETY: the header says so.
-    unsafe {
-        let of_loop = |event_loop: &mut Loop| match view.is_null() {
+    fn pinyon_batch_of_loop(event_loop: &mut Loop, view: *const Client) -> Result<*mut Batch> {
+        let batch = match view.is_null() {
             true => event_loop.batch(None),
             false => with(view, |view| event_loop.batch(Some(view))),
         };
-        made(with_mut(event_loop, of_loop).map(|batch| Batch::of(Kind::Loop(batch))), error)
+        batch.map(|batch| Batch::of(Kind::Loop(batch)))
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_batch_begin(
-    event_loop: *mut Loop,
-    batch: *mut Batch,
-    request: *const Request,
-    error: *mut *mut Error,
-) -> i32 {
-    // SAFETY: the header says so.
-    unsafe {
-        let begin = |event_loop: &mut Loop| {
-            with_mut(batch, |batch| event_loop.begin_in_batch(batch.of_loop()?, &given(request)?))
-        };
-        status(with_mut(event_loop, begin).map(|()| Status::Done), error)
+    fn pinyon_batch_begin(event_loop: &mut Loop, batch: *mut Batch, request: *const Request) -> Result<i32> {
+        with_mut(batch, |batch| event_loop.begin_in_batch(batch.of_loop()?, &given(request)?))?;
+        Ok(Status::Done)
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_batch_is_full(batch: *const Batch) -> bool {
-    // SAFETY: the header says so.
-    unsafe { with(batch, |batch| Ok(batch.is_full())) }.unwrap_or(false)
-}
+    fn pinyon_batch_is_full(batch: &Batch) -> bool { batch.is_full() }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_batch_begin_finish(
-    event_loop: *mut Loop,
-    batch: *mut Batch,
-    context: *mut c_void,
-    ticket: *mut u64,
-    error: *mut *mut Error,
-) -> i32 {
-    // SAFETY: the header says so.
-    unsafe {
-        let begin = |event_loop: &mut Loop| with_mut(batch, |batch| event_loop.begin_finish(batch.of_loop()?, context));
-        begun(with_mut(event_loop, begin), ticket, error)
+    fn pinyon_batch_begin_finish(
+        event_loop: &mut Loop, batch: *mut Batch, context: *mut c_void, ticket: *mut u64
+    ) -> Result<i32> {
+        let begun = with_mut(batch, |batch| event_loop.begin_finish(batch.of_loop()?, context));
+        begun.map(|number| give_ticket(number, ticket))
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_batch_free(batch: *mut Batch) {
-    // SAFETY: the header says so.
-    unsafe { free(batch) }
+    fn pinyon_batch_free(batch: *mut Batch) { free(batch) }
 }

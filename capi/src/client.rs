@@ -1,16 +1,16 @@
-//! Clients of caches, and views of them.
+//! Clients of caches, views of them, and clients that stand for two pools.
 
-use std::collections::{HashMap, VecDeque};
-use std::ffi::{c_char, c_void};
+use std::collections::VecDeque;
+use std::ffi::{c_char, c_void, CString};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pinyon_cache::blocking;
 use pinyon_cache::dialect::{Dialect, Packing, PlainSerializer};
 use pinyon_cache::directory::Directory;
 use pinyon_cache::events::Event;
 use pinyon_cache::lease::Flights;
-use pinyon_cache::migration::Side;
+use pinyon_cache::migration::{Counts, Side};
 use pinyon_cache::operations::{KeyRules, Policy};
 use pinyon_cache::settings::{CacheParts, CacheSettings, ViewSettings};
 use pinyon_cache::ttl::DefaultTtl;
@@ -20,12 +20,13 @@ use pinyon_proto::KeyRule;
 
 use crate::answers::{Answers, Row};
 use crate::errors::{c_string, Error, Failure};
-use crate::guard::{free, made, with, Handle, Poison};
+use crate::exported::exported;
+use crate::flights::{Types, Woken};
+use crate::guard::{free, Handle, Poison};
 use crate::host::Host;
-use crate::making::Types;
-use crate::migrating::Migrating;
+use crate::metrics;
 use crate::options::Options;
-use crate::structs::{self, Bytes, NamedText};
+use crate::structs::{self, Bytes, Convert, Migration, NamedText, FOREVER};
 
 /// A client, or a view of one with another policy or namespace.
 #[derive(Clone)]
@@ -68,38 +69,6 @@ impl Handle for Client {
 
     fn poison(&self) -> &Poison {
         &self.0.poison
-    }
-}
-
-/// The callers to wake, by scope. Each is the context of one.
-#[derive(Clone, Debug)]
-pub struct Woken(Arc<PerProcess<Mutex<ByScope>>>);
-
-type ByScope = HashMap<u64, VecDeque<usize>>;
-
-impl Default for Woken {
-    fn default() -> Self {
-        Self(Arc::new(PerProcess::new(Mutex::default())))
-    }
-}
-
-impl Woken {
-    pub fn add(&self, scope: u64, context: usize) {
-        self.lock().entry(scope).or_default().push_back(context);
-    }
-
-    fn next(&self, scope: u64) -> Option<usize> {
-        let mut all = self.lock();
-        let woken = all.get_mut(&scope)?;
-        let next = woken.pop_front();
-        if woken.is_empty() {
-            all.remove(&scope);
-        }
-        next
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ByScope> {
-        self.0.get(|_| Mutex::default()).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -174,6 +143,31 @@ impl View {
             true => Err(Failure::closed()),
         }
     }
+
+    /// Why this client does not do what only clients of one pool do.
+    pub fn check_not_migrating(&self) -> Result<(), Error> {
+        match self.migrating {
+            None => Ok(()),
+            Some(_) => Err(Failure::usage(
+                "a migrating client has no batches: what a command does depends on the result of the one before it",
+            )),
+        }
+    }
+
+    /// Whether it stores values as Pinyon does.
+    pub fn is_pinyon(&self) -> bool {
+        self.shared.packing.dialect() == Dialect::Pinyon
+    }
+
+    /// The pools that it uses, the old one first.
+    fn pools(&self) -> impl Iterator<Item = &Shared> {
+        let old = self.migrating.as_ref().map(|migrating| &*migrating.client(Side::Old).shared);
+        old.into_iter().chain([&*self.shared])
+    }
+
+    pub fn next_event(&self) -> Option<Event> {
+        self.pools().find_map(Shared::next_event)
+    }
 }
 
 impl Shared {
@@ -197,15 +191,81 @@ impl Shared {
     }
 }
 
-impl View {
-    /// The pools that it uses, the old one first.
-    fn pools(&self) -> impl Iterator<Item = &Shared> {
-        let old = self.migrating.as_ref().map(|migrating| &*migrating.client(Side::Old).shared);
-        old.into_iter().chain([&*self.shared])
+/// What a view of a migrating client has beside its own settings, which are those for the new pool.
+pub struct Migrating {
+    old: Client,
+    new: Client,
+    pub counts: Arc<Counts>,
+    /// Of moved items, if the old servers cannot tell theirs.
+    pub ttl: Option<i64>,
+    pub convert: Option<Convert>,
+    pub context: *mut c_void,
+}
+
+// SAFETY: the context is only handed to the host's function, which any thread may call.
+unsafe impl Send for Migrating {}
+// SAFETY: as above.
+unsafe impl Sync for Migrating {}
+
+impl Migrating {
+    pub fn new(old: &Client, new: &Client, asked: &Migration) -> Result<Self, Error> {
+        if old.migrating.is_some() || new.migrating.is_some() {
+            return Err(Failure::usage("a client that migrates already cannot be the old or the new one of another"));
+        }
+        let ttl = match asked.ttl {
+            0 => None,
+            FOREVER => Some(0),
+            seconds => Some(seconds.max(1)),
+        };
+        let (old, new) = (old.clone(), new.clone());
+        let migrating = Self { old, new, counts: Arc::default(), ttl, convert: asked.convert, context: asked.context };
+        migrating.check_apart()?;
+        Ok(migrating)
     }
 
-    pub fn next_event(&self) -> Option<Event> {
-        self.pools().find_map(Shared::next_event)
+    /// The same with views of both clients.
+    pub fn using<'o>(&self, mut options: impl FnMut() -> Result<Options<'o>, Error>) -> Result<Self, Error> {
+        let (old, new) = (self.old.using(options()?)?, self.new.using(options()?)?);
+        let migrating = Self { old, new, counts: self.counts.clone(), ..*self };
+        migrating.check_apart()?;
+        Ok(migrating)
+    }
+
+    /// Each would delete the other's keys, if they had the same.
+    fn check_apart(&self) -> Result<(), Error> {
+        if self.old.keys.namespace() != self.new.keys.namespace() {
+            return Ok(());
+        }
+        if Arc::ptr_eq(&self.old.shared, &self.new.shared) {
+            return Err(Failure::usage("the old client and the new one are the same"));
+        }
+        let servers = |client: &Client| -> Vec<String> {
+            client.shared.directory.known().metrics().map(|metrics| metrics.server.to_string()).collect()
+        };
+        let old = servers(&self.old);
+        let mut both: Vec<String> = servers(&self.new).into_iter().filter(|server| old.contains(server)).collect();
+        both.sort();
+        match both.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::usage(format!(
+                "both clients use {} with the same namespace, and would delete each other's keys: give the new client a \
+                 namespace",
+                both.join(", ")
+            ))),
+        }
+    }
+
+    pub fn client(&self, side: Side) -> &Client {
+        match side {
+            Side::Old => &self.old,
+            Side::New => &self.new,
+        }
+    }
+
+    /// Whether both use the connections of the same clients.
+    pub fn shares_with(&self, other: &Self) -> bool {
+        let same = |side| Arc::ptr_eq(&self.client(side).shared, &other.client(side).shared);
+        same(Side::Old) && same(Side::New)
     }
 }
 
@@ -215,142 +275,56 @@ fn serializer(name: Option<&[u8]>) -> Result<PlainSerializer, Error> {
     known.ok_or_else(|| Failure::usage("serializer must be \"portable\" or \"json\""))
 }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_client_new(
-    options: *const NamedText,
-    count: usize,
-    error: *mut *mut Error,
-) -> *mut Client {
-    // SAFETY: the header says so.
-    unsafe { made(crate::guard::alone(|| Client::new(Options::new(options, count)?)), error) }
-}
+exported! {
+    fn pinyon_client_new(options: *const NamedText, count: usize) -> Result<*mut Client> {
+        Client::new(Options::new(options, count)?)
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_client_clone(client: *const Client) -> *mut Client {
-    // SAFETY: the header says so.
-    unsafe { made(with(client, |client| Ok(client.clone())), std::ptr::null_mut()) }
-}
+    fn pinyon_client_clone(client: &Client) -> *mut Client { client.clone() }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_passes_over(client: *const Client, reason: Bytes) -> bool {
-    let passes_over = |client: &Client| {
-        let passes_over = client.policy.unreadable_is_miss;
-        // SAFETY: the header says so.
-        let reason = unsafe { reason.slice() };
+    fn pinyon_passes_over(client: &Client, reason: Bytes) -> bool {
+        let (passes_over, reason) = (client.policy.unreadable_is_miss, reason.slice());
         if passes_over && !reason.is_empty() {
             client.shared.directory.unreadable("", "get", &String::from_utf8_lossy(reason));
         }
-        Ok(passes_over)
-    };
-    // SAFETY: the header says so.
-    unsafe { with(client, passes_over) }.unwrap_or(false)
-}
+        passes_over
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_client_using(
-    client: *const Client,
-    options: *const NamedText,
-    count: usize,
-    error: *mut *mut Error,
-) -> *mut Client {
-    // SAFETY: the header says so.
-    unsafe {
-        let using = |client: &Client| match &client.migrating {
+    fn pinyon_client_using(client: &Client, options: *const NamedText, count: usize) -> Result<*mut Client> {
+        match &client.migrating {
             None => client.using(Options::new(options, count)?),
             Some(both) => {
                 let both = both.using(|| Options::new(options, count))?;
                 Ok(both.client(Side::New).clone().migrating(both))
             }
-        };
-        made(with(client, using), error)
+        }
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_client_close(client: *const Client) {
-    // SAFETY: the header says so.
-    let _ = unsafe {
-        with(client, |client| {
-            client.pools().for_each(Shared::close);
-            Ok(())
-        })
-    };
-}
+    fn pinyon_client_close(client: &Client) { client.pools().for_each(Shared::close) }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_client_free(client: *mut Client) {
-    // SAFETY: the header says so.
-    unsafe { free(client) }
-}
+    fn pinyon_client_free(client: *mut Client) { free(client) }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_servers_of(
-    client: *const Client,
-    key: Bytes,
-    host: *const structs::Host,
-    error: *mut *mut Error,
-) -> *mut Answers {
-    // SAFETY: the header says so.
-    unsafe {
-        let key = key.is_given().then(|| key.slice());
-        made(with(client, |client| client.servers_of(key, &Host::new(host)?)), error)
+    fn pinyon_servers_of(client: &Client, key: Bytes, host: *const structs::Host) -> Result<*mut Answers> {
+        client.servers_of(key.is_given().then(|| key.slice()), &Host::new(host)?)
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_namespace(client: *const Client) -> Bytes {
-    // SAFETY: the header says so.
-    unsafe { with(client, |client| Ok(Bytes::of(client.keys.namespace()))) }.unwrap_or(Bytes::NONE)
-}
+    fn pinyon_namespace(client: &Client) -> Bytes { Bytes::of(client.keys.namespace()) }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_metrics(client: *const Client) -> *mut c_char {
-    let metrics = |client: &Client| Ok(crate::metrics::json(client.pools().map(|pool| &*pool.directory)));
-    // SAFETY: the header says so.
-    match unsafe { with(client, metrics) } {
-        Ok(text) => c_string(&text).into_raw(),
-        Err(_) => std::ptr::null_mut(),
+    fn pinyon_metrics(client: &Client) -> *mut c_char {
+        c_string(&metrics::json(client.pools().map(|pool| &*pool.directory)))
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_text_free(text: *mut c_char) {
-    if !text.is_null() {
-        // SAFETY: the header says that it came from here, and is not used afterwards.
-        drop(unsafe { std::ffi::CString::from_raw(text) });
+    fn pinyon_text_free(text: *mut c_char) {
+        if !text.is_null() {
+            drop(CString::from_raw(text));
+        }
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_next_woken(client: *const Client, scope: u64, context: *mut *mut c_void) -> bool {
-    // SAFETY: the header says so.
-    let woken = unsafe { with(client, |client| Ok(client.shared.woken.next(scope))) };
-    let Ok(Some(woken)) = woken else { return false };
-    if !context.is_null() {
-        // SAFETY: the header says that it can be written to.
-        unsafe { context.write(woken as *mut c_void) };
+    fn pinyon_next_woken(client: &Client, scope: u64, context: *mut *mut c_void) -> bool {
+        let woken = client.shared.woken.next(scope);
+        if let (Some(woken), false) = (woken, context.is_null()) {
+            context.write(woken as *mut c_void);
+        }
+        woken.is_some()
     }
-    true
 }

@@ -7,13 +7,20 @@ use std::sync::Arc;
 use pinyon_net::credentials::{Function, Question, Told};
 
 use crate::errors::Error;
-use crate::structs::{self, missing, Bytes, Credentials, CredentialsSource};
+use crate::exported::exported;
+use crate::structs::{self, forward, missing, Bytes, Credentials, CredentialsSource};
 
 /// A source of the caller's. The option's value is its struct.
 struct Source(CredentialsSource);
 
 /// A question that a source answers, once.
 pub struct CredentialsQuestion(Question);
+
+impl CredentialsQuestion {
+    fn into_raw(self) -> *mut forward::CredentialsQuestion {
+        Box::into_raw(Box::new(self)).cast()
+    }
+}
 
 // SAFETY: the header says that any thread of the library may call its functions.
 unsafe impl Send for Source {}
@@ -38,7 +45,7 @@ impl Function for Source {
         let CredentialsSource { ask: Some(ask), context, waits, .. } = self.0 else { return };
         if waits == 0 {
             // SAFETY: the header says that it may be called now, with this context.
-            unsafe { ask(context, Box::into_raw(Box::new(CredentialsQuestion(question)))) };
+            unsafe { ask(context, CredentialsQuestion(question).into_raw()) };
             return;
         }
         let context = Context(context);
@@ -47,7 +54,7 @@ impl Function for Source {
             // An answer may come before the call is over.
             let _source = question.shared_function();
             // SAFETY: as above.
-            unsafe { ask(context.0, Box::into_raw(Box::new(CredentialsQuestion(question)))) };
+            unsafe { ask(context.0, CredentialsQuestion(question).into_raw()) };
         });
     }
 
@@ -70,33 +77,6 @@ struct Context(*mut c_void);
 // SAFETY: as for the source.
 unsafe impl Send for Context {}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_credentials_answer(
-    question: *mut CredentialsQuestion,
-    credentials: *const Credentials,
-) {
-    // SAFETY: the header says so.
-    let told = unsafe {
-        structs::given(credentials).map(|Credentials { own, username, password, lifetime, .. }| {
-            let [own, username, password] = [own, username, password].map(|part| owned(part));
-            Told { own, username, password, lifetime: Some(lifetime).filter(|lifetime| *lifetime != 0.0) }
-        })
-    };
-    let told = told.map_err(|_| "it answered with a pinyon_credentials without its size".to_owned());
-    // SAFETY: the header says so.
-    unsafe { give(question, told) };
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_credentials_fail(question: *mut CredentialsQuestion, why: Bytes) {
-    // SAFETY: the header says so.
-    unsafe { give(question, Err(String::from_utf8_lossy(why.slice()).into_owned())) };
-}
-
 unsafe fn give(question: *mut CredentialsQuestion, told: Result<Told, String>) {
     if question.is_null() {
         return;
@@ -113,4 +93,18 @@ unsafe fn give(question: *mut CredentialsQuestion, told: Result<Told, String>) {
 unsafe fn owned(part: Bytes) -> Option<Vec<u8>> {
     // SAFETY: the caller says so.
     part.is_given().then(|| unsafe { part.slice() }.to_vec())
+}
+
+exported! {
+    fn pinyon_credentials_answer(question: *mut CredentialsQuestion, credentials: *const Credentials) {
+        let told = structs::given(credentials).map(|Credentials { own, username, password, lifetime, .. }| {
+            let [own, username, password] = [own, username, password].map(|part| owned(part));
+            Told { own, username, password, lifetime: Some(lifetime).filter(|lifetime| *lifetime != 0.0) }
+        });
+        give(question, told.map_err(|_| "it answered with a pinyon_credentials without its size".to_owned()));
+    }
+
+    fn pinyon_credentials_fail(question: *mut CredentialsQuestion, why: Bytes) {
+        give(question, Err(String::from_utf8_lossy(why.slice()).into_owned()));
+    }
 }

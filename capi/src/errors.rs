@@ -1,6 +1,6 @@
 //! Errors as C sees them. The kinds are the core's, each with a number of its own.
 
-use std::ffi::{c_char, CString};
+use std::ffi::CString;
 
 use pinyon_locks::LockFailure;
 use pinyon_net::error::kinds::ErrorKind;
@@ -73,7 +73,7 @@ impl Kind {
         }
     }
 
-    fn numbered(number: u32) -> Option<Self> {
+    pub fn numbered(number: u32) -> Option<Self> {
         Self::all().find(|kind| kind.number() == number)
     }
 
@@ -86,14 +86,14 @@ impl Kind {
         }
     }
 
-    fn parents(self) -> &'static [ErrorKind] {
+    pub fn parents(self) -> &'static [ErrorKind] {
         match self {
             Kind::Core(kind) => kind.parents(),
             Kind::Maker | Kind::Internal => &[ErrorKind::Error],
         }
     }
 
-    fn is_a(self, above: Self) -> bool {
+    pub fn is_a(self, above: Self) -> bool {
         self == above || self.parents().iter().any(|parent| Kind::Core(*parent).is_a(above))
     }
 }
@@ -196,115 +196,4 @@ impl From<LockFailure> for Error {
 pub fn c_string(text: &str) -> CString {
     let bytes: Vec<u8> = text.bytes().filter(|byte| *byte != 0).collect();
     CString::new(bytes).unwrap_or_default()
-}
-
-/// The error, if the pointer is not null.
-///
-/// # Safety
-/// It is null, or an error that lives.
-unsafe fn error<'a>(error: *const Error) -> Option<&'a Failure> {
-    // SAFETY: the caller says so.
-    unsafe { error.as_ref() }.map(|error| &**error)
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_error_kind(error: *const Error) -> u32 {
-    // SAFETY: the header says so.
-    unsafe { self::error(error) }.map_or(0, |error| error.kind.number())
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_error_sent(error: *const Error) -> u32 {
-    // SAFETY: the header says so.
-    match unsafe { self::error(error) }.map_or(Sent::No, |error| error.sent) {
-        Sent::No => 0,
-        Sent::Maybe => 1,
-        Sent::Yes => 2,
-    }
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_error_message(error: *const Error) -> *const c_char {
-    // SAFETY: the header says so.
-    unsafe { self::error(error) }.map_or(c"".as_ptr(), |error| error.message.as_ptr())
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_error_server(error: *const Error) -> *const c_char {
-    // SAFETY: the header says so.
-    unsafe { self::error(error) }.map_or(c"".as_ptr(), |error| error.server.as_ptr())
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_error_command(error: *const Error) -> *const c_char {
-    // SAFETY: the header says so.
-    unsafe { self::error(error) }.map_or(c"".as_ptr(), |error| error.command.as_ptr())
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_error_is_outage(error: *const Error) -> bool {
-    // SAFETY: the header says so.
-    unsafe { self::error(error) }.is_some_and(|error| error.is_outage)
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_error_holder(error: *const Error, index: usize) -> *const c_char {
-    // SAFETY: the header says so.
-    let holder = unsafe { self::error(error) }.and_then(|error| error.holders.get(index));
-    holder.map_or(std::ptr::null(), |holder| holder.as_ptr())
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_error_clone(error: *const Error) -> *mut Error {
-    // SAFETY: the header says so.
-    unsafe { error.as_ref() }.map_or(std::ptr::null_mut(), |error| error.clone().into_raw())
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_error_free(error: *mut Error) {
-    if !error.is_null() {
-        // SAFETY: the header says that it came from here, and is not used afterwards.
-        drop(unsafe { Box::from_raw(error) });
-    }
-}
-
-#[no_mangle]
-pub extern "C" fn pinyon_kind_name(kind: u32) -> *const c_char {
-    // Made once, so that they live as long as the library.
-    static NAMES: std::sync::OnceLock<Vec<CString>> = std::sync::OnceLock::new();
-    let names = NAMES.get_or_init(|| Kind::all().map(|kind| c_string(kind.name())).collect());
-    let place = Kind::all().position(|known| known.number() == kind);
-    place.map_or(std::ptr::null(), |place| names[place].as_ptr())
-}
-
-#[no_mangle]
-pub extern "C" fn pinyon_kind_is_a(kind: u32, above: u32) -> bool {
-    match (Kind::numbered(kind), Kind::numbered(above)) {
-        (Some(kind), Some(above)) => kind.is_a(above),
-        _ => false,
-    }
-}
-
-#[no_mangle]
-pub extern "C" fn pinyon_kind_parent(kind: u32, index: usize) -> u32 {
-    let parent = Kind::numbered(kind).and_then(|kind| kind.parents().get(index));
-    parent.map_or(0, |parent| Kind::Core(*parent).number())
 }

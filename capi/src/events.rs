@@ -7,7 +7,8 @@ use pinyon_net::events::Report;
 
 use crate::client::Client;
 use crate::errors::{c_string, Error};
-use crate::guard::with;
+use crate::exported::exported;
+use crate::guard::free;
 use crate::structs::Event;
 
 /// An event for C, and what it points to.
@@ -72,19 +73,11 @@ fn told(event: events::Event) -> *mut Event {
     Box::into_raw(Told::of(event.report())).cast()
 }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_next_event(client: *const Client) -> *mut Event {
-    // SAFETY: the header says so.
-    let event = unsafe { with(client, |client| Ok(client.next_event().map(told))) };
-    event.ok().flatten().unwrap_or(std::ptr::null_mut())
-}
+exported! {
+    fn pinyon_next_event(client: &Client) -> *mut Event { client.next_event().map(told) }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_event_free(event: *mut Event) {
-    // SAFETY: it came from `told`, as the header says.
-    unsafe { crate::guard::free(event.cast::<Told>()) }
+    fn pinyon_event_free(event: *mut Event) {
+        // It came from `told`.
+        free(event.cast::<Told>())
+    }
 }

@@ -1,4 +1,4 @@
-//! What stands between a call from C and the code that carries it out: panics end the call and poison the handle.
+//! Guards each call from C: a panic ends the call and poisons the handle.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -108,21 +108,6 @@ pub unsafe fn free<T>(handle: *mut T) {
         let handle = unsafe { Box::from_raw(handle) };
         // There is nobody to tell about a panic.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(handle)));
-    }
-}
-
-/// A new handle for the caller; null and an error if there is none.
-///
-/// # Safety
-/// `error` is null, or can be written to.
-pub unsafe fn made<T>(made: Result<T, Error>, error: *mut *mut Error) -> *mut T {
-    match made {
-        Ok(made) => Box::into_raw(Box::new(made)),
-        Err(why) => {
-            // SAFETY: the caller says so.
-            unsafe { why.leave(error) };
-            std::ptr::null_mut()
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What waiting needs of a host in C: whether to go on, and what to call around a wait.
+//! Waiting for a host in C. The host says whether to go on, and which functions to call around a wait.
 
 use std::time::Duration;
 
@@ -34,11 +34,6 @@ impl Host {
             host.place = None;
         }
         self
-    }
-
-    /// As C passes it.
-    pub fn raw(&self) -> *const structs::Host {
-        self.0.as_ref().map_or(std::ptr::null(), std::ptr::from_ref)
     }
 
     pub fn place(&self) -> Option<Place> {

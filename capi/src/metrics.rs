@@ -1,11 +1,10 @@
 //! A client's metrics as JSON.
 
-use std::fmt::Write;
-
 use pinyon_cache::directory::Directory;
 use pinyon_cache::metrics::{CommandMetrics, ServerMetrics};
 use pinyon_locks::LockMetrics;
-use pinyon_net::latencies::Latencies;
+use pinyon_net::json::{list, object, text};
+use pinyon_net::latencies::{Latencies, PERCENTILES};
 
 /// A list with an object for each server.
 pub fn json<'d>(directories: impl Iterator<Item = &'d Directory>) -> String {
@@ -13,83 +12,50 @@ pub fn json<'d>(directories: impl Iterator<Item = &'d Directory>) -> String {
     for directory in directories {
         servers.extend(directory.known().metrics().map(|metrics| server(&metrics)));
     }
-    format!("[{}]", servers.join(", "))
+    list(servers)
 }
 
 /// An object for a client's locks.
 pub fn locks_json(metrics: &LockMetrics) -> String {
-    let lost = metrics.lost.iter().map(|(loss, count)| (loss.word(), *count));
-    let errors = metrics.errors.iter().map(|(kind, count)| (kind.as_str(), *count));
+    let numbers = metrics.numbers().into_iter().map(|(name, number)| (name, number.to_string()));
+    let lost = object(metrics.lost.iter().map(|(loss, count)| (loss.word(), count)));
+    let errors = object(metrics.errors.iter().map(|(kind, count)| (kind.as_str(), count)));
     let waits = latency(&metrics.waits);
-    format!(
-        "{{{}, \"lost\": {{{}}}, \"errors\": {{{}}}, \"waits\": {waits}}}",
-        pairs(metrics.numbers()),
-        pairs(lost),
-        pairs(errors)
-    )
-}
-
-fn pairs<'n>(numbers: impl IntoIterator<Item = (&'n str, u64)>) -> String {
-    let pairs = numbers.into_iter().map(|(name, number)| format!("{}: {number}", quoted(name)));
-    pairs.collect::<Vec<_>>().join(", ")
+    object(numbers.chain([("lost", lost), ("errors", errors), ("waits", waits)]))
 }
 
 fn server(metrics: &ServerMetrics) -> String {
     let traffic = &metrics.traffic;
-    let commands: Vec<String> = traffic.commands.iter().map(command).collect();
-    format!(
-        "{{\"server\": {}, \"up\": {}, \"gutter\": {}, \"connections\": {}, \"idle\": {}, \"sent\": {}, \"received\": {}, \
-         \"commands\": {{{}}}}}",
-        quoted(&metrics.server),
-        metrics.is_up,
-        metrics.is_gutter,
-        traffic.connections,
-        metrics.idle,
-        traffic.sent,
-        traffic.received,
-        commands.join(", ")
-    )
+    object([
+        ("server", text(&metrics.server)),
+        ("up", metrics.is_up.to_string()),
+        ("gutter", metrics.is_gutter.to_string()),
+        ("connections", traffic.connections.to_string()),
+        ("idle", metrics.idle.to_string()),
+        ("sent", traffic.sent.to_string()),
+        ("received", traffic.received.to_string()),
+        ("commands", object(traffic.commands.iter().map(|metrics| (metrics.command.as_str(), command(metrics))))),
+    ])
 }
 
 fn command(metrics: &CommandMetrics) -> String {
-    let errors: Vec<String> =
-        metrics.raised().into_iter().map(|(kind, count)| format!("{}: {count}", quoted(kind))).collect();
-    format!(
-        "{}: {{\"answered\": {}, \"hits\": {}, \"misses\": {}, \"stored\": {}, \"not_stored\": {}, \"retries\": {}, \
-         \"errors\": {{{}}}, \"latency\": {}}}",
-        quoted(metrics.command.as_str()),
-        metrics.answered,
-        metrics.hits,
-        metrics.misses,
-        metrics.stored,
-        metrics.not_stored,
-        metrics.retries,
-        errors.join(", "),
-        latency(&metrics.latencies)
-    )
+    object([
+        ("answered", metrics.answered.to_string()),
+        ("hits", metrics.hits.to_string()),
+        ("misses", metrics.misses.to_string()),
+        ("stored", metrics.stored.to_string()),
+        ("not_stored", metrics.not_stored.to_string()),
+        ("retries", metrics.retries.to_string()),
+        ("errors", object(metrics.raised())),
+        ("latency", latency(&metrics.latencies)),
+    ])
 }
 
 /// How many answers were timed, their mean, and what the given percentages of them took at most, in seconds.
 fn latency(latencies: &Latencies) -> String {
-    let mut text = format!("{{\"count\": {}", latencies.count());
     let number = |seconds: Option<f64>| seconds.map_or_else(|| "null".to_owned(), |seconds| format!("{seconds:e}"));
-    let _ = write!(text, ", \"mean\": {}", number(latencies.mean()));
-    for percent in [50.0, 90.0, 99.0, 99.9] {
-        let within = latencies.percentile(percent).ok().flatten();
-        let _ = write!(text, ", \"p{percent}\": {}", number(within));
-    }
-    text + "}"
-}
-
-/// A text in JSON.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            control if control < ' ' => drop(write!(quoted, "\\u{:04x}", control as u32)),
-            other => quoted.push(other),
-        }
-    }
-    quoted + "\""
+    let of_all = [("count".to_owned(), latencies.count().to_string()), ("mean".to_owned(), number(latencies.mean()))];
+    let within =
+        PERCENTILES.map(|percent| (format!("p{percent}"), number(latencies.percentile(percent).ok().flatten())));
+    object(of_all.into_iter().chain(within))
 }

@@ -4,11 +4,13 @@ use std::ffi::{c_char, CStr, CString};
 use std::sync::{Arc, OnceLock};
 
 use pinyon_cache::settings::CompressionSettings;
+use pinyon_net::json;
 use pinyon_net::settings::{speak, Described, Given, NamedSettings, Words};
 use pinyon_net::tls::{Tls, TlsSettings};
 
 use crate::credentials::source;
 use crate::errors::{c_string, Error, Failure};
+use crate::exported::exported;
 use crate::structs::{missing, NamedText};
 
 /// C's words, and Perl's.
@@ -173,17 +175,17 @@ fn is_on(value: &[u8]) -> Option<bool> {
     }
 }
 
-#[no_mangle]
-pub extern "C" fn pinyon_settings() -> *const c_char {
-    static ALL: OnceLock<CString> = OnceLock::new();
-    let all = ALL.get_or_init(|| {
-        let crates = [
-            pinyon_cache::settings::described(),
-            pinyon_locks::settings::described(),
-            pinyon_net::settings::described(),
-        ];
-        let [defaults, texts, choices] = Described::joined(crates);
-        c_string(&format!("{{\"defaults\": {defaults}, \"texts\": {texts}, \"choices\": {choices}}}"))
-    });
-    all.as_ptr()
+exported! {
+    fn pinyon_settings() -> *const c_char {
+        static ALL: OnceLock<CString> = OnceLock::new();
+        let all = ALL.get_or_init(|| {
+            let crates = [
+                pinyon_cache::settings::described(),
+                pinyon_locks::settings::described(),
+                pinyon_net::settings::described(),
+            ];
+            c_string(&json::object(["defaults", "texts", "choices"].into_iter().zip(Described::joined(crates))))
+        });
+        all.as_ptr()
+    }
 }

@@ -1,4 +1,4 @@
-//! Where the bytes of values go: to memory of the host's, or to memory that the reply keeps.
+//! The destinations of values: memory of the host, or memory that the reply owns.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -9,8 +9,7 @@ use pinyon_cache::dialect::{Packing, ValueError};
 use pinyon_cache::operations::{Head, Values};
 use pinyon_cache::{Destination, Value};
 
-use crate::replies::marks;
-use crate::structs::{Place, Reply};
+use crate::structs::Place;
 
 /// Takes the values of one request. `P` is a reference to the client's packing.
 pub struct Placing<P> {
@@ -132,19 +131,4 @@ impl Destination for HostMemory {
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
     }
-}
-
-/// Gives a value to the host, or to the reply if the host has no place for it.
-pub fn place_in(reply: &mut Reply, bytes: &[u8], client_flags: u32, place: Option<Place>) {
-    (reply.client_flags, reply.marks) = (client_flags, reply.marks | marks::HAS_VALUE);
-    if let Some(place) = place {
-        // SAFETY: the host says that it may be called with its pointer, and gives memory of this size.
-        unsafe {
-            let memory: *mut u8 = place(reply.context, bytes.len(), client_flags).cast();
-            if !memory.is_null() {
-                return memory.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-            }
-        }
-    }
-    reply.keep_value(bytes);
 }

@@ -1,75 +1,23 @@
 //! The core's answers as replies for C: the same for threads and event loops.
 
 use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
 
 use pinyon_cache::dialect::ValueError;
 use pinyon_cache::directory::Directory;
-use pinyon_cache::operations::{Answer, Answered, Compared, Failed, Finding, Found, Item, Policy, Values};
+use pinyon_cache::operations::{Answer, Answered, Compared, Failed, Finding, Found, Item, Policy, Values, Win};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::invalid::InvalidArgument;
 
 use crate::answers::Answers;
 use crate::errors::{Error, Kind};
+use crate::exported::exported;
 use crate::guard::free;
+use crate::locks::lock::Lock;
 use crate::placing::Placed;
 use crate::requests::Verb;
-use crate::structs::{Bytes, Reply};
-
-/// How a call went. The numbers are those of the header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(i32)]
-pub enum Status {
-    Done = 0,
-    Miss = 1,
-    NotStored = 2,
-    Changed = 3,
-    Won = 4,
-    Stale = 5,
-    Filling = 6,
-    Make = 7,
-    Taken = 8,
-    NotHeld = 9,
-    End = 10,
-    Failed = -1,
-    Interrupted = -2,
-}
-
-impl Status {
-    /// That of a reply. The numbers of a reply are those of its status.
-    pub fn of(number: i32) -> Self {
-        Self::ALL.into_iter().find(|status| *status as i32 == number).unwrap_or(Self::Failed)
-    }
-
-    pub const ALL: [Self; 13] = [
-        Self::Done,
-        Self::Miss,
-        Self::NotStored,
-        Self::Changed,
-        Self::Won,
-        Self::Stale,
-        Self::Filling,
-        Self::Make,
-        Self::Taken,
-        Self::NotHeld,
-        Self::End,
-        Self::Failed,
-        Self::Interrupted,
-    ];
-}
-
-pub mod marks {
-    pub const HAS_VALUE: u32 = 0x1;
-    pub const HAS_CAS: u32 = 0x2;
-    pub const HAS_STALE: u32 = 0x4;
-    pub const HAS_TTL: u32 = 0x8;
-    pub const HAS_IDLE: u32 = 0x10;
-    pub const HIT_BEFORE: u32 = 0x20;
-    pub const IS_STALE: u32 = 0x40;
-    pub const IS_WON: u32 = 0x80;
-    pub const IS_FILLING: u32 = 0x100;
-    pub const WAS_NOTIFIED: u32 = 0x200;
-    pub const OF_OLD: u32 = 0x400;
-}
+use crate::status::{marks, Status};
+use crate::structs::{empty, to_fill, Bytes, Place, Reply};
 
 impl Reply {
     /// Empties it, but for the memory that its value may use again, which is returned.
@@ -78,7 +26,7 @@ impl Reply {
         let room = self.take_memory();
         self.drop_rest();
         let size = self.size;
-        *self = Reply { size, context, ..crate::structs::empty() };
+        *self = Reply { size, context, ..empty() };
         room
     }
 
@@ -87,7 +35,7 @@ impl Reply {
     pub fn empty(&mut self, context: *mut std::ffi::c_void) {
         self.drop_rest();
         let Reply { size, memory, memory_size, .. } = *self;
-        *self = Reply { size, context, memory, memory_size, ..crate::structs::empty() };
+        *self = Reply { size, context, memory, memory_size, ..empty() };
     }
 
     /// Keeps memory: that of the value, or for the next use.
@@ -113,7 +61,7 @@ impl Reply {
         drop(self.take_memory());
         self.drop_rest();
         let size = self.size;
-        *self = Reply { size, ..crate::structs::empty() };
+        *self = Reply { size, ..empty() };
     }
 
     /// Forgets what came of a request that is over in another way, but for the memory.
@@ -133,7 +81,7 @@ impl Reply {
 
     #[inline]
     pub fn take_memory(&mut self) -> Vec<u8> {
-        let memory: *mut u8 = std::mem::replace(&mut self.memory, std::ptr::null_mut()).cast();
+        let memory: *mut u8 = std::mem::replace(&mut self.memory, null_mut()).cast();
         match memory.is_null() {
             true => Vec::new(),
             // SAFETY: only `keep` sets it, from a vector of this capacity.
@@ -152,10 +100,10 @@ impl Reply {
     fn drop_rare(&mut self) {
         // SAFETY: only this library sets them, and they are not used afterwards.
         unsafe {
-            free(std::mem::replace(&mut self.error, std::ptr::null_mut()));
-            free(std::mem::replace(&mut self.answers, std::ptr::null_mut()));
+            free(std::mem::replace(&mut self.error, null_mut()));
+            free(std::mem::replace(&mut self.answers, null_mut()).cast::<Answers>());
+            free(std::mem::replace(&mut self.lock, null_mut()).cast::<Lock>());
         }
-        crate::locks::drop_lock(std::mem::replace(&mut self.lock, std::ptr::null_mut()));
     }
 
     #[inline]
@@ -173,7 +121,26 @@ impl Reply {
     }
 
     pub fn answer_all(&mut self, answers: Answers) {
-        self.answers = Box::into_raw(Box::new(answers));
+        self.answers = Box::into_raw(Box::new(answers)).cast();
+    }
+
+    pub fn answer_lock(&mut self, lock: Lock) {
+        self.lock = Box::into_raw(Box::new(lock)).cast();
+    }
+
+    /// Gives a value to the host, or keeps it if the host has no place for it.
+    pub fn place(&mut self, bytes: &[u8], client_flags: u32, place: Option<Place>) {
+        (self.client_flags, self.marks) = (client_flags, self.marks | marks::HAS_VALUE);
+        if let Some(place) = place {
+            // SAFETY: the host says that it may be called with its pointer, and gives memory of this size.
+            unsafe {
+                let memory: *mut u8 = place(self.context, bytes.len(), client_flags).cast();
+                if !memory.is_null() {
+                    return memory.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                }
+            }
+        }
+        self.keep_value(bytes);
     }
 
     /// Fills it with the outcome of a request about one key.
@@ -264,11 +231,11 @@ impl Reply {
             self.ttl(ttl);
         }
         if let Some(idle) = item.last_access {
-            (self.idle, self.marks) = (idle, self.marks | marks::HAS_IDLE);
+            (self.last_access, self.marks) = (idle, self.marks | marks::HAS_LAST_ACCESS);
         }
         self.item_size = item.size.unwrap_or_default();
         for (is_so, mark) in [
-            (item.hit_before == Some(true), marks::HIT_BEFORE),
+            (item.hit_before == Some(true), marks::FETCHED),
             (item.stale, marks::IS_STALE),
             (item.won, marks::IS_WON),
             (item.already_won, marks::IS_FILLING),
@@ -313,18 +280,16 @@ fn not_done(verb: Verb) -> Status {
     }
 }
 
-/// The status for an error that has no reply to be in.
-///
-/// # Safety
-/// The place is null, or can be written to.
-pub unsafe fn status(outcome: Result<Status, Error>, place: *mut *mut Error) -> i32 {
-    match outcome {
-        Ok(status) => status as i32,
-        Err(error) => {
-            // SAFETY: the caller says so.
-            unsafe { error.leave(place) };
-            Status::Failed as i32
+/// How a reply to a request for a lease found the key.
+pub fn finding(reply: &Reply) -> Finding {
+    match reply.status {
+        status if status == Status::Done as i32 => Finding::Hit,
+        status if status == Status::Stale as i32 => Finding::Stale,
+        status if status == Status::Won as i32 => {
+            let win = Win { cas: reply.cas, keep: reply.marks & marks::HAS_STALE != 0 };
+            Finding::Won((reply.marks & marks::HAS_CAS != 0).then_some(win))
         }
+        _ => Finding::Filling,
     }
 }
 
@@ -333,12 +298,24 @@ pub fn is_outage(error: &Error) -> bool {
     matches!(error.kind, Kind::Core(kind) if ErrorKind::is_outage(kind)) && error.is_outage
 }
 
+/// Makes a call whose error is left in its reply.
+///
 /// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_reply_clear(reply: *mut Reply) {
-    // SAFETY: the header says so.
-    if let Ok(reply) = unsafe { crate::structs::to_fill(reply) } {
-        reply.clear();
+/// As for [`to_fill`].
+#[inline]
+pub unsafe fn replied(reply: *mut Reply, call: impl FnOnce(&mut Reply) -> Result<Status, Error>) -> i32 {
+    // SAFETY: the caller says so.
+    let Ok(reply) = (unsafe { to_fill(reply) }) else { return Status::Failed as i32 };
+    (match call(reply) {
+        Ok(status) => status,
+        Err(error) => reply.fail(error),
+    }) as i32
+}
+
+exported! {
+    fn pinyon_reply_clear(reply: *mut Reply) {
+        if let Ok(reply) = to_fill(reply) {
+            reply.clear();
+        }
     }
 }

@@ -9,54 +9,34 @@ use pinyon_net::invalid::InvalidArgument;
 
 use crate::client::View;
 use crate::errors::{Error, Failure};
-use crate::structs::Request;
+use crate::status::numbered;
+use crate::structs::{Request, FOREVER};
 
-/// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Verb {
-    Get = 0,
-    Gat = 1,
-    Set = 2,
-    Add = 3,
-    Replace = 4,
-    Append = 5,
-    Prepend = 6,
-    Delete = 7,
-    Touch = 8,
-    Incr = 9,
-    Decr = 10,
-    Metadata = 11,
-    MarkStale = 12,
-    Lease = 13,
-    GiveBack = 14,
-    Versions = 15,
-    Stats = 16,
-    FlushAll = 17,
+numbered! {
+    /// What a request asks for.
+    Verb: u32 {
+        Get = 0,
+        Gat = 1,
+        Set = 2,
+        Add = 3,
+        Replace = 4,
+        Append = 5,
+        Prepend = 6,
+        Delete = 7,
+        Touch = 8,
+        Incr = 9,
+        Decr = 10,
+        Metadata = 11,
+        MarkStale = 12,
+        Lease = 13,
+        GiveBack = 14,
+        Versions = 15,
+        Stats = 16,
+        FlushAll = 17,
+    }
 }
 
 impl Verb {
-    pub const ALL: [Self; 18] = [
-        Self::Get,
-        Self::Gat,
-        Self::Set,
-        Self::Add,
-        Self::Replace,
-        Self::Append,
-        Self::Prepend,
-        Self::Delete,
-        Self::Touch,
-        Self::Incr,
-        Self::Decr,
-        Self::Metadata,
-        Self::MarkStale,
-        Self::Lease,
-        Self::GiveBack,
-        Self::Versions,
-        Self::Stats,
-        Self::FlushAll,
-    ];
-
     pub fn of(request: &Request) -> Result<Self, Error> {
         request.check()?;
         Self::ALL.get(request.verb as usize).copied().ok_or_else(|| no_verb(request.verb))
@@ -115,8 +95,6 @@ pub mod with {
     pub const ALL: u32 = 0x3ff;
 }
 
-/// An item without end, whatever the default ttl.
-pub const FOREVER: i64 = i64::MAX;
 /// How long a caller has to make a missing value, in seconds, if it does not say.
 pub const LEASE: i64 = 10;
 

@@ -1,45 +1,15 @@
-//! Requests whose replies a thread waits for.
+//! Requests whose replies a thread waits for, on a client of one pool or of two.
 
-use std::cell::Cell;
-
-use pinyon_cache::dialect::Packing;
-use pinyon_cache::operations::{Everywhere, Operation, Single};
-use pinyon_cache::{blocking, Data};
-
-use crate::answers::Answers;
 use crate::client::{Client, View};
 use crate::errors::Error;
+use crate::exported::exported;
 use crate::guard::with;
-use crate::host::{Host, Interrupted};
-use crate::migrating;
-use crate::placing::Placing;
-use crate::replies::Status;
-use crate::requests::{for_all, with as flags, Keyed, Verb};
-use crate::structs::{self, borrowed, to_fill, Reply, Request};
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_run(
-    client: *const Client,
-    request: *const Request,
-    reply: *mut Reply,
-    host: *const structs::Host,
-) -> i32 {
-    // SAFETY: the header says so.
-    let Ok(reply) = (unsafe { to_fill(reply) }) else { return Status::Failed as i32 };
-    // SAFETY: the header says so.
-    let outcome = unsafe {
-        with(client, |client| {
-            let request = borrowed(request)?;
-            run(client, request, reply, &Host::new(host)?)
-        })
-    };
-    (match outcome {
-        Ok(status) => status,
-        Err(error) => reply.fail(error),
-    }) as i32
-}
+use crate::host::Host;
+use crate::many::{each, fail_each, run_many, to_fill_each};
+use crate::replies::replied;
+use crate::status::Status;
+use crate::structs::{self, borrowed, Reply, Request};
+use crate::{migrating, single};
 
 /// # Safety
 /// The request's bytes stay as they are.
@@ -47,66 +17,37 @@ pub unsafe extern "C" fn pinyon_run(
 pub unsafe fn run(view: &View, asked: &Request, reply: &mut Reply, host: &Host) -> Result<Status, Error> {
     let room = reply.begin(asked.context);
     view.check_open()?;
-    if let Some(migrating) = &view.migrating {
-        // SAFETY: the caller says so.
-        return unsafe { migrating::run(migrating, asked, reply, host) };
-    }
-    let verb = Verb::of(asked)?;
-    if verb.is_for_all() {
-        return ask_servers(view, Everywhere::new(for_all(verb, asked)?), reply, host);
-    }
-    let mut scratch = Vec::new();
     // SAFETY: the caller says so.
-    let (key, keyed) = unsafe { (asked.key(view, &mut scratch)?, Keyed::of(view, verb, asked)?) };
-    let data = keyed.data.as_deref().map_or(Data::None, Data::Copied);
-    let placing = Placing {
-        packing: &*view.shared.packing,
-        place: host.place(),
-        context: asked.context,
-        is_raw: asked.has(flags::RAW),
-        room: Cell::new(room),
-    };
-    let mut single = Single::new(keyed.request, key, data, placing, asked.policy(view));
-    if let Err(Interrupted) = blocking::run(&view.shared.directory, host, &mut single) {
-        return Ok(reply.finish(Status::Interrupted));
-    }
-    Ok(reply.fill::<Placing<&Packing>>(&view.shared.directory, single.policy(), verb, single.take_answer()))
-}
-
-#[cold]
-fn ask_servers(view: &View, mut asking: Everywhere, reply: &mut Reply, host: &Host) -> Result<Status, Error> {
-    match blocking::run(&view.shared.directory, host, &mut asking) {
-        Ok(()) => Ok(asked_servers([asking], reply)),
-        Err(Interrupted) => Ok(reply.finish(Status::Interrupted)),
-    }
-}
-
-/// Fills a reply with what every server answered, of each pool that was asked. One that failed has an error of its own, too.
-pub fn asked_servers(asked: impl IntoIterator<Item = Everywhere>, reply: &mut Reply) -> Status {
-    let (mut answers, mut first): (Option<Answers>, Option<Error>) = (None, None);
-    for mut asking in asked {
-        let command = asking.asked().clone();
-        let failures = asking.of_servers();
-        match asking.finish() {
-            Ok(lines) => {
-                let mut more = Answers::of_servers(&command, &lines, &failures);
-                match &mut answers {
-                    Some(answers) => answers.append(&mut more),
-                    None => answers = Some(more),
-                }
-                first = first.or(failures.first().map(Error::from));
-            }
-            Err(error) => first = first.or(Some((&error).into())),
+    unsafe {
+        match &view.migrating {
+            None => single::run(room, view, asked, reply, host),
+            Some(migrating) => migrating::given::run(migrating, asked, reply, host),
         }
     }
-    answers.into_iter().for_each(|answers| reply.answer_all(answers));
-    match first {
-        Some(error) => reply.fail(error),
-        None => reply.finish(Status::Done),
-    }
 }
 
-/// Carries out any operation, for callers that take its outcome themselves.
-pub fn carry_out(view: &View, host: &Host, operation: &mut impl Operation) -> Result<(), Interrupted> {
-    blocking::run(&view.shared.directory, host, operation)
+exported! {
+    fn pinyon_run(
+        client: *const Client, request: *const Request, reply: *mut Reply, host: *const structs::Host
+    ) -> i32 {
+        replied(reply, |reply| with(client, |client| run(client, borrowed(request)?, reply, &Host::new(host)?)))
+    }
+
+    fn pinyon_run_many(
+        client: *const Client, requests: *const Request, replies: *mut Reply, count: usize, host: *const structs::Host
+    ) -> i32 {
+        if count == 0 {
+            return Status::Done as i32;
+        }
+        let Ok(mut replies) = to_fill_each(replies, count) else { return Status::Failed as i32 };
+        let requests = each(requests, count);
+        let outcome = with(client, |client| {
+            let (requests, host) = (requests?, Host::new(host)?);
+            match &client.migrating {
+                None => run_many(client, &requests, &mut replies, &host),
+                Some(migrating) => migrating::many::run_many(client, migrating, &requests, &mut replies, &host),
+            }
+        });
+        outcome.unwrap_or_else(|error| fail_each(&mut replies, &error)) as i32
+    }
 }

@@ -2,11 +2,14 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::answers::Answers;
-use crate::credentials::CredentialsQuestion;
 use crate::errors::{Error, Failure};
-use crate::locks::structs::{Note, Wish};
-use crate::loops::structs::{Action, Reading};
+
+/// The handles that structs point to. What they are is said in rooms above this one.
+pub mod forward {
+    pub enum Answers {}
+    pub enum CredentialsQuestion {}
+    pub enum Lock {}
+}
 
 /// A struct that begins with its size. Any bytes are a valid value of it, all zero included.
 ///
@@ -66,7 +69,7 @@ macro_rules! sized {
 pub(crate) use {c_structs, sized};
 
 pub type Convert = unsafe extern "C" fn(*mut c_void, Bytes, u32, *mut Bytes, *mut u32) -> i32;
-pub type Ask = unsafe extern "C" fn(*mut c_void, *mut CredentialsQuestion);
+pub type Ask = unsafe extern "C" fn(*mut c_void, *mut forward::CredentialsQuestion);
 pub type Place = unsafe extern "C" fn(*mut c_void, usize, u32) -> *mut c_void;
 
 c_structs! {
@@ -96,6 +99,15 @@ c_structs! {
         lifetime: f64,
     }
 
+    "pinyon_command" Command {
+        size: usize,
+        verb: u32,
+        with: u32,
+        name: *const c_char,
+        takes: *const c_char,
+        gives: *const c_char,
+    }
+
     "pinyon_request" Request {
         size: usize,
         verb: u32,
@@ -123,13 +135,13 @@ c_structs! {
         cas: u64,
         number: u64,
         ttl: i64,
-        idle: u64,
+        last_access: u64,
         item_size: u64,
         context: *mut c_void,
         ticket: u64,
         error: *mut Error,
-        answers: *mut Answers,
-        lock: *mut c_void,
+        answers: *mut forward::Answers,
+        lock: *mut forward::Lock,
         memory: *mut c_void,
         memory_size: usize,
     }
@@ -273,30 +285,10 @@ impl Bytes {
     }
 }
 
-sized! { CredentialsSource, Credentials, Request, Reply, Found, Answer, Host, Terms, Step, Part, Migration, Progress }
+/// The ttl of an item without end, whatever the default ttl.
+pub const FOREVER: i64 = i64::MAX;
 
-/// The layouts of all structs here.
-pub const LAYOUTS: [Layout; 19] = [
-    Bytes::LAYOUT,
-    NamedText::LAYOUT,
-    CredentialsSource::LAYOUT,
-    Credentials::LAYOUT,
-    Request::LAYOUT,
-    Reply::LAYOUT,
-    Found::LAYOUT,
-    Answer::LAYOUT,
-    Host::LAYOUT,
-    Event::LAYOUT,
-    Terms::LAYOUT,
-    Step::LAYOUT,
-    Part::LAYOUT,
-    Migration::LAYOUT,
-    Progress::LAYOUT,
-    Wish::LAYOUT,
-    Note::LAYOUT,
-    Action::LAYOUT,
-    Reading::LAYOUT,
-];
+sized! { CredentialsSource, Credentials, Command, Request, Reply, Found, Answer, Host, Terms, Step, Part, Migration, Progress }
 
 /// All zero, but for its size.
 pub fn empty<T: CStruct>() -> T {

@@ -5,12 +5,11 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use pinyon_proto::{Decoded, Form, Head, ReplyReader, Verb, MAX_LINE};
 
-const FORMS: [Form; 16] = [
+const FORMS: [Form; 15] = [
     Form::Meta(Verb::Get),
     Form::Meta(Verb::Store),
     Form::Meta(Verb::Delete),
     Form::Meta(Verb::Arithmetic),
-    Form::Meta(Verb::Debug),
     Form::Quiet,
     Form::NoOp,
     Form::ClassicGet,

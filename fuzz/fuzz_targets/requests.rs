@@ -50,8 +50,8 @@ enum Ask<'a> {
     DeleteIf { cas: u64 },
     MarkStale { ttl: Option<i32>, cas: Option<u64> },
     Lease { lease: i32, recache: i32 },
-    Arithmetic { down: bool, delta: u64, initial: Option<(u64, i32)> },
-    Meta { verb: AnyVerb, size: Option<usize>, flags: Vec<AnyFlag<'a>> },
+    Arithmetic { down: bool, delta: u64 },
+    Meta { verb: AnyVerb, size: Option<usize>, flags: Vec<AnyFlag> },
     NoOp,
     FlushAll(u32),
     Stats(&'a str),
@@ -73,18 +73,15 @@ enum AnyVerb {
     Store,
     Delete,
     Arithmetic,
-    Debug,
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
-enum AnyFlag<'a> {
+enum AnyFlag {
     Plain(u8),
     Number(u8, u64),
     Ttl(u8, i32),
     Mode(AnyMode),
     Down(bool),
-    Path(&'a str),
-    Location(&'a str),
 }
 
 fuzz_target!(|input: Input<'_>| {
@@ -133,7 +130,7 @@ fn is_of_word(byte: u8) -> bool {
 }
 
 fn check_request(input: &Input<'_>, key: Key<'_>) {
-    let flags: Vec<Flag<'_>> = match &input.ask {
+    let flags: Vec<Flag> = match &input.ask {
         Ask::Meta { flags, .. } => flags.iter().map(flag).collect(),
         _ => Vec::new(),
     };
@@ -180,10 +177,7 @@ fn check_line(
     assert!(flags.iter().all(|flag| with(flag[0]).count() == 1), "a flag twice");
     let opaque = format!("O{:x}", input.opaque);
     let opaques: Vec<&[u8]> = with(b'O').copied().collect();
-    match verb {
-        Verb::Debug => assert!(opaques.is_empty() && expect.opaque.is_none()),
-        _ => assert!(opaques == [opaque.as_bytes()] && expect.opaque == Some(Opaque(input.opaque))),
-    }
+    assert!(opaques == [opaque.as_bytes()] && expect.opaque == Some(Opaque(input.opaque)));
     assert_eq!(expect.quiet, input.quiet && command.can_be_quiet());
     assert_eq!(expect.quiet, flags.last() == Some(&&b"q"[..]));
     assert_eq!(key.is_base64(), with(b'b').count() == 1);
@@ -203,7 +197,7 @@ fn check_classic(command: &Command<'_>, capabilities: &Capabilities, key: Key<'_
     }
 }
 
-fn command<'a>(ask: &'a Ask<'_>, key: Key<'a>, flags: &'a [Flag<'a>], many: &'a [u8]) -> Option<Command<'a>> {
+fn command<'a>(ask: &'a Ask<'_>, key: Key<'a>, flags: &'a [Flag], many: &'a [u8]) -> Option<Command<'a>> {
     Some(match *ask {
         Ask::Get { cas } => Command::Get { key, cas },
         Ask::GetMany { .. } if key.is_base64() => return None,
@@ -217,9 +211,7 @@ fn command<'a>(ask: &'a Ask<'_>, key: Key<'a>, flags: &'a [Flag<'a>], many: &'a 
         Ask::DeleteIf { cas } => Command::DeleteIf { key, cas },
         Ask::MarkStale { ttl, cas } => Command::MarkStale(MarkStale { key, ttl, cas }),
         Ask::Lease { lease, recache } => Command::Lease(Lease { key, lease, recache }),
-        Ask::Arithmetic { down, delta, initial } => {
-            Command::Arithmetic(Arithmetic { key, direction: direction(down), delta, initial })
-        }
+        Ask::Arithmetic { down, delta } => Command::Arithmetic(Arithmetic { key, direction: direction(down), delta }),
         Ask::Meta { verb: any, size, .. } => Command::Meta(MetaCommand { verb: verb(any), key, size, flags }),
         Ask::NoOp => Command::NoOp,
         Ask::FlushAll(delay) => Command::FlushAll { delay },
@@ -228,9 +220,9 @@ fn command<'a>(ask: &'a Ask<'_>, key: Key<'a>, flags: &'a [Flag<'a>], many: &'a 
     })
 }
 
-fn flag<'a>(any: &AnyFlag<'a>) -> Flag<'a> {
+fn flag(any: &AnyFlag) -> Flag {
     match *any {
-        AnyFlag::Plain(which) => match which % 11 {
+        AnyFlag::Plain(which) => match which % 9 {
             0 => Flag::ReturnCas,
             1 => Flag::ReturnClientFlags,
             2 => Flag::HitBefore,
@@ -238,16 +230,12 @@ fn flag<'a>(any: &AnyFlag<'a>) -> Flag<'a> {
             4 => Flag::RemainingTtl,
             5 => Flag::Size,
             6 => Flag::Invalidate,
-            7 => Flag::ReturnKey,
-            8 => Flag::NoBump,
-            9 => Flag::Value,
-            _ => Flag::DropValue,
+            7 => Flag::NoBump,
+            _ => Flag::Value,
         },
-        AnyFlag::Number(which, number) => match which % 5 {
+        AnyFlag::Number(which, number) => match which % 3 {
             0 => Flag::CompareCas(number),
-            1 => Flag::NewCas(number),
-            2 => Flag::Initial(number),
-            3 => Flag::Delta(number),
+            1 => Flag::Delta(number),
             _ => Flag::ClientFlags(number as u32),
         },
         AnyFlag::Ttl(which, ttl) => match which % 3 {
@@ -257,8 +245,6 @@ fn flag<'a>(any: &AnyFlag<'a>) -> Flag<'a> {
         },
         AnyFlag::Mode(any) => Flag::StoreMode(mode(any)),
         AnyFlag::Down(down) => Flag::Direction(direction(down)),
-        AnyFlag::Path(hint) => Flag::ProxyPath(hint),
-        AnyFlag::Location(hint) => Flag::ProxyLocation(hint),
     }
 }
 
@@ -285,7 +271,6 @@ fn verb(verb: AnyVerb) -> Verb {
         AnyVerb::Store => Verb::Store,
         AnyVerb::Delete => Verb::Delete,
         AnyVerb::Arithmetic => Verb::Arithmetic,
-        AnyVerb::Debug => Verb::Debug,
     }
 }
 

@@ -1,4 +1,6 @@
 //! For lock names that carry their own hash tags in a cluster: one client for each hash tag.
+//!
+//! The client of a tag uses the node of the cluster that has the tag's slot.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};

@@ -2,6 +2,11 @@
 //!
 //! Threads share one client by a [`station`](super::station). An event loop drives its own, like any [`Driven`]
 //! machine.
+//!
+//! Front ends do not see attempts. They pass operations and receive typed outcomes; a failure has a kind and a text.
+//! The host and the registry of held locks share each grant. If a host wants to report a loss, it leaves a listener
+//! with the grant, and the core returns the listener in a note. The core calls no host. In a forked child the parent's
+//! grants are not held, and the front says so to every question.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;

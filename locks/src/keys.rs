@@ -1,4 +1,8 @@
 //! The keys of a namespace, the rules for lock names, and cluster slots.
+//!
+//! The server keeps four kinds of keys. `{namespace}:l:name` exists while a name is locked, and its ttl ends the lock
+//! if the holder vanishes. One counter gives tokens and tickets. While clients wait, one sorted set holds the waiters
+//! (first come, first served, for each name) and one hash holds what they wait for.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -9,12 +9,11 @@
 //!
 //! This continues the manual that begins with [`pinyon_net`].
 //!
-//! [`LockSettings`](settings::LockSettings) builds a [`Setup`](Setup). Threads share one
-//! [`ThreadLocks`](ThreadLocks). An event loop drives a [`Front`](Front) just as it drives `Shared`. Both
-//! carry out [`LockOperation`](LockOperation)s on [`Grant`](Grant)s. A grant is a lock that was asked
-//! for; if the lock is lost, the grant knows why. A [`Keeper`](pinyon_net::driven::Keeper) renews the locks of a `Polled` whose host
-//! may be held up. [`Branches`](Branches) keeps one client for each hash tag, for
-//! clusters whose lock names carry tags of their own.
+//! [`LockSettings`](settings::LockSettings) builds a [`Setup`]. Threads share one [`ThreadLocks`]. An event loop
+//! drives a [`Front`] just as it drives `Shared`. Both carry out [`LockOperation`]s on [`Grant`]s. A grant is a lock
+//! that was asked for; if the lock is lost, the grant knows why. A [`Keeper`](pinyon_net::driven::Keeper) renews the
+//! locks of a `Polled` whose host may be held up. [`Branches`] keeps one client for each hash tag, for clusters whose
+//! lock names carry tags of their own.
 //!
 //! ```no_run
 //! # use std::{sync::Arc, time::Duration};

@@ -1,4 +1,8 @@
 //! What a client of locks counts and reports for monitoring: metrics, and events of its servers.
+//!
+//! A client reports events of its servers, and they leave as notes with the number of the client. The front counts
+//! what becomes of locks. The client and the machine count what becomes of connections and renewals. The counters are
+//! atomics that all threads, loops and hash tags of a client share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;

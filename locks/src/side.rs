@@ -1,4 +1,6 @@
 //! Where the locks of a front are kept: on one server, or on a quorum of them.
+//!
+//! With several URLs, a side has a quorum of clients instead of one.
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};

@@ -2,6 +2,10 @@
 //! on their outcomes.
 //!
 //! A keeper, a thread of its own, handles renewals and losses, which no thread waits for.
+//!
+//! A thread that sleeps wakes when it has an outcome, when it becomes the one that receives, or when its host wakes it
+//! for an interrupt (`Host::asleep`). The keeper blocks all signals, starts with the first lock of a process, and
+//! leaves notes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,4 +1,8 @@
 //! Fencing tokens: numbers that grow with every grant, even if the server loses the counter.
+//!
+//! Tokens come from one counter. If the counter is lost, the server restarts it from its clock (4096 to the
+//! millisecond), so tokens grow even over a `FLUSHALL`. A client tells each server the highest token it has seen. It
+//! gives back a grant whose token is not higher than all it had seen before it asked.
 
 /// The beginning of 2024, in milliseconds since 1970.
 const EPOCH: u64 = 1_704_067_200_000;

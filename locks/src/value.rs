@@ -1,4 +1,7 @@
 //! What the values of locks' keys say.
+//!
+//! The ttl in a value tells the age of a lock until the first renewal. The renewal then writes the time of the grant
+//! instead. So an ordinary lock pays nothing for its age.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
 //! Detects forks: a child must not use its parent's connections.
+//!
+//! A handler registered with `pthread_atfork` counts forks. [`PerProcess`] gives each process pools of its own. It
+//! does not touch the parent's pools, because threads that do not exist in the child may hold their locks. The child
+//! closes inherited connections without sending anything.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};

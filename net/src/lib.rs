@@ -94,6 +94,8 @@ pub mod connection;
 #[doc(hidden)]
 pub mod doorbell;
 #[doc(hidden)]
+pub mod json;
+#[doc(hidden)]
 pub mod network;
 #[doc(hidden)]
 pub mod own_thread;

@@ -38,11 +38,11 @@ Pinyon - one client for shared caches (memcached) and shared locks (Redis, Valke
 
 =head1 DESCRIPTION
 
-This loads L<Pinyon::Cache>, L<Pinyon::Locks> and L<Pinyon::Error>. All of them stand on one core, which Pinyon has for other
-languages, too: caches, values, leases and locks are shared with programs in Python, Ruby and C.
+This module loads L<Pinyon::Cache>, L<Pinyon::Locks> and L<Pinyon::Error>. Pinyon has the same core in other languages: programs
+in Perl, Python, Ruby and C share caches, values, leases and locks.
 
-Forks need nothing: a child makes connections of its own. Perl's threads share the connections. Signals are handled during a
-wait; a handler that dies ends it.
+You need not do anything before or after a fork: a child opens connections of its own. Perl's threads share the connections.
+Signal handlers run while Pinyon waits. If a handler dies, the wait ends.
 
 =head1 SEE ALSO
 

@@ -43,9 +43,6 @@ pub(crate) fn encode(
             Form::ClassicDelete
         }
         Command::Arithmetic(arithmetic) => {
-            if arithmetic.initial.is_some() {
-                return Err(needs_meta("an initial value for incr or decr"));
-            }
             words(out, arithmetic.direction.name().as_bytes(), arithmetic.key.wire);
             number(out, arithmetic.delta);
             Form::ClassicNumber

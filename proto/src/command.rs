@@ -143,8 +143,6 @@ pub struct Arithmetic<'a> {
     pub key: Key<'a>,
     pub direction: Direction,
     pub delta: u64,
-    /// The value and ttl for creating a missing item. Needs meta commands.
-    pub initial: Option<(u64, i32)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +159,6 @@ pub enum Verb {
     Store,
     Delete,
     Arithmetic,
-    Debug,
 }
 
 /// A meta command with flags of the caller's choice. The encoder adds the opaque, the base64 mark and quiet mode. The
@@ -172,18 +169,16 @@ pub struct MetaCommand<'a> {
     pub key: Key<'a>,
     /// The length of the data block; only for [`Verb::Store`].
     pub size: Option<usize>,
-    pub flags: &'a [Flag<'a>],
+    pub flags: &'a [Flag],
 }
 
 /// The flags of the meta commands, named by their effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flag<'a> {
+pub enum Flag {
     /// `c`: return the CAS token.
     ReturnCas,
     /// `C`: compare the CAS token; on `mg`, send the value only if it differs.
     CompareCas(u64),
-    /// `E`: use this as the new CAS token.
-    NewCas(u64),
     /// `f`: return the client flags.
     ReturnClientFlags,
     /// `F`: set the client flags.
@@ -198,14 +193,10 @@ pub enum Flag<'a> {
     Size,
     /// `I`: mark stale; on `ms`, let a lower CAS token store, and mark the item stale.
     Invalidate,
-    /// `k`: return the key.
-    ReturnKey,
     /// `u`: do not update the hit mark, the last access and the eviction order.
     NoBump,
     /// `v`: return the value.
     Value,
-    /// `x`: drop the value, keep the item.
-    DropValue,
     /// `M` on `ms`.
     StoreMode(Mode),
     /// `M` on `ma`.
@@ -216,23 +207,16 @@ pub enum Flag<'a> {
     Recache(i32),
     /// `T`: set the ttl.
     Ttl(i32),
-    /// `J`: the initial value.
-    Initial(u64),
     /// `D`: the delta.
     Delta(u64),
-    /// `P`: a hint for proxies.
-    ProxyPath(&'a str),
-    /// `L`: a hint for proxies.
-    ProxyLocation(&'a str),
 }
 
-impl Flag<'_> {
+impl Flag {
     /// The letter on the wire.
     pub fn letter(&self) -> u8 {
         match self {
             Flag::ReturnCas => b'c',
             Flag::CompareCas(_) => b'C',
-            Flag::NewCas(_) => b'E',
             Flag::ReturnClientFlags => b'f',
             Flag::ClientFlags(_) => b'F',
             Flag::HitBefore => b'h',
@@ -240,18 +224,13 @@ impl Flag<'_> {
             Flag::RemainingTtl => b't',
             Flag::Size => b's',
             Flag::Invalidate => b'I',
-            Flag::ReturnKey => b'k',
             Flag::NoBump => b'u',
             Flag::Value => b'v',
-            Flag::DropValue => b'x',
             Flag::StoreMode(_) | Flag::Direction(_) => b'M',
             Flag::Vivify(_) => b'N',
             Flag::Recache(_) => b'R',
             Flag::Ttl(_) => b'T',
-            Flag::Initial(_) => b'J',
             Flag::Delta(_) => b'D',
-            Flag::ProxyPath(_) => b'P',
-            Flag::ProxyLocation(_) => b'L',
         }
     }
 
@@ -262,7 +241,6 @@ impl Flag<'_> {
             Flag::ReturnCas => (&[Get, Store, Arithmetic], version::META),
             Flag::CompareCas(_) if verb == Get => (&[Get], version::CONDITIONAL_GET),
             Flag::CompareCas(_) => (&[Store, Delete, Arithmetic], version::META),
-            Flag::NewCas(_) => (&[Get, Store, Delete, Arithmetic], version::EXPLICIT_CAS),
             Flag::ReturnClientFlags | Flag::HitBefore | Flag::LastAccess => (&[Get], version::META),
             Flag::NoBump | Flag::Recache(_) => (&[Get], version::META),
             Flag::ClientFlags(_) | Flag::StoreMode(_) => (&[Store], version::META),
@@ -270,14 +248,11 @@ impl Flag<'_> {
             Flag::Size if verb == Store => (&[Store], version::STORE_VIVIFY),
             Flag::Size => (&[Get], version::META),
             Flag::Invalidate => (&[Store, Delete], version::META),
-            Flag::ReturnKey => (&[Get, Store, Delete, Arithmetic], version::META),
             Flag::Value => (&[Get, Arithmetic], version::META),
-            Flag::DropValue => (&[Delete], version::EXPLICIT_CAS),
-            Flag::Direction(_) | Flag::Initial(_) | Flag::Delta(_) => (&[Arithmetic], version::META),
+            Flag::Direction(_) | Flag::Delta(_) => (&[Arithmetic], version::META),
             Flag::Vivify(_) if verb == Store => (&[Store], version::STORE_VIVIFY),
             Flag::Vivify(_) => (&[Get, Arithmetic], version::META),
             Flag::Ttl(_) => (&[Get, Store, Delete, Arithmetic], version::META),
-            Flag::ProxyPath(_) | Flag::ProxyLocation(_) => (&[Get, Store, Delete, Arithmetic], version::PROXY_HINTS),
         };
         verbs.contains(&verb).then_some(since)
     }
@@ -310,8 +285,7 @@ impl Command<'_> {
         match self {
             Command::Store(store) => !store.is_conditional(),
             Command::Delete { .. } | Command::Arithmetic(_) => true,
-            Command::DeleteIf { .. } | Command::MarkStale(_) => true,
-            Command::Meta(meta) => meta.verb != Verb::Debug,
+            Command::DeleteIf { .. } | Command::MarkStale(_) | Command::Meta(_) => true,
             _ => false,
         }
     }
@@ -324,10 +298,6 @@ impl Command<'_> {
             Command::GetAndTouch { key, ttl, cas } => Command::GetAndTouch { key, ttl: within(ttl), cas },
             Command::Touch { key, ttl } => Command::Touch { key, ttl: within(ttl) },
             Command::Store(store) => Command::Store(Store { ttl: within(store.ttl), ..store }),
-            Command::Arithmetic(arithmetic) => {
-                let initial = arithmetic.initial.map(|(number, ttl)| (number, within(ttl)));
-                Command::Arithmetic(Arithmetic { initial, ..arithmetic })
-            }
             Command::MarkStale(mark) => Command::MarkStale(MarkStale { ttl: mark.ttl.map(within), ..mark }),
             // With the shorter life, the whole life would count as its end.
             Command::Lease(lease) => Command::Lease(Lease { lease: within(lease.lease), recache: 0, ..lease }),
@@ -349,13 +319,8 @@ impl Command<'_> {
 
 impl MetaCommand<'_> {
     fn only_reads(&self) -> bool {
-        let changes =
-            |flag: &Flag<'_>| matches!(flag, Flag::Vivify(_) | Flag::Recache(_) | Flag::Ttl(_) | Flag::NewCas(_));
-        match self.verb {
-            Verb::Get => !self.flags.iter().any(changes),
-            Verb::Debug => true,
-            Verb::Store | Verb::Delete | Verb::Arithmetic => false,
-        }
+        let changes = |flag: &Flag| matches!(flag, Flag::Vivify(_) | Flag::Recache(_) | Flag::Ttl(_));
+        self.verb == Verb::Get && !self.flags.iter().any(changes)
     }
 }
 
@@ -404,7 +369,6 @@ impl Verb {
             Verb::Store => b"ms ",
             Verb::Delete => b"md ",
             Verb::Arithmetic => b"ma ",
-            Verb::Debug => b"me ",
         }
     }
 }

@@ -101,10 +101,6 @@ pub fn encode(
         return classic::encode(command, capabilities, out).map(Expect::classic);
     }
     let verb = meta::encode(command, capabilities, out)?;
-    if verb == Verb::Debug {
-        out.extend_from_slice(b"\r\n");
-        return Ok(Expect::classic(Form::Meta(verb)));
-    }
     let quiet = quiet && (verb != Verb::Get || matches!(command, Command::Meta(_)));
     push_hex(out, *b" O", opaque.0);
     out.extend_from_slice(if quiet { b" q\r\n" } else { b"\r\n" });

@@ -1,4 +1,4 @@
-//! Meta commands: `mg ms md ma me`.
+//! Meta commands: `mg ms md ma`.
 
 use crate::number::push;
 use crate::{
@@ -134,10 +134,6 @@ fn encode_arithmetic(arithmetic: &Arithmetic<'_>, out: &mut Vec<u8>) {
     if arithmetic.direction == Direction::Decrement {
         push_flag(Flag::Direction(arithmetic.direction), out);
     }
-    if let Some((initial, ttl)) = arithmetic.initial {
-        push_flag(Flag::Vivify(ttl), out);
-        push_flag(Flag::Initial(initial), out);
-    }
 }
 
 #[inline(never)]
@@ -156,9 +152,6 @@ fn encode_any(meta: &MetaCommand<'_>, capabilities: &Capabilities, out: &mut Vec
         if meta.flags[..position].iter().any(|earlier| earlier.letter() == flag.letter()) {
             return Err(unsupported("the same flag twice", None));
         }
-        if matches!(flag, Flag::ProxyPath(hint) | Flag::ProxyLocation(hint) if !is_token(hint)) {
-            return Err(unsupported("a proxy hint with spaces or control bytes, or one of over 32 bytes", None));
-        }
     }
     begin(meta.verb, &meta.key, meta.size, out);
     for flag in meta.flags {
@@ -167,21 +160,14 @@ fn encode_any(meta: &MetaCommand<'_>, capabilities: &Capabilities, out: &mut Vec
     Ok(meta.verb)
 }
 
-fn is_token(hint: &str) -> bool {
-    (1..=32).contains(&hint.len()) && hint.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-fn push_flag(flag: Flag<'_>, out: &mut Vec<u8>) {
+fn push_flag(flag: Flag, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b' ', flag.letter()]);
     match flag {
-        Flag::CompareCas(number) | Flag::NewCas(number) | Flag::Initial(number) | Flag::Delta(number) => {
-            push(out, number)
-        }
+        Flag::CompareCas(number) | Flag::Delta(number) => push(out, number),
         Flag::ClientFlags(number) => push(out, number),
         Flag::Vivify(ttl) | Flag::Recache(ttl) | Flag::Ttl(ttl) => push(out, ttl),
         Flag::StoreMode(mode) => out.push(mode.letter()),
         Flag::Direction(direction) => out.push(direction.letter()),
-        Flag::ProxyPath(hint) | Flag::ProxyLocation(hint) => out.extend_from_slice(hint.as_bytes()),
         _ => {}
     }
 }

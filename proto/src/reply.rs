@@ -30,8 +30,6 @@ pub enum Status {
     NotFound,
     /// The reply to a no-op.
     NoOp,
-    /// Debug text about an item, in the reply's line.
-    Debug,
     /// The server's version, in the reply's line.
     Version,
     /// A name and a value, in the reply's line. More may follow.
@@ -130,14 +128,13 @@ impl std::error::Error for Malformed {}
 impl Form {
     /// Whether a reply of this form may have this status. Errors may answer any request.
     fn admits(self, status: Status) -> bool {
-        use Status::{Debug, Done, End, Exists, Hit, Miss, NoOp, NotFound, NotStored, Stat, Version};
+        use Status::{Done, End, Exists, Hit, Miss, NoOp, NotFound, NotStored, Stat, Version};
         match self {
             _ if status.is_error() => true,
             Form::Meta(Verb::Get) => matches!(status, Hit | Done | Miss),
             Form::Meta(Verb::Store) => matches!(status, Done | NotStored | Exists | NotFound),
             Form::Meta(Verb::Delete) => matches!(status, Done | NotFound | Exists),
             Form::Meta(Verb::Arithmetic) => matches!(status, Hit | Done | NotFound | NotStored | Exists),
-            Form::Meta(Verb::Debug) => matches!(status, Debug | Miss),
             Form::Quiet => matches!(status, Hit | Done | Miss | NotStored | Exists | NotFound | NoOp),
             Form::NoOp => status == NoOp,
             Form::ClassicGet | Form::ClusterConfig => matches!(status, Hit | End),
@@ -165,7 +162,6 @@ impl Form {
             Form::Meta(Verb::Store) => "expected HD, NS, EX or NF in reply to ms",
             Form::Meta(Verb::Delete) => "expected HD, NF or EX in reply to md",
             Form::Meta(Verb::Arithmetic) => "expected VA, HD, NF, NS or EX in reply to ma",
-            Form::Meta(Verb::Debug) => "expected ME or EN in reply to me",
             Form::Quiet => "expected a meta reply or MN",
             Form::NoOp => "expected MN in reply to mn",
             Form::ClassicGet => "expected VALUE or END in reply to get",
@@ -210,7 +206,6 @@ fn decode_other<'b>(line: &'b [u8], form: Form, head: &mut Head) -> Result<&'b [
     let (word, rest) = split_word(line);
     let status = match (word, form) {
         (b"VALUE", Form::ClassicGet) | (b"CONFIG", Form::ClusterConfig) => return decode_value(line, rest, head),
-        (b"ME", Form::Meta(Verb::Debug)) => Status::Debug,
         (b"MN", Form::NoOp | Form::Quiet) => Status::NoOp,
         (b"ERROR", _) => Status::UnknownCommand,
         (b"CLIENT_ERROR", _) => Status::ClientError,
@@ -228,7 +223,7 @@ fn decode_other<'b>(line: &'b [u8], form: Form, head: &mut Head) -> Result<&'b [
         _ => return Err(Malformed::new(form.expectation(), line)),
     };
     form.check(status, line)?;
-    let has_text = status.is_error() || matches!(status, Status::Debug | Status::Stat | Status::Version);
+    let has_text = status.is_error() || matches!(status, Status::Stat | Status::Version);
     if !has_text && !rest.is_empty() {
         return Err(Malformed::new(form.expectation(), line));
     }

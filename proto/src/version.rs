@@ -37,14 +37,10 @@ fn leading_number(text: &[u8]) -> Option<u16> {
 
 /// Meta commands in their final syntax (`HD`, `ms key length`). Versions 1.6.0 to 1.6.9 had an earlier one.
 pub(crate) const META: ServerVersion = ServerVersion::new(1, 6, 10);
-/// `P` and `L` are ignored instead of refused.
-pub(crate) const PROXY_HINTS: ServerVersion = ServerVersion::new(1, 6, 14);
 /// `EN` carries the opaque and the key.
 pub(crate) const OPAQUE_ON_MISS: ServerVersion = ServerVersion::new(1, 6, 18);
 /// `N` with append and prepend, `s` on `ms`.
 pub(crate) const STORE_VIVIFY: ServerVersion = ServerVersion::new(1, 6, 20);
-/// `E` on every command, `x` on `md`.
-pub(crate) const EXPLICIT_CAS: ServerVersion = ServerVersion::new(1, 6, 27);
 /// `C` on `mg`.
 pub(crate) const CONDITIONAL_GET: ServerVersion = ServerVersion::new(1, 6, 40);
 

@@ -3,12 +3,11 @@
 use pinyon_proto::{Decoded, Form, Head, Malformed, ReplyReader, Verb, MAX_LINE};
 use proptest::prelude::*;
 
-const FORMS: [Form; 16] = [
+const FORMS: [Form; 15] = [
     Form::Meta(Verb::Get),
     Form::Meta(Verb::Store),
     Form::Meta(Verb::Delete),
     Form::Meta(Verb::Arithmetic),
-    Form::Meta(Verb::Debug),
     Form::Quiet,
     Form::NoOp,
     Form::ClassicGet,

@@ -1,6 +1,6 @@
 """What the methods of ``pinyon.aio`` return: futures that asyncio also takes as coroutines.
 
-And what the methods are: they pass for coroutine functions, so that frameworks call them in the event loop.
+The methods themselves pass for coroutine functions, so that frameworks call them in the event loop.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from os import PathLike
 from types import TracebackType
-from typing import Any, TypeVar, final, overload
+from typing import Any, TypeVar, final
 
 from typing_extensions import Literal, Self, TypeAlias, disjoint_base
 
@@ -20,6 +20,7 @@ _KeyT = TypeVar("_KeyT", bound=str | bytes)
 _Ttl: TypeAlias = int | float | timedelta
 
 __all__ = [
+    "CALLS",
     "DEFAULT_SERVER",
     "DEFAULT_SETTINGS",
     "ERROR_KINDS",
@@ -57,6 +58,7 @@ __all__ = [
 
 __version__: str
 DEFAULT_SERVER: str
+CALLS: str
 DEFAULT_SETTINGS: str
 RENEWALS: int
 SETTING_TEXTS: str
@@ -135,23 +137,7 @@ class Client:
     @property
     def is_closed(self) -> bool:
         """Whether the client was closed."""
-    @overload
-    def get(self, key: _Key, default: None = None) -> Any:
-        """Return the value of a key.
-
-        Args:
-            key: text (sent as UTF-8) or bytes.
-            default: what to return if there is no value.
-
-        Returns:
-            The value, or `default`.
-
-        Raises:
-            UndecodableValue: the value was stored by other means, or its class is gone, and the serializer cannot read
-                it. With `on_unreadable="miss"`, that is a miss.
-        """
-    @overload
-    def get(self, key: _Key, default: object) -> Any:
+    def get(self, key: _Key, default: object = None) -> Any:
         """Return the value of a key.
 
         Args:

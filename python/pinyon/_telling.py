@@ -1,4 +1,7 @@
-"""The thread that calls ``on_lost`` when a lock is lost, and how events of locks reach ``on_event``."""
+"""The thread that calls ``on_lost`` when a lock is lost, and how events of locks reach ``on_event``.
+
+Each process has one such thread. It sleeps in the core without the GIL.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from pinyon._aio_driver import LOOPS
 from pinyon._aio_locks import Held, Lock, Locks
 from pinyon._aio_replies import Reply, awaited_before_its_block, awaited_copies, awaited_methods
 from pinyon._batch import Batch
+from pinyon._calls import PUBLIC
 from pinyon._closing import FOR_COROUTINES, ClosingAwaited
 from pinyon._credentials import CredentialsFunction
 from pinyon._get_or_set import get_or_set
@@ -39,34 +40,6 @@ if TYPE_CHECKING:
     from pinyon.tls import Tls
 
 __all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "Reply", "migrating"]
-
-#: The methods of the native client whose results are awaited.
-_AWAITED = frozenset(
-    (
-        "get",
-        "get_many",
-        "gets",
-        "gets_many",
-        "get_with_ttl",
-        "gat",
-        "touch",
-        "set",
-        "add",
-        "replace",
-        "append",
-        "prepend",
-        "cas",
-        "set_many",
-        "delete",
-        "delete_many",
-        "incr",
-        "decr",
-        "meta",
-        "flush_all",
-        "stats",
-        "version",
-    )
-)
 
 
 class Lease(BaseLease):
@@ -148,7 +121,7 @@ class _Tasks:
             outcome.add_done_callback(lambda over: over.cancelled() or over.exception())
 
 
-@awaited_methods(_native.Client, _AWAITED)
+@awaited_methods(_native.Client, PUBLIC)
 class Client(BaseClient, ClosingAwaited):
     """A client for one or several memcached servers, which all tasks of all event loops of a process can share.
 
@@ -327,7 +300,7 @@ class Client(BaseClient, ClosingAwaited):
         return Lease(self, key, await drive_awaiting(ask_lease(self, key, lease, recache)))
 
 
-@awaited_methods(_native.Client, _AWAITED)
+@awaited_methods(_native.Client, PUBLIC)
 @awaited_copies(BaseMigratingClient, frozenset(("get_or_set",)))
 class MigratingClient(BaseMigratingClient, ClosingAwaited):
     """Two clients in use as one, for asyncio. ``pinyon.aio.migrating`` makes one. Its methods are coroutines."""

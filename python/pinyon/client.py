@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pinyon import _native, serializers
+from pinyon._calls import CALLS
 from pinyon._closing import Closing
 from pinyon._get_or_set import Threads, get_or_set
 from pinyon._gevent_choice import undecided
@@ -296,37 +297,7 @@ class Client(BaseClient, Closing):
         return Lease(self, key, drive(ask_lease(self, key, lease, recache)))
 
 
-METHODS = frozenset(
-    (
-        "get",
-        "get_many",
-        "gets",
-        "gets_many",
-        "get_with_ttl",
-        "gat",
-        "get_or_set",
-        "lease",
-        "_ask_lease",
-        "_give_back",
-        "touch",
-        "set",
-        "add",
-        "replace",
-        "append",
-        "prepend",
-        "cas",
-        "set_many",
-        "delete",
-        "delete_many",
-        "incr",
-        "decr",
-        "meta",
-        "quiet",
-        "using",
-        "flush_all",
-        "stats",
-        "version",
-    )
-)
+#: The methods that wait for servers, or return what does.
+METHODS = frozenset(CALLS) | {"get_or_set", "lease", "quiet", "using"}
 
 _UndecidedClient = undecided(Client, METHODS, "Client")

@@ -223,7 +223,7 @@ class Locks(BaseLocks, Closing):
         url: The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS,
             `unix:///path[?db=database]`, `redis+cluster://host,host,host`, or
             `redis+sentinel://host,host,host/service[/database]`. Several URLs, 3 to 9 and an odd number, are
-            independent servers, of which a majority holds each lock.
+            independent servers; a majority of them holds each lock.
         namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
         prefix: What all keys and channels begin with, for a user whom the server's ACL limits to such: `"tenant:"` for
             `~tenant:*`. The namespace follows.

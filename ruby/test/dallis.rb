@@ -33,6 +33,6 @@ module Dallis
   # The bytes and client flags of an item.
   def stored(key)
     plain = client(serializer: :raw)
-    [plain.get(key), plain.meta(key)&.client_flags]
+    [plain.get(key), plain.meta(key)&.flags]
   end
 end

@@ -138,7 +138,7 @@ class TestClient < PinyonTest
     cache.get(key)
     assert_equal 1, cache.metrics.fetch(memcached.address)[:commands].fetch("get")[:misses]
     assert_match(/\A#<Pinyon::Client .* up, 1 connected, 1 idle>\z/, cache.inspect)
-    assert_equal 5, cache.tap { cache.set(key, 12_345) }.meta(key).bytesize
+    assert_equal 5, cache.tap { cache.set(key, 12_345) }.meta(key).size
   end
 
   def test_how_long_answers_took

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 #: A module in a file of its own that exists in tests only.
-DECLARED = re.compile(r"^#\[cfg\((?:test|any\(test, feature = "testing"\))\)\]\n(?:pub(?:\(\w+\))? )?mod (\w+);$", re.MULTILINE)
+IN_TESTS = r"""^#\[cfg\((?:test|any\(test, feature = "testing"\))\)\]\n"""
+DECLARED = re.compile(IN_TESTS + r"(?:pub(?:\(\w+\))? )?mod (\w+);$", re.MULTILINE)
 #: Tests at the end of a file. The lines before them keep their numbers.
 AT_THE_END = re.compile(r"\n#\[cfg\(test\)\]\nmod tests \{\n(?:(?!\}\n).*\n)*\}\n\Z")
 #: Tables of a manifest that a build does not need.

@@ -7,7 +7,6 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::connection::Connection;
-use crate::pairs::Latency;
 use crate::rows::{list, number, string, text, wrong};
 use crate::timing::{Start, Timing};
 use crate::{Failure, Outcome};
@@ -36,7 +35,7 @@ pub struct Locks {
 pub struct Done {
     pub timing: Timing,
     pub cycles: u64,
-    pub latency: Option<Latency>,
+    pub seconds: Vec<f64>,
 }
 
 #[derive(PartialEq)]
@@ -90,7 +89,7 @@ impl Locks {
             expect(&mut connection, &unlock, released.as_bytes())?;
             expect(&mut connection, &unlock, REFUSED)?;
         }
-        Ok(Done { timing: start.elapsed(), cycles: self.count, latency: None })
+        Ok(Done { timing: start.elapsed(), cycles: self.count, seconds: Vec::new() })
     }
 
     /// Times the cycles on a warm connection.
@@ -106,7 +105,7 @@ impl Locks {
         for _ in 0..self.count {
             self.cycle(&mut client, &mut seconds)?;
         }
-        Ok(Done { timing: start.elapsed(), cycles: self.count, latency: Latency::of(seconds) })
+        Ok(Done { timing: start.elapsed(), cycles: self.count, seconds })
     }
 
     fn cycle(&self, client: &mut Client, seconds: &mut Vec<f64>) -> Outcome<()> {

@@ -1,7 +1,7 @@
 //! The floor: the cost of a client's bytes on a bare blocking socket.
 //!
 //! It is a contestant like the others (JSON lines, see `bench/pinyon_bench/protocol.py`). It sends the same requests as
-//! Pinyon, reads each reply to its end, and looks at nothing else; only `verify` compares replies. No client can be
+//! Pinyon, reads each reply to its end, and looks at nothing else; it compares replies only to be verified. No client can be
 //! faster by more than noise.
 //!
 //! For locks, it is the cheapest lock possible: one script that takes, and one that releases.
@@ -63,43 +63,34 @@ fn answer(line: &str) -> Outcome<Value> {
                               N coroutines: N requests in one write, then their replies; \
                               locks: EVALSHA of a minimal lock and its release",
         })),
-        Some("verify") if locks::is_locks(&request["row"]) => {
-            Ok(locked(locks::Locks::parse(&request["row"])?.verify()?))
-        }
-        Some("time") if locks::is_locks(&request["row"]) => {
-            Ok(locked(locks::Locks::parse(&request["row"])?.measure()?))
-        }
-        Some("verify") if pairs::is_pairs(&request["row"]) => {
-            pairs::Pairs::parse(&request["row"])?.verify()?;
-            Ok(json!({"ok": true}))
-        }
-        Some("time") if pairs::is_pairs(&request["row"]) => {
-            let (timing, latency) = pairs::Pairs::parse(&request["row"])?.measure()?;
-            let mut reply = timed(&timing);
-            reply["latency"] = seconds(latency);
-            Ok(reply)
-        }
-        Some("verify") => {
-            verify::verify(&rows::Row::parse(&request["row"])?)?;
-            Ok(json!({"ok": true}))
-        }
-        Some("time") => Ok(timed(&timing::measure(&rows::Row::parse(&request["row"])?)?)),
+        Some("play") => play(&request["row"]),
         other => Err(Failure::Cannot(format!("no request {other:?}"))),
     }
 }
 
-fn locked(done: locks::Done) -> Value {
-    let mut reply = timed(&done.timing);
-    reply["cycles"] = done.cycles.into();
-    reply["latency"] = seconds(done.latency);
+fn play(row: &Value) -> Outcome<Value> {
+    let check = row["check"] == true;
+    if locks::is_locks(row) {
+        let locks = locks::Locks::parse(row)?;
+        let done = if check { locks.verify()? } else { locks.measure()? };
+        let more = json!({"cycles": done.cycles, "seconds": done.seconds, "inside": []});
+        return Ok(timed(&done.timing, more));
+    }
+    if pairs::is_pairs(row) {
+        let (timing, seconds) = pairs::Pairs::parse(row)?.measure()?;
+        return Ok(timed(&timing, json!({"seconds": seconds})));
+    }
+    let row = rows::Row::parse(row)?;
+    if check {
+        return Ok(json!({"ok": true, "replies": verify::replies(&row)?}));
+    }
+    Ok(timed(&timing::measure(&row)?, json!({})))
+}
+
+fn timed(timing: &timing::Timing, mut reply: Value) -> Value {
+    reply["ok"] = true.into();
+    for (name, seconds) in [("wall", timing.wall), ("user", timing.user), ("system", timing.system)] {
+        reply[name] = seconds.into();
+    }
     reply
-}
-
-fn seconds(latency: Option<pairs::Latency>) -> Value {
-    let fields = |each: pairs::Latency| json!({"mean": each.mean, "median": each.median, "p99": each.p99, "longest": each.longest});
-    latency.map(fields).into()
-}
-
-fn timed(timing: &timing::Timing) -> Value {
-    json!({"ok": true, "wall": timing.wall, "user": timing.user, "system": timing.system})
 }

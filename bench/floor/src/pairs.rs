@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::client::{Answer, Client};
-use crate::rows::{key, list, number, string, text, wrong, Mode, Step, Values};
+use crate::rows::{key, list, number, text, wrong, Mode, Step, Values};
 use crate::timing::{Start, Timing};
 use crate::{Failure, Outcome};
 
@@ -20,16 +20,8 @@ pub struct Pairs {
     passes: u64,
     clocked: usize,
     steps: Vec<Step>,
-    texts: Vec<String>,
-    values: Values,
-}
-
-/// The durations of single operations, in seconds.
-pub struct Latency {
-    pub mean: f64,
-    pub median: f64,
-    pub p99: f64,
-    pub longest: f64,
+    wanted: Vec<Answer>,
+    check: bool,
 }
 
 /// Whether a row has pairs rather than steps.
@@ -46,14 +38,20 @@ impl Pairs {
             "get" => false,
             other => return Err(Failure::Cannot(format!("no operation {other}"))),
         };
-        let (mut steps, mut texts) = (Vec::new(), Vec::new());
+        let (mut steps, mut wanted) = (Vec::new(), Vec::new());
         for pair in list(row, "pairs")? {
-            let (key, text) = (key(&pair[0])?, string(&pair[1])?);
-            steps.push(match stores {
-                true => Step::Store { mode: Mode::Set, key, value: values.value(&text).0, flags: 0 },
-                false => Step::Get { key },
-            });
-            texts.push(text);
+            let key = key(&pair[0])?;
+            let value = pair[1].as_str().map(|text| values.value(text).0);
+            let (step, answer) = match (stores, value) {
+                (true, value) => {
+                    let value = value.ok_or_else(|| wrong("pairs"))?;
+                    (Step::Store { mode: Mode::Set, key, value, flags: 0 }, Answer::Done)
+                }
+                (false, Some(value)) => (Step::Get { key }, Answer::Value(value)),
+                (false, None) => (Step::Get { key }, Answer::Refused),
+            };
+            steps.push(step);
+            wanted.push(answer);
         }
         Ok(Pairs {
             server: text(row, "server")?.to_owned(),
@@ -62,79 +60,49 @@ impl Pairs {
             passes: number(row, "passes")?,
             clocked: within(row, "clocked", steps.len())?,
             steps,
-            texts,
-            values,
+            wanted,
+            check: row["check"] == true,
         })
     }
 
-    /// Does every operation once, compares the answers, and reads back what was stored.
-    pub fn verify(&self) -> Outcome<()> {
-        let mut client = self.open()?;
-        for (steps, texts) in self.steps.chunks(self.window).zip(self.texts.chunks(self.window)) {
-            let gets: Vec<Step> = steps.iter().map(get_of).collect::<Outcome<_>>()?;
-            for (step, answer) in steps.iter().zip(client.ask_together(steps)?) {
-                if matches!(step, Step::Store { .. }) && answer != Answer::Done {
-                    return Err(Failure::Wrong(format!("a set was answered {answer:?}")));
-                }
-            }
-            for (text, answer) in texts.iter().zip(client.ask_together(&gets)?) {
-                if answer != Answer::Value(self.values.value(text).0) {
-                    return Err(Failure::Wrong("a get was answered with another value".into()));
+    /// Does every operation once, and compares the answers.
+    fn check(&self, client: &mut Client) -> Outcome<()> {
+        for (steps, wanted) in self.steps.chunks(self.window).zip(self.wanted.chunks(self.window)) {
+            for (answer, wanted) in client.ask_together(steps)?.iter().zip(wanted) {
+                if answer != wanted {
+                    return Err(Failure::Wrong(format!("an operation was answered {answer:?} instead of {wanted:?}")));
                 }
             }
         }
         Ok(())
     }
 
-    /// Times all operations on a warm client, then some of them one by one.
-    pub fn measure(&self) -> Outcome<(Timing, Option<Latency>)> {
-        let mut client = self.open()?;
+    /// Times all operations on a warm client, then some of them one by one; returns the seconds of each of these.
+    pub fn measure(&self) -> Outcome<(Timing, Vec<f64>)> {
+        let mut client = Client::open(std::slice::from_ref(&self.server), false)?;
+        if self.check {
+            self.check(&mut client)?;
+        }
         self.run(&mut client, &self.steps[..self.warmup])?;
         let start = Start::now();
         for _ in 0..self.passes {
             self.run(&mut client, &self.steps)?;
         }
         let timing = start.elapsed();
-        Ok((timing, self.latency(&mut client)?))
-    }
-
-    fn open(&self) -> Outcome<Client> {
-        Client::open(std::slice::from_ref(&self.server), false)
+        Ok((timing, self.seconds(&mut client)?))
     }
 
     fn run(&self, client: &mut Client, steps: &[Step]) -> Outcome<()> {
         steps.chunks(self.window).try_for_each(|window| client.run_together(window, || ()))
     }
 
-    fn latency(&self, client: &mut Client) -> Outcome<Option<Latency>> {
+    fn seconds(&self, client: &mut Client) -> Outcome<Vec<f64>> {
         let mut seconds = Vec::with_capacity(self.clocked);
         for window in self.steps[..self.clocked].chunks(self.window) {
             let sent = Instant::now();
             client.run_together(window, || seconds.push(sent.elapsed().as_secs_f64()))?;
         }
-        Ok(Latency::of(seconds))
-    }
-}
-
-impl Latency {
-    /// The figures of single operations, if there are any.
-    pub fn of(mut seconds: Vec<f64>) -> Option<Latency> {
-        seconds.sort_by(f64::total_cmp);
-        let longest = *seconds.last()?;
-        let count = seconds.len();
-        Some(Latency {
-            mean: seconds.iter().sum::<f64>() / count as f64,
-            median: seconds[(count - 1) / 2],
-            p99: seconds[(count * 99).div_ceil(100) - 1],
-            longest,
-        })
-    }
-}
-
-fn get_of(step: &Step) -> Outcome<Step> {
-    match step {
-        Step::Store { key, .. } | Step::Get { key } => Ok(Step::Get { key: key.clone() }),
-        _ => Err(wrong("operation")),
+        Ok(seconds)
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Failure, Outcome};
 
 /// `[]` as a Python pickle, protocol 5.
-const PICKLED_LIST: &[u8] = b"\x80\x05]\x94.";
+pub const PICKLED_LIST: &[u8] = b"\x80\x05]\x94.";
 const PICKLE_FLAG: u32 = 1;
 
 /// The work of one cell.
@@ -14,7 +14,6 @@ pub struct Row {
     pub quiet: bool,
     pub connect_inside: bool,
     pub warmup: u64,
-    pub prepare: Vec<Step>,
     pub phases: Vec<Phase>,
 }
 
@@ -54,7 +53,6 @@ impl Row {
             quiet: row["quiet"] == true,
             connect_inside: text(row, "connect")? == "inside",
             warmup: number(row, "warmup")?,
-            prepare: values.steps(list(row, "prepare")?)?,
             phases: phases.collect::<Outcome<_>>()?,
         })
     }
@@ -78,17 +76,17 @@ impl Values {
             Some("replace") => self.store(Mode::Replace, step),
             Some("get") => Ok(Step::Get { key: key(&step[1])? }),
             Some("delete") => Ok(Step::Delete { key: key(&step[1])? }),
-            Some("multiget") => {
-                let keys = step[1].as_array().ok_or_else(|| wrong("multiget without keys"))?;
+            Some("get_many") => {
+                let keys = step[1].as_array().ok_or_else(|| wrong("get_many without keys"))?;
                 Ok(Step::MultiGet { keys: keys.iter().map(key).collect::<Outcome<_>>()? })
             }
-            Some("multiset") => {
-                let pairs = step[1].as_array().ok_or_else(|| wrong("multiset without pairs"))?;
+            Some("set_many") => {
+                let pairs = step[1].as_array().ok_or_else(|| wrong("set_many without pairs"))?;
                 let stores =
                     pairs.iter().map(|pair| self.stored(Mode::Set, &pair[0], &pair[1])).collect::<Outcome<_>>()?;
                 Ok(Step::MultiSet { stores })
             }
-            Some("incr") => count(step, false),
+            Some("incr" | "incr_or_create") => count(step, false),
             Some("decr") => count(step, true),
             other => Err(Failure::Cannot(format!("no step {other:?}"))),
         }

@@ -21,9 +21,8 @@ pub struct Start {
     system: f64,
 }
 
-/// Prepares the servers, then times the row's phases with a new client.
+/// Times the row's phases with a new client.
 pub fn measure(row: &Row) -> Outcome<Timing> {
-    run_steps(&mut Client::open(&row.servers, false)?, &row.prepare, 1)?;
     if row.connect_inside {
         let start = Start::now();
         let mut client = Client::open(&row.servers, row.quiet)?;

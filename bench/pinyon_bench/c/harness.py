@@ -15,8 +15,9 @@ from typing import Any
 from ..calls import Calls, CannotDo
 from ..clock import Stopwatch
 from ..contestant import program
-from ..model import WrongResult, verify
+from ..harness import replies
 from ..protocol import Kind, RowSpec, Step, Timing, address_of, value_of
+from ..wrong import WrongResult
 
 
 class Bytes(Structure):
@@ -117,7 +118,7 @@ class Client:
         size = sizes[key if operation == "get" else key[0]]
         if operation == "get":
             return self._checked(self._library.repeat_get, 1, names, Bytes.of(names[0]), size)
-        if operation == "multiget":
+        if operation == "get_many":
             return self._checked(self._library.repeat_get_many, len(names), names, _array(names), len(names), size)
         raise CannotDo(f"no {operation}")
 
@@ -163,23 +164,18 @@ class Harness:
         """Does one request. Raises CannotDo, WrongResult or OSError."""
         if request["do"] == "describe":
             return {"version": self.version(), "configuration": self.configuration()}
-        if request["do"] == "verify":
-            verify(self, request["row"])
-            return {}
-        if request["do"] == "time":
-            return dict(self._measured(request["row"]))
+        if request["do"] == "play":
+            row = request["row"]
+            return {"replies": replies(self, row)} if row["check"] else dict(self._measured(row))
         raise CannotDo(f"no request {request['do']!r}")
 
     def _measured(self, row: RowSpec) -> Timing:
-        """Prepares the server, then times the row's phases on a client that is connected and warm."""
-        if row["connect"] == "inside" or any(len(phase["steps"]) != 1 for phase in row["phases"]):
-            raise CannotDo("no connect inside the timing, and one step at a time")
+        """Times the row's phases on one client, each step by itself."""
         with closing(Client(self._library, row["servers"])) as client:
-            for step in row["prepare"]:
-                client.set(step[1], value_of(row["kind"], row["length"], step[2]))
-        with closing(Client(self._library, row["servers"])) as client:
-            work = [(client.repeating(phase["steps"][0], row), phase["iterations"]) for phase in row["phases"]]
-            for repeat, _ in work:
+            work = [
+                (client.repeating(step, row), phase["iterations"]) for phase in row["phases"] for step in phase["steps"]
+            ]
+            for repeat, _ in work if row["connect"] == "outside" else ():
                 repeat(row["warmup"])
             watch = Stopwatch()
             for repeat, iterations in work:

@@ -6,15 +6,13 @@ from dataclasses import replace
 
 from ..declaration import Group
 from ..names import C
-from ..step_rows import NOTE, StepRow, step_rows
+from ..step_rows import StepRow, step_rows
 
 GROUP = Group(
     f"{C}:calls",
     "C: get, set and many keys in one call",
     ": operations or keys per second, connected and warm",
     1,
-    beside="floor and first",
-    note=NOTE,
 )
 C_GROUPS = (GROUP,)
 ROWS = ("set:64B", "get:64B", "multiget:100:1")

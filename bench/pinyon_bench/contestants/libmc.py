@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import libmc
 
-from ..calls import Calls, CannotDo
+from ..calls import Calls, CannotDo, adding
 from ..protocol import Kind
 
 
@@ -24,24 +22,7 @@ class LibmcAdapter:
             raise CannotDo("no quiet mode")
         client = libmc.Client(servers, comp_threshold=0, hash_fn=libmc.MC_HASH_MD5)
 
-        def incr_or_create(key: str, delta: int, initial: int) -> Any:
-            value = client.incr(key, delta)
-            if value is not None:
-                return value
-            return initial if client.add(key, initial) else client.incr(key, delta)
-
-        return Calls(
-            get=client.get,
-            set=client.set,
-            close=client.quit,
-            add=client.add,
-            replace=client.replace,
-            delete=client.delete,
-            get_many=client.get_multi,
-            incr=client.incr,
-            decr=client.decr,
-            incr_or_create=incr_or_create,
-        )
+        return Calls.of(client, "get_multi", "quit", incr_or_create=adding(client))
 
 
 ADAPTER = LibmcAdapter()

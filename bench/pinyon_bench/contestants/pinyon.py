@@ -7,7 +7,7 @@ from typing import Any
 
 import pinyon
 
-from ..calls import Calls
+from ..calls import STORES, Calls
 from ..protocol import Kind
 
 
@@ -27,18 +27,7 @@ class PinyonAdapter:
         client = pinyon.Client(servers, serializer="pickle" if kind == "object" else "portable")
         if quiet:
             return _quiet(client)
-        return Calls(
-            get=client.get,
-            set=client.set,
-            close=client.close,
-            add=client.add,
-            replace=client.replace,
-            delete=client.delete,
-            get_many=client.get_many,
-            incr=client.incr,
-            decr=client.decr,
-            incr_or_create=partial(_incr_or_create, client.incr),
-        )
+        return Calls.of(client, incr_or_create=partial(_incr_or_create, client.incr))
 
 
 def _incr_or_create(incr: Any, key: str, delta: int, initial: int) -> Any:
@@ -52,15 +41,8 @@ def _quiet(client: Any) -> Calls:
     def finish() -> None:
         block.__exit__(None, None, None)
 
-    return Calls(
-        get=client.get,
-        set=batch.set,
-        close=client.close,
-        add=batch.add,
-        replace=batch.replace,
-        delete=batch.delete,
-        finish=finish,
-    )
+    stores = {name: getattr(batch, name) for name in (*STORES, "delete")}
+    return Calls(get=client.get, close=client.close, finish=finish, **stores)
 
 
 class PinyonGeventAdapter(PinyonAdapter):

@@ -44,16 +44,11 @@ class PylibmcAdapter:
                     raise
                 return True
 
-        return Calls(
-            get=client.get,
-            set=client.set,
-            close=client.disconnect_all,
-            add=client.add,
-            replace=client.replace,
+        return Calls.of(
+            client,
+            "get_multi",
+            "disconnect_all",
             delete=delete_buffered if quiet else client.delete,
-            get_many=client.get_multi,
-            incr=client.incr,
-            decr=client.decr,
             incr_or_create=incr_or_create,
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pymemcache
 from pymemcache import serde
 
-from ..calls import Calls
+from ..calls import Calls, adding
 from ..protocol import Kind
 
 
@@ -32,24 +32,10 @@ class PymemcacheAdapter:
         else:
             client = pymemcache.HashClient(servers, **options)
 
-        def incr_or_create(key: str, delta: int, initial: int) -> Any:
-            value = client.incr(key, delta)
-            if value is not None:
-                return value
-            return initial if client.add(key, str(initial)) else client.incr(key, delta)
-
-        return Calls(
-            get=client.get,
-            set=client.set,
-            close=client.close,
-            add=client.add,
-            replace=client.replace,
-            delete=client.delete,
-            get_many=client.get_many,
-            incr=partial(client.incr, noreply=False) if quiet else client.incr,
-            decr=partial(client.decr, noreply=False) if quiet else client.decr,
-            incr_or_create=incr_or_create,
-        )
+        counts: dict[str, Any] = {
+            name: partial(getattr(client, name), noreply=False) for name in ("incr", "decr") if quiet
+        }
+        return Calls.of(client, incr_or_create=adding(client, str), **counts)
 
 
 class PymemcachePooledAdapter:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import memcache
 
-from ..calls import Calls
+from ..calls import STORES, Calls, adding
 from ..protocol import Kind
 
 
@@ -24,24 +24,10 @@ class PythonMemcachedAdapter:
     def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
         client = memcache.Client(servers, pickleProtocol=pickle.HIGHEST_PROTOCOL)
 
-        def incr_or_create(key: str, delta: int, initial: int) -> Any:
-            value = client.incr(key, delta)
-            if value is not None:
-                return value
-            return initial if client.add(key, initial) else client.incr(key, delta)
-
-        return Calls(
-            get=client.get,
-            set=partial(client.set, noreply=True) if quiet else client.set,
-            close=client.disconnect_all,
-            add=partial(client.add, noreply=True) if quiet else client.add,
-            replace=partial(client.replace, noreply=True) if quiet else client.replace,
-            delete=partial(client.delete, noreply=True) if quiet else client.delete,
-            get_many=client.get_multi,
-            incr=client.incr,
-            decr=client.decr,
-            incr_or_create=incr_or_create,
-        )
+        calls = Calls.of(client, "get_multi", "disconnect_all", incr_or_create=adding(client))
+        if not quiet:
+            return calls
+        return replace(calls, **{name: partial(getattr(client, name), noreply=True) for name in (*STORES, "delete")})
 
 
 ADAPTER = PythonMemcachedAdapter()

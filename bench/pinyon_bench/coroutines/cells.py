@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
+from .. import playing
 from ..checks import Counts, held_wrongly
-from ..contestant import Contestant, ContestantError, answered
+from ..contestant import Contestant, ContestantError
 from ..protocol import PairsSpec, value_of
 from ..results import Latency, Measured, Sample
 from ..servers import Server
-from .link import Link
 from .rows import NEAR, PAIRS, PairsRow
 
 VERIFY_SECONDS = 30.0
@@ -20,9 +21,9 @@ LEAST_SECONDS = 0.05
 
 
 class PairsCells:
-    """The cells of rows of pairs, on the first server or over the slow link."""
+    """The cells of rows of pairs, on the first server; `slow` is its address over the slow link."""
 
-    def __init__(self, servers: list[Server], slow: Link | None) -> None:
+    def __init__(self, servers: list[Server], slow: str | None) -> None:
         self._servers = servers
         self._slow = slow
         #: How many times a contestant's cell repeats the pairs, by contestant and row.
@@ -30,11 +31,10 @@ class PairsCells:
 
     def verify(self, contestant: Contestant, row: PairsRow) -> None:
         """Raises ContestantError if a value is wrong, in the client or on the server."""
-        link = self._link(row)
-        spec = row.spec(link.address, min(row.count, max(VERIFY_PAIRS, 2 * row.concurrency)))
-        prepare(spec, link.server)
-        answered(contestant.ask({"do": "verify", "row": spec}, VERIFY_SECONDS))
-        wrong = held_wrongly(values_of(spec), [link.server])
+        spec = row.spec(self._address(row), min(row.count, max(VERIFY_PAIRS, 2 * row.concurrency)))
+        prepare(spec, self._servers[0])
+        playing.verify(partial(contestant.ask, seconds=VERIFY_SECONDS), spec)
+        wrong = held_wrongly(values_of(spec), self._servers[:1])
         if wrong:
             raise ContestantError(wrong)
         if row.count < PAIRS and row.link == NEAR:
@@ -47,12 +47,11 @@ class PairsCells:
         return Measured(self._cell(contestant, row, number, self._passes.get((contestant.entry.name, row.name), 1)))
 
     def _cell(self, contestant: Contestant, row: PairsRow, number: int, passes: int) -> Sample:
-        link = self._link(row)
-        spec = row.spec(link.address, passes=passes)
-        prepare(spec, link.server)
-        before = Counts.taken([link.server])
-        reply = answered(contestant.ask({"do": "time", "row": spec}))
-        wrong = Counts.taken([link.server]).minus(before).difference(expected_counts(spec))
+        spec = row.spec(self._address(row), passes=passes)
+        prepare(spec, self._servers[0])
+        before = Counts.taken(self._servers[:1])
+        reply = playing.time(contestant.ask, spec)
+        wrong = Counts.taken(self._servers[:1]).minus(before).difference(expected_counts(spec))
         if wrong:
             raise ContestantError(wrong)
         latency = None if reply["latency"] is None else Latency(**reply["latency"])
@@ -61,9 +60,9 @@ class PairsCells:
             number, row.name, name, passes * row.count, reply["wall"], reply["user"], reply["system"], latency
         )
 
-    def _link(self, row: PairsRow) -> Link:
-        if row.link == "near":
-            return Link("", self._servers[0], self._servers[0].name)
+    def _address(self, row: PairsRow) -> str:
+        if row.link == NEAR:
+            return self._servers[0].name
         if self._slow is None:
             raise ContestantError("there is no slow link")
         return self._slow

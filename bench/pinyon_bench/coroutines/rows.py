@@ -76,10 +76,9 @@ def _uuid_group(model: str, *goals: Any, note: str = "") -> Group:
         f"{model}: pairs of UUIDs (seed 002)",
         prefix=1,
         labels="operation, coroutines",
-        beside="first client",
-        by_client=True,
+        axis="concurrency",
         order=_order,
-        note="In parentheses: the rate as a multiple of {first}'s. sync: blocking calls, without coroutines." + note,
+        note="sync: blocking calls, without coroutines." + note,
         goals=(*goals, processor_below_others),
     )
 
@@ -98,17 +97,12 @@ LOCAL = Group(
     "Values by size, server nearby (seed 003)",
     prefix=1,
     labels="operation, size, coroutines",
+    axis="concurrency",
     order=_order,
     note="sync: blocking calls, without coroutines.",
     goals=(processor_below_others,),
 )
-SLOW_LINK = replace(
-    LOCAL,
-    name="slow",
-    title="Values by size, slow link (seed 003)",
-    beside="blocking",
-    note="In parentheses: the rate as a multiple of {first}'s blocking calls. sync: blocking calls. Link: {slow link}.",
-)
+SLOW_LINK = replace(LOCAL, name="slow", title="Values by size, slow link (seed 003)")
 #: Threads that share one blocking client, where others need a pool of clients.
 THREADS = Group(
     "threads",
@@ -116,9 +110,9 @@ THREADS = Group(
     ": operations per second, pairs of UUIDs",
     prefix=1,
     labels="operation, threads",
-    beside="first of model",
+    axis="concurrency",
     order=_order,
-    note="In parentheses: the rate as a multiple of {first}'s. All threads of a process take turns to hold the GIL.",
+    note="All threads of a process take turns to hold the GIL.",
 )
 THREADS_CONCURRENCIES = (1, 8, 32)
 PAIRS_GROUPS = (*UUID_GROUPS, THREADS, LOCAL, SLOW_LINK)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from statistics import fmean
+from collections.abc import Iterable, Sequence
 from time import perf_counter
 from typing import Any
 
 from pinyon.cli.stress import models
 from pinyon.cli.stress.models import Model, Tasks, Uvloop
 
-from ..calls import Call, Calls, CannotDo
+from ..calls import Call, Calls
 from ..clock import Stopwatch, no_garbage_collection
-from ..model import expect
+from ..harness import Kept
 from ..names import UVLOOP
 from ..protocol import Order, PairsSpec, value_of
+from ..wrong import expect
 
 #: One call: its arguments and its expected answer.
 Item = tuple[tuple[Any, ...], Any]
-ABSENT = "absent"
 
 
 MODELS: dict[str, type[Model]] = {**models.MODELS, UVLOOP: Uvloop}
@@ -31,7 +29,7 @@ async def call_each(call: Call, items: Iterable[Item]) -> None:
     for arguments, wanted in items:
         reply = call(*arguments)
         if reply != wanted:
-            expect([call_name(call), *arguments], reply, wanted)
+            expect(call_name(call), arguments[0], reply, wanted)
 
 
 async def clock_each(call: Call, items: Iterable[Item], seconds: list[float]) -> None:
@@ -41,7 +39,7 @@ async def clock_each(call: Call, items: Iterable[Item], seconds: list[float]) ->
         reply = call(*arguments)
         seconds.append(perf_counter() - start)
         if reply != wanted:
-            expect([call_name(call), *arguments], reply, wanted)
+            expect(call_name(call), arguments[0], reply, wanted)
 
 
 async def await_each(call: Call, items: Iterable[Item]) -> None:
@@ -49,7 +47,7 @@ async def await_each(call: Call, items: Iterable[Item]) -> None:
     for arguments, wanted in items:
         reply = await call(*arguments)
         if reply != wanted:
-            expect([call_name(call), *arguments], reply, wanted)
+            expect(call_name(call), arguments[0], reply, wanted)
 
 
 async def clock_each_await(call: Call, items: Iterable[Item], seconds: list[float]) -> None:
@@ -59,7 +57,7 @@ async def clock_each_await(call: Call, items: Iterable[Item], seconds: list[floa
         reply = await call(*arguments)
         seconds.append(perf_counter() - start)
         if reply != wanted:
-            expect([call_name(call), *arguments], reply, wanted)
+            expect(call_name(call), arguments[0], reply, wanted)
 
 
 def call_name(call: Call) -> str:
@@ -82,49 +80,13 @@ def parts_of(items: list[Item], concurrency: int, order: Order, passes: int = 1)
     return [items[start : start + size] * passes for start in range(0, len(items), size)]
 
 
-class PairsHarness:
-    """Verifies and times an adapter's client on rows of pairs. Keeps the client of each server between requests."""
+class PairsHarness(Kept):
+    """Does rows of pairs."""
 
-    def __init__(self, adapter: Any, model: Model) -> None:
-        self._adapter = adapter
-        self._model = model
-        self._clients: dict[str, Calls] = {}
-
-    def do(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Does one request. Raises CannotDo, WrongResult or the client's exception, and then drops its clients."""
-        actions: dict[str, Callable[[PairsSpec], dict[str, Any]]] = {"verify": self._verify, "time": self._time}
-        if request["do"] not in actions:
-            raise CannotDo(f"no request {request['do']!r}")
-        try:
-            return actions[request["do"]](request["row"])
-        except BaseException:
-            with suppress(Exception):
-                self.close()
-            raise
-
-    def close(self) -> None:
-        """Closes all clients."""
-        while self._clients:
-            self._model.run(self._model.outcome(self._clients.popitem()[1].close()))
-
-    def _client(self, row: PairsSpec) -> Calls:
-        server = row["server"]
-        if server not in self._clients:
-            is_awaited = isinstance(self._model, Tasks)
-            arguments = (server, row["connections"]) if is_awaited else ([server], "bytes", False)
-            self._clients[server] = self._model.run(self._model.outcome(self._adapter.connect(*arguments)))
-        return self._clients[server]
-
-    def _verify(self, row: PairsSpec) -> dict[str, Any]:
-        calls = self._client(row)
-        if row["operation"] == "set":
-            self._run(calls.set, set_items(row, calls), row)
-        self._run(calls.get, get_items(row, calls), row)
-        self._run(calls.get, [((calls.keys(ABSENT),), None)], row)
-        return {}
-
-    def _time(self, row: PairsSpec) -> dict[str, Any]:
-        calls = self._client(row)
+    def _play(self, row: PairsSpec) -> dict[str, Any]:
+        is_awaited = isinstance(self._model, Tasks)
+        arguments = (row["server"], row["connections"]) if is_awaited else ([row["server"]], "bytes", False)
+        calls = self._client(row["server"], *arguments)
         stores = row["operation"] == "set"
         call, items = (calls.set, set_items(row, calls)) if stores else (calls.get, get_items(row, calls))
         self._run(call, items[: row["warmup"]], row)
@@ -135,7 +97,7 @@ class PairsHarness:
             self._run_parts(call, parts)
             timing = watch.elapsed()
             self._run(call, items[: row["clocked"]], row, seconds)
-        return {**timing, "latency": latency_of(seconds)}
+        return {**timing, "seconds": seconds}
 
     def _run(self, call: Call, items: list[Item], row: PairsSpec, seconds: list[float] | None = None) -> None:
         self._run_parts(call, parts_of(items, row["concurrency"], row["order"]), seconds)
@@ -165,18 +127,5 @@ def get_items(row: PairsSpec, calls: Calls) -> list[Item]:
 
 def values_of(row: PairsSpec) -> dict[str, Any]:
     """Returns the value of each text. Each is made once, however many pairs have it."""
-    return {text: value_of("bytes", row["length"], text) for text in {text for _, text in row["pairs"]}}
-
-
-def latency_of(seconds: list[float]) -> dict[str, float] | None:
-    """Returns mean, median, 99th percentile and maximum of single calls; None without any."""
-    if not seconds:
-        return None
-    ordered = sorted(seconds)
-    count = len(ordered)
-    return {
-        "mean": fmean(ordered),
-        "median": ordered[(count - 1) // 2],
-        "p99": ordered[math.ceil(count * 0.99) - 1],
-        "longest": ordered[-1],
-    }
+    texts = {text for _, text in row["pairs"]}
+    return {text: None if text is None else value_of("bytes", row["length"], text) for text in texts}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from .. import markdown
 from ..results import Machine
+from ..tables import Table
 from .clients import SETTINGS, TIMEOUT
 from .measure import BACK_SECONDS, SERVERS, STOPPED_SECONDS, Outcome
 
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 HEADINGS = (
     *("client", "model", "at a time", "p50 µs", "p99 µs", "p50 stopped", "p99 stopped", "p99 ratio"),
     *("timeouts", "lost s", "others missed", "back after s"),
@@ -32,8 +31,7 @@ def row(outcome: Outcome) -> tuple[str, ...]:
 
 def table(outcomes: list[Outcome]) -> str:
     """Returns the outcomes as a Markdown table."""
-    lines = [HEADINGS, ("---", "---", *["--:"] * (len(HEADINGS) - 2)), *map(row, outcomes)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown.table(Table("", list(HEADINGS), [list(row(each)) for each in outcomes]))
 
 
 def section(outcomes: list[Outcome], machine: Machine, versions: dict[str, str], rounds: int) -> str:
@@ -43,13 +41,3 @@ def section(outcomes: list[Outcome], machine: Machine, versions: dict[str, str],
         f"{machine.cpu}, {machine.cores} cores, {machine.kernel}; {SERVERS} memcached, {rounds} rounds; "
         f"timeout {TIMEOUT} s, {STOPPED_SECONDS:.0f} s with one server stopped.\n\n{table(outcomes)}\n\n{settings}."
     )
-
-
-def refresh(path: Path, text: str) -> None:
-    """Replaces the text between the marks of a page. Raises ValueError if there are none."""
-    page = path.read_text(encoding="utf-8")
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{path} has no {BEGIN} and {END}")
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from ..declaration import Target
-from ..results import Document
+from ..results import Document, Target
 
 ROW = "instructions"
 #: By a pattern of operations of `instructions.json`.

@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Any
 
 from ..calls import Call
-from ..model import expect
+from ..wrong import expect
 
 CONCURRENCIES = (1, 16, 64)
 KEYS = [f"{number:036}" for number in range(100)]
@@ -144,13 +144,13 @@ def _complete(loop: asyncio.AbstractEventLoop, work: Callable[[int], Awaitable[N
 
 def _repeat(call: Call, arguments: tuple[Any, ...], gives: Any, times: int) -> None:
     """Makes a call once and checks it, then repeats it."""
-    expect(["call", *arguments], call(*arguments), gives)
+    expect("call", arguments, call(*arguments), gives)
     for _ in repeat(None, times):
         call(*arguments)
 
 
 async def _repeat_awaiting(call: Call, arguments: tuple[Any, ...], gives: Any, times: int) -> None:
-    expect(["call", *arguments], await call(*arguments), gives)
+    expect("call", arguments, await call(*arguments), gives)
     for _ in repeat(None, times):
         await call(*arguments)
 

@@ -44,6 +44,28 @@ class LockAdapter(Protocol):
         """Returns the LockCalls of a new client, awaited with asyncio, whose locks live so many seconds."""
 
 
+@dataclass(frozen=True)
+class Patched:
+    """A library whose sockets, locks and sleeps gevent patches."""
+
+    library: LockAdapter
+
+    def version(self) -> str:
+        """Returns the version of the library."""
+        return self.library.version()
+
+    def configuration(self) -> str:
+        """Describes in one line how the library is used."""
+        return f"{self.library.configuration()}; monkey-patched"
+
+    def connect(self, server: str, ttl: int) -> Any:
+        """Returns the LockCalls of a new client."""
+        from gevent import monkey
+
+        monkey.patch_all(ssl=False)
+        return self.library.connect(server, ttl)
+
+
 def nested(single: Single) -> Callable[[Names], AbstractContextManager[Any]]:
     """Returns a function that locks names one by one, in sorted order, so that workers cannot deadlock."""
 

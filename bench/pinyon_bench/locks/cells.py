@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from time import monotonic, sleep
 from typing import Any
 
-from ..contestant import Contestant, ContestantError, answered
+from .. import playing
+from ..contestant import Contestant, ContestantError
 from ..coroutines.link import LinkError, delay_proxy
-from ..coroutines.work import latency_of
 from ..placement import PlacementError, apart_from
 from ..results import Handovers, Latency, Measured, Sample, ServerWork
 from ..servers import ServerError
@@ -57,7 +58,7 @@ class LocksCells:
         with listening(*servers.each) as origins:
             if row.workload == HANDOVER:
                 spec = row.spec(self._address(row), 0, VERIFY_SECONDS)
-                held_by_all(self._processes_of(contestant, row).ask("verify", spec, VERIFY_LIMIT))
+                held_by_all(self._processes_of(contestant, row).ask(spec, VERIFY_LIMIT))
                 wall = 0.0
             else:
                 wall = self._verify_alone(contestant, row)
@@ -76,14 +77,14 @@ class LocksCells:
         workers = min(row.workers, VERIFY_WORKERS)
         count, seconds = (0, VERIFY_SECONDS) if row.seconds else (VERIFY_CYCLES, 0.0)
         spec = row.spec(self._address(row), count, seconds, workers)
-        reply = answered(contestant.ask({"do": "verify", "row": spec}, VERIFY_LIMIT))
+        reply = playing.verify(partial(contestant.ask, seconds=VERIFY_LIMIT), spec)
         return float(reply["wall"])
 
     def _trial(self, contestant: Contestant, row: LocksRow, wall: float) -> float:
         """Returns how long a cycle takes with a single worker."""
         cycles = TRIAL_CYCLES if wall < TRIAL_WALL else VERIFY_CYCLES
         spec = row.spec(self._address(row), cycles, 0.0, workers=1)
-        return float(answered(contestant.ask({"do": "time", "row": spec}, VERIFY_LIMIT))["wall"]) / cycles
+        return float(playing.time(partial(contestant.ask, seconds=VERIFY_LIMIT), spec)["wall"]) / cycles
 
     def _require_time(self, row: LocksRow, per_cycle: float, wall: float) -> None:
         """Raises ContestantError if a cell would take too long.
@@ -105,9 +106,9 @@ class LocksCells:
         servers.reset()
         before = servers.statistics()
         if row.workload == HANDOVER:
-            replies = self._processes_of(contestant, row).ask("time", spec, TIME_LIMIT)
+            replies = self._processes_of(contestant, row).ask(spec, TIME_LIMIT)
         else:
-            replies = [answered(contestant.ask({"do": "time", "row": spec}, TIME_LIMIT))]
+            replies = [playing.time(partial(contestant.ask, seconds=TIME_LIMIT), spec)]
         work = self._work(servers.work_since(before), row, name, number, sum_of(replies, "cycles") + warmup)
         if row.workload == HANDOVER:
             return _handed_over(replies, work)
@@ -170,7 +171,7 @@ def _handed_over(replies: list[dict[str, Any]], work: ServerWork) -> Measured:
     """Combines the replies of all processes. `latency` is that of the hand-over."""
     found = held_by_all(replies)
     seconds = list(handover_seconds(found))
-    latency = latency_of(seconds)
+    latency = playing.latency_of(seconds)
     wall = max(reply["wall"] for reply in replies)
     times = (wall, sum_of(replies, "user"), sum_of(replies, "system"))
     cell = (work.round, work.row, work.contestant)

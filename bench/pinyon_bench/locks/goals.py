@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..compare import rates, ratio
-from ..declaration import Goal, Target
+from ..declaration import Goal
 from ..goals import not_exceeded, reached
 from ..names import FLOOR, OURS, contestant_name
-from ..results import Document
+from ..results import Document, Target
 from .measures import (
     PerCycle,
     commands_sent,

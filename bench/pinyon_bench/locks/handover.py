@@ -33,12 +33,13 @@ class Processes:
     def __init__(self, entry: Entry, cores: set[int] | None, count: int) -> None:
         self._contestants = [Contestant(entry, cores) for _ in range(count)]
 
-    def ask(self, do: str, row: LocksSpec, seconds: float) -> list[dict[str, Any]]:
+    def ask(self, row: LocksSpec, seconds: float) -> list[dict[str, Any]]:
         """Returns the reply of every process to a request that all do at the same time. Raises ContestantError."""
         try:
             # All processes must have started before any of them begins.
             self._ask_all({"do": "describe"}, seconds)
-            return self._ask_all({"do": do, "row": {**row, "start": time.monotonic() + START_SECONDS}}, seconds)
+            starting = {**row, "check": False, "start": time.monotonic() + START_SECONDS}
+            return self._ask_all({"do": "play", "row": starting}, seconds)
         except ContestantError:
             self.close()
             raise

@@ -57,11 +57,6 @@ def handover_row(document: Document, link: Link = NEAR) -> str | None:
     return next((row.name for row in lock_rows_of(document, HANDOVER, link)), None)
 
 
-def keys_label(row: RowInfo) -> str:
-    """Returns how many names a row locks, and of how many: 3, or 3/5."""
-    return row.name.rpartition(":")[2]
-
-
 def latencies(document: Document, row: str, contestant: str, part: Callable[[Latency], float]) -> dict[int, float]:
     """Returns one figure of the latencies of a cell, in seconds, by round."""
     found = samples_of(document, row, contestant)

@@ -59,7 +59,9 @@ RUN_ROUNDS, RECORD_ROUNDS = 2, 3
 #: Its cells are long: this many rounds for the keys in RUN_KEYS, and one round for the others.
 SECTION_ROUNDS = 2
 NAME_BYTES = 16
-NAMES_SEED = 4
+NAMES_SEED, DRAWS_SEED = 4, 19
+#: Where the number of cycles is not known, they are taken over and over.
+DRAWS = 1000
 #: Of a quorum, servers have a vote only when they have run for as long as a lock may last.
 TTL_SECONDS, QUORUM_TTL_SECONDS = 10_000, 2
 
@@ -70,12 +72,9 @@ def _group(workload: Workload, title: str = "", link: Link = NEAR, *goals: Any) 
         title and f"Locks: {title}",
         ", cycles per second",
         prefix=2 if link == NEAR else 3,
-        labels="client, by names locked",
-        beside="first of model",
-        transposed=True,
+        labels="names locked",
+        axis="keys",
         order=lambda row: row.keys,
-        note="In parentheses: the rate as a multiple of the first client's of the same concurrency model.",
-        processor=False,
         goals=goals,
     )
 
@@ -165,11 +164,14 @@ class LocksRow(Row):
             "workers": self.workers if workers is None else workers,
             "keys": self.keys,
             "names": lock_names(self.of),
+            "draws": draws(self.of, self.keys, max(count, warmup) or DRAWS),
+            "delays": delays(self.workers if workers is None else workers),
             "ttl": self.ttl,
             "warmup": warmup,
             "count": count,
             "seconds": seconds,
             "start": 0.0,
+            "check": False,
         }
 
 
@@ -177,6 +179,19 @@ def lock_names(count: int) -> list[str]:
     """Returns names like the seed's, random bytes and `.lck`, in hexadecimal, the same every time."""
     source = random.Random(NAMES_SEED)
     return [f"{source.getrandbits(8 * NAME_BYTES):0{2 * NAME_BYTES}x}.lck" for _ in range(count)]
+
+
+def draws(of: int, keys: int, count: int) -> list[list[int]]:
+    """Returns the places of each cycle's names, random but the same every time."""
+    source = random.Random(DRAWS_SEED)
+    return [source.sample(range(of), keys) for _ in range(count)]
+
+
+def delays(workers: int) -> list[float]:
+    """Returns the seconds that each worker of the second test sleeps before a cycle: 10 µs more than the one before."""
+    found = [number * 1e-5 + 1e-3 for number in range(1, workers + 1)]
+    random.Random(DRAWS_SEED).shuffle(found)
+    return found
 
 
 def lock_rows(short: bool) -> list[LocksRow]:

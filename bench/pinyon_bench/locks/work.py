@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterator
 from time import perf_counter
@@ -11,12 +10,16 @@ from typing import Any
 from pinyon.cli.stress import exercise
 from pinyon.cli.stress.models import Model
 
-from ..model import expect
 from ..protocol import LocksSpec
+from ..wrong import expect
 from .calls import LockCalls
-from .tally import INSIDE_SECONDS, LARGEST_VALUE, Tally
+from .tally import Tally
 
 VALUE_KEY = "__TEST__"
+#: The seed's values have so many digits.
+LARGE = 10**14
+#: How long a worker stays inside during verification: long enough for another to come in, if it could.
+INSIDE_SECONDS = 1e-4
 
 
 async def ping(model: Model, calls: LockCalls, count: int, tally: Tally) -> None:
@@ -29,7 +32,7 @@ async def ping(model: Model, calls: LockCalls, count: int, tally: Tally) -> None
         tally.count += 1
 
 
-async def cycle(calls: LockCalls, draws: Iterator[list[str]], tally: Tally) -> None:
+async def lock_each(calls: LockCalls, draws: Iterator[list[str]], tally: Tally) -> None:
     """Locks, counts, unlocks. Reads the clock before each lock and within.
 
     There is one version for each kind of context: a common one would add half a microsecond to the measured time.
@@ -42,7 +45,7 @@ async def cycle(calls: LockCalls, draws: Iterator[list[str]], tally: Tally) -> N
             tally.count += 1
 
 
-async def cycle_awaiting(calls: LockCalls, draws: Iterator[list[str]], tally: Tally) -> None:
+async def lock_awaiting(calls: LockCalls, draws: Iterator[list[str]], tally: Tally) -> None:
     """The same with locks that are awaited."""
     lock, seconds = calls.lock, tally.seconds
     for names in draws:
@@ -111,11 +114,9 @@ class Checked(exercise.Worker):
 class Writing(Checked):
     """The seed's second test: sleeps, locks, writes, increases, reads, deletes and unlocks, until the time is up."""
 
-    def __init__(self, model: Model, row: LocksSpec, delay: float, until: float, tally: Tally) -> None:
-        source = random.Random(delay)
-        draws = iter(lambda: source.sample(row["names"], row["keys"]), None)
+    def __init__(self, model: Model, draws: Iterator[list[str]], delay: float, until: float, tally: Tally) -> None:
         super().__init__(model, draws, tally)
-        self._random, self._delay, self._until = source, delay, until
+        self._delay, self._until = delay, until
 
     def draw(self) -> bool:
         return perf_counter() < self._until and super().draw()
@@ -125,9 +126,9 @@ class Writing(Checked):
         await super().take(locks)
 
     async def stay(self, locks: LockCalls) -> None:
-        value = self._random.randrange(LARGEST_VALUE)
+        value = self._tally.count * LARGE
         await self.model.outcome(locks.execute("SET", VALUE_KEY, str(value)))
         await self.model.outcome(locks.execute("INCR", VALUE_KEY))
         read = await self.model.outcome(locks.execute("GET", VALUE_KEY))
-        expect(["GET", VALUE_KEY], int(read), value + 1)
+        expect("GET", VALUE_KEY, int(read), value + 1)
         await self.model.outcome(locks.execute("DEL", VALUE_KEY))

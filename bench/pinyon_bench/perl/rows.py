@@ -21,12 +21,11 @@ from ..coroutines.rows import (
     size_row,
 )
 from ..declaration import Goals, Group, Row, goals_of
-from ..goals import exactly_system_calls, floor_share, processor_at_most
+from ..goals import at_least_row, at_most_system_calls, exactly_system_calls, floor_share, processor_at_most
 from ..names import ANYEVENT, CALLBACKS, CORO, FAST, FUTURE, OURS, PERL
 from ..protocol import Operation
 from ..results import RowInfo
-from ..step_rows import MULTIGET, NOTE, SEED, SIZE, SIZES, StepRow, step_rows, wide_key
-from .goals import at_least_one_coroutine, at_most_system_calls_in
+from ..step_rows import MULTIGET, SEED, SIZE, SIZES, StepRow, step_rows, wide_key
 
 PREFIX = PERL
 #: Pinyon with the interface of Cache::Memcached::Fast.
@@ -61,7 +60,7 @@ def _order(row: RowInfo) -> tuple[int, int, int]:
 
 
 def _steps_group(name: str, title: str, counted: str) -> Group:
-    return Group(f"{PREFIX}:{name}", f"Perl: {title}", counted, 1, "row", "floor and first", note=NOTE)
+    return Group(f"{PREFIX}:{name}", f"Perl: {title}", counted, 1, axis="size" if name == SIZE.name else "")
 
 
 def _pairs_group(shape: str, link: str, title: str) -> Group:
@@ -71,15 +70,9 @@ def _pairs_group(shape: str, link: str, title: str) -> Group:
         f"Perl: {title}, {where} (seed 003)",
         prefix=3,
         labels="operation, size, coroutines",
-        beside="first of model" if link == LOCAL else "blocking",
+        axis="concurrency",
         order=_order,
-        note=(
-            "In parentheses: the rate as a multiple of the first client's of the same concurrency model. "
-            "sync: blocking calls, without coroutines."
-            if link == LOCAL
-            else "In parentheses: the rate as a multiple of {first}'s blocking calls. sync: blocking calls. "
-            "Link: {slow link}."
-        )
+        note="sync: blocking calls, without coroutines."
         if shape == LOOPS
         else "Every operation has a coroutine of its own, and a semaphore lets so many work at a time.",
     )
@@ -96,8 +89,6 @@ PAIRS_GROUPS = {
     for link in LINKS
 }
 PERL_GROUPS = (*STEP_GROUPS, *PAIRS_GROUPS.values())
-#: The name of the group of Dalli's ten rows.
-PERL_SEED = STEP_GROUPS[0].name
 GOALS: Goals = {
     "perl:[gs]et:64B": (floor_share(0.92, PERL), processor_at_most(FAST, PERL), exactly_system_calls(2)),
     "perl:get:100KB": (floor_share(0.75, PERL),),
@@ -109,9 +100,9 @@ GOALS: Goals = {
         floor_share(0.2, CORO),
         floor_share(0.25, ANYEVENT),
         processor_at_most(CALLBACKS, ANYEVENT),
-        at_most_system_calls_in(CORO, 0.03),
+        at_most_system_calls(0.03, CORO, 2),
     ),
-    "perl:loops:slow:*:64B:100": (at_least_one_coroutine(95.0, CORO),),
+    "perl:loops:slow:*:64B:100": (at_least_row(95.0, "*:1", "times one coroutine", (CORO,), CORO),),
 }
 
 
@@ -145,7 +136,7 @@ def multiset_row() -> StepRow:
         about=f"one call that sets {MULTISET_KEYS} keys of 36 bytes on 1 server",
         unit="keys",
         keys=MULTISET_KEYS,
-        steps=[["multiset", [[key, key[::-1]] for key in keys]]],
+        steps=[["set_many", [[key, key[::-1]] for key in keys]]],
         operations=MULTISET_KEYS,
     )
 

@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use super::late;
-use super::open::{begin, open};
+use super::open::open;
 use super::wait::wait;
 use super::{Failure, Listening, Timer};
 use crate::fleet::Fleet;
-use crate::operations::{Ask, End, LateLease, Next, Operation, Sending};
+use crate::operations::{Ask, End, Next, Operation, Sending};
 use crate::pool::Loan;
 use crate::session::{Outcome, Session};
 use pinyon_net::doorbell::Wake;
 use pinyon_net::error::Sent;
-use pinyon_net::host::{Host, NoHost};
+use pinyon_net::host::Host;
 
 /// How long a caller that was interrupted waits at most for what it has won. Then a thread goes on with that.
 const FAREWELL: Duration = Duration::from_millis(100);
@@ -87,7 +87,7 @@ fn exchange<H: Host>(
             Err(interrupt) => Some(interrupt),
         };
         if let Some(interrupt) = interrupted {
-            finish(loan, operation, ask.part);
+            finish(fleet, loan, operation, ask);
             return Err(Failure::Interrupted(interrupt));
         }
         while let Some(completion) = session.next() {
@@ -107,27 +107,42 @@ fn exchange<H: Host>(
         listening.heard_part(session);
         // A signal that arrived in the meantime does not interrupt a wait that begins after it.
         if let Err(interrupt) = host.interrupted() {
-            finish(loan, operation, ask.part);
+            finish(fleet, loan, operation, ask);
             return Err(Failure::Interrupted(interrupt));
         }
     }
 }
 
+/// How an operation ended whose caller was interrupted.
+enum Farewell {
+    Over,
+    Unanswered,
+    /// Its connection broke first.
+    Broken,
+}
+
 /// Ends an operation whose caller was interrupted, if others wait for what it decides, and gives back what it wins.
 #[cold]
-fn finish(mut loan: Loan, operation: &mut impl Operation, part: u32) {
-    let (Some(lease), Some(session)) = (operation.late(part), loan.session()) else { return };
+fn finish(fleet: &Fleet, mut loan: Loan, operation: &mut impl Operation, ask: Ask) {
+    let (Some(lease), Some(session)) = (operation.late(ask.part), loan.session()) else { return };
     let until = late::matters_until(&lease);
     session.postpone(until);
     let mut timer = Timer { deadline: Instant::now() + FAREWELL, unused: None };
     let sending = Sending { is_shared: false, longest_ttl: None, deadline: until };
-    if !ends(session, &mut timer, operation, part, sending) {
-        go_on_late(loan, operation.late(part), true);
+    match farewell(session, &mut timer, operation, ask.part, sending) {
+        Farewell::Over => {}
+        Farewell::Unanswered => go_on_late(fleet, loan, operation, ask, true),
+        Farewell::Broken => give_back(fleet, ask, operation),
     }
 }
 
-/// Returns whether the operation ended in time, and has given back what it had won.
-fn ends(session: &mut Session, timer: &mut Timer, operation: &mut impl Operation, part: u32, sending: Sending) -> bool {
+fn farewell(
+    session: &mut Session,
+    timer: &mut Timer,
+    operation: &mut impl Operation,
+    part: u32,
+    sending: Sending,
+) -> Farewell {
     while wait(session, timer) != Wake::Deadline {
         while let Some(completion) = session.next() {
             match completion.outcome {
@@ -136,35 +151,31 @@ fn ends(session: &mut Session, timer: &mut Timer, operation: &mut impl Operation
                     operation.reply(part, reply);
                     let is_won = operation.may_win() && operation.give_back() == Next::Again;
                     if !is_won || operation.submit(part, session, sending).is_err() {
-                        return true;
+                        return Farewell::Over;
                     }
                 }
                 Outcome::Large { head, index } => session.receive_into(operation.destination(part, index, &head)),
-                Outcome::Failed(_) => return true,
+                Outcome::Failed(_) => return Farewell::Broken,
             }
         }
     }
-    false
+    Farewell::Unanswered
 }
 
-/// Gives a lease back although its caller was interrupted before there was a connection. A lease that was not asked for
-/// yet is not asked for.
+/// Has a lease given back although its caller was interrupted before there was a connection. A lease that was not asked
+/// for yet is not asked for.
 #[cold]
 pub(super) fn give_back(fleet: &Fleet, ask: Ask, operation: &impl Operation) {
-    let lease = operation.late(ask.part).filter(|lease| !lease.may_win());
-    if lease.is_none() {
-        return;
-    }
-    let now = Instant::now();
-    let mut timer = Timer { deadline: now + FAREWELL, unused: None };
-    if let Ok(loan) = begin(fleet, &NoHost, ask.choice, now, &mut timer) {
-        go_on_late(loan, lease, false);
+    if let Some(lease) = operation.late(ask.part).filter(|lease| !lease.may_win()) {
+        late::give_back(fleet, ask.choice.server, lease);
     }
 }
 
-/// Leaves a lease and its connection to the thread that reads late replies.
-pub(super) fn go_on_late(mut loan: Loan, lease: Option<LateLease>, is_submitted: bool) {
+/// Leaves a lease and its connection to the thread that reads late replies. One that was not asked for yet is not asked
+/// for.
+pub(super) fn go_on_late(fleet: &Fleet, mut loan: Loan, operation: &impl Operation, ask: Ask, is_submitted: bool) {
+    let lease = operation.late(ask.part).filter(|lease| is_submitted || !lease.may_win());
     if let (Some(session), Some(lease)) = (loan.take(), lease) {
-        late::go_on(session, lease, is_submitted);
+        late::go_on(fleet, ask.choice.server, session, lease, is_submitted);
     }
 }

@@ -1,5 +1,7 @@
 //! Quiet batches in threads: commands are sent without awaiting each reply, and a barrier at the end awaits all
 //! outcomes.
+//!
+//! A batch may send without waiting. Of each command it keeps only what it must report.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

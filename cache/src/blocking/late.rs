@@ -1,17 +1,21 @@
 //! Leases whose callers were interrupted: a thread reads the replies that nobody waits for, and gives back what was won.
 //!
-//! The thread starts with the first such lease of a process, and ends with the last. It calls nothing of the host's.
+//! The thread starts with the first such lease of a process, and ends with the last. It calls nothing of the host's, and
+//! keeps nothing of it. A server that is slow, or cannot be reached now, is tried until a lease has ended by itself.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::open::begin;
+use super::open::addresses;
 use super::wait::wait_any;
 use super::Timer;
 use crate::directory::Directory;
-use crate::fleet::Fleet;
-use crate::operations::{Asks, LateLease, Next, Operation, OwnedKey, Policy, Request, Sending, Win};
+use crate::fleet::{Fleet, Server};
+use crate::operations::{LateLease, Next, Operation, OwnedKey, Policy, Request, Sending, Win};
+use crate::pool::Offer;
 use crate::session::{Outcome, Session};
+use pinyon_net::error::Error;
 use pinyon_net::fork::PerProcess;
 use pinyon_net::host::NoHost;
 use pinyon_net::own_thread;
@@ -22,31 +26,52 @@ const MOST: usize = 1024;
 /// For how long a reply is awaited at most.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// For how long the reply to a lease that is given back is awaited.
+/// For how long a lease is tried to be given back.
 const GIVING_BACK: Duration = Duration::from_secs(10);
 
 /// For how long the addresses of a server are awaited.
-const OPENING: Duration = Duration::from_millis(100);
+const RESOLVING: Duration = Duration::from_millis(100);
+
+/// How long after an attempt to connect the next one begins, if it failed.
+const AGAIN: Duration = Duration::from_millis(100);
 
 static READING: LazyLock<PerProcess<Mutex<Reading>>> = LazyLock::new(|| PerProcess::new(Mutex::default()));
 
 /// What the thread has to do.
 #[derive(Default)]
 struct Reading {
-    new: Vec<Late>,
-    /// Those that have no connection yet.
-    unopened: Vec<(Arc<Fleet>, LateLease)>,
-    /// The number of those that are new or known to the thread.
+    new: Vec<Line>,
+    /// The number of those that the thread has.
     kept: usize,
     runs: bool,
 }
 
-/// A lease, or one that is given back, and the connection that carries it.
-struct Late {
+/// Leases of one server, and the connection that carries them one after the other.
+struct Line {
+    server: Arc<Server>,
     session: Box<Session>,
-    lease: LateLease,
+    connect_timeout: Duration,
+    /// Whether the session connects anew when it must: it needs no credentials of the host's.
+    connects: bool,
+    /// When it may connect.
+    next: Instant,
+    leases: VecDeque<Late>,
+    /// Whether the session has taken the request of the first one.
     is_submitted: bool,
+}
+
+/// A lease, or one that is given back.
+struct Late {
+    lease: LateLease,
     until: Instant,
+}
+
+/// How far the first lease of a line has come.
+enum Progress {
+    Awaits,
+    Over,
+    /// The session is not connected.
+    Lost,
 }
 
 /// Until when the reply to this lease matters: later, the lease has ended by itself.
@@ -59,27 +84,56 @@ pub(super) fn matters_until(lease: &LateLease) -> Instant {
 }
 
 /// Has the thread go on with a lease. `is_submitted`: whether the session has taken its request.
-pub(super) fn go_on(mut session: Box<Session>, lease: LateLease, is_submitted: bool) {
-    let until = matters_until(&lease);
-    if session.leave_host(until) {
-        with_thread(|reading| reading.new.push(Late { session, lease, is_submitted, until }));
-    }
+pub(super) fn go_on(fleet: &Fleet, server: usize, session: Box<Session>, lease: LateLease, is_submitted: bool) {
+    with_thread(|reading| reading.new.extend(Line::new(fleet, server, session, lease, is_submitted)));
+}
+
+/// Has the thread give a lease back.
+pub(super) fn give_back(fleet: &Fleet, server: usize, lease: LateLease) {
+    with_thread(|reading| {
+        let of_server = |line: &&mut Line| Arc::ptr_eq(&line.server, &fleet.servers()[server]);
+        match reading.new.iter_mut().filter(of_server).find(|line| line.gives_back()) {
+            Some(line) => line.leases.push_back(Late::new(lease)),
+            None => {
+                let session = connects_alone(fleet, server);
+                reading.new.extend(session.and_then(|session| Line::new(fleet, server, session, lease, false)));
+            }
+        }
+    });
 }
 
 /// Gives back a lease that no caller knows of any more. Nobody waits for it.
 pub fn give_back_late(directory: &Directory, key: OwnedKey, win: Win, policy: Policy) {
-    let lease = LateLease::of(Request::GiveBack(win), key, policy);
-    with_thread(|reading| reading.unopened.push((directory.known(), lease)));
+    let (fleet, lease) = (directory.known(), LateLease::of(Request::GiveBack(win), key, policy));
+    let candidates = fleet.candidates(lease.routed(0), policy.failover);
+    let is_up = |server: &&usize| fleet.servers()[**server].health.is_up();
+    if let Some(server) = candidates.iter().find(is_up).or(candidates.first()) {
+        give_back(&fleet, *server, lease);
+    }
+}
+
+/// A session that can do without the host: one that connects by itself, or one of the pool's if that needs credentials.
+fn connects_alone(fleet: &Fleet, server: usize) -> Option<Box<Session>> {
+    let session = fleet.session(server);
+    if !session.asks_host() {
+        return Some(session);
+    }
+    match fleet.pool(server).lend(Instant::now()) {
+        Offer::Loan(mut loan, _) => loan.take(),
+        Offer::Wait(_) => None,
+    }
 }
 
 /// Adds to what the thread has to do, unless it has too much.
 fn with_thread(add: impl FnOnce(&mut Reading)) {
     let mut reading = reading();
-    if reading.kept >= MOST {
+    if reading.kept + reading.new.len() >= MOST {
         return;
     }
-    reading.kept += 1;
     add(&mut reading);
+    if reading.new.is_empty() {
+        return;
+    }
     reading.runs = reading.runs || own_thread::start("pinyon-leases", read).is_ok();
     if !reading.runs {
         *reading = Reading::default();
@@ -92,70 +146,143 @@ fn reading() -> MutexGuard<'static, Reading> {
 
 /// Goes on with all leases until there are none.
 fn read() {
-    let mut all: Vec<Late> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
     loop {
         let mut reading = reading();
-        all.append(&mut reading.new);
-        let unopened = std::mem::take(&mut reading.unopened);
-        reading.kept = all.len() + unopened.len();
+        std::mem::take(&mut reading.new).into_iter().for_each(|line| line.join(&mut lines));
+        reading.kept = lines.len();
         reading.runs = reading.kept > 0;
         let is_over = !reading.runs;
         drop(reading);
         if is_over {
             return;
         }
-        all.extend(unopened.into_iter().filter_map(|(fleet, lease)| opened(&fleet, lease)));
         let now = Instant::now();
-        all.retain_mut(|late| late.advances(now));
-        let Some(until) = all.iter().map(|late| late.until).min() else { continue };
-        let mut sessions: Vec<&mut Session> = all.iter_mut().map(|late| &mut *late.session).collect();
+        lines.iter_mut().for_each(|line| line.advance(now));
+        lines.retain(|line| !line.leases.is_empty());
+        let Some(until) = lines.iter().filter_map(Line::until).min() else { continue };
+        let connected = lines.iter_mut().filter(|line| !line.session.is_down());
+        let mut sessions: Vec<&mut Session> = connected.map(|line| &mut *line.session).collect();
         // It ends early enough for new ones to be noticed.
         wait_any(&mut sessions, &mut Timer { deadline: until, unused: None });
     }
 }
 
-/// Takes a connection of the pool, or begins to connect.
-fn opened(fleet: &Fleet, mut lease: LateLease) -> Option<Late> {
-    let now = Instant::now();
-    let Asks::One(ask) = lease.begin(fleet, now) else { return None };
-    let mut timer = Timer { deadline: now + OPENING, unused: None };
-    let mut session = begin(fleet, &NoHost, ask.choice, now, &mut timer).ok()?.take()?;
-    let until = matters_until(&lease);
-    session.leave_host(until).then_some(Late { session, lease, is_submitted: false, until })
+impl Line {
+    /// A line with one lease, unless the session cannot do without the host.
+    fn new(
+        fleet: &Fleet,
+        server: usize,
+        mut session: Box<Session>,
+        lease: LateLease,
+        is_submitted: bool,
+    ) -> Option<Self> {
+        let (connects, lease) = (!session.asks_host(), Late::new(lease));
+        session.leave_host(lease.until).then(|| Self {
+            server: fleet.servers()[server].clone(),
+            session,
+            connect_timeout: fleet.options().connect_timeout,
+            connects,
+            next: Instant::now(),
+            leases: VecDeque::from([lease]),
+            is_submitted,
+        })
+    }
+
+    /// Whether it may take further leases to give back: it waits for no lease that another caller may hold for long.
+    fn gives_back(&self) -> bool {
+        self.connects && self.leases.iter().all(|late| !late.lease.may_win())
+    }
+
+    /// Becomes one of the lines. One that has not begun adds its leases to another one of its server.
+    fn join(self, lines: &mut Vec<Line>) {
+        let of_server = |line: &&mut Line| Arc::ptr_eq(&line.server, &self.server) && line.gives_back();
+        match lines.iter_mut().find(of_server).filter(|_| self.session.is_closed()) {
+            Some(line) => line.leases.extend(self.leases),
+            None => lines.push(self),
+        }
+    }
+
+    /// When there is something to do although nothing arrives.
+    fn until(&self) -> Option<Instant> {
+        let until = self.leases.front()?.until;
+        Some(if self.session.is_down() { until.min(self.next) } else { until })
+    }
+
+    /// Takes what has arrived, and does what is due.
+    fn advance(&mut self, now: Instant) {
+        if self.session.wants().until.is_some_and(|until| now >= until) {
+            self.session.poll(now);
+        }
+        while let Some(first) = self.leases.front_mut() {
+            let is_late = now >= first.until;
+            match first.progress(&mut self.session, &mut self.is_submitted) {
+                Progress::Awaits if !is_late => return,
+                Progress::Awaits => {
+                    // Its reply is not to be taken for the next one's.
+                    if self.is_submitted {
+                        self.session.fail(Error::unanswered(&self.server.name));
+                    }
+                    self.end_first();
+                }
+                Progress::Over => self.end_first(),
+                // Whoever asked for a lease and has no answer cannot give it back.
+                Progress::Lost if is_late || !self.connects || first.lease.may_win() => self.end_first(),
+                Progress::Lost if now < self.next => return,
+                Progress::Lost => self.connect(now),
+            }
+        }
+    }
+
+    fn end_first(&mut self) {
+        self.leases.pop_front();
+        self.is_submitted = false;
+    }
+
+    fn connect(&mut self, now: Instant) {
+        while self.session.next().is_some() {}
+        (self.next, self.is_submitted) = (now + AGAIN, false);
+        let timer = Timer { deadline: now + RESOLVING, unused: None };
+        if let Ok(addresses) = addresses(&self.server, &NoHost, &timer) {
+            self.session.connect(addresses, Instant::now(), self.connect_timeout);
+        }
+    }
 }
 
 impl Late {
-    /// Takes what has arrived. Returns whether there is more to do.
-    fn advances(&mut self, now: Instant) -> bool {
-        if now >= self.until {
-            self.session.poll(now);
-        }
-        if !self.is_submitted && self.session.is_ready() && !self.submit() {
-            return false;
-        }
-        while let Some(completion) = self.session.next() {
+    fn new(lease: LateLease) -> Self {
+        Self { until: matters_until(&lease), lease }
+    }
+
+    /// Takes what has arrived, and sends the request.
+    fn progress(&mut self, session: &mut Session, is_submitted: &mut bool) -> Progress {
+        loop {
+            if !*is_submitted && session.is_ready() {
+                let sending = Sending { is_shared: false, longest_ttl: None, deadline: self.until };
+                if self.lease.submit(0, session, sending).is_err() {
+                    return Progress::Over;
+                }
+                *is_submitted = true;
+                session.flush();
+            }
+            let Some(completion) = session.next() else { break };
             match completion.outcome {
                 Outcome::Part(reply) => self.lease.reply(0, reply),
                 Outcome::Reply(reply) => {
                     self.lease.reply(0, reply);
-                    let is_won = self.lease.may_win() && self.lease.give_back() == Next::Again;
-                    if !is_won || !self.submit() {
-                        return false;
+                    if !self.lease.may_win() || self.lease.give_back() != Next::Again {
+                        return Progress::Over;
                     }
+                    *is_submitted = false;
                 }
                 // The session allocates memory for it.
                 Outcome::Large { .. } => {}
-                Outcome::Failed(_) => return false,
+                Outcome::Failed(error) => session.fail(error),
             }
         }
-        now < self.until && self.session.failure().is_none() && self.session.stream().is_some()
-    }
-
-    /// Sends the request. Returns whether the session took it.
-    fn submit(&mut self) -> bool {
-        let sending = Sending { is_shared: false, longest_ttl: None, deadline: self.until };
-        self.is_submitted = self.lease.submit(0, &mut self.session, sending).is_ok();
-        self.session.flush();
-        self.is_submitted
+        match session.is_down() {
+            true => Progress::Lost,
+            false => Progress::Awaits,
+        }
     }
 }

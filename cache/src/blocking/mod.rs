@@ -1,7 +1,11 @@
 //! Driving sessions by waiting: a thread takes sessions from the pools, submits commands, and waits by itself.
 //!
-//! With one exchange in flight, an operation is two system calls: a send, and a receive bounded by the socket's own
-//! timeout. The host's lock is released only while the thread waits.
+//! With one exchange in flight, an operation is two system calls: a send and a receive. The socket's own timeout
+//! (`SO_RCVTIMEO`) bounds the receive, to a tenth of a second at most, because a signal may arrive just before it.
+//! This is right only while the whole timeout lies ahead. Every further wait uses `poll(2)` with the time left until
+//! the deadline, so a server that drips bytes cannot outlive the deadline.
+//!
+//! The host's lock is released only while the thread waits. A host may refuse a wait before it begins.
 
 mod alone;
 mod batch;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::wait::wait;
 use super::{Failure, Timer};
-use crate::fleet::{Choice, Fleet};
+use crate::fleet::{Choice, Fleet, Server};
 use crate::pool::{Loan, Offer};
 use crate::session::Session;
 use pinyon_net::address::Address;
@@ -52,7 +52,7 @@ pub(super) fn begin<H: Host>(
     }
     timer.unused = None;
     pause(host, name, &loan, timer)?;
-    let addresses = match addresses(fleet, host, server, timer) {
+    let addresses = match addresses(&fleet.servers()[server], host, timer) {
         Err(Failure::Error(error)) => return Err(fleet.unconnected(server, error, false).into()),
         addresses => addresses?,
     };
@@ -169,13 +169,12 @@ fn wait_connected<H: Host>(host: &H, session: &mut Session, timer: &mut Timer) -
     Ok(())
 }
 
-fn addresses<H: Host>(
-    fleet: &Fleet,
+/// The addresses of a server, which the system's resolver may have to find.
+pub(super) fn addresses<H: Host>(
+    server: &Server,
     host: &H,
-    server: usize,
     timer: &Timer,
 ) -> Result<Vec<Address>, Failure<H::Interrupt>> {
-    let server = &fleet.servers()[server];
     let (name, port) = match server.spec.addresses() {
         Ok(addresses) => return Ok(addresses),
         Err(unresolved) => unresolved,

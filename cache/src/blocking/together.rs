@@ -116,7 +116,7 @@ pub(super) fn together<H: Host, O: Operation>(
             }
         });
         if let Err(interrupt) = waited {
-            parts.into_iter().for_each(|part| part.leave(running.operation));
+            parts.into_iter().for_each(|part| part.leave(fleet, running.operation));
             return Err(interrupt);
         }
     }
@@ -249,12 +249,12 @@ impl Part {
 
     /// Leaves the ask of an interrupted caller to the thread that reads late replies, if it must reach its end.
     #[cold]
-    fn leave(self, operation: &impl Operation) {
-        let Self { loan, unsubmitted, flight, .. } = self;
+    fn leave(self, fleet: &Fleet, operation: &impl Operation) {
+        let Self { choice, loan, unsubmitted, flight, .. } = self;
+        let ask = |part: &u32| Ask { part: *part, choice };
         match (flight.front(), unsubmitted.front()) {
-            (Some((_, part)), None) => go_on_late(loan, operation.late(*part), true),
-            // A lease that was not asked for yet is not asked for.
-            (None, Some(part)) => go_on_late(loan, operation.late(*part).filter(|lease| !lease.may_win()), false),
+            (Some((_, part)), None) => go_on_late(fleet, loan, operation, ask(part), true),
+            (None, Some(part)) => go_on_late(fleet, loan, operation, ask(part), false),
             _ => {}
         }
     }

@@ -1,4 +1,10 @@
 //! Compression of values. Whatever is stored, decompressing a value takes no more memory than its reader allows.
+//!
+//! A reader grows its memory step by step up to the limit, and never trusts what a value says of its own size. Missing
+//! or additional bytes at the end of a compressed value are an error.
+//!
+//! zlib and gzip come from flate2 on zlib-rs, which is pure Rust. zstd comes from zstd-safe, which builds zstd's own
+//! C: TLS needs a C compiler already, and zstd in Rust compresses worse.
 
 mod deflate;
 mod zstd;

@@ -2,6 +2,10 @@
 //! here does I/O; a binding turns the results into its host's objects.
 //!
 //! The user chooses a dialect. It is never guessed: the same flag means compression to one client and text to another.
+//!
+//! Tables say which flags mean which form, and which flags mark a compressed value. A host in Rust encodes and decodes
+//! whole values by them. Every host takes its error texts from `value.rs`. The tests compare each dialect with the
+//! client itself, on a real server, and write `docs/compatibility-values.md` and `vectors/values.json`.
 
 mod assembly;
 mod cursor;

@@ -1,4 +1,8 @@
 //! Language-neutral data, for reading and writing the notations of other languages.
+//!
+//! Small readers read Ruby's Marshal, Perl's Storable, PHP's serialize and Python's marshal into this: the languages'
+//! own readers make objects, and so run code. A reference to an earlier part is read again, within a budget of parts,
+//! bytes and depth.
 
 use super::date_time::{DateTime, Instant};
 use super::parts::{Part, NOT_UTF8};

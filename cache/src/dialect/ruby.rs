@@ -175,7 +175,7 @@ impl<'b> Reader<'b> {
         })
     }
 
-    /// An integer of so many bytes. The other bytes are those of `around`.
+    /// A little-endian integer of `length` bytes, extended with the high bytes of `around`.
     fn little(&mut self, length: usize, around: i64) -> Read<i64> {
         let mut bytes = around.to_le_bytes();
         bytes[..length].copy_from_slice(self.cursor.take(length)?);

@@ -2,6 +2,10 @@
 //!
 //! A look consists of steps that never wait. Any caller of the client takes the next step when it is due. No thread is
 //! kept for it, and once servers are known, no operation waits for it.
+//!
+//! A thread that begins a look drives it for a bounded time, because the next operation may be far off; an event loop
+//! sets an alarm. An idle client asks no server. Only the system's resolver waits, on a short-lived thread, because it
+//! has no deadline.
 
 mod asking;
 mod listing;

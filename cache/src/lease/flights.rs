@@ -1,4 +1,7 @@
 //! The flights of one process: for each value, the first caller leads, and the others follow.
+//!
+//! The first answer stands. If a flight ends without one, another caller leads. Each process has its own table of
+//! flights. A child only tries the lock of an inherited flight, so no fork leaves a lock held.
 
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

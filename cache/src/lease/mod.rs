@@ -2,6 +2,12 @@
 //!
 //! [`GetOrSet`] is the machine of one caller. It never waits, and calls nothing of its host but [`Signal::wake`]. The
 //! host carries out each [`Step`] and reports the [`StepOutcome`]. The callers of one process share [`Flights`].
+//!
+//! memcached itself decides which caller makes a value. `mg` with `N` turns a miss into a placeholder, and tells one
+//! caller that it has won (`W`) and all others that another caller has (`Z`). `R` does the same for an item that is
+//! about to expire. The winner stores under the placeholder's CAS token, so a late caller overwrites nothing. To give
+//! a win back, the client deletes the placeholder, or marks the value stale (`md` with `C` and `I`), if it still has
+//! that token.
 
 mod flights;
 mod get_or_set;

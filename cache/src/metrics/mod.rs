@@ -6,6 +6,11 @@
 //!
 //! Every answer is counted, and one in `TIMED`, chosen at random, is timed: reading the clock costs more than
 //! everything else here.
+//!
+//! The session counts, because every exchange of every driver ends there. Drivers count what fails before a session
+//! has it (`Fleet::unsubmitted`). An answer is chosen for timing by its ticket, before the request is sent, so
+//! blocking clients rarely read the clock a second time. The counters belong to the server's pool, so each process has
+//! its own.
 
 mod counted;
 mod figures;

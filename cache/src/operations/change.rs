@@ -1,4 +1,6 @@
 //! Storing and deleting many keys, each by a command of its own.
+//!
+//! The commands are quiet meta commands, and a no-op ends them.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

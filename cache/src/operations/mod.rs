@@ -7,6 +7,9 @@
 //! The host supplies its [`Values`], which turn bytes and client flags into the host's objects. Their code runs while a
 //! reply is read, and must neither wait nor unwind. A host that cannot promise this uses [`AsBytes`], and makes its
 //! objects once the operation is over.
+//!
+//! The operation alone decides what is retried, where, and what a failure means. It repeats a request only if the
+//! request was not sent or only reads, and only within the deadline. Its driver records the servers' health.
 
 mod account;
 mod any;

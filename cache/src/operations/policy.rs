@@ -1,4 +1,9 @@
 //! What an operation does when its server is down or fails, and with values that cannot be read.
+//!
+//! The keys of a server that is down follow the ring to the next server, go to the gutter, or go nowhere. The gutter
+//! is a second set of servers with a ring of its own, where every ttl is cut short. A policy decides which, and
+//! whether a failure is raised or counts as a miss. The policy belongs to the operation and not to the fleet, so
+//! `client.using` makes a view that shares everything else.
 
 use pinyon_net::error::Error;
 use pinyon_net::invalid::{choose, InvalidArgument};

@@ -1,4 +1,11 @@
 //! The commands on one key: what each sends, and what its reply means.
+//!
+//! Single commands are meta commands with an opaque, except conditional stores. They are as fast as classic text, and
+//! even the reply to a miss is verified.
+//!
+//! A caller that cannot read a value *renews* it: the caller marks the value stale under its CAS token and asks again,
+//! so memcached chooses which caller makes a new one. The host says at the end of the operation whether it can read a
+//! value ([`Answer::read`]), because only then does it run the user's code.
 
 use std::sync::Arc;
 
@@ -8,6 +15,7 @@ use pinyon_proto::{
 
 use super::values::Values;
 use super::Policy;
+use crate::calls::{self, Call};
 use crate::operations::{Finding, Win};
 use crate::session::{larger_than_stored, Refused, Reply};
 use pinyon_net::error::{Error, Kind, Sent};
@@ -124,9 +132,9 @@ pub struct Found<V> {
     pub cas: Option<u64>,
 }
 
-const GET_WITH_TTL: &[Flag<'_>] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
+const GET_WITH_TTL: &[Flag] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
 
-const GET_WITH_METADATA: &[Flag<'_>] = &[
+const GET_WITH_METADATA: &[Flag] = &[
     Flag::ReturnClientFlags,
     Flag::ReturnCas,
     Flag::HitBefore,
@@ -136,7 +144,7 @@ const GET_WITH_METADATA: &[Flag<'_>] = &[
     Flag::NoBump,
 ];
 
-const METADATA: &[Flag<'_>] = &[
+const METADATA: &[Flag] = &[
     Flag::ReturnClientFlags,
     Flag::ReturnCas,
     Flag::HitBefore,
@@ -184,9 +192,33 @@ impl Request {
                 Command::MarkStale(MarkStale { key, ttl: None, cas: Win::compared(cas) })
             }
             Request::Arithmetic { direction, delta, initial: _ } => {
-                Command::Arithmetic(Arithmetic { key, direction, delta, initial: None })
+                Command::Arithmetic(Arithmetic { key, direction, delta })
             }
             Request::Metadata => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: METADATA }),
+        }
+    }
+
+    /// The call that makes it: what all languages say of it.
+    pub fn call(&self) -> &'static Call {
+        match self {
+            Request::Get { cas: false } | Request::GetWithMetadata { .. } => &calls::GET,
+            Request::Get { cas: true } => &calls::GETS,
+            Request::GetAndTouch { cas: false, .. } => &calls::GAT,
+            Request::GetAndTouch { cas: true, .. } => &calls::GATS,
+            Request::GetWithTtl => &calls::GET_WITH_TTL,
+            Request::Touch { .. } => &calls::TOUCH,
+            Request::Store { cas: Some(_), .. } => &calls::CAS,
+            Request::Store { mode: Mode::Set, .. } => &calls::SET,
+            Request::Store { mode: Mode::Add, .. } => &calls::ADD,
+            Request::Store { mode: Mode::Replace, .. } => &calls::REPLACE,
+            Request::Store { mode: Mode::Append, .. } => &calls::APPEND,
+            Request::Store { mode: Mode::Prepend, .. } => &calls::PREPEND,
+            Request::Delete | Request::MarkStale { .. } => &calls::DELETE,
+            Request::Lease { .. } | Request::Renew { .. } => &calls::LEASE,
+            Request::GiveBack(_) => &calls::GIVE_BACK,
+            Request::Arithmetic { direction: Direction::Increment, .. } => &calls::INCR,
+            Request::Arithmetic { direction: Direction::Decrement, .. } => &calls::DECR,
+            Request::Metadata => &calls::META,
         }
     }
 

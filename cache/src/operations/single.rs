@@ -1,4 +1,8 @@
 //! A request about one key.
+//!
+//! A caller may be cancelled while its request for a lease is in flight, and win without knowing. The operation gives
+//! such a win back when its reply arrives. A win whose reply is lost expires. So a request for a lease can be retried
+//! like a get, although it changes something.
 
 use std::time::Instant;
 

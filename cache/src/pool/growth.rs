@@ -3,6 +3,9 @@
 //! memcached takes as many connections as its option `-c` says, for all its clients together. A refused connection says
 //! nothing about the server's health: those that exist work. So callers wait for one of these, and the pool tries to grow
 //! again later.
+//!
+//! An answer that names the limit means "not now": a process without any connection asks again within the caller's
+//! time. A pool with several connections gives one up, because another process may have none.
 
 use std::time::{Duration, Instant};
 

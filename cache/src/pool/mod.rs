@@ -1,4 +1,10 @@
 //! The sessions of one server, which threads use in turn.
+//!
+//! A pool opens at most `max_connections`, and hands idle sessions to waiting threads in order. A session returns to
+//! its pool only at a reply boundary. If anything interrupts an operation, its connection is closed and not reused.
+//!
+//! An idle connection may rest unwatched for ten milliseconds. If unexpected bytes arrive in this time, the next
+//! operation notices them only when it verifies its reply. This is the price of two system calls per operation.
 
 mod growth;
 #[cfg(test)]

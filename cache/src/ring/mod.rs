@@ -3,6 +3,12 @@
 //! A [`Rule`] is chosen by name, and makes a [`Ring`] from the servers in use. Each family of rules has a file: points
 //! on a circle ([`libmemcached`], [`dalli`], [`cache_memcached_fast`], [`meta_memcache`]), buckets in a row
 //! ([`buckets`]), and scores ([`pymemcache`], [`emcache`]).
+//!
+//! A rule also says where keys go, in turn, as servers fail; [`health`](crate::health) knows whether they have failed.
+//! A ring looks at the key without its namespace. Rules that also hash the namespace receive it once, when they are
+//! made. Dalli's ring looks at the key that its key rule has shortened.
+//!
+//! The tests compare every rule with its own client (`docs/rings.md`), and write the vectors.
 
 mod buckets;
 mod cache_memcached_fast;

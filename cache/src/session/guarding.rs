@@ -1,5 +1,9 @@
-//! Conditional stores. A server that refuses one deletes the present item after `ms`, so they leave in classic text. What
-//! only meta commands can express, and may be too large, waits until the server has told its limit, once per server.
+//! Conditional stores: every store but `set`. A refused one must leave the present item alone, but memcached deletes
+//! the item when it refuses an `ms`. So conditional stores leave in classic text, and their order verifies their
+//! replies.
+//!
+//! Classic text cannot express every conditional store. If such a store may also be too large, it waits until `stats
+//! settings` has told the server's limit. All connections to the server share this limit.
 
 use std::ops::Range;
 use std::time::Instant;

@@ -6,6 +6,24 @@
 //! hands out another key's value.
 //!
 //! House rules: only `replies.rs` reads replies, and every failure ends in [`Session::fail`].
+//!
+//! The rules of a session:
+//!
+//! 1. A session hands out the replies that have arrived before it declares any exchange late. Deadlines are instants.
+//! 2. It verifies a reply by its order, and by what the server echoes: the opaque of a meta command, the key of a
+//!    classic `get`. A mismatch fails all exchanges in flight.
+//! 3. Its memory is bounded, whatever a server sends: the receive buffer has a fixed size, and lines and values have
+//!    limits. A full queue refuses (`Refused::Full`), and the host submits again later.
+//! 4. It lends small values out from the receive buffer, so a binding makes the host's object with one copy. It
+//!    receives large values (`LARGE`) straight into the host's memory (`Outcome::Large`, `Destination`), and sends
+//!    them from where they are (`Data::Shared`).
+//! 5. While anything is unsent it also wants to read, so that two full socket buffers cannot wait for each other.
+//! 6. A failure says whether the request was sent: `no`, `maybe` or `yes`. `no` also promises that the request will
+//!    not be sent later. A request that is unsent at its deadline still leaves later if other exchanges keep the
+//!    connection, so its failure says `maybe`.
+//! 7. Connecting, TLS, the login and the greeting are states of the session, not steps before it.
+//! 8. A quiet command has no reply on success: a later reply shows its outcome. The session puts no-ops between quiet
+//!    commands where needed, and tells each exchange what its silence meant.
 
 mod completion;
 mod connecting;
@@ -281,6 +299,16 @@ impl<N: Network> Session<N> {
         self.connection.wants_to_write() || self.has_unsent()
     }
 
+    /// Whether it is not connected, and not connecting.
+    pub(crate) fn is_down(&self) -> bool {
+        self.connection.is_down()
+    }
+
+    /// Whether it needs credentials of the host's to connect.
+    pub(crate) fn asks_host(&self) -> bool {
+        self.connection.has_credentials()
+    }
+
     /// Why the connection broke, if it did.
     pub fn failure(&self) -> Option<&Error> {
         self.connection.failure()
@@ -345,7 +373,7 @@ impl<N: Network> Session<N> {
     /// cannot, because it needs credentials of the host's.
     #[cold]
     pub(crate) fn leave_host(&mut self, until: Instant) -> bool {
-        if !self.is_ready() && self.connection.has_credentials() {
+        if !self.is_ready() && self.asks_host() {
             return false;
         }
         self.postpone(until);

@@ -1,4 +1,14 @@
 //! Which of memcached's two protocols a server gets, and how a session discovers it.
+//!
+//! The greeting asks for the version and tries `mn`. A proxy that refuses meta commands closes the connection or
+//! answers with an error at this point, before any user's command is in flight. The session then reconnects without
+//! `mn` and speaks classic text ([`Manner`]), because mcrouter closes the connection after an error.
+//!
+//! The first greeting sends `mn` after the version's answer. If a server answers and then closes, `mn` is the reason:
+//! the server was not just stopped. Later greetings send both in one packet.
+//!
+//! The version decides what a session may send: meta commands from memcached 1.6.10 on, each flag from the version
+//! that knows it, and classic text before.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;

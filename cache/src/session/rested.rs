@@ -3,6 +3,9 @@
 //! Firewalls and load balancers forget connections that are silent for some minutes, and tell neither side. What is sent
 //! on such a connection is lost. So the first request after a rest is a no-op, which changes nothing. If no answer comes
 //! within a part of the caller's time, the connection is closed, and the caller's own request leaves on another one.
+//!
+//! A connection has rested when nothing has used it for a second. Drivers need not know about this: requests that wait
+//! for a session that fails were not sent, so they leave on another one.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,14 @@
 //! Taking commands: encodes each for sending, and appends its exchange to the queue.
+//!
+//! Gets and sets that are submitted in one turn of an event loop are *joined*. Sixteen or more gets share a classic
+//! `get` line; keys and order tell its `VALUE` lines and its `END` apart. All sets but the first three are quiet, and
+//! a no-op follows them. Each command keeps its own ticket, deadline and outcome. If the server fails a quiet set
+//! without saying which one, all candidates are submitted again, each by itself, so the server may carry out a set
+//! twice.
+//!
+//! Measurements decided this. A server gathers replies to meta commands into one send, but sends the reply to each
+//! classic line by itself. So few gets are `mg`, and many are one line. Quiet sets cost the server a fifth less at 64
+//! coroutines, and make no difference at 16.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -10,7 +10,7 @@ mod elsewhere;
 mod tests;
 mod view;
 
-use pinyon_net::settings::{json, json_texts, names, Described};
+use pinyon_net::settings::{json_texts, json_values, names, Described};
 use pinyon_proto::KeyRule;
 
 pub use cache::{CacheParts, CacheSettings};
@@ -26,9 +26,9 @@ use crate::session::Protocol;
 pub fn described() -> Described {
     Described {
         defaults: vec![
-            ("Client", json(&CacheSettings::default())),
-            ("View", json(&ViewSettings::default())),
-            ("Compression", json(&CompressionSettings::default())),
+            ("Client", json_values(&CacheSettings::default())),
+            ("View", json_values(&ViewSettings::default())),
+            ("Compression", json_values(&CompressionSettings::default())),
         ],
         texts: vec![("Client", json_texts(CacheSettings::TEXTS)), ("View", json_texts(ViewSettings::TEXTS))],
         choices: vec![

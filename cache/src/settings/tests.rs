@@ -7,7 +7,7 @@ use std::time::Duration;
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::settings::trial::{assert_hands_out_what_it_holds, assert_hints_help, assert_refused, filled, Named};
-use pinyon_net::settings::{Described, Given, NamedSettings, TlsChoice};
+use pinyon_net::settings::{json_texts, json_values, Described, Given, NamedSettings, TlsChoice};
 use pinyon_net::tls::{Tls, TlsSettings};
 use pinyon_proto::{KeyRule, KeyRules};
 
@@ -378,4 +378,14 @@ fn the_choices_are_exported_as_json() {
         }
     }
     assert_eq!(all["protocol"], serde_json::json!(["auto", "meta", "classic"]));
+}
+
+#[test]
+fn whatever_a_setting_has_is_valid_json() {
+    let odd = "a NUL \0, a tab\t, an escape \u{1b}, a joiner \u{200d}, é, 名, \" and \\";
+    let settings = CacheSettings { ring: odd.to_owned(), ..CacheSettings::default() };
+    for (exported, name) in [(json_values(&settings), "ring"), (json_texts(&[(odd, odd)]), odd)] {
+        let all: serde_json::Value = serde_json::from_str(&exported).unwrap();
+        assert_eq!(all[name], odd);
+    }
 }

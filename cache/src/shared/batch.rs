@@ -1,4 +1,7 @@
 //! Quiet batches in event loops: a batch is a sequence of runs, each an operation that grows while it is under way.
+//!
+//! A run holds at most 512 commands. It keeps keys and values, so that commands that were never sent can go to another
+//! server. While two full runs are under way, a coroutine waits; a host in C learns when to wait.
 
 use std::time::Instant;
 

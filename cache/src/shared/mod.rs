@@ -2,7 +2,11 @@
 //!
 //! Everything that is submitted during a turn of the loop leaves in one send at the end of the turn. One receive takes
 //! all replies that have arrived. This module never waits and never calls the loop: after each call, the host carries
-//! out the [`Action`]s and resumes the waiters of what has [`Finished`].
+//! out the [`Action`](pinyon_net::driven::Action)s and resumes the waiters of what has [`Finished`].
+//!
+//! An operation whose coroutine has gone stays in the queue; its reply is read and dropped. A connection at rest is
+//! checked before use if its last check is ten milliseconds old, because the loop may have been busy while the server
+//! closed the connection.
 
 mod batch;
 mod blame;

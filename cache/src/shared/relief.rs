@@ -3,6 +3,8 @@
 //! Replies come in the order of the requests, so a small read waits for everything before it. One that has waited for half
 //! of its time, while the server sends others' replies, is asked again on a second connection. That one is closed when
 //! the first is free again.
+//!
+//! A read that moves may overtake a write of the same caller that was not awaited.
 
 use std::time::Instant;
 

@@ -6,10 +6,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
+use std::time::Duration;
 
-use pinyon_cache::blocking::run;
+use pinyon_cache::blocking::{give_back_late, run};
 use pinyon_cache::directory::Directory;
-use pinyon_cache::operations::{AsBytes, BorrowedKey, Policy, Request, Single, Values, Win};
+use pinyon_cache::operations::{AsBytes, BorrowedKey, Policy, Request, SentKey, Single, Values, Win};
 use pinyon_cache::session::{Destination, Value};
 use pinyon_cache::settings::CacheSettings;
 use pinyon_cache::Data;
@@ -69,6 +70,16 @@ impl Connection {
         }
     }
 
+    /// The opaque of the next lease that is given back, until the client closes the connection.
+    fn next_give_back(&mut self) -> Option<String> {
+        if self.0.fill_buf().unwrap().is_empty() {
+            return None;
+        }
+        let (command, opaque) = self.command();
+        assert_eq!(command, "md k C9");
+        Some(opaque)
+    }
+
     fn send(&mut self, reply: &str) {
         self.0.get_mut().write_all(reply.as_bytes()).unwrap();
     }
@@ -88,9 +99,14 @@ impl Connection {
 }
 
 fn directory(listener: &TcpListener) -> Directory {
+    connecting_within(TIMEOUT, listener)
+}
+
+fn connecting_within(time: Duration, listener: &TcpListener) -> Directory {
     let settings = CacheSettings {
         servers: Some(ServerTexts(vec![listener.local_addr().unwrap().to_string()])),
         timeout: TIMEOUT.as_secs_f64(),
+        connect_timeout: time.as_secs_f64(),
         ..CacheSettings::default()
     };
     settings.build(false).unwrap().directory
@@ -99,6 +115,12 @@ fn directory(listener: &TcpListener) -> Directory {
 fn ask<V: Values>(directory: &Directory, host: &Interrupting, request: Request, values: V) -> Result<(), Interrupt> {
     let sent = BorrowedKey { wire: key("k"), routed: b"k" };
     run(directory, host, &mut Single::new(request, sent, Data::None, values, Policy::default()))
+}
+
+/// Leaves a lease to be given back, as the end of an object does whose caller was interrupted.
+fn leave(directory: &Directory) {
+    let sent = BorrowedKey { wire: key("k"), routed: b"k" };
+    give_back_late(directory, sent.owned(), Win { cas: 9, keep: false }, Policy::default());
 }
 
 /// Has a caller interrupted after the server has received its request for a lease, and has sent this. Returns the
@@ -224,4 +246,75 @@ fn a_lease_that_was_not_asked_for_is_not_asked_for_any_more() {
     let (directory, host) = (directory(&listener), Interrupting(AtomicBool::new(true)));
     assert_eq!(ask(&directory, &host, LEASE, AsBytes), Err(Interrupt));
     assert_eq!(Connection::accept(&listener).rest(), "");
+}
+
+#[test]
+fn a_lease_is_given_back_to_a_server_that_is_slow() {
+    let listener = listen();
+    leave(&directory(&listener));
+    let mut connection = Connection::accept(&listener);
+    std::thread::sleep(Duration::from_millis(250));
+    let (command, opaque) = connection.command();
+    assert_eq!(command, "md k C9");
+    connection.send(&format!("HD {opaque}\r\n"));
+    assert_eq!(connection.rest(), "");
+}
+
+#[test]
+fn a_lease_is_given_back_although_connections_fail() {
+    let listener = listen();
+    leave(&directory(&listener));
+    assert_eq!(Connection::accept(&listener).line(), "version");
+    let mut closing = Connection::accept(&listener);
+    assert_eq!(closing.command().0, "md k C9");
+    drop(closing);
+    let mut connection = Connection::accept(&listener);
+    let (command, opaque) = connection.command();
+    assert_eq!(command, "md k C9");
+    connection.send(&format!("NF {opaque}\r\n"));
+    assert_eq!(connection.rest(), "");
+}
+
+#[test]
+fn a_lease_is_given_back_although_a_connection_is_not_answered() {
+    let listener = listen();
+    leave(&connecting_within(Duration::from_secs(1), &listener));
+    let _unanswered = Connection::accept(&listener);
+    let mut connection = Connection::accept(&listener);
+    let (command, opaque) = connection.command();
+    assert_eq!(command, "md k C9");
+    connection.send(&format!("HD {opaque}\r\n"));
+    assert_eq!(connection.rest(), "");
+}
+
+#[test]
+fn a_lease_whose_connection_fails_after_the_grant_is_given_back_by_another_one() {
+    let listener = listen();
+    let directory = directory(&listener);
+    let (mut connection, opaque) = interrupted(&listener, &directory, "");
+    connection.send(&format!("VA 0 c9 f0 W {opaque}\r\n\r\n"));
+    assert_eq!(connection.command().0, "md k C9");
+    drop(connection);
+    let mut connection = Connection::accept(&listener);
+    let (command, opaque) = connection.command();
+    assert_eq!(command, "md k C9");
+    connection.send(&format!("HD {opaque}\r\n"));
+    assert_eq!(connection.rest(), "");
+}
+
+#[test]
+fn many_leases_are_given_back_by_few_connections() {
+    let listener = listen();
+    let directory = directory(&listener);
+    (0..2000).for_each(|_| leave(&directory));
+    let (mut given_back, mut connections) = (0, 0);
+    while given_back < 2000 {
+        let mut connection = Connection::accept(&listener);
+        connections += 1;
+        while let Some(opaque) = connection.next_give_back() {
+            connection.send(&format!("HD {opaque}\r\n"));
+            given_back += 1;
+        }
+    }
+    assert!(connections < 10, "{connections} connections");
 }

@@ -123,8 +123,8 @@ fn store(mode: Mode, name: &str, size: usize) -> Command<'_> {
     Command::Store(Store { mode, key: key(name), size, client_flags: 7, ttl: 0, cas: None, returns_cas: false })
 }
 
-fn arithmetic(direction: Direction, delta: u64, initial: Option<(u64, i32)>) -> Command<'static> {
-    Command::Arithmetic(Arithmetic { key: key("n"), direction, delta, initial })
+fn arithmetic(direction: Direction, delta: u64) -> Command<'static> {
+    Command::Arithmetic(Arithmetic { key: key("n"), direction, delta })
 }
 
 #[test]
@@ -145,19 +145,17 @@ fn every_command_over_tcp_and_over_a_unix_socket() {
         }
         assert_eq!(host.status(Command::Delete { key: key("k") }), Status::Done);
         assert_eq!(host.status(Command::Delete { key: key("k") }), Status::NotFound);
-        assert_eq!(host.status(arithmetic(Direction::Increment, 1, None)), Status::NotFound);
-        assert_eq!(host.status(arithmetic(Direction::Increment, 1, Some((5, 0)))), Status::Hit);
-        assert_eq!(host.run(arithmetic(Direction::Increment, 10, None), Data::None).unwrap().value, b"15");
-        assert_eq!(host.run(arithmetic(Direction::Decrement, 99, None), Data::None).unwrap().value, b"0");
-        let debug = MetaCommand { verb: Verb::Debug, key: key("n"), size: None, flags: &[] };
-        assert!(host.run(Command::Meta(debug), Data::None).unwrap().line.starts_with("ME n "));
+        assert_eq!(host.status(arithmetic(Direction::Increment, 1)), Status::NotFound);
+        assert_eq!(host.store(Mode::Set, "n", b"5").unwrap().status, Status::Done);
+        assert_eq!(host.run(arithmetic(Direction::Increment, 10), Data::None).unwrap().value, b"15");
+        assert_eq!(host.run(arithmetic(Direction::Decrement, 99), Data::None).unwrap().value, b"0");
         let stats = host.run(Command::Stats(StatsKind::default()), Data::None).unwrap();
         assert!(stats.line.starts_with("STAT "), "{stats:?}");
         assert_eq!(host.status(Command::NoOp), Status::NoOp);
         assert_eq!(host.status(Command::FlushAll { delay: 0 }), Status::Done);
         assert_eq!(host.status(Command::Get { key: key("n"), cas: false }), Status::Miss);
         assert_eq!(host.run(store(Mode::Set, "word", 1), Data::Copied(b"x")).unwrap().status, Status::Done);
-        let count = Arithmetic { key: key("word"), direction: Direction::Increment, delta: 1, initial: None };
+        let count = Arithmetic { key: key("word"), direction: Direction::Increment, delta: 1 };
         assert_eq!(host.run(Command::Arithmetic(count), Data::None), Err(Kind::Server));
     }
 }
@@ -170,7 +168,6 @@ fn every_flag_is_taken_that_this_version_is_said_to_take() {
     let flags = [
         Flag::ReturnCas,
         Flag::CompareCas(1),
-        Flag::NewCas(1),
         Flag::ReturnClientFlags,
         Flag::ClientFlags(1),
         Flag::HitBefore,
@@ -178,19 +175,14 @@ fn every_flag_is_taken_that_this_version_is_said_to_take() {
         Flag::RemainingTtl,
         Flag::Size,
         Flag::Invalidate,
-        Flag::ReturnKey,
         Flag::NoBump,
         Flag::Value,
-        Flag::DropValue,
         Flag::StoreMode(Mode::Append),
         Flag::Direction(Direction::Decrement),
         Flag::Vivify(60),
         Flag::Recache(30),
         Flag::Ttl(60),
-        Flag::Initial(1),
         Flag::Delta(1),
-        Flag::ProxyPath("x"),
-        Flag::ProxyLocation("x"),
     ];
     for verb in [Verb::Get, Verb::Store, Verb::Delete, Verb::Arithmetic] {
         for flag in flags {

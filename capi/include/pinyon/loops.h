@@ -56,7 +56,7 @@ pinyon_status pinyon_lock_begin(pinyon_loop *loop, const pinyon_wish *wish, uint
  * client. The functions that wait refuse such a batch; pinyon_batch_next_failure and pinyon_batch_free are for both kinds. A
  * batch may outlive its loop. */
 pinyon_batch *pinyon_batch_of_loop(pinyon_loop *loop, const pinyon_client *view, pinyon_error **error);
-/* Begins a command, of which no reply comes. Its value is kept until it is stored. */
+/* Begins a command. The library gives no reply to it, and keeps its value until the value is stored. */
 pinyon_status pinyon_batch_begin(pinyon_loop *loop, pinyon_batch *batch, const pinyon_request *request,
                                  pinyon_error **error);
 /* Whether so many commands are under way that a host which can wait should: finish the batch before it begins more. */

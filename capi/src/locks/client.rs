@@ -1,15 +1,18 @@
 //! Clients of locks.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{c_char, CStr, CString};
 use std::sync::Arc;
 
 use pinyon_locks::settings::{LockParts, LockSettings, UsualLock};
-use pinyon_locks::{Branches, Notes, Setup, ThreadLocks};
+use pinyon_locks::{owners, Branches, Notes, Setup, ThreadLocks};
 
-use super::{are_same, Listener};
+use super::listener::Listener;
 use crate::errors::{c_string, Error};
-use crate::guard::{Handle, Poison};
+use crate::exported::exported;
+use crate::guard::{free, Handle, Poison};
+use crate::metrics;
 use crate::options::Options;
+use crate::structs::{Bytes, NamedText};
 
 /// The threads' client of a server, or of one hash tag there.
 pub type Keeping = ThreadLocks<Listener>;
@@ -89,7 +92,7 @@ impl Locks {
     }
 
     pub fn is(&self, other: &Self) -> bool {
-        are_same(&self.0, &other.0)
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     pub fn close(&self) {
@@ -97,4 +100,28 @@ impl Locks {
         self.0.branches.iter().flat_map(Branches::all).for_each(|branch| branch.close());
         self.notes().close();
     }
+}
+
+exported! {
+    fn pinyon_locks_new(options: *const NamedText, count: usize) -> Result<*mut Locks> {
+        Locks::new(Options::new(options, count)?)
+    }
+
+    fn pinyon_locks_clone(locks: &Locks) -> *mut Locks { locks.clone() }
+
+    fn pinyon_locks_close(locks: &Locks) { locks.close() }
+
+    fn pinyon_locks_free(locks: *mut Locks) { free(locks) }
+
+    fn pinyon_locks_server(locks: &Locks) -> *const c_char { locks.server().as_ptr() }
+
+    fn pinyon_locks_metrics(locks: &Locks) -> *mut c_char {
+        c_string(&metrics::locks_json(&locks.setup().options.observed.metrics()))
+    }
+
+    fn pinyon_locks_prefix(locks: &Locks) -> Bytes { Bytes::of(locks.setup().keys.prefix()) }
+
+    fn pinyon_new_owner() -> u64 { owners::new_owner() }
+
+    fn pinyon_this_thread() -> u64 { owners::this_thread() }
 }

@@ -1,16 +1,17 @@
 //! A lock that was acquired.
 
 use std::ffi::{c_char, c_void, CString};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pinyon_locks::{Loss, Station};
 
-use super::{Grant, Keeping, Listener, Locks};
+use super::client::{Keeping, Locks};
+use super::listener::{Grant, Listener};
 use crate::errors::{c_string, Error, Failure};
+use crate::exported::exported;
 use crate::guard::{free, with, Handle, Poison};
-use crate::loops::LockMachine;
-use crate::replies::{status, Status};
+use crate::status::Status;
 
 /// A lock that was acquired. It keeps its client alive, which renews it.
 pub struct Lock {
@@ -25,7 +26,13 @@ pub struct Lock {
 /// Where a lock is kept.
 pub enum Place {
     Threads { keeping: Arc<Keeping>, station: Arc<Station<Listener>> },
-    Loop(Arc<LockMachine>),
+    Loop(Arc<dyn Machine>),
+}
+
+/// The machine of an event loop, as its locks know it. Any thread may use it.
+pub trait Machine {
+    fn remaining(&self, grant: &Arc<Grant>) -> Option<Duration>;
+    fn forsake(&self, grant: &Arc<Grant>);
 }
 
 impl Handle for Lock {
@@ -54,9 +61,7 @@ impl Lock {
             Place::Threads { station, .. } => station.remaining(&self.grant),
             // A thread that is gone in a forked child may have the machine.
             Place::Loop(_) if self.grant.is_inherited() => None,
-            Place::Loop(machine) => {
-                machine.lock().unwrap_or_else(PoisonError::into_inner).machine().remaining(&self.grant)
-            }
+            Place::Loop(machine) => machine.remaining(&self.grant),
         }
     }
 
@@ -75,11 +80,7 @@ impl Drop for Lock {
         }
         match &self.place {
             Place::Threads { station, .. } => station.forsake(&self.grant),
-            Place::Loop(machine) => {
-                let mut machine = machine.lock().unwrap_or_else(PoisonError::into_inner);
-                // It is refused in a forked child, which does not hold the lock.
-                let _ = machine.begin(|front, _| front.forsake(&self.grant));
-            }
+            Place::Loop(machine) => machine.forsake(&self.grant),
         }
     }
 }
@@ -98,69 +99,31 @@ pub fn number(loss: Option<Loss>) -> u32 {
 
 pub const LOSSES: [Loss; 5] = [Loss::Expired, Loss::Gone, Loss::Forced, Loss::Closed, Loss::Forked];
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_lock_token(lock: *const Lock) -> u64 {
-    // SAFETY: the header says so.
-    unsafe { with(lock, |lock| Ok(lock.grant.token())) }.unwrap_or_default()
-}
+exported! {
+    fn pinyon_lock_token(lock: &Lock) -> u64 { lock.grant.token() }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_lock_remaining(lock: *const Lock) -> f64 {
-    // SAFETY: the header says so.
-    let remaining = unsafe { with(lock, |lock| Ok(lock.remaining())) };
-    remaining.ok().flatten().unwrap_or_default().as_secs_f64()
-}
+    fn pinyon_lock_remaining(lock: &Lock) -> f64 { lock.remaining().unwrap_or_default().as_secs_f64() }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_lock_check(lock: *const Lock, error: *mut *mut Error) -> i32 {
-    // SAFETY: the header says so.
-    unsafe { status(with(lock, Lock::check), error) }
-}
+    fn pinyon_lock_check(lock: &Lock) -> Result<i32> { lock.check() }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_lock_lost_early(lock: *const Lock) -> *mut Error {
-    // SAFETY: the header says so.
-    let error = unsafe { with(lock, |lock| Ok(lock.grant.lost_early().into())) };
-    error.unwrap_or_else(|error: Error| error).into_raw()
-}
+    fn pinyon_lock_lost_early(lock: *const Lock) -> *mut Error {
+        let error = with(lock, |lock| Ok(lock.grant.lost_early().into()));
+        error.unwrap_or_else(|error: Error| error).into_raw()
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_lock_loss(lock: *const Lock) -> u32 {
-    // SAFETY: the header says so.
-    unsafe { with(lock, |lock| Ok(number(lock.grant.loss()))) }.unwrap_or_default()
-}
+    fn pinyon_lock_loss(lock: &Lock) -> u32 { number(lock.grant.loss()) }
 
-#[no_mangle]
-pub extern "C" fn pinyon_loss_text(loss: u32) -> *const c_char {
-    // Made once, so that they live as long as the library.
-    static TEXTS: OnceLock<Vec<CString>> = OnceLock::new();
-    let texts = TEXTS.get_or_init(|| LOSSES.iter().map(|loss| c_string(loss.as_str())).collect());
-    let known = LOSSES.iter().position(|known| number(Some(*known)) == loss);
-    known.map_or(c"".as_ptr(), |place| texts[place].as_ptr())
-}
+    fn pinyon_loss_text(loss: u32) -> *const c_char {
+        // Made once, so that they live as long as the library.
+        static TEXTS: OnceLock<Vec<CString>> = OnceLock::new();
+        let texts = TEXTS.get_or_init(|| LOSSES.iter().map(|loss| c_string(loss.as_str())).collect());
+        let known = LOSSES.iter().position(|known| number(Some(*known)) == loss);
+        known.map_or(c"".as_ptr(), |place| texts[place].as_ptr())
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_lock_listen(lock: *const Lock, context: *mut c_void) -> bool {
-    // SAFETY: the header says so.
-    unsafe { with(lock, |lock| Ok(lock.grant.listen(Listener::of(context)).is_ok())) }.unwrap_or(false)
-}
+    fn pinyon_lock_listen(lock: &Lock, context: *mut c_void) -> bool {
+        lock.grant.listen(Listener::of(context)).is_ok()
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_lock_free(lock: *mut Lock) {
-    // SAFETY: the header says so.
-    unsafe { free(lock) }
+    fn pinyon_lock_free(lock: *mut Lock) { free(lock) }
 }

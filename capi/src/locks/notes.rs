@@ -1,30 +1,22 @@
 //! Notes of what happened by itself: losses, and events of the servers.
 
-use std::ffi::c_void;
+use std::ptr::null_mut;
 use std::time::Instant;
 
-use pinyon_locks::Notes;
+use pinyon_locks::{self, Notes};
 use pinyon_net::host::{Host as _, LONGEST_SLEEP};
 use pinyon_net::settings::waiting_time;
 
+use super::client::Locks;
+use super::listener::Listener;
 use super::lock::number;
 use super::structs::Note;
-use super::Locks;
 use crate::errors::Error;
 use crate::events;
+use crate::exported::exported;
 use crate::guard::{free, with};
 use crate::host::Host;
 use crate::structs as c;
-
-/// What the host gave for the notes of a lock. It is only handed back.
-#[derive(Clone, Copy, Debug)]
-pub struct Listener(usize);
-
-impl Listener {
-    pub fn of(context: *mut c_void) -> Self {
-        Self(context as usize)
-    }
-}
 
 /// A note for C, and what it points to.
 #[repr(C)]
@@ -37,13 +29,13 @@ fn told(note: pinyon_locks::Note<Listener>) -> *mut Note {
     let empty = Note {
         size: size_of::<Note>(),
         warning: std::ptr::null(),
-        context: std::ptr::null_mut(),
+        context: null_mut(),
         loss: 0,
         event: std::ptr::null(),
     };
     let told = Box::new(match note {
         pinyon_locks::Note::Lost { listener, loss } => {
-            let note = Note { context: listener.0 as *mut c_void, loss: number(Some(loss)), ..empty };
+            let note = Note { context: listener.context(), loss: number(Some(loss)), ..empty };
             Told { note, event: None }
         }
         pinyon_locks::Note::Event { event, .. } => {
@@ -65,33 +57,20 @@ fn wait(notes: &Notes<Listener>, seconds: f64, host: &Host) -> Result<*mut Note,
         match note {
             Ok(Some(note)) => return Ok(told(note)),
             Ok(None) if now < until && !notes.is_closed() && host.interrupted().is_ok() => {}
-            Ok(None) | Err(_) => return Ok(std::ptr::null_mut()),
+            Ok(None) | Err(_) => return Ok(null_mut()),
         }
     }
 }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_next_note(locks: *const Locks) -> *mut Note {
-    // SAFETY: the header says so.
-    let note = unsafe { with(locks, |locks| Ok(locks.notes().take().map(told))) };
-    note.ok().flatten().unwrap_or(std::ptr::null_mut())
-}
+exported! {
+    fn pinyon_next_note(locks: &Locks) -> *mut Note { locks.notes().take().map(told) }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_wait_note(locks: *const Locks, seconds: f64, host: *const c::Host) -> *mut Note {
-    // SAFETY: the header says so.
-    let note = unsafe { with(locks, |locks| wait(locks.notes(), seconds, &Host::new(host)?)) };
-    note.unwrap_or(std::ptr::null_mut())
-}
+    fn pinyon_wait_note(locks: *const Locks, seconds: f64, host: *const c::Host) -> *mut Note {
+        with(locks, |locks| wait(locks.notes(), seconds, &Host::new(host)?)).unwrap_or(null_mut())
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_note_free(note: *mut Note) {
-    // SAFETY: it came from `told`, as the header says.
-    unsafe { free(note.cast::<Told>()) }
+    fn pinyon_note_free(note: *mut Note) {
+        // It came from `told`.
+        free(note.cast::<Told>())
+    }
 }

@@ -2,31 +2,29 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::ffi::c_void;
 use std::sync::Arc;
 
-use pinyon_cache::operations::{AnyOperation, Everywhere, OwnedData, OwnedKey, Quiet, Single};
+use pinyon_cache::operations::{AnyOperation, Everywhere, OwnedData, OwnedKey, Single};
 use pinyon_cache::shared::{Finished, Shared};
 use pinyon_cache::spare::{Reused, Spare, Vacant};
 use pinyon_cache::LARGE;
 use pinyon_net::driven::Stepwise;
 
-use super::batch::Open;
-use super::callers::{Caller, Callers, Waiting};
-use super::reading::Wanted;
-use super::values::{LoopValues, OneValue};
+use super::batch::{Batches, LoopBatch};
+use crate::awaited::callers::{Callers, Waiting};
+use crate::awaited::{LoopValues, OneValue, Operation, Wanted};
 use crate::client::{Client, View};
 use crate::errors::{Error, Failure};
 use crate::placing::Placing;
-use crate::replies::Status;
 use crate::requests::{for_all, with, Keyed, Verb};
-use crate::run::asked_servers;
+use crate::single::asked_servers;
+use crate::status::Status;
 use crate::structs::{Place, Reply, Request};
+use crate::submitted::{verb_of, Submitted};
 
 type OneKey = Single<OwnedKey, OwnedData, LoopValues>;
-pub(super) type Operation = AnyOperation<OwnedKey, OwnedData, LoopValues>;
-pub type Run = Quiet<OwnedKey, OwnedData>;
 
 /// Memory for values that is kept for later ones, in pieces and in bytes of each.
 const MOST_ROOMS: usize = 256;
@@ -53,19 +51,13 @@ pub struct ClientLoop {
     rooms: Vec<Vec<u8>>,
     /// Memory of keys and data blocks for others.
     texts: Vec<Vec<u8>>,
-    /// No other loop of the process has it.
-    pub(super) number: u64,
-    pub(super) batches_made: u64,
-    pub(super) open_batches: HashMap<u64, Open>,
-    /// The outcomes of batches that were not told yet.
-    pub(super) outcomes: VecDeque<(Arc<Caller>, Status)>,
+    batches: Batches,
     /// The keys that are read for callers, by ticket.
     pub(super) wanted: HashMap<u64, Arc<Wanted>>,
 }
 
 impl ClientLoop {
     pub fn new(client: Client, place: Option<Place>) -> Result<Self, Error> {
-        static MADE: AtomicU64 = AtomicU64::new(0);
         client.check_open()?;
         let shared = Shared::new(client.shared.directory.clone(), client.shared.connections);
         Ok(Self {
@@ -76,10 +68,7 @@ impl ClientLoop {
             spare: Spare::default(),
             rooms: Vec::new(),
             texts: Vec::new(),
-            number: MADE.fetch_add(1, Ordering::Relaxed),
-            batches_made: 0,
-            open_batches: HashMap::new(),
-            outcomes: VecDeque::new(),
+            batches: Batches::default(),
             wanted: HashMap::new(),
         })
     }
@@ -167,6 +156,62 @@ impl ClientLoop {
         })
     }
 
+    /// A batch for the loop's client, or a view of it.
+    pub fn batch(&mut self, view: Option<&Client>) -> Result<LoopBatch, Error> {
+        let view = self.view_of(view)?.clone();
+        view.check_open()?;
+        Ok(self.batches.batch(view))
+    }
+
+    /// Begins a command of a batch.
+    ///
+    /// # Safety
+    /// The request's bytes stay as they are during the call.
+    pub unsafe fn begin_in_batch(&mut self, batch: &LoopBatch, asked: &Request) -> Result<(), Error> {
+        self.batches.check(batch)?;
+        batch.view.check_open()?;
+        let verb = verb_of(asked)?;
+        // SAFETY: the caller says so.
+        let (key, Keyed { request, data }) = unsafe {
+            let key = OwnedKey::from(asked.key(&batch.view, &mut Vec::new())?);
+            (key, Keyed::of(&batch.view, verb, asked)?)
+        };
+        let (command, mut runs) = ((key, request, data_of(data, Vec::new)), 0);
+        let mut state = batch.state();
+        let begun = self.machine.begin(|machine, now| {
+            let waiter = || {
+                runs = 1;
+                run_of(batch)
+            };
+            machine.submit_quietly(&mut state.batch, command, waiter, now)
+        });
+        begun.map_err(|error| Failure::usage(error.to_string()))?.map_err(|error| Error::from(&error))?;
+        state.commands.push_back(Submitted { context: asked.context as usize, verb });
+        self.batches.opened(batch, runs);
+        Ok(())
+    }
+
+    /// Begins to wait for the outcome of all commands of a batch. Returns the ticket.
+    pub fn begin_finish(&mut self, batch: &LoopBatch, context: *mut c_void) -> Result<u64, Error> {
+        self.batches.check(batch)?;
+        let mut state = batch.state();
+        let (caller, mut runs) = (self.callers.begin(context), 0);
+        let begun = self.machine.begin(|machine, now| {
+            let waiter = || {
+                runs = 1;
+                run_of(batch)
+            };
+            machine.leave_quietly(&mut state.batch, caller.clone(), waiter, now);
+        });
+        if let Err(error) = begun {
+            self.callers.end(caller.ticket);
+            return Err(Failure::usage(error.to_string()));
+        }
+        state.finishing.push(caller.clone());
+        self.batches.opened(batch, runs);
+        Ok(caller.ticket)
+    }
+
     pub fn abandon(&mut self, ticket: u64) {
         self.callers.abandon(ticket);
         if !self.wanted.is_empty() {
@@ -190,10 +235,13 @@ impl ClientLoop {
             }
             let Finished { operation, waiter: Asked { waiting: Waiting(caller), verb } } = finished;
             let operation = match operation {
-                AnyOperation::Quiet(run) => match self.run_over(caller.ticket, *run, reply) {
-                    true => return true,
-                    false => continue,
-                },
+                AnyOperation::Quiet(run) => {
+                    let is_over = self.batches.over(caller.ticket, *run);
+                    match is_over && self.batches.next_outcome(&mut self.callers, reply) {
+                        true => return true,
+                        false => continue,
+                    }
+                }
                 other => other,
             };
             let room = reply.begin(caller.context);
@@ -206,7 +254,7 @@ impl ClientLoop {
             self.fill(reply, verb, operation);
             return true;
         }
-        !self.outcomes.is_empty() && self.next_outcome(reply)
+        self.batches.has_outcomes() && self.batches.next_outcome(&mut self.callers, reply)
     }
 
     #[inline]
@@ -225,17 +273,22 @@ impl ClientLoop {
             }
             AnyOperation::Everywhere(asking) => asked_servers([*asking], reply),
             AnyOperation::Fetch(fetch) => {
-                let status = self.end_reading(reply.ticket, *fetch);
-                reply.finish(status)
+                let wanted = self.wanted.remove(&reply.ticket);
+                reply.finish(wanted.map_or(Status::Failed, |wanted| wanted.end(*fetch)))
             }
             _ => unreachable!("no other operations are begun"),
         }
     }
 }
 
+/// What identifies a run of a batch.
+fn run_of(batch: &LoopBatch) -> Asked {
+    Asked { waiting: Waiting(batch.caller.clone()), verb: Verb::Set }
+}
+
 /// A copy of the data block to send. It is in `memory`, unless it is large.
 #[inline(always)]
-pub(super) fn data_of(data: Option<Cow<'_, [u8]>>, memory: impl FnOnce() -> Vec<u8>) -> OwnedData {
+fn data_of(data: Option<Cow<'_, [u8]>>, memory: impl FnOnce() -> Vec<u8>) -> OwnedData {
     match data {
         None => OwnedData::Nothing,
         Some(Cow::Borrowed(bytes)) if bytes.len() < LARGE => {

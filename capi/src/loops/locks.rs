@@ -1,22 +1,38 @@
 //! An event loop of locks. It has one connection, or one for each hash tag if names have their own.
+//!
+//! Each connection's machine has a lock of its own, because any thread may ask how long a held lock lasts, or free it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pinyon_locks::{Front, LockFinished};
 use pinyon_net::driven::{HostAlarm, Order, Stepwise};
 use pinyon_net::fork;
 
-use super::callers::{Caller, Callers};
+use super::lanes::{place, renumbered};
+use crate::awaited::callers::{Caller, Callers};
 use crate::errors::{Error, Failure};
-use crate::locks::lock::Place;
-use crate::locks::structs::Wish;
-use crate::locks::{About, Becomes, Grant, Listener, Locks, Wanted};
+use crate::locks::client::Locks;
+use crate::locks::listener::{Grant, Listener};
+use crate::locks::lock::{Machine, Place};
 use crate::structs::Reply;
+use crate::wishes::wanted::{About, Becomes, Wanted, Wish};
 
 /// The machine of one connection. Locks that it holds refer to it, from any thread.
-pub type LockMachine = Mutex<Stepwise<Front<Waiting, Listener>>>;
+type LockMachine = Mutex<Stepwise<Front<Waiting, Listener>>>;
+
+impl Machine for LockMachine {
+    fn remaining(&self, grant: &Arc<Grant>) -> Option<Duration> {
+        self.lock().unwrap_or_else(PoisonError::into_inner).machine().remaining(grant)
+    }
+
+    fn forsake(&self, grant: &Arc<Grant>) {
+        let mut machine = self.lock().unwrap_or_else(PoisonError::into_inner);
+        // It is refused in a forked child, which does not hold the lock.
+        let _ = machine.begin(|front, _| front.forsake(grant));
+    }
+}
 
 /// How many connections of hash tags are kept while no lock there is held or wanted.
 const KEPT: usize = 64;
@@ -232,10 +248,9 @@ impl LocksLoop {
         let Place::Loop(machine) = place else {
             return Err(Failure::usage("this lock is not of an event loop: carry out the wish by pinyon_lock_run"));
         };
-        let is_it =
-            |branch: &Option<Branch>| branch.as_ref().is_some_and(|branch| Arc::ptr_eq(&branch.machine, machine));
+        let is_it = |branch: &Branch| std::ptr::addr_eq(Arc::as_ptr(&branch.machine), Arc::as_ptr(machine));
         let wrong = || Failure::usage("this lock was acquired in another event loop, or its connection is gone");
-        self.branches.iter().position(is_it).ok_or_else(wrong)
+        self.branches.iter().position(|branch| branch.as_ref().is_some_and(is_it)).ok_or_else(wrong)
     }
 }
 
@@ -246,37 +261,5 @@ impl Drop for LocksLoop {
             machine.close();
             while machine.next_order().is_some() {}
         });
-    }
-}
-
-/// The order of one of several machines, with the host's number for its lane.
-pub(super) fn renumbered(lanes: &mut Vec<Option<(usize, usize)>>, machine: usize, order: Order) -> Order {
-    match order {
-        Order::Watch { lane, fd, write } => {
-            let known = lanes.iter().position(|known| *known == Some((machine, lane)));
-            let lane = known.unwrap_or_else(|| place(lanes, (machine, lane)));
-            Order::Watch { lane, fd, write }
-        }
-        Order::Forget { lane, fd } => {
-            let known = lanes.iter().position(|known| *known == Some((machine, lane)));
-            let Some(lane) = known else { unreachable!("only what is watched is forgotten") };
-            lanes[lane] = None;
-            Order::Forget { lane, fd }
-        }
-        other => other,
-    }
-}
-
-/// Puts something where nothing is. Returns where.
-fn place<T>(all: &mut Vec<Option<T>>, one: T) -> usize {
-    match all.iter().position(Option::is_none) {
-        Some(vacant) => {
-            all[vacant] = Some(one);
-            vacant
-        }
-        None => {
-            all.push(Some(one));
-            all.len() - 1
-        }
     }
 }

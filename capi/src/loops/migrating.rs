@@ -1,4 +1,7 @@
 //! An event loop of a client that stands for two pools: a loop for each, and what is under way on both.
+//!
+//! An operation whose caller leaves goes on to its end, or the pools would differ. The library holds the loop while it
+//! calls a host's function that converts values, so the loop refuses calls meanwhile.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,14 +11,15 @@ use pinyon_cache::migration::{Crossing, Next, Side};
 use pinyon_cache::shared::Finished;
 use pinyon_net::driven::{HostAlarm, Order};
 
-use super::callers::{Caller, Callers, Waiting};
-use super::client::{Asked, ClientLoop, Operation};
-use super::values::LoopValues;
-use crate::client::Client;
+use super::client::{Asked, ClientLoop};
+use super::lanes::renumbered;
+use crate::awaited::callers::{Caller, Callers, Waiting};
+use crate::awaited::{LoopValues, Operation};
+use crate::client::{Client, Migrating};
 use crate::errors::{Error, Failure};
-use crate::migrating::{fill, Given, Migrating};
-use crate::replies::Status;
+use crate::migrating::given::{fill, Given};
 use crate::requests::Verb;
+use crate::status::Status;
 use crate::structs::{Place, Reply, Request};
 
 /// How often `close` lets operations that begin once more fail: each has fewer steps.
@@ -161,7 +165,7 @@ impl MigratingLoop {
             while let Some(order) = self.pools[pool].machine().next_order() {
                 match order {
                     Order::Alarm(_) => self.alarm.outdate(),
-                    order => return Some(super::renumbered(&mut self.lanes, pool, order)),
+                    order => return Some(renumbered(&mut self.lanes, pool, order)),
                 }
             }
         }

@@ -1,13 +1,16 @@
 //! Event loops, whose hosts carry out actions and take replies.
+//!
+//! A caller may leave at any time (`pinyon_abandon`) and free its memory. From then on a value on its way into that
+//! memory goes elsewhere. The library gives back a lease or a lock that such a caller won, even if the reply was
+//! already waiting to be taken.
 
-mod batch;
-mod callers;
+pub mod batch;
 mod client;
+mod lanes;
 mod locks;
 mod migrating;
 mod reading;
 pub mod structs;
-mod values;
 
 use std::ffi::c_void;
 use std::time::Instant;
@@ -17,19 +20,18 @@ use pinyon_net::error::kinds::ErrorKind;
 
 use crate::client::Client;
 use crate::errors::{self, Error, Failure};
-use crate::guard::{free, made, with, with_mut, Handle, Poison};
-use crate::locks::structs::Wish;
-use crate::locks::Locks;
+use crate::exported::exported;
+use crate::guard::{free, with, with_mut, Handle, Poison};
+use crate::locks::client::Locks;
 use crate::many::keys::of_two_pools;
-use crate::replies::Status;
-use crate::structs::{given, to_fill, Place, Reply, Request};
-pub use batch::LoopBatch;
+use crate::status::Status;
+use crate::structs::{empty, given, to_fill, Place, Reply, Request};
+use crate::wishes::wanted::Wish;
+use batch::LoopBatch;
 use client::ClientLoop;
-pub use locks::LockMachine;
-use locks::{renumbered, LocksLoop};
+use locks::LocksLoop;
 use migrating::MigratingLoop;
-pub use reading::pinyon_begin_reading;
-use structs::Action;
+use structs::{Action, Reading};
 
 /// An event loop of a client or of locks.
 pub struct Loop {
@@ -191,7 +193,7 @@ fn of_locks() -> Error {
 
 impl Action {
     fn fill(&mut self, order: Order) {
-        let empty = Self { size: self.size, ..crate::structs::empty() };
+        let empty = Self { size: self.size, ..empty() };
         *self = match order {
             Order::Watch { lane, fd, write } => Self { kind: 0, lane, fd, write: write.into(), ..empty },
             Order::Forget { lane, fd } => Self { kind: 1, lane, fd, ..empty },
@@ -204,213 +206,91 @@ impl Action {
 /// Leaves the ticket of what was begun.
 ///
 /// # Safety
-/// Both places are null, or can be written to.
-pub unsafe fn begun(begun: Result<u64, Error>, ticket: *mut u64, error: *mut *mut Error) -> i32 {
-    match begun {
-        Ok(number) => {
-            if !ticket.is_null() {
-                // SAFETY: the caller says so.
-                unsafe { ticket.write(number) };
-            }
-            Status::Done as i32
-        }
-        Err(why) => {
-            // SAFETY: the caller says so.
-            unsafe { why.leave(error) };
-            Status::Failed as i32
-        }
+/// The place is null, or can be written to.
+#[inline]
+pub unsafe fn give_ticket(number: u64, ticket: *mut u64) -> Status {
+    if !ticket.is_null() {
+        // SAFETY: the caller says so.
+        unsafe { ticket.write(number) };
     }
+    Status::Done
 }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_loop_of_client(
-    client: *const Client,
-    place: Option<Place>,
-    error: *mut *mut Error,
-) -> *mut Loop {
-    let of_client = |client: &Client| {
+exported! {
+    fn pinyon_loop_of_client(client: &Client, place: Option<Place>) -> Result<*mut Loop> {
         Ok(Loop::new(match client.migrating {
             None => Kind::Client(ClientLoop::new(client.clone(), place)?.into()),
             Some(_) => Kind::Migrating(MigratingLoop::new(client.clone(), place)?.into()),
         }))
-    };
-    // SAFETY: the header says so.
-    unsafe { made(with(client, of_client), error) }
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_loop_of_locks(locks: *const Locks, error: *mut *mut Error) -> *mut Loop {
-    let of_locks = |locks: &Locks| Ok(Loop::new(Kind::Locks(LocksLoop::new(locks.clone())?.into())));
-    // SAFETY: the header says so.
-    unsafe { made(with(locks, of_locks), error) }
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_loop_close(event_loop: *mut Loop) {
-    // SAFETY: the header says so.
-    unsafe { call(event_loop, Loop::close) }
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_loop_free(event_loop: *mut Loop) {
-    // SAFETY: the header says so.
-    unsafe { free(event_loop) }
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_begin(
-    event_loop: *mut Loop,
-    request: *const Request,
-    ticket: *mut u64,
-    error: *mut *mut Error,
-) -> i32 {
-    // SAFETY: the header says so.
-    unsafe { begun(with_mut(event_loop, |event_loop| event_loop.begin(None, &given(request)?)), ticket, error) }
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_begin_using(
-    event_loop: *mut Loop,
-    view: *const Client,
-    request: *const Request,
-    ticket: *mut u64,
-    error: *mut *mut Error,
-) -> i32 {
-    // SAFETY: the header says so.
-    unsafe {
-        let begin = |event_loop: &mut Loop| {
-            with(view, |view| {
-                let request = given(request)?;
-                event_loop.begin(Some(view), &request)
-            })
-        };
-        begun(with_mut(event_loop, begin), ticket, error)
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_lock_begin(
-    event_loop: *mut Loop,
-    wish: *const Wish,
-    ticket: *mut u64,
-    error: *mut *mut Error,
-) -> i32 {
-    // SAFETY: the header says so.
-    unsafe { begun(with_mut(event_loop, |event_loop| event_loop.begin_wish(&given(wish)?)), ticket, error) }
-}
+    fn pinyon_loop_of_locks(locks: &Locks) -> Result<*mut Loop> {
+        Ok(Loop::new(Kind::Locks(LocksLoop::new(locks.clone())?.into())))
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_abandon(event_loop: *mut Loop, ticket: u64) {
-    // SAFETY: the header says so.
-    unsafe { call(event_loop, |event_loop| event_loop.abandon(ticket)) }
-}
+    fn pinyon_loop_close(event_loop: &mut Loop) { event_loop.close() }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_next_action(event_loop: *mut Loop, action: *mut Action) -> bool {
-    let next = |event_loop: &mut Loop| {
-        // SAFETY: the header says so.
-        let action = unsafe { to_fill(action) }?;
+    fn pinyon_loop_free(event_loop: *mut Loop) { free(event_loop) }
+
+    fn pinyon_begin(event_loop: &mut Loop, request: *const Request, ticket: *mut u64) -> Result<i32> {
+        event_loop.begin(None, &given(request)?).map(|number| give_ticket(number, ticket))
+    }
+
+    fn pinyon_begin_using(
+        event_loop: &mut Loop, view: *const Client, request: *const Request, ticket: *mut u64
+    ) -> Result<i32> {
+        let begun = with(view, |view| {
+            let request = given(request)?;
+            event_loop.begin(Some(view), &request)
+        });
+        begun.map(|number| give_ticket(number, ticket))
+    }
+
+    fn pinyon_begin_reading(
+        event_loop: &mut Loop, view: *const Client, reading: *const Reading, ticket: *mut u64
+    ) -> Result<i32> {
+        let reading = given(reading)?;
+        let begun = event_loop.with_readings()?.begin_reading(view.as_ref(), &reading);
+        begun.map(|number| give_ticket(number, ticket))
+    }
+
+    fn pinyon_lock_begin(event_loop: &mut Loop, wish: *const Wish, ticket: *mut u64) -> Result<i32> {
+        event_loop.begin_wish(&given(wish)?).map(|number| give_ticket(number, ticket))
+    }
+
+    fn pinyon_abandon(event_loop: &mut Loop, ticket: u64) { event_loop.abandon(ticket) }
+
+    fn pinyon_next_action(event_loop: &mut Loop, action: *mut Action) -> bool {
+        let action = to_fill(action)?;
         let order = machine!(event_loop, machine => machine.next_order());
-        Ok(order.inspect(|order| action.fill(*order)).is_some())
-    };
-    // SAFETY: the header says so.
-    unsafe { with_mut(event_loop, next) }.unwrap_or(false)
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_next_reply(event_loop: *mut Loop, reply: *mut Reply) -> bool {
-    // SAFETY: the header says so.
-    unsafe { with_mut(event_loop, |event_loop| Ok(event_loop.next_reply(to_fill(reply)?))) }.unwrap_or(false)
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_ready(event_loop: *mut Loop, lane: usize) {
-    // SAFETY: the header says so.
-    unsafe {
-        call(event_loop, |event_loop| {
-            machine!(event_loop, machine => machine.ready(lane));
-            event_loop.go_on();
-        })
+        order.inspect(|order| action.fill(*order)).is_some()
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_turn(event_loop: *mut Loop) {
-    // SAFETY: the header says so.
-    unsafe {
-        call(event_loop, |event_loop| {
-            machine!(event_loop, machine => machine.turn());
-            event_loop.go_on();
-        })
+    fn pinyon_next_reply(event_loop: &mut Loop, reply: *mut Reply) -> bool { event_loop.next_reply(to_fill(reply)?) }
+
+    fn pinyon_ready(event_loop: &mut Loop, lane: usize) {
+        machine!(event_loop, machine => machine.ready(lane));
+        event_loop.go_on();
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_expire(event_loop: *mut Loop) {
-    // SAFETY: the header says so.
-    unsafe {
-        call(event_loop, |event_loop| {
-            machine!(event_loop, machine => machine.expire());
-            event_loop.go_on();
-        })
+    fn pinyon_turn(event_loop: &mut Loop) {
+        machine!(event_loop, machine => machine.turn());
+        event_loop.go_on();
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_due_in(event_loop: *const Loop) -> f64 {
-    let due = |event_loop: &mut Loop| Ok(machine!(event_loop, machine => machine.deadline()));
-    // SAFETY: the header says so, and that one thread at a time uses a loop.
-    let due = unsafe { with_mut(event_loop.cast_mut(), due) };
-    let due = due.unwrap_or_default();
-    due.map_or(-1.0, |due| due.saturating_duration_since(Instant::now()).as_secs_f64())
-}
+    fn pinyon_expire(event_loop: &mut Loop) {
+        machine!(event_loop, machine => machine.expire());
+        event_loop.go_on();
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_loop_is_idle(event_loop: *const Loop) -> bool {
-    // SAFETY: the header says so.
-    unsafe { with(event_loop, |event_loop| Ok(event_loop.is_idle())) }.unwrap_or(true)
-}
+    fn pinyon_due_in(event_loop: *const Loop) -> f64 {
+        // One thread at a time uses a loop.
+        let due = with_mut(event_loop.cast_mut(), |event_loop| Ok(machine!(event_loop, machine => machine.deadline())));
+        let left = due.unwrap_or_default().map(|due| due.saturating_duration_since(Instant::now()));
+        left.map_or(-1.0, |left| left.as_secs_f64())
+    }
 
-/// Calls a loop that has no way to say what was wrong: without a loop, or after a panic, nothing is done.
-///
-/// # Safety
-/// As for [`with_mut`].
-unsafe fn call(event_loop: *mut Loop, call: impl FnOnce(&mut Loop)) {
-    // SAFETY: the caller says so.
-    let _ = unsafe {
-        with_mut(event_loop, |event_loop| {
-            call(event_loop);
-            Ok::<(), Error>(())
-        })
-    };
+    fn pinyon_loop_is_idle(event_loop: *const Loop) -> bool {
+        with(event_loop, |event_loop| Ok(event_loop.is_idle())).unwrap_or(true)
+    }
 }

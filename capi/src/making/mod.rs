@@ -1,68 +1,28 @@
-//! Callers that make a value once for all: the core decides on the steps, and a thread or an event loop carries them out.
+//! `get_or_set`: one caller makes a value for all. The core decides on the steps, and a thread or an event loop
+//! carries them out.
 
-mod run;
-mod step;
-
-pub use step::StepKind;
+pub mod run;
+pub mod step;
 
 use std::ffi::c_void;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pinyon_cache::lease::{GetOrSet, LeaseTypes, Place, Refusal, Signal, Step, StepOutcome};
-use pinyon_cache::operations::{self, Finding, Found, Win};
+use pinyon_cache::lease::{GetOrSet, Place, Refusal, Step, StepOutcome};
+use pinyon_cache::operations::{self, Found, Win};
 use pinyon_cache::{lease, ttl};
 use pinyon_locks as locks;
 
-use crate::client::{Client, Woken};
+use crate::client::Client;
 use crate::errors::{Error, Failure, Kind};
-use crate::guard::{free, made, with, with_mut, Handle, Poison};
-use crate::replies::{is_outage, marks, Status};
-use crate::requests::{with as flags, Verb, FOREVER};
-use crate::structs::{empty, given, Bytes, Reply, Request, Terms};
-
-/// A value as it is stored, but for its compression.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Made {
-    bytes: Vec<u8>,
-    client_flags: u32,
-}
-
-/// Values are bytes, so what callers share needs no conversion.
-#[derive(Debug)]
-pub struct Types;
-
-impl LeaseTypes for Types {
-    type Value = Arc<Made>;
-    type Shared = Arc<Made>;
-    type Error = Error;
-    type Signal = Wake;
-}
-
-/// Wakes a caller that follows another.
-#[derive(Clone, Debug)]
-pub enum Wake {
-    Thread(Arc<(Mutex<bool>, Condvar)>),
-    /// It finds its context among those to wake.
-    Scope {
-        woken: Woken,
-        scope: u64,
-        context: usize,
-    },
-}
-
-impl Signal for Wake {
-    fn wake(self) {
-        match self {
-            Wake::Thread(bell) => {
-                *bell.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-                bell.1.notify_all();
-            }
-            Wake::Scope { woken, scope, context } => woken.add(scope, context),
-        }
-    }
-}
+use crate::exported::exported;
+use crate::flights::{Made, Types};
+use crate::guard::{free, Handle, Poison};
+use crate::replies::{finding, is_outage};
+use crate::requests::{with as flags, Verb};
+use crate::status::{marks, Status};
+use crate::structs::{empty, given, to_fill, Bytes, Reply, Request, Terms, FOREVER};
 
 /// One caller's way to a value.
 pub struct Making {
@@ -288,84 +248,31 @@ fn found(reply: &Reply) -> Found<Arc<Made>> {
     Found { finding: finding(reply), value, cas: (reply.marks & marks::HAS_CAS != 0).then_some(reply.cas) }
 }
 
-/// How a reply to a request for a lease found the key.
-pub fn finding(reply: &Reply) -> Finding {
-    match reply.status {
-        status if status == Status::Done as i32 => Finding::Hit,
-        status if status == Status::Stale as i32 => Finding::Stale,
-        status if status == Status::Won as i32 => {
-            let win = Win { cas: reply.cas, keep: reply.marks & marks::HAS_STALE != 0 };
-            Finding::Won((reply.marks & marks::HAS_CAS != 0).then_some(win))
+exported! {
+    fn pinyon_making_new(client: &Client, terms: *const Terms) -> Result<*mut Making> {
+        Making::new(client, &given(terms)?)
+    }
+
+    fn pinyon_making_made(making: &mut Making, value: Bytes, client_flags: u32) {
+        value.check("value")?;
+        making.made(value.slice(), client_flags);
+    }
+
+    fn pinyon_making_failed(making: &mut Making, message: Bytes) {
+        making.failed(&String::from_utf8_lossy(message.slice()));
+    }
+
+    fn pinyon_making_unreadable(making: &mut Making, reason: Bytes) -> bool {
+        making.unreadable(&String::from_utf8_lossy(reason.slice()))
+    }
+
+    fn pinyon_making_leave(making: &mut Making, give_back: *mut Request) -> bool {
+        let request = making.leave();
+        if let (Some(request), Ok(give_back)) = (request, to_fill(give_back)) {
+            *give_back = Request { size: give_back.size, ..request };
         }
-        _ => Finding::Filling,
+        request.is_some()
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_making_new(
-    client: *const Client,
-    terms: *const Terms,
-    error: *mut *mut Error,
-) -> *mut Making {
-    // SAFETY: the header says so.
-    unsafe { made(with(client, |client| Making::new(client, &given(terms)?)), error) }
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_making_made(making: *mut Making, value: Bytes, client_flags: u32) {
-    // SAFETY: the header says so.
-    let _ = unsafe {
-        with_mut(making, |making| {
-            value.check("value")?;
-            making.made(value.slice(), client_flags);
-            Ok(())
-        })
-    };
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_making_failed(making: *mut Making, message: Bytes) {
-    // SAFETY: the header says so.
-    let _ = unsafe {
-        with_mut(making, |making| {
-            making.failed(&String::from_utf8_lossy(message.slice()));
-            Ok(())
-        })
-    };
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_making_unreadable(making: *mut Making, reason: Bytes) -> bool {
-    // SAFETY: the header says so.
-    let begins = unsafe { with_mut(making, |making| Ok(making.unreadable(&String::from_utf8_lossy(reason.slice())))) };
-    begins.unwrap_or(false)
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_making_leave(making: *mut Making, give_back: *mut Request) -> bool {
-    // SAFETY: the header says so.
-    let Ok(Some(request)) = (unsafe { with_mut(making, |making| Ok(making.leave())) }) else { return false };
-    // SAFETY: the header says so.
-    if let Ok(give_back) = unsafe { crate::structs::to_fill(give_back) } {
-        *give_back = Request { size: give_back.size, ..request };
-    }
-    true
-}
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_making_free(making: *mut Making) {
-    // SAFETY: the header says so.
-    unsafe { free(making) }
+    fn pinyon_making_free(making: *mut Making) { free(making) }
 }

@@ -1,15 +1,18 @@
-//! A thread on its way to a value: it waits.
+//! A thread that carries out the steps by waiting.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{At, Made, Making, Wake};
+use super::{At, Making};
 use crate::errors::Error;
+use crate::exported::exported;
+use crate::flights::{Made, Wake};
 use crate::guard::with_mut;
 use crate::host::{Host, Interrupted};
-use crate::placing::place_in;
-use crate::replies::Status;
-use crate::structs::{self, empty, to_fill, Reply};
+use crate::replies::replied;
+use crate::run::run;
+use crate::status::Status;
+use crate::structs::{self, empty, Reply};
 
 /// How often a thread that waits asks whether to go on.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -22,7 +25,7 @@ impl Making {
                 At::Asking(asked) => {
                     let (request, mut answer) = (self.request(*asked), empty());
                     // SAFETY: the request points to what this caller has, which stays as it is.
-                    let asked = unsafe { crate::run::run(&self.client, &request, &mut answer, &host.without_place()) };
+                    let asked = unsafe { run(&self.client, &request, &mut answer, &host.without_place()) };
                     let outcome = asked.unwrap_or_else(|error| answer.fail(error));
                     self.replied(&answer);
                     answer.clear();
@@ -55,7 +58,7 @@ impl Making {
 pub(super) fn fill(reply: &mut Reply, outcome: &Result<Arc<Made>, Error>, place: Option<structs::Place>) -> Status {
     match outcome {
         Ok(value) => {
-            place_in(reply, &value.bytes, value.client_flags, place);
+            reply.place(&value.bytes, value.client_flags, place);
             reply.finish(Status::Done)
         }
         Err(error) => reply.fail(error.clone()),
@@ -88,22 +91,12 @@ fn wait(host: &Host, time: Duration, bell: &Bell) -> Result<(), Interrupted> {
     }
 }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_making_run(making: *mut Making, reply: *mut Reply, host: *const structs::Host) -> i32 {
-    // SAFETY: the header says so.
-    let Ok(reply) = (unsafe { to_fill(reply) }) else { return Status::Failed as i32 };
-    // SAFETY: the header says so.
-    let outcome = unsafe {
-        with_mut(making, |making| {
+exported! {
+    fn pinyon_making_run(making: *mut Making, reply: *mut Reply, host: *const structs::Host) -> i32 {
+        replied(reply, |reply| with_mut(making, |making| {
             let room = reply.begin(making.context);
             reply.keep(room);
             making.run(reply, &Host::new(host)?)
-        })
-    };
-    (match outcome {
-        Ok(status) => status,
-        Err(error) => reply.fail(error),
-    }) as i32
+        }))
+    }
 }

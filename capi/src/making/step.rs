@@ -1,20 +1,21 @@
-//! A coroutine on its way to a value: its host carries out the steps.
+//! A coroutine, whose host carries out the steps.
 
 use super::run::fill;
-use super::{At, Making, Wake};
+use super::{At, Making};
 use crate::errors::Error;
-use crate::guard::with_mut;
-use crate::replies::{status, Status};
-use crate::structs::{empty, to_fill, Reply, Step};
+use crate::exported::exported;
+use crate::flights::Wake;
+use crate::status::{numbered, Status};
+use crate::structs::{empty, given, to_fill, Reply, Step};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum StepKind {
-    Ask = 0,
-    Pause = 1,
-    Follow = 2,
-    Make = 3,
-    Over = 4,
+numbered! {
+    StepKind: u32 {
+        Ask = 0,
+        Pause = 1,
+        Follow = 2,
+        Make = 3,
+        Over = 4,
+    }
 }
 
 impl Making {
@@ -47,33 +48,14 @@ impl Making {
     }
 }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_making_step(making: *mut Making, step: *mut Step, reply: *mut Reply) -> i32 {
-    // SAFETY: the header says so.
-    let stepped = unsafe {
-        with_mut(making, |making| {
-            let reply = to_fill(reply)?;
-            match making.step(to_fill(step)?, reply) {
-                Ok(()) => Ok(Status::Done),
-                Err(error) => Ok(reply.fail(error)),
-            }
-        })
-    };
-    // SAFETY: the header says so.
-    unsafe { status(stepped, std::ptr::null_mut()) }
-}
+exported! {
+    fn pinyon_making_step(making: &mut Making, step: *mut Step, reply: *mut Reply) -> i32 {
+        let reply = to_fill(reply)?;
+        match making.step(to_fill(step)?, reply) {
+            Ok(()) => Status::Done,
+            Err(error) => reply.fail(error),
+        }
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_making_replied(making: *mut Making, reply: *const Reply) {
-    // SAFETY: the header says so.
-    let _ = unsafe {
-        with_mut(making, |making| {
-            making.replied(&crate::structs::given(reply)?);
-            Ok(())
-        })
-    };
+    fn pinyon_making_replied(making: &mut Making, reply: *const Reply) { making.replied(&given(reply)?) }
 }

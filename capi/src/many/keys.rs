@@ -1,4 +1,4 @@
-//! Many keys without a request and a reply for each: values go to the host's memory alone.
+//! Many keys without a request and a reply for each. The values go straight to the host's memory.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -12,45 +12,13 @@ use pinyon_net::invalid::InvalidArgument;
 use super::reading::{read, Slots};
 use crate::client::{Client, View};
 use crate::errors::{Error, Failure};
-use crate::guard::with;
+use crate::exported::exported;
+use crate::guard::{free, with};
 use crate::host::{Host, Interrupted};
 use crate::placing::{Placed, Placing};
-use crate::replies::Status;
 use crate::requests::with as flags;
+use crate::status::Status;
 use crate::structs::{self, stride, Found, Place, Request};
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_get_many(
-    client: *const Client,
-    keys: *mut Found,
-    count: usize,
-    asked: u32,
-    host: *const structs::Host,
-) -> i32 {
-    if count == 0 {
-        return Status::Done as i32;
-    }
-    // SAFETY: the header says so.
-    let Ok(all) = (unsafe { Structs::new(keys, count) }) else { return Status::Failed as i32 };
-    // SAFETY: as above, and the header says so of the rest.
-    let outcome = unsafe {
-        with(client, |client| match &client.migrating {
-            None => get_many(client, all, asked, &Host::new(host)?),
-            Some(_) => Err(of_two_pools("pinyon_get_many", "pinyon_run_many")),
-        })
-    };
-    (match outcome {
-        Ok(status) => status,
-        Err(error) => {
-            for index in 0..count {
-                all.fail(index, error.clone());
-            }
-            Status::Failed
-        }
-    }) as i32
-}
 
 #[cold]
 pub fn of_two_pools(function: &str, instead: &str) -> Error {
@@ -114,10 +82,16 @@ impl Structs {
         self.finish(index, Status::Failed);
     }
 
+    /// Says of a call that failed as a whole why it did.
+    fn fail_each(self, error: &Error) -> Status {
+        (0..self.count).for_each(|index| self.fail(index, error.clone()));
+        Status::Failed
+    }
+
     #[cold]
     fn forget_error(self, index: usize) {
         // SAFETY: only this library sets it, from a handle of its own.
-        unsafe { crate::guard::free(std::mem::replace(&mut (*self.at(index)).error, null_mut())) };
+        unsafe { free(std::mem::replace(&mut (*self.at(index)).error, null_mut())) };
     }
 }
 
@@ -227,5 +201,21 @@ impl<P: Deref<Target = Packing>> Slots for Slotted<P> {
 
     fn failed(&self, index: usize, error: &pinyon_net::Error) {
         self.all.fail(self.position(index), error.into());
+    }
+}
+
+exported! {
+    fn pinyon_get_many(
+        client: *const Client, keys: *mut Found, count: usize, asked: u32, host: *const structs::Host
+    ) -> i32 {
+        if count == 0 {
+            return Status::Done as i32;
+        }
+        let Ok(all) = Structs::new(keys, count) else { return Status::Failed as i32 };
+        let outcome = with(client, |client| match &client.migrating {
+            None => get_many(client, all, asked, &Host::new(host)?),
+            Some(_) => Err(of_two_pools("pinyon_get_many", "pinyon_run_many")),
+        });
+        outcome.unwrap_or_else(|error| all.fail_each(&error)) as i32
     }
 }

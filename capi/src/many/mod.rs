@@ -1,4 +1,4 @@
-//! Many requests at once, whose replies a thread waits for.
+//! Many requests at once on one pool, whose replies a thread waits for.
 
 pub mod keys;
 pub(crate) mod reading;
@@ -6,6 +6,7 @@ pub(crate) mod reading;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
+use std::ptr::null_mut;
 
 use pinyon_cache::dialect::Packing;
 use pinyon_cache::operations::{BorrowedKey, Key, SentData, Several, Single};
@@ -13,60 +14,17 @@ use pinyon_cache::spare::{emptied, Kept};
 use pinyon_cache::{blocking, Data};
 use pinyon_net::invalid::InvalidArgument;
 
-use crate::client::{Client, View};
+use crate::client::View;
 use crate::errors::Error;
-use crate::guard::with;
 use crate::host::{Host, Interrupted};
-use crate::migrating;
 use crate::placing::Placing;
-use crate::replies::Status;
 use crate::requests::{with as flags, Keyed, Verb};
-use crate::structs::{self, borrowed, stride, to_fill, Reply, Request};
-
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_run_many(
-    client: *const Client,
-    requests: *const Request,
-    replies: *mut Reply,
-    count: usize,
-    host: *const structs::Host,
-) -> i32 {
-    if count == 0 {
-        return Status::Done as i32;
-    }
-    // SAFETY: the header says that both are lists of so many structs.
-    let (asked, mut replies) = unsafe {
-        let Ok(all) = to_fill_each(replies, count) else { return Status::Failed as i32 };
-        (each(requests, count), all)
-    };
-    // SAFETY: as above, and the header says so of the rest.
-    let outcome = unsafe {
-        with(client, |client| {
-            let requests = asked?;
-            let host = Host::new(host)?;
-            match &client.migrating {
-                None => run_many(client, &requests, &mut replies, &host),
-                Some(migrating) => migrating::run_many(client, migrating, &requests, &mut replies, &host),
-            }
-        })
-    };
-    (match outcome {
-        Ok(status) => status,
-        Err(error) => {
-            for reply in replies {
-                reply.begin(std::ptr::null_mut());
-                reply.fail(error.clone());
-            }
-            Status::Failed
-        }
-    }) as i32
-}
+use crate::status::Status;
+use crate::structs::{borrowed, stride, to_fill, CStruct, Reply, Request};
 
 /// # Safety
 /// The first struct is followed by the others, each as large as the first says.
-unsafe fn each<'a, T: structs::CStruct>(first: *const T, count: usize) -> Result<Vec<&'a T>, Error> {
+pub unsafe fn each<'a, T: CStruct>(first: *const T, count: usize) -> Result<Vec<&'a T>, Error> {
     // SAFETY: the caller says so.
     unsafe {
         let apart = stride(first)?;
@@ -80,12 +38,21 @@ unsafe fn each<'a, T: structs::CStruct>(first: *const T, count: usize) -> Result
 
 /// # Safety
 /// As for [`each`], and nobody else uses them.
-unsafe fn to_fill_each<'a, T: structs::CStruct>(first: *mut T, count: usize) -> Result<Vec<&'a mut T>, Error> {
+pub unsafe fn to_fill_each<'a, T: CStruct>(first: *mut T, count: usize) -> Result<Vec<&'a mut T>, Error> {
     // SAFETY: the caller says so.
     unsafe {
         let apart = stride(first)?;
         (0..count).map(|index| to_fill(first.byte_add(index * apart))).collect()
     }
+}
+
+/// Says of a call that failed as a whole why it did.
+pub fn fail_each(replies: &mut [&mut Reply], error: &Error) -> Status {
+    for reply in replies {
+        reply.begin(null_mut());
+        reply.fail(error.clone());
+    }
+    Status::Failed
 }
 
 /// # Safety

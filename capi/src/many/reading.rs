@@ -13,8 +13,8 @@ use crate::client::View;
 use crate::errors::Error;
 use crate::host::{Host, Interrupted};
 use crate::placing::{Placed, Placing};
-use crate::replies::Status;
 use crate::requests::{with as flags, Verb};
+use crate::status::Status;
 use crate::structs::{Place, Reply, Request};
 
 /// What is known of each key, by its index.

@@ -10,14 +10,15 @@ use pinyon_cache::migration::{Crossing, OnePool, Plan, Pools, Side, Unconverted,
 use pinyon_cache::operations::{AnyOperation, DataBlock, OwnedData, OwnedKey, Policy, Values};
 use pinyon_cache::{blocking, Data};
 
-use super::Migrating;
+use crate::client::Migrating;
 use crate::errors::Error;
 use crate::host::Host;
 use crate::placing::{Placed, Placing};
-use crate::replies::{marks, Status};
 use crate::requests::{for_all, with as flags, Keyed, Verb};
-use crate::run::asked_servers;
+use crate::single::asked_servers;
+use crate::status::{marks, Status};
 use crate::structs::{Bytes, Place, Reply, Request};
+use crate::values;
 
 /// What a request needs of the host's, for both pools. It borrows nothing.
 pub struct Given<V> {
@@ -107,7 +108,7 @@ impl<V: Kept> Pools for Given<V> {
 
     fn convert(&mut self, value: &Placed) -> Result<DataBlock<OwnedData>, Unconverted> {
         let stored = value.kept.as_deref().unwrap_or_default();
-        let (mut bytes, mut client_flags) = self.migrating.converted(stored, value.client_flags)?;
+        let (mut bytes, mut client_flags) = converted(&self.migrating, stored, value.client_flags)?;
         let packing = &self.migrating.client(Side::New).shared.packing;
         if packing.compresses() {
             if let Some(packed) = packing.pack(&bytes, client_flags).map_err(|_| Unconverted::Refused)? {
@@ -115,6 +116,22 @@ impl<V: Kept> Pools for Given<V> {
             }
         }
         Ok(DataBlock { size: bytes.len(), data: OwnedData::Copied(bytes), client_flags })
+    }
+}
+
+/// A value of the old pool as the new client stores it.
+fn converted(migrating: &Migrating, bytes: &[u8], client_flags: u32) -> Result<(Vec<u8>, u32), Unconverted> {
+    let Some(convert) = migrating.convert else {
+        let [old, new] = [Side::Old, Side::New].map(|side| migrating.client(side));
+        return values::converted(old, new, bytes, client_flags).map_err(|_| Unconverted::Refused);
+    };
+    let (mut value, mut flags) = (Bytes::NONE, 0);
+    // SAFETY: the header says that the function may be called with its context from any thread.
+    match Status::of(unsafe { convert(migrating.context, Bytes::of(bytes), client_flags, &mut value, &mut flags) }) {
+        // SAFETY: the header says that the value stays until it is copied, which is now.
+        Status::Done => Ok((unsafe { value.slice() }.to_vec(), flags)),
+        Status::Interrupted => Err(Unconverted::Interrupted),
+        _ => Err(Unconverted::Refused),
     }
 }
 

@@ -6,14 +6,13 @@ use pinyon_cache::migration::{Crossing, Failing, Side, Wanted};
 use pinyon_cache::operations::{AnyOperation, Fetched, FoundKey, Unanswered, Unreadable};
 use pinyon_net::invalid::InvalidArgument;
 
-use super::given::{both_keys, carry_out, hand_over};
-use super::{Given, Migrating};
-use crate::client::View;
+use super::given::{both_keys, carry_out, hand_over, run, Given};
+use crate::client::{Migrating, View};
 use crate::errors::Error;
 use crate::host::Host;
 use crate::many;
-use crate::replies::Status;
 use crate::requests::{with as flags, Verb};
+use crate::status::Status;
 use crate::structs::{empty, Reply, Request};
 
 /// What goes together.
@@ -53,7 +52,7 @@ pub unsafe fn run_many(
                 Kind::Set => in_turn(migrating, [Side::New, Side::Old], some, their, host)?,
                 Kind::Delete => in_turn(migrating, [Side::Old, Side::New], some, their, host)?,
                 Kind::Other => {
-                    let outcome = super::run(migrating, some[0], their[0], host);
+                    let outcome = run(migrating, some[0], their[0], host);
                     outcome.unwrap_or_else(|error| their[0].fail(error)) != Status::Interrupted
                 }
             }

@@ -3,48 +3,28 @@
 use pinyon_cache::dialect::{DateTime, Instant, Part as Core};
 
 use crate::errors::{Error, Failure};
+use crate::status::numbered;
 use crate::structs::{empty, Bytes, Part};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum PartKind {
-    Null = 0,
-    Bool = 1,
-    Integer = 2,
-    Unsigned = 3,
-    Big = 4,
-    Float = 5,
-    Bytes = 6,
-    Text = 7,
-    Encoded = 8,
-    DateTime = 9,
-    Instant = 10,
-    List = 11,
-    Tuple = 12,
-    Map = 13,
-    Close = 14,
-    Fault = 15,
-}
-
-impl PartKind {
-    pub const ALL: [Self; 16] = [
-        Self::Null,
-        Self::Bool,
-        Self::Integer,
-        Self::Unsigned,
-        Self::Big,
-        Self::Float,
-        Self::Bytes,
-        Self::Text,
-        Self::Encoded,
-        Self::DateTime,
-        Self::Instant,
-        Self::List,
-        Self::Tuple,
-        Self::Map,
-        Self::Close,
-        Self::Fault,
-    ];
+numbered! {
+    PartKind: u32 {
+        Null = 0,
+        Bool = 1,
+        Integer = 2,
+        Unsigned = 3,
+        Big = 4,
+        Float = 5,
+        Bytes = 6,
+        Text = 7,
+        Encoded = 8,
+        DateTime = 9,
+        Instant = 10,
+        List = 11,
+        Tuple = 12,
+        Map = 13,
+        Close = 14,
+        Fault = 15,
+    }
 }
 
 impl Part {

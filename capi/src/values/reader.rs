@@ -6,12 +6,13 @@ use pinyon_cache::dialect::{
 use pinyon_locks::RedisValue;
 use pinyon_net::invalid::InvalidArgument;
 
-use super::PartKind;
+use super::parts::PartKind;
 use crate::answers::Answers;
 use crate::client::Client;
 use crate::errors::{Error, Failure};
-use crate::guard::{free, made, with, with_mut, Handle, Poison};
-use crate::replies::{status, Status};
+use crate::exported::{exported, result};
+use crate::guard::{free, with, Handle, Poison};
+use crate::status::Status;
 use crate::structs::{to_fill, Bytes, Part};
 
 pub struct Reader {
@@ -54,9 +55,9 @@ impl Handle for Reader {
 }
 
 impl Reader {
-    fn new(client: Option<&Client>) -> Result<Self, Error> {
+    fn new(client: Option<&Client>) -> Self {
         let (client, reading, poison) = (client.cloned(), Reading::Nothing, Poison::default());
-        Ok(Self { client, reading, depth: 0, is_complete: false, tree: None, poison })
+        Self { client, reading, depth: 0, is_complete: false, tree: None, poison }
     }
 
     fn begin(&mut self, reading: Reading) -> Status {
@@ -168,63 +169,30 @@ fn redis(open: &mut Vec<Open>, root: &mut Option<&'static RedisValue>, shown: &m
     }
 }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_reader_new(client: *const Client) -> *mut Reader {
-    // SAFETY: the header says so.
-    unsafe {
+exported! {
+    fn pinyon_reader_new(client: *const Client) -> *mut Reader {
         let reader = match client.is_null() {
-            true => Reader::new(None),
-            false => with(client, |client| Reader::new(Some(client))),
+            true => Ok(Reader::new(None)),
+            false => with(client, |client| Ok(Reader::new(Some(client)))),
         };
-        made(reader, std::ptr::null_mut())
+        result(reader)
     }
-}
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_read_value(
-    reader: *mut Reader,
-    value: Bytes,
-    client_flags: u32,
-    error: *mut *mut Error,
-) -> i32 {
-    // SAFETY: the header says so; the value stays as it is while it is read.
-    unsafe { status(with_mut(reader, |reader| reader.value(value.slice(), client_flags)), error) }
-}
+    fn pinyon_read_value(reader: &mut Reader, value: Bytes, client_flags: u32) -> Result<i32> {
+        // The value stays as it is while it is read.
+        reader.value(value.slice(), client_flags)
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_read_answers(
-    reader: *mut Reader,
-    answers: *const Answers,
-    error: *mut *mut Error,
-) -> i32 {
-    // SAFETY: the header says so; the answers stay while they are read.
-    let value = unsafe { answers.as_ref() }.and_then(|answers| answers.value.as_ref());
-    let begin = |reader: &mut Reader| match value {
-        Some(root) => Ok(reader.begin(Reading::Redis { open: Vec::new(), root: Some(root), shown: String::new() })),
-        None => Err(Failure::usage("these answers are not those of a PINYON_COMMAND")),
-    };
-    // SAFETY: the header says so.
-    unsafe { status(with_mut(reader, begin), error) }
-}
+    fn pinyon_read_answers(reader: &mut Reader, answers: *const Answers) -> Result<i32> {
+        // The answers stay while they are read.
+        let root = answers.as_ref().and_then(|answers| answers.value.as_ref());
+        if root.is_none() {
+            return Err(Failure::usage("these answers are not those of a PINYON_COMMAND"));
+        }
+        Ok(reader.begin(Reading::Redis { open: Vec::new(), root, shown: String::new() }))
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_read(reader: *mut Reader, part: *mut Part, error: *mut *mut Error) -> i32 {
-    // SAFETY: the header says so.
-    unsafe { status(with_mut(reader, |reader| reader.next(to_fill(part)?)), error) }
-}
+    fn pinyon_read(reader: &mut Reader, part: *mut Part) -> Result<i32> { reader.next(to_fill(part)?) }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_reader_free(reader: *mut Reader) {
-    // SAFETY: the header says so.
-    unsafe { free(reader) }
+    fn pinyon_reader_free(reader: *mut Reader) { free(reader) }
 }

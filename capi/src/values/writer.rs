@@ -6,11 +6,11 @@ use pinyon_cache::dialect::{
 };
 use pinyon_net::invalid::InvalidArgument;
 
-use super::is_pinyon;
 use crate::client::Client;
 use crate::errors::{Error, Failure};
-use crate::guard::{free, made, with, with_mut, Handle, Poison};
-use crate::replies::{status, Status};
+use crate::exported::exported;
+use crate::guard::{free, Handle, Poison};
+use crate::status::Status;
 use crate::structs::{self, given, Bytes};
 
 pub struct Writer {
@@ -40,13 +40,9 @@ impl Handle for Writer {
 }
 
 impl Writer {
-    fn new(client: &Client) -> Result<Self, Error> {
-        Ok(Self {
-            client: client.clone(),
-            writing: Writing::Nothing,
-            written: (Vec::new(), 0),
-            poison: Poison::default(),
-        })
+    fn new(client: &Client) -> Self {
+        let (client, poison) = (client.clone(), Poison::default());
+        Self { client, writing: Writing::Nothing, written: (Vec::new(), 0), poison }
     }
 
     fn write(&mut self, part: Part<'_>) -> Result<Status, Error> {
@@ -75,7 +71,7 @@ impl Writer {
             self.writing = Writing::Complete;
             return Ok(Status::Done);
         }
-        self.writing = match (is_pinyon(&self.client), self.client.shared.serializer) {
+        self.writing = match (self.client.is_pinyon(), self.client.shared.serializer) {
             (true, PlainSerializer::Portable) => Writing::MessagePack(MessagePackWriter::default()),
             (true, PlainSerializer::Json) => Writing::Json(JsonWriter::default()),
             (false, _) => Writing::Tree(TreeWriter::default()),
@@ -111,60 +107,30 @@ impl Writer {
     }
 }
 
-pub(super) fn encode(client: &Client, plain: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
-    match (is_pinyon(client), client.shared.serializer) {
+pub fn encode(client: &Client, plain: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
+    match (client.is_pinyon(), client.shared.serializer) {
         (true, PlainSerializer::Json) => Dialect::encode_json(plain),
         _ => client.shared.packing.dialect().encode(plain),
     }
 }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_writer_new(client: *const Client) -> *mut Writer {
-    // SAFETY: the header says so.
-    unsafe { made(with(client, Writer::new), std::ptr::null_mut()) }
-}
+exported! {
+    fn pinyon_writer_new(client: &Client) -> *mut Writer { Writer::new(client) }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_write(writer: *mut Writer, part: *const structs::Part, error: *mut *mut Error) -> i32 {
-    // SAFETY: the header says so.
-    unsafe { status(with_mut(writer, |writer| writer.write(given(part)?.core()?)), error) }
-}
+    fn pinyon_write(writer: &mut Writer, part: *const structs::Part) -> Result<i32> {
+        writer.write(given(part)?.core()?)
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_written(
-    writer: *mut Writer,
-    value: *mut Bytes,
-    client_flags: *mut u32,
-    error: *mut *mut Error,
-) -> i32 {
-    // SAFETY: the header says so.
-    let written = unsafe { with_mut(writer, Writer::finish) };
-    let written = written.map(|(bytes, flags)| {
-        // SAFETY: the header says that both can be written to.
-        unsafe {
-            if !value.is_null() {
-                value.write(bytes);
-            }
-            if !client_flags.is_null() {
-                client_flags.write(flags);
-            }
+    fn pinyon_written(writer: &mut Writer, value: *mut Bytes, client_flags: *mut u32) -> Result<i32> {
+        let (bytes, flags) = writer.finish()?;
+        if !value.is_null() {
+            value.write(bytes);
         }
-        Status::Done
-    });
-    // SAFETY: the header says so.
-    unsafe { status(written, error) }
-}
+        if !client_flags.is_null() {
+            client_flags.write(flags);
+        }
+        Ok(Status::Done)
+    }
 
-/// # Safety
-/// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn pinyon_writer_free(writer: *mut Writer) {
-    // SAFETY: the header says so.
-    unsafe { free(writer) }
+    fn pinyon_writer_free(writer: *mut Writer) { free(writer) }
 }

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use pinyon::errors::Kind;
 use pinyon::locks::lock::{number, LOSSES};
-use pinyon::locks::{flags, WishKind};
-use pinyon::making::StepKind;
-use pinyon::replies::{marks, Status};
+use pinyon::making::step::StepKind;
 use pinyon::requests::{with, Verb};
-use pinyon::structs::LAYOUTS;
-use pinyon::values::PartKind;
+use pinyon::status::{marks, Status};
+use pinyon::values::parts::PartKind;
+use pinyon::wishes::wanted::{with as flags, WishKind};
+use pinyon::LAYOUTS;
 use regex_lite::Regex;
 
 pub struct Function {
@@ -17,17 +17,19 @@ pub struct Function {
     prototype: String,
 }
 
-/// The functions that a source file exports.
+/// The functions that a source file exports, by its macro.
 pub fn functions(source: &str) -> Vec<Function> {
-    let function = r#"#\[no_mangle\]\s+pub (?:unsafe )?extern "C" fn (\w+)\(([^)]*)\)(?: -> ([^{]+))? \{"#;
-    let function = Regex::new(function).unwrap();
+    let function = Regex::new(r"\n    fn (pinyon_\w+)\(([^)]*)\)(?: -> ([^{]+))? \{").unwrap();
     function
         .captures_iter(source)
         .map(|found| {
             let parameters = found[2].split(',').map(str::trim).filter(|parameter| !parameter.is_empty());
-            let kinds: Vec<String> =
+            let mut kinds: Vec<String> =
                 parameters.map(|parameter| c_type(parameter.split_once(": ").unwrap().1)).collect();
-            let result = found.get(3).map_or("void".to_owned(), |result| c_type(result.as_str()));
+            let result = found.get(3).map_or("()", |result| result.as_str());
+            let fails = result.strip_prefix("Result<").and_then(|result| result.strip_suffix('>'));
+            kinds.extend(fails.map(|_| c_type("*mut *mut Error")));
+            let result = c_type(fails.unwrap_or(result));
             let parameters = if kinds.is_empty() { "void".to_owned() } else { kinds.join(", ") };
             Function { name: found[1].to_owned(), prototype: format!("{result} {}({parameters});", &found[1]) }
         })
@@ -37,10 +39,10 @@ pub fn functions(source: &str) -> Vec<Function> {
 /// A type of Rust's in C. Enums are numbers to Rust, and C takes them for the same type.
 fn c_type(rust: &str) -> String {
     let rust = rust.trim();
-    if let Some(pointed) = rust.strip_prefix("*mut ") {
+    if let Some(pointed) = rust.strip_prefix("*mut ").or_else(|| rust.strip_prefix("&mut ")) {
         return format!("{} *", c_type(pointed));
     }
-    if let Some(pointed) = rust.strip_prefix("*const ") {
+    if let Some(pointed) = rust.strip_prefix("*const ").or_else(|| rust.strip_prefix('&')) {
         return format!("const {} *", c_type(pointed)).replace("const const", "const");
     }
     match rust.rsplit("::").next().unwrap() {
@@ -53,7 +55,7 @@ fn c_type(rust: &str) -> String {
         "f64" => "double".to_owned(),
         "bool" => "bool".to_owned(),
         "c_char" => "char".to_owned(),
-        "c_void" => "void".to_owned(),
+        "c_void" | "()" => "void".to_owned(),
         "NamedText" => "pinyon_option".to_owned(),
         "Option<Place>" => "pinyon_place".to_owned(),
         name => format!("pinyon_{}", snake(name)),
@@ -75,9 +77,7 @@ pub fn checks(functions: &[Function]) -> String {
     equal("PINYON_ABI", pinyon::ABI.into());
     Verb::ALL.iter().for_each(|verb| equal(&constant("", verb), *verb as i64));
     PartKind::ALL.iter().for_each(|kind| equal(&constant("", kind), *kind as i64));
-    for step in [StepKind::Ask, StepKind::Pause, StepKind::Follow, StepKind::Make, StepKind::Over] {
-        equal(&constant("STEP_", &step), step as i64);
-    }
+    StepKind::ALL.iter().for_each(|step| equal(&constant("STEP_", step), *step as i64));
     WishKind::ALL.iter().for_each(|kind| equal(&constant("", kind), *kind as i64));
     for loss in LOSSES {
         equal(&constant("LOSS_", &loss), number(Some(loss)).into());
@@ -124,8 +124,8 @@ const FLAGS: &[(&str, u32)] = &[
     ("HAS_CAS", marks::HAS_CAS),
     ("HAS_STALE", marks::HAS_STALE),
     ("HAS_TTL", marks::HAS_TTL),
-    ("HAS_IDLE", marks::HAS_IDLE),
-    ("HIT_BEFORE", marks::HIT_BEFORE),
+    ("HAS_LAST_ACCESS", marks::HAS_LAST_ACCESS),
+    ("FETCHED", marks::FETCHED),
     ("IS_STALE", marks::IS_STALE),
     ("IS_WON", marks::IS_WON),
     ("IS_FILLING", marks::IS_FILLING),

@@ -6,22 +6,25 @@ use std::ptr::null_mut;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pinyon::answers::pinyon_next_answer;
-use pinyon::errors::*;
+use pinyon::answers::{pinyon_next_answer, Answers};
+use pinyon::error_fields::*;
+use pinyon::errors::{Error, Kind};
 use pinyon::locks::lock::{
     self, pinyon_lock_check, pinyon_lock_free, pinyon_lock_listen, pinyon_lock_lost_early, pinyon_lock_remaining,
     pinyon_lock_token,
 };
-use pinyon::locks::structs::Wish;
-use pinyon::locks::{flags, WishKind};
-use pinyon::replies::{marks, pinyon_reply_clear, Status};
+use pinyon::replies::pinyon_reply_clear;
+use pinyon::status::{marks, Status};
 use pinyon::structs::{empty, Answer, Bytes, Reply};
+use pinyon::wishes::wanted::{with as flags, Wish, WishKind};
 use pinyon_locks::settings::UsualLock;
 use pinyon_locks::StatusQuestion;
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::Sent;
 use serde_json::{json, Value};
 
+use crate::player::Raised;
+use crate::playing;
 use crate::reading::{plain, texts};
 
 /// A time as wishes have it: 0 is the usual choice there.
@@ -32,15 +35,6 @@ fn given(time: f64) -> f64 {
         time
     }
 }
-
-#[derive(Debug)]
-pub struct Raised {
-    pub kind: ErrorKind,
-    pub message: String,
-    pub cycle: usize,
-}
-
-pub type Outcome = Result<Value, Raised>;
 
 /// All that an error says.
 #[derive(Debug)]
@@ -53,6 +47,7 @@ pub struct Failure {
     cycle: usize,
 }
 
+pub type Operation = Asked;
 pub type Over = Result<Value, Failure>;
 
 impl Failure {
@@ -81,6 +76,12 @@ impl Failure {
 impl From<Failure> for Raised {
     fn from(Failure { kind, message, cycle, .. }: Failure) -> Self {
         Self { kind, message, cycle }
+    }
+}
+
+impl From<Failure> for playing::Raised {
+    fn from(Failure { kind, sent, server, command, message, .. }: Failure) -> Self {
+        Self { kind, sent, server: server.into(), command: command.leak(), text: message }
     }
 }
 
@@ -220,8 +221,11 @@ impl Asked {
             WishKind::Park => json!(reply.marks & marks::WAS_NOTIFIED != 0),
             WishKind::Notify | WishKind::ForceRelease => json!(reply.number),
             WishKind::Inspect => self.state(reply),
-            // SAFETY: the reply has answers, as the header says.
-            WishKind::Command => plain(unsafe { (*reply.answers).value.as_ref() }.expect("the server's answer")),
+            WishKind::Command => {
+                // SAFETY: the reply has answers, as the header says.
+                let answers = unsafe { &*reply.answers.cast::<Answers>() };
+                plain(answers.value.as_ref().expect("the server's answer"))
+            }
         })
     }
 
@@ -229,7 +233,7 @@ impl Asked {
         let (mut holders, mut waiting) = (Vec::new(), BTreeSet::new());
         let mut answer: Answer = empty();
         // SAFETY: as the header says.
-        while unsafe { pinyon_next_answer(reply.answers, &mut answer) } {
+        while unsafe { pinyon_next_answer(reply.answers.cast(), &mut answer) } {
             // SAFETY: as above.
             let who = unsafe { answer.value.slice() }.to_vec();
             match answer.waits {
@@ -300,7 +304,7 @@ pub fn execute(parts: &[String]) -> Asked {
     Asked { names: parts.to_vec(), ..Asked::new(WishKind::Command) }
 }
 
-/// What a scenario may say of an outcome.
-pub fn outcome(over: Over) -> Outcome {
-    over.map_err(Raised::from)
+/// What came of a wish.
+pub fn ended(over: Over) -> Over {
+    over
 }

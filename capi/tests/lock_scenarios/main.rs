@@ -2,6 +2,7 @@
 
 mod call;
 mod drivers;
+#[path = "../../../locks/tests/scenarios/faults.rs"]
 mod faults;
 #[path = "../../../locks/tests/scenarios/player.rs"]
 #[allow(clippy::useless_conversion)] // the core has another type for failures there
@@ -9,6 +10,8 @@ mod player;
 #[path = "../../../net/tests/playing/mod.rs"]
 #[allow(dead_code)] // Other protocols need more of it.
 mod playing;
+#[path = "../polling/mod.rs"]
+mod polling;
 #[path = "../../../net/tests/ports/mod.rs"]
 mod ports;
 #[path = "../../../locks/tests/scenarios/reading.rs"]
@@ -17,7 +20,7 @@ mod reading;
 #[allow(dead_code)]
 mod server;
 
-use drivers::{Looping, Threads};
+use drivers::{Loop, Threads};
 use player::play_all;
 
 #[test]
@@ -27,5 +30,5 @@ fn every_scenario_in_threads() {
 
 #[test]
 fn every_scenario_in_an_event_loop() {
-    play_all::<Looping>();
+    play_all::<Loop>();
 }

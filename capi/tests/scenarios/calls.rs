@@ -5,16 +5,17 @@ use std::ptr::null_mut;
 
 use pinyon::answers::{pinyon_next_answer, Answers};
 use pinyon::client::{pinyon_client_new, Client};
-use pinyon::errors::*;
-use pinyon::replies::{marks, Status};
+use pinyon::error_fields::*;
+use pinyon::errors::Error;
 use pinyon::requests::{with, Verb};
+use pinyon::status::{marks, Status};
 use pinyon::structs::{empty, Answer, Bytes, NamedText, Reply, Request};
-use pinyon_cache::dialect::{Dialect, Plain};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::Sent;
 use serde_json::{json, Value};
 
-use crate::playing::{ensure, Outcome, Raised};
+use crate::cache::decoded;
+use crate::playing::{Outcome, Raised};
 
 /// A client with the settings of a scenario.
 pub fn client(scenario: &Value) -> *mut Client {
@@ -133,7 +134,7 @@ impl Call {
         let found = self.requests.iter().zip(replies).filter(|(_, reply)| reply.marks & marks::HAS_VALUE != 0);
         // SAFETY: the key is there as long as this call.
         let name = |request: &Request| String::from_utf8_lossy(unsafe { request.key.slice() }).into_owned();
-        let found = found.map(|(request, reply)| (name(request), decoded(reply).value));
+        let found = found.map(|(request, reply)| (name(request), value_of(reply).value));
         Outcome { value: Value::Object(found.collect()), raised }
     }
 }
@@ -143,15 +144,15 @@ fn outcome(request: &Request, reply: &Reply) -> Outcome {
         return raised.into();
     }
     if !reply.answers.is_null() {
-        return Outcome { value: lines(reply.answers), raised: None };
+        return Outcome { value: lines(reply.answers.cast()), raised: None };
     }
     let is_done = reply.status == Status::Done as i32;
     let value = match Verb::ALL[request.verb as usize] {
         Verb::Get | Verb::Gat if is_done && reply.marks & marks::HAS_CAS != 0 => {
-            let Outcome { value, raised } = decoded(reply);
+            let Outcome { value, raised } = value_of(reply);
             return Outcome { value: json!([value, reply.cas]), raised };
         }
-        Verb::Get | Verb::Gat if is_done => return decoded(reply),
+        Verb::Get | Verb::Gat if is_done => return value_of(reply),
         Verb::Get | Verb::Gat => Value::Null,
         Verb::Incr if is_done => json!(reply.number),
         Verb::Incr | Verb::Metadata if !is_done => Value::Null,
@@ -161,20 +162,9 @@ fn outcome(request: &Request, reply: &Reply) -> Outcome {
     Outcome { value, raised: None }
 }
 
-fn decoded(reply: &Reply) -> Outcome {
+fn value_of(reply: &Reply) -> Outcome {
     // SAFETY: a reply has its value until it is cleared.
-    let bytes = unsafe { reply.value.slice() };
-    let value = match Dialect::Pinyon.decode(reply.client_flags, bytes) {
-        Ok(Plain::Text(text)) => json!(text),
-        Ok(Plain::Integer(number)) => json!(number),
-        Ok(Plain::Bytes(bytes)) => bytes.iter().map(|byte| char::from(*byte)).collect::<String>().into(),
-        Ok(other) => panic!("no scenario has {other:?}"),
-        Err(why) => {
-            let (kind, server) = (why.kind, "".into());
-            return Raised { kind, sent: Sent::Yes, server, command: "", text: why.message }.into();
-        }
-    };
-    Outcome { value, raised: None }
+    decoded(reply.client_flags, unsafe { reply.value.slice() })
 }
 
 fn lines(answers: *mut Answers) -> Value {
@@ -202,33 +192,6 @@ pub fn raised(error: *mut Error) -> Option<Raised> {
         let command = text(pinyon_error_command(error)).leak();
         let (server, text) = (text(pinyon_error_server(error)).into(), text(pinyon_error_message(error)));
         Some(Raised { kind, sent, server, command, text })
-    }
-}
-
-/// Every error names its server and command.
-pub fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(), String> {
-    let Raised { server, command, text, .. } = raised;
-    ensure(**server == *address, || "another server".into())?;
-    let asked = if call[0] == "batch" { &call[1][0] } else { &call[0] };
-    // Of many, each request has an error of its own.
-    let asked = asked.as_str().unwrap().trim_end_matches("_many").replace("gets", "get");
-    ensure(*command == asked, || "another command".into())?;
-    ensure(text.starts_with(&format!("{server}: {command}: ")), || "its text names no server and command".into())
-}
-
-pub fn afterwards() -> Vec<Value> {
-    vec![
-        json!({"call": ["set", "after", "right"], "returns": true}),
-        json!({"call": ["get", "after"], "returns": "right"}),
-        json!({"call": ["get_many", ["after", "missing"]], "returns": {"after": "right"}}),
-    ]
-}
-
-/// The commands of a batch, if it is the only call.
-pub fn of_batch<'c>(calls: &[&'c [Value]]) -> Option<&'c [Value]> {
-    match calls {
-        [[name, commands @ ..]] if name == "batch" => Some(commands),
-        _ => None,
     }
 }
 

@@ -1,7 +1,11 @@
 //! The scenarios of `scenarios/` for memcached, through the C interface: in threads, and in an event loop.
 
+#[path = "../../../cache/tests/real_server/scenarios/cache.rs"]
+mod cache;
 #[path = "../../../net/tests/playing/mod.rs"]
 mod playing;
+#[path = "../polling/mod.rs"]
+mod polling;
 #[path = "../../../cache/tests/real_server/server.rs"]
 #[allow(dead_code)]
 mod server;
@@ -11,12 +15,7 @@ mod looping;
 mod reading;
 mod waiting;
 
-use server::Memcached;
-
-fn play_all<C: playing::Client>() {
-    let servers = [Memcached::tcp(), Memcached::guarded()];
-    playing::play_all::<C>(servers.each_ref().map(|server| server.address().to_string()));
-}
+use cache::play_all;
 
 #[test]
 fn every_scenario_by_waiting() {

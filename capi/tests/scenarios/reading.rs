@@ -5,7 +5,7 @@ use std::ptr::{from_mut, null, null_mut};
 
 use pinyon::loops::structs::Reading;
 use pinyon::loops::{pinyon_begin_reading, Loop};
-use pinyon::replies::{marks, Status};
+use pinyon::status::{marks, Status};
 use pinyon::structs::{empty, Bytes, Found, Reply};
 
 use crate::calls::Call;

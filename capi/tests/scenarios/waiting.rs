@@ -4,14 +4,14 @@ use std::ptr::null;
 use std::time::Duration;
 
 use pinyon::client::{pinyon_client_free, Client};
-use pinyon::many::pinyon_run_many;
 use pinyon::replies::pinyon_reply_clear;
-use pinyon::run::pinyon_run;
+use pinyon::run::{pinyon_run, pinyon_run_many};
 use pinyon::structs::{empty, Reply};
 use serde_json::Value;
 
-use crate::calls::{afterwards, batch, check_place, client, of_batch, Call};
-use crate::playing::{self, Outcome, Raised};
+use crate::cache::{in_threads, Cache};
+use crate::calls::{batch, client, Call};
+use crate::playing::Outcome;
 
 pub struct Waiting(*mut Client);
 
@@ -21,6 +21,8 @@ struct Shared(*mut Client);
 
 // SAFETY: the header says so.
 unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
 
 impl Drop for Waiting {
     fn drop(&mut self) {
@@ -29,36 +31,25 @@ impl Drop for Waiting {
     }
 }
 
-impl playing::Client for Waiting {
-    const PROTOCOL: &'static str = "memcached";
+impl Cache for Waiting {
     const SHARES: bool = false;
-    const LIMITS: &'static [&'static str] = &["timeout"];
+    const UNNAMED: &'static str = "_many";
 
     fn connected(scenario: &Value) -> Self {
         Self(client(scenario))
     }
 
-    fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
-        if let Some(commands) = of_batch(calls) {
-            return vec![batch(self.0, commands)];
-        }
+    fn together(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
         let client = Shared(self.0);
-        std::thread::scope(|threads| {
-            let running: Vec<_> = calls.iter().map(|call| threads.spawn(move || run(client, call))).collect();
-            running.into_iter().map(|call| call.join().expect("it does not panic")).collect()
-        })
+        in_threads(calls, |call| run(client, call))
+    }
+
+    fn batch(&mut self, commands: &[Value]) -> Outcome {
+        batch(self.0, commands)
     }
 
     fn rest(&mut self, time: Duration) {
         std::thread::sleep(time);
-    }
-
-    fn afterwards(_: &Value) -> Vec<Value> {
-        afterwards()
-    }
-
-    fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(), String> {
-        check_place(call, address, raised)
     }
 }
 

@@ -5,15 +5,16 @@ use std::ptr::{null, null_mut};
 use std::vec::Drain;
 
 use pinyon::client::{pinyon_client_free, pinyon_client_new};
-use pinyon::errors::{pinyon_error_free, pinyon_error_message, Error};
-use pinyon::replies::{pinyon_reply_clear, Status};
+use pinyon::error_fields::{pinyon_error_free, pinyon_error_message};
+use pinyon::errors::Error;
+use pinyon::replies::pinyon_reply_clear;
 use pinyon::requests::{with, Verb};
 use pinyon::run::pinyon_run;
+use pinyon::status::Status;
 use pinyon::structs::{empty, Bytes, NamedText, Part, Reply, Request};
-use pinyon::values::{
-    pinyon_read, pinyon_read_value, pinyon_reader_free, pinyon_reader_new, pinyon_write, pinyon_writer_free,
-    pinyon_writer_new, pinyon_written, PartKind, Reader, Writer,
-};
+use pinyon::values::parts::PartKind;
+use pinyon::values::reader::{pinyon_read, pinyon_read_value, pinyon_reader_free, pinyon_reader_new, Reader};
+use pinyon::values::writer::{pinyon_write, pinyon_writer_free, pinyon_writer_new, pinyon_written, Writer};
 use pinyon_cache::dialect::{assemble, Objects, Part as Core, Plain, Reader as _, TreeReader};
 
 pub struct Client {

@@ -69,7 +69,6 @@ enum Ask {
     Increment,
     Touch,
     MetaGet,
-    Debug,
     NoOp,
 }
 
@@ -206,13 +205,11 @@ impl Run {
                 key: Key::new(b"counter", false).unwrap(),
                 direction: Direction::Increment,
                 delta: 1,
-                initial: None,
             }),
             Ask::Touch => Command::Touch { key, ttl: 9 },
             Ask::MetaGet => {
-                Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: &[Flag::Value, Flag::ReturnKey] })
+                Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: &[Flag::Value, Flag::Size] })
             }
-            Ask::Debug => Command::Meta(MetaCommand { verb: Verb::Debug, key, size: None, flags: &[] }),
             Ask::NoOp => Command::NoOp,
         };
         let data = if matches!(ask, Ask::Set | Ask::JoinedSet) { Data::Copied(&value) } else { Data::None };

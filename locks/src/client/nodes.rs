@@ -6,6 +6,9 @@
 //!
 //! While nodes answer and none has the slot, its next primary is awaited: the client stays with the first node that
 //! answers, and asks it at a steady pace. It leaves for a node that is news, and after some questions for the others.
+//!
+//! The clients of all hash tags share what the nodes say. The nodes of the settings are the last resort. As long as
+//! one node answers, waiters wait within their own time.
 
 #[cfg(test)]
 mod tests;
@@ -289,7 +292,7 @@ impl Nodes {
         (self.stay, self.answered) = (Stay::NotYet, false);
     }
 
-    /// Lets others be asked before a node that does not answer any more.
+    /// Moves a node that has stopped answering behind the others.
     pub(super) fn doubt(&mut self, node: &Endpoint, why: &Error) {
         let known = self.slots.of(self.slot);
         if known.len() < 2 || !known.contains(node) {

@@ -1,4 +1,7 @@
 //! The network and the clocks beneath a client. Tests replace them.
+//!
+//! The fuzz target `locks` runs the whole client on a platform in memory, against a server that is honest, errs or
+//! lies.
 
 use std::os::fd::AsRawFd;
 use std::time::Instant;

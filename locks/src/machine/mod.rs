@@ -10,6 +10,10 @@
 //!   later. The clock counts suspend. A grant that is read too late is confirmed before it counts.
 //! - An attempt that stops waiting leaves the server's queue. If the server still grants it, the grant is released.
 //! - No token is accepted that is not higher than all that were seen before it was asked for.
+//!
+//! A release and the next attempt leave in one send. So a cycle is two commands, contended or not. A push may be read
+//! late, so it counts as old as the last request that was answered "queued". Renewals are batched, at a third of the
+//! ttl; if they fail, the clock keeps running.
 
 mod answers;
 mod asking;

@@ -1,5 +1,9 @@
 //! Releases that may not have freed their names: those that a server has answered, but may take back by dying before a
 //! replica or its disk has them, and those that it refused.
+//!
+//! The last answered releases are repeated on the next connection. Refused ones are repeated until they are answered
+//! or the ttl has passed: one of them asks whether the server still refuses, and the others follow it. No caller needs
+//! to wait for this.
 
 use std::collections::VecDeque;
 use std::time::Duration;

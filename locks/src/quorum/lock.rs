@@ -264,7 +264,7 @@ impl Seat {
 }
 
 impl Granted {
-    /// Whether its server has been running for so long that it has forgotten no lock.
+    /// Whether its server has been up longer than any lock lives, so it cannot have lost one in a restart.
     pub(super) fn is_of_age(&self, now: Moment) -> bool {
         self.votes_from.is_some_and(|from| from <= now) || !kept(Rule::YoungHaveNoVote)
     }

@@ -24,6 +24,9 @@
 //!
 //! Plain locks wait in order for all of their names. Nested ones overtake, as they must wait for nothing but holders;
 //! between those that want several names, a timeout may decide.
+//!
+//! Before a lock counts as held, the members whose own number is lower than its token are raised to the token. The
+//! counters then stay in step, so acquiring and releasing without contention is two commands on each server.
 
 mod asking;
 mod counting;

@@ -1,4 +1,8 @@
 //! Which kind of refusal an error of a server is. Everything that decides whether to ask again asks this table.
+//!
+//! An error passes by itself, or a permission is missing, or it is about scripts, or it is final. An error that passes
+//! has an error kind of its own, `NotNow`: attempts and releases ask again until their time is over. Only an error
+//! about scripts makes a client use plain commands.
 
 use pinyon_proto::resp::ServerError;
 

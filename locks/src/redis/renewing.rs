@@ -3,6 +3,8 @@
 //! At four fifths of their lifetime the connection asks for others, and sends them with `AUTH`. If that fails, the
 //! connection goes on, and tries again until the end. With RESP2, a connection that has subscribed takes no `AUTH`: it
 //! is given up, and its owner makes another.
+//!
+//! The reply to that `AUTH` belongs to the session alone.
 
 use std::time::{Duration, Instant};
 

@@ -29,7 +29,7 @@ settings! {
         /// The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS,
         /// `unix:///path[?db=database]`, `redis+cluster://host,host,host`, or
         /// `redis+sentinel://host,host,host/service[/database]`. Several URLs, 3 to 9 and an odd number, are independent
-        /// servers, of which a majority holds each lock.
+        /// servers; a majority of them holds each lock.
         url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),
         /// A prefix for the names of locks. Only locks with the same namespace exclude each other.
         namespace: Vec<u8> = b"pinyon".into(),

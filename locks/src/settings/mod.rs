@@ -8,14 +8,14 @@ mod lock;
 #[cfg(test)]
 mod tests;
 
-use pinyon_net::settings::{json, json_texts, Described};
+use pinyon_net::settings::{json_texts, json_values, Described};
 
 pub use lock::{lock_ttl, LockParts, LockSettings, LockTerms, UsualLock};
 
 /// The table of these settings as JSON.
 pub fn described() -> Described {
     Described {
-        defaults: vec![("Locks", json(&LockSettings::default()))],
+        defaults: vec![("Locks", json_values(&LockSettings::default()))],
         texts: vec![("Locks", json_texts(LockSettings::TEXTS))],
         ..Described::default()
     }

@@ -1,5 +1,6 @@
 //! Converts a scenario's call to an operation, and the outcome to JSON.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, UsualLock};
@@ -7,26 +8,32 @@ use pinyon_locks::{
     names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, RedisCommand, Renewal,
     StatusAnswer, StatusQuestion,
 };
-use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::settings::{seconds, waiting_time};
+use pinyon_net::Sent;
 use serde_json::{json, Value};
 
-use crate::drivers::{Held, Operation};
+use crate::player::Raised;
+use crate::playing;
 use crate::reading::{plain, texts};
 
-#[derive(Debug)]
-pub struct Raised {
-    pub kind: ErrorKind,
-    pub message: String,
-    pub cycle: usize,
-}
-
-pub type Outcome = Result<Value, Raised>;
+/// The name of a lock that was lost.
+pub type Listener = String;
+pub type Operation = LockOperation<Listener>;
+pub type Held = Arc<Grant<Listener>>;
+pub type Over = LockOutcome;
 
 impl From<LockFailure> for Raised {
     fn from(LockFailure { kind, message, cycle, .. }: LockFailure) -> Self {
         Self { kind, message, cycle: cycle.len() }
+    }
+}
+
+impl From<LockFailure> for playing::Raised {
+    fn from(LockFailure { kind, message, cause, .. }: LockFailure) -> Self {
+        let (sent, server, command) =
+            cause.map_or((Sent::No, "".into(), ""), |error| (error.sent, error.server, error.command));
+        Self { kind, sent, server, command, text: message }
     }
 }
 
@@ -107,7 +114,7 @@ pub fn execute(parts: &[String]) -> Operation {
 }
 
 /// The result of an operation. For a question about each name: the token of the first one's holder.
-pub fn outcome(outcome: LockOutcome) -> Outcome {
+pub fn ended(outcome: LockOutcome) -> Result<Value, LockFailure> {
     Ok(match outcome {
         LockOutcome::Busy => json!(false),
         LockOutcome::Held { notified } => json!(notified),
@@ -119,6 +126,6 @@ pub fn outcome(outcome: LockOutcome) -> Outcome {
         LockOutcome::Status(StatusAnswer::Each(names)) => json!(names[0].holder.as_ref().and_then(|one| one.token)),
         LockOutcome::Status(StatusAnswer::FirstOwner(_)) => unreachable!("nobody asks this"),
         LockOutcome::Value(value) => plain(&value),
-        LockOutcome::Failed(failure) => return Err((*failure).into()),
+        LockOutcome::Failed(failure) => return Err(*failure),
     })
 }

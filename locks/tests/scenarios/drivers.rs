@@ -5,37 +5,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pinyon_locks::{Front, Grant, LockFinished, LockOperation, LockOutcome, Note, Notes, Setup, ThreadLocks};
+use pinyon_locks::{Front, LockFinished, LockOutcome, Note, Notes, Setup, ThreadLocks};
 use pinyon_net::driven::Polled;
 use pinyon_net::host::NoHost;
 
-/// The name of a lock that was lost.
-pub type Listener = String;
-pub type Operation = LockOperation<Listener>;
-pub type Held = Arc<Grant<Listener>>;
-
-/// How long an idle client waits for something to happen.
-const A_MOMENT: Duration = Duration::from_millis(2);
-
-pub trait Driver {
-    /// Whether operations that begin together leave together, in order.
-    const SHARES: bool;
-
-    fn new(setup: Setup) -> Self;
-
-    /// Begins an operation, and returns its number.
-    fn begin(&mut self, operation: Operation) -> usize;
-
-    /// Continues everything under way for a moment.
-    fn go_on(&mut self);
-
-    /// Takes the outcome of an operation.
-    fn outcome(&mut self, number: usize) -> Option<LockOutcome>;
-
-    fn remaining(&self, held: &Held) -> Option<Duration>;
-
-    fn note(&mut self) -> Option<Note<Listener>>;
-}
+use crate::call::{Held, Listener, Operation};
+use crate::player::{Driver, A_MOMENT};
 
 /// Each operation waits in its own thread.
 pub struct Threads {

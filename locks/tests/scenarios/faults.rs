@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use pinyon_locks::settings::UsualLock;
-use pinyon_locks::{owners, LockFailure, LockOutcome, StatusQuestion};
-use pinyon_net::Sent;
+use pinyon_locks::{owners, StatusQuestion};
 use serde_json::{json, Value};
 
-use crate::call::{self, about, acquire, execute, with, Lock};
-use crate::drivers::{Driver, Loop, Operation, Threads};
+use crate::call::{about, acquire, ended, execute, with, Lock, Over};
+use crate::drivers::{Loop, Threads};
+use crate::player::Driver;
 use crate::playing::{ensure, play_all, Client, Outcome, Raised};
 use crate::ports::free_port;
 use crate::reading::{settings, texts};
@@ -38,11 +38,12 @@ struct Caller<D> {
     usual: UsualLock,
 }
 
-/// A call under way: its latest operation, and the steps that follow.
+/// A call under way: its latest operation, and the lock that it is about.
 struct Under<'c> {
     call: &'c [Value],
     number: usize,
     lock: Option<Lock>,
+    is_releasing: bool,
 }
 
 impl<D: Driver> Client for Caller<D> {
@@ -94,42 +95,37 @@ impl<D: Driver> Client for Caller<D> {
 impl<D: Driver> Caller<D> {
     fn begin<'c>(&mut self, call: &'c [Value]) -> Under<'c> {
         let arguments = json!(call[1..]);
-        let (lock, operation) = match call[0].as_str() {
+        let (lock, asked) = match call[0].as_str() {
             Some("execute") => (None, execute(&texts(&arguments))),
             Some("is_locked") => (None, about(&arguments, StatusQuestion::IsLocked).expect("they are names")),
             Some(method @ ("lock" | "try_lock")) => {
                 let at_once = method == "try_lock";
                 let asked = acquire(owners::new_owner(), at_once, &arguments, &Value::Null, &self.usual);
-                let (lock, operation) = asked.expect("it makes sense");
-                (Some(lock), operation)
+                let (lock, asked) = asked.expect("it makes sense");
+                (Some(lock), asked)
             }
             other => panic!("no call {other:?}"),
         };
-        Under { call, number: self.driver.begin(operation), lock }
+        Under { call, number: self.driver.begin(asked), lock, is_releasing: false }
     }
 
     /// The outcome of the whole call, unless steps remain.
-    fn went_on(&mut self, under: &mut Under<'_>, over: LockOutcome) -> Option<Outcome> {
-        let value = match (over, &under.lock) {
-            (LockOutcome::Failed(failure), _) => return Some(raised(*failure).into()),
-            (LockOutcome::Held { .. }, Some(lock)) => {
-                let release: Operation = with(lock, "release", &Value::Null).expect("it makes sense");
-                under.number = self.driver.begin(release);
+    fn went_on(&mut self, under: &mut Under<'_>, over: Over) -> Option<Outcome> {
+        let value = match (ended(over), &under.lock) {
+            (Err(failure), _) => return Some(Raised::from(failure).into()),
+            (Ok(value), None) => value,
+            (Ok(_), Some(lock)) if !under.is_releasing && lock.held.token() > 0 => {
+                under.is_releasing = true;
+                under.number = self.driver.begin(with(lock, "release", &Value::Null).expect("it makes sense"));
                 return None;
             }
-            (LockOutcome::Released { held: false }, Some(lock)) if under.call[0] == "lock" => {
-                return Some(raised(lock.held.lost_early()).into())
+            (Ok(is_held), Some(lock)) if under.call[0] == "lock" && is_held == false => {
+                return Some(Raised::from(lock.held.lost_early()).into())
             }
-            (LockOutcome::Released { .. }, Some(lock)) if under.call[0] == "lock" => json!(lock.held.token()),
-            (LockOutcome::Released { .. }, _) => Value::Null,
-            (outcome, _) => call::outcome(outcome).expect("it did not fail"),
+            (Ok(_), Some(lock)) if under.call[0] == "lock" => json!(lock.held.token()),
+            (Ok(_), Some(_)) if under.is_releasing => Value::Null,
+            (Ok(value), Some(_)) => value,
         };
         Some(Outcome { value, raised: None })
     }
-}
-
-fn raised(LockFailure { kind, message, cause, .. }: LockFailure) -> Raised {
-    let (sent, server, command) =
-        cause.map_or((Sent::No, "".into(), ""), |error| (error.sent, error.server, error.command));
-    Raised { kind, sent, server, command, text: message }
 }

@@ -1,7 +1,6 @@
-//! Runs scenarios.
+//! Runs scenarios, on any way to carry out operations.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use pinyon_locks::settings::UsualLock;
@@ -10,10 +9,44 @@ use pinyon_net::error::kinds::ErrorKind;
 use regex_lite::Regex;
 use serde_json::{json, Value};
 
-use crate::call::{self, Lock, Outcome, Raised};
-use crate::drivers::{Driver, Operation};
+use crate::call::{self, Held, Lock, Operation, Over};
+use crate::playing::play_each;
 use crate::reading::{settings, texts};
 use crate::server::Redis;
+
+/// How long an idle client waits for something to happen.
+pub const A_MOMENT: Duration = Duration::from_millis(2);
+
+/// A way to carry out operations, as the client of a scenario.
+pub trait Driver {
+    /// Whether operations that begin together leave together, in order.
+    const SHARES: bool;
+
+    fn new(setup: Setup) -> Self;
+
+    /// Begins an operation, and returns its number.
+    fn begin(&mut self, operation: Operation) -> usize;
+
+    /// Continues everything under way for a moment.
+    fn go_on(&mut self);
+
+    /// Takes the outcome of an operation.
+    fn outcome(&mut self, number: usize) -> Option<Over>;
+
+    fn remaining(&self, held: &Held) -> Option<Duration>;
+
+    /// The name of a lock that was lost.
+    fn note(&mut self) -> Option<Note<String>>;
+}
+
+#[derive(Debug)]
+pub struct Raised {
+    pub kind: ErrorKind,
+    pub message: String,
+    pub cycle: usize,
+}
+
+type Outcome = Result<Value, Raised>;
 
 /// The time limit of every step, for slow machines too.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -27,21 +60,9 @@ pub fn play_all<D: Driver>() {
     let file: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).expect("it is JSON");
     let (server, scenarios) = (Redis::start(""), file["scenarios"].as_array().expect("a list of scenarios"));
     assert!(scenarios.len() > 20, "they were read");
-    let left = Mutex::new(scenarios.iter().enumerate());
-    let failed = Mutex::new(Vec::new());
-    std::thread::scope(|threads| {
-        for _ in 0..AT_ONCE {
-            threads.spawn(|| loop {
-                let Some((number, scenario)) = left.lock().unwrap().next() else { return };
-                let namespace = format!("scenario{number}");
-                if let Err(why) = play::<D>(&server, &namespace, &file["client"], scenario) {
-                    failed.lock().unwrap().push(format!("{}: {why}", scenario["name"]));
-                }
-            });
-        }
+    play_each(scenarios, AT_ONCE, |number, scenario| {
+        play::<D>(&server, &format!("scenario{number}"), &file["client"], scenario)
     });
-    let failed = failed.into_inner().unwrap();
-    assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), scenarios.len(), failed.join("\n"));
 }
 
 /// Runs a scenario. An error says what went wrong.
@@ -184,7 +205,7 @@ impl<D: Driver> Playing<D> {
         let give_up = Instant::now() + PATIENCE;
         loop {
             if let Some(outcome) = self.client(client).outcome(number) {
-                return Ok(self.understood(&call, call::outcome(outcome)));
+                return Ok(self.understood(&call, call::ended(outcome).map_err(Raised::from)));
             }
             if Instant::now() > give_up {
                 return Err("it never ends".to_owned());

@@ -1,4 +1,7 @@
 //! Addresses of servers: as users write them, and as sockets take them.
+//!
+//! This room reads server lists, `MEMCACHE_SERVERS` and Redis URLs. No message shows a URL's password, or anything
+//! that may be a part of it.
 
 mod percent;
 mod redis_parameters;

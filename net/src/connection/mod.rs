@@ -3,7 +3,7 @@
 //! A session owns the bytes ([`Outgoing`], [`Incoming`]) and the exchanges. This module owns the stream and its state.
 //! Once connected, the session greets the server in its protocol's way, and reports when it is
 //! [ready](Connection::ready). If TLS is enabled, the handshake comes first, and all later bytes pass through
-//! [`Secured`]. Nothing here waits. Errors are returned to the session, which handles its exchanges and then
+//! `Secured`. Nothing here waits. Errors are returned to the session, which handles its exchanges and then
 //! [fails](Connection::fail) the connection.
 
 mod asking;

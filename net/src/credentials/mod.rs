@@ -3,6 +3,14 @@
 //! A connection that needs credentials makes an [`Asking`], which it looks at, and a [`Question`], which its driver has
 //! answered: by [`Question::put`], or in the host's event loop. So the function is called while nothing of the core is
 //! locked, and may take its time.
+//!
+//! Asking is the first state of a connection, before it opens a socket. Machines learn of an answer as of any
+//! deadline: an answer that has come is due at once. A blocking thread waits for a bell. The drivers ring theirs. An
+//! event loop gets the action `Ask` and calls the function itself.
+//!
+//! A `Function` is asked where something may be locked, so it only arranges the call: in a short-lived thread (Python,
+//! C), in a thread of Ruby's that sleeps in the core, or in Perl's own thread when it next waits. If a connection
+//! gives up during a call, the answer serves the next connection.
 
 mod asking;
 mod function;

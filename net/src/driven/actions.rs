@@ -9,16 +9,16 @@ use crate::credentials::Question;
 /// An order to the host's event loop.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Resolve the name and call [`Driven::connect`].
+    /// Resolve the name and call [`Driven::connect`](super::Driven::connect).
     Resolve { lane: usize, name: String, port: u16 },
-    /// Call [`Driven::ready`] when the descriptor is readable, and also when it is writable if `write`. This replaces
-    /// the previous request for the descriptor.
+    /// Call [`Driven::ready`](super::Driven::ready) when the descriptor is readable, and also when it is writable if
+    /// `write`. This replaces the previous request for the descriptor.
     Watch { lane: usize, fd: RawFd, write: bool },
-    /// Stop watching the descriptor, then call [`Driven::forgotten`], which closes it.
+    /// Stop watching the descriptor, then call [`Driven::forgotten`](super::Driven::forgotten), which closes it.
     Forget { lane: usize, fd: RawFd },
-    /// Have the question for credentials answered, then call [`Driven::expire`].
+    /// Have the question for credentials answered, then call [`Driven::expire`](super::Driven::expire).
     Ask(Question),
-    /// Call [`Driven::turn`] at the end of this turn.
+    /// Call [`Driven::turn`](super::Driven::turn) at the end of this turn.
     EndTurn,
 }
 

@@ -1,4 +1,11 @@
 //! A driver for event loops that call back: it tells the loop what to do and when.
+//!
+//! The driver keeps the turn that is due, the alarm, the outcomes to hand out, and the end of a loop. A fork makes it
+//! inert. It calls its host ([`LoopHost`]) only while the machine is not borrowed, and an error in one call does not
+//! prevent the others.
+//!
+//! Some programs let a callback run the loop, as nest_asyncio does. If a resumed coroutine turns its loop into such a
+//! loop, the next operation that it begins leaves the rest of the turn to the loop.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,7 @@
 //! A driver for hosts that wait for one descriptor, and take outcomes when they like.
+//!
+//! It watches its connections by epoll or kqueue, and offers one descriptor. A thread resolves names and wakes it. It
+//! needs no end of a turn: it sends what was begun before its host waits.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,7 +20,7 @@ use crate::resolver::Resolving;
 /// A host without an event loop begins any number of operations, calls [`Self::wait`], and takes the outcomes:
 ///
 /// ```no_run
-/// # use crate::driven::{Driven, Polled, Wake};
+/// # use pinyon_net::driven::{Driven, Polled, Wake};
 /// # fn run<M: Driven>(machine: M, submit: impl Fn(&mut M), until: std::time::Instant) -> std::io::Result<()> {
 /// let mut polled = Polled::new(machine)?;
 /// polled.begin(|machine, _now| submit(machine))?;

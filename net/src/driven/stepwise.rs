@@ -1,4 +1,6 @@
 //! A driver for hosts that watch descriptors themselves, but are not called: they ask what to do, one order at a time.
+//!
+//! Hosts in C use it. A thread resolves names; its bell is one more descriptor to watch.
 
 use std::collections::VecDeque;
 use std::io;

@@ -18,6 +18,9 @@ pub struct Latencies {
     pub nanoseconds: u64,
 }
 
+/// The percentiles that metrics show in every language.
+pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
+
 /// A percentage that is not between 0 and 100.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NotAPercentage(pub f64);

@@ -1,6 +1,7 @@
 //! The tables of settings as JSON. Front ends write their documentation and types from it, and test themselves with it.
 
-use super::table::json;
+use super::table::json_values;
+use crate::json;
 use crate::tls::TlsSettings;
 
 /// What is known of the settings of one crate: JSON by the name of its table.
@@ -23,21 +24,16 @@ impl Described {
             all.texts.extend(each.texts);
             all.choices.extend(each.choices);
         }
-        [all.defaults, all.texts, all.choices].map(object)
+        [all.defaults, all.texts, all.choices].map(json::object)
     }
 }
 
 /// The settings of this crate.
 pub fn described() -> Described {
-    Described { defaults: vec![("Tls", json(&TlsSettings::default()))], ..Described::default() }
+    Described { defaults: vec![("Tls", json_values(&TlsSettings::default()))], ..Described::default() }
 }
 
 /// Names as a JSON list.
 pub fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    format!("{:?}", names.collect::<Vec<_>>())
-}
-
-fn object(fields: Vec<(&'static str, String)>) -> String {
-    let fields: Vec<_> = fields.iter().map(|(name, json)| format!("{name:?}: {json}")).collect();
-    format!("{{{}}}", fields.join(", "))
+    json::list(names.map(json::text))
 }

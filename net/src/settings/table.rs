@@ -3,6 +3,7 @@
 use super::Given;
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
+use crate::json;
 
 /// The names that other clients have for a setting, and what to write here instead.
 pub type Elsewhere = &'static [(&'static [&'static str], &'static str)];
@@ -92,21 +93,20 @@ macro_rules! named {
 }
 
 /// Names and values as JSON, for a table of defaults.
-pub fn json(settings: &impl NamedSettings) -> String {
-    let settings = settings.values().into_iter().map(|(name, value)| match value {
-        Given::Flag(flag) => format!("{name:?}: {flag}"),
-        Given::Whole(number) => format!("{name:?}: {number}"),
-        Given::Number(number) => format!("{name:?}: {number:?}"),
-        Given::Text(text) => format!("{name:?}: {text:?}"),
-        _ => format!("{name:?}: null"),
-    });
-    format!("{{{}}}", settings.collect::<Vec<_>>().join(", "))
+pub fn json_values(settings: &impl NamedSettings) -> String {
+    let written = |value: Given<'_>| match value {
+        Given::Flag(flag) => flag.to_string(),
+        Given::Whole(number) => number.to_string(),
+        Given::Number(number) => format!("{number:?}"),
+        Given::Text(text) => json::text(text),
+        _ => "null".to_owned(),
+    };
+    json::object(settings.values().into_iter().map(|(name, value)| (name, written(value))))
 }
 
 /// Names and texts as JSON.
 pub fn json_texts(texts: &[(&str, &str)]) -> String {
-    let texts = texts.iter().map(|(name, text)| format!("{name:?}: {:?}", text.trim()));
-    format!("{{{}}}", texts.collect::<Vec<_>>().join(", "))
+    json::object(texts.iter().map(|(name, text)| (name, json::text(text.trim()))))
 }
 
 /// The error for an unknown name.

@@ -2,6 +2,12 @@
 //!
 //! The protocol itself is rustls's, driven by `connection`. This module checks the settings once, and reads the files
 //! again when they have changed.
+//!
+//! If changed files cannot be used, the settings read last stay in use. The sessions to resume are behind a lock, so
+//! each process has its own.
+//!
+//! rustls uses ring, which needs only a C compiler. Authorities come from rustls-native-certs, because people install
+//! theirs in the system.
 
 mod certificates;
 mod explain;

@@ -84,13 +84,18 @@ pub fn play_all<C: Client>(real: [String; 2]) {
     let is_for = |scenario: &Value| C::SHARES || scenario["shared"] == false;
     let scenarios: Vec<_> = scenarios.into_iter().filter(is_for).collect();
     assert!(scenarios.len() > 100, "they were read");
-    let left = Mutex::new(scenarios.iter());
+    play_each(&scenarios, AT_ONCE, |_, scenario| play::<C>(&player, scenario));
+}
+
+/// Plays scenarios, so many at the same time, and fails if any does. `play`: plays one, which has this number.
+pub fn play_each(scenarios: &[Value], at_once: usize, play: impl Fn(usize, &Value) -> Result<(), String> + Sync) {
+    let left = Mutex::new(scenarios.iter().enumerate());
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|threads| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..at_once {
             threads.spawn(|| loop {
-                let Some(scenario) = left.lock().unwrap().next() else { return };
-                if let Err(why) = play::<C>(&player, scenario) {
+                let Some((number, scenario)) = left.lock().unwrap().next() else { return };
+                if let Err(why) = play(number, scenario) {
                     failed.lock().unwrap().push(format!("{}: {why}", scenario["name"]));
                 }
             });

@@ -104,19 +104,19 @@ Pinyon::AnyEvent - caches and locks in AnyEvent, with callbacks and condvars
 =head1 DESCRIPTION
 
 C<Pinyon::AnyEvent::Cache> and C<Pinyon::AnyEvent::Locks> have the constructors and methods of L<Pinyon::Cache>, L<Pinyon::Locks>,
-and the objects that these return. No method waits. Each takes C<< cb => sub { my ($value, $error) = @_ } >> after its other
-arguments, and calls it with what the method of a program that waits returns, or with an error. Then it returns an operation,
-whose C<cancel> ends it: the callback is not called. Without C<cb> a method returns a condvar.
+and the objects that these return. No method blocks. Each takes C<< cb => sub { my ($value, $error) = @_ } >> after its other
+arguments, and calls it with an error, or with what the blocking method returns. With C<cb> a method returns an operation. If you
+call C<cancel> of the operation, the callback is not called. Without C<cb> a method returns a condvar.
 
-All that is begun in one turn of the loop leaves in one system call for each server.
+All operations that begin in one iteration of the loop leave in one system call for each server.
 
 =head2 Where they differ
 
-Methods of many keys give a reference to a hash. C<status> of several names gives a reference to an array. What C<get_or_set>
-calls, and the block of C<synchronized>, may return a condvar, which is waited for. Callbacks are nobody's: each lock has an
-owner of its own, unless C<owner> names one. Locks are renewed, and losses are told, while the loop runs.
+Methods for many keys return a reference to a hash. C<status> of several names returns a reference to an array. The sub of
+C<get_or_set>, and that of C<synchronized>, may return a condvar; Pinyon waits for it. Each lock has an owner of its own, unless
+C<owner> names one. Pinyon renews locks and reports losses while the loop runs.
 
 =head1 ERRORS
 
-Wrong arguments are told like other errors, to C<cb> as well. Errors are those of L<Pinyon::Error>, with the file and line of the
-call. If what this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.
+C<cb> also receives errors about wrong arguments. Errors are those of L<Pinyon::Error>, with the file and line of the call. If
+AnyEvent is not installed, loading this module dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.

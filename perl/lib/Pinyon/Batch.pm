@@ -6,8 +6,9 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-# The numbers of the methods in call.h.
-my %NUMBER = ( set => 5, add => 6, replace => 7, append => 8, prepend => 9, delete => 11, touch => 12, incr => 13, decr => 14 );
+use Pinyon ();
+
+my %NUMBER = map { $_ => Pinyon::_number_of($_) } qw(set add replace append prepend delete touch incr decr);
 
 sub _number_of { return $NUMBER{ $_[0] } }
 
@@ -87,19 +88,20 @@ Pinyon::Batch - commands that are sent without waiting for each reply
 
 =head2 new($cache)
 
-What C<quiet> of L<Pinyon::Cache> calls.
+C<quiet> of L<Pinyon::Cache> calls this.
 
 =head2 set, add, replace, append, prepend, delete, remove, touch, incr, decr
 
-As those of L<Pinyon::Cache>, without a result. That a command does not apply, as C<add> where there is a value, is a failure.
+Like the methods of L<Pinyon::Cache>, but without a result. A command that does not apply, such as C<add> for an existing key, counts
+as a failure.
 
 =head2 send
 
-Sends what is waiting, without waiting for room or replies.
+Sends what the batch has so far. Does not wait for room in the socket, or for replies.
 
 =head2 finish
 
-Waits for the outcome of every command. Dies with a C<Pinyon::Error::Batch>, whose C<failures> lists the commands that were not
-carried out, or returns true. The batch is empty then and may be used again. C<quiet> with a sub calls it.
+Waits for the outcome of every command. Returns true, or dies with a C<Pinyon::Error::Batch>, whose C<failures> lists the commands
+that failed. The batch is then empty, and you can use it again. C<quiet> with a sub calls C<finish>.
 
 =cut

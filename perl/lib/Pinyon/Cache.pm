@@ -14,22 +14,18 @@ use Pinyon::Lease    ();
 use Pinyon::Making   ();
 use Pinyon::Settings ();
 
-# As in handle.h.
+# As `serialization` in structs.h.
 my %FORM = ( portable => 0, json => 0, raw => 1, storable => 2 );
 
 sub new {
     my ( $class, @arguments ) = @_;
     my %settings = Pinyon::Settings::given( $class, @arguments );
     my $self     = bless {}, $class;
-    $self->{on_event} = delete $settings{on_event};
-    if ( $self->{on_event} && ( reftype( $self->{on_event} ) // q{} ) ne 'CODE' ) {
-        Pinyon::Error::Usage->throw('on_event is a reference to a sub that is called with an event');
-    }
+    $self->{on_event} = Pinyon::Settings::on_event( \%settings );
     my $form = $self->_form( \%settings );
-    $settings{events} = $self->{on_event} ? 1 : 0;
-    $self->{servers}  = delete $settings{servers} if !defined $settings{servers};
-    $self->{subs}     = Pinyon::Settings::subs(%settings);
-    $self->_attach( Pinyon::Settings::flat(%settings), $form, $self->{on_event} ? 1 : 0 );
+    $self->{servers} = delete $settings{servers} if !defined $settings{servers};
+    $self->{subs}    = Pinyon::Settings::subs(%settings);
+    $self->_attach( Pinyon::Settings::flat(%settings), $form, $settings{events} );
     _check_dialect( $settings{dialect} // 'pinyon', $form );
     return $self;
 }
@@ -211,40 +207,41 @@ Pinyon::Cache - a client of one or more memcached servers
 
 =head1 DESCRIPTION
 
-All methods die with a L<Pinyon::Error> if something fails. A miss is no failure: it is C<undef>, and the empty list in list
-context. With C<< on_failure => 'miss' >> a server that fails is a miss, too; with C<< on_unreadable => 'miss' >> so is a stored
-value that cannot be read. C<get_or_set> and C<lease> have such a value made anew in any case.
+All methods die with a L<Pinyon::Error> if something fails. A miss is not a failure: it returns C<undef>, or the empty list in
+list context. With C<< on_failure => 'miss' >> a failed server also counts as a miss. With C<< on_unreadable => 'miss' >> so does
+an unreadable value. C<get_or_set> and C<lease> always have an unreadable value made again.
 
-A I<key> is a string. One with Perl's UTF-8 mark is sent as its UTF-8. A I<ttl> is a number of seconds; 0 is without end, a
-negative one ends at once, and without one the setting C<default_ttl> counts. One that would end after 2038-01-19 ends then, with
-memcached's clock.
+A I<key> is a string. Pinyon sends a key with Perl's UTF-8 mark as UTF-8. A I<ttl> is a number of seconds. 0 never expires, and a
+negative ttl expires immediately. Without a ttl, the setting C<default_ttl> applies. memcached's clock ends on 2038-01-19: an item
+that would expire later expires then.
 
-A I<value> with Perl's UTF-8 mark is text, any other string is bytes, an integer is an integer. References to arrays and hashes,
-C<undef>, numbers with a fraction, booleans (C<\1>, C<\0>, JSON::PP's), Math::BigInt, L<Pinyon::Instant|Pinyon::Time>,
-L<Pinyon::DateTime|Pinyon::Time>, Time::Piece and DateTime are stored as MessagePack. Every language of Pinyon's reads all of
-these. Other objects, and code, are refused.
+A I<value> with Perl's UTF-8 mark is text, any other string is bytes, an integer is an integer. Pinyon stores references to arrays
+and hashes, C<undef>, numbers with a fraction, booleans (C<\1>, C<\0>, JSON::PP's), Math::BigInt,
+L<Pinyon::Instant|Pinyon::Time>, L<Pinyon::DateTime|Pinyon::Time>, Time::Piece and DateTime as MessagePack. Pinyon reads all of
+these in every language. It refuses other objects, and code.
 
 =head1 CONSTRUCTOR
 
 =head2 new(%settings)
 
-Takes names and values, or a reference to a hash of them. It does not connect yet. The settings are those of every language, as
-C<servers>, C<namespace>, C<timeout>, C<connect_timeout>, C<default_ttl>, C<ring>, C<failover>, C<on_failure>, C<on_unreadable>, C<gutter>,
-C<dialect>, C<compression>, C<tls>, C<username>, C<password>, C<discovery>, C<encode_keys>. A list is a reference to an array.
-Settings of C<tls> and C<compression> are a reference to a hash: C<< tls => { ca => 'ca.pem' } >>. Besides there are
+Takes names and values, or a reference to a hash of them. The client connects on its first call. The settings are the same in
+every language: C<servers>, C<namespace>, C<timeout>, C<connect_timeout>, C<default_ttl>, C<ring>, C<failover>, C<on_failure>, C<on_unreadable>, C<gutter>,
+C<dialect>, C<compression>, C<tls>, C<username>, C<password>, C<discovery>, C<encode_keys> and others. Pass a list as a reference
+to an array, and the settings of C<tls> and C<compression> as a reference to a hash: C<< tls => { ca => 'ca.pem' } >>. In
+addition:
 
 =over
 
 =item serializer
 
-C<portable> (MessagePack, the default), C<json>, C<raw> (values are strings, and come back as bytes), C<storable> (data that is
-no plain scalar goes through L<Storable>; reading it may run code, so use it only where nobody else can write to the cache), or
-an object. Its method C<dump($value)> returns bytes and flags, its method C<load($bytes, $flags)> the value.
+C<portable> (MessagePack, the default), C<json>, C<raw> (values are strings, and C<get> returns bytes), C<storable>, or an object.
+C<storable> uses L<Storable> for references. Reading them may run code, so use it only if nobody else can write to the cache. The
+method C<dump($value)> of an object returns bytes and flags, and its method C<load($bytes, $flags)> returns the value.
 
 =item on_event
 
-A sub that is called with an event when a server is marked down, is up again, and so on, after the call during which it
-happened. An event is a hash with C<kind> (C<down>, C<up>, C<retry>, C<slow>, C<servers>, C<discovery>, C<classic>, C<crowded>,
+Pinyon calls this sub with an event when it marks a server down, when the server is up again, and so on: after the call during
+which this happened. An event is a hash with C<kind> (C<down>, C<up>, C<retry>, C<slow>, C<servers>, C<discovery>, C<classic>, C<crowded>,
 C<unreadable>, C<certificates>, C<stale_certificates>), C<level>,
 C<message>, C<server>, C<command>, C<seconds> and C<error>.
 
@@ -254,131 +251,154 @@ C<message>, C<server>, C<command>, C<seconds> and C<error>.
 
 =head2 get($key)
 
-The value.
+Returns the value.
 
 =head2 gets($key)
 
-C<[$value, $cas]>: the value and its CAS token.
+Returns C<[$value, $cas]>: the value and its CAS token.
 
 =head2 gat($key, $ttl), gats($key, $ttl)
 
-The same, and set the ttl.
+Like C<get> and C<gets>, and set the ttl.
 
 =head2 get_with_ttl($key)
 
-C<[$value, $seconds]>: the value and how long it stays; C<undef> seconds are without end.
+Returns C<[$value, $seconds]>: the value and its remaining ttl; C<undef> if it never expires.
 
 =head2 set($key, $value, $ttl)
 
-Stores a value. True, or false if no server could store it and C<on_failure> is C<miss>.
+Stores a value. Returns true, or false if no server could store it and C<on_failure> is C<miss>.
 
 =head2 add($key, $value, $ttl), replace($key, $value, $ttl)
 
-The same if there is no value yet, or if there is one. Whether it was stored.
+C<add> stores a value only if the key is missing, C<replace> only if it exists. Return whether the value was stored.
 
 =head2 append($key, $string), prepend($key, $string)
 
-Adds bytes to the end, or beginning, of a stored string. Whether there was one.
+Add bytes to the end or the beginning of a stored string. Return whether the key exists.
 
 =head2 cas($key, $value, $cas, $ttl)
 
-Stores a value if the item has this CAS token still. True; false if it has changed; C<undef> if there is none.
+Stores a value if the item still has this CAS token. Returns true; false if the item has changed; C<undef> if it is missing.
 
 =head2 delete($key, stale => $seconds), remove($key)
 
-Deletes an item. Whether there was one. With C<stale>, it stays as stale for so long: the next caller of C<get_or_set> makes a
-new value, and others get the stale one meanwhile.
+Deletes an item and returns whether it existed. With C<stale>, the server keeps the item as stale for so many seconds: the next
+caller of C<get_or_set> makes a new value, and others get the stale one meanwhile.
 
 =head2 touch($key, $ttl)
 
-Sets the ttl. Whether there is such an item.
+Sets the ttl. Returns whether the item exists.
 
 =head2 incr($key, $number, initial => $number, ttl => $ttl), decr(...)
 
-Adds to a stored integer, or subtracts from it, which stops at 0. The number is 1 where it is left out. Returns the new value.
-A counter that is missing is made from C<initial>; without it, nothing is made.
+C<incr> adds to a stored integer. C<decr> subtracts from it and stops at 0. The default number is 1. Return the new value. If the
+counter is missing, C<initial> creates it; without C<initial>, the result is C<undef>.
 
 =head2 meta($key)
 
-What the server knows about an item, without reading it, as a hash: C<size>, C<flags>, C<cas>, C<ttl>, C<last_access>,
+Returns what the server knows about an item, without reading the value, as a hash: C<size>, C<flags>, C<cas>, C<ttl>, C<last_access>,
 C<fetched>.
 
 =head2 exists($key)
 
-Whether there is such an item.
+Returns whether the item exists.
 
 =head1 METHODS FOR MANY KEYS
 
-All servers are asked at the same time. If some fail, the error has in C<partial> what did work.
+These methods ask all servers at the same time. If some fail, C<partial> of the error has the other results.
 
 =head2 get_multi(@keys), gets_multi(@keys)
 
-A reference to a hash of the values that were found, or of pairs of value and CAS token.
+Return a reference to a hash of the values found, or of pairs of value and CAS token.
 
-C<< get_multi(\@keys, failed => \my %errors) >> takes what there is: the hash receives the error of each server that failed,
-under the server's name, and of each value that cannot be read, under its key. Otherwise C<get_multi> dies after all values were
-read, and C<partial> of its error has them.
+C<< get_multi(\@keys, failed => \my %errors) >> accepts partial results: the hash receives the error of each failed server under
+the server's name, and the error of each unreadable value under its key. Without C<failed>, C<get_multi> reads all values and
+then dies; C<partial> of the error has the values.
 
 =head2 gat_multi($ttl, @keys), gats_multi($ttl, @keys)
 
-The same, and set the ttl.
+Like C<get_multi> and C<gets_multi>, and set the ttl.
 
 =head2 set_multi([$key, $value, $ttl] ...)
 
-Stores many values. Results in order in list context, or a reference to a hash of results by key. So do
+Stores many values. Returns the results in order in list context, otherwise a reference to a hash of results by key. The next
+methods return the same.
 
 =head2 add_multi, replace_multi, append_multi, prepend_multi, cas_multi, touch_multi
 
-with the arguments of the method for one key in each array, and
+Each array has the arguments of the method for one key.
 
 =head2 delete_multi(@keys), remove_multi(@keys), incr_multi(@keys), decr_multi(@keys)
 
-with keys or with arrays of arguments.
+Take keys, or arrays of arguments.
 
 =head2 quiet($sub)
 
 Calls the sub with a L<Pinyon::Batch>, which sends commands without waiting for each reply. Dies with a
-L<Pinyon::Error|Pinyon::Error>::Batch if commands failed. Without a sub it returns the batch.
+L<Pinyon::Error|Pinyon::Error>::Batch if commands failed. Without a sub, it returns the batch.
 
-=head1 MAKING VALUES
+=head1 PREVENTING CACHE STAMPEDES
 
 =head2 get_or_set($key, $sub, ttl => $seconds, stale => $seconds, early => $seconds, lease => $seconds, wait => $seconds)
 
-The value. If there is none, one caller makes it by its sub, and all others wait for it, in all processes, on all machines, and
-in all languages. C<ttl>: how long it is fresh. C<stale>: for how much longer callers get the old value while one makes a new
-one. C<early>: from how long before its end one caller makes a new one. C<lease>: how long one caller may take; 10 where left
-out. C<wait>: how long to wait for another caller's value; 0 does not wait. What the sub dies of, C<get_or_set> dies of.
+Returns the value. If it is missing, one caller makes it with its sub and all others wait for it: in all processes, on all
+machines, and in all languages. If the sub dies, C<get_or_set> dies with the same error. The options are in seconds:
+
+=over
+
+=item ttl
+
+How long the value is fresh.
+
+=item stale
+
+How long after that callers still get the old value, while one of them makes a new one.
+
+=item early
+
+How long before the end of the ttl one caller makes a new value.
+
+=item lease
+
+How long one caller may take to make the value; 10 by default.
+
+=item wait
+
+How long to wait for another caller's value; 0 does not wait.
+
+=back
 
 =head2 lease($key, lease => $seconds, recache => $seconds)
 
-A L<Pinyon::Lease>: the parts of C<get_or_set>, for use by hand.
+Returns a L<Pinyon::Lease>, which offers the single steps of C<get_or_set>.
 
 =head1 SERVERS
 
 =head2 version, stats($kind)
 
-References to hashes by the servers' names.
+Return references to hashes by the servers' names.
 
 =head2 flush_all($delay)
 
-Forgets all items of all servers, also those of other programs.
+Deletes all items of all servers, including those of other programs.
 
 =head2 servers, servers_of($key)
 
-Lists of names: of all servers, and of those that may hold a key, in the order in which they are asked.
+Return lists of names: of all servers, and of those that may hold a key, in the order in which Pinyon asks them.
 
 =head2 metrics
 
-What happened on the connections to each server, in this process: a reference to a hash by the servers' names.
+Returns what happened on the connections of this process: a reference to a hash by the servers' names.
 
 =head2 namespace
 
-The bytes before every key.
+Returns the bytes that precede every key.
 
 =head2 using(%settings)
 
-A view of the client with other rules for failures: C<failover>, C<on_failure>, C<on_unreadable>, and C<namespace>. It
-shares everything else.
+Returns a view of the client with other values of C<failover>, C<on_failure>, C<on_unreadable> or C<namespace>. The view shares
+everything else with the client.
 
 =head2 close
 

@@ -244,19 +244,21 @@ Pinyon::Coro - caches and locks for coroutines of Coro
 =head1 DESCRIPTION
 
 C<Pinyon::Coro::Cache> and C<Pinyon::Coro::Locks> have the constructors and methods of L<Pinyon::Cache> and L<Pinyon::Locks>.
-Where those wait, only the coroutine waits. All coroutines share one connection to each server, and what they ask at the same
-time leaves in one system call. Coroutines go on one after the other, so that a L<Coro::Semaphore> behind them stays quick.
+Where those block the program, only the coroutine waits. All coroutines share one connection to each server, and their concurrent
+commands leave in one system call. Coroutines resume one after the other, because a L<Coro::Semaphore> is slow if many become ready
+at once.
 
-A coroutine that is thrown at (C<throw>) or cancelled gives up what it waits for: a lock that it would get all the same is given
-back. A coroutine is the owner of its locks. At the end of a lock's scope it is released without waiting.
+If a coroutine is cancelled, or receives an exception by C<throw>, it abandons its operation. If that acquires a lock nevertheless,
+Pinyon releases it. Each coroutine is the owner of its locks. At the end of a lock's scope, Pinyon releases the lock without
+waiting.
 
-A coroutine that waits inside several subs must not be cancelled with Coro 6.57 on perl 5.36: Coro then reads the wrong
-variables and crashes, whatever the coroutine waits for. It also keeps what the closure of a cancelled coroutine has captured, such
-as a client, which is then never freed; give clients as arguments of C<Coro::async>. C<throw> is safe.
+With Coro 6.57 on perl 5.36, do not cancel a coroutine that waits inside several subs: Coro then reads the wrong variables and
+crashes, whatever the coroutine waits for. Coro also keeps what the closure of a cancelled coroutine has captured, such as a client,
+which Perl then never frees. Pass clients as arguments of C<Coro::async>. C<throw> is safe.
 
-Coro is asked for its C interface, version 7, when this is loaded; another one is refused.
+This module needs version 7 of Coro's C interface, and refuses others when you load it.
 
 =head1 ERRORS
 
-Errors are thrown. Errors are those of L<Pinyon::Error>, with the file and line of the call. If what
-this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.
+Methods die with errors of L<Pinyon::Error>, with the file and line of the call. If Coro or AnyEvent is not installed, loading this
+module dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.

@@ -111,7 +111,7 @@ __END__
 
 =head1 NAME
 
-Pinyon::Error - what Pinyon dies of
+Pinyon::Error - the errors with which Pinyon dies
 
 =head1 SYNOPSIS
 
@@ -125,8 +125,8 @@ Pinyon::Error - what Pinyon dies of
 
 =head1 DESCRIPTION
 
-As a text, an error is its message with the caller's file and line, in ASCII: other characters are written as C<\x{263a}>. A
-C<$SIG{__DIE__}> handler is called for errors that reach the program, not for those that Pinyon catches itself. The classes below C<Pinyon::Error::> are C<Timeout>
+As a string, an error is its message with the caller's file and line, in ASCII: other characters appear as C<\x{263a}>. Perl calls
+a C<$SIG{__DIE__}> handler for errors that reach the program, not for those that Pinyon catches itself. The classes below C<Pinyon::Error::> are C<Timeout>
 (below it C<LeaseTimeout> and C<LockTimeout>), C<Connect>, C<ConnectionLost>, C<ServerDown>, C<Protocol>, C<Server>,
 C<Unsupported>, C<Usage> (below it C<InvalidKey>, C<InvalidServers>, C<InvalidName>), C<ValueTooLarge>, C<UnsupportedType>
 (below it C<Unpicklable>), C<UndecodableValue> (below it C<UnknownFlags>), C<Closed>, C<Batch>, C<MakerFailed>, C<Internal>, and
@@ -144,8 +144,8 @@ The name that the error has in every language, such as C<ConnectError>.
 
 =head2 sent
 
-Whether the server may have carried out the command: C<no> (nothing of it was sent), C<maybe> (it was sent, and no answer came)
-or C<yes> (the server answered).
+Says whether the server may have run the command: C<no> (it was not sent), C<maybe> (it was sent, and no reply came) or C<yes>
+(the server replied).
 
 =head2 server, command
 
@@ -153,15 +153,15 @@ The server's name, and the protocol's name of the command; C<undef> if there was
 
 =head2 file, line
 
-Where Pinyon was called.
+Where the program called Pinyon.
 
 =head2 is_outage
 
-Whether a server failed, rather than refused.
+Whether a server failed, rather than refused the command.
 
 =head2 partial
 
-What did work, of a method for many keys or all servers.
+The results that arrived, of a method for many keys or all servers.
 
 =head2 failures
 

@@ -159,13 +159,13 @@ Pinyon::Future - caches and locks that return futures, for IO::Async and async/a
 =head1 DESCRIPTION
 
 C<Pinyon::Future::Cache> and C<Pinyon::Future::Locks> have the constructors and methods of L<Pinyon::Cache>, L<Pinyon::Locks>, and the
-objects that these return, but each method that would wait returns a future of the loop. The setting C<loop> names the loop, an L<IO::Async::Loop>;
-otherwise it is the one of the process. A future that is cancelled gives up what it waits for.
+objects that these return, but each method that would block returns a future of the loop. The setting C<loop> names the loop, an L<IO::Async::Loop>;
+by default it is the loop of the process. If you cancel a future, Pinyon abandons the operation.
 
-Each method also takes C<< cb => sub { my ($value, $error) = @_ } >>, as in L<Pinyon::AnyEvent>, where it says how methods
-differ from those of programs that wait. What C<get_or_set> calls, and the block of C<synchronized>, may return a future of the loop.
+Each method also takes C<< cb => sub { my ($value, $error) = @_ } >>, as in L<Pinyon::AnyEvent>, whose page lists how
+methods differ from blocking ones. The sub of C<get_or_set>, and that of C<synchronized>, may return a future of the loop.
 
 =head1 ERRORS
 
-A failure is always that of what is returned. Errors are those of L<Pinyon::Error>, with the file and line of the call. If what
-this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.
+If a call fails, also because of wrong arguments, its future fails. Errors are those of L<Pinyon::Error>, with the file and line of
+the call. If IO::Async is not installed, loading this module dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.

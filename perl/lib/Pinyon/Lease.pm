@@ -81,13 +81,14 @@ Pinyon::Lease - a value, or the right to make it
 
 =head1 DESCRIPTION
 
-What C<lease> of L<Pinyon::Cache> returns. A lease that was won is given back at the end of its scope, unless it was fulfilled.
+C<lease> of L<Pinyon::Cache> returns this object. If you won the lease and do not fulfil it, Pinyon gives it back at the end of
+its scope.
 
 =head1 METHODS
 
 =head2 new
 
-Of L<Pinyon::Cache> alone.
+For L<Pinyon::Cache> only.
 
 =head2 key, state, value, has_value
 
@@ -96,18 +97,18 @@ C<filling> (there is none yet; another caller makes it).
 
 =head2 is_hit, is_stale, is_won, is_filling
 
-Whether it is in that state.
+Return whether the lease is in that state.
 
 =head2 is_open
 
-Whether there is something to fulfil, or to give back.
+Returns whether you can still fulfil the lease or give it back.
 
 =head2 fulfil($value, $ttl)
 
-Stores the value. Whether it was stored: not if the lease has ended, or the item was changed meanwhile.
+Stores the value. Returns whether it was stored: false if the lease has ended, or if the item changed meanwhile.
 
 =head2 give_back
 
-Lets the next caller win.
+Lets the next caller win the lease.
 
 =cut

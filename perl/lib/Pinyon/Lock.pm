@@ -117,27 +117,27 @@ Pinyon::Lock - a lock that is held until the end of a scope
 
 =head1 DESCRIPTION
 
-L<Pinyon::Locks> makes these. The end of the last reference releases the lock; it warns if that fails, and leaves C<$@>, C<$!>
-and C<$?> as they are. In a forked child it does nothing, as the child does not hold the lock.
+C<lock> of L<Pinyon::Locks> returns this object. When its last reference goes, Pinyon releases the lock, and warns if that fails.
+C<$@>, C<$!> and C<$?> keep their values. In a forked child nothing happens, because the child does not hold the lock.
 
 =head1 METHODS
 
 =head2 names
 
-The names, as they were asked for.
+The names, as you passed them to C<lock>.
 
 =head2 token
 
-The fencing token: a number that is higher than that of any earlier lock on any of the names. Storage that is written under the
-lock should refuse writers with a lower one.
+The fencing token: a number that is higher than the token of any earlier lock on any of the names. A storage that you write to
+under the lock should refuse a writer with a lower token.
 
 =head2 remaining
 
-Seconds for which it remains held if nothing renews it; 0 if it is not held.
+Seconds for which the lock remains held if nothing renews it; 0 if it is not held.
 
 =head2 is_held, is_lost, is_released
 
-Whether it is held, has ended by itself, or was released.
+Whether the lock is held, was lost, or was released.
 
 =head2 check
 
@@ -145,26 +145,26 @@ Returns the lock, or dies with C<Pinyon::Error::LockLost>.
 
 =head2 release
 
-Whether it was held until then. Once more does nothing.
+Releases the lock. Returns whether it was held until then. A second call does nothing.
 
 =head2 extend($ttl)
 
-Extends it to so many seconds from now. Whether it is held still.
+Extends the lock to so many seconds from now. Returns whether it is still held.
 
 =head2 wait($timeout)
 
-Releases the names until another holder notifies, then takes them again. Whether it was notified.
+Releases the names until another holder calls C<notify>, then acquires them again. Returns whether it was notified.
 
 =head2 wait_for($sub, $timeout)
 
-Waits until the sub returns something true, and returns that.
+Calls C<wait> until the sub returns a true value, and returns that value.
 
 =head2 notify($count), notify_all
 
-Wakes holders that wait on the same names, the longest first. How many there were.
+Wake callers of C<wait> on the same names; those that have waited longest wake first. Return how many there were.
 
 =head2 on_lost($sub)
 
-Calls the sub with the lock when it is lost: at the next call of Pinyon's after that, or at once if it is lost already.
+Calls the sub with the lock when the lock is lost: at the next call of a method of Pinyon, or at once if it is already lost.
 
 =cut

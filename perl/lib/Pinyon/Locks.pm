@@ -17,11 +17,7 @@ sub new {
     my $url      = @arguments % 2 && ref $arguments[0] ne 'HASH' ? shift @arguments : undef;
     my %settings = Pinyon::Settings::given( $class, @arguments );
     $settings{url} = $url if defined $url;
-    my $self = bless { on_event => delete $settings{on_event} }, $class;
-    if ( $self->{on_event} && ( reftype( $self->{on_event} ) // q{} ) ne 'CODE' ) {
-        Pinyon::Error::Usage->throw('on_event is a reference to a sub that is called with an event');
-    }
-    $settings{events} = $self->{on_event} ? 1 : 0;
+    my $self = bless { on_event => Pinyon::Settings::on_event( \%settings ) }, $class;
     $self->{subs} = Pinyon::Settings::subs(%settings);
     $self->_attach( Pinyon::Settings::flat(%settings) );
     return $self;
@@ -52,18 +48,34 @@ sub status {
 
 sub is_locked {
     my ( $self, $names ) = @_;
-    return ( grep { defined $_->{holder} } @{ $self->_inspect($names) } ) ? 1 : q{};
+    return _any_locked( $self->_inspect($names) );
 }
 
 sub owner {
     my ( $self, $names ) = @_;
-    my ($held) = grep { defined $_->{holder} } @{ $self->_inspect($names) };
-    return $held && $held->{holder};
+    return _first_holder( $self->_inspect($names) );
 }
 
 sub waiting {
     my ( $self, $names ) = @_;
-    my %waits = map { $_ => 1 } map { @{ $_->{waiting} } } @{ $self->_inspect($names) };
+    return _count_waiting( $self->_inspect($names) );
+}
+
+# What the status of names means.
+sub _any_locked {
+    my ($found) = @_;
+    return ( grep { defined $_->{holder} } @{$found} ) ? 1 : q{};
+}
+
+sub _first_holder {
+    my ($found)  = @_;
+    my ($holder) = grep { defined } map { $_->{holder} } @{$found};
+    return $holder;
+}
+
+sub _count_waiting {
+    my ($found) = @_;
+    my %waits = map { $_ => 1 } map { @{ $_->{waiting} } } @{$found};
     return scalar keys %waits;
 }
 
@@ -121,11 +133,11 @@ Pinyon::Locks - locks that programs share on a Redis or Valkey server
 
 =head1 DESCRIPTION
 
-A lock has one name, or several in an array; several are acquired together or not at all. Whoever waits longest gets it next.
-All methods die with a L<Pinyon::Error> if something fails.
+A lock has one name, or several in an array. Several names are acquired together or not at all. The caller that has waited longest
+acquires the lock next. All methods die with a L<Pinyon::Error> if something fails.
 
-In a program that waits, a lock is renewed by a thread of Pinyon's own. That a lock was lost is told at the next call of
-Pinyon's.
+A thread of Pinyon's own renews the locks of a blocking program. If a lock is lost, Pinyon reports it at the next call of one of its
+methods.
 
 =head1 METHODS
 
@@ -133,19 +145,20 @@ Pinyon's.
 
 The URL is C<redis://user:password@host:port/database>, C<rediss://...> with TLS, C<unix:///path?db=database>,
 C<redis+cluster://host,host,host>, or C<redis+sentinel://host,host,host/service/database>. Several URLs in an array are
-independent servers, of which a majority holds each lock. The settings are those of every language, as C<namespace>,
-C<ttl>, C<timeout>, C<reentrant>, C<handler>, C<fairness>, C<command_timeout>, C<connect_timeout>, C<tls>; and
+independent servers, and a majority of them holds each lock. The settings are the same in every language: C<namespace>,
+C<ttl>, C<timeout>, C<reentrant>, C<handler>, C<fairness>, C<command_timeout>, C<connect_timeout>, C<tls> and others. In
+addition:
 
 =over
 
 =item on_event
 
-A sub that is called with an event of the servers, at the next call of Pinyon's. An event is a hash: C<kind>
+Pinyon calls this sub with an event of the servers, at the next call of one of its methods. An event is a hash: C<kind>
 (C<connected>, C<disconnected>, C<down>, C<up>, C<gone>, C<switched>, C<sentinel_down>, C<sentinel_up>, C<renewals> for
 refused ones, C<certificates>, C<stale_certificates>, or C<warning> for any other), C<level> (C<debug>, C<info> or
 C<warning>), C<message> for people, C<server>, C<error>,
-C<seconds> for which the server was down, and of C<switched> C<previous>, the former primary. Without it, C<switched>,
-C<renewals>, C<stale_certificates> and C<warning> are warned of.
+C<seconds> for which the server was down, and for C<switched> also C<previous>, the former primary. Without C<on_event>, Pinyon
+warns of C<switched>, C<renewals>, C<stale_certificates> and C<warning>.
 
 =back
 
@@ -157,77 +170,77 @@ Acquires a lock, and returns a L<Pinyon::Lock>, which releases it at the end of 
 
 =item timeout
 
-Seconds to wait for it; 0 does not wait.
+Seconds to wait for the lock; 0 does not wait.
 
 =item ttl
 
-Seconds for which it outlives a holder that has died.
+Seconds for which the server keeps the lock after its holder has died.
 
 =item renew
 
-Whether to renew it; true where left out.
+Whether Pinyon renews the lock; true by default.
 
 =item max_hold
 
-Seconds after which it is not renewed any more.
+Seconds after which Pinyon no longer renews the lock.
 
 =item reentrant
 
-Whether the caller may acquire what it holds already.
+Whether the caller may acquire a lock that it already holds.
 
 =item on_lost
 
-A sub that is called with the lock if it is lost.
+Pinyon calls this sub with the lock if the lock is lost.
 
 =back
 
 =head2 try_lock($names, %options)
 
-The same if it is free now; C<undef> otherwise.
+Like C<lock>, if the lock is free now; returns C<undef> otherwise.
 
 =head2 synchronized($names, $sub, %options)
 
-Holds a lock while the sub runs, which gets it as its argument, and returns what the sub returns. Dies with
+Holds a lock while the sub runs, and returns what the sub returns. The sub gets the lock as its argument. Dies with
 C<Pinyon::Error::LockLost> if the lock was lost meanwhile.
 
 =head2 status($names)
 
-What the server knows of each name, a list of hashes: C<name>, C<holder>, C<token>, C<left> and C<age> in seconds, C<waiting>.
-The first in scalar context.
+Returns what the server knows of each name as a list of hashes: C<name>, C<holder>, C<token>, C<left> and C<age> in seconds,
+C<waiting>. In scalar context, returns the first.
 
 =head2 is_locked($names)
 
-Whether any of the names is locked.
+Returns whether any of the names is locked.
 
 =head2 owner($names)
 
-Who holds the first of them that is held.
+Returns the holder of the first name that is locked.
 
 =head2 waiting($names)
 
-How many wait for any of them.
+Returns how many callers wait for any of the names.
 
 =head2 force_release($names, token => $token)
 
-Takes names away from their holders; with C<token>, only from that one. How many were held.
+Takes names away from their holders; with C<token>, only from the holder with that token. Returns how many names were locked.
 
 =head2 execute(@command)
 
-Sends a command on the connection of the locks, and returns the server's answer.
+Sends a command on the connection of the locks, and returns the server's reply.
 
 =head2 metrics
 
-What happened to the locks of this client in this process: a hash with C<acquired>, C<queued> (had to wait), C<busy> (were
-taken, and not waited for), C<released>, C<lost> (by reason), C<errors> (by kind), C<renewals>, C<renewals_refused>,
+Returns what happened to the locks of this client in this process: a hash with C<acquired>, C<queued> (had to wait), C<busy>
+(others held the lock, and the caller did not wait), C<released>, C<lost> (by reason), C<errors> (by kind), C<renewals>, C<renewals_refused>,
 C<connects>, C<disconnects>, C<switches> of the primary, and C<waits>: how many acquisitions were timed (C<count>), and in
-seconds their C<mean>, C<p50>, C<p90>, C<p99> and C<p99.9>.
+seconds their C<mean>, C<p50>, C<p90>, C<p95>, C<p99> and C<p99.9>.
 
 =head2 server
 
-The server, for people.
+The server's address, to show to people.
 
 =head2 close
 
-Closes the connections. Held locks are lost, and end on the server with their ttl.
+Closes the connections. Locks that you still hold are lost; on the server they expire after their ttl.
 
 =cut

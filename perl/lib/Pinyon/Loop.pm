@@ -12,9 +12,9 @@ use Pinyon ();
 
 my %loops;    # all that there are, weakly
 
-# A client's part in an event loop. `model` says how the loop watches a descriptor, forgets it, calls before it waits
-# again, and calls after some seconds: it makes these four closures, from three: one makes a
-# sub to call when a lane's descriptor is ready, two are to be called.
+# A client's part in an event loop. `model` makes four closures: the loop watches a descriptor, forgets it, calls before it
+# waits again, and calls after some seconds. It makes them from three: the first makes a sub to call when a lane's descriptor
+# is ready, the other two are to be called.
 sub new {
     my ( $class, $client, $model ) = @_;
     my $self = bless { later => [] }, $class;
@@ -101,6 +101,21 @@ package Pinyon::Loop::Asking;
 
 # What clients of caches and of locks have in common in an event loop. A model has _promise, which returns what its
 # methods return, and a sub to call with value and error; and _on_cancel, if that can be cancelled.
+
+# A new client, by its blocking class's constructor.
+sub _made_in_loop {
+    my ( $class, $constructor, @arguments ) = @_;
+    @arguments = %{ $arguments[0] } if @arguments == 1 && ref $arguments[0] eq 'HASH';
+    my $host = $class->_take_loop( \@arguments );
+    return $constructor->( $class, @arguments )->_enter_loop($host);
+}
+
+sub _enter_loop {
+    my ( $self, $host ) = @_;
+    $self->{host} = $host;
+    $self->{loop} = Pinyon::Loop->new( $self, $self );
+    return $self;
+}
 
 # Starts something that calls back. With a callback of the caller's returns the operation, otherwise a promise.
 sub _asked {

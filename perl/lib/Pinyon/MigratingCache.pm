@@ -111,36 +111,37 @@ Pinyon::MigratingCache - an old and a new pool of servers as one cache
 
 =head1 DESCRIPTION
 
-With it you can change servers, ring or the format of values without starting from an empty cache. Reads ask the new pool,
-then the old one. A value that only the old pool has is moved with the rest of its ttl. Changes go to the new pool, and delete
-the item in the old one. The page on migrating in Pinyon's documentation says what happens when.
+With this class you can change servers, the ring or the format of values without starting from an empty cache. A read asks the
+new pool first, then the old one. If only the old pool has the value, Pinyon moves it with its remaining ttl. A write goes to the
+new pool and deletes the item in the old one. The page on migrating in Pinyon's documentation explains each step.
 
-It has the methods of L<Pinyon::Cache>, except C<quiet>. Its errors are those of the two clients. Each keeps its own rules
-for failures. A value that the new client does not take, such as an object that only Storable can store, is read from the old
-pool for as long as that exists.
+The class has the methods of L<Pinyon::Cache>, except C<quiet>. Its errors are those of the two clients, and each client keeps its
+own rules for failures. If the new client cannot store a value, such as an object that only Storable can store, reads return it
+from the old pool as long as that pool exists.
 
 C<Pinyon::AnyEvent::MigratingCache>, C<Pinyon::Coro::MigratingCache>, C<Pinyon::Future::MigratingCache> and
-C<Pinyon::Mojo::MigratingCache> are the same for event loops: they take two clients of the same kind.
+C<Pinyon::Mojo::MigratingCache> do the same in event loops. They take two clients of the same module.
 
 =head1 METHODS
 
 =head2 new($old, $new, ttl => $seconds)
 
-C<ttl> is that of moved items if the old servers cannot tell it, which those before memcached 1.6.10 cannot; 0 is without end.
-Dies with a usage error if both clients would have the same keys on the same server: give the new one a namespace.
+C<ttl> applies to moved items if the old servers cannot report their ttl, as before memcached 1.6.10; 0 never expires. C<new> dies
+with a usage error if both clients would use the same keys on the same server: give the new client a namespace.
 
 =head2 progress
 
-A reference to a hash: how many keys the C<new> pool had, only the C<old> pool had, were C<moved> from there, were C<refused>
-by the new client or its server, and were C<missing> in both. When C<old> no longer grows, the old servers can go.
+Returns a reference to a hash of counts: keys that the C<new> pool had, that only the C<old> pool had, that were C<moved>, that the
+new client or its server C<refused>, and that were C<missing> in both. When C<old> no longer grows, you can turn off the old
+servers.
 
 =head2 version, stats($kind), flush_all($delay), metrics
 
-Those of both pools.
+These apply to both pools.
 
 =head2 using(%settings)
 
-A view, with the same views of both clients. It counts together with the client.
+Returns a view that consists of the same views of both clients. It shares the counts of C<progress>.
 
 =head2 close
 
@@ -148,7 +149,7 @@ Closes both clients.
 
 =head2 quiet
 
-Dies: what a command does depends on the result of the one before it.
+Dies, because what a command does here depends on the result of the command before it.
 
 =head1 SEE ALSO
 

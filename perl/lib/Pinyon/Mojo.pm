@@ -121,13 +121,13 @@ Pinyon::Mojo - caches and locks that return promises, for Mojolicious
 =head1 DESCRIPTION
 
 C<Pinyon::Mojo::Cache> and C<Pinyon::Mojo::Locks> have the constructors and methods of L<Pinyon::Cache>, L<Pinyon::Locks>, and the
-objects that these return, but each method that would wait returns a promise. The setting C<loop> names the loop, a L<Mojo::IOLoop>;
-otherwise it is the one of the process. 
+objects that these return, but each method that would block returns a promise. The setting C<loop> names the loop, a L<Mojo::IOLoop>;
+by default it is the loop of the process.
 
-Each method also takes C<< cb => sub { my ($value, $error) = @_ } >>, as in L<Pinyon::AnyEvent>, where it says how methods
-differ from those of programs that wait. What C<get_or_set> calls, and the block of C<synchronized>, may return a promise.
+Each method also takes C<< cb => sub { my ($value, $error) = @_ } >>, as in L<Pinyon::AnyEvent>, whose page lists how
+methods differ from blocking ones. The sub of C<get_or_set>, and that of C<synchronized>, may return a promise.
 
 =head1 ERRORS
 
-A failure is always that of what is returned. Errors are those of L<Pinyon::Error>, with the file and line of the call. If what
-this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.
+If a call fails, also because of wrong arguments, its promise fails. Errors are those of L<Pinyon::Error>, with the file and line of
+the call. If Mojolicious is not installed, loading this module dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.

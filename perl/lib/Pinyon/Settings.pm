@@ -6,6 +6,8 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
+use Scalar::Util qw(reftype);
+
 use Pinyon::Credentials ();
 
 # The arguments of a constructor as a hash: it takes a list, or one hash.
@@ -74,6 +76,17 @@ sub _is_text {
 sub _is_false {
     my ($value) = @_;
     return defined $value && !ref $value && $value eq q{} && ( $value ^ $value ) eq '0';
+}
+
+# Takes on_event off the settings, and says whether the library keeps events.
+sub on_event {
+    my ($settings) = @_;
+    my $told = delete $settings->{on_event};
+    if ( $told && ( reftype($told) // q{} ) ne 'CODE' ) {
+        Pinyon::Error::Usage->throw('on_event is a reference to a sub that is called with an event');
+    }
+    $settings->{events} = $told ? 1 : 0;
+    return $told;
 }
 
 1;

@@ -81,12 +81,12 @@ Pinyon::Time - Pinyon::Instant and Pinyon::DateTime, the times in stored values
 
 =head1 DESCRIPTION
 
-Both classes are loaded with L<Pinyon>. Times in values that other languages have stored are objects of them. Put into a string,
+L<Pinyon> loads both classes. If another language stored a time in a value, you read it as an object of one of them. As a string,
 an object is what C<iso8601> returns.
 
 =head1 PINYON::INSTANT
 
-A point in time. It is a number of seconds where a number is needed.
+A point in time. As a number, it is its seconds since 1970.
 
 =head2 new($epoch, $nanosecond)
 
@@ -96,7 +96,7 @@ Whole seconds since 1970 in UTC, and nanoseconds after them.
 
 =head2 iso8601
 
-The time in UTC, as C<2024-02-29T12:34:56Z>.
+The time in UTC, such as C<2024-02-29T12:34:56Z>.
 
 =head1 PINYON::DATETIME
 
@@ -108,7 +108,7 @@ A date and a time without a zone.
 
 =head2 iso8601
 
-As C<2024-02-29T12:34:56>.
+The date and time, such as C<2024-02-29T12:34:56>.
 
 =head1 FUNCTIONS
 

@@ -1,4 +1,6 @@
 //! The callers of `get_or_set`: what they find, share and raise.
+//!
+//! `Found` gives back a win that its caller has not looked at, and the win of a block that did not reach its end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;

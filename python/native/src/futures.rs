@@ -1,4 +1,9 @@
 //! Futures, on which tasks wait.
+//!
+//! A task runs from the callback that received its reply, not in the loop's next turn. With nest_asyncio a callback
+//! may run the loop. A task that was resumed in the callback for replies would then keep the loop from calling that
+//! callback again. So in such loops tasks resume in callbacks of their own. Whether a loop is such a loop is checked
+//! again when its class has changed.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 

@@ -1,4 +1,7 @@
 //! Greenlets, which wait by switching to others.
+//!
+//! A greenlet that begins to wait switches straight to the next greenlet with an outcome, and to the hub only if there
+//! is none. A waiting greenlet keeps a copy of its stack, so the functions on the way to the switch have small frames.
 
 use std::sync::Arc;
 

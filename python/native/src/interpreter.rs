@@ -1,7 +1,7 @@
 //! One interpreter of a process uses this library, for the life of the process.
 //!
-//! What the library keeps for the process, such as exception classes and who is told of lost locks, belongs to the
-//! interpreter that imported it. It stays when that interpreter ends.
+//! The things that the library keeps for the process belong to the interpreter that imported it: exception classes,
+//! and the listeners for lost locks. They stay when that interpreter ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -95,6 +95,7 @@ fn add_constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DEFAULT_SETTINGS", defaults)?;
     module.add("SETTING_TEXTS", texts)?;
     module.add("SETTING_CHOICES", choices)?;
+    module.add("CALLS", pinyon_cache::calls::described())?;
     module.add("DEFAULT_SERVER", pinyon_net::address::DEFAULT_SERVER)?;
     module.add("ERROR_KINDS", ErrorKind::ALL.map(kind).to_vec())?;
     module.add("RENEWALS", pinyon_cache::operations::RENEWALS)?;

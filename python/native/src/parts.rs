@@ -1,4 +1,7 @@
 //! Converts Python objects to the parts that the core writes, and parts that it reads to Python objects.
+//!
+//! There is no tree in between. This code checks nesting and announced lengths, and refuses a list that another thread
+//! changes meanwhile.
 
 use std::vec::Drain;
 

@@ -2,6 +2,8 @@
 //!
 //! Some values run code of the user's when they are loaded, such as a serializer's `load`. This happens only when the
 //! operation no longer has its connection. The code may take its time, and it may use the client.
+//!
+//! In an event loop the code runs when the coroutine resumes; a greenlet runs it itself.
 
 use pinyon_cache::directory::Directory;
 use pinyon_cache::Value;

@@ -1,5 +1,10 @@
 //! What the methods of `pinyon.aio` are, and return: callables that pass for coroutine functions, and futures that
 //! pass for coroutines. Neither costs those who call and await anything.
+//!
+//! Code that looks for coroutines recognises them by their methods. So a reply is a subclass of asyncio's future that
+//! has these methods (`pinyon/_aio_replies.py`). Tasks wait for asyncio's own class by a much shorter path. So a reply
+//! turns into a plain future when a coroutine awaits it, unless a task was made of it. The methods themselves are
+//! objects of a native class, which takes the marks of coroutine functions and costs as much to call as a method.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::atomic::{AtomicIsize, Ordering};

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pinyon_cache::directory::Directory;
-use pinyon_cache::operations::{Answer as Answered, AnyOperation, Fetch, Found, Operation, Request, SentKey};
+use pinyon_cache::operations::{Answer as Answered, AnyOperation, Fetch, Found, Operation, SentKey};
 use pinyon_cache::shared::{self, Finished, Shared};
 use pinyon_cache::spare::{Spare, Vacant};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -272,19 +272,10 @@ impl Becomes {
     }
 }
 
-/// The method that begins this operation.
+/// The call that begins this operation.
 fn method_of(operation: &LoopOperation) -> &'static str {
-    let request = match operation {
-        AnyOperation::Single(single) => single.request(),
-        others => return others.name(),
-    };
-    match request {
-        Request::Get { cas: false } => "get",
-        Request::Get { cas: true } => "gets",
-        Request::GetAndTouch { .. } => "gat",
-        Request::GetWithTtl => "get_with_ttl",
-        Request::Lease { .. } | Request::Renew { .. } => "ask_lease",
-        Request::GiveBack(_) => "give_back",
-        _ => operation.name(),
+    match operation {
+        AnyOperation::Single(single) => single.request().call().name,
+        others => others.name(),
     }
 }

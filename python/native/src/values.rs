@@ -2,6 +2,8 @@
 //!
 //! Bytes, text and integers are handled here, on one match of the flags. The core handles plain data, and the
 //! serializer's `dump` and `load` handle everything else.
+//!
+//! Large values are compressed and decompressed without the GIL.
 
 use pinyon_cache::dialect::{Dialect, Packing, PlainSerializer, BYTES, COMPRESSED, INTEGER, INTEGER_OF_PYLIBMC, TEXT};
 use pinyon_cache::{Destination, Value};

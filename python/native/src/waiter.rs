@@ -1,4 +1,8 @@
 //! Waiters: the handles of coroutines that wait.
+//!
+//! Coroutines resume as soon as their outcome is known, from the callback that received their reply. The requests that
+//! they submit meanwhile leave when the last of them waits again. No lock is held while a coroutine runs. A coroutine
+//! that raises into the loop does not keep the others from their turn.
 
 use std::sync::Arc;
 

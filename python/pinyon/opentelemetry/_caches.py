@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pinyon._calls import CALLS
 from pinyon.errors import Error
 from pinyon.opentelemetry._observing import DURATIONS, Observer, address, buckets
 from pinyon.opentelemetry._spans import Operation
@@ -14,23 +15,12 @@ if TYPE_CHECKING:
 
     from opentelemetry.metrics import Meter
 
+    from pinyon._calls import Call
     from pinyon.metrics import CommandMetrics, ServerMetrics
     from pinyon.opentelemetry._observing import Attributes, Measured
     from pinyon.opentelemetry._spans import Tracing
 
 SYSTEM = "memcached"
-
-_STORING = ("set", "add", "replace", "append", "prepend", "cas")
-#: Methods that are operations of one key, of many at once, and of servers, with the name of each operation. What
-#: ``get_or_set`` and ``lease`` ask is an operation each time.
-_OF_A_KEY = {
-    **{name: name for name in ("get", "gets", "gat", "get_with_ttl", "meta", "touch", "delete", "incr", "decr")},
-    **{name: name for name in _STORING},
-    "_ask_lease": "lease",
-    "_give_back": "give_back",
-}
-_OF_MANY = {"get_many": "get", "gets_many": "gets", "set_many": "set", "delete_many": "delete"}
-_OF_SERVERS = {name: name for name in ("flush_all", "stats", "version")}
 
 
 class Metrics(Observer):
@@ -66,21 +56,21 @@ def view(plain: Any, tracing: Tracing) -> Any:
 def _traced(tracing: Tracing, kind: type[Any]) -> Any:
     """Return a subclass, the operations of which have spans. A migrating client of its clients gets one, too."""
     body: dict[str, Any] = {"__slots__": (), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    for name, command in {**_OF_A_KEY, **_OF_MANY, **_OF_SERVERS}.items():
-        body[name] = _method(tracing, kind, name, command)
+    for name, call in CALLS.items():
+        body[name] = _method(tracing, kind, name, call)
     body["_traced"] = staticmethod(partial(_traced, tracing))
     return type(kind.__name__, (kind,), body)
 
 
-def _method(tracing: Tracing, kind: type, name: str, command: str) -> Any:
-    """Return a class's method, each call of which is an operation."""
-    plain = getattr(kind, name)
+def _method(tracing: Tracing, kind: type, name: str, call: Call) -> Any:
+    """Return a class's method, each call of which is an operation. So is what ``get_or_set`` and ``lease`` ask."""
+    plain, command = getattr(kind, name), call.name.removesuffix("_many")
 
     def operation(client: Any, *arguments: Any, **settings: Any) -> Any:
         size, attributes = None, {"db.system.name": SYSTEM}
-        if name in _OF_MANY:
+        if call.asks == "keys":
             size, arguments = _size(arguments)
-        elif name in _OF_A_KEY:
+        elif call.asks == "key":
             attributes = _of_key(client, arguments[0] if arguments else settings.get("key"))
         batch = size is not None and size > 1
         attributes["db.operation.name"] = f"BATCH {command}" if batch else command

@@ -43,13 +43,13 @@ module Pinyon
 
     # What the server knows about an item.
     #
-    # @!attribute bytesize [Integer] the bytes of its value
-    # @!attribute client_flags [Integer]
+    # @!attribute size [Integer] the bytes of its value: the name that all languages have, not the number of members
+    # @!attribute flags [Integer]
     # @!attribute cas [Integer] its CAS token
     # @!attribute ttl [Integer, nil] seconds until it expires; nil if it never does
     # @!attribute last_access [Integer] seconds since it was last read
-    # @!attribute hit_before [Boolean] whether it was ever read
-    Metadata = Struct.new(:bytesize, :client_flags, :cas, :ttl, :last_access, :hit_before)
+    # @!attribute fetched [Boolean] whether it was ever read
+    Metadata = Struct.new(:size, :flags, :cas, :ttl, :last_access, :fetched) # rubocop:disable Lint/StructNewOverride
 
     # @param servers [Array<String>] +"host:port"+, +"host:port:weight"+ or +"/path/of/socket"+. Without any, the
     #   environment variable +MEMCACHE_SERVERS+, or else +127.0.0.1:11211+
@@ -60,8 +60,7 @@ module Pinyon
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +timeout+,
     #   +connect_timeout+, +default_ttl+, +ring+, +failover+, +on_failure+, +on_unreadable+, +gutter+, +compression+,
     #   +dialect+, +tls+ …
-    # @raise [UsageError] a setting that does not exist, of which the message names the closest one, or one with a value
-    #   that makes no sense
+    # @raise [UsageError] a setting does not exist (the message names the closest one), or its value makes no sense
     def initialize(*servers, serializer: nil, on_event: nil, **settings)
       settings[:servers] = servers.flatten unless servers.empty?
       @on_event = on_event
@@ -373,8 +372,8 @@ module Pinyon
     # @return [Hash{String => Hash{Symbol => Object}}] for each server +:up+, +:gutter+, +:connections+, +:idle+,
     #   +:sent+ and +:received+ (bytes), and +:commands+: for each command +:hits+, +:misses+, +:stored+, +:not_stored+,
     #   +:answered+, +:retries+, +:errors+, and of a sample of the answers +:timed+ (how many), +:seconds+ (in all),
-    #   +:mean+ and +:percentiles+ (50, 90, 95 and 99; all in seconds, nil before the first), and +:buckets+: how many
-    #   took at most so many seconds, and longer than the bucket before
+    #   +:mean+ and +:percentiles+ (50, 90, 95, 99 and 99.9; all in seconds, nil before the first), and +:buckets+:
+    #   how many took at most so many seconds, and longer than the bucket before
     def metrics
       @native.metrics
     end

@@ -30,14 +30,13 @@ module Pinyon
 
     # @param url [String, Array<String>] +redis://user:password@host:port/database+, where only the host is needed;
     #   +rediss://…+ with TLS, +unix:///path?db=database+, +redis+cluster://host,host,host+, or
-    #   +redis+sentinel://host,host,host/service/database+. Several URLs are independent servers, of which a majority
-    #   holds each lock.
+    #   +redis+sentinel://host,host,host/service/database+. Several URLs are independent servers; a majority of
+    #   them holds each lock.
     # @param on_event [#call, nil] called with a {Client::Event} when the server or a Sentinel is down or up again, when
     #   another server takes over as the primary, and so on, in a thread of Pinyon
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +ttl+,
     #   +timeout+, +reentrant+, +handler+, +fairness+, +command_timeout+, +connect_timeout+, +tls+ …
-    # @raise [UsageError] a setting that does not exist, of which the message names the closest one, or one with a value
-    #   that makes no sense
+    # @raise [UsageError] a setting does not exist (the message names the closest one), or its value makes no sense
     def initialize(url = nil, on_event: nil, **settings)
       settings[:url] = url if url
       @functions = Asking.functions_in(settings)

@@ -1,4 +1,4 @@
-//! Functions in Ruby that return credentials. Only threads of Ruby's may call them, so questions are left for one.
+//! Functions in Ruby that return credentials. Only Ruby's threads may call them, so questions wait for such a thread.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Events of the servers, and who is told that a lock was lost.
+//! Events of the servers, and the listeners for lost locks.
 
 use magnus::{Error, RArray, Ruby};
 use pinyon_net::events::Report;

@@ -1,4 +1,6 @@
-//! What waiting needs of Ruby: other threads run meanwhile, and signals, `Thread#raise` and `Timeout` end a wait.
+//! Waiting in Ruby: other threads run during a wait, and signals, `Thread#raise` and `Timeout` end it.
+//!
+//! Ruby may interrupt a wait before it begins, so such a wait is refused.
 
 use std::any::Any;
 use std::ffi::c_void;

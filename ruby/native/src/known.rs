@@ -1,6 +1,6 @@
 //! Objects of the extension's own types, found without calling Ruby.
 //!
-//! Magnus asks Ruby whether an object has a type, and protects the question: 200 instructions for each receiver.
+//! Magnus asks Ruby for the type, inside `protect`: that takes 200 instructions for each receiver.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicPtr, Ordering};

@@ -1,4 +1,10 @@
 //! The native half of the gem `pinyon`: converts Ruby's objects for the core, and waits as Ruby's threads and fibers do.
+//!
+//! Ruby's Strings are mutable, so keys are copied, and values are frozen twins of what the caller gave. Ruby's garbage
+//! collector sees the stack and not Rust's heap. So values stay bytes until an operation is over
+//! ([`AsBytes`](pinyon_cache::operations::AsBytes)), and the objects that are made of a stored value are kept, in
+//! their place, until it is complete (`objects`). A thread's operation is on its stack, so a small String is made at
+//! once (`stored`).
 
 mod cache;
 mod credentials;

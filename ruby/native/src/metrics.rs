@@ -1,10 +1,7 @@
 //! How long commands took.
 
 use magnus::{Error, RHash, Ruby};
-use pinyon_net::latencies::Latencies;
-
-/// The percentiles of durations that metrics have.
-const PERCENTILES: [u8; 4] = [50, 90, 95, 99];
+use pinyon_net::latencies::{Latencies, PERCENTILES};
 
 pub(crate) fn durations(ruby: &Ruby, of_command: RHash, latencies: &Latencies) -> Result<(), Error> {
     let (buckets, percentiles) = (ruby.hash_new(), ruby.hash_new());
@@ -12,7 +9,11 @@ pub(crate) fn durations(ruby: &Ruby, of_command: RHash, latencies: &Latencies) -
         buckets.aset(bound, count)?;
     }
     for percent in PERCENTILES {
-        percentiles.aset(percent, latencies.percentile(f64::from(percent)).ok().flatten())?;
+        let within = latencies.percentile(percent).ok().flatten();
+        match percent.fract() == 0.0 {
+            true => percentiles.aset(percent as u8, within)?,
+            false => percentiles.aset(percent, within)?,
+        }
     }
     of_command.aset(ruby.to_symbol("seconds"), latencies.seconds())?;
     of_command.aset(ruby.to_symbol("mean"), latencies.mean())?;

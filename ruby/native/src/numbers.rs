@@ -1,4 +1,4 @@
-//! Whole numbers from Ruby. What is none, or out of range, is refused by the argument's name.
+//! Whole numbers from Ruby. The error for anything else, or for a number out of range, names the argument.
 
 use magnus::value::ReprValue;
 use magnus::{Error, Integer, Ruby, TryConvert, Value};

@@ -12,6 +12,8 @@ package PinyonBench::Calls;
 use v5.36;
 use PinyonBench::CannotDo;
 
+my %STORES = map { $_ => 1 } qw(set add replace);
+
 sub new ( $class, %calls ) {
     return bless {%calls}, $class;
 }
@@ -27,20 +29,14 @@ sub of ( $class, $client, $names, %others ) {
 
 # Returns each step as an object, a code reference and the arguments.
 sub bound ( $self, $steps, $row ) {
-    return map { [ $self->{client}, $self->_bound_step( $row, @$_ ) ] } @$steps;
+    return map { [ $self->{client}, $self->required( $_->[0] ), _arguments( $row, @$_ ) ] } @$steps;
 }
 
-sub _bound_step ( $self, $row, $operation, $key, @rest ) {
-    if ( $operation =~ /\A(?:set|add|replace)\z/ ) {
-        return $self->required($operation), [ $key, value_of( $row, $rest[0] ) ];
-    }
-    return $self->required('get_many'), $key if $operation eq 'multiget';
-    if ( $operation eq 'multiset' ) {
-        return $self->required('set_many'), [ map { [ $_->[0], value_of( $row, $_->[1] ) ] } @$key ];
-    }
-    return $self->required('incr_or_create'), [ $key, @rest ] if $operation eq 'incr' && defined $rest[1];
-    return $self->required($operation), [ $key, $rest[0] ] if $operation =~ /\A(?:incr|decr)\z/;
-    return $self->required($operation), [$key];
+sub _arguments ( $row, $operation, $key, @rest ) {
+    return [ $key, value_of( $row, $rest[0] ) ]                     if $STORES{$operation};
+    return $key                                                     if $operation eq 'get_many';
+    return [ map { [ $_->[0], value_of( $row, $_->[1] ) ] } @$key ] if $operation eq 'set_many';
+    return [ $key, @rest ];
 }
 
 # Returns a call. Dies if the client has none of this name.

@@ -3,8 +3,7 @@ package PinyonBench::Loops;
 # One call after another, each reply compared: what blocking calls and coroutines have in common.
 
 use v5.36;
-use Exporter qw(import);
-use PinyonBench::CacheModel;
+use Exporter           qw(import);
 use PinyonBench::Clock qw(now);
 use PinyonBench::WrongResult;
 
@@ -45,7 +44,7 @@ sub compare ( $operation, $item, $reply ) {
     if ( $operation eq 'set' ) {
         return $reply ? 1 : PinyonBench::WrongResult->throw("set $key did not store");
     }
-    return PinyonBench::CacheModel::is_same( $reply, $value )
+    return defined $reply == defined $value && ( $reply // q{} ) eq ( $value // q{} )
         || PinyonBench::WrongResult->of( 'get', $key, $reply, $value );
 }
 

@@ -1,31 +1,19 @@
 package PinyonBench::Pairs;
 
-# Verifies and times a client on rows of pairs, by coroutines or chains of callbacks that share one client. Keeps the client
-# of each server between requests.
+# Does rows of pairs, by coroutines or chains of callbacks that share one client. Keeps the client of each server between
+# requests.
 
 use v5.36;
 use POSIX qw(ceil);
 use PinyonBench::Calls;
-use PinyonBench::Clock qw(latency_of timed);
-
-# A key that is never stored.
-use constant ABSENT => 'absent';
+use PinyonBench::Clock qw(timed);
 
 sub new ( $class, $client, $model ) {
     return bless {client => $client, model => $model, connected => {}}, $class;
 }
 
-# Does every pair once, gets what was set, and gets what is absent.
-sub verify ( $self, $row ) {
-    my $items = _items($row);
-    $self->_do( 'set', $items,                $row ) if $row->{operation} eq 'set';
-    $self->_do( 'get', $items,                $row );
-    $self->_do( 'get', [ [ ABSENT, undef ] ], $row );
-    return {};
-}
-
 # Times all pairs, then some of them once more with a clock around each call.
-sub time ( $self, $row ) {
+sub play ( $self, $row ) {
     my $items     = _items($row);
     my $operation = $row->{operation};
     $self->_do( $operation, [ @$items[ 0 .. $row->{warmup} - 1 ] ], $row );
@@ -33,7 +21,7 @@ sub time ( $self, $row ) {
     my $timing = timed( sub { $self->_together( $operation, $_, $row ) for @passes } );
     my @seconds;
     $self->_do( $operation, [ @$items[ 0 .. $row->{clocked} - 1 ] ], $row, \@seconds );
-    return {%$timing, latency => latency_of( \@seconds )};
+    return {%$timing, seconds => \@seconds};
 }
 
 sub _do ( $self, $operation, $items, $row, $seconds = undef ) {
@@ -50,7 +38,8 @@ sub _together ( $self, $operation, $work, $row, $seconds = undef ) {
 
 sub _items ($row) {
     my %values;
-    return [ map { [ $_->[0], $values{$_->[1]} //= PinyonBench::Calls::value_of( $row, $_->[1] ) ] } @{$row->{pairs}} ];
+    return [ map { [ $_->[0], defined $_->[1] ? $values{$_->[1]} //= PinyonBench::Calls::value_of( $row, $_->[1] ) : undef ] }
+            @{$row->{pairs}} ];
 }
 
 # Returns what each coroutine takes its items from: its own chunk, or one list that all share. For a coroutine per item, the

@@ -58,11 +58,10 @@ sub _answer ( $client, $harnesses, $request ) {
 
 sub _done ( $client, $harnesses, $request ) {
     return {version => $client->version, configuration => $client->configuration} if $request->{do} eq 'describe';
-    my $row     = $request->{row};
-    my ($kind)  = grep { exists $row->{$_} } sort keys %$harnesses;
-    my %actions = ( verify => 'verify', time => 'time' );
-    my $action  = $kind && $actions{$request->{do}} or PinyonBench::CannotDo->throw("no request '$request->{do}'");
-    return $harnesses->{$kind}->$action($row);
+    my $row = $request->{row};
+    my ($kind) = grep { exists $row->{$_} } sort keys %$harnesses;
+    PinyonBench::CannotDo->throw("no request '$request->{do}'") if !$kind || $request->{do} ne 'play';
+    return $harnesses->{$kind}->play($row);
 }
 
 sub _reply ($message) {

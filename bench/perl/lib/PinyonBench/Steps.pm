@@ -1,34 +1,39 @@
 package PinyonBench::Steps;
 
-# Verifies and times a client on rows of steps.
+# Does rows of steps.
 
 use v5.36;
-use PinyonBench::CacheModel;
+use Cpanel::JSON::XS   ();
 use PinyonBench::Clock qw(timed);
 use PinyonBench::CannotDo;
+
+# The calls of which no reply is awaited in quiet rows.
+my %TELLS = map { $_ => 1 } qw(set add replace delete);
+
+# How replies are told; that of a counter may be a true zero, `0E0`.
+my %TOLD = (
+    (
+        map {
+            $_ => sub ($stored) { return $stored ? Cpanel::JSON::XS::true : Cpanel::JSON::XS::false }
+        } keys %TELLS
+    ),
+    (
+        map {
+            $_ => sub ($count) { return length( $count // q{} ) ? $count + 0 : $count }
+        } qw(incr decr incr_or_create)
+    ),
+    set_many => sub ($stored) {
+        return scalar grep {$_} values %$stored;
+    },
+);
 
 sub new ( $class, $client ) {
     return bless {client => $client}, $class;
 }
 
-# Runs the row once against a model of a cache, then reads everything back with a new client.
-sub verify ( $self, $row ) {
-    my $model = PinyonBench::CacheModel->new($row);
-    $self->_with_client( $row, 0, sub ($calls) { _check( $model, $calls, $row->{prepare}, $row ) } );
-    $self->_with_client(
-        $row,
-        $row->{quiet},
-        sub ($calls) {
-            _within_batch( $calls, $row, sub ($batch) { _check_phases( $model, $batch, $row ) } );
-        }
-    );
-    $self->_with_client( $row, 0, sub ($calls) { _read_back( $model, $calls, $row ) } );
-    return {};
-}
-
-# Prepares the servers, then times the row's phases on a new client.
-sub time ( $self, $row ) {
-    $self->_with_client( $row, 0, sub ($calls) { _repeat( [ $calls->bound( $row->{prepare}, $row ) ], 1 ) } );
+# Does the row's phases on a new client: times them, or returns every reply.
+sub play ( $self, $row ) {
+    return {replies => $self->_replies($row)} if $row->{check};
     return $row->{connect} eq 'inside' ? $self->_time_with_connect($row) : $self->_time_warm($row);
 }
 
@@ -49,34 +54,32 @@ sub _within_batch ( $calls, $row, $work ) {
     return $calls->{quietly}->( $work, sort keys %keys );
 }
 
-sub _check_phases ( $model, $calls, $row ) {
+sub _replies ( $self, $row ) {
+    my @replies;
+    $self->_with_client(
+        $row,
+        $row->{quiet},
+        sub ($calls) {
+            _within_batch( $calls, $row, sub ($batch) { _tell( $batch, $row, \@replies ) } );
+        }
+    );
+    return \@replies;
+}
+
+# Does the phases' steps, and adds their replies to a list, as JSON knows them.
+sub _tell ( $calls, $row, $replies ) {
     for my $phase ( @{$row->{phases}} ) {
-        _check( $model, $calls, $phase->{steps}, $row ) for 1 .. $phase->{iterations};
-    }
-    return;
-}
+        my @bound = $calls->bound( $phase->{steps}, $row );
+        for my $number ( ( keys @bound ) x $phase->{iterations} ) {
+            my $operation = $phase->{steps}[$number][0];
+            my ( $client, $code, $arguments ) = @{$bound[$number]};
+            my $reply;
 
-sub _check ( $model, $calls, $steps, $row ) {
-    my @bound = $calls->bound( $steps, $row );
-    for my $number ( keys @bound ) {
-        my ( $step, $reply ) = $steps->[$number];
-        my ( $client, $code, $arguments ) = @{$bound[$number]};
-
-        # Some clients await no reply only if none is wanted.
-        if   ( $model->is_quiet($step) ) { $client->$code(@$arguments) }
-        else                             { $reply = $client->$code(@$arguments) }
-        $model->check( $step, $reply );
-    }
-    return;
-}
-
-sub _read_back ( $model, $calls, $row ) {
-    my %counters =
-        map { $_->[1] => 1 } grep { $_->[0] =~ /\A(?:incr|decr)\z/ } map { @{$_->{steps}} } @{$row->{phases}};
-    my ( $client, $get ) = @$calls{qw(client get)};
-    for my $key ( grep { !$counters{$_} } sort keys %{$model->items} ) {
-        my $reply = $client->$get($key);
-        $model->check( [ get => $key ], $reply );
+            # Some clients await no reply only if none is wanted.
+            if   ( $row->{quiet} && $TELLS{$operation} ) { $client->$code(@$arguments) }
+            else                                         { $reply = $client->$code(@$arguments) }
+            push @$replies, ( $TOLD{$operation} // sub ($found) {$found} )->($reply);
+        }
     }
     return;
 }

@@ -8,7 +8,6 @@ from typing import Any
 
 import pinyon
 
-from ...calls import CannotDo
 from ..calls import LockCalls, Names
 
 NAMESPACE = "bench"
@@ -23,15 +22,13 @@ class PinyonLocks:
         self._handler = handler
 
     def version(self) -> str:
-        """Returns the version. Raises CannotDo if this Pinyon has no locks."""
-        self._locks_class()
         return str(pinyon.__version__)
 
     def configuration(self) -> str:
         return f'{self._module}.Locks, handler="{self._handler}", otherwise defaults (one connection)'
 
     def connect(self, server: str, ttl: int) -> Any:
-        locks = self._locks_class()(
+        locks = importlib.import_module(self._module).Locks(
             *_where(server), namespace=NAMESPACE, handler=self._handler, **_on_several(server, ttl)
         )
 
@@ -39,12 +36,6 @@ class PinyonLocks:
             return locks.lock(*names, ttl=ttl, timeout=TIMEOUT_SECONDS)
 
         return LockCalls(lock, locks.execute, locks.close)
-
-    def _locks_class(self) -> Any:
-        found = getattr(importlib.import_module(self._module), "Locks", None)
-        if found is None:
-            raise CannotDo(f"this Pinyon has no {self._module}.Locks")
-        return found
 
 
 def _where(server: str) -> tuple[Any]:

@@ -9,7 +9,7 @@ import redis
 import redis_lock
 
 from ...protocol import address_of
-from ..calls import LockCalls, nested
+from ..calls import LockCalls, Patched, nested
 
 
 class PythonRedisLockAdapter:
@@ -31,18 +31,5 @@ class PythonRedisLockAdapter:
         return LockCalls(nested(single), client.execute_command, client.close)
 
 
-class PythonRedisLockGeventAdapter(PythonRedisLockAdapter):
-    """The same, its sockets and locks patched by gevent."""
-
-    def configuration(self) -> str:
-        return f"{super().configuration()}; monkey-patched"
-
-    def connect(self, server: str, ttl: int) -> Any:
-        from gevent import monkey
-
-        monkey.patch_all(ssl=False)
-        return super().connect(server, ttl)
-
-
 ADAPTER = PythonRedisLockAdapter()
-GEVENT = PythonRedisLockGeventAdapter()
+GEVENT = Patched(ADAPTER)

@@ -9,7 +9,7 @@ import redis
 import redis.asyncio
 
 from ...protocol import address_of
-from ..calls import LockCalls, nested, nested_async
+from ..calls import LockCalls, Patched, nested, nested_async
 
 
 class RedisPyAdapter:
@@ -31,19 +31,6 @@ class RedisPyAdapter:
         return LockCalls(nested(single), client.execute_command, client.close)
 
 
-class RedisPyGeventAdapter(RedisPyAdapter):
-    """The same, its sockets, locks and sleeps patched by gevent."""
-
-    def configuration(self) -> str:
-        return f"{super().configuration()}; monkey-patched"
-
-    def connect(self, server: str, ttl: int) -> Any:
-        from gevent import monkey
-
-        monkey.patch_all(ssl=False)
-        return super().connect(server, ttl)
-
-
 class RedisPyAsyncAdapter(RedisPyAdapter):
     """`redis.asyncio`."""
 
@@ -58,5 +45,5 @@ class RedisPyAsyncAdapter(RedisPyAdapter):
 
 
 ADAPTER = RedisPyAdapter()
-GEVENT = RedisPyGeventAdapter()
+GEVENT = Patched(ADAPTER)
 ASYNCIO = RedisPyAsyncAdapter()

@@ -3,6 +3,7 @@
 use super::decimal::float;
 use super::WRITTEN_DEPTH;
 use crate::dialect::parts::{Nesting, Part, Place, Unwritable, Writer};
+use pinyon_net::json::write_text;
 
 /// Writes bool, null, integers of up to 64 bits, floats, text, lists, and maps whose keys are text.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Writer for JsonWriter {
             Part::Float(f64::INFINITY) => self.digits("Infinity"),
             Part::Float(f64::NEG_INFINITY) => self.digits("-Infinity"),
             Part::Float(number) => self.digits(&float(number)),
-            Part::Text(text) => self.text(text),
+            Part::Text(text) => write_text(&mut self.out, text),
             Part::List(length) => {
                 self.out.push(b'[');
                 self.nesting.begin_list(length);
@@ -68,30 +69,5 @@ impl Writer for JsonWriter {
 impl JsonWriter {
     fn digits(&mut self, digits: &str) {
         self.out.extend_from_slice(digits.as_bytes());
-    }
-
-    fn text(&mut self, text: &str) {
-        self.out.push(b'"');
-        let mut rest = text.as_bytes();
-        while let Some(at) = rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')) {
-            self.out.extend_from_slice(&rest[..at]);
-            self.escape(rest[at]);
-            rest = &rest[at + 1..];
-        }
-        self.out.extend_from_slice(rest);
-        self.out.push(b'"');
-    }
-
-    fn escape(&mut self, character: u8) {
-        let letter = match character {
-            b'"' | b'\\' => character,
-            0x08 => b'b',
-            0x0c => b'f',
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\t' => b't',
-            _ => return self.out.extend_from_slice(format!("\\u{character:04x}").as_bytes()),
-        };
-        self.out.extend_from_slice(&[b'\\', letter]);
     }
 }

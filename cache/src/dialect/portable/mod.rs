@@ -3,6 +3,9 @@
 //! No library does this. The stored bytes must be the same in every language, but a MessagePack library writes through
 //! streams and builds its own tree. JSON libraries support neither integers of any size nor floats that are not
 //! numbers.
+//!
+//! `vectors/portable.json` has the stored bytes, also of date-times. A value is written up to 200 levels deep and read
+//! up to 1024. Every part takes at least a byte, so a short value cannot ask for much memory.
 
 mod decimal;
 mod json_reader;

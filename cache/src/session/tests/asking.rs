@@ -98,25 +98,23 @@ fn statistics_come_line_by_line() {
 }
 
 #[test]
-fn metadata_and_version_are_handed_out_as_lines() {
+fn a_version_is_handed_out_as_a_line() {
     let mut host = Host::connected("1.6.18");
-    let debug = host.submit(Command::Meta(MetaCommand { verb: Verb::Debug, key: key("k"), size: None, flags: &[] }));
     let version = host.submit(Command::Version);
     let barrier = host.submit(Command::NoOp);
-    assert_eq!(host.sent(), "me k\r\nversion\r\nmn\r\n");
-    let events = host.answer(b"ME k exp=-1 size=63\r\nVERSION 1.6.18\r\nMN\r\n");
-    assert_eq!(statuses(&events), [(debug, Status::Debug), (version, Status::Version), (barrier, Status::NoOp)]);
-    assert_eq!(events[0].answer().line, b"ME k exp=-1 size=63");
-    assert_eq!(events[1].answer().line, b"VERSION 1.6.18");
+    assert_eq!(host.sent(), "version\r\nmn\r\n");
+    let events = host.answer(b"VERSION 1.6.18\r\nMN\r\n");
+    assert_eq!(statuses(&events), [(version, Status::Version), (barrier, Status::NoOp)]);
+    assert_eq!(events[0].answer().line, b"VERSION 1.6.18");
 }
 
 #[test]
-fn a_meta_command_with_a_key_echoed_is_answered() {
+fn a_meta_command_is_answered() {
     let mut host = Host::connected("1.6.18");
-    let flags = [Flag::ReturnKey, Flag::RemainingTtl, Flag::Value];
+    let flags = [Flag::RemainingTtl, Flag::Value];
     let hit = host.submit(Command::Meta(MetaCommand { verb: Verb::Get, key: key("k"), size: None, flags: &flags }));
-    assert_eq!(host.sent(), "mg k k t v O0\r\n");
-    let events = host.answer(b"VA 1 kk t-1 O0\r\nx\r\n");
+    assert_eq!(host.sent(), "mg k t v O0\r\n");
+    let events = host.answer(b"VA 1 t-1 O0\r\nx\r\n");
     assert_eq!(values(&events), [(hit, &b"x"[..])]);
 }
 

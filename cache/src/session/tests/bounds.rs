@@ -69,16 +69,16 @@ fn a_value_over_the_limit_is_refused_before_anything_is_sent() {
 #[test]
 fn what_the_version_cannot_do_is_refused_before_anything_is_sent() {
     let mut host = Host::connected("1.6.18");
-    let drop = Command::Meta(MetaCommand {
-        verb: Verb::Delete,
+    let changed = Command::Meta(MetaCommand {
+        verb: Verb::Get,
         key: super::host::key("k"),
         size: None,
-        flags: &[Flag::DropValue],
+        flags: &[Flag::CompareCas(1)],
     });
-    let Err(Refused::Unsupported(unsupported)) = host.session.submit(&drop, Data::None, host.now + TIMEOUT) else {
+    let Err(Refused::Unsupported(unsupported)) = host.session.submit(&changed, Data::None, host.now + TIMEOUT) else {
         panic!("it was taken")
     };
-    assert_eq!(unsupported.since, pinyon_proto::ServerVersion::parse(b"1.6.27"));
+    assert_eq!(unsupported.since, pinyon_proto::ServerVersion::parse(b"1.6.40"));
     assert!(host.session.is_clean());
 }
 

@@ -258,7 +258,7 @@ pub fn delete(name: &str) -> Command<'_> {
 }
 
 pub fn incr(name: &str) -> Command<'_> {
-    Command::Arithmetic(Arithmetic { key: key(name), direction: Direction::Increment, delta: 1, initial: None })
+    Command::Arithmetic(Arithmetic { key: key(name), direction: Direction::Increment, delta: 1 })
 }
 
 pub fn address(number: usize) -> Address {

@@ -148,19 +148,14 @@ fn a_delete_that_is_not_understood_leaves_the_connection_open() {
 fn a_quiet_get_that_misses_is_silent() {
     let mut host = Host::connected("1.6.18");
     let quiet_get = |name| {
-        Command::Meta(MetaCommand {
-            verb: Verb::Get,
-            key: key(name),
-            size: None,
-            flags: &[Flag::Value, Flag::ReturnKey],
-        })
+        Command::Meta(MetaCommand { verb: Verb::Get, key: key(name), size: None, flags: &[Flag::Value, Flag::Size] })
     };
     let miss = host.submit_quiet(quiet_get("a"));
     let hit = host.submit_quiet(quiet_get("b"));
     let last = host.submit_quiet(quiet_get("c"));
     host.session.end_quiet_run(host.now + TIMEOUT);
-    assert_eq!(host.sent(), "mg a v k O0 q\r\nmg b v k O1 q\r\nmg c v k O2 q\r\nmn\r\n");
-    let events = host.answer(b"VA 1 kb O1\r\nB\r\nMN\r\n");
+    assert_eq!(host.sent(), "mg a v s O0 q\r\nmg b v s O1 q\r\nmg c v s O2 q\r\nmn\r\n");
+    let events = host.answer(b"VA 1 s1 O1\r\nB\r\nMN\r\n");
     assert_eq!(statuses(&events), [(miss, Status::Miss), (hit, Status::Hit), (last, Status::Miss)]);
     assert_eq!(events[1].answer().value, b"B");
 }

@@ -122,7 +122,6 @@ fn what_follows_the_last_reply_breaks_the_connection() {
 
 #[test]
 fn replies_of_another_form_are_refused() {
-    let debug = Command::Meta(MetaCommand { verb: Verb::Debug, key: key("k"), size: None, flags: &[] });
     for (command, reply) in [
         (get("k"), "END\r\n"),
         (get("k"), "NF O0\r\n"),
@@ -134,7 +133,6 @@ fn replies_of_another_form_are_refused() {
         (Command::Version, "MN\r\n"),
         (Command::Stats(StatsKind::default()), "OK\r\n"),
         (Command::FlushAll { delay: 0 }, "END\r\n"),
-        (debug, "HD\r\n"),
     ] {
         assert_refused("1.6.18", &[command], reply.as_bytes(), "expected ");
     }

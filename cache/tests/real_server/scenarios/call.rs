@@ -5,11 +5,10 @@ use pinyon_cache::operations::{
     self, statistics, Answer, AnyOperation, Bytes, Change, Compared, DataBlock, Everywhere, Failed, Failures, Fetch,
     Keys, OwnedKey, Policy, Request, ServerCommand, Single,
 };
-use pinyon_net::error::kinds::ErrorKind;
-use pinyon_net::Sent;
 use pinyon_proto::{Direction, KeyRules, Mode};
 use serde_json::{json, Map, Value};
 
+use super::cache::decoded;
 use crate::playing::{Outcome, Raised};
 
 pub type Op = AnyOperation<OwnedKey, Option<Vec<u8>>, operations::AsBytes>;
@@ -76,7 +75,7 @@ pub fn outcome(operation: Op, call: &[Value]) -> Outcome {
         AnyOperation::Fetch(fetch) => {
             let mut fetched = fetch.finish();
             let name = |index: usize| call[1][index].as_str().unwrap().to_owned();
-            let found = fetched.found.into_iter().map(|one| (name(one.index), decoded(&one.value).value));
+            let found = fetched.found.into_iter().map(|one| (name(one.index), value_of(&one.value).value));
             of_many(Value::Object(found.collect::<Map<_, _>>()), &mut fetched.failures)
         }
         AnyOperation::Change(change) => {
@@ -100,9 +99,9 @@ fn of_many(value: Value, failures: &mut Failures) -> Outcome {
 
 fn of_answer(answer: Answer<Bytes>) -> Outcome {
     let value = match answer {
-        Answer::Value(bytes) => return decoded(&bytes),
+        Answer::Value(bytes) => return value_of(&bytes),
         Answer::ValueAndCas(bytes, cas) => {
-            let Outcome { value, raised } = decoded(&bytes);
+            let Outcome { value, raised } = value_of(&bytes);
             return Outcome { value: json!([value, cas]), raised };
         }
         Answer::Missing => Value::Null,
@@ -114,21 +113,8 @@ fn of_answer(answer: Answer<Bytes>) -> Outcome {
     Outcome { value, raised: None }
 }
 
-fn decoded(Bytes { bytes, client_flags }: &Bytes) -> Outcome {
-    let value = match Dialect::Pinyon.decode(*client_flags, bytes) {
-        Ok(Plain::Text(text)) => json!(text),
-        Ok(Plain::Integer(number)) => json!(number),
-        Ok(Plain::Bytes(bytes)) => bytes.iter().map(|byte| char::from(*byte)).collect::<String>().into(),
-        Ok(other) => panic!("no scenario has {other:?}"),
-        Err(error) => {
-            let unknown = error.kind == ErrorKind::UnknownFlags;
-            let kind = if unknown { ErrorKind::UnknownFlags } else { ErrorKind::UndecodableValue };
-            let (server, command, text) = ("".into(), "", error.message);
-            let raised = Some(Raised { kind, sent: Sent::Yes, server, command, text });
-            return Outcome { value: Value::Null, raised };
-        }
-    };
-    Outcome { value, raised: None }
+fn value_of(Bytes { bytes, client_flags }: &Bytes) -> Outcome {
+    decoded(*client_flags, bytes)
 }
 
 fn encoded(value: &Value) -> (Vec<u8>, u32) {

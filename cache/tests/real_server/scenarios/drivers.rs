@@ -13,39 +13,22 @@ use pinyon_net::driven::{Polled, Wake};
 use pinyon_net::host::NoHost;
 use pinyon_net::settings::{Password, ServerTexts, Supplied};
 use pinyon_net::Error;
-use serde_json::{json, Value};
+use serde_json::Value;
 
+use super::cache::{in_threads, Cache};
 use super::call::{operation, outcome, owned, request, Op};
-use crate::playing::{ensure, Client, Outcome, Raised};
+use crate::playing::Outcome;
 use crate::TIMEOUT;
 
 /// A command of a batch.
 pub type QuietCommand = (OwnedKey, Request, Option<Vec<u8>>);
 
 /// A client that supports quiet batches, and whose servers can be inspected.
-pub trait CacheClient: Client {
+pub trait CacheClient: Cache {
     fn directory(&self) -> &Arc<Directory>;
 
     /// Carries out a quiet batch. An error means that a command was refused at once.
     fn carry_out_quietly(&mut self, commands: Vec<QuietCommand>) -> Result<Vec<Unsuccessful<OwnedKey>>, Error>;
-}
-
-fn afterwards() -> Vec<Value> {
-    vec![
-        json!({"call": ["set", "after", "right"], "returns": true}),
-        json!({"call": ["get", "after"], "returns": "right"}),
-        json!({"call": ["get_many", ["after", "missing"]], "returns": {"after": "right"}}),
-    ]
-}
-
-/// Every error names its server and command.
-fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(), String> {
-    let Raised { server, command, text, .. } = raised;
-    ensure(**server == *address, || "another server".into())?;
-    let asked = if call[0] == "batch" { &call[1][0] } else { &call[0] };
-    let asked = asked.as_str().unwrap().replace("gets", "get");
-    ensure(*command == asked, || "another command".into())?;
-    ensure(text.starts_with(&format!("{server}: {command}: ")), || "its text names no server and command".into())
 }
 
 fn directory(scenario: &Value) -> Arc<Directory> {
@@ -67,36 +50,24 @@ fn directory(scenario: &Value) -> Arc<Directory> {
 /// Each call waits in its own thread.
 pub struct Blocking(Arc<Directory>);
 
-impl Client for Blocking {
-    const PROTOCOL: &'static str = "memcached";
+impl Cache for Blocking {
     const SHARES: bool = false;
-    const LIMITS: &'static [&'static str] = &["timeout"];
+    const UNNAMED: &'static str = "";
 
     fn connected(scenario: &Value) -> Self {
         Self(directory(scenario))
     }
 
-    fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
-        if let Some(commands) = of_batch(calls) {
-            return vec![batch(self, commands)];
-        }
-        let directory = &*self.0;
-        std::thread::scope(|threads| {
-            let running: Vec<_> = calls.iter().map(|call| threads.spawn(move || waited_for(directory, call))).collect();
-            running.into_iter().map(|call| call.join().expect("it does not panic")).collect()
-        })
+    fn together(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
+        in_threads(calls, |call| waited_for(&self.0, call))
     }
 
     fn rest(&mut self, time: Duration) {
         std::thread::sleep(time);
     }
 
-    fn afterwards(_: &Value) -> Vec<Value> {
-        afterwards()
-    }
-
-    fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(), String> {
-        check_place(call, address, raised)
+    fn batch(&mut self, commands: &[Value]) -> Outcome {
+        batch(self, commands)
     }
 }
 
@@ -126,14 +97,6 @@ fn waited_for(directory: &Directory, call: &[Value]) -> Outcome {
     let mut operation = operation(call);
     let Ok(()) = run(directory, &NoHost, &mut operation);
     outcome(operation, call)
-}
-
-/// The commands of a batch, if it is the only call.
-fn of_batch<'c>(calls: &[&'c [Value]]) -> Option<&'c [Value]> {
-    match calls {
-        [[name, commands @ ..]] if name == "batch" => Some(commands),
-        _ => None,
-    }
 }
 
 /// The outcome of a call that is a batch: the first failure.
@@ -183,20 +146,16 @@ impl Loop {
     }
 }
 
-impl Client for Loop {
-    const PROTOCOL: &'static str = "memcached";
+impl Cache for Loop {
     const SHARES: bool = true;
-    const LIMITS: &'static [&'static str] = &["timeout"];
+    const UNNAMED: &'static str = "";
 
     fn connected(scenario: &Value) -> Self {
         let directory = directory(scenario);
         Self { polled: Polled::new(Shared::new(directory.clone(), 1)).unwrap(), directory }
     }
 
-    fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
-        if let Some(commands) = of_batch(calls) {
-            return vec![batch(self, commands)];
-        }
+    fn together(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
         for (index, call) in calls.iter().enumerate() {
             self.polled.begin(|machine, now| machine.start(operation(call), Caller(index), now)).unwrap();
         }
@@ -214,12 +173,8 @@ impl Client for Loop {
         while self.polled.wait(until).unwrap() != Wake::Deadline {}
     }
 
-    fn afterwards(_: &Value) -> Vec<Value> {
-        afterwards()
-    }
-
-    fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(), String> {
-        check_place(call, address, raised)
+    fn batch(&mut self, commands: &[Value]) -> Outcome {
+        batch(self, commands)
     }
 }
 

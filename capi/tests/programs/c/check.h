@@ -4,6 +4,7 @@
 #include <pinyon.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CHECK(what)                                                                              \
     do {                                                                                         \

@@ -65,9 +65,27 @@ static void touching(void)
     gat.ttl = 0;
     CHECK(run(gat) == PINYON_DONE && run(left) == PINYON_DONE && reply.ttl == -1);
     pinyon_request metadata = about(PINYON_METADATA, "u");
-    CHECK(run(metadata) == PINYON_DONE && reply.item_size == 1 && reply.marks & PINYON_HIT_BEFORE && !reply.value.start);
+    CHECK(run(metadata) == PINYON_DONE && reply.item_size == 1 && reply.marks & PINYON_FETCHED && !reply.value.start);
     left.with = PINYON_WITH_METADATA | PINYON_WITHOUT_BUMP;
-    CHECK(run(left) == PINYON_DONE && is(reply.value, "x") && reply.marks & PINYON_HAS_IDLE && reply.cas);
+    CHECK(run(left) == PINYON_DONE && is(reply.value, "x") && reply.marks & PINYON_HAS_LAST_ACCESS && reply.cas);
+}
+
+static void commands_by_their_names(void)
+{
+    pinyon_command command = {.size = sizeof command};
+    CHECK(pinyon_command_named("get_with_ttl", &command) && command.verb == PINYON_GET && command.with == PINYON_WITH_TTL);
+    CHECK(!strcmp(command.takes, "key") && !strcmp(command.gives, "value_and_ttl"));
+    CHECK(pinyon_command_named("cas", &command) && !strcmp(command.takes, "key value cas stored_ttl"));
+    CHECK(!pinyon_command_named("get_many", &command) && !pinyon_command_named(NULL, &command));
+    size_t count = 0;
+    while (pinyon_command_at(count, &command)) {
+        pinyon_command again = {.size = sizeof again};
+        CHECK(pinyon_command_named(command.name, &again) && again.verb == command.verb && again.with == command.with);
+        count++;
+    }
+    CHECK(count > 20 && !pinyon_command_at(count, NULL));
+    command.size = 0;
+    CHECK(!pinyon_command_at(0, &command));
 }
 
 static void counting(void)
@@ -141,6 +159,7 @@ int main(int count, char **arguments)
     storing_and_reading();
     tokens();
     touching();
+    commands_by_their_names();
     counting();
     routes();
     all_servers(arguments[2]);

@@ -2,6 +2,8 @@
 //!
 //! `PINYON_SCHEDULES=100000 cargo test --release -p pinyon-locks schedules` runs more of them. A failing schedule prints
 //! its seed; `PINYON_SCHEDULE=<seed>` replays it and logs every step.
+//!
+//! They run the machine against the model, with cuts, late calls, lost data and clocks that jump.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Duration;

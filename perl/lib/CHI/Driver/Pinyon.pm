@@ -143,25 +143,25 @@ CHI::Driver::Pinyon - CHI on memcached, by Pinyon
 
 =head1 DESCRIPTION
 
-All of CHI's methods but C<get_keys>, C<get_namespaces>, C<dump_as_hash>, C<is_empty> and C<purge>, which memcached has no means
-for. Keys may have any characters; long ones are digested by CHI. Failures die inside of CHI, which does with them what
+This driver supports all of CHI's methods except C<get_keys>, C<get_namespaces>, C<dump_as_hash>, C<is_empty> and C<purge>, because
+memcached cannot list keys. Keys may have any characters; CHI digests long keys. If a server fails, CHI handles the error as
 C<on_get_error> and C<on_set_error> say.
 
 =head1 CONSTRUCTOR OPTIONS
 
-Besides those of CHI, all settings of L<Pinyon::Cache> except C<namespace> and C<serializer>, which are CHI's: C<servers>,
-C<timeout>, C<ring>, C<tls> and so on. And
+In addition to CHI's options, the driver takes all settings of L<Pinyon::Cache>, such as C<servers>, C<timeout>, C<ring> and C<tls>.
+C<namespace> and C<serializer> are CHI's. In addition:
 
 =over
 
 =item clearable
 
-Whether C<clear> works; without it, it dies. It forgets the entries of this namespace alone, in all processes. For this, each
-namespace has an edition, an item of its own: reading asks for it along with the entries, and writing before.
+Enables C<clear>, which otherwise dies. C<clear> deletes the entries of this namespace only, for all processes. For this, the driver
+keeps one item with the edition of the namespace. A read fetches this item with the entries, a write fetches it first.
 
 =back
 
-C<expires_on_backend> lets memcached remove what is expired for CHI.
+With C<expires_on_backend>, memcached removes entries that have expired for CHI.
 
 =head1 METHODS
 

@@ -99,12 +99,12 @@ In a configuration file:
           session_duration: 86400
           timeout: 0.5
 
-Besides the options of every session engine (L<Dancer2::Config/Session-engine>), it takes the settings of L<Pinyon::Cache>. The
-C<namespace> is C<session:> where it is left out, and C<failover> is off. C<session_duration> is how long a session stays that
-nobody uses, in seconds; without it, memcached drops the oldest ones when it needs room.
+In addition to the options of every session engine (L<Dancer2::Config/Session-engine>), this engine takes the settings of
+L<Pinyon::Cache>. By default, C<namespace> is C<session:>, and C<failover> is off. C<session_duration> is how long an unused session
+stays, in seconds. Without it, memcached drops the oldest sessions when it needs memory.
 
-Sessions have strings, numbers and references to arrays and hashes of these; for objects, set C<serializer> to C<storable>.
-memcached cannot list sessions, so C<sessions> of the engine is always empty.
+A session can contain strings, numbers, and references to arrays and hashes of these. For objects, set C<serializer> to
+C<storable>. memcached cannot list sessions, so C<sessions> of the engine is always empty.
 
 If the server of a session fails, the request fails, and the visitor keeps the session. With C<< on_failure => 'miss' >>, the
 request gets a new session instead.

@@ -87,25 +87,19 @@ sub _rebuild {
     );
 }
 
-sub set_connect_timeout {
-    my ( $self, $seconds ) = @_;
-    $self->{connect_timeout} = $seconds;
-    $self->_rebuild;
-    return $seconds;
-}
-
-sub set_norehash {
-    my ( $self, $is_without ) = @_;
-    $self->{no_rehash} = $is_without;
-    $self->_rebuild;
-    return $is_without;
-}
-
-sub set_cb_connect_fail {
-    my ( $self, $told ) = @_;
-    $self->{cb_connect_fail} = $told;
-    $self->_rebuild;
-    return $told;
+my %REBUILT = (
+    set_connect_timeout => 'connect_timeout',
+    set_norehash        => 'no_rehash',
+    set_cb_connect_fail => 'cb_connect_fail',
+);
+for my $method ( keys %REBUILT ) {
+    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    *{$method} = sub {
+        my ( $self, $value ) = @_;
+        $self->{ $REBUILT{$method} } = $value;
+        $self->_rebuild;
+        return $value;
+    };
 }
 
 sub set_compress_threshold {
@@ -343,25 +337,25 @@ Pinyon::Compat::Cache_Memcached - Cache::Memcached's interface on Pinyon's clien
 
 =head1 DESCRIPTION
 
-The constructor and the methods of Cache::Memcached 1.30, with their results. Keys go to the same servers, and values have the
-same bytes and flags, so that programs with either client share a cache.
+This class has the constructor and the methods of Cache::Memcached 1.30, with the same results. Keys go to the same servers, and
+values have the same bytes and flags. So programs with either client can share a cache.
 
-C<use Pinyon::Compat::Replace 'Cache::Memcached'> lets code that names the original have this class.
+If your code names the original, C<use Pinyon::Compat::Replace 'Cache::Memcached'> gives it this class.
 
 =head1 CONSTRUCTOR
 
 =head2 new(\%settings), new(%settings)
 
 C<servers> (C<host:port>, a path, or C<[address, weight]>), C<namespace>, C<compress_threshold>, C<readonly>, C<no_rehash>,
-C<stat_callback>, C<connect_timeout> and C<select_timeout>, in seconds. C<debug> and C<pref_ip> are taken and have no effect.
+C<stat_callback>, C<connect_timeout> and C<select_timeout>, in seconds. C<debug> and C<pref_ip> are accepted and have no effect.
 
 =head1 METHODS
 
-A key may be a pair C<[$number, $key]>, whose number decides about the server.
+A key may be a pair C<[$number, $key]>; the number selects the server.
 
 =head2 set($key, $value, $ttl), add, replace, append($key, $value), prepend, delete($key)
 
-Whether the server has done it.
+Return whether the server did it.
 
 =head2 incr($key, $number), decr($key, $number)
 
@@ -373,7 +367,7 @@ The value, or C<undef>; a reference to a hash of what was found.
 
 =head2 flush_all
 
-1, or 0 if a server has failed.
+Returns 1, or 0 if a server failed.
 
 =head2 stats($kinds), stats_reset
 
@@ -385,14 +379,14 @@ Change settings.
 
 =head2 forget_dead_hosts, disconnect_all
 
-Begin with new connections.
+Open new connections.
 
 =head1 WHAT DIFFERS
 
-C<get_sock>, C<sock_to_host>, C<run_command> and C<init_buckets> are missing: they are about sockets of Perl's. C<stat_callback>
-gets the name of the server instead of a socket. A key that is empty, has a space or a control character, or more than 250
-bytes with its namespace, is not sent. C<delete> ignores a time, which memcached has refused since its version 1.4. A pair's
-number whose server is down is a miss.
+C<get_sock>, C<sock_to_host>, C<run_command> and C<init_buckets> are missing, because they work on Perl's sockets. C<stat_callback>
+gets the name of the server instead of a socket. Pinyon does not send a key that is empty, has a space or a control character, or is
+longer than 250 bytes with its namespace. C<delete> ignores a time, which memcached has refused since version 1.4. A pair is a miss
+if its server is down.
 
 =head1 SEE ALSO
 

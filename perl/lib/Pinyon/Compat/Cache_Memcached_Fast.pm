@@ -126,11 +126,11 @@ Pinyon::Compat::Cache_Memcached_Fast - Cache::Memcached::Fast's interface on Pin
 
 =head1 DESCRIPTION
 
-The constructor and the methods of Cache::Memcached::Fast 0.28, with their results: 1, an empty string for a negative answer,
-and C<undef> (the empty list in list context) for an error. Keys go to the same servers, and values have the same bytes and
-flags, so that programs with either client share a cache.
+This class has the constructor and the methods of Cache::Memcached::Fast 0.28, with the same results: 1, an empty string for a
+negative reply, and C<undef> (the empty list in list context) for an error. Keys go to the same servers, and values have the same
+bytes and flags. So programs with either client can share a cache.
 
-C<use Pinyon::Compat::Replace 'Cache::Memcached::Fast'> lets code that names the original have this class.
+If your code names the original, C<use Pinyon::Compat::Replace 'Cache::Memcached::Fast'> gives it this class.
 
 =head1 CONSTRUCTOR
 
@@ -145,7 +145,7 @@ may have up to six decimals.
 
 =item namespace, hash_namespace
 
-Bytes before each key, and whether they decide about the server, too.
+Bytes that precede each key, and whether they also help to select the server.
 
 =item ketama_points
 
@@ -153,15 +153,15 @@ The number of points on the ring for a server of weight 1; 0 for the ring withou
 
 =item connect_timeout, io_timeout, select_timeout
 
-Seconds; 0 for none, which is a day here.
+In seconds. 0 means no timeout; here it is a day.
 
 =item compress_threshold, compress_ratio, compress_methods
 
-From how many bytes on values are compressed, how much it must bring, and the two subs.
+From how many bytes on the client compresses values, the ratio that compression must reach, and the two subs.
 
 =item serialize_methods
 
-The two subs for references; Storable's where left out.
+The two subs for references; Storable's by default.
 
 =item utf8
 
@@ -169,7 +169,7 @@ Whether strings with Perl's UTF-8 mark keep it.
 
 =item nowait
 
-Whether commands in void context wait for no reply. C<noreply> of a server does the same.
+Whether commands in void context return without waiting for the reply. C<noreply> of a server does the same.
 
 =item max_size
 
@@ -181,7 +181,7 @@ C<skip> lets unknown names pass without a warning.
 
 =item close_on_error, max_failures, failure_timeout
 
-Are taken and have no effect: Pinyon checks every reply, and marks servers that are down by itself.
+These are accepted and have no effect: Pinyon checks every reply, and marks servers down by itself.
 
 =back
 
@@ -211,31 +211,32 @@ A reference to a hash of what was found.
 
 =head2 set_multi([$key, $value, $ttl] ...), add_multi, replace_multi, append_multi, prepend_multi, cas_multi, delete_multi, touch_multi, incr_multi, decr_multi
 
-Results in order in list context, else a reference to a hash of them by key. They die, and nothing is sent, if an argument is
-malformed.
+Return the results in order in list context, otherwise a reference to a hash of results by key. If an argument is malformed, they
+die and send nothing.
 
 =head1 OTHER METHODS
 
 =head2 flush_all($delay)
 
-A reference to a hash by server. Servers do it one after the other within the delay.
+Returns a reference to a hash by server. The servers delete their items one after the other within the delay.
 
 =head2 server_versions
 
-A reference to a hash of the versions of those that can be reached.
+Returns a reference to a hash of the versions of the reachable servers.
 
 =head2 namespace($new)
 
-The namespace before; sets a new one if there is an argument.
+Returns the previous namespace, and sets a new one if you pass it.
 
 =head2 enable_compress($whether), nowait_push, disconnect_all
 
-Nothing.
+Return nothing.
 
 =head1 WHAT DIFFERS
 
-A key that is empty, has a space or a control character, or more than 250 bytes with its namespace, is not sent: the result is C<undef>. A namespace with such
-characters makes C<new> and C<namespace> die. After a C<fork>, and in a new thread, nothing needs to be called.
+Pinyon does not send a key that is empty, has a space or a control character, or is longer than 250 bytes with its namespace: the
+result is C<undef>. If a namespace has such characters, C<new> and C<namespace> die. You need not do anything after a C<fork> or in
+a new thread.
 
 =head1 SEE ALSO
 

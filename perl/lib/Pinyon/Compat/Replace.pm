@@ -55,8 +55,8 @@ Pinyon::Compat::Replace - Pinyon in place of Perl's other clients, for code that
 
 =head1 DESCRIPTION
 
-Takes the names C<Cache::Memcached> and C<Cache::Memcached::Fast>; without names, it replaces both. It must come first in the
-program. For programs that cannot be changed, put the folder into the environment:
+C<use> takes the names C<Cache::Memcached> and C<Cache::Memcached::Fast>; without names, it replaces both. It must come first in the
+program. If you cannot change a program, put the folder into its environment:
 
     PERL5LIB=$(perl -MPinyon::Compat::Replace=Cache::Memcached -e 'print Pinyon::Compat::Replace::folder()')
 

@@ -8,6 +8,7 @@ our $VERSION = '0.1.0';
 
 use Scalar::Util qw(reftype);
 
+use Pinyon               ();
 use Pinyon::Loop         ();
 use Pinyon::Loop::Batch  ();
 use Pinyon::Loop::Lease  ();
@@ -16,17 +17,11 @@ use Pinyon::Loop::Many   ();
 
 our @ISA = qw(Pinyon::Loop::Asking Pinyon::Cache);    ## no critic (ProhibitExplicitISA)
 
-# The numbers of `meta` and `lease` in call.h.
-use constant { META => 15, LEASE => 16 };
+use constant { META => Pinyon::_number_of('meta'), LEASE => Pinyon::_number_of('lease') };
 
 sub new {
     my ( $class, @arguments ) = @_;
-    @arguments = %{ $arguments[0] } if @arguments == 1 && ref $arguments[0] eq 'HASH';
-    my $host = $class->_take_loop( \@arguments );
-    my $self = Pinyon::Cache::new( $class, @arguments );
-    $self->{host} = $host;
-    $self->{loop} = Pinyon::Loop->new( $self, $self );
-    return $self;
+    return $class->_made_in_loop( \&Pinyon::Cache::new, @arguments );
 }
 
 sub using {

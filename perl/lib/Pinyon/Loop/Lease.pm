@@ -6,13 +6,13 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
+use Pinyon        ();
 use Pinyon::Lease ();
 use Pinyon::Loop  ();
 
 our @ISA = ('Pinyon::Lease');    ## no critic (ProhibitExplicitISA)
 
-# The number of `cas` in call.h.
-use constant CAS => 10;
+use constant CAS => Pinyon::_number_of('cas');
 
 sub fulfil {
     my ( $self, $value, @arguments ) = @_;

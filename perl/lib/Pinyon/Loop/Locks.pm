@@ -16,12 +16,7 @@ our @ISA = qw(Pinyon::Loop::Asking Pinyon::Locks);    ## no critic (ProhibitExpl
 
 sub new {
     my ( $class, @arguments ) = @_;
-    @arguments = %{ $arguments[0] } if @arguments == 1 && ref $arguments[0] eq 'HASH';
-    my $host = $class->_take_loop( \@arguments );
-    my $self = Pinyon::Locks::new( $class, @arguments );
-    $self->{host} = $host;
-    $self->{loop} = Pinyon::Loop->new( $self, $self );
-    return $self;
+    return $class->_made_in_loop( \&Pinyon::Locks::new, @arguments );
 }
 
 sub close {    ## no critic (ProhibitBuiltinHomonyms)
@@ -143,36 +138,17 @@ sub status {
 
 sub is_locked {
     my ( $self, $names, @arguments ) = @_;
-    return $self->_about(
-        $names,
-        \@arguments,
-        sub {
-            ( grep { defined $_->{holder} } @{ $_[0] } ) ? 1 : q{};
-        }
-    );
+    return $self->_about( $names, \@arguments, \&Pinyon::Locks::_any_locked );
 }
 
 sub owner {
     my ( $self, $names, @arguments ) = @_;
-    return $self->_about(
-        $names,
-        \@arguments,
-        sub {
-            ( grep { defined } map { $_->{holder} } @{ $_[0] } )[0];
-        }
-    );
+    return $self->_about( $names, \@arguments, \&Pinyon::Locks::_first_holder );
 }
 
 sub waiting {
     my ( $self, $names, @arguments ) = @_;
-    return $self->_about(
-        $names,
-        \@arguments,
-        sub {
-            my %waits = map { $_ => 1 } map { @{ $_->{waiting} } } @{ $_[0] };
-            scalar keys %waits;
-        }
-    );
+    return $self->_about( $names, \@arguments, \&Pinyon::Locks::_count_waiting );
 }
 
 sub force_release {

@@ -8,26 +8,12 @@ our $VERSION = '0.1.0';
 
 use Scalar::Util qw(blessed);
 
-# The numbers of the methods in call.h.
-my %NUMBER = (
-    get     => 0,
-    gets    => 1,
-    gat     => 2,
-    gats    => 3,
-    set     => 5,
-    add     => 6,
-    replace => 7,
-    append  => 8,
-    prepend => 9,
-    cas     => 10,
-    delete  => 11,
-    remove  => 11,
-    touch   => 12,
-    incr    => 13,
-    decr    => 14,
-);
-my %READS  = map { $_ => 1 } qw(get gets gat gats);
-my %BY_KEY = map { $_ => 1 } qw(get gets delete remove incr decr);
+use Pinyon ();
+
+my @METHODS = qw(get gets gat gats set add replace append prepend cas delete touch incr decr);
+my %NUMBER  = ( remove => Pinyon::_number_of('delete'), map { $_ => Pinyon::_number_of($_) } @METHODS );
+my %READS   = map { $_ => 1 } qw(get gets gat gats);
+my %BY_KEY  = map { $_ => 1 } qw(get gets delete remove incr decr);
 
 sub methods {
     return map { "${_}_multi" } sort keys %NUMBER;

@@ -17,10 +17,7 @@ sub new {
     Pinyon::MigratingCache::_check_clients( $old, $new );
     my $host = $new->{host};
     $host = $class->_take_loop( \@arguments ) if !defined $host || grep { !ref && $_ eq 'loop' } @arguments;
-    my $self = Pinyon::MigratingCache::new( $class, $old, $new, @arguments );
-    $self->{host} = $host;
-    $self->{loop} = Pinyon::Loop->new( $self, $self );
-    return $self;
+    return Pinyon::MigratingCache::new( $class, $old, $new, @arguments )->_enter_loop($host);
 }
 
 sub using {

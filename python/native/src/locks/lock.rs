@@ -1,4 +1,7 @@
 //! Locks, and what their holder can do with them.
+//!
+//! A `Held` is the same in every concurrency model: a grant, the place that keeps it (a station or a loop's driver),
+//! and what `with` has entered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# This file stands outside the folder of Pinyon because Rails finds it by its path. It uses the public client alone.
+
 require "active_support"
 require "active_support/cache"
 require "active_support/core_ext/marshal" if ActiveSupport::VERSION::MAJOR < 7 # loads missing classes

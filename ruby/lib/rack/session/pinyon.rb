@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# This file stands outside the folder of Pinyon because Rack finds it by its path. It uses the public client alone.
+
 require "pinyon"
 require "pinyon/failures"
 require "rack/session/abstract/id"

@@ -2,6 +2,8 @@
 //!
 //! The garbage collector may end a caller whose fiber is never resumed. So what a caller does at its end calls no Ruby:
 //! fibers that it wakes are left to the next caller that can unblock them.
+//!
+//! A caller is an object of Ruby's, so that the garbage collector can end it.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

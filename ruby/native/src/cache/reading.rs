@@ -1,5 +1,5 @@
-//! `Pinyon::Client#get`. It is most of what programs call, and a method of Ruby's around the native one, with an argument
-//! that may be left out, would take 400 instructions.
+//! `Pinyon::Client#get`, the method that programs call most. A Ruby method around the native one, with an optional
+//! argument, would take 400 instructions more.
 
 use magnus::error::ErrorType;
 use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue};

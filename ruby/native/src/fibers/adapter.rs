@@ -1,4 +1,4 @@
-//! What stands for a scheduler in EventMachine's reactor: `Pinyon::EventMachine` has it.
+//! Takes the part of a scheduler in EventMachine's reactor, for `Pinyon::EventMachine`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;

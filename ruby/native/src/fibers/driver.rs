@@ -5,6 +5,15 @@
 //! - The **leader** waits for the descriptor, receives for all, and wakes those whose operation is over. A leader that
 //!   leaves wakes another fiber, which leads then.
 //! - The **sender** lets the fibers of this turn submit first, then sends for all.
+//!
+//! The connections are a `Polled`. The scheduler keeps the driver in a variable, and the driver dies with it. A fiber
+//! may be cancelled after it was woken and before it ran: it first takes the wake-up, which would end its next wait.
+//! The driver's lock is never held while Ruby runs, because the garbage collector takes it to mark the fibers that
+//! wait.
+//!
+//! Locks must be renewed while no fiber waits, and while one computes. So a `Keeper`, a thread of the core, looks at
+//! the machine when it is due. The machine therefore has a lock of its own. The keeper may hold it during a fork, so a
+//! child never takes it. A held lock keeps its connections, and so outlives its scheduler.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -1,4 +1,9 @@
 //! The scheduler of the calling fiber: it parks fibers, wakes them, and waits for a descriptor.
+//!
+//! A `Fiber::Scheduler` parks a fiber until it is unblocked or one descriptor is readable, and has no notion of the
+//! end of a turn. `unblock` wakes a fiber. Inside the scheduler's own thread there are cheaper ways: `<<` of async 1's
+//! reactor, whose `unblock` writes a byte into a pipe for each fiber, and the adapter of EventMachine, which resumes
+//! all fibers of a turn from the event that woke the leader and keeps watching the descriptor between waits.
 
 use std::time::{Duration, Instant};
 

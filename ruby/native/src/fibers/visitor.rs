@@ -1,5 +1,7 @@
 //! Visitors: threads, and fibers of other schedulers, that use a scheduler's connections. They may do so while its fibers
 //! run, or after it has ended.
+//!
+//! A visitor receives by itself while no fiber leads.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};

@@ -1,4 +1,4 @@
-"""The ten checks: each reads the evidence of one run and reports what must not happen."""
+"""The checks: each reads the evidence of one run and reports what must not happen."""
 
 from __future__ import annotations
 

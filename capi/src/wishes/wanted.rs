@@ -1,0 +1,265 @@
+//! Wishes from C as the core's operations, and their outcomes as replies: the same for threads and event loops.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinyon_locks::settings::{lock_ttl, LockTerms};
+use pinyon_locks::{
+    common_tag, names, owners, Asked, LockOperation, LockOutcome, NameError, Names, RedisCommand, StatusAnswer,
+    StatusQuestion,
+};
+use pinyon_net::invalid::InvalidArgument;
+use pinyon_net::settings::waiting_time;
+
+use crate::answers::Answers;
+use crate::errors::{Error, Failure};
+use crate::locks::client::Locks;
+use crate::locks::listener::{Grant, Listener};
+use crate::locks::lock::{Lock, Place};
+use crate::requests::check_flags;
+use crate::status::{marks, numbered, Status};
+use crate::structs::{c_structs, missing, sized, Bytes, Reply};
+
+c_structs! {
+    "pinyon_wish" Wish {
+        size: usize,
+        kind: u32,
+        with: u32,
+        names: *const Bytes,
+        count: usize,
+        lock: *mut Lock,
+        owner: u64,
+        ttl: f64,
+        wait: f64,
+        max_hold: f64,
+        token: u64,
+        most: u32,
+        tag: Bytes,
+        context: *mut c_void,
+    }
+}
+
+sized! { Wish }
+
+type Operation = LockOperation<Listener>;
+
+numbered! {
+    /// What a wish is for.
+    WishKind: u32 {
+        Lock = 0,
+        Release = 1,
+        Extend = 2,
+        Park = 3,
+        Notify = 4,
+        Inspect = 5,
+        ForceRelease = 6,
+        Command = 7,
+    }
+}
+
+pub mod with {
+    pub const AT_ONCE: u32 = 0x1;
+    pub const NO_RENEWAL: u32 = 0x2;
+    pub const REENTRANT: u32 = 0x4;
+    pub const NOT_REENTRANT: u32 = 0x8;
+    pub const TOKEN: u32 = 0x10;
+    pub const ALL: u32 = 0x1f;
+}
+
+/// An operation, what becomes of its outcome, and where it is carried out.
+pub struct Wanted<'w> {
+    pub operation: Operation,
+    pub becomes: Becomes,
+    pub about: About<'w>,
+}
+
+pub enum About<'w> {
+    /// Names with this hash tag of their own, if they have one.
+    Names(Option<&'w [u8]>),
+    Lock(&'w Lock),
+}
+
+/// What to make of an outcome.
+pub enum Becomes {
+    /// A lock. `relock`: how long it tries to take its names again after it was parked.
+    Lock {
+        grant: Arc<Grant>,
+        relock: Duration,
+    },
+    Parked(Arc<Grant>),
+    /// The state of these names.
+    States(Vec<Vec<u8>>),
+    Other,
+}
+
+impl<'w> Wanted<'w> {
+    /// # Safety
+    /// What the wish points to stays as it is for the lifetime.
+    pub unsafe fn of(locks: &Locks, wish: &'w Wish) -> Result<Self, Error> {
+        let Some(kind) = WishKind::ALL.into_iter().find(|kind| *kind as u32 == wish.kind) else {
+            return Err(Failure::usage(format!("there is no wish with the number {}", wish.kind)));
+        };
+        check_flags(wish.with, with::ALL)?;
+        wish.tag.check("tag")?;
+        if let WishKind::Release | WishKind::Extend | WishKind::Park | WishKind::Notify = kind {
+            // SAFETY: the caller says so.
+            let lock = unsafe { wish.lock.as_ref() }.ok_or_else(|| missing("pinyon_lock in the wish"))?;
+            return of_lock(locks, kind, wish, lock);
+        }
+        // SAFETY: the caller says so.
+        let (given, tag) = unsafe { (names_of(wish.names, wish.count)?, wish.tag.slice()) };
+        let (operation, becomes) = match kind {
+            WishKind::Lock => {
+                let (grant, relock, operation) = acquiring(locks, wish, checked(&given)?)?;
+                (operation, Becomes::Lock { grant, relock })
+            }
+            WishKind::Inspect => {
+                let asked = Asked::new(&given).map_err(invalid)?;
+                let names = given.iter().map(|name| name.to_vec()).collect();
+                (Operation::Inspect { asked, question: StatusQuestion::Each }, Becomes::States(names))
+            }
+            WishKind::ForceRelease => {
+                let token = has(wish, with::TOKEN).then_some(wish.token);
+                (Operation::ForceRelease { names: checked(&given)?, token }, Becomes::Other)
+            }
+            _ if given.is_empty() => return Err(Failure::usage("a command begins with its name; names are empty")),
+            _ => (Operation::Execute { command: RedisCommand::of(&given) }, Becomes::Other),
+        };
+        let about = match (locks.has_tags(), kind) {
+            (false, _) => About::Names(None),
+            (true, WishKind::Command) => About::Names(wish.tag.is_given().then_some(tag)),
+            (true, _) => About::Names(common_tag(&given).map_err(InvalidArgument::from)?),
+        };
+        Ok(Self { operation, becomes, about })
+    }
+}
+
+fn of_lock<'w>(locks: &Locks, kind: WishKind, wish: &Wish, lock: &'w Lock) -> Result<Wanted<'w>, Error> {
+    let grant = lock.grant.clone();
+    let (operation, becomes) = match kind {
+        WishKind::Release => (Operation::Release { grant }, Becomes::Other),
+        WishKind::Extend => {
+            let ttl = lock_ttl(or(wish.ttl, locks.usual().ttl))?;
+            (Operation::Extend { grant, ttl }, Becomes::Other)
+        }
+        WishKind::Notify => (Operation::Notify { grant, most: wish.most }, Becomes::Other),
+        _ => {
+            let wait = if wish.wait == 0.0 { None } else { Some(waiting_time("wait", or_none(wish.wait))?) };
+            let becomes = Becomes::Parked(grant.clone());
+            (Operation::Park { grant, wait, relock: lock.relock }, becomes)
+        }
+    };
+    Ok(Wanted { operation, becomes, about: About::Lock(lock) })
+}
+
+fn acquiring(locks: &Locks, wish: &Wish, names: Names) -> Result<(Arc<Grant>, Duration, Operation), Error> {
+    let usual = locks.usual();
+    let terms = LockTerms {
+        ttl: or(wish.ttl, usual.ttl),
+        timeout: or_none(or(wish.wait, usual.timeout)),
+        renew: !has(wish, with::NO_RENEWAL),
+        max_hold: (wish.max_hold != 0.0).then_some(wish.max_hold),
+        reentrant: has(wish, with::REENTRANT) || (usual.reentrant && !has(wish, with::NOT_REENTRANT)),
+    };
+    let mut request = terms.request(names.clone())?;
+    let relock = request.wait.unwrap_or_default();
+    request.owner = if wish.owner == 0 { owners::this_thread() } else { wish.owner };
+    if has(wish, with::AT_ONCE) {
+        request.wait = None;
+    }
+    let grant = Grant::new(names);
+    if !wish.context.is_null() {
+        // It is new, so it was not lost.
+        let _ = grant.listen(Listener::of(wish.context));
+    }
+    Ok((grant.clone(), relock, Operation::Acquire { grant, request }))
+}
+
+impl Becomes {
+    /// Fills a reply. `place`: where a lock is kept.
+    pub fn fill(self, reply: &mut Reply, outcome: LockOutcome, locks: &Locks, place: impl FnOnce() -> Place) -> Status {
+        let status = match (outcome, self) {
+            (LockOutcome::Held { .. }, Self::Lock { grant, relock }) => {
+                reply.number = grant.token();
+                reply.answer_lock(Lock::new(grant, relock, locks.clone(), place()));
+                Status::Done
+            }
+            (LockOutcome::Held { notified }, becomes) => {
+                if let Self::Parked(grant) = becomes {
+                    reply.number = grant.token();
+                }
+                reply.marks |= if notified { marks::WAS_NOTIFIED } else { 0 };
+                Status::Done
+            }
+            (LockOutcome::Busy, _) => Status::Taken,
+            (LockOutcome::Released { held: true } | LockOutcome::Extended { held: true }, _) => Status::Done,
+            (LockOutcome::Released { held: false } | LockOutcome::Extended { held: false }, _) => Status::NotHeld,
+            (LockOutcome::Notified { moved }, _) => {
+                reply.number = moved.into();
+                Status::Done
+            }
+            (LockOutcome::ForceReleased { released }, _) => {
+                reply.number = released as u64;
+                Status::Done
+            }
+            (LockOutcome::Status(StatusAnswer::Each(states)), Self::States(names)) => {
+                reply.answer_all(Answers::of_names(names.iter().map(Vec::as_slice).zip(states)));
+                Status::Done
+            }
+            (LockOutcome::Status(_), _) => unreachable!("only the state of each name is asked for"),
+            (LockOutcome::Value(value), _) => {
+                reply.answer_all(Answers::of_value(value));
+                Status::Done
+            }
+            (LockOutcome::Failed(failure), _) => return reply.fail((*failure).into()),
+        };
+        reply.finish(status)
+    }
+}
+
+/// # Safety
+/// The pointer is null, or to so many names, which stay as they are for the lifetime.
+pub unsafe fn names_of<'n>(first: *const Bytes, count: usize) -> Result<Vec<&'n [u8]>, Error> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if first.is_null() {
+        return Err(missing("list of names"));
+    }
+    // SAFETY: the caller says so.
+    let names = unsafe { std::slice::from_raw_parts(first, count) };
+    names.iter().try_for_each(|name| name.check("a name"))?;
+    // SAFETY: the caller says so.
+    Ok(unsafe { names.iter().map(|name| name.slice()).collect() })
+}
+
+fn checked(given: &[&[u8]]) -> Result<Names, Error> {
+    names(given.iter().copied()).map_err(invalid)
+}
+
+fn invalid(error: NameError) -> Error {
+    InvalidArgument::from(error).into()
+}
+
+fn has(wish: &Wish, flag: u32) -> bool {
+    wish.with & flag != 0
+}
+
+/// Below 0 is not at all.
+fn or_none(seconds: f64) -> f64 {
+    if seconds < 0.0 {
+        0.0
+    } else {
+        seconds
+    }
+}
+
+/// 0 is the usual choice.
+fn or(seconds: f64, usual: f64) -> f64 {
+    if seconds == 0.0 {
+        usual
+    } else {
+        seconds
+    }
+}

@@ -1,0 +1,223 @@
+/* Wishes: what is asked of locks, and what the reply means. Blocking calls and event loops use the same. */
+
+#include "pinyon_perl.h"
+
+#define NO_TIME 1e-300
+
+SV *name_kept(pTHX_ SV *name)
+{
+    SvGETMAGIC(name);
+    if (!SvOK(name) || (SvROK(name) && !SvAMAGIC(name)))
+        throw_kind(aTHX_ PINYON_E_UNSUPPORTED_TYPE,
+                   newSVpvf("the name of a lock is a string, not %s", SvOK(name) ? "a reference" : "undef"));
+    return newSVsv_nomg(name);
+}
+
+AV *several_names(SV *names)
+{
+    return SvROK(names) && SvTYPE(SvRV(names)) == SVt_PVAV && !SvOBJECT(SvRV(names)) ? (AV *)SvRV(names) : NULL;
+}
+
+SV *name_at(pTHX_ AV *list, size_t index)
+{
+    SV **at = av_fetch(list, (SSize_t)index, 0);
+    return at ? *at : &PL_sv_undef;
+}
+
+/* Room for so many names, for as long as a mortal. */
+static pinyon_bytes *names_room(pTHX_ size_t count)
+{
+    return (pinyon_bytes *)(void *)SvPVX(sv_2mortal(newSV((count + 1) * sizeof(pinyon_bytes))));
+}
+
+void wish_names(pTHX_ pinyon_wish *wish, SV *names)
+{
+    AV           *list;
+    size_t        count, index;
+    pinyon_bytes *bytes;
+
+    SvGETMAGIC(names);
+    list  = several_names(names);
+    count = list ? (size_t)(av_len(list) + 1) : 1;
+    bytes = names_room(aTHX_ count);
+    for (index = 0; index < count; index++) {
+        SV *name           = sv_2mortal(name_kept(aTHX_ list ? name_at(aTHX_ list, index) : names));
+        bytes[index].start = SvPV(name, bytes[index].size);
+    }
+    wish->names = bytes;
+    wish->count = count;
+}
+
+/* A time to wait. For the library 0 is the usual time, and this is no time at all. */
+static double wait_of(pTHX_ SV *given)
+{
+    const double seconds = seconds_of(aTHX_ given, 0, "timeout");
+    if (!(seconds >= 0))
+        throw_usage(aTHX_ newSVpvf("timeout is a number of seconds from 0 on, not %" SVf, SVfARG(given)));
+    return SvOK(given) && seconds == 0 ? NO_TIME : seconds;
+}
+
+static const struct {
+    const char *name;
+    STRLEN      size;
+} lock_options[LOCK_OPTIONS] = {{"timeout", 7},  {"ttl", 3},   {"renew", 5},  {"reentrant", 9},
+                                {"max_hold", 8}, {"owner", 5}, {"on_lost", 7}};
+
+lock_option wish_option(pTHX_ pinyon_wish *wish, const char *name, STRLEN size, SV *value)
+{
+    int option = 0;
+    while (option < LOCK_OPTIONS && (size != lock_options[option].size || memNE(name, lock_options[option].name, size)))
+        option++;
+    if (option == LOCK_OPTIONS)
+        throw_usage(aTHX_ newSVpvf("lock has no option \"%s\"", name));
+    if (SvGMAGICAL(value))
+        value = sv_2mortal(newSVsv(value));
+    switch ((lock_option)option) {
+    case LOCK_TIMEOUT: wish->wait = wait_of(aTHX_ value); break;
+    case LOCK_TTL: wish->ttl = SvOK(value) ? above_zero(aTHX_ value, "ttl") : 0; break;
+    case LOCK_MAX_HOLD: wish->max_hold = SvOK(value) ? above_zero(aTHX_ value, "max_hold") : 0; break;
+    case LOCK_OWNER: wish->owner = (uint64_t)SvUV(value); break;
+    case LOCK_RENEW:
+        wish->with &= ~(uint32_t)PINYON_NO_RENEWAL;
+        if (SvOK(value) && !SvTRUE(value))
+            wish->with |= PINYON_NO_RENEWAL;
+        break;
+    case LOCK_REENTRANT:
+        wish->with &= ~(uint32_t)(PINYON_REENTRANT | PINYON_NOT_REENTRANT);
+        if (SvOK(value))
+            wish->with |= SvTRUE(value) ? PINYON_REENTRANT : PINYON_NOT_REENTRANT;
+        break;
+    default: break;
+    }
+    return (lock_option)option;
+}
+
+void begin_wish(pinyon_wish *wish, pinyon_wish_kind kind)
+{
+    Zero(wish, 1, pinyon_wish);
+    wish->size = sizeof *wish;
+    wish->kind = kind;
+}
+
+void holders_wish(pTHX_ pinyon_wish *wish, SV *lock, int kind, SV *number)
+{
+    begin_wish(wish, (pinyon_wish_kind)kind);
+    wish->lock = lock_of(aTHX_ lock);
+    if (kind == PINYON_EXTEND)
+        wish->ttl = above_zero(aTHX_ number, "ttl");
+    else if (kind == PINYON_PARK)
+        wish->wait = wait_of(aTHX_ number);
+    else if (kind == PINYON_NOTIFY)
+        wish->most = (uint32_t)SvUV(number);
+}
+
+void forced_wish(pTHX_ pinyon_wish *wish, SV *names, SV *token)
+{
+    begin_wish(wish, PINYON_FORCE_RELEASE);
+    wish_names(aTHX_ wish, names);
+    if (!SvOK(token))
+        return;
+    wish->with |= PINYON_WITH_TOKEN;
+    wish->token = count_of(aTHX_ token, "token");
+}
+
+bool acquire_by_reply(pTHX_ SV *object, pinyon_reply *reply, bool at_once)
+{
+    if (reply->status == PINYON_DONE) {
+        lock_handle *held = held_of(aTHX_ object);
+        held->lock        = reply->lock;
+        held->is_held     = true;
+        reply->lock       = NULL;
+        return true;
+    }
+    if (!at_once)
+        throw_kind(aTHX_ PINYON_E_LOCK_TIMEOUT, newSVpvs("others hold the lock, and timeout => 0 does not wait for it"));
+    return false;
+}
+
+IV plain_result(int kind, const pinyon_reply *reply)
+{
+    switch (kind) {
+    case PINYON_NOTIFY:
+    case PINYON_FORCE_RELEASE: return (IV)reply->number;
+    case PINYON_PARK: return (reply->marks & PINYON_WAS_NOTIFIED) != 0;
+    default: return reply->status == PINYON_DONE;
+    }
+}
+
+static SV *known_seconds(pTHX_ double seconds)
+{
+    return seconds < 0 ? newSV(0) : newSVnv(seconds);
+}
+
+/* What is known of names: [{ name, holder, token, left, age, waiting => [] }, …]. */
+SV *inspected_names(pTHX_ pinyon_reply *reply)
+{
+    pinyon_answer given   = {sizeof given};
+    AV           *results = newAV();
+    AV           *waiting = NULL;
+
+    while (reply->answers && pinyon_next_answer(reply->answers, &given)) {
+        HV *fields;
+        if (given.waits) {
+            if (waiting)
+                av_push(waiting, newSVpvn(given.value.start, given.value.size));
+            continue;
+        }
+        fields  = newHV();
+        waiting = newAV();
+        hv_stores(fields, "name", newSVpvn(given.name.start, given.name.size));
+        hv_stores(fields, "holder",
+                  given.value.start && given.value.size ? newSVpvn(given.value.start, given.value.size) : newSV(0));
+        hv_stores(fields, "token", given.token ? newSVuv((UV)given.token) : newSV(0));
+        hv_stores(fields, "left", known_seconds(aTHX_ given.left));
+        hv_stores(fields, "age", known_seconds(aTHX_ given.age));
+        hv_stores(fields, "waiting", newRV_noinc((SV *)waiting));
+        av_push(results, newRV_noinc((SV *)fields));
+    }
+    return newRV_noinc((SV *)results);
+}
+
+static void answers_over(pTHX_ void *pointer)
+{
+    PERL_UNUSED_CONTEXT;
+    pinyon_answers_free((pinyon_answers *)pointer);
+}
+
+SV *executed_answer(pTHX_ pinyon_reply *reply)
+{
+    pinyon_reader *reader  = pinyon_reader_new(NULL);
+    pinyon_error  *error   = NULL;
+    pinyon_answers *answers = reply->answers;
+    SV            *value;
+
+    reply->answers = NULL;
+    pinyon_reply_clear(reply);
+    if (pinyon_read_answers(reader, answers, &error) < 0) {
+        pinyon_reader_free(reader);
+        pinyon_answers_free(answers);
+        throw_error(aTHX_ error);
+    }
+    ENTER;
+    SAVEDESTRUCTOR_X(answers_over, answers);
+    value = read_all(aTHX_ reader, NULL);
+    LEAVE;
+    return value;
+}
+
+void wish_kept_names(pTHX_ pinyon_wish *wish, const lock_handle *held, pinyon_bytes *one)
+{
+    AV    *list = several_names(held->names);
+    size_t index;
+    if (!list) {
+        one->start  = SvPV(held->names, one->size);
+        wish->names = one;
+        wish->count = 1;
+        return;
+    }
+    wish->count = (size_t)(av_len(list) + 1);
+    one         = names_room(aTHX_ wish->count);
+    wish->names = one;
+    for (index = 0; index < wish->count; index++)
+        one[index].start = SvPV(AvARRAY(list)[index], one[index].size);
+}
