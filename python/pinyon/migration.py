@@ -75,7 +75,9 @@ class BaseMigratingClient(_native.Client, Uncopied):
 
     @classmethod
     def _made(cls, old: BaseClient, new: BaseClient, ttl: _Ttl | None, counts: _native.MigrationCounts) -> Self:
-        made = _native.Client.__new__(cls, new, migrating=(old, counts, ttl, cls._cross))
+        traced = None if hasattr(cls, "_traced") else getattr(new, "_traced", None) or getattr(old, "_traced", None)
+        kind = cls if traced is None else traced(cls)
+        made: Self = _native.Client.__new__(kind, new, migrating=(old, counts, ttl, cls._cross))
         made.old, made.new, made._ttl, made._counts = old, new, ttl, counts
         return made
 

@@ -11,6 +11,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from pinyon_verify.ports import free_port
 from servers import Memcached
 from telemetry import Telemetry, telemetry
+from test_migration import migrating
 
 import pinyon
 import pinyon.opentelemetry
@@ -61,6 +62,20 @@ def test_a_client_that_is_made_of_two_is_refused() -> None:
     for tell in (pinyon.opentelemetry.traced, pinyon.opentelemetry.instrument):
         with pytest.raises(pinyon.UsageError, match="of a migrating client its old and its new one"):
             tell(both)
+
+
+@every_model
+async def test_a_migrating_client_of_traced_clients_makes_spans(
+    model: Model, connect: Connect, server: Memcached, telemetry: Telemetry
+) -> None:
+    old, new = (telemetry.traced(connect(server, namespace=namespace)) for namespace in ("old:", "new:"))
+    await old.set("key", 7)
+    both = migrating(old, new).using(on_failure="miss")
+    assert await both.get("key") == 7
+    assert await both.get_many(["key", "other"]) == {"key": 7}
+    assert await both.delete("key") is True
+    names = [(span.attributes or {})["db.operation.name"] for span in telemetry.spans()]
+    assert names == ["set", "get", "BATCH get", "delete"]
 
 
 @every_model

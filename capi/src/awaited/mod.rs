@@ -28,6 +28,12 @@ pub enum LoopValues {
     Kept(Placing<Arc<Packing>>),
 }
 
+impl From<Placing<Arc<Packing>>> for LoopValues {
+    fn from(placing: Placing<Arc<Packing>>) -> Self {
+        Self::Kept(placing)
+    }
+}
+
 impl Values for LoopValues {
     type Value = Placed;
     type Error = ValueError;

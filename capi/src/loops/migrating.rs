@@ -14,7 +14,7 @@ use pinyon_net::driven::{HostAlarm, Order};
 use super::client::{Asked, ClientLoop};
 use super::lanes::renumbered;
 use crate::awaited::callers::{Caller, Callers, Waiting};
-use crate::awaited::Operation;
+use crate::awaited::{LoopValues, Operation};
 use crate::client::{Client, Migrating};
 use crate::errors::{Error, Failure};
 use crate::migrating::given::{fill, Given};
@@ -45,7 +45,7 @@ struct Running {
     caller: Arc<Caller>,
     migrating: Arc<Migrating>,
     verb: Verb,
-    crossing: Crossing<Given>,
+    crossing: Crossing<Given<LoopValues>>,
     /// Whether converting a value was interrupted.
     is_interrupted: bool,
 }

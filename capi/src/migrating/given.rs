@@ -1,14 +1,15 @@
 //! A request on both pools: the core says what to ask of which, by keys and values as each pool's client has them.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-use pinyon_cache::migration::{Crossing, Plan, Pools, Side, Unconverted, Wanted};
-use pinyon_cache::operations::{AnyOperation, DataBlock, OwnedData, OwnedKey, Policy};
+use pinyon_cache::dialect::{Packing, ValueError};
+use pinyon_cache::migration::{Crossing, OnePool, Plan, Pools, Side, Unconverted, Wanted};
+use pinyon_cache::operations::{AnyOperation, DataBlock, OwnedData, OwnedKey, Policy, Values};
 use pinyon_cache::{blocking, Data};
 
-use crate::awaited::{LoopValues, Operation};
 use crate::client::Migrating;
 use crate::errors::Error;
 use crate::host::Host;
@@ -20,21 +21,30 @@ use crate::structs::{Bytes, Place, Reply, Request};
 use crate::values;
 
 /// What a request needs of the host's, for both pools. It borrows nothing.
-pub struct Given {
+pub struct Given<V> {
     migrating: Arc<Migrating>,
     /// Each for the old pool and for the new one.
     keys: Vec<[OwnedKey; 2]>,
     policies: [Policy; 2],
     data: OwnedData,
     is_raw: bool,
+    kind: PhantomData<fn() -> V>,
 }
 
-impl Given {
+/// What reads values: threads and event loops have code of their own.
+pub trait Kept: Values<Value = Placed, Error = ValueError> + From<Keeping> {}
+
+impl<V: Values<Value = Placed, Error = ValueError> + From<Keeping>> Kept for V {}
+
+/// Keeps values. In a thread it is what reads them.
+pub type Keeping = Placing<Arc<Packing>>;
+
+impl<V: Kept> Given<V> {
     /// Requests about keys, of which the first says how they fail.
     pub fn of_keys(migrating: &Arc<Migrating>, keys: Vec<[OwnedKey; 2]>, first: &Request) -> Self {
         let policies = [Side::Old, Side::New].map(|side| first.policy(migrating.client(side)));
         let is_raw = first.has(flags::RAW);
-        Self { migrating: migrating.clone(), keys, policies, data: OwnedData::Nothing, is_raw }
+        Self { migrating: migrating.clone(), keys, policies, data: OwnedData::Nothing, is_raw, kind: PhantomData }
     }
 
     /// The request's course over both pools.
@@ -74,10 +84,10 @@ pub unsafe fn both_keys(migrating: &Migrating, asked: &Request) -> Result<[Owned
     Ok([key(Side::Old)?, key(Side::New)?])
 }
 
-impl Pools for Given {
+impl<V: Kept> Pools for Given<V> {
     type Key = OwnedKey;
     type Data = OwnedData;
-    type Values = LoopValues;
+    type Values = V;
 
     fn key(&self, side: Side, index: usize) -> OwnedKey {
         self.keys[index][side as usize].clone()
@@ -87,9 +97,9 @@ impl Pools for Given {
         self.data.clone()
     }
 
-    fn values(&self, side: Side) -> LoopValues {
+    fn values(&self, side: Side) -> V {
         let (packing, room) = (self.migrating.client(side).shared.packing.clone(), Cell::default());
-        LoopValues::Kept(Placing { packing, place: None, context: null_mut(), is_raw: self.is_raw, room })
+        Placing { packing, place: None, context: null_mut(), is_raw: self.is_raw, room }.into()
     }
 
     fn policy(&self, side: Side) -> Policy {
@@ -137,7 +147,7 @@ pub unsafe fn run(
 ) -> Result<Status, Error> {
     let verb = Verb::of(asked)?;
     // SAFETY: the caller says so.
-    let mut crossing = unsafe { Given::crossing(migrating, verb, asked)? };
+    let mut crossing = unsafe { Given::<Keeping>::crossing(migrating, verb, asked)? };
     Ok(match carry_out(migrating, host, &mut crossing) {
         true => fill(reply, migrating, verb, crossing.finish().1, host.place()),
         false => reply.finish(Status::Interrupted),
@@ -145,17 +155,17 @@ pub unsafe fn run(
 }
 
 /// False: it was interrupted.
-pub fn carry_out(migrating: &Migrating, host: &Host, crossing: &mut Crossing<Given>) -> bool {
+pub fn carry_out(migrating: &Migrating, host: &Host, crossing: &mut Crossing<Given<Keeping>>) -> bool {
     let [old, new] = [Side::Old, Side::New].map(|side| &*migrating.client(side).shared.directory);
     blocking::run_on_both(old, new, host, crossing).unwrap_or(false)
 }
 
 /// Fills the caller's reply with what a request came to.
-pub fn fill(
+pub fn fill<V: Kept>(
     reply: &mut Reply,
     migrating: &Migrating,
     verb: Verb,
-    over: Vec<(Side, Operation)>,
+    over: Vec<(Side, OnePool<Given<V>>)>,
     place: Option<Place>,
 ) -> Status {
     if verb.is_for_all() {
@@ -170,7 +180,7 @@ pub fn fill(
     };
     let (directory, policy) = (&migrating.client(side).shared.directory, single.policy());
     drop(reply.take_memory()); // the value has its own
-    let status = reply.fill::<LoopValues>(directory, policy, verb, single.take_answer());
+    let status = reply.fill::<V>(directory, policy, verb, single.take_answer());
     hand_over(reply, side, place);
     status
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pinyon._calls import CALLS
@@ -49,12 +50,16 @@ class Metrics(Observer):
 def view(plain: Any, tracing: Tracing) -> Any:
     """Return a view of a client, the operations of which have spans."""
     plain.using  # noqa: B018  # a client that has not decided yet how it waits does so now
-    kind = type(plain)
+    return _traced(tracing, type(plain))._viewing(plain)
+
+
+def _traced(tracing: Tracing, kind: type[Any]) -> Any:
+    """Return a subclass, the operations of which have spans. A migrating client of its clients gets one, too."""
     body: dict[str, Any] = {"__slots__": (), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
     for name, call in CALLS.items():
         body[name] = _method(tracing, kind, name, call)
-    traced: Any = type(kind.__name__, (kind,), body)
-    return traced._viewing(plain)
+    body["_traced"] = staticmethod(partial(_traced, tracing))
+    return type(kind.__name__, (kind,), body)
 
 
 def _method(tracing: Tracing, kind: type, name: str, call: Call) -> Any:

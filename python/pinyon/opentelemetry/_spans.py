@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from asyncio import CancelledError
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import SpanKind, Status, StatusCode
@@ -55,16 +57,27 @@ class Operation:
         self._at = time.perf_counter()
 
     def run(self, call: Callable[[], Any]) -> Any:
-        """Call what carries it out, and end it with the outcome: that of the call, or of the future it returns."""
+        """Call what carries it out, and end it with the outcome: that of the call, or of what is awaited."""
         try:
             outcome = call()
         except BaseException as error:
             self.end(error)
             raise
-        if not hasattr(outcome, "add_done_callback"):
-            self.end(None)
+        if hasattr(outcome, "add_done_callback"):
+            outcome.add_done_callback(self.done)
             return outcome
-        outcome.add_done_callback(self.done)
+        if isinstance(outcome, CoroutineType):
+            return self._awaited(outcome)
+        self.end(None)
+        return outcome
+
+    async def _awaited(self, coroutine: CoroutineType[Any, Any, Any]) -> Any:
+        try:
+            outcome = await coroutine
+        except BaseException as error:
+            self.end(Cancelled() if isinstance(error, CancelledError) else error)
+            raise
+        self.end(None)
         return outcome
 
     def end(self, error: BaseException | None, **more: Any) -> None:

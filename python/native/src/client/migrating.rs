@@ -1,12 +1,15 @@
 //! Two clients as one: a client whose methods serve an old and a new pool. The core says what to ask of which.
 
+use std::convert::Infallible;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pinyon_cache::migration::{Counts, Crossing, Failing, Next, Pools, Progress, Side, Unconverted, Wanted};
+use pinyon_cache::blocking::run_on_both;
+use pinyon_cache::migration::{Counts, Crossing, Failing, Next, OnePool, Pools, Progress, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
-    Answer, AnyOperation, DataBlock, Operation, OwnedKey, Policy, SentKey, ServerCommand, Single,
+    Answer, AnyOperation, DataBlock, Head, Operation, OwnedKey, Policy, SentKey, ServerCommand, Values,
 };
-use pinyon_cache::Value;
+use pinyon_cache::{Destination, Value};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,6 +19,7 @@ use super::{Client, Returned};
 use crate::answers::{deleted, failed, fetched, leased, of_servers, read, stored};
 use crate::callers::Unseen;
 use crate::errors::{class_of, ErrorKind};
+use crate::host::PythonHost;
 use crate::reading::Reader;
 use crate::shared::{Becomes, Part};
 use crate::stored::{Content, Stored};
@@ -116,25 +120,40 @@ impl Both {
             client.get().check_open(py)?;
         }
         let Asked { wanted, given, data, blocks, default, failed } = asked;
+        let default = default.map(|default| default.clone().unbind());
         let key = |side, key: &Py<PyAny>| self.client(side).with_key(key.bind(py), |sent| Ok(OwnedKey::from(*sent)));
         let both_keys = |given| Ok([key(Side::Old, given)?, key(Side::New, given)?]);
         let keys = given.iter().map(both_keys).collect::<PyResult<Vec<_>>>()?;
         let (count, stores) = (keys.len(), matches!(wanted, Wanted::SetMany { .. }));
-        let pools = OfBoth { both: self.clone(), keys, given, data, blocks, stores, raised: None };
-        let crossing = Crossing::new(pools, wanted, count, self.counts.clone(), self.ttl);
-        let state = State::Under(crossing.into());
-        let migration = Migration {
-            both: self.clone(),
-            default: default.map(|default| default.clone().unbind()),
-            failed,
-            state: state.into(),
-            part: Part::default(),
-        };
+        let asked = Given { both: self.clone(), keys, given, data, blocks, stores, default, failed, raised: None };
+        if self.clients.iter().all(|client| client.get().loops.get().is_none()) {
+            return self
+                .wait(py, Crossing::new(OfBoth::<Thread>::new(asked), wanted, count, self.counts.clone(), self.ttl));
+        }
+        let crossing = Crossing::new(OfBoth::new(asked), wanted, count, self.counts.clone(), self.ttl);
+        let migration = Migration { state: State::Under(crossing.into()).into(), part: Part::default() };
         match &self.cross {
             Some(cross) => cross.bind(py).call1((migration,)),
             None => {
                 migration.go_on(py)?;
                 migration.result(py)
+            }
+        }
+    }
+
+    /// Runs a request by waiting.
+    fn wait<'py>(&self, py: Python<'py>, mut crossing: Crossing<OfBoth<Thread>>) -> Returned<'py> {
+        let [old, new] = [Side::Old, Side::New].map(|side| self.client(side));
+        let ran = run_on_both(&old.directory, &new.directory, &PythonHost(py), &mut crossing);
+        [old, new].iter().try_for_each(|client| client.watcher.tell(py, &client.directory))?;
+        let is_over = ran?;
+        let (OfBoth { asked, .. }, over) = crossing.finish();
+        match asked.raised {
+            Some(raised) if !is_over => Err(raised),
+            _ => {
+                let result = asked.result::<Thread>(py, over);
+                [old, new].iter().try_for_each(|client| client.watcher.tell(py, &client.directory))?;
+                result
             }
         }
     }
@@ -148,7 +167,7 @@ fn distinct(py: Python<'_>, given: &[Py<PyAny>]) -> PyResult<Vec<Py<PyAny>>> {
 }
 
 /// What a request needs of Python's, for both pools.
-struct OfBoth {
+struct Given {
     both: Arc<Both>,
     /// Each for the old pool and for the new one.
     keys: Vec<[OwnedKey; 2]>,
@@ -157,22 +176,89 @@ struct OfBoth {
     blocks: Vec<DataBlock<Kept>>,
     /// Whether it stores many values.
     stores: bool,
+    default: Option<Py<PyAny>>,
+    /// For the errors of failed servers.
+    failed: Option<Py<PyDict>>,
     /// What ended the conversion of a value.
     raised: Option<PyErr>,
 }
 
-impl Pools for OfBoth {
+struct OfBoth<W> {
+    asked: Given,
+    way: PhantomData<fn() -> W>,
+}
+
+impl<W> OfBoth<W> {
+    fn new(asked: Given) -> Self {
+        Self { asked, way: PhantomData }
+    }
+}
+
+/// How an operation is carried out. Those of threads have types of their own: code that event loops share with them would
+/// not be as fast.
+trait Way {
+    type Key: SentKey;
+    type Values: Values<Value = Stored, Error = Infallible>;
+
+    fn key(key: OwnedKey, given: &Py<PyAny>) -> Self::Key;
+    fn values(values: LoopValues) -> Self::Values;
+}
+
+enum Thread {}
+enum InLoop {}
+
+impl Way for Thread {
+    type Key = OwnedKey;
+    type Values = Waiting;
+
+    fn key(key: OwnedKey, _given: &Py<PyAny>) -> OwnedKey {
+        key
+    }
+
+    fn values(values: LoopValues) -> Waiting {
+        Waiting(values)
+    }
+}
+
+impl Way for InLoop {
     type Key = KeptKey;
-    type Data = Kept;
     type Values = LoopValues;
 
-    fn key(&self, side: Side, index: usize) -> KeptKey {
-        let key = self.keys[index][side as usize].clone();
-        Python::attach(|py| KeptKey::rewritten(key, self.given[index].clone_ref(py)))
+    fn key(key: OwnedKey, given: &Py<PyAny>) -> KeptKey {
+        Python::attach(|py| KeptKey::rewritten(key, given.clone_ref(py)))
+    }
+
+    fn values(values: LoopValues) -> LoopValues {
+        values
+    }
+}
+
+struct Waiting(LoopValues);
+
+impl Values for Waiting {
+    type Value = Stored;
+    type Error = Infallible;
+
+    fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Stored, Infallible> {
+        self.0.read(head, value, server)
+    }
+
+    fn destination(&self, head: &Head) -> Box<dyn Destination> {
+        self.0.destination(head)
+    }
+}
+
+impl<W: Way> Pools for OfBoth<W> {
+    type Key = W::Key;
+    type Data = Kept;
+    type Values = W::Values;
+
+    fn key(&self, side: Side, index: usize) -> W::Key {
+        W::key(self.asked.keys[index][side as usize].clone(), &self.asked.given[index])
     }
 
     fn data(&self) -> Kept {
-        Python::attach(|py| match &self.data {
+        Python::attach(|py| match &self.asked.data {
             Kept::Object(object) => Kept::Object(object.clone_ref(py)),
             Kept::Copied(bytes) => Kept::Copied(bytes.clone()),
             Kept::Shared(bytes) => Kept::Shared(bytes.clone()),
@@ -181,32 +267,32 @@ impl Pools for OfBoth {
     }
 
     fn blocks(&mut self) -> Vec<DataBlock<Kept>> {
-        std::mem::take(&mut self.blocks)
+        std::mem::take(&mut self.asked.blocks)
     }
 
-    fn values(&self, side: Side) -> LoopValues {
-        LoopValues(self.both.client(side).codec.clone())
+    fn values(&self, side: Side) -> W::Values {
+        W::values(LoopValues(self.asked.both.client(side).codec.clone()))
     }
 
     fn policy(&self, side: Side) -> Policy {
-        self.both.client(side).policy
+        self.asked.both.client(side).policy
     }
 
     fn convert(&mut self, value: &Stored) -> Result<DataBlock<Kept>, Unconverted> {
         Python::attach(|py| {
-            self.converted(py, value).map_err(|error| {
+            self.asked.converted(py, value).map_err(|error| {
                 let is_own = class_of(py, ErrorKind::Error).is_ok_and(|own| error.is_instance(py, &own));
                 if is_own {
                     return Unconverted::Refused;
                 }
-                self.raised = Some(error);
+                self.asked.raised = Some(error);
                 Unconverted::Interrupted
             })
         })
     }
 }
 
-impl OfBoth {
+impl Given {
     fn converted(&self, py: Python<'_>, value: &Stored) -> PyResult<DataBlock<Kept>> {
         let object = match value {
             Stored::Made(object) => object.bind(py).clone(),
@@ -220,23 +306,64 @@ impl OfBoth {
         let (encoded, client_flags) = self.both.client(Side::New).codec.encode(&object)?;
         Ok(DataBlock { size: encoded.bytes()?.len(), data: encoded.keep()?, client_flags })
     }
+
+    /// What a request came to.
+    fn result<'py, W: Way>(&self, py: Python<'py>, over: Vec<(Side, OnePool<OfBoth<W>>)>) -> Returned<'py> {
+        let mut result = py.None().into_bound(py);
+        for (side, operation) in over {
+            let of_pool = self.read::<W>(py, side, operation)?;
+            match result.cast::<PyDict>() {
+                Ok(all) => all.update(of_pool.cast::<PyDict>()?.as_mapping())?,
+                Err(_) => result = of_pool,
+            }
+        }
+        Ok(result)
+    }
+
+    /// The result that an operation has.
+    fn read<'py, W: Way>(&self, py: Python<'py>, side: Side, operation: OnePool<OfBoth<W>>) -> Returned<'py> {
+        let client = self.both.client(side);
+        let (codec, directory) = (&*client.codec, &*client.directory);
+        match operation {
+            AnyOperation::Single(mut single) => {
+                let passes_over = single.request().passes_over_unreadable(single.policy());
+                let reader = Reader { codec, directory, command: single.name(), passes_over };
+                let make = |stored| reader.read(stored, self.given[0].bind(py));
+                match single.take_answer() {
+                    Ok(Answer::Lease(found)) => {
+                        let of_new = &self.both.client(Side::New).directory;
+                        let unseen = Unseen::new(&found, of_new, single.policy(), || single.key().owned());
+                        leased(py, *found, unseen, make)
+                    }
+                    Ok(answer) => read(py, answer, self.default.as_ref().map(|default| default.bind(py)), make),
+                    Err(why) => Err(failed(py, why)),
+                }
+            }
+            AnyOperation::Fetch(fetch) => {
+                let passes_over = fetch.policy().unreadable_is_miss;
+                let values = fetch.finish();
+                let reader = Reader { codec, directory, command: values.failures.name(), passes_over };
+                fetched(py, values, &self.given, self.failed.as_ref().map(|failed| failed.bind(py)), &reader)
+            }
+            AnyOperation::Change(change) if self.stores => stored(py, change.finish(), &self.given),
+            AnyOperation::Change(change) => deleted(py, change.finish()),
+            AnyOperation::Everywhere(everywhere) => of_servers(py, *everywhere),
+            AnyOperation::Quiet(_) => unreachable!("there are no batches"),
+        }
+    }
 }
 
-/// A request on both pools, under way.
+/// A request on both pools, under way in an event loop.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Migration {
-    both: Arc<Both>,
-    default: Option<Py<PyAny>>,
-    /// For the errors of failed servers.
-    failed: Option<Py<PyDict>>,
     state: Mutex<State>,
-    /// The last operation of an event loop, once it is over.
+    /// The last operation, once it is over.
     part: Part,
 }
 
 enum State {
-    Under(Box<Crossing<OfBoth>>),
-    Over(Box<OfBoth>, Vec<(Side, LoopOperation)>),
+    Under(Box<Crossing<OfBoth<InLoop>>>),
+    Over(Box<Given>, Vec<(Side, LoopOperation)>),
     Taken,
 }
 
@@ -245,27 +372,13 @@ impl Migration {
     /// Goes on. Returns what is to be awaited before it is called again, or None if there is a result.
     fn go_on<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let State::Under(mut crossing) = self.take() else { unreachable!("it is over") };
+        let both = crossing.pools().asked.both.clone();
         let mut next = match self.part.take() {
             Some(operation) => crossing.ran(operation),
             None => crossing.begin(),
         };
-        loop {
-            let (side, mut operation) = match next {
-                Next::Run(side, operation) => (side, operation),
-                Next::Interrupted => return Err(crossing.finish().0.raised.expect("that interrupted it")),
-                Next::Over => {
-                    let (pools, over) = crossing.finish();
-                    *self.state() = State::Over(pools.into(), over);
-                    return Ok(None);
-                }
-            };
-            let client = self.both.client(side);
-            if client.loops.get().is_none() {
-                client.carry_out(py, &mut operation)?;
-                next = crossing.ran(operation);
-                continue;
-            }
-            let awaited = client.run_in_loop(py, operation, Becomes::Part(self.part.clone()))?;
+        while let Next::Run(side, operation) = next {
+            let awaited = both.client(side).run_in_loop(py, operation, Becomes::Part(self.part.clone()))?;
             match self.part.take() {
                 // A greenlet has waited for it.
                 Some(operation) => next = crossing.ran(operation),
@@ -275,23 +388,20 @@ impl Migration {
                 }
             }
         }
+        let is_interrupted = matches!(next, Next::Interrupted);
+        let (OfBoth { asked, .. }, over) = crossing.finish();
+        match asked.raised {
+            Some(raised) if is_interrupted => Err(raised),
+            _ => {
+                *self.state() = State::Over(asked.into(), over);
+                Ok(None)
+            }
+        }
     }
 
     fn result<'py>(&self, py: Python<'py>) -> Returned<'py> {
-        let State::Over(pools, over) = self.take() else { unreachable!("it is not over") };
-        let mut result = py.None().into_bound(py);
-        for (side, operation) in over {
-            let of_pool = self.read(py, &pools, side, operation);
-            let client = self.both.client(side);
-            if client.loops.get().is_none() {
-                client.watcher.tell(py, &client.directory)?;
-            }
-            match result.cast::<PyDict>() {
-                Ok(all) => all.update(of_pool?.cast::<PyDict>()?.as_mapping())?,
-                Err(_) => result = of_pool?,
-            }
-        }
-        Ok(result)
+        let State::Over(asked, over) = self.take() else { unreachable!("it is not over") };
+        asked.result::<InLoop>(py, over)
     }
 }
 
@@ -302,46 +412,5 @@ impl Migration {
 
     fn take(&self) -> State {
         std::mem::replace(&mut self.state(), State::Taken)
-    }
-
-    /// The result that an operation has.
-    fn read<'py>(&self, py: Python<'py>, pools: &OfBoth, side: Side, operation: LoopOperation) -> Returned<'py> {
-        let client = self.both.client(side);
-        let (codec, directory) = (&*client.codec, &*client.directory);
-        match operation {
-            AnyOperation::Single(mut single) => {
-                let passes_over = single.request().passes_over_unreadable(single.policy());
-                let reader = Reader { codec, directory, command: single.name(), passes_over };
-                let key = pools.given[0].bind(py);
-                self.answered(py, &mut single, |stored| reader.read(stored, key))
-            }
-            AnyOperation::Fetch(fetch) => {
-                let passes_over = fetch.policy().unreadable_is_miss;
-                let values = fetch.finish();
-                let reader = Reader { codec, directory, command: values.failures.name(), passes_over };
-                fetched(py, values, &pools.given, self.failed.as_ref().map(|failed| failed.bind(py)), &reader)
-            }
-            AnyOperation::Change(change) if pools.stores => stored(py, change.finish(), &pools.given),
-            AnyOperation::Change(change) => deleted(py, change.finish()),
-            AnyOperation::Everywhere(everywhere) => of_servers(py, *everywhere),
-            AnyOperation::Quiet(_) => unreachable!("there are no batches"),
-        }
-    }
-
-    fn answered<'py>(
-        &self,
-        py: Python<'py>,
-        single: &mut Single<KeptKey, Kept, LoopValues>,
-        make: impl FnOnce(Stored) -> PyResult<Option<Py<PyAny>>>,
-    ) -> Returned<'py> {
-        match single.take_answer() {
-            Ok(Answer::Lease(found)) => {
-                let directory = &self.both.client(Side::New).directory;
-                let unseen = Unseen::new(&found, directory, single.policy(), || single.key().owned());
-                leased(py, *found, unseen, make)
-            }
-            Ok(answer) => read(py, answer, self.default.as_ref().map(|default| default.bind(py)), make),
-            Err(why) => Err(failed(py, why)),
-        }
     }
 }

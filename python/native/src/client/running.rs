@@ -72,13 +72,20 @@ impl Client {
     #[inline(never)]
     fn begin<'py>(&self, call: &Call<'_, 'py>) -> PyResult<Begun<'py>> {
         self.check_open(call.key.py())?;
-        if let Some(both) = &self.both {
-            return both.ask(call).map(Begun::Over);
+        if self.both.is_some() {
+            return self.begin_on_both(call);
         }
         match self.loops.get() {
             None => self.execute(call).map(Begun::Over),
             Some(_) => self.submit(call),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_on_both<'py>(&self, call: &Call<'_, 'py>) -> PyResult<Begun<'py>> {
+        let Some(both) = &self.both else { unreachable!("this client serves one pool") };
+        both.ask(call).map(Begun::Over)
     }
 
     #[inline(never)]

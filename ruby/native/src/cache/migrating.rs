@@ -1,17 +1,24 @@
 //! A client whose methods serve an old and a new pool. The core says what to ask of which.
 
+use std::convert::Infallible;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use magnus::r_hash::ForEach;
 use magnus::typed_data::Obj;
 use magnus::value::ReprValue;
 use magnus::{function, method, Error, IntoValue, Module, Object, RArray, RClass, RHash, Ruby, Value};
+use pinyon_cache::blocking::run_on_both;
 use pinyon_cache::migration::{Counts, Crossing, Failing, Next, Pools, Progress, Side, Unconverted, Wanted};
-use pinyon_cache::operations::{AsBytes, Bytes, DataBlock, OwnedKey, Policy, Request, ServerCommand};
+use pinyon_cache::operations::{
+    Answered, AnyOperation, AsBytes, Bytes, Changed, DataBlock, Everywhere, Fetched, OwnedKey, Policy, Request,
+    SentKey, ServerCommand,
+};
 
 use super::{answers, many, unanswered, Cache, Returned};
 use crate::errors::{exception, own, ErrorKind};
-use crate::fibers::{Key, Operation};
+use crate::fibers::{Key, Scheduler};
+use crate::host::RubyHost;
 use crate::keys;
 use crate::ttl;
 
@@ -71,20 +78,22 @@ impl Both {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn ask(&self, ruby: &Ruby, key: Value, request: Request, data: Block, default: Value) -> Returned {
         let keys = vec![self.both_keys(ruby, key)?];
         let over = self.run(ruby, Wanted::One(request), Given { keys, data, blocks: Vec::new() })?;
-        let Some((side, Operation::Single(mut single))) = over.into_iter().next() else {
+        let Some((side, Came::Answer(answer))) = over.into_iter().next() else {
             unreachable!("a request about one key has one outcome")
         };
-        let answer = single.take_answer().map_err(|failed| unanswered(ruby, failed))?;
+        let answer = answer.map_err(|failed| unanswered(ruby, failed))?;
         answers::answered(ruby, self.cache(side), key, &request, answer, default)
     }
 
     pub(super) fn ask_servers(&self, ruby: &Ruby, command: ServerCommand, failed: Option<RHash>) -> Returned {
         let mut result = ruby.qnil().as_value();
         for (_, operation) in self.run(ruby, Wanted::Everywhere(command), Given::default())? {
-            let Operation::Everywhere(everywhere) = operation else { unreachable!("all servers are asked") };
+            let Came::Everywhere(everywhere) = operation else { unreachable!("all servers are asked") };
             add(&mut result, answers::of_servers(ruby, *everywhere, failed)?)?;
         }
         Ok(result)
@@ -95,8 +104,8 @@ impl Both {
         let failing = if failed.is_some() { Failing::BesideValues } else { Failing::Ends };
         let mut result = ruby.qnil().as_value();
         for (side, operation) in self.run(ruby, Wanted::GetMany { cas, failing }, self.given(ruby, given)?)? {
-            let Operation::Fetch(fetch) = operation else { unreachable!("many keys are read") };
-            add(&mut result, self.cache(side).fetched(ruby, given, fetch.finish(), failed)?)?;
+            let Came::Fetched(fetched) = operation else { unreachable!("many keys are read") };
+            add(&mut result, self.cache(side).fetched(ruby, given, fetched, failed)?)?;
         }
         Ok(result)
     }
@@ -111,9 +120,9 @@ impl Both {
         many::deleted(ruby, self.change(ruby, Wanted::DeleteMany, keys)?)
     }
 
-    fn change(&self, ruby: &Ruby, wanted: Wanted, given: Given) -> Result<pinyon_cache::operations::Changed, Error> {
+    fn change(&self, ruby: &Ruby, wanted: Wanted, given: Given) -> Result<Changed, Error> {
         match self.run(ruby, wanted, given)?.pop() {
-            Some((_, Operation::Change(change))) => Ok(change.finish()),
+            Some((_, Came::Changed(changed))) => Ok(changed),
             _ => unreachable!("many keys are changed"),
         }
     }
@@ -128,25 +137,67 @@ impl Both {
     }
 
     /// Runs a request. Returns what it came to.
-    fn run(&self, ruby: &Ruby, wanted: Wanted, given: Given) -> Result<Vec<(Side, Operation)>, Error> {
+    fn run(&self, ruby: &Ruby, wanted: Wanted, given: Given) -> Result<Vec<(Side, Came)>, Error> {
         self.old.check_open(ruby)?;
         self.new.check_open(ruby)?;
-        let keys = given.keys.len();
-        // It stays on the stack, where the garbage collector sees what was raised.
-        let pools = OfBoth { ruby, both: self, given, raised: None };
-        let mut crossing = Crossing::new(pools, wanted, keys, self.counts.clone(), self.ttl);
-        let mut next = crossing.begin();
-        loop {
-            next = match next {
-                Next::Run(side, operation) => crossing.ran(self.cache(side).carry_out(ruby, operation)?),
-                Next::Over => return Ok(crossing.finish().1),
-                Next::Interrupted => match crossing.finish().0.raised {
-                    Some(raised) => return Err(raised),
-                    None => unreachable!("something was raised"),
-                },
+        match Scheduler::current(ruby)? {
+            None => {
+                let mut crossing = self.crossing::<OwnedKey>(ruby, wanted, given);
+                let (old, new) = (&self.old.directory, &self.new.directory);
+                let is_over = run_on_both(old, new, &RubyHost, &mut crossing)?;
+                came(crossing, is_over)
+            }
+            Some(scheduler) => {
+                let mut crossing = self.crossing::<Key>(ruby, wanted, given);
+                let mut next = crossing.begin();
+                while let Next::Run(side, operation) = next {
+                    next = crossing.ran(self.cache(side).drivers.operate(ruby, scheduler, operation)?);
+                }
+                came(crossing, matches!(next, Next::Over))
             }
         }
     }
+
+    /// It stays on the stack, where the garbage collector sees what was raised.
+    fn crossing<'r, K: SentKey + From<OwnedKey>>(
+        &'r self,
+        ruby: &'r Ruby,
+        wanted: Wanted,
+        given: Given,
+    ) -> Crossing<OfBoth<'r, K>> {
+        let keys = given.keys.len();
+        let pools = OfBoth { ruby, both: self, given, raised: None, kind: PhantomData };
+        Crossing::new(pools, wanted, keys, self.counts.clone(), self.ttl)
+    }
+}
+
+/// What a request came to. Threads and fibers have keys of their own, so that each has code of its own.
+enum Came {
+    Answer(Answered<AsBytes>),
+    Fetched(Fetched<Bytes, Infallible>),
+    Changed(Changed),
+    Everywhere(Box<Everywhere>),
+}
+
+fn came<K: SentKey + From<OwnedKey>>(
+    crossing: Crossing<OfBoth<'_, K>>,
+    is_over: bool,
+) -> Result<Vec<(Side, Came)>, Error> {
+    let (OfBoth { raised, .. }, over) = crossing.finish();
+    if let (Some(raised), false) = (raised, is_over) {
+        return Err(raised);
+    }
+    let came = over.into_iter().map(|(side, operation)| {
+        let came = match operation {
+            AnyOperation::Single(mut single) => Came::Answer(single.take_answer()),
+            AnyOperation::Fetch(fetch) => Came::Fetched(fetch.finish()),
+            AnyOperation::Change(change) => Came::Changed(change.finish()),
+            AnyOperation::Everywhere(everywhere) => Came::Everywhere(everywhere),
+            AnyOperation::Quiet(_) => unreachable!("there are no batches"),
+        };
+        (side, came)
+    });
+    Ok(came.collect())
 }
 
 /// Each key once.
@@ -176,21 +227,22 @@ struct Given {
     blocks: Vec<DataBlock<Block>>,
 }
 
-struct OfBoth<'r> {
+struct OfBoth<'r, K> {
     ruby: &'r Ruby,
     both: &'r Both,
     given: Given,
     /// What ended the conversion of a value.
     raised: Option<Error>,
+    kind: PhantomData<K>,
 }
 
-impl Pools for OfBoth<'_> {
-    type Key = Key;
+impl<K: SentKey + From<OwnedKey>> Pools for OfBoth<'_, K> {
+    type Key = K;
     type Data = Block;
     type Values = AsBytes;
 
-    fn key(&self, side: Side, index: usize) -> Key {
-        Key::new(self.given.keys[index][side as usize].clone())
+    fn key(&self, side: Side, index: usize) -> K {
+        self.given.keys[index][side as usize].clone().into()
     }
 
     fn data(&self) -> Block {

@@ -37,6 +37,12 @@ impl Key {
     }
 }
 
+impl From<OwnedKey> for Key {
+    fn from(sent: OwnedKey) -> Self {
+        Self::new(sent)
+    }
+}
+
 impl SentKey for Key {
     fn wire(&self) -> WireKey<'_> {
         self.sent.wire()
@@ -50,12 +56,6 @@ impl SentKey for Key {
 /// An operation that is carried out as an [`Operation`] in a fiber, and as itself in a thread.
 pub(crate) trait Carried: operations::Operation + Into<Operation> {
     fn carried(operation: Operation) -> Option<Self>;
-}
-
-impl Carried for Operation {
-    fn carried(operation: Operation) -> Option<Self> {
-        Some(operation)
-    }
 }
 
 impl Carried for Fetch<AsBytes> {
