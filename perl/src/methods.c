@@ -4,7 +4,7 @@
 
 /* The library lists the calls, and what each takes and gives. Those with arguments that are not here, Perl does not have. */
 call_method_of call_methods[MOST_METHODS];
-unsigned       call_method_count;
+static unsigned   call_method_count;
 
 static const struct {
     const char *takes;

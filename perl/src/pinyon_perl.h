@@ -252,7 +252,6 @@ SV *pair_sv(pTHX_ SV *value, SV *other);
 
 /* ==== methods.c: the methods on one key, and their requests ========================================================== */
 extern call_method_of call_methods[]; /* by the numbers of methods */
-extern unsigned       call_method_count;
 extern const char *const    shown_arguments[]; /* by call_takes */
 
 void load_methods(void); /* as the library lists them */
