@@ -4,9 +4,9 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
+use pinyon_cache::operations::BorrowedKey;
 use pinyon_locks::keys::LockKeys;
 use pinyon_locks::{call, keys, script};
-use pinyon_cache::operations::BorrowedKey;
 use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
 use pinyon_proto::{
     encode, resp, Arithmetic, Capabilities, Command, Direction, Expect, Flag, Form, Key, KeyError, KeyRule, KeyRules,

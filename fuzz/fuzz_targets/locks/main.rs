@@ -15,7 +15,7 @@ mod server;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use pinyon_locks::machine::{Fairness, Renewal};
-use pinyon_locks::{HandlerKind, call, claim};
+use pinyon_locks::{call, claim, HandlerKind};
 
 use platform::{End, Opening};
 use run::Run;

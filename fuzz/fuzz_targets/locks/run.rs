@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use pinyon_net::driven::{Action, Driven};
 use pinyon_locks::client::{Client, Outcome, Platform as _, Report, Setup, Slots, Voting, Wish};
 use pinyon_locks::keys::LockKeys;
 use pinyon_locks::machine::{LockOptions, LockRequest, MachineFailure};
-use pinyon_net::network::Keepalive;
 use pinyon_locks::redis;
+use pinyon_net::driven::{Action, Driven};
+use pinyon_net::network::Keepalive;
 use pinyon_net::{Address, Endpoint};
 use pinyon_proto::resp;
 

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use pinyon_net::Address;
 use pinyon_cache::{Data, Limits, Outcome, Reply, Session, Ticket};
+use pinyon_net::Address;
 use pinyon_proto::{Arithmetic, Command, Direction, Flag, Key, MetaCommand, Mode, Store, Verb};
 
 use server::{value_of, Server, KEYS};
