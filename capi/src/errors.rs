@@ -138,12 +138,6 @@ impl std::ops::Deref for Error {
 }
 
 impl Error {
-    /// The same, and what to do.
-    pub fn completed(mut self, advice: &str) -> Self {
-        self.0.message = c_string(&format!("{}; {advice}", self.0.message.to_string_lossy()));
-        self
-    }
-
     /// Gives it to the caller.
     pub fn into_raw(self) -> *mut Self {
         Box::into_raw(Box::new(self))

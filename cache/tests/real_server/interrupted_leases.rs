@@ -90,6 +90,15 @@ impl Connection {
         line.trim_end().to_owned()
     }
 
+    /// Expects this command, answers it, and expects that nothing follows.
+    #[track_caller]
+    fn answers_last(mut self, expected: &str, reply: &str) {
+        let (command, opaque) = self.command();
+        assert_eq!(command, expected);
+        self.send(&format!("{reply} {opaque}\r\n"));
+        assert_eq!(self.rest(), "");
+    }
+
     /// Waits until the client has closed it. Returns what it sent before.
     fn rest(mut self) -> String {
         let mut rest = String::new();
@@ -194,10 +203,7 @@ fn a_lease_that_is_granted_later_is_given_back() {
         assert_eq!(directory.known().pool(0).open_and_idle(), (0, 0), "others may connect instead");
         let value = if granted.starts_with("VA 0") { "" } else { "v" };
         connection.send(&format!("{granted} {opaque}\r\n{value}\r\n"));
-        let (command, opaque) = connection.command();
-        assert_eq!(command, given_back);
-        connection.send(&format!("HD {opaque}\r\n"));
-        assert_eq!(connection.rest(), "");
+        connection.answers_last(given_back, "HD");
     }
 }
 
@@ -220,10 +226,7 @@ fn the_rest_of_a_large_value_is_not_received_into_the_callers_memory() {
     let directory = directory(&listener);
     let (mut connection, _) = interrupted(&listener, &directory, "VA 100000 c9 f0 W O*\r\nthe beginning");
     connection.send(&format!("{}\r\n", "v".repeat(100_000 - "the beginning".len())));
-    let (command, opaque) = connection.command();
-    assert_eq!(command, "md k I C9");
-    connection.send(&format!("HD {opaque}\r\n"));
-    assert_eq!(connection.rest(), "");
+    connection.answers_last("md k I C9", "HD");
 }
 
 #[test]
@@ -233,11 +236,7 @@ fn a_lease_is_given_back_although_its_caller_may_not_wait_for_a_connection() {
     let give_back = Request::GiveBack(Win { cas: 9, keep: false });
     assert_eq!(ask(&directory, &host, give_back, AsBytes), Err(Interrupt));
     assert_eq!(Connection::accept(&listener).rest(), "", "the interrupted caller's own");
-    let mut connection = Connection::accept(&listener);
-    let (command, opaque) = connection.command();
-    assert_eq!(command, "md k C9");
-    connection.send(&format!("HD {opaque}\r\n"));
-    assert_eq!(connection.rest(), "");
+    Connection::accept(&listener).answers_last("md k C9", "HD");
 }
 
 #[test]
@@ -252,12 +251,9 @@ fn a_lease_that_was_not_asked_for_is_not_asked_for_any_more() {
 fn a_lease_is_given_back_to_a_server_that_is_slow() {
     let listener = listen();
     leave(&directory(&listener));
-    let mut connection = Connection::accept(&listener);
+    let connection = Connection::accept(&listener);
     std::thread::sleep(Duration::from_millis(250));
-    let (command, opaque) = connection.command();
-    assert_eq!(command, "md k C9");
-    connection.send(&format!("HD {opaque}\r\n"));
-    assert_eq!(connection.rest(), "");
+    connection.answers_last("md k C9", "HD");
 }
 
 #[test]
@@ -268,11 +264,7 @@ fn a_lease_is_given_back_although_connections_fail() {
     let mut closing = Connection::accept(&listener);
     assert_eq!(closing.command().0, "md k C9");
     drop(closing);
-    let mut connection = Connection::accept(&listener);
-    let (command, opaque) = connection.command();
-    assert_eq!(command, "md k C9");
-    connection.send(&format!("NF {opaque}\r\n"));
-    assert_eq!(connection.rest(), "");
+    Connection::accept(&listener).answers_last("md k C9", "NF");
 }
 
 #[test]
@@ -280,11 +272,7 @@ fn a_lease_is_given_back_although_a_connection_is_not_answered() {
     let listener = listen();
     leave(&connecting_within(Duration::from_secs(1), &listener));
     let _unanswered = Connection::accept(&listener);
-    let mut connection = Connection::accept(&listener);
-    let (command, opaque) = connection.command();
-    assert_eq!(command, "md k C9");
-    connection.send(&format!("HD {opaque}\r\n"));
-    assert_eq!(connection.rest(), "");
+    Connection::accept(&listener).answers_last("md k C9", "HD");
 }
 
 #[test]
@@ -295,11 +283,7 @@ fn a_lease_whose_connection_fails_after_the_grant_is_given_back_by_another_one()
     connection.send(&format!("VA 0 c9 f0 W {opaque}\r\n\r\n"));
     assert_eq!(connection.command().0, "md k C9");
     drop(connection);
-    let mut connection = Connection::accept(&listener);
-    let (command, opaque) = connection.command();
-    assert_eq!(command, "md k C9");
-    connection.send(&format!("HD {opaque}\r\n"));
-    assert_eq!(connection.rest(), "");
+    Connection::accept(&listener).answers_last("md k C9", "HD");
 }
 
 #[test]
