@@ -275,3 +275,15 @@ fn a_value_that_cannot_be_read_is_missing_or_has_to_be_made() {
 fn lease<V>(finding: Finding, value: Option<V>) -> Answer<V> {
     Answer::Lease(Found { finding, value, cas: Some(9) }.into())
 }
+
+#[test]
+fn the_table_of_calls_says_of_requests_what_they_do() {
+    let changes = [Request::GetAndTouch { ttl: 60, cas: false }, Request::Touch { ttl: 60 }, Request::Delete];
+    let reads = [GET, CAS, Request::GetWithTtl, Request::Metadata];
+    let stores = [Mode::Set, Mode::Add, Mode::Replace, Mode::Append, Mode::Prepend].map(store);
+    for request in reads.into_iter().chain(changes).chain(stores).chain([COMPARE, INCREMENT, COUNT, GIVE_BACK]) {
+        let call = request.call();
+        assert_eq!(call.only_reads, request.is_idempotent(), "{}", call.name);
+        assert_eq!(call.may_be_joined, request.may_be_joined(), "{}", call.name);
+    }
+}
