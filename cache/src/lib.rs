@@ -62,7 +62,7 @@
 //! step, and tell the machine the outcome.
 //!
 //! - Callers of `get_or_set` share one lookup if they share the client's [`Flights`](lease::Flights) and the scope of
-//!   their [`Place`](lease::Place). Give callers that can wake each other the same scope. A cancelled caller calls
+//!   their [`FlightKey`](lease::FlightKey). Give callers that can wake each other the same scope. A cancelled caller calls
 //!   [`leave`](lease::GetOrSet::leave).
 //! - A migrating client consists of the parts of two clients and one [`Counts`](migration::Counts). Each request is a
 //!   [`Crossing`](migration::Crossing), which [`blocking::run_on_both`] runs. Your [`Pools`](migration::Pools) supply keys and

@@ -37,12 +37,12 @@ impl<T> Spare<T> {
 
 /// The memory of a vector that a thread uses again. malloc consolidates free chunks before it
 /// serves a large request, and that costs more than an operation on a hundred keys.
-pub struct Kept<T>(Cell<Vec<T>>);
+pub struct SpareVector<T>(Cell<Vec<T>>);
 
 /// The most bytes that are kept.
 const MOST_KEPT: usize = 64 * 1024;
 
-impl<T> Kept<T> {
+impl<T> SpareVector<T> {
     #[allow(clippy::new_without_default)] // it is for constants
     pub const fn new() -> Self {
         Self(Cell::new(Vec::new()))
@@ -124,22 +124,22 @@ mod tests {
     use super::*;
 
     thread_local! {
-        static WORDS: Kept<&'static str> = const { Kept::new() };
+        static WORDS: SpareVector<&'static str> = const { SpareVector::new() };
     }
 
     #[test]
     fn the_memory_of_a_vector_is_used_again() {
-        Kept::give(&WORDS, Vec::with_capacity(100));
+        SpareVector::give(&WORDS, Vec::with_capacity(100));
         let own = "owned".to_owned();
-        let mut words: Vec<&str> = emptied(Kept::take(&WORDS));
+        let mut words: Vec<&str> = emptied(SpareVector::take(&WORDS));
         words.push(&own);
         let before = (words.as_ptr().cast::<u8>(), words.capacity());
-        Kept::give(&WORDS, emptied(words));
-        let again = Kept::take(&WORDS);
+        SpareVector::give(&WORDS, emptied(words));
+        let again = SpareVector::take(&WORDS);
         assert!(again.is_empty());
         assert_eq!((again.as_ptr().cast::<u8>(), again.capacity()), before);
-        assert_eq!(Kept::take(&WORDS).capacity(), 0, "it is taken once");
-        Kept::give(&WORDS, Vec::with_capacity(MOST_KEPT));
-        assert_eq!(Kept::take(&WORDS).capacity(), 0, "much is not kept");
+        assert_eq!(SpareVector::take(&WORDS).capacity(), 0, "it is taken once");
+        SpareVector::give(&WORDS, Vec::with_capacity(MOST_KEPT));
+        assert_eq!(SpareVector::take(&WORDS).capacity(), 0, "much is not kept");
     }
 }

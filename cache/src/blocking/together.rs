@@ -11,7 +11,7 @@ use crate::fleet::{Choice, Fleet};
 use crate::operations::{Ask, Asks, End, Next, Operation, Sending};
 use crate::pool::Loan;
 use crate::session::{Outcome, Refused, Session, Ticket};
-use crate::spare::Kept;
+use crate::spare::SpareVector;
 use pinyon_net::doorbell::Wake;
 use pinyon_net::error::{Error, Sent};
 use pinyon_net::host::Host;
@@ -32,7 +32,7 @@ struct Part {
 }
 
 thread_local! {
-    static FLIGHT: Kept<(Ticket, u32)> = const { Kept::new() };
+    static FLIGHT: SpareVector<(Ticket, u32)> = const { SpareVector::new() };
 }
 
 /// The asks that failed.
@@ -57,7 +57,7 @@ pub(super) fn together<H: Host, O: Operation>(
         let begun = Instant::now();
         match begin(fleet, host, choice, begun, timer) {
             Ok(loan) => {
-                let flight = VecDeque::from(Kept::take(&FLIGHT));
+                let flight = VecDeque::from(SpareVector::take(&FLIGHT));
                 parts.push(Part {
                     choice,
                     begun,
@@ -86,7 +86,7 @@ pub(super) fn together<H: Host, O: Operation>(
         parts.retain_mut(|part| match part.is_over() {
             None => true,
             Some(Ok(())) => {
-                Kept::give(&FLIGHT, std::mem::take(&mut part.flight).into());
+                SpareVector::give(&FLIGHT, std::mem::take(&mut part.flight).into());
                 fleet.succeeded(part.choice);
                 if fleet.measures() {
                     fleet.took(part.choice.server, running.operation.name(), part.begun.elapsed());

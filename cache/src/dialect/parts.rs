@@ -134,7 +134,7 @@ pub(super) struct Open {
 
 /// The role of a part in its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Role {
     /// The value itself, or the first item of a list.
     First,
     Item,
@@ -150,10 +150,10 @@ impl Nesting {
 
     /// Begins a part other than an end.
     #[inline]
-    pub(super) fn part(&mut self) -> Result<Place, Unwritable> {
+    pub(super) fn part(&mut self) -> Result<Role, Unwritable> {
         let deep = self.open.len();
         let Some(open) = self.open.last_mut() else {
-            return if std::mem::replace(&mut self.done, true) { Err(Unwritable::Count) } else { Ok(Place::First) };
+            return if std::mem::replace(&mut self.done, true) { Err(Unwritable::Count) } else { Ok(Role::First) };
         };
         if deep >= self.most {
             return Err(Unwritable::Depth(self.most));
@@ -161,11 +161,11 @@ impl Nesting {
         open.left = open.left.checked_sub(1).ok_or(Unwritable::Count)?;
         let is_first = std::mem::replace(&mut open.is_empty, false);
         Ok(match (open.is_map, is_first) {
-            (false, true) => Place::First,
-            (false, false) => Place::Item,
-            (true, true) => Place::FirstKey,
-            (true, false) if open.left % 2 == 1 => Place::Key,
-            (true, false) => Place::Value,
+            (false, true) => Role::First,
+            (false, false) => Role::Item,
+            (true, true) => Role::FirstKey,
+            (true, false) if open.left % 2 == 1 => Role::Key,
+            (true, false) => Role::Value,
         })
     }
 

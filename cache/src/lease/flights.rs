@@ -14,7 +14,7 @@ use pinyon_net::fork::{generation, PerProcess};
 
 /// Identifies the callers that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct FlightKey {
     /// Callers of the same scope can wake each other: the threads of a process, or the tasks of one event loop.
     pub scope: usize,
     pub key: Box<[u8]>,
@@ -26,7 +26,7 @@ pub struct Flights<H: LeaseTypes> {
     table: PerProcess<Mutex<Table<H>>>,
 }
 
-type Table<H> = HashMap<Place, Arc<Flight<H>>>;
+type Table<H> = HashMap<FlightKey, Arc<Flight<H>>>;
 
 /// A caller's role in a flight.
 pub(super) enum Part<H: LeaseTypes> {
@@ -48,8 +48,8 @@ impl<H: LeaseTypes> Flights<H> {
         self.table().values().map(|flight| flight.followers()).collect()
     }
 
-    pub(super) fn join(&self, place: &Place, caller: usize) -> Part<H> {
-        match self.table().entry(place.clone()) {
+    pub(super) fn join(&self, flight_key: &FlightKey, caller: usize) -> Part<H> {
+        match self.table().entry(flight_key.clone()) {
             Entry::Vacant(vacant) => Part::Leads(vacant.insert(Arc::new(Flight::new(caller))).clone()),
             Entry::Occupied(flight) if flight.get().leader == caller => Part::Recurs,
             Entry::Occupied(flight) => Part::Follows(flight.get().clone()),
@@ -57,10 +57,10 @@ impl<H: LeaseTypes> Flights<H> {
     }
 
     /// Ends a flight. Followers without an answer continue by themselves.
-    pub(super) fn end(&self, place: &Place, flight: &Arc<Flight<H>>) {
+    pub(super) fn end(&self, flight_key: &FlightKey, flight: &Arc<Flight<H>>) {
         let mut table = self.table();
-        if table.get(place).is_some_and(|there| Arc::ptr_eq(there, flight)) {
-            table.remove(place);
+        if table.get(flight_key).is_some_and(|there| Arc::ptr_eq(there, flight)) {
+            table.remove(flight_key);
         }
         drop(table);
         flight.end();

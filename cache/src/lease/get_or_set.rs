@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::flights::{Flight, Flights, Part, Place, Progress, Told};
+use super::flights::{Flight, FlightKey, Flights, Part, Progress, Told};
 use super::patience::Patience;
 use super::{LeaseTypes, Terms};
 use crate::operations::{Finding, Win, RENEWALS};
@@ -86,7 +86,7 @@ impl Refusal {
 /// One caller's way to a value. If it is dropped before the end, its followers continue by themselves.
 pub struct GetOrSet<H: LeaseTypes> {
     flights: Arc<Flights<H>>,
-    place: Place,
+    flight_key: FlightKey,
     caller: usize,
     terms: Terms,
     patience: Patience,
@@ -122,13 +122,20 @@ enum At {
 }
 
 impl<H: LeaseTypes> GetOrSet<H> {
-    /// `caller`: a number that no other caller of the place has now. `chance`: any number; callers with different
+    /// `caller`: a number that no other caller of this flight has now. `chance`: any number; callers with different
     /// numbers do not ask the server in step.
-    pub fn new(flights: Arc<Flights<H>>, place: Place, caller: usize, terms: Terms, chance: u64, now: Instant) -> Self {
+    pub fn new(
+        flights: Arc<Flights<H>>,
+        flight_key: FlightKey,
+        caller: usize,
+        terms: Terms,
+        chance: u64,
+        now: Instant,
+    ) -> Self {
         let patience = Patience::new(terms.wait, chance, now);
         Self {
             flights,
-            place,
+            flight_key,
             caller,
             terms,
             patience,
@@ -147,7 +154,7 @@ impl<H: LeaseTypes> GetOrSet<H> {
 
     /// The first step.
     pub fn begin(&mut self, now: Instant) -> Step<H> {
-        match self.flights.join(&self.place, self.caller) {
+        match self.flights.join(&self.flight_key, self.caller) {
             Part::Recurs => Step::Refuse(Refusal::Recursion),
             Part::Leads(flight) => {
                 self.leads = Some(flight);
@@ -201,7 +208,7 @@ impl<H: LeaseTypes> GetOrSet<H> {
             // A server that fails cannot take the lease back either.
             (At::Storing, StepOutcome::Failed { error, is_outage: true }) => self.fail(error),
             // The server may have refused the value. Others must not wait for it.
-            (At::Storing, StepOutcome::Stored(false)) if self.place.policy.miss => self.return_lease(),
+            (At::Storing, StepOutcome::Stored(false)) if self.flight_key.policy.miss => self.return_lease(),
             (At::Storing, _) => self.finish(),
             (At::GivingBack, _) => self.finish(),
             (At::SharingLast, StepOutcome::Shared(shared)) => self.tell_and_return(Ok(shared)),
@@ -374,7 +381,7 @@ impl<H: LeaseTypes> GetOrSet<H> {
         self.at = At::Over;
         self.follows = None;
         if let Some(flight) = self.leads.take() {
-            self.flights.end(&self.place, &flight);
+            self.flights.end(&self.flight_key, &flight);
         }
     }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::ttl::{limited, limited_or_none};
 use pinyon_net::invalid::InvalidArgument;
 
-pub use flights::{Flights, Place};
+pub use flights::{FlightKey, Flights};
 pub use get_or_set::{GetOrSet, Refusal, Step, StepOutcome};
 
 /// Additional time to wait. The server counts a placeholder's life in whole seconds, and one more question follows.

@@ -56,16 +56,16 @@ impl Process {
     }
 
     fn caller(&mut self) -> Caller {
-        self.caller_at(place("key"))
+        self.caller_at(flight_key("key"))
     }
 
-    fn caller_at(&mut self, place: Place) -> Caller {
+    fn caller_at(&mut self, flight_key: FlightKey) -> Caller {
         self.callers += 1;
-        self.caller_named(place, self.callers)
+        self.caller_named(flight_key, self.callers)
     }
 
-    fn caller_named(&self, place: Place, name: usize) -> Caller {
-        let machine = GetOrSet::new(self.flights.clone(), place, name, terms(), name as u64, self.now);
+    fn caller_named(&self, flight_key: FlightKey, name: usize) -> Caller {
+        let machine = GetOrSet::new(self.flights.clone(), flight_key, name, terms(), name as u64, self.now);
         Caller { machine, now: self.now }
     }
 
@@ -130,8 +130,8 @@ fn terms() -> Terms {
     Terms::new(60, 30, 10, 5, None).unwrap()
 }
 
-fn place(key: &str) -> Place {
-    Place { scope: 1, key: key.as_bytes().into(), policy: Policy::default() }
+fn flight_key(key: &str) -> FlightKey {
+    FlightKey { scope: 1, key: key.as_bytes().into(), policy: Policy::default() }
 }
 
 fn hit(value: &'static str) -> Found<&'static str> {
@@ -240,8 +240,8 @@ fn a_value_that_cannot_be_stored_is_given_back_unless_the_server_failed() {
 fn a_refused_value_that_the_policy_forgives_is_returned_and_the_lease_given_back() {
     for (miss, expected) in [(true, GIVE_BACK), (false, "return made")] {
         let mut process = Process::new();
-        let place = Place { policy: Policy { miss, ..Policy::default() }, ..place("key") };
-        let mut caller = process.caller_at(place);
+        let flight_key = FlightKey { policy: Policy { miss, ..Policy::default() }, ..flight_key("key") };
+        let mut caller = process.caller_at(flight_key);
         caller.begin();
         caller.found(WON);
         caller.next(StepOutcome::Value("made"));
@@ -414,11 +414,11 @@ fn who_registers_too_late_does_not_wait() {
 #[test]
 fn nobody_waits_for_itself() {
     let process = Process::new();
-    let mut outer = process.caller_named(place("key"), 1);
+    let mut outer = process.caller_named(flight_key("key"), 1);
     outer.begin();
     outer.found(WON);
-    assert_eq!(process.caller_named(place("key"), 1).begin(), "refuse: Recursion");
-    assert_eq!(process.caller_named(place("other"), 1).begin(), ASK);
+    assert_eq!(process.caller_named(flight_key("key"), 1).begin(), "refuse: Recursion");
+    assert_eq!(process.caller_named(flight_key("other"), 1).begin(), ASK);
     assert_eq!(outer.next(StepOutcome::Value("made")), "store at 7 for 90");
 }
 
@@ -438,14 +438,14 @@ fn only_callers_of_one_scope_key_and_policy_follow_each_other() {
     let miss = Policy { miss: true, ..Policy::default() };
     let failover = Policy { failover: false, ..Policy::default() };
     for other in [
-        Place { scope: 2, ..place("key") },
-        place("other"),
-        Place { policy: miss, ..place("key") },
-        Place { policy: failover, ..place("key") },
+        FlightKey { scope: 2, ..flight_key("key") },
+        flight_key("other"),
+        FlightKey { policy: miss, ..flight_key("key") },
+        FlightKey { policy: failover, ..flight_key("key") },
     ] {
         assert_eq!(process.caller_at(other).begin(), ASK);
     }
-    assert_eq!(process.caller_at(place("key")).begin(), "follow for 12s");
+    assert_eq!(process.caller_at(flight_key("key")).begin(), "follow for 12s");
 }
 
 #[test]
@@ -455,7 +455,7 @@ fn a_forked_child_leads_although_its_parent_held_every_lock() {
     let flight = leader.machine.leads.clone().unwrap();
     let held = (process.flights.table(), flight.state());
     pinyon_net::fork::pretended::fork();
-    let mut child = process.caller_named(place("key"), 3);
+    let mut child = process.caller_named(flight_key("key"), 3);
     assert_eq!(child.begin(), ASK);
     assert_eq!(leader.found(hit("value")), "return value", "in the child it has no followers");
     assert_eq!(follower.next(StepOutcome::Done), "follow for 12s", "of the child's leader");
@@ -516,7 +516,7 @@ fn a_value_that_comes_is_taken_soon() {
     for caller in 0..100 {
         let come = Duration::from_secs(3);
         let find = |elapsed| if elapsed < come { FILLING } else { hit("value") };
-        let (step, elapsed, asked) = ask_on(&mut process.caller_at(place(&caller.to_string())), find);
+        let (step, elapsed, asked) = ask_on(&mut process.caller_at(flight_key(&caller.to_string())), find);
         assert_eq!(step, "return value");
         assert!(elapsed < come + LONGEST_PAUSE && asked < 25, "{elapsed:?}, {asked}");
     }
@@ -536,7 +536,7 @@ fn nobody_waits_for_longer_than_it_wants() {
         let mut caller = Process::new().caller();
         let terms = Terms::new(60, 0, 0, 5, Some(wait)).unwrap();
         let asks = Terms { recache: 40, ..terms };
-        caller.machine = GetOrSet::new(Arc::default(), place("key"), 1, asks, 1, caller.now);
+        caller.machine = GetOrSet::new(Arc::default(), flight_key("key"), 1, asks, 1, caller.now);
         let (step, elapsed, _) = ask_on(&mut caller, |_| FILLING);
         assert_eq!((step.as_str(), elapsed), ("refuse: StillBeingMade", terms.wait), "it asks once more at the end");
     }
@@ -546,7 +546,7 @@ fn nobody_waits_for_longer_than_it_wants() {
 fn callers_do_not_ask_in_step() {
     let process = Process::new();
     let first = |name: usize| {
-        let mut caller = process.caller_named(place(&name.to_string()), name * 977);
+        let mut caller = process.caller_named(flight_key(&name.to_string()), name * 977);
         caller.begin();
         caller.found(FILLING)
     };

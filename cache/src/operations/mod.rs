@@ -52,7 +52,7 @@ pub use values::{AsBytes, BorrowedKey, Bytes, OwnedData, OwnedKey, SentData, Sen
 
 use crate::fleet::{Choice, Fleet};
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
-use crate::spare::Kept;
+use crate::spare::SpareVector;
 use pinyon_net::error::Error;
 use pinyon_net::network::Network;
 
@@ -169,20 +169,20 @@ pub enum Next {
 }
 
 thread_local! {
-    static ASKS: Kept<Ask> = const { Kept::new() };
+    static ASKS: SpareVector<Ask> = const { SpareVector::new() };
 }
 
 impl Asks {
     /// Room for so many.
     fn room(many: usize) -> Vec<Ask> {
-        let mut asks = Kept::take(&ASKS);
+        let mut asks = SpareVector::take(&ASKS);
         asks.reserve(many);
         asks
     }
 
     /// Keeps the memory of asks that were taken.
     pub(crate) fn keep(asks: Vec<Ask>) {
-        Kept::give(&ASKS, asks);
+        SpareVector::give(&ASKS, asks);
     }
 
     fn of(mut asks: Vec<Ask>) -> Self {

@@ -50,7 +50,7 @@ pub(super) enum What {
     /// The reply whose head was read last.
     Reply {
         index: usize,
-        value: Place,
+        value: Location,
         line: Range<usize>,
         last: bool,
     },
@@ -60,7 +60,7 @@ pub(super) enum What {
     Failed(Box<Error>),
 }
 
-pub(super) enum Place {
+pub(super) enum Location {
     None,
     Buffer(Range<usize>),
     Destination(Box<dyn Destination>),
@@ -124,7 +124,7 @@ impl<N: Network> Session<N> {
             Some(Current { index, .. }) if self.reader.head().size.is_none() => {
                 let index = *index;
                 self.current = None;
-                Ok(self.finish_reply(index, Place::None, 0..0))
+                Ok(self.finish_reply(index, Location::None, 0..0))
             }
             Some(_) => self.read_late_value(form),
         }
@@ -163,7 +163,7 @@ impl<N: Network> Session<N> {
             return Ok(Reading::Again);
         }
         if position == 0 && size.is_none() {
-            return Ok(self.finish_reply(index, Place::None, line));
+            return Ok(self.finish_reply(index, Location::None, line));
         }
         self.current = Some(Current { index, announced: false });
         if position == 0 {
@@ -217,12 +217,12 @@ impl<N: Network> Session<N> {
         self.incoming.consume(consumed);
         let Some(Current { index, .. }) = self.current.take() else { unreachable!("a value follows a head") };
         let value = match self.receiving.take() {
-            Some(receiving) => Place::Destination(receiving.destination),
+            Some(receiving) => Location::Destination(receiving.destination),
             None => {
                 if range.len() > WINDOW_AFTER_LARGE / 2 {
                     self.window = WINDOW_FOR_ONE;
                 }
-                Place::Buffer(range)
+                Location::Buffer(range)
             }
         };
         Ok(self.finish_reply(index, value, 0..0))
@@ -251,7 +251,7 @@ impl<N: Network> Session<N> {
     }
 
     #[inline(always)]
-    fn finish_reply(&mut self, index: usize, value: Place, line: Range<usize>) -> Reading {
+    fn finish_reply(&mut self, index: usize, value: Location, line: Range<usize>) -> Reading {
         match self.end_reply() {
             Some((ticket, last)) => Reading::Completed(ticket, What::Reply { index, value, line, last }),
             None => {
@@ -410,9 +410,9 @@ impl<N: Network> Session<N> {
             What::Silence(head) => Outcome::Reply(Reply { head, index: 0, value: Value::None, line: &[], server }),
             What::Reply { index, value, line, last } => {
                 let value = match value {
-                    Place::None => Value::None,
-                    Place::Buffer(range) => Value::Borrowed(self.incoming.at(range)),
-                    Place::Destination(destination) => Value::Received(destination),
+                    Location::None => Value::None,
+                    Location::Buffer(range) => Value::Borrowed(self.incoming.at(range)),
+                    Location::Destination(destination) => Value::Received(destination),
                 };
                 let reply = Reply { head: self.reader.head(), index, value, line: self.incoming.at(line), server };
                 match last {

@@ -30,17 +30,17 @@ impl Caller {
     }
 }
 
-/// The callers of one loop. A ticket has the caller's place in its lower half, and above it a number that changes with
+/// The callers of one loop. A ticket has the caller's seat in its lower half, and above it a number that changes with
 /// each caller there: a ticket that is over is recognized.
 #[derive(Debug, Default)]
 pub struct Callers {
-    places: Vec<Place>,
+    seats: Vec<Seat>,
     vacant: Vec<u32>,
     begun: u32,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Seat {
     caller: Arc<Caller>,
     is_taken: bool,
 }
@@ -50,15 +50,15 @@ impl Callers {
     pub fn begin(&mut self, context: *mut c_void) -> Arc<Caller> {
         // 0 is never a ticket.
         self.begun = self.begun.wrapping_add(1).max(1);
-        let place = match self.vacant.pop() {
-            Some(place) => place,
-            None => self.places.len() as u32,
+        let seat = match self.vacant.pop() {
+            Some(seat) => seat,
+            None => self.seats.len() as u32,
         };
-        let ticket = u64::from(self.begun) << 32 | u64::from(place);
+        let ticket = u64::from(self.begun) << 32 | u64::from(seat);
         let caller = Caller { ticket, context, is_gone: AtomicBool::new(false) };
-        let Some(known) = self.places.get_mut(place as usize) else {
+        let Some(known) = self.seats.get_mut(seat as usize) else {
             let caller = Arc::new(caller);
-            self.places.push(Place { caller: caller.clone(), is_taken: true });
+            self.seats.push(Seat { caller: caller.clone(), is_taken: true });
             return caller;
         };
         known.is_taken = true;
@@ -69,22 +69,22 @@ impl Callers {
         known.caller.clone()
     }
 
-    /// Frees the place of a caller that has its reply, or is gone.
+    /// Frees the seat of a caller that has its reply, or is gone.
     #[inline]
     pub fn end(&mut self, ticket: u64) -> Option<&Arc<Caller>> {
-        let place = ticket as u32;
-        let known = self.places.get_mut(place as usize)?;
+        let seat = ticket as u32;
+        let known = self.seats.get_mut(seat as usize)?;
         if known.caller.ticket != ticket || !known.is_taken {
             return None;
         }
         known.is_taken = false;
-        self.vacant.push(place);
+        self.vacant.push(seat);
         Some(&known.caller)
     }
 
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
-        self.places.len() == self.vacant.len()
+        self.seats.len() == self.vacant.len()
     }
 
     /// Marks a caller that no longer waits.
@@ -117,7 +117,7 @@ mod tests {
         let [first, second] = [(); 2].map(|()| begin(&mut callers));
         assert!(callers.end(first.ticket).is_some() && callers.end(first.ticket).is_none());
         let third = begin(&mut callers);
-        assert_eq!(third.ticket as u32, first.ticket as u32, "in the place of the first");
+        assert_eq!(third.ticket as u32, first.ticket as u32, "in the seat of the first");
         assert!(!callers.abandon(first.ticket) && !third.is_gone());
         assert!(callers.abandon(third.ticket) && third.is_gone() && !second.is_gone());
         assert!(!callers.abandon(third.ticket) && !callers.abandon(0) && !callers.abandon(u64::MAX));

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pinyon_cache::lease::{GetOrSet, Place, Refusal, Step, StepOutcome};
+use pinyon_cache::lease::{FlightKey, GetOrSet, Refusal, Step, StepOutcome};
 use pinyon_cache::operations::{self, Found, Win};
 use pinyon_cache::{lease, ttl};
 use pinyon_locks as locks;
@@ -90,7 +90,7 @@ impl Making {
         asked.route.check("route")?;
         // SAFETY: the caller's bytes stay as they are during the call.
         let (key, route) = unsafe { (asked.key.slice(), asked.route.is_given().then(|| asked.route.slice().to_vec())) };
-        let place = Place {
+        let flight_key = FlightKey {
             scope: asked.scope as usize,
             key: [client.keys.namespace(), key].concat().into(),
             policy: client.policy,
@@ -103,7 +103,7 @@ impl Making {
             route,
             context: asked.context,
             scope: asked.scope,
-            machine: GetOrSet::new(flights, place, caller as usize, terms, chance, Instant::now()),
+            machine: GetOrSet::new(flights, flight_key, caller as usize, terms, chance, Instant::now()),
             at: At::Beginning,
             outcome: None,
             poison: Poison::default(),

@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 
 use pinyon_cache::dialect::Packing;
 use pinyon_cache::operations::{BorrowedKey, Key, SentData, Several, Single};
-use pinyon_cache::spare::{emptied, Kept};
+use pinyon_cache::spare::{emptied, SpareVector};
 use pinyon_cache::{blocking, Data};
 use pinyon_net::invalid::InvalidArgument;
 
@@ -77,7 +77,7 @@ pub unsafe fn run_many(
             replies[index].fail(error);
         }
     }
-    let mut singles: Vec<OneOfMany<'_>> = emptied(Kept::take(&SINGLES));
+    let mut singles: Vec<OneOfMany<'_>> = emptied(SpareVector::take(&SINGLES));
     singles.reserve(keys.all.len());
     let mut indexes = Vec::with_capacity(keys.all.len());
     for one in &keys.all {
@@ -111,8 +111,8 @@ pub unsafe fn run_many(
         let (directory, policy) = (&view.shared.directory, single.policy());
         replies[index].fill::<Placing<&Packing>>(directory, policy, verb, single.take_answer());
     }
-    Kept::give(&SINGLES, emptied(singles));
-    Kept::give(&KEYS, emptied(keys.all));
+    SpareVector::give(&SINGLES, emptied(singles));
+    SpareVector::give(&KEYS, emptied(keys.all));
     let failed = replies.iter().any(|reply| reply.status == Status::Failed as i32);
     Ok(if failed { Status::Failed } else { Status::Done })
 }
@@ -120,8 +120,8 @@ pub unsafe fn run_many(
 type OneOfMany<'r> = Single<BorrowedKey<'r>, Block<'r>, Placing<&'r Packing>>;
 
 thread_local! {
-    static SINGLES: Kept<OneOfMany<'static>> = const { Kept::new() };
-    static KEYS: Kept<KeyOfMany<'static>> = const { Kept::new() };
+    static SINGLES: SpareVector<OneOfMany<'static>> = const { SpareVector::new() };
+    static KEYS: SpareVector<KeyOfMany<'static>> = const { SpareVector::new() };
 }
 
 /// The block of a request, if it has one.
@@ -154,7 +154,7 @@ enum Sent<'d> {
 
 impl<'d> KeysOfMany<'d> {
     fn with_capacity(keys: usize) -> Self {
-        let mut all = emptied(Kept::take(&KEYS));
+        let mut all = emptied(SpareVector::take(&KEYS));
         all.reserve(keys);
         Self { written: Vec::new(), all }
     }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use pinyon_cache::dialect::{Packing, ValueError};
 use pinyon_cache::operations::{Fetch, Fetched, FoundKey, Head, Keys, Policy, Unanswered, Values};
-use pinyon_cache::spare::Kept;
+use pinyon_cache::spare::SpareVector;
 use pinyon_cache::{blocking, Destination, Value};
 use pinyon_net::invalid::InvalidArgument;
 
@@ -28,7 +28,7 @@ pub trait Slots {
 }
 
 thread_local! {
-    static FOUND: Kept<FoundKey<()>> = const { Kept::new() };
+    static FOUND: SpareVector<FoundKey<()>> = const { SpareVector::new() };
 }
 
 /// Reads keys. `S` is told what came of each, but for those that are missing.
@@ -40,11 +40,11 @@ pub fn read<S: Slots>(
     policy: Policy,
     slots: &S,
 ) -> Result<(), Interrupted> {
-    let mut fetch = Fetch::new(keys, cas, Reading(slots), policy).named("get").finding_into(Kept::take(&FOUND));
+    let mut fetch = Fetch::new(keys, cas, Reading(slots), policy).named("get").finding_into(SpareVector::take(&FOUND));
     blocking::run(&view.shared.directory, host, &mut fetch)?;
     let Fetched { found, unanswered, .. } = fetch.finish();
     tell(slots, policy, &found, unanswered);
-    Kept::give(&FOUND, found);
+    SpareVector::give(&FOUND, found);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_cache::dialect::Plain;
-use pinyon_cache::lease::{GetOrSet, LeaseTypes, Place, Signal, Step, StepOutcome, Terms};
+use pinyon_cache::lease::{FlightKey, GetOrSet, LeaseTypes, Signal, Step, StepOutcome, Terms};
 use pinyon_cache::operations::{Answer, Compared, Request};
 use pinyon_net::error::kinds::ErrorKind;
 
@@ -64,8 +64,8 @@ impl Caller {
     /// `number`: unique among the current callers.
     pub fn new(cache: &Cache, key: &str, terms: Terms, number: usize) -> Self {
         // All callers of this host can wake each other.
-        let place = Place { scope: 0, key: key.as_bytes().into(), policy: cache.policy };
-        let machine = GetOrSet::new(cache.flights.clone(), place, number, terms, number as u64, Instant::now());
+        let flight_key = FlightKey { scope: 0, key: key.as_bytes().into(), policy: cache.policy };
+        let machine = GetOrSet::new(cache.flights.clone(), flight_key, number, terms, number as u64, Instant::now());
         Self { key: key.to_owned(), machine, state: State::Begins }
     }
 

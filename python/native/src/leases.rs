@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use pinyon_cache::blocking::give_back_late;
-use pinyon_cache::lease::{self, Place, Step, StepOutcome, Terms};
+use pinyon_cache::lease::{self, FlightKey, Step, StepOutcome, Terms};
 use pinyon_cache::operations::{Request, SentKey, Win};
 use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -123,10 +123,11 @@ impl GetOrSet {
         let (handle, client) = (client.clone().unbind(), client.get());
         let terms = checked(key.py(), Terms::new(ttl, stale, early, lease, wait))?;
         let bytes = key_bytes(&key)?.into();
-        let place = Place { scope: scope.as_ptr() as usize, key: bytes, policy: client.policy };
+        let flight_key = FlightKey { scope: scope.as_ptr() as usize, key: bytes, policy: client.policy };
         let chance = RandomState::new().hash_one(());
         let flights = client.flights.clone();
-        let machine = lease::GetOrSet::new(flights, place, caller.as_ptr() as usize, terms, chance, Instant::now());
+        let machine =
+            lease::GetOrSet::new(flights, flight_key, caller.as_ptr() as usize, terms, chance, Instant::now());
         Ok(Self {
             machine: Mutex::new(machine),
             codec: client.codec.clone(),

@@ -157,32 +157,32 @@ pub(crate) fn integer(number: Integer) -> Result<Plain, Error> {
 
 /// Reads an object in this notation.
 pub(crate) fn load(ruby: &Ruby, notation: Notation, bytes: &[u8]) -> Result<Value, Error> {
-    let kept: Obj<Kept> = ruby.obj_wrap(Kept::default());
-    let mut objects = RubyObjects { ruby, kept: &kept };
+    let roots: Obj<Roots> = ruby.obj_wrap(Roots::default());
+    let mut objects = RubyObjects { ruby, roots: &roots };
     let made = notation.assemble(bytes, &mut objects).map_err(|failed| match failed {
         Failed::Why(why) => of_value(ruby, &ValueError::unreadable(notation, why)),
         Failed::Raised(raised) => raised,
     });
-    std::hint::black_box(&kept);
+    std::hint::black_box(&roots);
     made
 }
 
 /// Objects that only Rust's heap refers to otherwise. The garbage collector neither collects nor moves them.
 #[derive(Default, TypedData)]
-#[magnus(class = "Pinyon::Native::Kept", free_immediately, mark)]
-struct Kept(Mutex<Vec<Opaque<Value>>>);
+#[magnus(class = "Pinyon::Native::Roots", free_immediately, mark)]
+struct Roots(Mutex<Vec<Opaque<Value>>>);
 
-impl DataTypeFunctions for Kept {
+impl DataTypeFunctions for Roots {
     fn mark(&self, marker: &gc::Marker) {
         // Nothing is allocated in Ruby while it is locked, so the collector always finds it free.
-        if let Ok(kept) = self.0.try_lock() {
-            kept.iter().for_each(|object| marker.mark(*object));
+        if let Ok(roots) = self.0.try_lock() {
+            roots.iter().for_each(|object| marker.mark(*object));
         }
     }
 }
 
 pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
-    define_class::<Kept>(ruby, native, "Kept")?;
+    define_class::<Roots>(ruby, native, "Roots")?;
     Ok(())
 }
 
@@ -190,13 +190,13 @@ pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
 struct RubyObjects<'r> {
     ruby: &'r Ruby,
     /// Everything that was made so far: unfinished collections are lists of Rust's.
-    kept: &'r Kept,
+    roots: &'r Roots,
 }
 
 impl RubyObjects<'_> {
     fn keep(&self, object: impl IntoValue) -> Value {
         let object = object.into_value_with(self.ruby);
-        self.kept.0.lock().unwrap_or_else(PoisonError::into_inner).push(object.into());
+        self.roots.0.lock().unwrap_or_else(PoisonError::into_inner).push(object.into());
         object
     }
 }

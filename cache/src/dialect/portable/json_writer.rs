@@ -2,7 +2,7 @@
 
 use super::decimal::float;
 use super::WRITTEN_DEPTH;
-use crate::dialect::parts::{Nesting, Part, Place, Unwritable, Writer};
+use crate::dialect::parts::{Nesting, Part, Role, Unwritable, Writer};
 use pinyon_net::json::write_text;
 
 /// Writes bool, null, integers of up to 64 bits, floats, text, lists, and maps whose keys are text.
@@ -27,14 +27,14 @@ impl Writer for JsonWriter {
             self.out.push(ending);
             return Ok(());
         }
-        let place = self.nesting.part()?;
-        if matches!(place, Place::FirstKey | Place::Key) && !matches!(part, Part::Text(_)) {
+        let role = self.nesting.part()?;
+        if matches!(role, Role::FirstKey | Role::Key) && !matches!(part, Part::Text(_)) {
             return Err(Unwritable::Key(part.kind()));
         }
-        match place {
-            Place::First | Place::FirstKey => {}
-            Place::Item | Place::Key => self.out.push(b','),
-            Place::Value => self.out.push(b':'),
+        match role {
+            Role::First | Role::FirstKey => {}
+            Role::Item | Role::Key => self.out.push(b','),
+            Role::Value => self.out.push(b':'),
         }
         match part {
             Part::Null => self.out.extend_from_slice(b"null"),

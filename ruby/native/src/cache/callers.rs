@@ -48,19 +48,19 @@ impl LeaseTypes for Types {
     type Value = Opaque<Value>;
     /// Strings can be changed, so each follower makes an object of its own.
     type Shared = Arc<Bytes>;
-    type Error = Arc<Kept<Exception>>;
+    type Error = Arc<Rooted<Exception>>;
     type Signal = Follower;
 }
 
 /// An object that Rust's heap refers to.
-pub(crate) struct Kept<T: ReprValue>(BoxValue<T>);
+pub(crate) struct Rooted<T: ReprValue>(BoxValue<T>);
 
 // SAFETY: only the holder of the VM lock makes, reads and drops it.
-unsafe impl<T: ReprValue> Send for Kept<T> {}
+unsafe impl<T: ReprValue> Send for Rooted<T> {}
 // SAFETY: as above.
-unsafe impl<T: ReprValue> Sync for Kept<T> {}
+unsafe impl<T: ReprValue> Sync for Rooted<T> {}
 
-impl<T: ReprValue> Kept<T> {
+impl<T: ReprValue> Rooted<T> {
     pub(super) fn new(object: T) -> Self {
         Self(BoxValue::new(object))
     }
@@ -104,8 +104,8 @@ impl Here {
             None => Follower::Thread(Arc::default()),
             Some(scheduler) => Follower::Fiber {
                 parked: Parked {
-                    scheduler: Kept::new(scheduler.object()),
-                    fiber: Kept::new(self.caller),
+                    scheduler: Rooted::new(scheduler.object()),
+                    fiber: Rooted::new(self.caller),
                     is_rung: Flag::default(),
                     is_parked: Flag::default(),
                     is_unblocked: Flag::default(),
@@ -187,8 +187,8 @@ impl Bell {
 
 /// A fiber that its scheduler has parked.
 pub(crate) struct Parked {
-    scheduler: Kept<Value>,
-    fiber: Kept<Value>,
+    scheduler: Rooted<Value>,
+    fiber: Rooted<Value>,
     is_rung: Flag,
     is_parked: Flag,
     /// Whether the scheduler was told to let it continue, and has not done so yet.

@@ -10,11 +10,11 @@ use magnus::value::{Opaque, ReprValue};
 use magnus::{
     function, gc, method, DataTypeFunctions, Error, Module, Object, RArray, RClass, RModule, Ruby, TypedData, Value,
 };
-use pinyon_cache::lease::{GetOrSet, Place, Step, StepOutcome, Terms};
+use pinyon_cache::lease::{FlightKey, GetOrSet, Step, StepOutcome, Terms};
 use pinyon_cache::operations::{Answer, Found, Mode, Request};
 use pinyon_cache::Data;
 
-use super::callers::{Here, Kept, Types};
+use super::callers::{Here, Rooted, Types};
 use super::{Cache, Returned};
 use crate::define_class;
 use crate::errors::{checked, exception, is_failure, kind_of, own, thrown};
@@ -46,7 +46,7 @@ pub(super) struct Fetching {
     machine: Mutex<GetOrSet<Types>>,
     cache: Opaque<Obj<Cache>>,
     key: Opaque<Value>,
-    /// Kept alive and in place, because their addresses identify them.
+    /// Rooted alive and in place, because their addresses identify them.
     scope_and_caller: [Opaque<Value>; 2],
 }
 
@@ -77,9 +77,9 @@ impl Fetching {
         let terms = checked(ruby, terms)?;
         let here = Here::current(ruby)?;
         let bytes = KeyBytes::of(ruby, key)?.bytes().into();
-        let place = Place { scope: here.scope_number(), key: bytes, policy: cache.policy };
+        let flight_key = FlightKey { scope: here.scope_number(), key: bytes, policy: cache.policy };
         let (chance, flights) = (RandomState::new().hash_one(()), cache.callers.flights.clone());
-        let machine = GetOrSet::new(flights, place, here.caller_number(), terms, chance, Instant::now());
+        let machine = GetOrSet::new(flights, flight_key, here.caller_number(), terms, chance, Instant::now());
         let scope_and_caller = [here.scope.into(), here.caller.into()];
         Ok(Self { machine: machine.into(), cache: cache.into(), key: key.into(), scope_and_caller })
     }
@@ -199,5 +199,5 @@ fn failed(ruby: &Ruby, raised: Error, is_of_servers: bool) -> Result<Outcome, Er
         _ => return Err(raised),
     };
     let is_outage = pinyons.is_some_and(|exception| kind_of(exception).is_outage());
-    Ok(Outcome::Failed { error: Arc::new(Kept::new(exception)), is_outage })
+    Ok(Outcome::Failed { error: Arc::new(Rooted::new(exception)), is_outage })
 }

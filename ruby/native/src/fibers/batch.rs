@@ -40,7 +40,7 @@ impl Batch {
         data: Option<Vec<u8>>,
     ) -> Result<(), Error> {
         let driver = ruby.get_inner(self.driver);
-        let place = driver.place(ruby, scheduler);
+        let parking = driver.parking(ruby, scheduler);
         let submit = |machine: &mut Machine, now| {
             let awaiting = || Awaiting::Batch(self.shared.clone());
             machine.submit_quietly(&mut self.lock(), (key, request, data), awaiting, now)
@@ -54,10 +54,10 @@ impl Batch {
             is_full
         };
         let connections = Machine::of_its_client(&driver);
-        let (submitted, _) = connections.begin(place, submit, wait)?;
+        let (submitted, _) = connections.begin(parking, submit, wait)?;
         submitted.map_err(|error| from_core(ruby, &error))?;
-        match connections.lacks_sender(place)? {
-            true => connections.start_sender(place, driver.as_value()),
+        match connections.lacks_sender(parking)? {
+            true => connections.start_sender(parking, driver.as_value()),
             false => Ok(()),
         }
     }
@@ -70,7 +70,7 @@ impl Batch {
             known = self.lock().leave(call.clone());
             known.is_none()
         };
-        let (_, outcome) = Machine::of_its_client(&driver).begin(driver.place(ruby, scheduler), |_, _| (), leave)?;
+        let (_, outcome) = Machine::of_its_client(&driver).begin(driver.parking(ruby, scheduler), |_, _| (), leave)?;
         Ok(match outcome {
             Some(Outcome::Left(unsuccessful)) => unsuccessful,
             _ => known.unwrap_or_default(),

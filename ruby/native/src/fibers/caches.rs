@@ -173,7 +173,7 @@ impl Drivers<Machine> {
         let driver = self.on(ruby, scheduler)?;
         let connections = Machine::of_its_client(&driver);
         let begin = |machine: &mut Machine, call, now| machine.start(operation.into(), Awaiting::Call(call), now);
-        match connections.carry_out(driver.place(ruby, scheduler), begin)? {
+        match connections.carry_out(driver.parking(ruby, scheduler), begin)? {
             Outcome::Operation(operation) => Ok(operation),
             _ => unreachable!("an operation ends as an operation"),
         }

@@ -91,14 +91,14 @@ enum Role {
 /// A fiber that waits on a scheduler. `io`: the descriptor, also Ruby's reason why the fiber is parked. `ready`: what lets
 /// fibers go on, if it is not the scheduler.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'r> {
+pub(super) struct Parking<'r> {
     pub(super) ruby: &'r Ruby,
     pub(super) scheduler: Scheduler,
     pub(super) io: Value,
     pub(super) ready: Option<Value>,
 }
 
-impl Place<'_> {
+impl Parking<'_> {
     /// Lets a parked fiber continue in the scheduler's next turn.
     fn go_on(self, fiber: Value) -> Result<(), Error> {
         self.scheduler.go_on(self.ruby, self.ready, self.io, fiber)
@@ -168,16 +168,16 @@ impl<M: Serves> Connections<M> {
     /// Carries out an operation, which `begin` submits for the call.
     pub(super) fn carry_out(
         &self,
-        place: Place<'_>,
+        parking: Parking<'_>,
         begin: impl FnOnce(&mut M, Arc<Call<M::Outcome>>, Instant),
     ) -> Result<M::Outcome, Error> {
-        self.catch_up(place)?;
-        let call = Call::of_this_fiber(place.ruby);
+        self.catch_up(parking)?;
+        let call = Call::of_this_fiber(parking.ruby);
         let begun = self.lock().and_then(|mut state| {
             state.polled.begin(|machine, now| begin(machine, call.clone(), now)).map(|()| state.fibers.enter(&call))
         });
-        let number = begun.map_err(|error| unusable(place.ruby, &error))?;
-        match self.outcome(place, &call, number)? {
+        let number = begun.map_err(|error| unusable(parking.ruby, &error))?;
+        match self.outcome(parking, &call, number)? {
             Some(outcome) => Ok(outcome),
             None => unreachable!("an operation has an outcome"),
         }
@@ -186,49 +186,49 @@ impl<M: Serves> Connections<M> {
     /// Begins something that no fiber waits for yet. `wait` then tells whether this fiber must wait, as a call.
     pub(super) fn begin<T>(
         &self,
-        place: Place<'_>,
+        parking: Parking<'_>,
         begin: impl FnOnce(&mut M, Instant) -> T,
         wait: impl FnOnce(&Arc<Call<M::Outcome>>) -> bool,
     ) -> Result<(T, Option<M::Outcome>), Error> {
-        self.catch_up(place)?;
-        let call = Call::of_this_fiber(place.ruby);
+        self.catch_up(parking)?;
+        let call = Call::of_this_fiber(parking.ruby);
         let begun = self.lock().and_then(|mut state| {
             state.polled.begin(begin).map(|begun| (begun, wait(&call).then(|| state.fibers.enter(&call))))
         });
-        let (begun, number) = begun.map_err(|error| unusable(place.ruby, &error))?;
-        let outcome = number.map(|number| self.outcome(place, &call, number)).transpose()?;
+        let (begun, number) = begun.map_err(|error| unusable(parking.ruby, &error))?;
+        let outcome = number.map(|number| self.outcome(parking, &call, number)).transpose()?;
         Ok((begun, outcome.flatten()))
     }
 
     /// Sends at the end of this turn, from a fiber that was started for it, and sees to it until nothing is under way:
     /// the batch's own fiber may be waiting for something else.
-    pub(super) fn attend(&self, place: Place<'_>) -> Result<(), Error> {
-        let call = Call::of_this_fiber(place.ruby);
+    pub(super) fn attend(&self, parking: Parking<'_>) -> Result<(), Error> {
+        let call = Call::of_this_fiber(parking.ruby);
         let number = self.fibers().enter(&call);
-        let passed = self.pass_turn(place, &call);
+        let passed = self.pass_turn(parking, &call);
         self.fibers().attending.push(call.clone());
-        let sent = self.send(place);
+        let sent = self.send(parking);
         match passed.and(sent) {
-            Ok(()) => self.outcome(place, &call, number).map(drop),
+            Ok(()) => self.outcome(parking, &call, number).map(drop),
             Err(raised) => {
                 call.is_gone.set(true);
-                self.leave(place, number).and(Err(raised))
+                self.leave(parking, number).and(Err(raised))
             }
         }
     }
 
     /// Whether something is unsent and nobody would send it. The caller has it sent then.
-    pub(super) fn lacks_sender(&self, place: Place<'_>) -> Result<bool, Error> {
-        let mut state = self.state(place)?;
+    pub(super) fn lacks_sender(&self, parking: Parking<'_>) -> Result<bool, Error> {
+        let mut state = self.state(parking)?;
         Ok(state.polled.is_unsent() && !std::mem::replace(&mut state.fibers.has_sender, true))
     }
 
     /// Has what is unsent sent at the end of this turn, by a fiber that ends when nothing is under way.
-    pub(super) fn start_sender(&self, place: Place<'_>, driver: Value) -> Result<(), Error> {
+    pub(super) fn start_sender(&self, parking: Parking<'_>, driver: Value) -> Result<(), Error> {
         let started = driver
             .funcall::<_, _, Value>("method", ("attend",))
             .and_then(|method| method.funcall::<_, _, Proc>("to_proc", ()))
-            .and_then(|attend| place.scheduler.start(attend));
+            .and_then(|attend| parking.scheduler.start(attend));
         if started.is_err() {
             self.fibers().has_sender = false;
         }
@@ -237,31 +237,31 @@ impl<M: Serves> Connections<M> {
 
     /// Looks at what came while no fiber waited: late replies, or the end of a connection.
     #[inline]
-    fn catch_up(&self, place: Place<'_>) -> Result<(), Error> {
-        let mut state = self.state(place)?;
+    fn catch_up(&self, parking: Parking<'_>) -> Result<(), Error> {
+        let mut state = self.state(parking)?;
         if !state.fibers.waiting.is_empty() || state.fibers.received.elapsed() < UNSEEN {
             return Ok(());
         }
         let (received, over) = (state.receive(), state.take_over());
         drop(state);
-        self.hand_out(place, over)?;
-        received.map_err(|error| unusable(place.ruby, &error))
+        self.hand_out(parking, over)?;
+        received.map_err(|error| unusable(parking.ruby, &error))
     }
 
     /// Waits for the outcome of a call, and does its part of the work meanwhile.
     fn outcome(
         &self,
-        place: Place<'_>,
+        parking: Parking<'_>,
         call: &Arc<Call<M::Outcome>>,
         number: usize,
     ) -> Result<Option<M::Outcome>, Error> {
-        let waited = self.wait(place, call);
+        let waited = self.wait(parking, call);
         let mut given_back = Ok(());
         if waited.is_err() {
             call.is_gone.set(true);
-            given_back = self.give_back(place, call);
+            given_back = self.give_back(parking, call);
         }
-        let left = self.leave(place, number);
+        let left = self.leave(parking, number);
         waited.and(given_back).and(left)?;
         Ok(call.take())
     }
@@ -269,65 +269,65 @@ impl<M: Serves> Connections<M> {
     /// Gives back what a fiber that is gone has won, such as a lease. The core does so as long as the operation is under
     /// way.
     #[cold]
-    fn give_back(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
+    fn give_back(&self, parking: Parking<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
         let Some(outcome) = call.take() else { return Ok(()) };
-        let begun = self.state(place)?.polled.begin(|machine, now| machine.give_back(outcome, now));
-        match begun.map_err(|error| unusable(place.ruby, &error))? {
-            true => self.send(place),
+        let begun = self.state(parking)?.polled.begin(|machine, now| machine.give_back(outcome, now));
+        match begun.map_err(|error| unusable(parking.ruby, &error))? {
+            true => self.send(parking),
             false => Ok(()),
         }
     }
 
-    fn leave(&self, place: Place<'_>, number: usize) -> Result<(), Error> {
+    fn leave(&self, parking: Parking<'_>, number: usize) -> Result<(), Error> {
         let woken = self.fibers().leave(number);
-        self.hand_out(place, woken)
+        self.hand_out(parking, woken)
     }
 
-    fn wait(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
+    fn wait(&self, parking: Parking<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
         while !call.is_done.get() {
-            let role = self.state(place)?.role();
+            let role = self.state(parking)?.role();
             match role {
-                Role::Sender { alone: true } => self.send(place)?,
+                Role::Sender { alone: true } => self.send(parking)?,
                 Role::Sender { alone: false } => {
-                    let passed = self.pass_turn(place, call);
+                    let passed = self.pass_turn(parking, call);
                     // The other fibers rely on it, even if this one was cancelled.
-                    let sent = self.send(place);
+                    let sent = self.send(parking);
                     passed.and(sent)?;
                 }
-                Role::Leader { until } => self.lead(place, call, until)?,
-                Role::Follower => self.park(place, call)?,
+                Role::Leader { until } => self.lead(parking, call, until)?,
+                Role::Follower => self.park(parking, call)?,
             }
         }
         Ok(())
     }
 
     /// Lets the other fibers of this turn run.
-    fn pass_turn(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
+    fn pass_turn(&self, parking: Parking<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
         call.is_woken.set(true);
-        if let Err(raised) = place.go_on(call.fiber(place.ruby)) {
+        if let Err(raised) = parking.go_on(call.fiber(parking.ruby)) {
             call.is_woken.set(false);
             return Err(raised);
         }
-        self.park(place, call)
+        self.park(parking, call)
     }
 
     /// Waits to be woken. If something else ends the wait while a wake-up is under way, that is awaited nevertheless:
     /// else it would end the fiber's next wait, whatever it is for.
-    fn park(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
+    fn park(&self, parking: Parking<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
         call.is_parked.set(true);
-        let parked = place.scheduler.block(place.io);
+        let parked = parking.scheduler.block(parking.io);
         call.is_parked.set(false);
         if parked.is_err() && call.is_woken.get() {
-            (0..PATIENCE).find(|_| place.scheduler.block(place.io).is_ok());
+            (0..PATIENCE).find(|_| parking.scheduler.block(parking.io).is_ok());
         }
         call.is_woken.set(false);
         parked
     }
 
     /// Sends what is unsent.
-    pub(super) fn send(&self, place: Place<'_>) -> Result<(), Error> {
+    pub(super) fn send(&self, parking: Parking<'_>) -> Result<(), Error> {
         let (sent, over) = {
-            let mut state = self.state(place)?;
+            let mut state = self.state(parking)?;
             state.fibers.has_sender = false;
             let sent = state.polled.send();
             if sent.is_ok() && state.plan() {
@@ -335,34 +335,34 @@ impl<M: Serves> Connections<M> {
             }
             (sent, state.take_over())
         };
-        self.hand_out(place, over)?;
-        sent.map_err(|error| unusable(place.ruby, &error))
+        self.hand_out(parking, over)?;
+        sent.map_err(|error| unusable(parking.ruby, &error))
     }
 
-    fn lead(&self, place: Place<'_>, call: &Call<M::Outcome>, until: Option<Instant>) -> Result<(), Error> {
+    fn lead(&self, parking: Parking<'_>, call: &Call<M::Outcome>, until: Option<Instant>) -> Result<(), Error> {
         call.leads.set(true);
-        let waited = place.scheduler.io_wait(place.ruby, place.io, until);
+        let waited = parking.scheduler.io_wait(parking.ruby, parking.io, until);
         call.leads.set(false);
         let (received, over) = {
-            let mut state = self.state(place)?;
+            let mut state = self.state(parking)?;
             (state.fibers.has_leader, state.fibers.led_until) = (false, None);
             (state.receive(), state.take_over())
         };
-        let handed_out = self.hand_out(place, over);
+        let handed_out = self.hand_out(parking, over);
         waited.and(handed_out)?;
-        received.map_err(|error| unusable(place.ruby, &error))
+        received.map_err(|error| unusable(parking.ruby, &error))
     }
 
     /// Wakes the fibers, all of them, even if one cannot be woken.
-    fn hand_out(&self, place: Place<'_>, over: Vec<Arc<Call<M::Outcome>>>) -> Result<(), Error> {
+    fn hand_out(&self, parking: Parking<'_>, over: Vec<Arc<Call<M::Outcome>>>) -> Result<(), Error> {
         let mut handed_out = Ok(());
         for call in over.into_iter().filter(|call| !call.is_a_visitors()) {
-            handed_out = handed_out.and(self.wake(place, &call));
+            handed_out = handed_out.and(self.wake(parking, &call));
         }
         handed_out
     }
 
-    fn wake(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
+    fn wake(&self, parking: Parking<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
         if call.leads.get() {
             self.bell.ring();
             return Ok(());
@@ -371,7 +371,7 @@ impl<M: Serves> Connections<M> {
             return Ok(());
         }
         call.is_woken.set(true);
-        place.go_on(call.fiber(place.ruby))
+        parking.go_on(call.fiber(parking.ruby))
     }
 
     pub(super) fn bell(&self) -> &Doorbell {
@@ -387,8 +387,8 @@ impl<M: Serves> Connections<M> {
         self.generation == fork::generation()
     }
 
-    fn state(&self, place: Place<'_>) -> Result<State<'_, M>, Error> {
-        self.lock().map_err(|error| unusable(place.ruby, &error))
+    fn state(&self, parking: Parking<'_>) -> Result<State<'_, M>, Error> {
+        self.lock().map_err(|error| unusable(parking.ruby, &error))
     }
 
     pub(super) fn lock(&self) -> io::Result<State<'_, M>> {

@@ -81,7 +81,7 @@ impl LockConnections {
             }
         };
         let outcome = match self.home(ruby)? {
-            Some((driver, scheduler)) => self.carry_out(driver.place(ruby, scheduler), begin),
+            Some((driver, scheduler)) => self.carry_out(driver.parking(ruby, scheduler), begin),
             None => self.visit(ruby, begin),
         };
         let left = match &operation {

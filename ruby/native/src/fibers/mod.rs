@@ -28,7 +28,7 @@ pub(crate) use batch::Batch;
 pub(crate) use caches::{Carried, Key, Machine as CacheMachine, Operation};
 pub(crate) use call::{Call, Flag};
 pub(crate) use driver::Connections;
-use driver::{unusable, Place};
+use driver::{unusable, Parking};
 pub(crate) use locks::{LockConnections, Machine as LockMachine};
 pub(crate) use scheduler::{current_fiber, owner_of_this_fiber, Scheduler};
 
@@ -154,14 +154,14 @@ impl Driver {
     /// a fiber's block.
     fn attend(ruby: &Ruby, this: &Self, _: &[Value]) -> Result<(), Error> {
         match (Scheduler::current(ruby)?, &this.shares) {
-            (Some(scheduler), Shares::Caches(connections)) => connections.attend(this.place(ruby, scheduler)),
+            (Some(scheduler), Shares::Caches(connections)) => connections.attend(this.parking(ruby, scheduler)),
             _ => Ok(()),
         }
     }
 
-    fn place<'r>(&self, ruby: &'r Ruby, scheduler: Scheduler) -> Place<'r> {
+    fn parking<'r>(&self, ruby: &'r Ruby, scheduler: Scheduler) -> Parking<'r> {
         let ready = self.ready.map(|ready| ruby.get_inner(ready));
-        Place { ruby, scheduler, io: ruby.get_inner(self.io), ready }
+        Parking { ruby, scheduler, io: ruby.get_inner(self.io), ready }
     }
 }
 
