@@ -18,7 +18,7 @@
 //! - **One lost connection is not the server.** A connection that has rested is asked for a sign of life first
 //!   (`session/rested.rs`).
 //! - **A further connection that cannot be made is a limit.** The pool grows again later (`pool/growth.rs`). In a
-//!   loop, requests that wait for such a connection take another (`shared/crowded.rs`).
+//!   loop, requests that wait for such a connection take another (`shared/overflow.rs`).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};

@@ -7,16 +7,16 @@
 //! sets an alarm. An idle client asks no server. Only the system's resolver waits, on a short-lived thread, because it
 //! has no deadline.
 
-mod asking;
-mod listing;
-mod naming;
+mod cluster_list;
+mod endpoints;
+mod host_names;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::fleet::Access;
-use asking::Asking;
-use naming::Naming;
+use endpoints::Asking;
+use host_names::Naming;
 use pinyon_net::address::ServerSpec;
 use pinyon_net::error::Error;
 

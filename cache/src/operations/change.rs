@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use pinyon_proto::{Mode, Status};
 
-use super::course::{choose_each, may_go_on};
 use super::failures::Failures;
 use super::keys::Keys;
+use super::route::{choose_each, may_go_on};
 use super::values::SentData;
 use super::{Ask, Asks, End, Next, Operation, Policy, Request, Sending};
 use crate::fleet::Fleet;

@@ -1,6 +1,6 @@
 //! The failures of an operation on many keys or servers, one for each server.
 
-use super::course::told;
+use super::route::told;
 use crate::fleet::Fleet;
 use crate::operations::Policy;
 use pinyon_net::error::kinds::ErrorKind;

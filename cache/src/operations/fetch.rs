@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::{Command, Head, Status};
 
-use super::course::{by_server, may_go_on};
 use super::failures::Failures;
 use super::keys::Keys;
 use super::request::without_tokens;
+use super::route::{by_server, may_go_on};
 use super::values::Values;
 use super::{Ask, Asks, End, Next, Operation, Policy, Sending};
 use crate::fleet::{Choice, Fleet};

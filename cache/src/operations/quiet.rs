@@ -6,7 +6,7 @@ use pinyon_proto::Status;
 use slab::Slab;
 
 use super::account::{Account, Unsuccessful};
-use super::course::{choose, may_go_on, told};
+use super::route::{choose, may_go_on, told};
 use super::values::{SentData, SentKey};
 use super::{Ask, Asks, End, Next, Operation, Request, Sending};
 use crate::fleet::Fleet;

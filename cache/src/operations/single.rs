@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use pinyon_proto::{Head, Mode, Status};
 
-use super::course::{choose, may_go_on, told};
 use super::request::without_tokens;
+use super::route::{choose, may_go_on, told};
 use super::values::{OwnedData, OwnedKey, SentData, SentKey, Unread, Values};
 use super::{Answer, Ask, Asks, End, Initial, Next, Operation, Policy, Request, Sending};
 use crate::fleet::Fleet;

@@ -26,13 +26,13 @@
 //!    commands where needed, and tells each exchange what its silence meant.
 
 mod completion;
-mod connecting;
 mod exchange;
-mod guarding;
+mod guard;
+mod handshake;
 mod protocol;
 mod replies;
-mod rested;
-mod submitting;
+mod rest_check;
+mod submission;
 #[cfg(test)]
 mod tests;
 
@@ -48,14 +48,14 @@ pub use pinyon_net::connection::{SharedBytes, Wants};
 pub(crate) use protocol::Manner;
 use protocol::Probe;
 pub use protocol::Protocol;
-pub(crate) use rested::RESTED;
-pub use submitting::{BYTES_PER_LINE, KEYS_PER_LINE};
+pub(crate) use rest_check::RESTED;
+pub use submission::{BYTES_PER_LINE, KEYS_PER_LINE};
 
 use crate::metrics::Meter;
-use connecting::Awaited;
 use exchange::{About, Exchange};
-use guarding::Held;
-pub(crate) use guarding::{larger_than_stored, NO_TOKEN};
+use guard::Held;
+pub(crate) use guard::{larger_than_stored, NO_TOKEN};
+use handshake::Awaited;
 use pinyon_net::connection::{Connection, Incoming, Outgoing, Unreceived, RECEIVED_PER_POLL};
 use pinyon_net::credentials::{Login, LoginBy};
 use pinyon_net::error::kinds::ErrorKind;
@@ -64,7 +64,7 @@ use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::network::{Network, Stream, System};
 use pinyon_net::tls::ServerTls;
 use replies::{Current, Receiving};
-use submitting::Lines;
+use submission::Lines;
 
 /// Values of this size or more are received straight into the host's memory, and sent from it.
 pub const LARGE: usize = 16 * 1024;

@@ -11,10 +11,10 @@
 mod batch;
 mod blame;
 mod connections;
-mod course;
-mod crowded;
-mod discovering;
+mod discovery;
 mod lane;
+mod overflow;
+mod progress;
 mod relief;
 
 use std::os::fd::RawFd;

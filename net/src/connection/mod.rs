@@ -6,13 +6,13 @@
 //! `Secured`. Nothing here waits. Errors are returned to the session, which handles its exchanges and then
 //! [fails](Connection::fail) the connection.
 
-mod asking;
-mod connecting;
+mod attempt;
 mod incoming;
+mod login;
 mod outgoing;
 #[cfg(any(test, feature = "testing"))]
 pub mod peer;
-mod secured;
+mod tls_stream;
 mod wire;
 
 use std::io::{self, IoSliceMut};
@@ -27,9 +27,9 @@ use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::network::{Network, Stream};
 use crate::tls::ServerTls;
-use asking::Logging;
-use connecting::{Attempt, Limit};
-use secured::{Failure, Secured};
+use attempt::{Attempt, Limit};
+use login::Logging;
+use tls_stream::{Failure, Secured};
 pub use wire::Wire;
 
 /// Enough for lines and small values, several at once.

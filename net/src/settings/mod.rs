@@ -9,8 +9,8 @@
 //! what is its own, such as a serializer or a callback.
 
 mod checks;
-mod described;
 mod given;
+mod json;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -19,8 +19,8 @@ mod tls;
 pub mod trial;
 
 pub use checks::{keepalive, positive, seconds, seconds_from, up_to, waiting_time};
-pub use described::{described, names, Described};
 pub use given::{refused, wrong, Given, ServerTexts, Setting, UrlText};
+pub use json::{described, names, Described};
 pub use table::{json_texts, json_values, unknown, Elsewhere, NamedSettings};
 pub use tls::TlsChoice;
 

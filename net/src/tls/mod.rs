@@ -11,7 +11,7 @@
 
 mod certificates;
 mod explain;
-mod renewing;
+mod renewal;
 mod unverified;
 
 use std::net::IpAddr;
@@ -27,8 +27,8 @@ use crate::address::{Endpoint, ServerSpec};
 use crate::fork::PerProcess;
 use crate::invalid::InvalidArgument;
 pub use explain::explain;
-pub use renewing::Renewed;
-use renewing::Renewing;
+pub use renewal::Renewed;
+use renewal::Renewing;
 use unverified::AnyCertificate;
 
 /// The number of servers whose sessions are kept for resumption.
@@ -121,7 +121,7 @@ impl Tls {
             ));
         }
         let server_name = settings.server_name.as_deref().map(|name| read_name("server_name", name)).transpose()?;
-        let seen = renewing::stamps(settings);
+        let seen = renewal::stamps(settings);
         let config = Renewing::new(configure(settings)?, seen);
         Ok(Self { config: PerProcess::new(config), settings: settings.clone(), server_name })
     }

@@ -3,17 +3,17 @@
 mod abandoning;
 mod asking;
 mod bounds;
-mod connecting;
 mod deadlines;
 mod faults;
-mod guarding;
+mod guard;
+mod handshake;
 mod host;
 mod joined;
 mod large;
 mod model;
 
 mod quiet;
-mod rested;
+mod rest_check;
 mod script;
 mod secured;
 mod server;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::{Decoded, Form};
 
-use super::connecting::Awaited;
+use super::handshake::Awaited;
 use super::Session;
 use pinyon_net::error::{Error, Kind};
 use pinyon_net::network::Network;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use pinyon_proto::{Command, Status};
 
-use super::listing::{parse, Listing};
+use super::cluster_list::{parse, Listing};
 use super::DiscoverySettings;
 use crate::fleet::Access;
 use crate::session::{Data, Limits, Outcome, Session};

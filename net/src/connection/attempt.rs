@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::secured::{Failure, Secured};
+use super::tls_stream::{Failure, Secured};
 use super::{Connection, State};
 use crate::address::Address;
 use crate::error::{Error, Kind};
