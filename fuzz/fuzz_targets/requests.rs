@@ -17,6 +17,20 @@ use pinyon_proto::{
 const LONGEST_LINE: usize = 2048;
 const MOST_WORDS: usize = 24;
 
+const MODES: [Mode; 5] = [Mode::Set, Mode::Add, Mode::Replace, Mode::Append, Mode::Prepend];
+const VERBS: [Verb; 4] = [Verb::Get, Verb::Store, Verb::Delete, Verb::Arithmetic];
+const PLAIN_FLAGS: [Flag; 9] = [
+    Flag::ReturnCas,
+    Flag::ReturnClientFlags,
+    Flag::HitBefore,
+    Flag::LastAccess,
+    Flag::RemainingTtl,
+    Flag::Size,
+    Flag::Invalidate,
+    Flag::NoBump,
+    Flag::Value,
+];
+
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     version: Option<Version>,
@@ -45,13 +59,13 @@ enum Ask<'a> {
     GetMany { cas: bool },
     GetAndTouch { ttl: i32, cas: bool },
     Touch { ttl: i32 },
-    Store { mode: AnyMode, size: usize, client_flags: u32, ttl: i32, cas: Option<u64>, returns_cas: bool },
+    Store { mode: u8, size: usize, client_flags: u32, ttl: i32, cas: Option<u64>, returns_cas: bool },
     Delete,
     DeleteIf { cas: u64 },
     MarkStale { ttl: Option<i32>, cas: Option<u64> },
     Lease { lease: i32, recache: i32 },
     Arithmetic { down: bool, delta: u64 },
-    Meta { verb: AnyVerb, size: Option<usize>, flags: Vec<AnyFlag> },
+    Meta { verb: u8, size: Option<usize>, flags: Vec<AnyFlag> },
     NoOp,
     FlushAll(u32),
     Stats(&'a str),
@@ -59,28 +73,11 @@ enum Ask<'a> {
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
-enum AnyMode {
-    Set,
-    Add,
-    Replace,
-    Append,
-    Prepend,
-}
-
-#[derive(Arbitrary, Clone, Copy, Debug)]
-enum AnyVerb {
-    Get,
-    Store,
-    Delete,
-    Arithmetic,
-}
-
-#[derive(Arbitrary, Clone, Copy, Debug)]
 enum AnyFlag {
     Plain(u8),
     Number(u8, u64),
     Ttl(u8, i32),
-    Mode(AnyMode),
+    Mode(u8),
     Down(bool),
 }
 
@@ -204,15 +201,15 @@ fn command<'a>(ask: &'a Ask<'_>, key: Key<'a>, flags: &'a [Flag], many: &'a [u8]
         Ask::GetMany { cas } => Command::GetMany { keys: many, cas },
         Ask::GetAndTouch { ttl, cas } => Command::GetAndTouch { key, ttl, cas },
         Ask::Touch { ttl } => Command::Touch { key, ttl },
-        Ask::Store { mode: any, size, client_flags, ttl, cas, returns_cas } => {
-            Command::Store(Store { mode: mode(any), key, size, client_flags, ttl, cas, returns_cas })
+        Ask::Store { mode, size, client_flags, ttl, cas, returns_cas } => {
+            Command::Store(Store { mode: one_of(&MODES, mode), key, size, client_flags, ttl, cas, returns_cas })
         }
         Ask::Delete => Command::Delete { key },
         Ask::DeleteIf { cas } => Command::DeleteIf { key, cas },
         Ask::MarkStale { ttl, cas } => Command::MarkStale(MarkStale { key, ttl, cas }),
         Ask::Lease { lease, recache } => Command::Lease(Lease { key, lease, recache }),
         Ask::Arithmetic { down, delta } => Command::Arithmetic(Arithmetic { key, direction: direction(down), delta }),
-        Ask::Meta { verb: any, size, .. } => Command::Meta(MetaCommand { verb: verb(any), key, size, flags }),
+        Ask::Meta { verb, size, .. } => Command::Meta(MetaCommand { verb: one_of(&VERBS, verb), key, size, flags }),
         Ask::NoOp => Command::NoOp,
         Ask::FlushAll(delay) => Command::FlushAll { delay },
         Ask::Stats(kind) => Command::Stats(StatsKind::new(kind)?),
@@ -222,55 +219,24 @@ fn command<'a>(ask: &'a Ask<'_>, key: Key<'a>, flags: &'a [Flag], many: &'a [u8]
 
 fn flag(any: &AnyFlag) -> Flag {
     match *any {
-        AnyFlag::Plain(which) => match which % 9 {
-            0 => Flag::ReturnCas,
-            1 => Flag::ReturnClientFlags,
-            2 => Flag::HitBefore,
-            3 => Flag::LastAccess,
-            4 => Flag::RemainingTtl,
-            5 => Flag::Size,
-            6 => Flag::Invalidate,
-            7 => Flag::NoBump,
-            _ => Flag::Value,
-        },
-        AnyFlag::Number(which, number) => match which % 3 {
-            0 => Flag::CompareCas(number),
-            1 => Flag::Delta(number),
-            _ => Flag::ClientFlags(number as u32),
-        },
-        AnyFlag::Ttl(which, ttl) => match which % 3 {
-            0 => Flag::Vivify(ttl),
-            1 => Flag::Recache(ttl),
-            _ => Flag::Ttl(ttl),
-        },
-        AnyFlag::Mode(any) => Flag::StoreMode(mode(any)),
+        AnyFlag::Plain(which) => one_of(&PLAIN_FLAGS, which),
+        AnyFlag::Number(which, number) => {
+            one_of(&[Flag::CompareCas(number), Flag::Delta(number), Flag::ClientFlags(number as u32)], which)
+        }
+        AnyFlag::Ttl(which, ttl) => one_of(&[Flag::Vivify(ttl), Flag::Recache(ttl), Flag::Ttl(ttl)], which),
+        AnyFlag::Mode(which) => Flag::StoreMode(one_of(&MODES, which)),
         AnyFlag::Down(down) => Flag::Direction(direction(down)),
     }
+}
+
+fn one_of<T: Copy>(all: &[T], which: u8) -> T {
+    all[usize::from(which) % all.len()]
 }
 
 fn version(version: Version) -> ServerVersion {
     match version {
         Version::OfMeta(patch) => ServerVersion::new(1, 6, patch.into()),
         Version::Any(major, minor, patch) => ServerVersion::new(major, minor, patch),
-    }
-}
-
-fn mode(mode: AnyMode) -> Mode {
-    match mode {
-        AnyMode::Set => Mode::Set,
-        AnyMode::Add => Mode::Add,
-        AnyMode::Replace => Mode::Replace,
-        AnyMode::Append => Mode::Append,
-        AnyMode::Prepend => Mode::Prepend,
-    }
-}
-
-fn verb(verb: AnyVerb) -> Verb {
-    match verb {
-        AnyVerb::Get => Verb::Get,
-        AnyVerb::Store => Verb::Store,
-        AnyVerb::Delete => Verb::Delete,
-        AnyVerb::Arithmetic => Verb::Arithmetic,
     }
 }
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from histories import believed, evidence, fault, held, scan, step, waited, wrote
 
+from pinyon_verify.locks.attempts import Attempt
 from pinyon_verify.locks.checks import belief, check, exclusion, liveness, order, tokens, wholeness
-from pinyon_verify.locks.evidence import Evidence
+from pinyon_verify.locks.evidence import Bounds, Evidence
 from pinyon_verify.locks.history import MILLISECOND as MS
 
 
@@ -246,3 +247,15 @@ def test_one_that_was_cancelled_and_granted() -> None:
 
 def test_what_a_process_says_itself() -> None:
     assert found(evidence(violations=[(0, "a child gave back its parent's lock")])) == {"said": [None]}
+
+
+@pytest.mark.parametrize(("waited_for", "found_in"), [(99, {"in time": [None]}), (100, {})])
+def test_no_attempt_fails_while_servers_only_refuse(waited_for: int, found_in: dict[str, list[None]]) -> None:
+    attempt = Attempt("w", 1, frozenset("a"), invoked=0, given_up=waited_for * MS, failed="Timeout: no answer")
+    assert found(evidence(attempt, bounds=Bounds(refused=100 * MS))) == found_in
+
+
+@pytest.mark.parametrize(("waited_for", "found_in"), [(99, {}), (100, {"in time": [None]})])
+def test_a_deadlock_is_told(waited_for: int, found_in: dict[str, list[None]]) -> None:
+    attempt = Attempt("w", 1, frozenset("a"), invoked=0, given_up=waited_for * MS, timed_out=True)
+    assert found(evidence(attempt, bounds=Bounds(deadlocked=100 * MS))) == found_in

@@ -9,7 +9,7 @@ import pytest
 from pinyon_verify.locks.attempts import gather
 from pinyon_verify.locks.evidence import weigh
 from pinyon_verify.locks.history import Recorder, read
-from pinyon_verify.locks.observer import process_of
+from pinyon_verify.locks.names import process_of
 from pinyon_verify.locks.resp import ServerSaid
 from pinyon_verify.locks.server import Server
 from pinyon_verify.locks.trace import Tracer, steps
@@ -36,7 +36,7 @@ def test_a_process_that_was_killed(tmp_path: Path) -> None:
     record("invoke", "1", names=["x"])
     record("granted", "1", token=5, until=1 << 61)
     record("begin", "1")
-    record("fault", kind="kill", target=record.process, until=1 << 60)
+    record("fault", kind="kill", process=record.process, until=1 << 60)
     with next(tmp_path.glob("*.lines")).open("a") as file:
         file.write('[1,2,"inv')
     evidence = weigh(read(tmp_path))
@@ -48,7 +48,7 @@ def test_a_stall_on_purpose_is_none(tmp_path: Path) -> None:
     record("stall", at=10, until=20)
     record("stall", at=15, until=25)
     assert weigh(read(tmp_path)).stalls == [(10, 25)]
-    record("fault", at=5, kind="stop", target=record.process, until=30)
+    record("fault", at=5, kind="stop", process=record.process, until=30)
     assert weigh(read(tmp_path)).stalls == []
 
 

@@ -13,12 +13,13 @@ from pinyon_verify import programs
 from pinyon_verify.cli import main
 from pinyon_verify.locks import switches
 from pinyon_verify.locks.cell import Cell
-from pinyon_verify.locks.cells import BUSY, CELLS, each
+from pinyon_verify.locks.cells import CELLS
 from pinyon_verify.locks.group import Group
 from pinyon_verify.locks.history import now
-from pinyon_verify.locks.observer import lock_key
+from pinyon_verify.locks.names import lock_key
 from pinyon_verify.locks.run import run
 from pinyon_verify.locks.server import Server
+from pinyon_verify.locks.settings import BUSY
 from pinyon_verify.locks.world import World
 
 
@@ -73,7 +74,7 @@ def test_clients_work_for_as_long_as_they_are_told(model: str, tmp_path: Path) -
         ends_without.append(now() + 3_000_000_000)
 
     patient = BUSY.but(patience=60.0, command_timeout=60.0)
-    cell = Cell("late", "", each(patient, model), faults=(pause,), every=60.0, ready=prepare, traced=False)
+    cell = Cell("late", "", patient.each(model), faults=(pause,), every=60.0, ready=prepare, traced=False)
     evidence = World(cell, 1, 1.0, tmp_path / "world").run()
     late = [attempt for attempt in evidence.attempts if attempt.invoked > resumed[0]]
     assert any(attempt.granted for attempt in late)

@@ -7,7 +7,6 @@ use std::time::Duration;
 use pinyon_cache::dialect::{Dialect, Packing, Plain, INTEGER};
 use pinyon_cache::directory::Directory;
 use pinyon_cache::events::Event;
-use pinyon_cache::lease::Flights;
 use pinyon_cache::metrics::ServerMetrics;
 use pinyon_cache::operations::{
     self, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch, FoundKey,
@@ -19,7 +18,6 @@ use pinyon_cache::ttl::Ttl;
 use pinyon_net::settings::{Given, NamedSettings};
 use pinyon_net::Error;
 
-use crate::making::Callers;
 use crate::raised::Raised;
 
 /// Any operation of this host. Values stay bytes until the operation is over: see [`Cache::read`].
@@ -57,8 +55,6 @@ pub struct Cache {
     pub packing: Packing,
     pub policy: Policy,
     pub way: Box<dyn Way>,
-    /// Values that are being made.
-    pub flights: Arc<Flights<Callers>>,
 }
 
 impl Cache {
@@ -76,7 +72,7 @@ impl Cache {
         let directory = Arc::new(parts.directory);
         let way = make(directory.clone(), parts.connections);
         let (packing, policy) = (parts.packing, parts.policy);
-        Ok(Self { directory, keys: parts.keys, packing, policy, way, flights: Arc::default() })
+        Ok(Self { directory, keys: parts.keys, packing, policy, way })
     }
 
     /// Calls `look` with a view of this cache that has another policy.
@@ -90,120 +86,6 @@ impl Cache {
         let seen = look(self);
         self.policy = own;
         Ok(seen)
-    }
-
-    pub fn get(&mut self, key: &str) -> Result<Option<Plain>, Raised> {
-        self.value(key, Request::Get { cas: false })
-    }
-
-    /// The value and its CAS token.
-    pub fn gets(&mut self, key: &str) -> Result<Option<(Plain, u64)>, Raised> {
-        self.value_and_cas(key, Request::Get { cas: true })
-    }
-
-    pub fn get_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<Plain>, Raised> {
-        self.value(key, Request::GetAndTouch { ttl: sent(ttl), cas: false })
-    }
-
-    pub fn gets_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<(Plain, u64)>, Raised> {
-        self.value_and_cas(key, Request::GetAndTouch { ttl: sent(ttl), cas: true })
-    }
-
-    /// The value, and the seconds until it expires, if it does.
-    pub fn get_with_ttl(&mut self, key: &str) -> Result<Option<(Plain, Option<u32>)>, Raised> {
-        match self.ask(key, Request::GetWithTtl, Block::Nothing)? {
-            Answer::ValueAndTtl(value, ttl) => Ok(Some((value, ttl))),
-            _ => Ok(None),
-        }
-    }
-
-    pub fn touch(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
-        self.is_done(key, Request::Touch { ttl: sent(ttl) })
-    }
-
-    /// Stores a value. `mode`: the condition.
-    pub fn store(&mut self, mode: Mode, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
-        if let Mode::Append | Mode::Prepend = mode {
-            self.packing.check_append()?;
-        }
-        let (bytes, client_flags) = self.written(value)?;
-        let request =
-            Request::Store { mode, size: bytes.len(), client_flags, ttl: sent(ttl), cas: None, returns_cas: false };
-        Ok(self.ask(key, request, Block::Copied(bytes))? == Answer::Done(true))
-    }
-
-    pub fn set(&mut self, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
-        self.store(Mode::Set, key, value, ttl)
-    }
-
-    /// Stores bytes without copying them. They must not change meanwhile.
-    pub fn set_pinned(&mut self, key: &str, bytes: Arc<Vec<u8>>) -> Result<bool, Raised> {
-        let request = Request::Store {
-            mode: Mode::Set,
-            size: bytes.len(),
-            client_flags: 0,
-            ttl: 0,
-            cas: None,
-            returns_cas: false,
-        };
-        Ok(self.ask(key, request, Block::Shared(bytes))? == Answer::Done(true))
-    }
-
-    /// Stores a value if the item still has this token.
-    pub fn compare_and_set(&mut self, key: &str, value: &Plain, cas: u64, ttl: i64) -> Result<Compared, Raised> {
-        let (bytes, client_flags) = self.written(value)?;
-        let (size, ttl) = (bytes.len(), sent(ttl));
-        let request = Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: Some(cas), returns_cas: false };
-        match self.ask(key, request, Block::Copied(bytes))? {
-            Answer::Compared(compared) => Ok(compared),
-            other => unreachable!("a store under a token comes to {other:?}"),
-        }
-    }
-
-    pub fn delete(&mut self, key: &str) -> Result<bool, Raised> {
-        self.is_done(key, Request::Delete)
-    }
-
-    /// Marks the value stale and keeps it for `ttl` seconds. The next caller that asks for a lease wins it.
-    pub fn mark_stale(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
-        self.is_done(key, Request::MarkStale { ttl: Some(sent(ttl)), cas: None })
-    }
-
-    /// Adds to a number or subtracts from it. Creates a missing one with `initial`, if given.
-    pub fn calculate(
-        &mut self,
-        direction: Direction,
-        key: &str,
-        delta: u64,
-        initial: Option<u64>,
-    ) -> Result<Option<u64>, Raised> {
-        let request = Request::Arithmetic { direction, delta, initial: initial.map(beginning) };
-        match self.ask(key, request, Block::Nothing)? {
-            Answer::Number(number) => Ok(Some(number)),
-            _ => Ok(None),
-        }
-    }
-
-    pub fn metadata(&mut self, key: &str) -> Result<Option<Item>, Raised> {
-        match self.ask(key, Request::Metadata, Block::Nothing)? {
-            Answer::Metadata(item) => Ok(Some(*item)),
-            _ => Ok(None),
-        }
-    }
-
-    /// The value, and the lease if it was won. `lease`: its duration in seconds.
-    pub fn lease(&mut self, key: &str, lease: i32) -> Result<(Option<Plain>, Option<Win>), Raised> {
-        match self.ask(key, Request::Lease { lease, recache: 0 }, Block::Nothing)? {
-            Answer::Lease(found) => {
-                let win = found.win();
-                Ok((found.value, win))
-            }
-            other => unreachable!("a lease comes to {other:?}"),
-        }
-    }
-
-    pub fn give_back(&mut self, key: &str, win: Win) -> Result<bool, Raised> {
-        self.is_done(key, Request::GiveBack(win))
     }
 
     /// The values that were found, and the failure of each failed server.
@@ -222,7 +104,7 @@ impl Cache {
         let keys: Vec<&str> = items.iter().map(|(key, _)| *key).collect();
         let mut blocks = Vec::new();
         for (_, value) in items {
-            let (bytes, client_flags) = self.written(value)?;
+            let (bytes, client_flags) = written(&self.packing, value)?;
             blocks.push(operations::DataBlock { size: bytes.len(), data: Block::Copied(bytes), client_flags });
         }
         self.change(Change::store(self.keys_of(&keys)?, blocks, sent(ttl), self.policy))
@@ -236,9 +118,8 @@ impl Cache {
     pub fn set_quietly(&mut self, mode: Mode, items: &[(&str, Plain)]) -> Result<Vec<(usize, String)>, Raised> {
         let mut commands = Vec::new();
         for (key, value) in items {
-            let (bytes, client_flags) = self.written(value)?;
-            let request =
-                Request::Store { mode, size: bytes.len(), client_flags, ttl: 0, cas: None, returns_cas: false };
+            let (bytes, client_flags) = written(&self.packing, value)?;
+            let request = Store { mode, client_flags, ttl: 0, cas: None }.request(bytes.len());
             let key = OwnedKey::new(&self.keys, key.as_bytes())?;
             commands.push(Command { key, request, block: Block::Copied(bytes) });
         }
@@ -278,7 +159,28 @@ impl Cache {
         self.directory.close();
     }
 
-    pub fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Plain>, Raised> {
+    fn change(&mut self, change: Change<Block>) -> Result<Vec<bool>, Raised> {
+        let Operation::Change(change) = self.way.carry_out(change.into()) else { unreachable!("it was a change") };
+        let Changed { done, mut failures } = change.finish();
+        match failures.raised() {
+            Some(error) => Err(error.into()),
+            None => Ok(done),
+        }
+    }
+
+    fn keys_of(&self, given: &[&str]) -> Result<Keys, Raised> {
+        let mut keys = Keys::with_capacity(given.len());
+        given.iter().try_for_each(|key| keys.push(&self.keys, key.as_bytes()))?;
+        Ok(keys)
+    }
+
+    fn read(&self, bytes: Bytes) -> Result<Plain, Raised> {
+        read(&self.packing, bytes)
+    }
+}
+
+impl Calls for Cache {
+    fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Plain>, Raised> {
         let key = OwnedKey::new(&self.keys, key.as_bytes())?;
         let single = Single::new(request, key, block, operations::AsBytes, self.policy);
         let Operation::Single(mut single) = self.way.carry_out(single.into()) else {
@@ -289,6 +191,121 @@ impl Cache {
             Err(_) if passes_over => Ok(None),
             read => read.map(Some),
         })
+    }
+
+    fn packing(&self) -> &Packing {
+        &self.packing
+    }
+}
+
+/// The calls about one key, of one pool or of two that are [migrating](crate::migrating).
+pub trait Calls {
+    fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Plain>, Raised>;
+
+    /// How values are written.
+    fn packing(&self) -> &Packing;
+
+    fn get(&mut self, key: &str) -> Result<Option<Plain>, Raised> {
+        self.value(key, Request::Get { cas: false })
+    }
+
+    /// The value and its CAS token.
+    fn gets(&mut self, key: &str) -> Result<Option<(Plain, u64)>, Raised> {
+        self.value_and_cas(key, Request::Get { cas: true })
+    }
+
+    fn get_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<Plain>, Raised> {
+        self.value(key, Request::GetAndTouch { ttl: sent(ttl), cas: false })
+    }
+
+    fn gets_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<(Plain, u64)>, Raised> {
+        self.value_and_cas(key, Request::GetAndTouch { ttl: sent(ttl), cas: true })
+    }
+
+    /// The value, and the seconds until it expires, if it does.
+    fn get_with_ttl(&mut self, key: &str) -> Result<Option<(Plain, Option<u32>)>, Raised> {
+        match self.ask(key, Request::GetWithTtl, Block::Nothing)? {
+            Answer::ValueAndTtl(value, ttl) => Ok(Some((value, ttl))),
+            _ => Ok(None),
+        }
+    }
+
+    fn touch(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
+        self.is_done(key, Request::Touch { ttl: sent(ttl) })
+    }
+
+    /// Stores a value. `mode`: the condition.
+    fn store(&mut self, mode: Mode, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
+        if let Mode::Append | Mode::Prepend = mode {
+            self.packing().check_append()?;
+        }
+        let (bytes, client_flags) = written(self.packing(), value)?;
+        let store = Store { mode, client_flags, ttl, cas: None };
+        Ok(self.ask(key, store.request(bytes.len()), Block::Copied(bytes))? == Answer::Done(true))
+    }
+
+    fn set(&mut self, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
+        self.store(Mode::Set, key, value, ttl)
+    }
+
+    /// Stores bytes without copying them. They must not change meanwhile.
+    fn set_pinned(&mut self, key: &str, bytes: Arc<Vec<u8>>) -> Result<bool, Raised> {
+        let store = Store { mode: Mode::Set, client_flags: 0, ttl: 0, cas: None };
+        Ok(self.ask(key, store.request(bytes.len()), Block::Shared(bytes))? == Answer::Done(true))
+    }
+
+    /// Stores a value if the item still has this token.
+    fn compare_and_set(&mut self, key: &str, value: &Plain, cas: u64, ttl: i64) -> Result<Compared, Raised> {
+        let (bytes, client_flags) = written(self.packing(), value)?;
+        let store = Store { mode: Mode::Set, client_flags, ttl, cas: Some(cas) };
+        match self.ask(key, store.request(bytes.len()), Block::Copied(bytes))? {
+            Answer::Compared(compared) => Ok(compared),
+            other => unreachable!("a store under a token comes to {other:?}"),
+        }
+    }
+
+    fn delete(&mut self, key: &str) -> Result<bool, Raised> {
+        self.is_done(key, Request::Delete)
+    }
+
+    /// Marks the value stale and keeps it for `ttl` seconds. The next caller that asks for a lease wins it.
+    fn mark_stale(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
+        self.is_done(key, Request::MarkStale { ttl: Some(sent(ttl)), cas: None })
+    }
+
+    /// Adds to a number or subtracts from it. Creates a missing one with `initial`, if given.
+    fn calculate(
+        &mut self,
+        direction: Direction,
+        key: &str,
+        delta: u64,
+        initial: Option<u64>,
+    ) -> Result<Option<u64>, Raised> {
+        let request = Request::Arithmetic { direction, delta, initial: initial.map(beginning) };
+        let answer = self.ask(key, request, Block::Nothing)?;
+        Ok(if let Answer::Number(number) = answer { Some(number) } else { None })
+    }
+
+    fn metadata(&mut self, key: &str) -> Result<Option<Item>, Raised> {
+        match self.ask(key, Request::Metadata, Block::Nothing)? {
+            Answer::Metadata(item) => Ok(Some(*item)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The value, and the lease if it was won. `lease`: its duration in seconds.
+    fn lease(&mut self, key: &str, lease: i32) -> Result<(Option<Plain>, Option<Win>), Raised> {
+        match self.ask(key, Request::Lease { lease, recache: 0 }, Block::Nothing)? {
+            Answer::Lease(found) => {
+                let win = found.win();
+                Ok((found.value, win))
+            }
+            other => unreachable!("a lease comes to {other:?}"),
+        }
+    }
+
+    fn give_back(&mut self, key: &str, win: Win) -> Result<bool, Raised> {
+        self.is_done(key, Request::GiveBack(win))
     }
 
     fn value(&mut self, key: &str, request: Request) -> Result<Option<Plain>, Raised> {
@@ -308,28 +325,20 @@ impl Cache {
     fn is_done(&mut self, key: &str, request: Request) -> Result<bool, Raised> {
         Ok(self.ask(key, request, Block::Nothing)? == Answer::Done(true))
     }
+}
 
-    fn change(&mut self, change: Change<Block>) -> Result<Vec<bool>, Raised> {
-        let Operation::Change(change) = self.way.carry_out(change.into()) else { unreachable!("it was a change") };
-        let Changed { done, mut failures } = change.finish();
-        match failures.raised() {
-            Some(error) => Err(error.into()),
-            None => Ok(done),
-        }
-    }
+/// A store, apart from the size of its value.
+struct Store {
+    mode: Mode,
+    client_flags: u32,
+    ttl: i64,
+    cas: Option<u64>,
+}
 
-    fn keys_of(&self, given: &[&str]) -> Result<Keys, Raised> {
-        let mut keys = Keys::with_capacity(given.len());
-        given.iter().try_for_each(|key| keys.push(&self.keys, key.as_bytes()))?;
-        Ok(keys)
-    }
-
-    fn written(&self, value: &Plain) -> Result<(Vec<u8>, u32), Raised> {
-        written(&self.packing, value)
-    }
-
-    fn read(&self, bytes: Bytes) -> Result<Plain, Raised> {
-        read(&self.packing, bytes)
+impl Store {
+    fn request(self, size: usize) -> Request {
+        let Self { mode, client_flags, ttl, cas } = self;
+        Request::Store { mode, size, client_flags, ttl: sent(ttl), cas, returns_cas: false }
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockSettings, UsualLock};
 use pinyon_locks::{
@@ -306,14 +306,5 @@ impl Locks {
     fn run(&self, given: &[&str], operation: Operation) -> Result<LockOutcome, Raised> {
         let number = self.begin(given, operation)?;
         self.end(given, number)
-    }
-}
-
-/// Waits until the condition holds, for a generous time.
-pub fn until(mut is_so: impl FnMut() -> bool) {
-    let late = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < late, "it never comes");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }

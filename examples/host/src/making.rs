@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_cache::dialect::Plain;
-use pinyon_cache::lease::{FlightKey, GetOrSet, LeaseTypes, Signal, Step, StepOutcome, Terms};
+use pinyon_cache::lease::{FlightKey, Flights, GetOrSet, LeaseTypes, Signal, Step, StepOutcome, Terms};
 use pinyon_cache::operations::{Answer, Compared, Request};
 use pinyon_net::error::kinds::ErrorKind;
 
-use crate::cache::{Block, Cache};
+use crate::cache::{Block, Cache, Calls};
 use crate::raised::Raised;
 
 /// How often a caller of this host checks whether it was woken. A host with threads or coroutines would wait instead.
@@ -24,6 +24,9 @@ impl LeaseTypes for Callers {
     type Error = Raised;
     type Signal = Woken;
 }
+
+/// The values that are being made, of one cache.
+pub type Makings = Arc<Flights<Callers>>;
 
 #[derive(Clone, Default)]
 pub struct Woken(Arc<AtomicBool>);
@@ -62,10 +65,10 @@ pub enum Course {
 
 impl Caller {
     /// `number`: unique among the current callers.
-    pub fn new(cache: &Cache, key: &str, terms: Terms, number: usize) -> Self {
+    pub fn new(makings: &Makings, cache: &Cache, key: &str, terms: Terms, number: usize) -> Self {
         // All callers of this host can wake each other.
         let flight_key = FlightKey { scope: 0, key: key.as_bytes().into(), policy: cache.policy };
-        let machine = GetOrSet::new(cache.flights.clone(), flight_key, number, terms, number as u64, Instant::now());
+        let machine = GetOrSet::new(makings.clone(), flight_key, number, terms, number as u64, Instant::now());
         Self { key: key.to_owned(), machine, state: State::Begins }
     }
 
@@ -142,13 +145,14 @@ impl Caller {
 
 /// One caller, from beginning to end.
 pub fn get_or_set(
+    makings: &Makings,
     cache: &mut Cache,
     key: &str,
     terms: Terms,
     number: usize,
     mut make: impl FnMut() -> Result<Plain, Raised>,
 ) -> Result<Plain, Raised> {
-    let mut caller = Caller::new(cache, key, terms, number);
+    let mut caller = Caller::new(makings, cache, key, terms, number);
     loop {
         match caller.go_on(cache) {
             Course::Makes => caller.made(make()),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use pinyon_cache::dialect::{Packing, Plain};
 use pinyon_cache::migration::{Counts, Crossing, Failing, Next, Pools, Progress, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
-    Answer, AsBytes, Bytes, Changed, DataBlock, Failures, Fetched, KeyRules, Mode, OwnedKey, Policy, Request,
+    Answer, AsBytes, Bytes, Changed, DataBlock, Failures, Fetched, KeyRules, OwnedKey, Policy, Request,
 };
 
-use crate::cache::{read, sent, written, Block, Cache, Operation};
+use crate::cache::{read, written, Block, Cache, Calls, Operation};
 use crate::raised::Raised;
 
 pub struct Migrating {
@@ -63,29 +63,6 @@ impl Migrating {
         self.counts.progress()
     }
 
-    pub fn get(&mut self, key: &str) -> Result<Option<Plain>, Raised> {
-        match self.ask(key, Request::Get { cas: false }, Block::Nothing)? {
-            Answer::Value(value) => Ok(Some(value)),
-            _ => Ok(None),
-        }
-    }
-
-    pub fn set(&mut self, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
-        let (bytes, client_flags) = written(&self.new.packing, value)?;
-        let (mode, size, ttl) = (Mode::Set, bytes.len(), sent(ttl));
-        let request = Request::Store { mode, size, client_flags, ttl, cas: None, returns_cas: false };
-        Ok(self.ask(key, request, Block::Copied(bytes))? == Answer::Done(true))
-    }
-
-    pub fn touch(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
-        let request = Request::Touch { ttl: sent(ttl) };
-        Ok(self.ask(key, request, Block::Nothing)? == Answer::Done(true))
-    }
-
-    pub fn delete(&mut self, key: &str) -> Result<bool, Raised> {
-        Ok(self.ask(key, Request::Delete, Block::Nothing)? == Answer::Done(true))
-    }
-
     /// The values that were found, by the indexes of their keys.
     pub fn get_many(&mut self, keys: &[&str]) -> Result<Vec<Option<Plain>>, Raised> {
         let over = self.run(Wanted::GetMany { cas: false, failing: Failing::Ends }, keys, Block::Nothing)?;
@@ -95,7 +72,7 @@ impl Migrating {
             let Fetched { found, mut failures, .. } = fetch.finish();
             raise(&mut failures)?;
             for one in found {
-                values[one.index] = Some(read(self.packing(side), one.value)?);
+                values[one.index] = Some(read(self.packing_of(side), one.value)?);
             }
         }
         Ok(values)
@@ -115,17 +92,11 @@ impl Migrating {
         self.new.close();
     }
 
-    fn packing(&self, side: Side) -> &Packing {
+    fn packing_of(&self, side: Side) -> &Packing {
         match side {
             Side::Old => &self.old.packing,
             Side::New => &self.new.packing,
         }
-    }
-
-    fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Plain>, Raised> {
-        let over = self.run(Wanted::One(request), &[key], block)?.pop();
-        let Some((side, Operation::Single(mut single))) = over else { unreachable!("it was about one key") };
-        single.take_answer()?.read(|bytes| read(self.packing(side), bytes).map(Some))
     }
 
     /// Runs a request on both pools. Returns what it came to.
@@ -144,6 +115,18 @@ impl Migrating {
             next = crossing.ran(way.carry_out(operation));
         }
         Ok(crossing.finish().1)
+    }
+}
+
+impl Calls for Migrating {
+    fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Plain>, Raised> {
+        let over = self.run(Wanted::One(request), &[key], block)?.pop();
+        let Some((side, Operation::Single(mut single))) = over else { unreachable!("it was about one key") };
+        single.take_answer()?.read(|bytes| read(self.packing_of(side), bytes).map(Some))
+    }
+
+    fn packing(&self) -> &Packing {
+        &self.new.packing
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pinyon_locks::call::{Attempt, Call, Holder, Name, Names, ScriptAnswer};
 use pinyon_locks::library::Function;
 
-use crate::say;
+use crate::in_resp as say;
 
 /// A call as a client has sent it.
 pub struct Called {

@@ -6,6 +6,8 @@
 #![no_main]
 
 mod functions;
+#[path = "../in_resp.rs"]
+mod in_resp;
 mod plain;
 mod platform;
 mod run;

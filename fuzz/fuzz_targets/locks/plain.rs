@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::say;
+use crate::in_resp as say;
 
 /// The value of a lock that another client holds.
 const ELSEWHERE: &[u8] = b"other:1:1";

@@ -1,16 +1,15 @@
 //! The platform for the fuzzed client: connections in memory, and clocks that are set.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
-use std::os::fd::{AsRawFd, RawFd};
+use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use arbitrary::Arbitrary;
 use pinyon_locks::client;
 use pinyon_locks::machine::Moment;
-use pinyon_net::network::{Network, Stream};
+use pinyon_net::connection::peer::{self, Ending, Faults, Line, Peer};
+use pinyon_net::network::Network;
 use pinyon_net::Address;
 
 /// The outcome of opening a connection.
@@ -24,6 +23,12 @@ pub enum Opening {
     Unreachable,
 }
 
+#[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
+pub enum End {
+    Closed,
+    Reset,
+}
+
 #[derive(Clone)]
 pub struct Platform(Rc<State>);
 
@@ -33,37 +38,12 @@ struct State {
     suspended: Cell<Duration>,
     opening: Cell<Opening>,
     opened: RefCell<Vec<Pipe>>,
-    last_fd: Cell<RawFd>,
 }
 
-/// One connection, seen from both ends.
-#[derive(Clone)]
+/// The server's end of one connection.
 pub struct Pipe {
-    pub fd: RawFd,
-    bytes: Rc<RefCell<Bytes>>,
-}
-
-struct Bytes {
-    sent: Vec<u8>,
-    arriving: VecDeque<u8>,
-    /// How many bytes are taken before sending would block.
-    room: usize,
-    /// The most bytes that a call receives.
-    width: usize,
-    /// What follows the arrived bytes.
-    end: Option<End>,
-}
-
-#[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
-pub enum End {
-    Closed,
-    Reset,
-}
-
-/// The client's end.
-pub struct Line {
-    pipe: Pipe,
-    opening: Opening,
+    peer: Peer,
+    faults: Cell<Faults>,
 }
 
 impl Default for Platform {
@@ -74,7 +54,6 @@ impl Default for Platform {
             suspended: Cell::default(),
             opening: Cell::new(Opening::AtOnce),
             opened: RefCell::default(),
-            last_fd: Cell::new(2),
         }))
     }
 }
@@ -117,107 +96,59 @@ impl client::Platform for Platform {
 impl Network for Platform {
     type Stream = Line;
 
-    fn open(&self, _: &Address) -> io::Result<Line> {
-        let opening = self.0.opening.get();
-        if opening == Opening::Unreachable {
-            return Err(ErrorKind::HostUnreachable.into());
-        }
-        self.0.last_fd.set(self.0.last_fd.get() + 1);
-        let bytes =
-            Bytes { sent: Vec::new(), arriving: VecDeque::new(), room: usize::MAX, width: usize::MAX, end: None };
-        let pipe = Pipe { fd: self.0.last_fd.get(), bytes: Rc::new(RefCell::new(bytes)) };
-        self.0.opened.borrow_mut().push(pipe.clone());
-        Ok(Line { pipe, opening })
+    fn open(&self, address: &Address) -> io::Result<Line> {
+        let peer = Peer::default();
+        peer.expect_openings([match self.0.opening.get() {
+            Opening::AtOnce => peer::Opening::AtOnce,
+            Opening::Later => peer::Opening::After(1),
+            Opening::Never => peer::Opening::After(usize::MAX),
+            Opening::Refused => peer::Opening::Refused,
+            Opening::Unreachable => peer::Opening::Unreachable,
+        }]);
+        let line = peer.open(address)?;
+        self.0.opened.borrow_mut().push(Pipe { peer, faults: Cell::default() });
+        Ok(line)
     }
 }
 
 impl Pipe {
     /// Whether the client's end is open.
     pub fn is_open(&self) -> bool {
-        Rc::strong_count(&self.bytes) > 1
+        self.peer.holders() > 1
     }
 
+    /// Takes what was sent, which makes room for as much.
     pub fn take_sent(&self) -> Vec<u8> {
-        let mut bytes = self.bytes.borrow_mut();
-        let sent = std::mem::take(&mut bytes.sent);
-        bytes.room = bytes.room.saturating_add(sent.len());
-        sent
+        self.peer.behave(self.faults.get());
+        self.peer.take_received()
     }
 
     pub fn arrive(&self, bytes: &[u8]) {
-        self.bytes.borrow_mut().arriving.extend(bytes);
+        self.peer.reply(bytes);
     }
 
-    /// The number of arrived bytes that were not received yet.
-    pub fn left(&self) -> usize {
-        self.bytes.borrow().arriving.len()
+    /// Whether all that arrived was received.
+    pub fn is_drained(&self) -> bool {
+        self.peer.is_drained()
     }
 
     pub fn end(&self, end: End) {
-        self.bytes.borrow_mut().end = Some(end);
-    }
-
-    pub fn narrow(&self, width: usize, room: usize) {
-        let mut bytes = self.bytes.borrow_mut();
-        (bytes.width, bytes.room) = (width, room);
-    }
-}
-
-impl AsRawFd for Line {
-    fn as_raw_fd(&self) -> RawFd {
-        self.pipe.fd
-    }
-}
-
-impl Stream for Line {
-    fn connected(&mut self) -> io::Result<bool> {
-        match self.opening {
-            Opening::AtOnce => Ok(true),
-            Opening::Later => {
-                self.opening = Opening::AtOnce;
-                Ok(false)
+        match end {
+            End::Closed => self.peer.end(Ending::Closed),
+            End::Reset => {
+                self.peer.end(Ending::Reset);
+                self.behave(Faults { send_error: Some(io::ErrorKind::ConnectionReset), ..self.faults.get() });
             }
-            Opening::Never => Ok(false),
-            Opening::Refused | Opening::Unreachable => Err(ErrorKind::ConnectionRefused.into()),
         }
     }
 
-    fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        let mut bytes = self.pipe.bytes.borrow_mut();
-        if bytes.end == Some(End::Reset) {
-            return Err(ErrorKind::ConnectionReset.into());
-        }
-        let mut taken = 0;
-        for piece in pieces {
-            let part = piece.len().min(bytes.room - taken);
-            bytes.sent.extend_from_slice(&piece[..part]);
-            taken += part;
-        }
-        bytes.room -= taken;
-        match taken {
-            0 => Err(ErrorKind::WouldBlock.into()),
-            _ => Ok(taken),
-        }
+    /// From now on a call receives at most `width` bytes, and at most `room` are taken before sending would block.
+    pub fn narrow(&self, width: usize, room: usize) {
+        self.behave(Faults { receive_width: Some(width), room: Some(room), ..self.faults.get() });
     }
 
-    fn receive(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let mut bytes = self.pipe.bytes.borrow_mut();
-        if bytes.arriving.is_empty() {
-            return match bytes.end {
-                None => Err(ErrorKind::WouldBlock.into()),
-                Some(End::Closed) => Ok(0),
-                Some(End::Reset) => Err(ErrorKind::ConnectionReset.into()),
-            };
-        }
-        let mut left = bytes.width;
-        let mut count = 0;
-        for buffer in buffers {
-            let piece = buffer.len().min(left).min(bytes.arriving.len());
-            buffer[..piece].copy_from_slice(&bytes.arriving.make_contiguous()[..piece]);
-            bytes.arriving.drain(..piece);
-            left -= piece;
-            count += piece;
-        }
-        Ok(count)
+    fn behave(&self, faults: Faults) {
+        self.faults.set(faults);
+        self.peer.behave(faults);
     }
 }

@@ -15,9 +15,11 @@ use pinyon_net::{Address, Endpoint};
 use pinyon_proto::resp;
 
 use crate::call::{Call, Name, Names};
+use crate::in_resp as say;
 use crate::platform::{End, Opening, Platform};
+use crate::say::Refusal;
 use crate::server::{Connection, Manners, Server, PREFIX};
-use crate::{say, Command, Input, Message, Step, CLIENT};
+use crate::{Command, Input, Message, Step, CLIENT};
 
 const PATIENCE: Duration = Duration::from_secs(2);
 const REPLY: resp::Limits = resp::Limits { bulk: 64 * 1024, elements: 256, depth: 8 };
@@ -198,7 +200,7 @@ impl Run {
             Step::Expect(opening) => self.platform.expect(*opening),
             Step::Receive(manners, scripts) => (self.server.manners, self.server.scripts) = (*manners, *scripts),
             Step::Refuse(refusal) => self.server.refusals.push_back(refusal.write()),
-            Step::Insist(refusal) => self.server.refuses = refusal.as_ref().map(say::Refusal::write),
+            Step::Insist(refusal) => self.server.refuses = refusal.as_ref().map(Refusal::write),
             Step::Narrow(width, room) => {
                 for connection in &self.server.connections {
                     connection.pipe.narrow(usize::from(*width) * 8 + 1, (*room).into());

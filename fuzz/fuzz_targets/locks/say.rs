@@ -1,39 +1,8 @@
-//! A server's replies as bytes, honest or made up.
+//! What a server says when it lies or refuses.
 
 use arbitrary::Arbitrary;
 
-pub fn number(number: i64) -> Vec<u8> {
-    format!(":{number}\r\n").into_bytes()
-}
-
-pub fn bytes(bytes: &[u8]) -> Vec<u8> {
-    [format!("${}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
-}
-
-pub fn text(text: &str) -> Vec<u8> {
-    bytes(text.as_bytes())
-}
-
-pub fn status(text: &str) -> Vec<u8> {
-    format!("+{text}\r\n").into_bytes()
-}
-
-pub fn error(text: &str) -> Vec<u8> {
-    format!("-{text}\r\n").into_bytes()
-}
-
-pub fn null() -> Vec<u8> {
-    b"$-1\r\n".to_vec()
-}
-
-pub fn array(items: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
-    aggregate('*', items)
-}
-
-pub fn aggregate(kind: char, items: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
-    let items: Vec<Vec<u8>> = items.into_iter().collect();
-    [format!("{kind}{}\r\n", items.len()).into_bytes(), items.concat()].concat()
-}
+use crate::in_resp::{array, bytes, error, map, null, number, status, text};
 
 /// A value of the right form with the wrong content.
 #[derive(Arbitrary, Clone, Debug)]
@@ -60,24 +29,28 @@ pub enum Lie<'a> {
 /// The reason why a server refuses a command.
 #[derive(Arbitrary, Clone, Debug)]
 pub enum Refusal<'a> {
-    NotLoaded,
-    NoFunction,
-    Moved,
+    Known(u8),
     /// To an address that does not exist.
     MovedNowhere(&'a [u8]),
-    Ask,
-    TryAgain,
-    ReadOnly,
-    OutOfMemory,
-    Loading,
-    Scripting,
-    ClusterDown,
-    CrossSlot,
-    NotPermitted,
-    NotPermittedInside,
-    UnknownCommand,
     Text(&'a [u8]),
 }
+
+const KNOWN: [&str; 14] = [
+    "NOSCRIPT No matching script.",
+    "ERR Function not found",
+    "MOVED 7 127.0.0.1:7001",
+    "ASK 7 127.0.0.1:7001",
+    "TRYAGAIN Multiple keys request during rehashing of slot",
+    "READONLY You can't write against a read only replica.",
+    "OOM command not allowed when used memory > 'maxmemory'.",
+    "LOADING Redis is loading the dataset in memory",
+    "BUSY Redis is busy running a script.",
+    "CLUSTERDOWN The cluster is down",
+    "CROSSSLOT Keys in request don't hash to the same slot",
+    "NOPERM this user has no permissions to run the 'fcall' command",
+    "ERR The user executing the script can't run this command",
+    "ERR unknown command 'FCALL', with args beginning with: ",
+];
 
 impl Lie<'_> {
     pub fn write(&self, client: &str) -> Vec<u8> {
@@ -96,9 +69,9 @@ impl Lie<'_> {
             Lie::Error(refusal) => refusal.write(),
             Lie::Array(items) => array(items.iter().map(|item| item.write(client))),
             Lie::Map(items) => {
-                let pairs = items.chunks_exact(2).flatten().map(|item| item.write(client));
-                let pairs: Vec<Vec<u8>> = pairs.collect();
-                [format!("%{}\r\n", pairs.len() / 2).into_bytes(), pairs.concat()].concat()
+                let pairs: Vec<_> =
+                    items.chunks_exact(2).map(|pair| [0, 1].map(|side| pair[side].write(client))).collect();
+                map(pairs)
             }
         }
     }
@@ -107,21 +80,8 @@ impl Lie<'_> {
 impl Refusal<'_> {
     pub fn write(&self) -> Vec<u8> {
         error(&match self {
-            Refusal::NotLoaded => "NOSCRIPT No matching script.".into(),
-            Refusal::NoFunction => "ERR Function not found".into(),
-            Refusal::Moved => "MOVED 7 127.0.0.1:7001".into(),
+            Refusal::Known(which) => KNOWN[usize::from(*which) % KNOWN.len()].into(),
             Refusal::MovedNowhere(address) => format!("MOVED 7 {}", address.escape_ascii()),
-            Refusal::Ask => "ASK 7 127.0.0.1:7001".into(),
-            Refusal::TryAgain => "TRYAGAIN Multiple keys request during rehashing of slot".into(),
-            Refusal::ReadOnly => "READONLY You can't write against a read only replica.".into(),
-            Refusal::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.".into(),
-            Refusal::Loading => "LOADING Redis is loading the dataset in memory".into(),
-            Refusal::Scripting => "BUSY Redis is busy running a script.".into(),
-            Refusal::ClusterDown => "CLUSTERDOWN The cluster is down".into(),
-            Refusal::CrossSlot => "CROSSSLOT Keys in request don't hash to the same slot".into(),
-            Refusal::NotPermitted => "NOPERM this user has no permissions to run the 'fcall' command".into(),
-            Refusal::NotPermittedInside => "ERR The user executing the script can't run this command".into(),
-            Refusal::UnknownCommand => "ERR unknown command 'FCALL', with args beginning with: ".into(),
             Refusal::Text(any) => any.escape_ascii().to_string(),
         })
     }

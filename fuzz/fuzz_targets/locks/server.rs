@@ -7,13 +7,13 @@ use std::time::Duration;
 use arbitrary::Arbitrary;
 use pinyon_locks::call::{Attempt, Call, Names, Pushed};
 use pinyon_locks::library::Function;
-use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
+use pinyon_proto::resp::Reader;
 
 use crate::functions::{self, Called};
+use crate::in_resp as say;
 use crate::model::{Model, Push};
 use crate::plain::Plain;
 use crate::platform::Pipe;
-use crate::say;
 
 /// The prefix of the namespace `n`.
 pub const PREFIX: &str = "{n}:";
@@ -103,7 +103,7 @@ impl Server {
             replies: VecDeque::new(),
             manners: self.manners,
             by_resp3: false,
-            reader: Reader::new(Limits { bulk: usize::MAX, elements: usize::MAX, depth: 2 }),
+            reader: say::reader(),
             channels: BTreeSet::new(),
             transaction: None,
             watched: None,
@@ -124,19 +124,9 @@ impl Server {
                 continue;
             }
             let sent = connection.pipe.take_sent();
-            let mut rest = &sent[..];
-            while !rest.is_empty() {
-                let connection = &mut self.connections[index];
-                let (consumed, command) = connection.reader.read(rest).expect("a command is RESP");
-                rest = &rest[consumed..];
-                match command {
-                    Some(Decoded::Reply(Value::Array(parts))) => {
-                        let words: Vec<&[u8]> = parts.iter().map(bytes).collect();
-                        self.answer(index, &words, now);
-                    }
-                    Some(other) => panic!("not a command: {other:?}"),
-                    None => assert!(rest.is_empty()),
-                }
+            for command in say::commands(&mut connection.reader, &sent) {
+                let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
+                self.answer(index, &words, now);
             }
         }
     }
@@ -220,11 +210,10 @@ impl Server {
                 };
                 let proto = if connection.by_resp3 { 3 } else { 2 };
                 let pairs = [("version", say::text(version)), ("proto", say::number(proto)), ("mode", say::text(mode))];
-                let pairs: Vec<Vec<u8>> =
-                    pairs.into_iter().flat_map(|(name, value)| [say::text(name), value]).collect();
+                let pairs = pairs.map(|(name, value)| [say::text(name), value]);
                 match connection.by_resp3 {
-                    true => [b"%3\r\n".to_vec(), pairs.concat()].concat(),
-                    false => say::array(pairs),
+                    true => say::map(pairs),
+                    false => say::array(pairs.into_iter().flatten()),
                 }
             }
             (b"PING", Manners::Loading) => say::error("LOADING Redis is loading the dataset in memory"),
@@ -375,7 +364,7 @@ impl Server {
 impl Connection {
     /// Whether nothing is under way in either direction.
     pub fn is_quiet(&self) -> bool {
-        self.replies.is_empty() && self.pipe.left() == 0
+        self.replies.is_empty() && self.pipe.is_drained()
     }
 
     fn message<const N: usize>(&mut self, words: [Vec<u8>; N]) {
@@ -386,11 +375,4 @@ impl Connection {
 
 fn sha(function: Function) -> String {
     format!("sha of {}", function.name())
-}
-
-fn bytes(value: &Value) -> &[u8] {
-    match value {
-        Value::Bytes(text) => text,
-        other => panic!("not a part of a command: {other:?}"),
-    }
 }

@@ -3,9 +3,10 @@
 //! As long as the server is honest, each key gets its own value.
 #![no_main]
 
+#[allow(dead_code)]
+#[path = "../in_resp.rs"]
+mod in_resp;
 mod server;
-#[path = "../wire.rs"]
-mod wire;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,11 +14,11 @@ use std::time::{Duration, Instant};
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use pinyon_locks::redis::{RespEvent, RespLimits, RespSession, SessionSettings, Ticket};
+use pinyon_net::connection::peer::{Faults, Peer};
 use pinyon_net::{Address, Error};
 use pinyon_proto::resp::{self, Value};
 
 use server::{value_of, Manners, Server};
-use wire::Wire;
 
 const REPLY: resp::Limits = resp::Limits { bulk: 64 * 1024, elements: 256, depth: 8 };
 const LIMITS: RespLimits = RespLimits { exchanges: 40, unsent: 64 * 1024, command: 32 * 1024, reply: REPLY };
@@ -81,8 +82,8 @@ fuzz_target!(|input: Input<'_>| {
 });
 
 struct Run {
-    session: RespSession<Wire>,
-    wire: Wire,
+    session: RespSession<Peer>,
+    peer: Peer,
     server: Server,
     logs_in: bool,
     honest: bool,
@@ -99,11 +100,11 @@ impl Run {
             limits: LIMITS,
             ..SessionSettings::default()
         };
-        let wire = Wire::default();
-        let session = RespSession::new("fuzzed".into(), wire.clone(), settings);
+        let peer = Peer::default();
+        let session = RespSession::new("fuzzed".into(), peer.clone(), settings);
         let server = Server::new(input.manners);
         let (logs_in, now) = (input.logs_in, Instant::now());
-        let mut run = Self { session, wire, server, logs_in, honest: true, now, awaited: BTreeMap::new() };
+        let mut run = Self { session, peer, server, logs_in, honest: true, now, awaited: BTreeMap::new() };
         run.connect(input.manners);
         run
     }
@@ -111,6 +112,7 @@ impl Run {
     fn connect(&mut self, manners: Manners) {
         self.server = Server::new(manners);
         self.honest = true;
+        self.peer.behave(Faults::default());
         self.session.connect(vec![Address::Unix("/fuzzed".into())], self.now, PATIENCE);
         self.deliver_all();
     }
@@ -140,7 +142,7 @@ impl Run {
             }
             Step::Noise(bytes) => {
                 self.honest = false;
-                self.wire.arrive(bytes);
+                self.peer.reply(bytes);
             }
             Step::DeliverBeginning(length) => {
                 self.honest = false;
@@ -158,7 +160,10 @@ impl Run {
                     self.server.replies.push_front(reply);
                 }
             }
-            Step::Narrow(width) => self.wire.narrow(usize::from(*width) * 16 + 1),
+            Step::Narrow(width) => {
+                let receive_width = Some(usize::from(*width) * 16 + 1);
+                self.peer.behave(Faults { receive_width, ..Faults::default() });
+            }
             Step::Turn => self.turn(),
             Step::Close => self.session.close(),
             Step::Reconnect(manners) => {
@@ -180,13 +185,13 @@ impl Run {
 
     fn serve(&mut self) {
         self.session.poll(self.now);
-        self.server.serve(&self.wire.take_sent());
+        self.server.serve(&self.peer.take_received());
     }
 
     fn deliver(&mut self, length: usize) {
         self.serve();
         if let Some(reply) = self.server.replies.pop_front() {
-            self.wire.arrive(&reply[..reply.len().min(length)]);
+            self.peer.reply(&reply[..reply.len().min(length)]);
             self.turn();
         }
     }
@@ -195,13 +200,13 @@ impl Run {
     fn deliver_all(&mut self) {
         loop {
             self.deliver(usize::MAX);
-            let left = self.wire.left();
+            let left = self.peer.left();
             if self.session.failure().is_some() || (left == 0 && self.server.replies.is_empty()) {
                 break;
             }
             self.turn();
             assert!(
-                left == 0 || self.wire.left() < left || self.session.failure().is_some(),
+                left == 0 || self.peer.left() < left || self.session.failure().is_some(),
                 "bytes that nobody takes"
             );
         }

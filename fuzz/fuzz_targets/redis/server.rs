@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use arbitrary::Arbitrary;
-use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
+use pinyon_proto::resp::Reader;
+
+use crate::in_resp as say;
 
 /// How it answers a greeting.
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
@@ -19,7 +21,6 @@ pub enum Manners {
 pub struct Server {
     manners: Manners,
     reader: Reader,
-    unread: Vec<u8>,
     /// The replies in order, separately.
     pub replies: VecDeque<Vec<u8>>,
 }
@@ -31,74 +32,49 @@ pub fn value_of(key: u8) -> Vec<u8> {
 
 impl Server {
     pub fn new(manners: Manners) -> Self {
-        let reader = Reader::new(Limits { bulk: usize::MAX, elements: usize::MAX, depth: 2 });
-        Self { manners, reader, unread: Vec::new(), replies: VecDeque::new() }
+        Self { manners, reader: say::reader(), replies: VecDeque::new() }
     }
 
     pub fn push(&mut self, number: u8) {
-        let array = match self.manners {
-            Manners::Resp2 => return,
-            _ => format!(">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n:{number}\r\n"),
-        };
-        self.replies.push_back(array.into_bytes());
+        if self.manners != Manners::Resp2 {
+            self.message("message", number.into());
+        }
     }
 
     pub fn serve(&mut self, sent: &[u8]) {
-        self.unread.extend_from_slice(sent);
-        let unread = std::mem::take(&mut self.unread);
-        let mut rest = &unread[..];
-        while !rest.is_empty() {
-            let (consumed, command) = self.reader.read(rest).expect("a command is RESP");
-            rest = &rest[consumed..];
-            match command {
-                Some(Decoded::Reply(Value::Array(parts))) => self.answer(&parts),
-                Some(other) => panic!("not a command: {other:?}"),
-                None => break,
-            }
+        for command in say::commands(&mut self.reader, sent) {
+            self.answer(&command.iter().map(Vec::as_slice).collect::<Vec<_>>());
         }
-        self.unread = rest.to_vec();
     }
 
-    fn answer(&mut self, parts: &[Value]) {
-        let words: Vec<&[u8]> = parts.iter().map(bytes).collect();
+    fn answer(&mut self, words: &[&[u8]]) {
         let name = words[0].to_ascii_uppercase();
         let reply = match (&name[..], self.manners) {
-            (b"HELLO", Manners::Resp2) => b"-ERR unknown command 'HELLO'\r\n".to_vec(),
+            (b"HELLO", Manners::Resp2) => say::error("ERR unknown command 'HELLO'"),
             (b"HELLO" | b"AUTH", Manners::RefusesLogin) => {
                 let said = words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>().join(" ");
-                format!("-WRONGPASS refused: {said}\r\n").into_bytes()
+                say::error(&format!("WRONGPASS refused: {said}"))
             }
-            (b"HELLO", _) => {
-                b"%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n".to_vec()
-            }
-            (b"PING", Manners::Loading) => b"-LOADING Redis is loading the dataset in memory\r\n".to_vec(),
-            (b"INFO", _) => b"$20\r\nredis_version:5.0.14\r\n".to_vec(),
+            (b"HELLO", _) => say::map([
+                [say::text("server"), say::text("redis")],
+                [say::text("version"), say::text("7.0.15")],
+                [say::text("proto"), say::number(3)],
+            ]),
+            (b"PING", Manners::Loading) => say::error("LOADING Redis is loading the dataset in memory"),
+            (b"INFO", _) => say::text("redis_version:5.0.14"),
             (b"SUBSCRIBE" | b"PSUBSCRIBE" | b"SSUBSCRIBE" | b"UNSUBSCRIBE" | b"PUNSUBSCRIBE" | b"SUNSUBSCRIBE", _) => {
-                return self.confirm(&name, words.len() - 1);
+                let kind = String::from_utf8_lossy(&name).to_ascii_lowercase();
+                return (1..words.len()).for_each(|number| self.message(&kind, number as i64));
             }
-            (b"GET", _) if words.len() == 2 && words[1].len() == 1 => {
-                let value = value_of(words[1][0]);
-                [format!("${}\r\n", value.len()).as_bytes(), &value, b"\r\n"].concat()
-            }
-            _ => b"+OK\r\n".to_vec(),
+            (b"GET", _) if words.len() == 2 && words[1].len() == 1 => say::bytes(&value_of(words[1][0])),
+            _ => say::status("OK"),
         };
         self.replies.push_back(reply);
     }
 
-    /// One message for each channel.
-    fn confirm(&mut self, name: &[u8], channels: usize) {
-        let kind = String::from_utf8(name.to_ascii_lowercase()).unwrap();
+    /// A message about a channel.
+    fn message(&mut self, kind: &str, number: i64) {
         let mark = if self.manners == Manners::Resp2 { '*' } else { '>' };
-        for number in 1..=channels {
-            let confirmation = format!("{mark}3\r\n${}\r\n{kind}\r\n$1\r\nc\r\n:{number}\r\n", kind.len());
-            self.replies.push_back(confirmation.into_bytes());
-        }
-    }
-}
-
-fn bytes(value: &Value) -> &[u8] {
-    match value {
-        Value::Bytes(text) => text,
-        other => panic!("not a part of a command: {other:?}"),
+        self.replies.push_back(say::aggregate(mark, [say::text(kind), say::text("c"), say::number(number)]));
     }
 }

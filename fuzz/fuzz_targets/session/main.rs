@@ -3,8 +3,6 @@
 #![no_main]
 
 mod server;
-#[path = "../wire.rs"]
-mod wire;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,11 +10,11 @@ use std::time::{Duration, Instant};
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use pinyon_cache::{Data, Limits, Outcome, Reply, Session, Ticket};
+use pinyon_net::connection::peer::{Faults, Peer};
 use pinyon_net::Address;
 use pinyon_proto::{Arithmetic, Command, Direction, Flag, Key, MetaCommand, Mode, Store, Verb};
 
 use server::{value_of, Server, KEYS};
-use wire::Wire;
 
 const LIMITS: Limits = Limits { exchanges: 40, unsent: 64 * 1024, value: 256 * 1024 };
 
@@ -92,8 +90,8 @@ enum About {
 }
 
 struct Run {
-    session: Session<Wire>,
-    wire: Wire,
+    session: Session<Peer>,
+    peer: Peer,
     server: Server,
     version: &'static str,
     now: Instant,
@@ -107,22 +105,23 @@ impl Run {
             Version::MetaWithoutOpaqueOnMiss => "1.6.12",
             Version::Classic => "1.5.22",
         };
-        let wire = Wire::default();
-        let session = Session::new("fuzzed".into(), wire.clone(), LIMITS);
+        let peer = Peer::default();
+        let session = Session::new("fuzzed".into(), peer.clone(), LIMITS);
         let server = Server::new(version != "1.5.22");
-        let mut run = Self { session, wire, server, version, now: Instant::now(), awaited: BTreeMap::new() };
+        let mut run = Self { session, peer, server, version, now: Instant::now(), awaited: BTreeMap::new() };
         run.connect();
         run
     }
 
     fn connect(&mut self) {
         self.server.forget();
+        self.peer.behave(Faults::default());
         self.session.connect(vec![Address::Unix("/fuzzed".into())], self.now, Duration::from_secs(60));
-        self.wire.arrive(format!("VERSION {}\r\n", self.version).as_bytes());
+        self.peer.reply(format!("VERSION {}\r\n", self.version).as_bytes());
         for _ in 0..20 {
             self.session.poll(self.now);
         }
-        self.wire.take_sent();
+        self.peer.take_received();
     }
 
     fn step(&mut self, step: &Step<'_>) {
@@ -159,8 +158,11 @@ impl Run {
                     self.server.replies.swap(0, 1);
                 }
             }
-            Step::Noise(bytes) => self.wire.arrive(bytes),
-            Step::Narrow(width) => self.wire.narrow(usize::from(*width) * 64 + 1),
+            Step::Noise(bytes) => self.peer.reply(bytes),
+            Step::Narrow(width) => {
+                let receive_width = Some(usize::from(*width) * 64 + 1);
+                self.peer.behave(Faults { receive_width, ..Faults::default() });
+            }
             Step::Turn => self.turn(),
             Step::Close => self.session.close(),
             Step::Reconnect => {
@@ -175,14 +177,14 @@ impl Run {
     /// The server carries out everything it was sent. Its replies wait for delivery.
     fn serve(&mut self) {
         self.session.poll(self.now);
-        self.server.serve(&self.wire.take_sent());
+        self.server.serve(&self.peer.take_received());
     }
 
     /// Delivers the next reply, or the beginning of it.
     fn deliver(&mut self, length: usize) {
         self.serve();
         if let Some(reply) = self.server.replies.pop_front() {
-            self.wire.arrive(&reply[..reply.len().min(length)]);
+            self.peer.reply(&reply[..reply.len().min(length)]);
             self.turn();
         }
     }

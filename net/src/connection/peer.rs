@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, RawFd};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::address::Address;
 use crate::network::{Network, Stream};
@@ -110,7 +111,12 @@ impl Peer {
 
     /// Whether everything it sent has arrived.
     pub fn is_drained(&self) -> bool {
-        self.0.borrow().replies.is_empty()
+        self.left() == 0
+    }
+
+    /// How many of the bytes that it sent have not arrived.
+    pub fn left(&self) -> usize {
+        self.0.borrow().replies.len()
     }
 }
 
@@ -130,21 +136,24 @@ impl Network for Peer {
             Opening::Refused => None,
             Opening::Unreachable => return Err(io::ErrorKind::HostUnreachable.into()),
         };
-        Ok(Line { peer: self.clone(), looks })
+        Ok(Line { peer: self.clone(), looks, fd: NEXT_FD.fetch_add(1, Ordering::Relaxed) })
     }
 }
+
+/// Event loops watch a connection; nothing else looks at its number.
+static NEXT_FD: AtomicI32 = AtomicI32::new(7);
 
 /// A connection to a [`Peer`].
 pub struct Line {
     peer: Peer,
+    fd: RawFd,
     /// How many looks it takes to connect; `None` for never.
     looks: Option<usize>,
 }
 
-/// Event loops watch it; nothing else looks at its number.
 impl AsRawFd for Line {
     fn as_raw_fd(&self) -> RawFd {
-        7
+        self.fd
     }
 }
 

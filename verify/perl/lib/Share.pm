@@ -91,26 +91,9 @@ sub _cancel_after {
 
 sub begin_attempt {
     my ($self) = @_;
-    $self->{asked} = now();
     $self->{attempts}++;
     $self->{attempt} = "$self->{process}.$self->{number}.$self->{attempts}";
     return $self->record( 'invoke', names => $self->{names} );
-}
-
-# The wait has ended: it was cancelled, or too long, as in a deadlock.
-sub gave_up {
-    my ($self) = @_;
-    $self->record('cancel');
-    return if !$self->{settings}{nested} || now() - $self->{asked} < nanoseconds( $self->{settings}{patience} );
-    return $self->violated("nobody was told that $self->{attempt} would wait for ever");
-}
-
-# An attempt that nobody cancels has failed: where servers only refuse for a while, its time must be over.
-sub failed_early {
-    my ( $self, $error ) = @_;
-    return if !$self->{settings}{waits_out} || now() - $self->{asked} >= nanoseconds( $self->{settings}{patience} );
-    my $text = $error->kind . ': ' . $error->message;
-    return $self->violated("$self->{attempt} failed before its time was over: $text");
 }
 
 # Now and then, the share of a worker that takes other names while these are held.

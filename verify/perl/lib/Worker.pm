@@ -43,11 +43,10 @@ sub _acquire {
     return $held if eval { $held = $model->acquire( $self->{locks}, $share->names, $options, $cancel_after ); 1 };
     my $error = _error($@);
     if ( $error->isa('Pinyon::Error::LockTimeout') ) {
-        $share->gave_up;
+        $share->record('cancel');
         return;
     }
-    $self->_failed($error);
-    $share->failed_early($error) if !defined $cancel_after;
+    $self->_failed( $error, defined $cancel_after );
     $model->sleep(AFTER_ERROR);
     return;
 }
@@ -60,8 +59,9 @@ sub _error {
 }
 
 sub _failed {
-    my ( $self, $error ) = @_;
-    return $self->{share}->record( 'failed', error => $error->kind . ': ' . $error->message );
+    my ( $self, $error, $is_cancelled ) = @_;
+    my $cancelled = $is_cancelled ? JSON::PP::true() : JSON::PP::false();
+    return $self->{share}->record( 'failed', error => $error->kind . ': ' . $error->message, cancelled => $cancelled );
 }
 
 # Whether it is to be released.
@@ -93,7 +93,7 @@ sub _waited {
             $share->record('cancel');
             return 0;
         }
-        $self->_failed($error);
+        $self->_failed( $error, 1 );
         eval { $held->release; 1 } or _error($@);
         return 0;
     }

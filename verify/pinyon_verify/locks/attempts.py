@@ -9,6 +9,11 @@ from .history import Line
 
 #: For an attempt that had not ended when the history did.
 NEVER = 1 << 62
+#: Events of which only the moment matters.
+MOMENTS = {
+    **{"begin": "begun", "end": "ended", "lost": "lost", "release": "release_sent"},
+    **{"cancel": "given_up", "failed": "given_up"},
+}
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,9 @@ class Attempt:
     kept: bool | None = None
     #: When it was cancelled, timed out or failed.
     given_up: int | None = None
+    timed_out: bool = False
+    #: Why it failed, though nobody was to cancel it.
+    failed: str = ""
     #: When its process was killed, unless it was over by then.
     killed: int | None = None
     #: What its client recorded: at the first moment, it considered the lock held until the second.
@@ -94,20 +102,15 @@ def _follow(attempt: Attempt, line: Line) -> None:
         attempt.beliefs.append((line.at, facts["until"]))
     elif line.event == "believes":
         attempt.beliefs.append((line.at, facts["until"]))
-    elif line.event == "begin":
-        attempt.begun = line.at
-    elif line.event == "end":
-        attempt.ended = line.at
-    elif line.event == "lost":
-        attempt.lost = line.at
+    elif line.event in MOMENTS:
+        setattr(attempt, MOMENTS[line.event], line.at)
+        attempt.timed_out = line.event == "cancel"
+        if line.event == "failed" and not facts["cancelled"]:
+            attempt.failed = facts["error"]
     elif line.event == "late":
         attempt.late.append(line.at)
-    elif line.event == "release":
-        attempt.release_sent = line.at
     elif line.event == "released":
         attempt.released, attempt.kept = line.at, facts["kept"]
-    elif line.event in ("cancel", "failed"):
-        attempt.given_up = line.at
     elif line.event == "write":
         write = Write(facts["name"], facts["token"], facts["sent"], line.at, facts["accepted"], facts["order"])
         attempt.writes.append(write)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .settings import Settings
 
-if TYPE_CHECKING:
-    from .world import World
-
-#: Causes one fault, and returns once it is over.
-Injector = Callable[["World"], None]
+#: Causes one fault in the world that it is given, and returns once it is over.
+Injector = Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class Cell:
     #: Does something to the clients' links before they begin.
     ready: Injector | None = None
     #: Replaces the random work. Returns what went wrong.
-    scenario: Callable[[World], list[str]] | None = None
+    scenario: Callable[..., list[str]] | None = None
 
     @property
     def grant_within(self) -> float:

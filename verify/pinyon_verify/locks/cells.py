@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from . import faults, scenarios
 from .cell import Cell
 from .group_cells import GROUP_CELLS
 from .refusal_cells import REFUSAL_CELLS
-from .settings import Settings
-
-#: Nothing expires and no waiter polls: without a wake-up, it stays asleep.
-CALM = Settings(ttl=60.0, heartbeat=60.0, long_stays=0.0, patience=30.0)
-#: Locks that expire often, and waiters that often give up.
-BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.005)
-MODELS = ("blocking", "gevent", "asyncio")
-
-RUBY = ("ruby-threads", "ruby-async")
-PERL = ("perl-threads", "perl-coro")
+from .settings import BUSY, CALM, MODELS, PERL, RUBY, Settings
 
 #: A user with exactly the permissions that the pure handler needs according to the documentation.
 PLAIN_USER = (
@@ -24,21 +17,19 @@ PLAIN_USER = (
 )
 
 
-def each(settings: Settings, *models: str, **changes: object) -> tuple[Settings, ...]:
-    """Return one client for each model."""
-    return tuple(settings.but(model=model, **changes) for model in models)
-
-
 def _all(settings: Settings) -> tuple[Settings, ...]:
     """One client of each model, and one extra."""
-    return each(settings, *MODELS, "blocking")
+    return settings.each(*MODELS, "blocking")
 
 
 def _perl(settings: Settings, *others: str) -> tuple[Settings, ...]:
     """One client of each of Perl's models, and of others. One is cancelled by a handler that dies, so it is alone."""
-    return (*each(settings, *PERL, *others), settings.but(model="perl-alarm", workers=1))
+    return (*settings.each(*PERL, *others), settings.but(model="perl-alarm", workers=1))
 
 
+CUTS = ("before-send", "before-reply", "mid-reply", "half-open")
+KILLS = (faults.kill_holder, faults.kill_waiter)
+NO_HELLO = ("--rename-command", "HELLO", "")
 _CUT = BUSY.but(command_timeout=0.5, cancels=0.1)
 _LOST = BUSY.but(cancels=0.05)
 #: A cancelled task acquires in a new task, which is then the owner, so nothing is nested in its locks.
@@ -47,9 +38,9 @@ _NESTED = tuple(
 )
 
 CELLS = (
-    Cell("calm-threads", "threads, no faults: two calls for each lock", each(CALM, *4 * ["blocking"]), exact=True),
-    Cell("calm-gevent", "greenlets, no faults", each(CALM, *4 * ["gevent"]), exact=True),
-    Cell("calm-asyncio", "tasks, no faults", each(CALM, *4 * ["asyncio"]), exact=True, quick=True),
+    Cell("calm-threads", "threads, no faults: two calls for each lock", CALM.each(*4 * ["blocking"]), exact=True),
+    Cell("calm-gevent", "greenlets, no faults", CALM.each(*4 * ["gevent"]), exact=True),
+    Cell("calm-asyncio", "tasks, no faults", CALM.each(*4 * ["asyncio"]), exact=True, quick=True),
     Cell("busy", "all models; short ttls, cancels, locks left to run out", _all(BUSY)),
     Cell("busy-apart", "each worker with a connection of its own", _all(BUSY.but(apart=True))),
     Cell("throughput", "throughput before order", _all(BUSY.but(fairness="throughput")), ordered=False),
@@ -57,7 +48,7 @@ CELLS = (
     Cell(
         "mixed-handlers",
         "clients with scripts and clients without them, on the same names",
-        each(BUSY, *MODELS) + each(BUSY.but(handler="pure"), *MODELS),
+        BUSY.each(*MODELS) + BUSY.but(handler="pure").each(*MODELS),
         ordered=False,
         quick=True,
     ),
@@ -71,7 +62,7 @@ CELLS = (
     Cell(
         "cancel-steps",
         "coroutines are cancelled after each number of turns",
-        each(BUSY.but(cancels=0.7, stepwise=True), "gevent", "asyncio", "gevent", "asyncio"),
+        BUSY.but(cancels=0.7, stepwise=True).each("gevent", "asyncio", "gevent", "asyncio"),
     ),
     Cell("kill-holder", "kill -9 of a holder", _all(BUSY), faults=(faults.kill_holder,), quick=True),
     Cell("kill-waiter", "kill -9 of a waiter", _all(BUSY), faults=(faults.kill_waiter,)),
@@ -79,7 +70,7 @@ CELLS = (
     Cell(
         "kill-pure",
         "kill -9, with clients without scripts",
-        each(BUSY.but(handler="pure"), *MODELS) + each(BUSY, "blocking"),
+        BUSY.but(handler="pure").each(*MODELS) + BUSY.each("blocking"),
         faults=(faults.kill_holder,),
         ordered=False,
     ),
@@ -89,7 +80,7 @@ CELLS = (
     Cell(
         "stop-pure",
         "SIGSTOP, with clients without scripts",
-        each(BUSY.but(handler="pure"), *MODELS) + each(BUSY, "blocking"),
+        BUSY.but(handler="pure").each(*MODELS) + BUSY.each("blocking"),
         faults=(faults.stop_holder,),
         ordered=False,
     ),
@@ -132,8 +123,8 @@ CELLS = (
     Cell(
         "cut-pure",
         "all kinds of cuts, with clients without scripts",
-        each(_CUT.but(handler="pure"), *MODELS) + each(_CUT, "blocking"),
-        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+        _CUT.but(handler="pure").each(*MODELS) + _CUT.each("blocking"),
+        cuts=CUTS,
         ordered=False,
     ),
     Cell(
@@ -147,7 +138,7 @@ CELLS = (
         "server-clock-on",
         "the server's clock jumps a minute forward, then back",
         _all(_LOST),
-        faults=(faults.move_clock_on,),
+        faults=(partial(faults.move_clock, seconds=60),),
         every=3.0,
         moves_clock=True,
     ),
@@ -155,7 +146,7 @@ CELLS = (
         "server-clock-back",
         "the server's clock jumps an hour back, then forward",
         _all(_LOST),
-        faults=(faults.move_clock_back,),
+        faults=(partial(faults.move_clock, seconds=-3600),),
         every=3.0,
         moves_clock=True,
     ),
@@ -182,7 +173,7 @@ CELLS = (
     Cell(
         "chaos",
         "kills, stops, cuts, pauses and forgotten functions at once, all models and handlers",
-        (*each(_CUT.but(conditions=0.05), *MODELS), *each(_CUT.but(handler="pure"), "asyncio", "blocking")),
+        (*_CUT.but(conditions=0.05).each(*MODELS), *_CUT.but(handler="pure").each("asyncio", "blocking")),
         faults=(
             faults.kill_holder,
             faults.kill_waiter,
@@ -191,36 +182,16 @@ CELLS = (
             faults.pause_server,
             faults.flush_functions,
         ),
-        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+        cuts=CUTS,
         ordered=False,
     ),
     Cell("conditions", "holders wait on conditions, and notify", _all(BUSY.but(conditions=0.3, unrenewed=0.0))),
+    Cell("kill-conditions", "kill -9 while others wait on conditions", _all(BUSY.but(conditions=0.3)), faults=KILLS),
     Cell(
-        "kill-conditions",
-        "kill -9 while others wait on conditions",
-        _all(BUSY.but(conditions=0.3)),
-        faults=(faults.kill_holder, faults.kill_waiter),
+        "cut-conditions", "connections cut while others wait on conditions", _all(_CUT.but(conditions=0.3)), cuts=CUTS
     ),
-    Cell(
-        "cut-conditions",
-        "connections cut while others wait on conditions",
-        _all(_CUT.but(conditions=0.3)),
-        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
-    ),
-    Cell(
-        "nested",
-        "nested locks in any order: a deadlock is reported",
-        _NESTED,
-        ordered=False,
-        quick=True,
-    ),
-    Cell(
-        "kill-nested",
-        "kill -9 of holders and waiters that hold others",
-        _NESTED,
-        faults=(faults.kill_holder, faults.kill_waiter),
-        ordered=False,
-    ),
+    Cell("nested", "nested locks in any order: a deadlock is reported", _NESTED, ordered=False, quick=True),
+    Cell("kill-nested", "kill -9 of holders and waiters that hold others", _NESTED, faults=KILLS, ordered=False),
     Cell(
         "evict",
         "a server with maxmemory whose policy evicts locks",
@@ -233,7 +204,7 @@ CELLS = (
     Cell(
         "restricted",
         "a user without permission for scripts, beside clients that use scripts",
-        each(BUSY.but(handler="auto", login="plain:secret@"), *MODELS) + each(BUSY, "blocking"),
+        BUSY.but(handler="auto", login="plain:secret@").each(*MODELS) + BUSY.each("blocking"),
         ordered=False,
         options=("--user", *PLAIN_USER.split()),
         quick=True,
@@ -242,73 +213,61 @@ CELLS = (
         "resp2",
         "a server with RESP2 only: pushes arrive on a second connection",
         _all(BUSY),
-        options=("--rename-command", "HELLO", ""),
+        options=NO_HELLO,
         quick=True,
     ),
-    Cell(
-        "kill-resp2",
-        "kill -9 with RESP2",
-        _all(BUSY),
-        faults=(faults.kill_holder, faults.kill_waiter),
-        options=("--rename-command", "HELLO", ""),
-    ),
-    Cell(
-        "cut-resp2",
-        "connections cut with RESP2, one of two at a time",
-        _all(_CUT),
-        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
-        options=("--rename-command", "HELLO", ""),
-    ),
-    Cell("ruby", "Ruby's threads and fibers beside Python's models", each(BUSY, *MODELS, *RUBY), quick=True),
+    Cell("kill-resp2", "kill -9 with RESP2", _all(BUSY), faults=KILLS, options=NO_HELLO),
+    Cell("cut-resp2", "connections cut with RESP2, one of two at a time", _all(_CUT), cuts=CUTS, options=NO_HELLO),
+    Cell("ruby", "Ruby's threads and fibers beside Python's models", BUSY.each(*MODELS, *RUBY), quick=True),
     Cell(
         "kill-ruby",
         "kill -9 and SIGSTOP among Ruby's clients and Python's",
-        each(BUSY, "blocking", "asyncio", *RUBY),
-        faults=(faults.kill_holder, faults.kill_waiter, faults.stop_holder, faults.stop_waiter),
+        BUSY.each("blocking", "asyncio", *RUBY),
+        faults=(*KILLS, faults.stop_holder, faults.stop_waiter),
         quick=True,
     ),
     Cell(
         "cut-ruby",
         "connections cut among Ruby's clients and Python's",
-        each(_CUT, "blocking", "asyncio", *RUBY),
-        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+        _CUT.each("blocking", "asyncio", *RUBY),
+        cuts=CUTS,
     ),
     Cell(
         "conditions-ruby",
         "Ruby's holders and Python's wait on conditions, and notify each other",
-        each(BUSY.but(conditions=0.3, unrenewed=0.0), "blocking", "asyncio", *RUBY),
+        BUSY.but(conditions=0.3, unrenewed=0.0).each("blocking", "asyncio", *RUBY),
         quick=True,
     ),
     Cell(
         "cut-conditions-ruby",
         "connections cut while Ruby's holders and Python's wait on conditions",
-        each(_CUT.but(conditions=0.3), "blocking", *RUBY),
-        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+        _CUT.but(conditions=0.3).each("blocking", *RUBY),
+        cuts=CUTS,
     ),
     Cell(
         "nested-ruby",
         "nested locks of Ruby and Python in any order: a deadlock is reported",
-        each(BUSY.but(nested=0.4, most=3), "blocking", "gevent", *RUBY),
+        BUSY.but(nested=0.4, most=3).each("blocking", "gevent", *RUBY),
         ordered=False,
         quick=True,
     ),
     Cell(
         "kill-nested-ruby",
         "kill -9 among Ruby's clients and Python's that hold others",
-        each(BUSY.but(nested=0.4, most=3), "blocking", "gevent", *RUBY),
-        faults=(faults.kill_holder, faults.kill_waiter),
+        BUSY.but(nested=0.4, most=3).each("blocking", "gevent", *RUBY),
+        faults=KILLS,
         ordered=False,
     ),
-    Cell("apart-ruby", "each worker of Ruby with a connection of its own", each(BUSY.but(apart=True), *RUBY, *RUBY)),
+    Cell("apart-ruby", "each worker of Ruby with a connection of its own", BUSY.but(apart=True).each(*RUBY, *RUBY)),
     Cell(
         "fork-ruby",
         "forks of Ruby's threads and fibers inside critical sections while others wait",
-        each(BUSY.but(forks=0.03), *RUBY, "blocking"),
+        BUSY.but(forks=0.03).each(*RUBY, "blocking"),
     ),
     Cell(
         "calm-perl",
         "Perl's threads and coroutines, no faults: two calls for each lock",
-        each(CALM, *PERL, *PERL),
+        CALM.each(*PERL, *PERL),
         exact=True,
     ),
     Cell("perl", "Perl's models beside Python's and Ruby's", _perl(BUSY, *MODELS, "ruby-threads"), quick=True),
@@ -322,20 +281,17 @@ CELLS = (
         "kill-perl",
         "kill -9 and SIGSTOP among Perl's clients and Python's",
         _perl(BUSY, "blocking", "asyncio"),
-        faults=(faults.kill_holder, faults.kill_waiter, faults.stop_holder, faults.stop_waiter),
+        faults=(*KILLS, faults.stop_holder, faults.stop_waiter),
         quick=True,
     ),
     Cell(
-        "cut-perl",
-        "connections cut among Perl's clients and Python's",
-        _perl(_CUT, "blocking", "asyncio"),
-        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+        "cut-perl", "connections cut among Perl's clients and Python's", _perl(_CUT, "blocking", "asyncio"), cuts=CUTS
     ),
     Cell(
         "conditions-perl",
         "Perl's holders and Python's wait on conditions, and notify each other; connections are cut",
         _perl(_CUT.but(conditions=0.3), "blocking", "asyncio"),
-        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+        cuts=CUTS,
     ),
     Cell(
         "nested-perl",
@@ -347,23 +303,21 @@ CELLS = (
         "kill-nested-perl",
         "kill -9 among Perl's clients and Python's that hold others",
         _perl(BUSY.but(nested=0.4, most=3), "blocking", "gevent"),
-        faults=(faults.kill_holder, faults.kill_waiter),
+        faults=KILLS,
         ordered=False,
     ),
-    Cell("apart-perl", "each worker of Perl with a connection of its own", each(BUSY.but(apart=True), *PERL, *PERL)),
+    Cell("apart-perl", "each worker of Perl with a connection of its own", BUSY.but(apart=True).each(*PERL, *PERL)),
     Cell(
         "fork-perl",
         "forks of Perl's threads and coroutines inside critical sections while others wait",
         _perl(BUSY.but(forks=0.03), "blocking"),
     ),
-    Cell("fork", "forks inside critical sections while others wait", each(BUSY.but(forks=0.03), *3 * ["blocking"])),
+    Cell("fork", "forks inside critical sections while others wait", BUSY.but(forks=0.03).each(*3 * ["blocking"])),
     Cell(
         "overload",
         "200 waiters for 50 of 60 names, with short ttls",
-        each(
-            Settings(workers=50, apart=True, names=60, fewest=50, most=50, ttl=0.1, heartbeat=1.0, stay=0.002),
-            *MODELS,
-            "asyncio",
+        Settings(workers=50, apart=True, names=60, fewest=50, most=50, ttl=0.1, heartbeat=1.0, stay=0.002).each(
+            *MODELS, "asyncio"
         ),
         traced=False,
         slack=10.0,

@@ -47,6 +47,10 @@ class Bounds:
     grant: int = 5 * SECOND
     #: The duration of a lock without renewal.
     ttl: int = SECOND
+    #: No attempt fails before so long where servers only refuse for a while, and none waits for longer where one of those in
+    #: a deadlock is told. 0 elsewhere.
+    refused: int = 0
+    deadlocked: int = 0
 
 
 @dataclass
@@ -158,19 +162,9 @@ def weigh(lines: list[Line]) -> Evidence:
 
 
 def _fault(line: Line) -> Fault:
-    facts = line.facts
-    names = frozenset(facts.get("names", ()))
-    return Fault(
-        facts["kind"],
-        line.at,
-        facts.get("until", line.at),
-        facts.get("target", 0),
-        names,
-        facts.get("old", 0),
-        facts.get("new", 0),
-        frozenset(facts.get("deaf", ())),
-        facts.get("told", 0),
-    )
+    facts = {"until": line.at, **line.facts}
+    facts |= {name: frozenset(facts.get(name, ())) for name in ("names", "deaf")}
+    return Fault(at=line.at, **facts)
 
 
 def _stalls(lines: Iterable[Line], faults: list[Fault]) -> Iterator[tuple[int, int]]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from .clock import WallClock
 from .journal import Journal, Journals
-from .links import Links
-from .resp import Connection, ServerSaid
+from .links import SILENT, Links
+from .resp import ServerSaid
 from .server import Server
 
 #: Seconds that servers may need to agree, on any machine. Sentinels on a busy one do nothing for 30 at a time.
@@ -73,6 +75,18 @@ class Group:
         self.links.cut([*(each.source for each in away), *map(str, others)], inside)
         self.links.cut([*(each.source for each in side), *map(str, clients)], outside)
 
+    def cut_clients(self, clients: Iterable[int], servers: Iterable[Server], how: str = SILENT) -> None:
+        """Cut the links of these clients to these servers."""
+        assert self.links
+        self.links.cut(map(str, clients), [server.port for server in servers], how)
+
+    @contextlib.contextmanager
+    def healed(self) -> Iterator[None]:
+        """Let all links carry everything again at the end."""
+        assert self.links
+        yield
+        self.links.heal()
+
     def wait_for_next(self, before: Server) -> None:
         """Wait until another server is the primary."""
 
@@ -98,42 +112,12 @@ class Group:
     def index(self, server: Server) -> int:
         return self.servers.index(server)
 
-    @property
-    def port(self) -> int:
-        return self.primary.port
-
-    def keys(self) -> list[str]:
-        return self.primary.keys()
-
-    def end_of(self, key: str) -> float:
-        return self.primary.end_of(key)
+    def __getattr__(self, name: str) -> Any:
+        """What else is asked of a server, or done to one, is for the primary."""
+        return getattr(self.primary, name)
 
     def channels(self) -> list[str]:
         return [channel for server in self.servers for channel in server.channels()]
-
-    def pause(self) -> None:
-        self.primary.pause()
-
-    def resume(self) -> None:
-        self.primary.resume()
-
-    def kill(self) -> None:
-        self.primary.kill()
-
-    def connect(self, timeout: float = 10.0) -> Connection:
-        return self.primary.connect(timeout)
-
-    def ask(self, *parts: str | bytes | int) -> object:
-        return self.primary.ask(*parts)
-
-    def calls(self) -> dict[str, tuple[int, float]]:
-        return self.primary.calls()
-
-    def fact(self, section: str, name: str) -> int:
-        return self.primary.fact(section, name)
-
-    def slowest_script(self) -> int:
-        return self.primary.slowest_script()
 
 
 class Unready(RuntimeError):

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from . import faults, group_scenarios, quorum_faults, switches
 from .cell import Cell
-from .settings import Settings
+from .settings import MODELS, Settings
 
 #: Locks that expire often, and waiters that often give up.
 _BUSY = Settings(cancels=0.05, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.01)
-_MODELS = ("blocking", "gevent", "asyncio")
 
 
-def _each(settings: Settings, *models: str) -> tuple[Settings, ...]:
-    return tuple(settings.but(model=model) for model in models)
-
-
-_ALL = _each(_BUSY, *_MODELS, "blocking")
+_ALL = _BUSY.each(*MODELS, "blocking")
 #: A server that does not answer is noticed after so long.
-_ALERT = _each(_BUSY.but(command_timeout=0.5), *_MODELS, "blocking")
-_MIXED = (*_each(_BUSY, *_MODELS, "ruby-threads", "perl-coro"), _BUSY.but(handler="pure"))
+_ALERT = _BUSY.but(command_timeout=0.5).each(*MODELS, "blocking")
+_MIXED = (*_BUSY.each(*MODELS, "ruby-threads", "perl-coro"), _BUSY.but(handler="pure"))
 
 
 def _watched(name: str, what: str, clients: tuple[Settings, ...], *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
@@ -28,10 +25,7 @@ def _watched(name: str, what: str, clients: tuple[Settings, ...], *causes, **mor
 
 SENTINEL_CELLS = (
     _watched(
-        "failover",
-        "Sentinels make a replica the primary; clients of all models follow them",
-        _ALL,
-        switches.fail_over,
+        "failover", "Sentinels make a replica the primary; clients of all models follow them", _ALL, switches.fail_over
     ),
     _watched(
         "kill-primary",
@@ -107,14 +101,14 @@ SENTINEL_CELLS = (
         "failover-clock-on",
         "kill -9 of the primary; the clock of the next one is a minute fast",
         _ALL,
-        switches.kill_primary_with_clock_on,
+        partial(switches.kill_primary_with_clocks, seconds=60),
         moves_clock=True,
     ),
     _watched(
         "failover-clock-back",
         "kill -9 of the primary; the clock of the next one is an hour slow",
         _ALL,
-        switches.kill_primary_with_clock_back,
+        partial(switches.kill_primary_with_clocks, seconds=-3600),
         moves_clock=True,
     ),
 )
@@ -163,13 +157,7 @@ CLUSTER_CELLS = (
         switches.split_all,
         linked=True,
     ),
-    _clustered(
-        "cluster-failover",
-        "CLUSTER FAILOVER: nothing is lost",
-        _ALL,
-        switches.fail_over_cluster,
-        every=1.0,
-    ),
+    _clustered("cluster-failover", "CLUSTER FAILOVER: nothing is lost", _ALL, switches.fail_over_cluster, every=1.0),
     _clustered(
         "cluster-slot",
         "the slot goes from primary to primary under load: nothing is lost",
@@ -190,14 +178,14 @@ CLUSTER_CELLS = (
         "cluster-clock-on",
         "kill -9 of a cluster's primary; the clock of the replica that takes over is a minute fast, or right again",
         _ALL,
-        switches.kill_node_with_clock_on,
+        partial(switches.kill_node_with_clock, seconds=60),
         moves_clock=True,
     ),
     _clustered(
         "cluster-clock-back",
         "kill -9 of a cluster's primary; the clock of the replica that takes over is an hour slow, or right again",
         _ALL,
-        switches.kill_node_with_clock_back,
+        partial(switches.kill_node_with_clock, seconds=-3600),
         moves_clock=True,
     ),
 )
@@ -213,10 +201,7 @@ _LONG = tuple(each.but(long_stays=0.05) for each in _VOTED)
 QUORUM_CELLS = (
     _quorum("quorum", "locks on five servers, without faults", _VOTED),
     _quorum(
-        "quorum-kill",
-        "kill -9 of a minority; it returns with data or without",
-        _LONG,
-        quorum_faults.kill_minority,
+        "quorum-kill", "kill -9 of a minority; it returns with data or without", _LONG, quorum_faults.kill_minority
     ),
     _quorum("quorum-stop", "SIGSTOP of a minority", _LONG, quorum_faults.stop_minority),
     _quorum("quorum-cut", "each client is cut off from another minority", _LONG, quorum_faults.cut_minorities),
@@ -235,10 +220,7 @@ QUORUM_CELLS = (
         moves_clock=True,
     ),
     _quorum(
-        "quorum-turns",
-        "all servers are restarted without their data, in turn",
-        _LONG,
-        quorum_faults.restart_in_turn,
+        "quorum-turns", "all servers are restarted without their data, in turn", _LONG, quorum_faults.restart_in_turn
     ),
     _quorum(
         "quorum-majority",

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-from typing import TYPE_CHECKING
 
 import pinyon
 
 from .group import wait
 from .links import DEAF
-from .observer import lock_key
+from .names import lock_key
 from .settings import NAMESPACE
 from .watched import Watched
-
-if TYPE_CHECKING:
-    from .world import World
+from .world import World
 
 #: Seconds within which something that needs no waiting happens, on any machine.
 SOON = 15.0

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .observer import name_of, process_of
+from .names import name_of, process_of
 from .server import Server
 
 #: How often to look for new files. A file is kept by the server for longer.

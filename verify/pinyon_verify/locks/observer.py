@@ -5,15 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from .group import Group
 from .history import MILLISECOND, Recorder, now
+from .names import lock_key
 from .resp import Connection, ServerSaid
-from .settings import NAMESPACE
-
-if TYPE_CHECKING:
-    from .group import Group
-    from .server import Server
+from .server import Server
 
 _SCRIPT = """
 local seen = {}
@@ -46,18 +43,6 @@ class Scan:
     asked: int
     answered: int
     seen: tuple[Seen, ...]
-
-
-def lock_key(name: str) -> str:
-    """Return a name's key. A name with a hash tag is kept by the tag's server."""
-    tag = name[: name.index("}") + 1] if name.startswith("{") else ""
-    return f"{tag}{{{NAMESPACE}}}:l:{name}"
-
-
-def name_of(key: bytes) -> str | None:
-    """Return the name whose lock is at this key."""
-    _, found, name = key.decode(errors="replace").partition(f"{{{NAMESPACE}}}:l:")
-    return name if found else None
 
 
 class Observer:
@@ -112,12 +97,3 @@ def scan(connection: Connection, names: list[str]) -> list[Seen]:
 def _seen(name: str, value: bytes, left: int) -> Seen:
     attempt, *words = value.decode().split(" ")
     return Seen(name, attempt, int(words[0]) if words else None, left)
-
-
-def process_of(attempt: str) -> int:
-    """Return the process of an attempt ``random.process.forks:owner:number``; 0 for anything else."""
-    parts = attempt.split(":")[0].split(".")
-    try:
-        return int(parts[1], 16)
-    except (IndexError, ValueError):
-        return 0

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from . import links
 from .history import now
 from .server import Server
 from .settings import NAMESPACE
 from .several import MINORITY, SERVERS, Several
-
-if TYPE_CHECKING:
-    from .world import World
+from .world import World
 
 HOW = (links.SILENT, links.CLOSED, links.DEAF)
 #: How far clocks jump, in seconds. Locks that were taken meanwhile stay for as long at most.
@@ -22,17 +19,17 @@ JUMP = 2
 
 def kill_minority(world: World) -> None:
     """They return with their data or without."""
-    _restart(world, _minority(world), lambda: world.random.random() < 0.5)
+    _restart(world, minority(world), lambda: world.random.random() < 0.5)
 
 
 def kill_majority(world: World) -> None:
     """They return with their data."""
-    _away(world, lambda: _restart(world, _majority(world), lambda: False))
+    _away(world, lambda: _restart(world, majority(world), lambda: False))
 
 
 def kill_majority_empty(world: World) -> None:
     """They return without their data, and have no vote until all locks that they forgot have ended."""
-    _away(world, lambda: _restart(world, _majority(world), lambda: True))
+    _away(world, lambda: _restart(world, majority(world), lambda: True))
 
 
 def restart_in_turn(world: World) -> None:
@@ -43,87 +40,80 @@ def restart_in_turn(world: World) -> None:
 
 
 def stop_minority(world: World) -> None:
-    _stop(world, _minority(world))
+    _stop(world, minority(world))
 
 
 def stop_majority(world: World) -> None:
-    _away(world, lambda: _stop(world, _majority(world)))
+    _away(world, lambda: _stop(world, majority(world)))
 
 
 def cut_minorities(world: World) -> None:
     """Each client loses its links to some servers: another minority for each."""
-    several, before = _several(world), now()
-    for client in world.clients:
-        if client.is_running():
-            several.cut_clients([client.pid], _minority(world), world.random.choice(HOW))
-    time.sleep(world.random.uniform(0.3, 3.0) * world.cell.clients[0].ttl)
-    assert several.links
-    several.links.heal()
-    world.fault("minority", before)
+    several = _several(world)
+    with world.recorded("minority"), several.healed():
+        for client in world.running():
+            several.cut_clients([client.pid], minority(world), world.random.choice(HOW))
+        time.sleep(world.ttls(0.3, 3.0))
 
 
 def split(world: World) -> None:
     """Some clients reach only a minority of the servers, the others only the majority."""
     several, before = _several(world), now()
-    few, how = _minority(world), world.random.choice((links.SILENT, links.CLOSED))
+    few, how = minority(world), world.random.choice((links.SILENT, links.CLOSED))
     many = [server for server in several.servers if server not in few]
-    running = [client.pid for client in world.clients if client.is_running()]
+    running = [client.pid for client in world.running()]
     alone = set(world.random.sample(running, world.random.randint(1, len(running) - 1)))
-    several.cut_clients(alone, many, how)
-    several.cut_clients(set(running) - alone, few, how)
-    time.sleep(world.random.uniform(0.5, 4.0) * world.cell.clients[0].ttl)
-    assert several.links
-    several.links.heal()
+    with several.healed():
+        several.cut_clients(alone, many, how)
+        several.cut_clients(set(running) - alone, few, how)
+        time.sleep(world.ttls(0.5, 4.0))
     for client in alone:
         world.fault("cut off", before, client)
 
 
 def move_clocks_of_minority(world: World) -> None:
     """Always the same, since what jumps forward forgets, and what jumps back remembers for too long."""
-    before, several = now(), _several(world)
-    for clock in several.clocks[:MINORITY]:
-        clock.move(world.random.choice((-3600, JUMP)))
-    time.sleep(1.0)
-    for clock in several.clocks:
-        clock.move(0)
-    world.fault("minority", before)
+    several = _several(world)
+    with world.recorded("minority"):
+        for clock in several.clocks[:MINORITY]:
+            clock.move(world.random.choice((-3600, JUMP)))
+        time.sleep(1.0)
+        for clock in several.clocks:
+            clock.move(0)
 
 
 def _restart(world: World, servers: list[Server], afresh: Callable[[], bool]) -> None:
-    before = now()
-    for server in servers:
-        server.kill()
-    time.sleep(world.random.choice([0.0, 0.1, 1.0]))
-    for server in servers:
-        server.start(afresh=afresh())
-    world.fault("minority", before)
+    with world.recorded("minority"):
+        for server in servers:
+            server.kill()
+        time.sleep(world.random.choice([0.0, 0.1, 1.0]))
+        for server in servers:
+            server.start(afresh=afresh())
 
 
 def _stop(world: World, servers: list[Server]) -> None:
-    before = now()
-    for server in servers:
-        server.pause()
-    time.sleep(world.random.uniform(0.3, 3.0) * world.cell.clients[0].ttl)
-    for server in servers:
-        server.resume()
-    world.fault("minority", before)
+    with world.recorded("minority"):
+        for server in servers:
+            server.pause()
+        time.sleep(world.ttls(0.3, 3.0))
+        for server in servers:
+            server.resume()
 
 
 def _away(world: World, how: Callable[[], None]) -> None:
     """Without a majority, everyone waits: until its servers may vote again, and then for the next second to begin, since
     servers tell their age in seconds.
     """
-    before = now()
-    how()
-    time.sleep(world.cell.clients[0].ttl + 2.0)
-    world.fault("pause", before)
+    with world.recorded("pause"):
+        how()
+        time.sleep(world.cell.clients[0].ttl + 2.0)
 
 
-def _minority(world: World) -> list[Server]:
+def minority(world: World) -> list[Server]:
     return world.random.sample(_several(world).servers, world.random.randint(1, MINORITY))
 
 
-def _majority(world: World) -> list[Server]:
+def majority(world: World) -> list[Server]:
     return world.random.sample(_several(world).servers, world.random.randint(MINORITY + 1, SERVERS))
 
 

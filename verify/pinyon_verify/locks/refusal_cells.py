@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from . import refusals
 from .cell import Cell
-from .settings import Settings
+from .settings import BUSY, CALM, MODELS, Settings
 
 #: Locks that nobody loses, so that a release that is forgotten keeps its names locked for the rest of the run. Whoever
 #: asks while the server refuses is served later.
-_PATIENT = Settings(ttl=60.0, heartbeat=60.0, long_stays=0.0, patience=30.0, cancels=0.1, waits_out=True)
-_BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.005)
+_PATIENT = CALM.but(cancels=0.1, waits_out=True)
 #: fakeredis cuts the end of a lock to a whole second. Here a hundredth of a ttl, which clients leave out, is more.
 _DOUBLED = Settings(ttl=200.0, heartbeat=2.0, long_stays=0.0, patience=30.0, cancels=0.1, workers=2)
-_MODELS = ("blocking", "gevent", "asyncio")
 _OTHERS = ("ruby-threads", "perl-coro")
 
 #: Relays that refuse HELLO, and one that speaks RESP2 after it has accepted RESP3.
@@ -20,19 +18,15 @@ _HELLO = ("envoy", "redis-cluster-proxy", "acl", "miniredis", "older", "resp2-on
 _UNDECLARED = ("dragonfly", "serverless", "undeclared", "hosted")
 
 
-def _each(settings: Settings, *models: str, **changes: object) -> tuple[Settings, ...]:
-    return tuple(settings.but(model=model, **changes) for model in models)
-
-
 def _refused(name: str, what: str, *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
-    clients = _each(_PATIENT, *_MODELS, *_OTHERS)
+    clients = _PATIENT.each(*MODELS, *_OTHERS)
     settled = {"every": 1.0, "within": 3.0, "ordered": False, "options": refusals.OPTIONS, **more}
     return Cell(name, what, clients, faults=causes, **settled)
 
 
 def _voted(name: str, what: str, *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
     settled = {"servers": "quorum", "ordered": False, "every": 1.0, "options": refusals.OPTIONS, **more}
-    clients = _each(_PATIENT.but(fairness="throughput", trusted=True), *_MODELS, "blocking")
+    clients = _PATIENT.but(fairness="throughput", trusted=True).each(*MODELS, "blocking")
     return Cell(name, what, clients, faults=causes, **settled)
 
 
@@ -44,7 +38,7 @@ REFUSAL_CELLS = (
     Cell(
         "refusals",
         "all of that, to clients with scripts and without, whose locks are short",
-        (*_each(_BUSY, *_MODELS, *_OTHERS), *_each(_BUSY, "blocking", "asyncio", handler="pure")),
+        (*BUSY.each(*MODELS, *_OTHERS), *BUSY.each("blocking", "asyncio", handler="pure")),
         faults=(refusals.run_long_script, refusals.read_again, refusals.fail_to_save, refusals.lack_replicas),
         options=refusals.OPTIONS,
         ordered=False,
@@ -52,7 +46,7 @@ REFUSAL_CELLS = (
     Cell(
         "loading-restart",
         "kill -9 of a server that takes a while to load its data",
-        _each(_BUSY.but(waits_out=True, tries=0.0), *_MODELS, *_OTHERS),
+        BUSY.but(waits_out=True, tries=0.0).each(*MODELS, *_OTHERS),
         faults=(refusals.restart_slowly,),
         every=3.0,
         options=refusals.OPTIONS,
@@ -61,20 +55,20 @@ REFUSAL_CELLS = (
     Cell(
         "nearly-hello",
         "relays that answer HELLO as Envoy, redis-cluster-proxy, ACLs, miniredis and others do",
-        tuple(_BUSY.but(model=model, handler="auto") for model in (*_MODELS, *_OTHERS, *_MODELS)),
+        BUSY.each(*MODELS, *_OTHERS, *MODELS, handler="auto"),
         relays=_HELLO,
         quick=True,
     ),
     Cell(
         "nearly-undeclared",
         "relays that refuse scripts which use keys that they have not declared",
-        _each(_BUSY.but(handler="auto"), *_MODELS, "ruby-threads"),
+        BUSY.but(handler="auto").each(*MODELS, "ruby-threads"),
         relays=_UNDECLARED,
     ),
     Cell(
         "fakeredis",
         "the double of Redis for tests, from PyPI, with and without scripts",
-        (*_each(_DOUBLED.but(handler="auto"), *_MODELS), _DOUBLED.but(handler="pure")),
+        (*_DOUBLED.but(handler="auto").each(*MODELS), _DOUBLED.but(handler="pure")),
         servers="fakeredis",
         traced=False,
         ordered=False,

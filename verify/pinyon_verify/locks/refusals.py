@@ -7,15 +7,11 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
 
 from .group import wait
-from .history import now
+from .quorum_faults import majority, minority
 from .server import Server
-from .several import MINORITY, SERVERS, Several
-
-if TYPE_CHECKING:
-    from .world import World
+from .world import World
 
 #: What servers of these cells are started with.
 OPTIONS = (
@@ -32,29 +28,23 @@ Refusing = Callable[[Server], AbstractContextManager[None]]
 @contextlib.contextmanager
 def busy(server: Server) -> Iterator[None]:
     """A script runs and does not end: BUSY."""
-    connection = server.connect()
-    try:
+    with contextlib.closing(server.connect()) as connection:
         connection.send("EVAL", "while true do end", 0)
         yield
         wait(lambda: server.ask("SCRIPT", "KILL") == "OK")
         connection.read()
-    finally:
-        connection.close()
 
 
 @contextlib.contextmanager
 def loading(server: Server) -> Iterator[None]:
     """It reads its data anew: LOADING."""
-    connection = server.connect(60.0)
-    try:
+    with contextlib.closing(server.connect(60.0)) as connection:
         connection("SELECT", 1)
         connection("DEBUG", "POPULATE", MANY)
         connection.send("DEBUG", "RELOAD")
         yield
         connection.read()
         connection("FLUSHDB")
-    finally:
-        connection.close()
 
 
 @contextlib.contextmanager
@@ -92,63 +82,47 @@ ALL: tuple[Refusing, ...] = (busy, loading, unsaved, without_replicas)
 
 
 def run_long_script(world: World) -> None:
-    _away(world, _one(world), busy)
+    _refuse(world, "pause", _one(world), busy)
 
 
 def read_again(world: World) -> None:
-    _away(world, _one(world), loading)
+    _refuse(world, "pause", _one(world), loading)
 
 
 def fail_to_save(world: World) -> None:
-    _away(world, _one(world), unsaved)
+    _refuse(world, "pause", _one(world), unsaved)
 
 
 def lack_replicas(world: World) -> None:
-    _away(world, _one(world), without_replicas)
+    _refuse(world, "pause", _one(world), without_replicas)
 
 
 def restart_slowly(world: World) -> None:
     """It returns with the data of a moment ago, which it takes a while to load."""
-    before = now()
-    server = world.server
-    assert isinstance(server, Server)
-    connection = server.connect()
-    connection("SELECT", 1)
-    connection("DEBUG", "POPULATE", MANY)
-    connection("SAVE")
-    connection.close()
-    server.kill()
-    time.sleep(world.random.choice([0.0, 0.1, 1.0]))
-    server.start()
-    connection = server.connect()
-    connection("SELECT", 1)
-    connection("FLUSHDB")
-    connection.close()
-    world.fault("restart", before)
+    (server,) = _one(world)
+    with world.recorded("restart"):
+        with contextlib.closing(server.connect()) as connection:
+            connection("SELECT", 1)
+            connection("DEBUG", "POPULATE", MANY)
+            connection("SAVE")
+        server.kill()
+        time.sleep(world.random.choice([0.0, 0.1, 1.0]))
+        server.start()
+        with contextlib.closing(server.connect()) as connection:
+            connection("SELECT", 1)
+            connection("FLUSHDB")
 
 
 def refuse_by_minority(world: World) -> None:
-    servers = _several(world).servers
-    chosen = world.random.sample(servers, world.random.randint(1, MINORITY))
-    before = now()
-    _refuse(world, chosen, world.random.choice(ALL))
-    world.fault("minority", before)
+    _refuse(world, "minority", minority(world), world.random.choice(ALL))
 
 
 def refuse_by_majority(world: World) -> None:
-    servers = _several(world).servers
-    chosen = world.random.sample(servers, world.random.randint(MINORITY + 1, SERVERS))
-    _away(world, chosen, world.random.choice(ALL))
+    _refuse(world, "pause", majority(world), world.random.choice(ALL))
 
 
-def _away(world: World, servers: Sequence[Server], refusing: Refusing) -> None:
-    before = now()
-    _refuse(world, servers, refusing)
-    world.fault("pause", before)
-
-
-def _refuse(world: World, servers: Sequence[Server], refusing: Refusing) -> None:
-    with contextlib.ExitStack() as stack:
+def _refuse(world: World, kind: str, servers: Sequence[Server], refusing: Refusing) -> None:
+    with world.recorded(kind), contextlib.ExitStack() as stack:
         for server in servers:
             stack.enter_context(refusing(server))
         time.sleep(world.random.uniform(0.2, 1.2))
@@ -157,8 +131,3 @@ def _refuse(world: World, servers: Sequence[Server], refusing: Refusing) -> None
 def _one(world: World) -> list[Server]:
     assert isinstance(world.server, Server)
     return [world.server]
-
-
-def _several(world: World) -> Several:
-    assert isinstance(world.server, Several)
-    return world.server

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pinyon
 
 from . import group_scenarios, quorum_faults, switches
 from .cell import Cell, Injector
-from .cells import BUSY, CALM, each
 from .group import Group
 from .server import Server
-from .settings import NAMESPACE, Settings
-
-if TYPE_CHECKING:
-    from .world import World
+from .settings import BUSY, CALM, NAMESPACE, Settings
+from .world import World
 
 LIBRARY = "pinyon_locks_6"
 #: The line of the functions that renews a lock.
@@ -70,24 +66,21 @@ def _primaries(world: World) -> list[Server]:
     ]
 
 
-_CALM = Cell("", "", each(CALM.but(patience=15.0), "asyncio", "blocking", "gevent"), exact=True)
-_BUSY = Cell("", "", each(BUSY.but(cancels=0.3), "asyncio", "blocking", "gevent"))
-_LONG = Cell("", "", each(BUSY.but(long_stays=0.5), "asyncio", "blocking", "gevent"))
+_CALM = Cell("", "", CALM.but(patience=15.0).each("asyncio", "blocking", "gevent"), exact=True)
+_BUSY = Cell("", "", BUSY.but(cancels=0.3).each("asyncio", "blocking", "gevent"))
+_LONG = Cell("", "", BUSY.but(long_stays=0.5).each("asyncio", "blocking", "gevent"))
 _NESTED = Cell(
-    "",
-    "",
-    each(BUSY.but(nested=0.4, most=3, cancels=0.0, patience=3.0), "asyncio", "blocking", "gevent"),
-    ordered=False,
+    "", "", BUSY.but(nested=0.4, most=3, cancels=0.0, patience=3.0).each("asyncio", "blocking", "gevent"), ordered=False
 )
 
 
 def _watched(fault: Injector, settings: Settings) -> Cell:
-    clients = each(settings, "asyncio", "blocking", "gevent")
+    clients = settings.each("asyncio", "blocking", "gevent")
     return Cell("", "", clients, faults=(fault,), every=0.7, ordered=False, servers="sentinels")
 
 
 def _voted(fault: Injector, settings: Settings) -> Cell:
-    clients = each(settings.but(fairness="throughput"), "asyncio", "blocking", "gevent")
+    clients = settings.but(fairness="throughput").each("asyncio", "blocking", "gevent")
     return Cell("", "", clients, faults=(fault,), every=0.7, ordered=False, servers="quorum")
 
 
@@ -134,14 +127,8 @@ SABOTAGES = (
     ),
     Sabotage("cancels-ignored", "gone", "if waiter then drop(run, waiter) end", "", _BUSY),
     Sabotage("held-names-taken", "exclusion", "if not all_free and call(", "if false and call(", _BUSY),
-    Sabotage(
-        "not-prolonged",
-        "belief",
-        _RENEWS,
-        "",
-        _LONG,
-    ),
-    Sabotage("deadlocks-untold", "said", "if owner == me then", "if false then", _NESTED),
+    Sabotage("not-prolonged", "belief", _RENEWS, "", _LONG),
+    Sabotage("deadlocks-untold", "in time", "if owner == me then", "if false then", _NESTED),
     Sabotage(
         "records-stay",
         "nothing left",

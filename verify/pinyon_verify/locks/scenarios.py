@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pinyon.cli.stress.models import Threads
 
 from .work import make_locks
-
-if TYPE_CHECKING:
-    from .world import World
+from .world import World
 
 #: Seconds until the heartbeat wakes a waiter that is not woken otherwise: far longer than anything here takes.
 NEVER = 60.0

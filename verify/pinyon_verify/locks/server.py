@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import shutil
@@ -101,11 +102,8 @@ class Server:
 
     def ask(self, *parts: str | bytes | int) -> object:
         """Send one command on a new connection."""
-        connection = self.connect()
-        try:
+        with contextlib.closing(self.connect()) as connection:
             return connection(*parts)
-        finally:
-            connection.close()
 
     def keys(self) -> list[str]:
         """Return all keys."""

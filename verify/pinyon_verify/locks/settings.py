@@ -72,3 +72,16 @@ class Settings:
 
     def but(self, **changes: object) -> Settings:
         return replace(self, **changes)  # type: ignore[arg-type]
+
+    def each(self, *models: str, **changes: object) -> tuple[Settings, ...]:
+        """Return one client for each of these concurrency models."""
+        return tuple(self.but(model=model, **changes) for model in models)
+
+
+MODELS = ("blocking", "gevent", "asyncio")
+RUBY = ("ruby-threads", "ruby-async")
+PERL = ("perl-threads", "perl-coro")
+#: Nothing expires and no waiter polls: without a wake-up, it stays asleep.
+CALM = Settings(ttl=60.0, heartbeat=60.0, long_stays=0.0, patience=30.0)
+#: Locks that expire often, and waiters that often give up.
+BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.005)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pinyon
@@ -33,10 +32,6 @@ class Several(Group):
         except pinyon.UsageError as error:
             raise Skipped(f"this Pinyon has no locks on several servers: {error}") from None
         super().start()
-
-    def cut_clients(self, clients: Iterable[int], servers: Iterable[Server], how: str) -> None:
-        assert self.links
-        self.links.cut(map(str, clients), [server.port for server in servers], how)
 
     def keys(self) -> list[str]:
         return [key for server in self.servers for key in server.keys()]

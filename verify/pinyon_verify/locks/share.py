@@ -36,7 +36,6 @@ class Share:
         self._attempts = 0
         self.attempt = ""
         self.names: list[str] = []
-        self._asked = 0
         self._inner: Share | None = None
         self._outer_names: frozenset[str] = frozenset()
 
@@ -66,7 +65,6 @@ class Share:
 
     def _begin(self) -> None:
         self._attempts += 1
-        self._asked = now()
         self.attempt = f"{self._process}.{self._number}.{self._attempts}"
         self.record("invoke", self.attempt, names=self.names)
 
@@ -153,17 +151,7 @@ class Share:
         self.record("write", self.attempt, name=name, token=held.token, sent=sent, accepted=accepted, order=order)
 
     def failed(self, error: BaseException, *, cancelled: bool = True) -> None:
-        text = f"{type(error).__name__}: {error}"
-        self.record("failed", self.attempt, error=text)
-        waited = (now() - self._asked) / SECOND
-        if self.settings.waits_out and not cancelled and waited < self.settings.patience:
-            self.violated(f"{self.attempt} failed after {waited:.3f} s of {self.settings.patience:g}: {text}")
-
-    def gave_up(self) -> None:
-        """Record that the wait for the names ended: cancelled, or too long, as in a deadlock."""
-        self.record("cancel", self.attempt)
-        if self.settings.nested and now() - self._asked >= self.settings.patience * SECOND:
-            self.violated(f"nobody was told that {self.attempt} would wait for ever")
+        self.record("failed", self.attempt, error=f"{type(error).__name__}: {error}", cancelled=cancelled)
 
     def violated(self, text: str) -> None:
         """Record something that the checks cannot see from outside."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from .clustered import Clustered, Node
 from .group import PATIENCE, Group, wait
@@ -13,9 +12,7 @@ from .links import CLOSED, SILENT
 from .server import Server
 from .settings import NAMESPACE
 from .watched import Sentinel, Watched
-
-if TYPE_CHECKING:
-    from .world import World
+from .world import World
 
 #: Seconds after a switch in which clients may still be told of it.
 TOLD = 0.5
@@ -81,17 +78,16 @@ def fail_over(world: World) -> None:
 
 def fail_over_cluster(world: World) -> None:
     """A replica takes over when the primary has stopped and told it everything: nothing is lost."""
-    before, cluster = now(), _clustered(world)
-    cluster.fail_over()
-    cluster.settle()
-    world.fault("pause", before)
+    with world.recorded("pause"):
+        cluster = _clustered(world)
+        cluster.fail_over()
+        cluster.settle()
 
 
 def move_slot(world: World) -> None:
     """The slot, with its keys, goes to another primary: nothing is lost."""
-    before = now()
-    _clustered(world).move_slot()
-    world.fault("pause", before)
+    with world.recorded("pause"):
+        _clustered(world).move_slot()
 
 
 def kill_primary(world: World) -> None:
@@ -134,7 +130,7 @@ def split_all(world: World) -> None:
     """Some clients are cut off together with the primary, which the others do not reach: they hear of the next one when the
     partition ends.
     """
-    clients = [client.pid for client in world.clients if client.is_running()]
+    clients = _processes(world)
     side = [client for client in clients if world.random.random() < 0.5]
     _split(world, side, [client for client in clients if client not in side])
 
@@ -156,63 +152,50 @@ def _split(
     group, old = switch.group, switch.old
     if stale is None and isinstance(group, Watched):
         stale = world.random.sample(group.sentinels, world.random.randint(0, 1))
-    group.isolate(side, others, beside=stale or ())
-    group.wait_for_next(old)
-    if isinstance(old, Node):
-        # Without a majority of the primaries, it stops by itself.
-        wait(lambda: not old.is_serving())
-    time.sleep(TOLD)
-    known = now()
-    time.sleep(stays or world.random.uniform(0, 2.0))
-    assert group.links
-    group.links.heal()
+    with group.healed():
+        group.isolate(side, others, beside=stale or ())
+        group.wait_for_next(old)
+        if isinstance(old, Node):
+            # Without a majority of the primaries, it stops by itself.
+            wait(lambda: not old.is_serving())
+        time.sleep(TOLD)
+        known = now()
+        time.sleep(stays or world.random.uniform(0, 2.0))
     switch.over(side, known)
 
 
 def cut_off_clients(world: World) -> None:
     """Some clients, or all, do not reach the primary. Nobody else notices, and nothing is lost."""
-    watched, before = _watched(world), now()
-    clients = [client.pid for client in world.clients if client.is_running()]
+    watched, clients = _watched(world), _processes(world)
     some = world.random.sample(clients, world.random.randint(1, len(clients)))
-    watched.cut_clients(some, [watched.primary], world.random.choice([SILENT, CLOSED]))
-    time.sleep(world.random.uniform(0.3, 3.0) * world.cell.clients[0].ttl)
-    assert watched.links
-    watched.links.heal()
-    world.fault("pause", before)
+    with world.recorded("pause"), watched.healed():
+        watched.cut_clients(some, [watched.primary], world.random.choice([SILENT, CLOSED]))
+        time.sleep(world.ttls(0.3, 3.0))
 
 
 def cut_off_a_sentinel(world: World) -> None:
     """The primary dies while no client reaches one of the Sentinels: the other two are a majority."""
     watched = _watched(world)
-    clients = [client.pid for client in world.clients if client.is_running()]
-    watched.cut_clients(clients, [world.random.choice(watched.sentinels)], world.random.choice([SILENT, CLOSED]))
-    kill_primary(world)
-    assert watched.links
-    watched.links.heal()
+    with watched.healed():
+        _cut_off(world, watched, 1)
+        kill_primary(world)
 
 
 def cut_off_the_sentinels(world: World) -> None:
     """No client reaches a majority of the Sentinels. While the primary stays, nobody needs them."""
-    watched, before = _watched(world), now()
-    clients = [client.pid for client in world.clients if client.is_running()]
-    watched.cut_clients(clients, world.random.sample(watched.sentinels, 2), world.random.choice([SILENT, CLOSED]))
-    time.sleep(world.random.uniform(0.3, 1.5))
-    assert watched.links
-    watched.links.heal()
-    world.fault("sentinels", before)
+    watched = _watched(world)
+    with world.recorded("sentinels"), watched.healed():
+        _cut_off(world, watched, 2)
+        time.sleep(world.random.uniform(0.3, 1.5))
 
 
-def kill_primary_with_clock_on(world: World) -> None:
-    """The clocks of the replicas, one of which takes over, are a minute fast."""
-    _with_clocks(world, 60)
+def _cut_off(world: World, watched: Watched, sentinels: int) -> None:
+    chosen = world.random.sample(watched.sentinels, sentinels)
+    watched.cut_clients(_processes(world), chosen, world.random.choice([SILENT, CLOSED]))
 
 
-def kill_primary_with_clock_back(world: World) -> None:
-    """The clocks of the replicas are an hour slow."""
-    _with_clocks(world, -3600)
-
-
-def _with_clocks(world: World, seconds: int) -> None:
+def kill_primary_with_clocks(world: World, seconds: int) -> None:
+    """The clocks of the replicas, one of which takes over, are so many seconds fast."""
     watched, before = _watched(world), now()
     world.record("fault", at=before, kind="clock", until=now() + 3600 * SECOND)
     for server, clock in zip(watched.servers, watched.clocks):
@@ -223,19 +206,10 @@ def _with_clocks(world: World, seconds: int) -> None:
     kill_primary(world)
 
 
-def kill_node_with_clock_on(world: World) -> None:
-    """The clock of the replica that takes over is a minute fast; if that of its primary is, it is right again."""
-    _with_clock_of_node(world, 60)
-
-
-def kill_node_with_clock_back(world: World) -> None:
-    """The clock of the replica that takes over is an hour slow; if that of its primary is, it is right again."""
-    _with_clock_of_node(world, -3600)
-
-
-def _with_clock_of_node(world: World, seconds: int) -> None:
-    """The replica is started anew with this clock. A node whose clock is set back while it runs refuses to serve as a primary
-    until its clock has come to when it was started.
+def kill_node_with_clock(world: World, seconds: int) -> None:
+    """The clock of the replica that takes over is so many seconds fast; if that of its primary is, it is right again. The
+    replica is started anew with this clock: a node whose clock is set back while it runs refuses to serve as a primary until
+    its clock has come to when it was started.
     """
     cluster, before = _clustered(world), now()
     replica = cluster.replica()
@@ -250,24 +224,21 @@ def _with_clock_of_node(world: World, seconds: int) -> None:
 
 def restart_primary(world: World) -> None:
     """It returns with its data, before the Sentinels call it down: nothing is lost."""
-    before = now()
-    _restart(world, afresh=False)
-    world.fault("pause", before)
+    _restart(world, "pause", afresh=False)
 
 
 def restart_primary_empty(world: World) -> None:
     """It returns without its data, before the Sentinels call it down. Its replicas follow it, and lose theirs."""
-    before = now()
-    _restart(world, afresh=True)
-    world.fault("restart", before)
+    _restart(world, "restart", afresh=True)
 
 
-def _restart(world: World, *, afresh: bool) -> None:
+def _restart(world: World, kind: str, *, afresh: bool) -> None:
     watched = _watched(world)
-    watched.primary.kill()
-    time.sleep(world.random.choice([0.0, 0.1, 0.3]))
-    watched.primary.start(afresh=afresh)
-    watched.settle()
+    with world.recorded(kind):
+        watched.primary.kill()
+        time.sleep(world.random.choice([0.0, 0.1, 0.3]))
+        watched.primary.start(afresh=afresh)
+        watched.settle()
 
 
 def misled_by_sentinels(world: World) -> None:
@@ -283,19 +254,18 @@ def misled_by_all(world: World) -> None:
 
 
 def _mislead(world: World, role: tuple[str, ...]) -> None:
-    watched, before = _watched(world), now()
+    watched = _watched(world)
     replica = next(server for server in watched.servers if server is not watched.primary)
     replica.ask("CONFIG", "SET", "replica-read-only", "no")
-    clients = [str(client.pid) for client in world.clients if client.is_running()]
+    clients = [str(process) for process in _processes(world)]
     some = clients[: (len(clients) + 1) // 2]
     assert watched.links
-    if role:
-        watched.links.say(some, replica.port, *role)
-    for sentinel in watched.sentinels:
-        watched.links.say(some, sentinel.port, f"\\b{watched.primary.public}\\b", str(replica.public))
-    time.sleep(world.random.uniform(1.5, 2.5))
-    watched.links.heal()
-    world.fault("pause", before)
+    with world.recorded("pause"), watched.healed():
+        if role:
+            watched.links.say(some, replica.port, *role)
+        for sentinel in watched.sentinels:
+            watched.links.say(some, sentinel.port, f"\\b{watched.primary.public}\\b", str(replica.public))
+        time.sleep(world.random.uniform(1.5, 2.5))
 
 
 def lose_counter(world: World) -> None:
@@ -307,6 +277,10 @@ def lose_counter(world: World) -> None:
             server.ask("DEL", f"{{{NAMESPACE}}}:#f")
             server.ask("CONFIG", "SET", "replica-read-only", "yes")
     kill_primary(world)
+
+
+def _processes(world: World) -> list[int]:
+    return [client.pid for client in world.running()]
 
 
 def _watched(world: World) -> Watched:

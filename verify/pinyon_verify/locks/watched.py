@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
-from . import links
 from .group import Group, is_in_step, wait
 from .resp import ServerSaid
 from .server import Server, program
@@ -106,10 +104,6 @@ class Watched(Group):
     def wait_for_next(self, before: Server) -> None:
         """Wait until a majority of the Sentinels names another primary."""
         wait(lambda: self._is_switched(before))
-
-    def cut_clients(self, clients: Iterable[int], servers: Iterable[Server], how: str = links.SILENT) -> None:
-        assert self.links
-        self.links.cut(map(str, clients), [server.port for server in servers], how)
 
     def serving(self) -> Server | None:
         """Return the server that a majority of the Sentinels names, if it is a primary."""

@@ -113,7 +113,7 @@ class Worker(exercise.Worker):
         if self._is_inside or not isinstance(error, pinyon.Error):
             raise error
         if isinstance(error, LockTimeout):
-            self.share.gave_up()
+            self.share.record("cancel", self.share.attempt)
         else:
             self.share.failed(error, cancelled=self._cancel_after is not None)
             await self.model.sleep(AFTER_ERROR)

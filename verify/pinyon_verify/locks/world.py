@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from .. import programs
@@ -22,9 +22,10 @@ from .clustered import Clustered
 from .evidence import Bounds, Evidence
 from .group import Group, Unready
 from .history import SECOND, Recorder, now, read, start
-from .observer import Observer, name_of, process_of, scan
+from .names import name_of, process_of
+from .observer import Observer, scan
 from .relays import Double, relays
-from .resp import ServerSaid
+from .resp import Connection, ServerSaid
 from .server import Server
 from .settings import NAMESPACE, Settings
 from .several import Several
@@ -126,8 +127,14 @@ class World:
         if self.cell.exact:
             found.calls, found.clients = {name: called for name, (called, _) in calls.items()}, len(self.cell.clients)
         found.ordered = self.cell.ordered
-        found.bounds = Bounds(int(self.cell.grant_within * SECOND), int(self.cell.clients[0].ttl * SECOND))
+        found.bounds = self._bounds()
         return found
+
+    def _bounds(self) -> Bounds:
+        settings = self.cell.clients[0]
+        patience = int(settings.patience * SECOND)
+        refused, deadlocked = patience * settings.waits_out, patience * (settings.nested > 0)
+        return Bounds(int(self.cell.grant_within * SECOND), int(settings.ttl * SECOND), refused, deadlocked)
 
     def _calls(self) -> dict[str, tuple[int, float]]:
         """Ask for the commands' counts and times. Where no server answers, which is a finding already, there are none."""
@@ -255,19 +262,30 @@ class World:
 
     def fault(self, kind: str, at: int, process: int = 0, names: list[str] | None = None) -> None:
         """Record what was done since `at`."""
-        self.record("fault", at=at, kind=kind, until=now(), target=process, names=names or [])
+        self.record("fault", at=at, kind=kind, until=now(), process=process, names=names or [])
 
-    def running(self, process: int) -> Client | None:
-        return next((each for each in self.clients if each.pid == process and each.is_running()), None)
+    @contextmanager
+    def recorded(self, kind: str) -> Iterator[None]:
+        """Record what is done meanwhile."""
+        before = now()
+        yield
+        self.fault(kind, before)
+
+    def ttls(self, least: float, most: float) -> float:
+        """Return a random time between so many ttls, in seconds."""
+        return self.random.uniform(least, most) * self.cell.clients[0].ttl
+
+    def running(self) -> list[Client]:
+        return [client for client in self.clients if client.is_running()]
+
+    def holders(self, connection: Connection) -> set[int]:
+        """Return the processes that now hold a lock."""
+        return {process_of(seen.attempt) for seen in scan(connection, self.names)}
 
     def holder(self) -> Client | None:
         """Return a client that now holds a lock."""
-        connection = self.server.connect()
-        try:
-            processes = {process_of(seen.attempt) for seen in scan(connection, self.names)}
-        finally:
-            connection.close()
-        return self._any_of(processes)
+        with closing(self.server.connect()) as connection:
+            return self._any_of(self.holders(connection))
 
     def waiter(self) -> Client | None:
         """Return a client that now waits in the server's queue."""
@@ -276,7 +294,7 @@ class World:
         return self._any_of({process_of(attempt.decode()) for attempt in waiting})
 
     def _any_of(self, processes: set[int]) -> Client | None:
-        found = [client for process in sorted(processes) if (client := self.running(process))]
+        found = sorted((client for client in self.running() if client.pid in processes), key=lambda each: each.pid)
         return self.random.choice(found) if found else None
 
     def kill(self, client: Client) -> None:

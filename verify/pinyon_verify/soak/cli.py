@@ -7,14 +7,10 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from .models import MODELS, RUBY
 from .run import Plan, Result, console, details, run, table
 from .sabotage import SABOTAGES
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 #: Every concurrency model.
 ALL = (*MODELS, *RUBY)
@@ -24,7 +20,7 @@ QUICK_SECONDS, SABOTAGE_SECONDS = 3.0, 2.0
 SABOTAGE_RETRIES = 4
 
 
-def add_verb(verbs: SubParsers) -> None:
+def add_verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     soak = verbs.add_parser("soak", help="check caches on real servers that are killed, paused and silenced")
     soak.add_argument(
         "--minutes", type=float, default=10.0, help="how long all concurrency models take together; default: 10"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from .. import interrupted
 from ..programs import Missing
 from ..soak.servers import Memcached
 from .languages import Language
@@ -26,9 +24,7 @@ INVALID = 99
 MEMCHECK = ("valgrind", "--quiet", "--num-callers=25", f"--error-exitcode={INVALID}")
 
 
-def run(
-    language: Language, model: str, stops: int, seed: int, *, memcheck: bool = False
-) -> tuple[list[str], dict[str, Any]]:
+def run(language: Language, model: str, stops: int, seed: int, *, memcheck: bool = False) -> interrupted.Outcome:
     """Stop so many callers of each kind. Return what was wrong, and the facts, or why it was ``skipped``."""
     try:
         command = language.command(model)
@@ -43,24 +39,9 @@ def run(
             server.start()
         addresses = [server.address for server in servers]
         settings = {"model": model, "servers": addresses, "stops": stops, "seed": seed}
-        try:
-            ended = subprocess.run(
-                [*command, json.dumps(settings)],
-                capture_output=True,
-                text=True,
-                timeout=LIMIT,
-                check=False,
-                env={**os.environ, **(language.checked if memcheck else {})},
-            )
-        except subprocess.TimeoutExpired:
-            return [f"hang: the process has not ended after {LIMIT:g} seconds"], {}
-        except FileNotFoundError as missing:
-            return [f"error: {missing.filename} is not installed"], {}
-    if ended.returncode != 0:
-        kind = "memcheck" if ended.returncode == INVALID else "error"
-        return [f"{kind}: the process ended with status {ended.returncode}: {ended.stderr[-3000:]}"], {}
-    facts = json.loads(ended.stdout)
-    return judge(facts, look_at_memory=not memcheck), facts
+        checked = language.checked if memcheck else None
+        wrong, facts = interrupted.run(command, settings, LIMIT, checked=checked, invalid=INVALID)
+    return (judge(facts, look_at_memory=not memcheck), facts) if facts else (wrong, facts)
 
 
 def judge(facts: dict[str, Any], *, look_at_memory: bool = True) -> list[str]:

@@ -119,24 +119,8 @@ class Share
   end
 
   def begin_attempt
-    @asked = now
     @attempt = "#{Process.pid}.#{@number}.#{@attempts += 1}"
     record("invoke", names: @names)
-  end
-
-  # The wait has ended: it was cancelled, or too long, as in a deadlock.
-  def gave_up
-    record("cancel")
-    return unless @settings[:nested].positive? && now - @asked >= nanoseconds(@settings[:patience])
-
-    violated("nobody was told that #{@attempt} would wait for ever")
-  end
-
-  # An attempt that nobody cancels has failed: where servers only refuse for a while, its time must be over.
-  def failed_early(error)
-    return unless @settings[:waits_out] && now - @asked < nanoseconds(@settings[:patience])
-
-    violated("#{@attempt} failed before its time was over: #{error.class}: #{error.message}")
   end
 
   # Now and then, the share of a worker that takes other names while these are held.

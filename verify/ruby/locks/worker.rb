@@ -29,17 +29,16 @@ class Worker
   def acquire(options, cancel_after)
     @model.acquire(@locks, @share.names, options, cancel_after)
   rescue Pinyon::LockTimeout
-    @share.gave_up
+    @share.record("cancel")
     nil
   rescue Pinyon::Error => e
-    failed(e)
-    @share.failed_early(e) unless cancel_after
+    failed(e, cancelled: !cancel_after.nil?)
     sleep(AFTER_ERROR)
     nil
   end
 
-  def failed(error)
-    @share.record("failed", error: "#{error.class}: #{error.message}")
+  def failed(error, cancelled: true)
+    @share.record("failed", error: "#{error.class}: #{error.message}", cancelled:)
   end
 
   # Whether it is to be released.

@@ -21,6 +21,7 @@ CHECKS = (
     liveness.wakes,
     wholeness.nothing_left,
     wholeness.gone_is_gone,
+    wholeness.in_time,
     wholeness.said,
 )
 

@@ -59,6 +59,21 @@ def gone_is_gone(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("gone", step.at * 1000, text, gone[step.attempt])
 
 
+def in_time(evidence: Evidence) -> Iterator[Finding]:
+    """No attempt fails before its time is over where servers only refuse for a while; and whoever would wait for ever, in a
+    deadlock, is told.
+    """
+    for attempt in evidence.attempts:
+        if attempt.given_up is None:
+            continue
+        waited = attempt.given_up - attempt.invoked
+        if attempt.failed and waited < evidence.bounds.refused:
+            text = f"{attempt.id} failed after {waited / SECOND:.3f} s: {attempt.failed}"
+            yield Finding("in time", attempt.given_up, text)
+        if attempt.timed_out and waited >= evidence.bounds.deadlocked > 0:
+            yield Finding("in time", attempt.given_up, f"nobody was told that {attempt.id} would wait for ever")
+
+
 def said(evidence: Evidence) -> Iterator[Finding]:
     """What the processes themselves found wrong."""
     for at, text in evidence.violations:

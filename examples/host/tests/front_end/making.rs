@@ -6,10 +6,13 @@ use pinyon_cache::dialect::Plain;
 use pinyon_cache::lease::Terms;
 use pinyon_net::error::kinds::ErrorKind;
 
-use crate::cache::Cache;
-use crate::cache_scenarios::{text, Scenario};
-use crate::making::{get_or_set, Caller, Course};
-use crate::raised::Raised;
+use crate::cache::text;
+use pinyon_host::cache::{Cache, Calls};
+use pinyon_host::making::{get_or_set, Caller, Course, Makings};
+use pinyon_host::raised::Raised;
+
+/// A scenario's name, and what it does with a cache of its own.
+pub type Scenario = (&'static str, fn(&mut Cache, &Makings));
 
 pub const SCENARIOS: &[Scenario] = &[
     ("the first caller makes the value", leading),
@@ -36,16 +39,16 @@ fn over(text: &str) -> Course {
     Course::Over(Ok(Plain::Text(text.into())))
 }
 
-fn leading(cache: &mut Cache) {
-    assert_eq!(get_or_set(cache, "lead", terms(20.0), 1, || Ok(text("made"))), Ok(text("made")));
-    assert_eq!(get_or_set(cache, "lead", terms(20.0), 2, never), Ok(text("made")));
+fn leading(cache: &mut Cache, makings: &Makings) {
+    assert_eq!(get_or_set(makings, cache, "lead", terms(20.0), 1, || Ok(text("made"))), Ok(text("made")));
+    assert_eq!(get_or_set(makings, cache, "lead", terms(20.0), 2, never), Ok(text("made")));
     let (_, ttl) = cache.get_with_ttl("lead").unwrap().unwrap();
     assert!(ttl > Some(1400), "it is fresh for a while, and stale for another");
 }
 
-fn following(cache: &mut Cache) {
+fn following(cache: &mut Cache, makings: &Makings) {
     let [mut leader, mut follower, mut late] =
-        [1, 2, 3].map(|number| Caller::new(cache, "follow", terms(20.0), number));
+        [1, 2, 3].map(|number| Caller::new(makings, cache, "follow", terms(20.0), number));
     assert_eq!(leader.go_on(cache), Course::Makes);
     assert_eq!((follower.go_on(cache), follower.go_on(cache)), (Course::Follows, Course::Follows));
     leader.made(Ok(text("made")));
@@ -56,17 +59,17 @@ fn following(cache: &mut Cache) {
     late.leave(cache).unwrap();
 }
 
-fn failing(cache: &mut Cache) {
-    let [mut leader, mut follower] = [1, 2].map(|number| Caller::new(cache, "fail", terms(20.0), number));
+fn failing(cache: &mut Cache, makings: &Makings) {
+    let [mut leader, mut follower] = [1, 2].map(|number| Caller::new(makings, cache, "fail", terms(20.0), number));
     assert_eq!((leader.go_on(cache), follower.go_on(cache)), (Course::Makes, Course::Follows));
     leader.made(Err(broken()));
     assert_eq!(leader.go_on(cache), Course::Over(Err(broken())));
     assert_eq!(follower.go_on(cache), Course::Over(Err(broken())));
-    assert_eq!(get_or_set(cache, "fail", terms(0.0), 3, || Ok(text("made"))), Ok(text("made")), "at once");
+    assert_eq!(get_or_set(makings, cache, "fail", terms(0.0), 3, || Ok(text("made"))), Ok(text("made")), "at once");
 }
 
-fn leaving(cache: &mut Cache) {
-    let [mut leader, mut follower] = [1, 2].map(|number| Caller::new(cache, "leave", terms(20.0), number));
+fn leaving(cache: &mut Cache, makings: &Makings) {
+    let [mut leader, mut follower] = [1, 2].map(|number| Caller::new(makings, cache, "leave", terms(20.0), number));
     assert_eq!((leader.go_on(cache), follower.go_on(cache)), (Course::Makes, Course::Follows));
     leader.leave(cache).unwrap();
     assert_eq!(follower.go_on(cache), Course::Makes);
@@ -74,10 +77,10 @@ fn leaving(cache: &mut Cache) {
     assert_eq!(follower.go_on(cache), over("made"));
 }
 
-fn stale(cache: &mut Cache) {
+fn stale(cache: &mut Cache, makings: &Makings) {
     cache.set("stale", &text("old"), 1000).unwrap();
     cache.mark_stale("stale", 1000).unwrap();
-    let [mut leader, mut follower] = [1, 2].map(|number| Caller::new(cache, "stale", terms(20.0), number));
+    let [mut leader, mut follower] = [1, 2].map(|number| Caller::new(makings, cache, "stale", terms(20.0), number));
     assert_eq!(leader.go_on(cache), Course::Makes);
     assert_eq!(follower.go_on(cache), over("old"));
     leader.made(Ok(text("new")));
@@ -85,13 +88,13 @@ fn stale(cache: &mut Cache) {
     assert_eq!(cache.get("stale").unwrap(), Some(text("new")));
 }
 
-fn waiting(cache: &mut Cache) {
+fn waiting(cache: &mut Cache, makings: &Makings) {
     let (_, win) = cache.lease("wait", 30).unwrap();
-    let refused = get_or_set(cache, "wait", terms(0.05), 1, never).unwrap_err();
+    let refused = get_or_set(makings, cache, "wait", terms(0.05), 1, never).unwrap_err();
     assert_eq!(refused.kind, ErrorKind::LeaseTimeout);
     assert!(refused.message.contains("wait is still being made by another caller"), "{}", refused.message);
     let win = win.expect("nobody else makes it");
     cache.compare_and_set("wait", &text("theirs"), win.cas, 0).unwrap();
     cache.rest(Duration::from_millis(1));
-    assert_eq!(get_or_set(cache, "wait", terms(20.0), 1, never), Ok(text("theirs")));
+    assert_eq!(get_or_set(makings, cache, "wait", terms(20.0), 1, never), Ok(text("theirs")));
 }

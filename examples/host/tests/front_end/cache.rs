@@ -8,7 +8,7 @@ use pinyon_cache::metrics::Counted;
 use pinyon_cache::operations::{statistics, version, Compared, Direction, Mode, ServerCommand};
 use pinyon_net::error::kinds::ErrorKind;
 
-use crate::cache::Cache;
+use pinyon_host::cache::{Cache, Calls};
 
 /// A scenario's name, and what it does with a cache of its own.
 pub type Scenario = (&'static str, fn(&mut Cache));

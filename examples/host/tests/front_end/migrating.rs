@@ -2,8 +2,9 @@
 
 use pinyon_cache::migration::Progress;
 
-use crate::cache_scenarios::text;
-use crate::migrating::Migrating;
+use crate::cache::text;
+use pinyon_host::cache::Calls;
+use pinyon_host::migrating::Migrating;
 
 pub fn play(both: &mut Migrating) {
     one_key(both);

@@ -1,11 +1,11 @@
 //! The expected behavior of locks, for every way to carry out operations.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pinyon_locks::{LockOutcome, Loss, Note, RedisValue, Renewal, StatusAnswer, StatusQuestion};
 use pinyon_net::error::kinds::ErrorKind;
 
-use crate::locks::{until, Locks, Operation};
+use pinyon_host::locks::{Locks, Operation};
 
 /// A scenario's name, and what it does with two clients of one namespace.
 pub type Scenario = (&'static str, fn(&Locks, &Locks));
@@ -113,4 +113,13 @@ pub fn hash_tags(locks: &Locks) {
     assert_eq!(locks.branches(), 2);
     assert_eq!(locks.acquire(&["{1}:a", "{2}:b"], Renewal::Never).unwrap_err().kind, ErrorKind::InvalidName);
     assert!(locks.release(&["{1}:a"], &one).unwrap() && locks.release(&["{2}:a"], &two).unwrap());
+}
+
+/// Waits until the condition holds, for a generous time.
+fn until(mut is_so: impl FnMut() -> bool) {
+    let late = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < late, "it never comes");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -1,0 +1,26 @@
+"""Where the server keeps a name's lock, and whose it is."""
+
+from __future__ import annotations
+
+from .settings import NAMESPACE
+
+
+def lock_key(name: str) -> str:
+    """Return a name's key. A name with a hash tag is kept by the tag's server."""
+    tag = name[: name.index("}") + 1] if name.startswith("{") else ""
+    return f"{tag}{{{NAMESPACE}}}:l:{name}"
+
+
+def name_of(key: bytes) -> str | None:
+    """Return the name whose lock is at this key."""
+    _, found, name = key.decode(errors="replace").partition(f"{{{NAMESPACE}}}:l:")
+    return name if found else None
+
+
+def process_of(attempt: str) -> int:
+    """Return the process of an attempt ``random.process.forks:owner:number``; 0 for anything else."""
+    parts = attempt.split(":")[0].split(".")
+    try:
+        return int(parts[1], 16)
+    except (IndexError, ValueError):
+        return 0
