@@ -45,7 +45,7 @@ pub use finding::{Finding, Win, RENEWALS};
 pub use keys::Keys;
 pub use policy::Policy;
 pub use quiet::Quiet;
-pub use request::{remaining, Answer, Compared, Found, Initial, Request};
+pub use request::{remaining, Answer, Beside, Compared, Fact, Found, Initial, Request};
 pub use several::Several;
 pub use single::{Answered, Failed, LateLease, Single};
 pub use values::{AsBytes, BorrowedKey, Bytes, OwnedData, OwnedKey, SentData, SentKey, Unread, Values};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pinyon_cache::blocking::{run, run_on_both};
 use pinyon_cache::migration::{Counts, Crossing, Failing, Next, OnePool, Pools, Progress, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
-    Answer, AnyOperation, AsBytes, Bytes, DataBlock, Fetched, Mode, OwnedData, OwnedKey, Policy, Request, Single,
+    Answer, AnyOperation, AsBytes, Beside, Bytes, DataBlock, Fetched, Mode, OwnedData, OwnedKey, Policy, Request,
+    Single,
 };
 use pinyon_cache::settings::{CacheParts, CacheSettings};
 use pinyon_net::host::NoHost;
@@ -116,7 +117,7 @@ impl Both {
 
     /// The values in the old pool and in the new one.
     fn in_pools(&self, key: &str) -> [Option<String>; 2] {
-        [Side::Old, Side::New].map(|side| text(&self.alone(side, key, Request::Get { cas: false }, "")))
+        [Side::Old, Side::New].map(|side| text(&self.alone(side, key, Request::Get(Beside::Nothing), "")))
     }
 }
 
@@ -142,7 +143,7 @@ fn pools(servers: &[Memcached; 2]) -> Both {
     Both::new(&servers[0].address().to_string(), &servers[1].address().to_string())
 }
 
-const GET: Request = Request::Get { cas: false };
+const GET: Request = Request::Get(Beside::Nothing);
 
 #[test]
 fn what_changes_while_a_value_is_moved_is_not_undone() {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pinyon_cache::blocking::{run, Batch, Failure};
 use pinyon_cache::directory::Directory;
-use pinyon_cache::operations::{AsBytes, BorrowedKey, Fetch, Keys, Policy, Request, Single};
+use pinyon_cache::operations::{AsBytes, Beside, BorrowedKey, Fetch, Keys, Policy, Request, Single};
 use pinyon_cache::pool::Offer;
 use pinyon_cache::settings::CacheSettings;
 use pinyon_cache::Data;
@@ -71,7 +71,7 @@ fn refuse_each_wait(
 }
 
 fn get(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
-    let mut single = Single::new(Request::Get { cas: false }, sent(), Data::None, AsBytes, Policy::default());
+    let mut single = Single::new(Request::Get(Beside::Nothing), sent(), Data::None, AsBytes, Policy::default());
     run(directory, host, &mut single).map_err(Failure::Interrupted)?;
     assert!(single.take_answer().is_ok());
     Ok(())

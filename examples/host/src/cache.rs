@@ -10,9 +10,9 @@ use pinyon_cache::events::Event;
 use pinyon_cache::lease::Flights;
 use pinyon_cache::metrics::ServerMetrics;
 use pinyon_cache::operations::{
-    self, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch, FoundKey,
-    Initial, Item, KeyRules, Keys, Mode, OwnedData, OwnedKey, Policy, Request, ServerCommand, ServerLines, Single,
-    Unsuccessful, Win,
+    self, Answer, AnyOperation, Beside, Bytes, Change, Changed, Compared, Direction, Everywhere, Fact, Failures, Fetch,
+    FoundKey, Initial, Item, KeyRules, Keys, Mode, OwnedData, OwnedKey, Policy, Request, ServerCommand, ServerLines,
+    Single, Unsuccessful, Win,
 };
 use pinyon_cache::settings::{CacheSettings, ViewSettings};
 use pinyon_cache::ttl::Ttl;
@@ -93,12 +93,12 @@ impl Cache {
     }
 
     pub fn get(&mut self, key: &str) -> Result<Option<Plain>, Raised> {
-        self.value(key, Request::Get { cas: false })
+        self.value(key, Request::Get(Beside::Nothing))
     }
 
     /// The value and its CAS token.
     pub fn gets(&mut self, key: &str) -> Result<Option<(Plain, u64)>, Raised> {
-        self.value_and_cas(key, Request::Get { cas: true })
+        self.value_and_cas(key, Request::Get(Beside::Cas))
     }
 
     pub fn get_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<Plain>, Raised> {
@@ -111,8 +111,8 @@ impl Cache {
 
     /// The value, and the seconds until it expires, if it does.
     pub fn get_with_ttl(&mut self, key: &str) -> Result<Option<(Plain, Option<u32>)>, Raised> {
-        match self.ask(key, Request::GetWithTtl, Block::Nothing)? {
-            Answer::ValueAndTtl(value, ttl) => Ok(Some((value, ttl))),
+        match self.ask(key, Request::Get(Beside::Ttl), Block::Nothing)? {
+            Answer::ValueAnd(value, Fact::Ttl(ttl)) => Ok(Some((value, ttl))),
             _ => Ok(None),
         }
     }
@@ -300,7 +300,7 @@ impl Cache {
 
     fn value_and_cas(&mut self, key: &str, request: Request) -> Result<Option<(Plain, u64)>, Raised> {
         match self.ask(key, request, Block::Nothing)? {
-            Answer::ValueAndCas(value, cas) => Ok(Some((value, cas))),
+            Answer::ValueAnd(value, Fact::Cas(cas)) => Ok(Some((value, cas))),
             _ => Ok(None),
         }
     }

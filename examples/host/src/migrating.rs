@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinyon_cache::dialect::{Packing, Plain};
 use pinyon_cache::migration::{Counts, Crossing, Failing, Next, Pools, Progress, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
-    Answer, AsBytes, Bytes, Changed, DataBlock, Failures, Fetched, KeyRules, Mode, OwnedKey, Policy, Request,
+    Answer, AsBytes, Beside, Bytes, Changed, DataBlock, Failures, Fetched, KeyRules, Mode, OwnedKey, Policy, Request,
 };
 
 use crate::cache::{read, sent, written, Block, Cache, Operation};
@@ -64,7 +64,7 @@ impl Migrating {
     }
 
     pub fn get(&mut self, key: &str) -> Result<Option<Plain>, Raised> {
-        match self.ask(key, Request::Get { cas: false }, Block::Nothing)? {
+        match self.ask(key, Request::Get(Beside::Nothing), Block::Nothing)? {
             Answer::Value(value) => Ok(Some(value)),
             _ => Ok(None),
         }
