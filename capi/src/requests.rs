@@ -197,7 +197,7 @@ fn without_data(view: &View, verb: Verb, asked: &Request) -> Result<operations::
         Verb::Get if asked.has(with::METADATA) => Core::Get(Beside::Metadata { bumps: !asked.has(with::WITHOUT_BUMP) }),
         Verb::Get if asked.has(with::TTL) && cas => Core::Get(Beside::Metadata { bumps: true }),
         Verb::Get if asked.has(with::TTL) => Core::Get(Beside::Ttl),
-        Verb::Get => Core::Get(if cas { Beside::Cas } else { Beside::Nothing }),
+        Verb::Get => Core::Get(Beside::token(cas)),
         Verb::Gat => Core::GetAndTouch { ttl: sent_ttl(asked), cas },
         Verb::Touch => Core::Touch { ttl: sent_ttl(asked) },
         // Giving back a lease deletes the item, if it still has this token.

@@ -76,7 +76,7 @@ impl Client {
         let mut keys = Keys::with_capacity(KEYS);
         let rules = KeyRules::default();
         self.keys.iter().for_each(|key| keys.push(&rules, key.as_bytes()).expect("a key"));
-        let mut fetch = Fetch::new(keys, false, AsBytes, POLICY);
+        let mut fetch = Fetch::new(keys, Request::Get(Beside::Nothing), AsBytes, POLICY);
         run(&self.fleet, &NoHost, &mut fetch).expect("no interrupt");
         let found = fetch.finish().found;
         assert!(found.len() == KEYS && found.iter().all(|one| one.value.bytes == VALUE));

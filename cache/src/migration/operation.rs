@@ -30,8 +30,8 @@ pub enum Plan {
     Delete,
     /// Reads several keys from both pools, and moves some of those that only the old one has.
     GetMany,
-    /// Moves all keys that only the old pool has, then reads them from the new pool for its tokens.
-    GetsMany,
+    /// Operates on several keys. Moves all that only the old pool has, then operates on those.
+    FindMany,
 }
 
 impl Plan {
@@ -54,7 +54,7 @@ impl Plan {
 
     /// Whether the operation addresses several keys, by index.
     pub fn is_of_many(self) -> bool {
-        matches!(self, Self::GetMany | Self::GetsMany)
+        matches!(self, Self::GetMany | Self::FindMany)
     }
 }
 

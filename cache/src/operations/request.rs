@@ -236,8 +236,19 @@ impl Request {
         }
     }
 
-    /// A request as this call makes, without its arguments, for front ends whose methods are made from the table. `None` for
-    /// calls that are not about one key, or that need more than one request.
+    /// The call that makes it for each of many keys; if there is none, the call that makes it for one.
+    pub fn call_of_many(&self) -> &'static Call {
+        match self {
+            Request::Get(Beside::Nothing) => &calls::GET_MANY,
+            Request::Get(Beside::Cas) => &calls::GETS_MANY,
+            Request::Store { mode: Mode::Set, cas: None, .. } => &calls::SET_MANY,
+            Request::Delete => &calls::DELETE_MANY,
+            other => other.call(),
+        }
+    }
+
+    /// A request as this call makes for a key, or for each of many, without its arguments: for front ends whose methods are
+    /// made from the table. `None` for calls that ask all servers, and for those whose requests depend on their arguments.
     pub fn of(call: &Call) -> Option<Self> {
         let (ttl, cas, initial) = (0, None, None);
         let store = |mode| Request::Store { mode, size: 0, client_flags: 0, ttl, cas, returns_cas: false };
@@ -258,7 +269,7 @@ impl Request {
             Request::Arithmetic { direction: Direction::Decrement, delta: 0, initial },
             Request::Metadata,
         ];
-        all.into_iter().find(|request| request.call() == call)
+        all.into_iter().find(|request| [request.call(), request.call_of_many()].contains(&call))
     }
 
     /// The same with a ttl, if it takes one.
@@ -407,6 +418,18 @@ fn get_with_metadata(key: Key<'_>, bumps: bool) -> Command<'_> {
 #[cold]
 fn with_metadata<V>(value: V, item: &Item) -> Answer<V> {
     Answer::ValueAndMetadata((value, *item).into())
+}
+
+impl Beside {
+    /// The CAS token, if it is wanted.
+    #[inline]
+    pub fn token(is_wanted: bool) -> Self {
+        if is_wanted {
+            Self::Cas
+        } else {
+            Self::Nothing
+        }
+    }
 }
 
 impl Fact {

@@ -96,7 +96,7 @@ impl Both {
     }
 
     fn get_many<'b>(&'b self, keys: &[&'b str], failing: Failing) -> [Fetched<Bytes, std::convert::Infallible>; 2] {
-        let over = self.run(Wanted::GetMany { cas: false, failing }, keys, "").expect("it is not interrupted");
+        let over = self.run(Wanted::GetMany { each: GET, failing }, keys, "").expect("it is not interrupted");
         let fetched: Vec<_> = over.into_iter().map(|(_, operation)| fetched(operation)).collect();
         fetched.try_into().expect("one of each pool")
     }
@@ -193,7 +193,7 @@ fn many_keys_are_deleted_wherever_they_are() {
     both.only_old_has("both", "value");
     both.alone(Side::New, "both", store(Mode::Set, "newer"), "newer");
     both.alone(Side::New, "new", store(Mode::Set, "newer"), "newer");
-    let over = both.run(Wanted::DeleteMany, &["old", "nothing", "both", "new"], "").unwrap();
+    let over = both.run(Wanted::ChangeMany(Request::Delete), &["old", "nothing", "both", "new"], "").unwrap();
     let Some((_, AnyOperation::Change(change))) = over.into_iter().next() else { unreachable!("it deletes many keys") };
     assert_eq!(change.finish().done, [true, false, true, true]);
     for key in ["old", "both", "new"] {
@@ -201,7 +201,7 @@ fn many_keys_are_deleted_wherever_they_are() {
     }
     let nobody = Both::new(NOBODY, &servers[1].address().to_string());
     nobody.alone(Side::New, "new", store(Mode::Set, "newer"), "newer");
-    let over = nobody.run(Wanted::DeleteMany, &["new"], "").unwrap();
+    let over = nobody.run(Wanted::ChangeMany(Request::Delete), &["new"], "").unwrap();
     let Some((_, AnyOperation::Change(change))) = over.into_iter().next() else { unreachable!("it deletes many keys") };
     assert_eq!(&*change.finish().failures.raised().expect("the old pool fails").server, NOBODY);
     assert_eq!(text(&nobody.alone(Side::New, "new", GET, "")), Some("newer".into()), "the old pool comes first");

@@ -82,7 +82,7 @@ fn get_many(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<R
     let mut keys = Keys::default();
     (0..500)
         .for_each(|number| keys.push_asked_about(&KeyRules::default(), b"k", format!("{number}").as_bytes()).unwrap());
-    let mut fetch = Fetch::new(keys, false, AsBytes, Policy::default());
+    let mut fetch = Fetch::new(keys, Request::Get(Beside::Nothing), AsBytes, Policy::default());
     run(directory, host, &mut fetch).map_err(Failure::Interrupted)?;
     assert!(fetch.finish().failures.raised().is_none());
     Ok(())

@@ -208,7 +208,7 @@ impl Cache {
 
     /// The values that were found, and the failure of each failed server.
     pub fn get_many(&mut self, keys: &[&str], cas: bool) -> Result<(Vec<FoundKey<Plain>>, Failures), Raised> {
-        let fetch = Fetch::new(self.keys_of(keys)?, cas, operations::AsBytes, self.policy);
+        let fetch = Fetch::new(self.keys_of(keys)?, Request::Get(Beside::token(cas)), operations::AsBytes, self.policy);
         let Operation::Fetch(fetch) = self.way.carry_out(fetch.into()) else { unreachable!("it was a fetch") };
         let fetched = fetch.finish();
         let mut found = Vec::new();
@@ -229,7 +229,7 @@ impl Cache {
     }
 
     pub fn delete_many(&mut self, keys: &[&str]) -> Result<Vec<bool>, Raised> {
-        self.change(Change::delete(self.keys_of(keys)?, self.policy))
+        self.change(Change::each(self.keys_of(keys)?, Request::Delete, self.policy))
     }
 
     /// Stores items without waiting for each answer. Returns those that were not stored.

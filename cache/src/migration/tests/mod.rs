@@ -29,7 +29,7 @@ fn said(step: Step<&'static str, &'static str, &'static str>) -> String {
         Step::Store { value, cas, ttl } => format!("store {value} at {cas} for {ttl}"),
         Step::Operate => "operate".to_owned(),
         Step::Create => "create".to_owned(),
-        Step::Read { pool, keys, cas } => format!("read {keys:?} in {pool:?}{}", if cas { " with tokens" } else { "" }),
+        Step::Read { pool, keys } => format!("read {keys:?} in {pool:?}"),
         Step::Tell(error) => format!("tell {error}"),
         Step::Return(end) => format!("{end:?}"),
         Step::Raise(error) => format!("raise {error}"),
@@ -63,7 +63,7 @@ fn plan_of(operation: &str) -> Option<Plan> {
         "delete" => Request::Delete,
         "mark_stale" => Request::MarkStale { ttl: Some(60), cas: None },
         "get_many" => return Some(Plan::GetMany),
-        "gets_many" => return Some(Plan::GetsMany),
+        "gets_many" => return Some(Plan::FindMany),
         "set_many" => return Some(Plan::Set),
         other => unreachable!("{other} is no operation"),
     })

@@ -4,7 +4,7 @@ use pinyon_proto::{encode, Capabilities, Direction, Item, Key, Mode, Opaque, Ser
 
 use super::single::{finished, on, store, value, GET};
 use super::stage::{Stage, CLASSIC, META};
-use crate::calls::{self, Takes, ALL};
+use crate::calls::{self, Asks, Takes, ALL};
 use crate::operations::{Answer, Beside, Compared, Fact, Found, Initial, Request};
 use crate::operations::{Finding, Win};
 use pinyon_net::error::Kind;
@@ -293,7 +293,7 @@ fn the_table_of_calls_says_of_requests_what_they_do() {
 }
 
 fn is_known_to_classic(request: Request) -> bool {
-    let (classic, mut sent) = (Capabilities::classic(ServerVersion::parse(b"1.5.22")), Vec::new());
+    let (classic, mut sent) = (Capabilities::of(ServerVersion::parse(b"1.5.22")), Vec::new());
     encode(&request.command(Key::known(b"key", false)), &classic, Opaque(1), false, &mut sent).is_ok()
 }
 
@@ -301,10 +301,9 @@ fn is_known_to_classic(request: Request) -> bool {
 fn a_request_is_made_as_the_table_says() {
     for call in ALL {
         let request = Request::of(call);
-        assert_eq!(request.map_or(call, |request| request.call()), call);
-        let is_of_one_key = matches!(call.takes, [Takes::Key, ..]) && call.takes != calls::CAS.takes;
-        let is_made = is_of_one_key && !call.takes.iter().any(|takes| matches!(takes, Takes::Lease | Takes::Keep));
-        assert_eq!(request.is_some(), is_made, "{}", call.name);
+        let made = request.map(|request| if call.asks == Asks::Key { request.call() } else { request.call_of_many() });
+        let depends = call.takes.iter().any(|takes| matches!(takes, Takes::Cas | Takes::Lease));
+        assert_eq!(made, (call.asks != Asks::Servers && !depends).then_some(call), "{}", call.name);
     }
     assert_eq!(Request::of(&calls::TOUCH).unwrap().with_ttl(60), Request::Touch { ttl: 60 });
     assert_eq!(Request::of(&calls::GATS).unwrap().with_ttl(60), Request::GetAndTouch { ttl: 60, cas: true });

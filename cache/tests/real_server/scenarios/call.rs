@@ -48,8 +48,8 @@ pub fn operation(call: &[Value]) -> Op {
         return Single::new(request, owned(key), data, operations::AsBytes, policy).into();
     }
     match call[0].as_str().unwrap() {
-        "get_many" => Fetch::new(keys(&call[1]), false, operations::AsBytes, policy).into(),
-        "delete_many" => Change::delete(keys(&call[1]), policy).into(),
+        "get_many" => Fetch::new(keys(&call[1]), Request::Get(Beside::Nothing), operations::AsBytes, policy).into(),
+        "delete_many" => Change::each(keys(&call[1]), Request::Delete, policy).into(),
         "set_many" => {
             let block = |value| {
                 let (data, client_flags) = encoded(value);

@@ -87,7 +87,7 @@ impl Client {
     ///         attribute `partial` has the others.
     #[pyo3(signature = (keys, *, failed = None))]
     fn get_many<'py>(&self, keys: &Bound<'py, PyAny>, failed: Option<Bound<'py, PyAny>>) -> Returned<'py> {
-        self.fetch_many(keys, failed, false)
+        self.fetch_many(keys, failed, Request::Get(Beside::Nothing))
     }
 
     /// Return the values of many keys, each with its CAS token.
@@ -100,7 +100,7 @@ impl Client {
     ///     A dict of pairs, the value and its CAS token, without the keys that have no value.
     #[pyo3(signature = (keys, *, failed = None))]
     fn gets_many<'py>(&self, keys: &Bound<'py, PyAny>, failed: Option<Bound<'py, PyAny>>) -> Returned<'py> {
-        self.fetch_many(keys, failed, true)
+        self.fetch_many(keys, failed, Request::Get(Beside::Cas))
     }
 
     /// Return the value of a key with its CAS token, for `cas`.
@@ -325,7 +325,7 @@ impl Client {
     /// Returns:
     ///     How many items there were.
     fn delete_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Returned<'py> {
-        self.delete_items(keys)
+        self.change_many(keys, Request::Delete)
     }
 
     /// Add to a stored integer.

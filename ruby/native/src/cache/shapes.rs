@@ -1,11 +1,11 @@
-//! The methods about one key, made from the table of calls: one function for all calls that take the same arguments. It finds
-//! the request by the name under which Ruby called it.
+//! The methods about keys, made from the table of calls: one function for all calls that take the same arguments. It finds the
+//! request by the name under which Ruby called it.
 
 use std::sync::OnceLock;
 
 use magnus::rb_sys::AsRawId;
 use magnus::value::ReprValue;
-use magnus::{method, Error, Module, RClass, Ruby, Value};
+use magnus::{method, Error, Module, RArray, RClass, RHash, Ruby, Value};
 use pinyon_cache::calls::{Language, Takes, ALL};
 use pinyon_cache::operations::Request;
 
@@ -27,6 +27,8 @@ pub(super) fn define(ruby: &Ruby, class: RClass) -> Result<(), Error> {
             [Takes::Key, Takes::Value, Takes::StoredTtl] => class.define_method(name, method!(of_value, 3))?,
             [Takes::Key, Takes::Bytes] => class.define_method(name, method!(of_bytes, 2))?,
             [Takes::Key, Takes::Delta, ..] => class.define_method(name, method!(of_delta, 4))?,
+            [Takes::Keys] => class.define_method(name, method!(of_keys, 1))?,
+            [Takes::Keys, Takes::Failed] => class.define_method(name, method!(of_read_keys, 2))?,
             _ => continue,
         }
         requests.push((ruby.intern(name).as_raw(), request));
@@ -75,4 +77,12 @@ fn of_delta(
         Request::Arithmetic { direction, .. } => this.calculate(ruby, direction, key, delta, initial, ttl),
         _ => unreachable!("it calculates"),
     }
+}
+
+fn of_keys(ruby: &Ruby, this: This<Cache>, keys: RArray) -> Returned {
+    this.change_many(ruby, keys, called())
+}
+
+fn of_read_keys(ruby: &Ruby, this: This<Cache>, keys: RArray, failed: Option<RHash>) -> Returned {
+    this.read_many(ruby, keys, called(), failed)
 }
