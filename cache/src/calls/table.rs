@@ -93,5 +93,6 @@ calls! {
     LEASE = "lease", asks Key, takes [Key Lease Recache], gives Lease, needs meta,
         names [(Python "_ask_lease") (Ruby "ask_lease") (Perl "_lease")];
     /// Gives back a lease that was won.
-    GIVE_BACK = "give_back", asks Key, takes [Key Cas Keep], gives Done, names [(Perl "_give_back") (Python "_give_back")];
+    GIVE_BACK = "give_back", asks Key, takes [Key Cas Keep], gives Done, needs meta,
+        names [(Perl "_give_back") (Python "_give_back")];
 }

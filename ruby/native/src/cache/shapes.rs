@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use magnus::rb_sys::AsRawId;
 use magnus::value::ReprValue;
-use magnus::{method, Error, Module, RArray, RClass, RHash, Ruby, Value};
+use magnus::{method, Error, Module, RArray, RClass, RHash, Ruby, TryConvert, Value};
 use pinyon_cache::calls::{Language, Takes, ALL};
 use pinyon_cache::operations::Request;
 
@@ -27,8 +27,8 @@ pub(super) fn define(ruby: &Ruby, class: RClass) -> Result<(), Error> {
             [Takes::Key, Takes::Value, Takes::StoredTtl] => class.define_method(name, method!(of_value, 3))?,
             [Takes::Key, Takes::Bytes] => class.define_method(name, method!(of_bytes, 2))?,
             [Takes::Key, Takes::Delta, ..] => class.define_method(name, method!(of_delta, 4))?,
-            [Takes::Keys] => class.define_method(name, method!(of_keys, 1))?,
-            [Takes::Keys, Takes::Failed] => class.define_method(name, method!(of_read_keys, 2))?,
+            [Takes::Keys, .., Takes::Failed] => class.define_method(name, method!(of_read_keys, -1))?,
+            [Takes::Keys, ..] => class.define_method(name, method!(of_changed_keys, -1))?,
             _ => continue,
         }
         requests.push((ruby.intern(name).as_raw(), request));
@@ -79,10 +79,28 @@ fn of_delta(
     }
 }
 
-fn of_keys(ruby: &Ruby, this: This<Cache>, keys: RArray) -> Returned {
-    this.change_many(ruby, keys, called())
+/// Arguments: the keys, a ttl for those that take one, and `failed`.
+fn of_read_keys(ruby: &Ruby, this: This<Cache>, given: &[Value]) -> Returned {
+    let [before @ .., failed] = given else { return Err(miscounted(ruby)) };
+    let (keys, each) = each_of(ruby, before)?;
+    this.read_many(ruby, keys, each, Option::<RHash>::try_convert(*failed)?)
 }
 
-fn of_read_keys(ruby: &Ruby, this: This<Cache>, keys: RArray, failed: Option<RHash>) -> Returned {
-    this.read_many(ruby, keys, called(), failed)
+/// Arguments: the keys, and a ttl for those that take one.
+fn of_changed_keys(ruby: &Ruby, this: This<Cache>, given: &[Value]) -> Returned {
+    let (keys, each) = each_of(ruby, given)?;
+    this.change_many(ruby, keys, each)
+}
+
+fn each_of(ruby: &Ruby, given: &[Value]) -> Result<(RArray, Request), Error> {
+    match *given {
+        [keys] => Ok((RArray::try_convert(keys)?, called())),
+        [keys, ttl] => Ok((RArray::try_convert(keys)?, called().with_ttl(ttl::sent(ruby, ttl)?))),
+        _ => Err(miscounted(ruby)),
+    }
+}
+
+#[cold]
+fn miscounted(ruby: &Ruby) -> Error {
+    Error::new(ruby.exception_arg_error(), "wrong number of arguments")
 }
