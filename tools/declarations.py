@@ -75,6 +75,9 @@ NATIVE_TAKES = {
     "stored_ttl": "seconds? ttl",
     "delta": "Integer delta",
     "initial": "Integer? initial",
+    "keys": "Array[key] keys",
+    "pairs": "Hash[key, untyped] pairs",
+    "failed": "Hash[String, Error]? failed",
 }
 RUBY_GIVES = {
     "value": "untyped",
@@ -93,7 +96,7 @@ RUBY_GIVES = {
     "nothing": "nil",
 }
 #: The calls of the native half that take and return what the public ones do.
-NATIVE_TAKES_OF = {"key", "value", "bytes", "ttl", "stored_ttl", "cas", "keep", "delta", "initial"}
+NATIVE_TAKES_OF = {*NATIVE_TAKES} - {"stale", "default", "kind", "delay", "lease", "recache"}
 
 TABLE = re.compile(r"(?<=<!-- calls -->\n).*?(?=<!-- end of calls -->)", re.DOTALL)
 
@@ -161,7 +164,7 @@ def _signatures(source: str, first: str, takes: dict[str, str], known: set[str])
         method = call["names"]["ruby"]
         if not method or call["gives"] not in RUBY_GIVES or not known.issuperset(call["takes"]):
             continue
-        if (is_native and call["asks"] != "key") or (not is_native and is_internal(call)):
+        if (is_native and call["asks"] == "servers") or (not is_native and is_internal(call)):
             continue
         gives = RUBY_GIVES[call["gives"]]
         if is_native and call["gives"] == "metadata":

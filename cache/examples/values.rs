@@ -8,7 +8,7 @@ mod typed;
 use pinyon_cache::blocking::run;
 use pinyon_cache::dialect::{Dialect, Plain, ValueError};
 use pinyon_cache::directory::Directory;
-use pinyon_cache::operations::{self, Answer, BorrowedKey, Bytes, Policy, Request, Single};
+use pinyon_cache::operations::{self, Answer, Beside, BorrowedKey, Bytes, Policy, Request, Single};
 use pinyon_cache::settings::CacheSettings;
 use pinyon_cache::Data;
 use pinyon_net::host::NoHost;
@@ -40,7 +40,7 @@ fn main() {
 }
 
 fn get(client: &Directory, key: &str) -> Plain {
-    match ask(client, key, Request::Get { cas: false }, Data::None) {
+    match ask(client, key, Request::Get(Beside::Nothing), Data::None) {
         Answer::Value(Bytes { bytes, client_flags }) => {
             Dialect::Pinyon.decode(client_flags, &bytes).expect("a value that can be read")
         }

@@ -31,10 +31,10 @@
 //! ```no_run
 //! use pinyon_cache::blocking::run;
 //! use pinyon_net::host::NoHost;
-//! use pinyon_cache::operations::{Answer, Failed, OwnedKey, AsBytes, Request, Single};
+//! use pinyon_cache::operations::{Answer, AsBytes, Beside, Failed, OwnedKey, Request, Single};
 //! # fn get(parts: &pinyon_cache::settings::CacheParts) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error>> {
 //! let key = OwnedKey::new(&parts.keys, b"user:1")?;
-//! let get = Request::Get { cas: false };
+//! let get = Request::Get(Beside::Nothing);
 //! let mut single = Single::new(get, key, None::<Vec<u8>>, AsBytes, parts.policy);
 //! let Ok(()) = run(&parts.directory, &NoHost, &mut single); // a host with signals may be interrupted here
 //! match single.finish() {

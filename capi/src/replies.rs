@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use pinyon_cache::dialect::ValueError;
 use pinyon_cache::directory::Directory;
-use pinyon_cache::operations::{Answer, Answered, Compared, Failed, Finding, Found, Item, Policy, Values, Win};
+use pinyon_cache::operations::{Answer, Answered, Compared, Fact, Failed, Finding, Found, Item, Policy, Values, Win};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::invalid::InvalidArgument;
 
@@ -170,11 +170,11 @@ impl Reply {
             Answer::Done(true) => Status::Done,
             Answer::Missing => Status::Miss,
             Answer::Done(false) => not_done(verb),
-            Answer::ValueAndCas(value, cas) => {
+            Answer::ValueAnd(value, Fact::Cas(cas)) => {
                 self.cas(Some(cas));
                 self.value(value)
             }
-            Answer::ValueAndTtl(value, ttl) => {
+            Answer::ValueAnd(value, Fact::Ttl(ttl)) => {
                 self.ttl(ttl.map_or(-1, i64::from));
                 self.value(value)
             }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use pinyon_cache::dialect::HostType;
-use pinyon_cache::operations::{self, BorrowedKey, Direction, Initial, Mode, Policy, ServerCommand, Win};
+use pinyon_cache::operations::{self, Beside, BorrowedKey, Direction, Initial, Mode, Policy, ServerCommand, Win};
 use pinyon_cache::ttl::{self, Ttl};
 use pinyon_net::invalid::InvalidArgument;
 
@@ -162,7 +162,7 @@ impl<'d> Keyed<'d> {
     pub unsafe fn of(view: &View, verb: Verb, asked: &Request) -> Result<Self, Error> {
         if let Verb::Get = verb {
             if asked.with & (with::CAS | with::TTL | with::METADATA) == 0 {
-                return Ok(Self { request: operations::Request::Get { cas: false }, data: None });
+                return Ok(Self { request: operations::Request::Get(Beside::Nothing), data: None });
             }
         }
         if let Some(mode) = verb.mode() {
@@ -194,10 +194,10 @@ fn without_data(view: &View, verb: Verb, asked: &Request) -> Result<operations::
     use operations::Request as Core;
     let cas = asked.has(with::CAS);
     Ok(match verb {
-        Verb::Get if asked.has(with::METADATA) => Core::GetWithMetadata { bumps: !asked.has(with::WITHOUT_BUMP) },
-        Verb::Get if asked.has(with::TTL) && cas => Core::GetWithMetadata { bumps: true },
-        Verb::Get if asked.has(with::TTL) => Core::GetWithTtl,
-        Verb::Get => Core::Get { cas },
+        Verb::Get if asked.has(with::METADATA) => Core::Get(Beside::Metadata { bumps: !asked.has(with::WITHOUT_BUMP) }),
+        Verb::Get if asked.has(with::TTL) && cas => Core::Get(Beside::Metadata { bumps: true }),
+        Verb::Get if asked.has(with::TTL) => Core::Get(Beside::Ttl),
+        Verb::Get => Core::Get(Beside::token(cas)),
         Verb::Gat => Core::GetAndTouch { ttl: sent_ttl(asked), cas },
         Verb::Touch => Core::Touch { ttl: sent_ttl(asked) },
         // Giving back a lease deletes the item, if it still has this token.

@@ -26,8 +26,8 @@ static const struct {
     call_gives  kind;
 } known_results[] = {
     {"value", GIVES_VALUE},
-    {"value_and_cas", GIVES_VALUE_AND_CAS},
-    {"value_and_ttl", GIVES_VALUE_AND_TTL},
+    {"value_and_cas", GIVES_PAIR},
+    {"value_and_ttl", GIVES_PAIR},
     {"done", GIVES_TRUTH},
     {"compared", GIVES_CHANGED},
     {"number", GIVES_NUMBER},

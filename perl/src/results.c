@@ -63,6 +63,14 @@ SV *pair_sv(pTHX_ SV *value, SV *other)
     return newRV_noinc((SV *)both);
 }
 
+/* A CAS token; or the seconds that an item has left, undef if it never expires. */
+static SV *number_beside(pTHX_ const pinyon_reply *reply)
+{
+    if (reply->marks & PINYON_HAS_CAS)
+        return newSVuv((UV)reply->cas);
+    return reply->ttl < 0 ? newSV(0) : newSViv((IV)reply->ttl);
+}
+
 static SV *metadata(pTHX_ const pinyon_reply *reply)
 {
     HV *fields = newHV();
@@ -125,16 +133,11 @@ SV *result_of(pTHX_ cache_handle *cache, SV *self, call *one, const pinyon_reply
     switch (one->method->gives) {
     case GIVES_NUMBER: return newSVuv((UV)reply->number);
     case GIVES_METADATA: return metadata(aTHX_ reply);
-    case GIVES_VALUE_AND_CAS:
+    case GIVES_PAIR:
         value = taken_value(aTHX_ cache, self, one, reply);
         if (!value)
             return NULL;
-        return pair_sv(aTHX_ value, newSVuv((UV)reply->cas));
-    case GIVES_VALUE_AND_TTL:
-        value = taken_value(aTHX_ cache, self, one, reply);
-        if (!value)
-            return NULL;
-        return pair_sv(aTHX_ value, reply->ttl < 0 ? newSV(0) : newSViv((IV)reply->ttl));
+        return pair_sv(aTHX_ value, number_beside(aTHX_ reply));
     default: return taken_value(aTHX_ cache, self, one, reply);
     }
 }

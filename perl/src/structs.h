@@ -108,8 +108,7 @@ typedef enum {
 
 typedef enum {
     GIVES_VALUE,
-    GIVES_VALUE_AND_CAS,
-    GIVES_VALUE_AND_TTL,
+    GIVES_PAIR, /* a value and a number */
     GIVES_TRUTH,
     GIVES_CHANGED, /* true, '' if the item has changed, undef if there is none */
     GIVES_NUMBER,

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+from pinyon._calls import CALLS, PUBLIC
 from pinyon._survey import info_of, survey
 from pinyon.client import Client
 from pinyon.errors import Error, ServerError, UsageError
@@ -110,7 +111,8 @@ def _cache(client: Client, name: str, limit: int, protocol: str) -> Iterator[Fin
             remedy = f'the version "{version}" could not be read; if it takes meta commands, set protocol="meta"'
         elif protocol == "classic":
             remedy = 'the setting protocol="classic" does without them'
-        text = f"get_or_set, leases, get_with_ttl and meta need memcached 1.6.10 or newer: {remedy}"
+        *others, last = ("get_or_set", "leases", *(name for name in CALLS if name in PUBLIC and CALLS[name].needs_meta))
+        text = f"{', '.join(others)} and {last} need memcached 1.6.10 or newer: {remedy}"
         yield Finding("warning", name, text)
     if configured.get("cas_enabled") == "no":
         text = (

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pinyon_cache::blocking::{run, Batch};
 use pinyon_cache::directory::Directory;
-use pinyon_cache::operations::{Answer, AsBytes, BorrowedKey, Bytes, Fetch, Keys, Policy, Request, Single};
+use pinyon_cache::operations::{Answer, AsBytes, Beside, BorrowedKey, Bytes, Fetch, Keys, Policy, Request, Single};
 use pinyon_cache::settings::CacheSettings;
 use pinyon_cache::Data;
 use pinyon_net::host::NoHost;
@@ -58,7 +58,7 @@ const POLICY: Policy = Policy { failover: true, miss: false, unreadable_is_miss:
 impl Client {
     fn get(&self, number: usize) {
         let key = &self.keys[number];
-        let answer = self.ask(key, Request::Get { cas: false }, Data::None);
+        let answer = self.ask(key, Request::Get(Beside::Nothing), Data::None);
         assert!(matches!(answer, Answer::Value(Bytes { bytes, .. }) if bytes == VALUE));
     }
 
@@ -76,7 +76,7 @@ impl Client {
         let mut keys = Keys::with_capacity(KEYS);
         let rules = KeyRules::default();
         self.keys.iter().for_each(|key| keys.push(&rules, key.as_bytes()).expect("a key"));
-        let mut fetch = Fetch::new(keys, false, AsBytes, POLICY);
+        let mut fetch = Fetch::new(keys, Request::Get(Beside::Nothing), AsBytes, POLICY);
         run(&self.fleet, &NoHost, &mut fetch).expect("no interrupt");
         let found = fetch.finish().found;
         assert!(found.len() == KEYS && found.iter().all(|one| one.value.bytes == VALUE));

@@ -17,6 +17,7 @@ fn object(call: &Call) -> String {
         ("gives", json::text(call.gives.word())),
         ("only_reads", call.only_reads.to_string()),
         ("may_be_joined", call.may_be_joined.to_string()),
+        ("needs_meta", call.needs_meta.to_string()),
         ("text", json::text(call.text.trim())),
         ("names", json::object(Language::ALL.iter().map(|language| (language.word(), in_language(call, *language))))),
     ])

@@ -24,6 +24,8 @@ pub struct Call {
     pub only_reads: bool,
     /// A session may send it together with others of its kind.
     pub may_be_joined: bool,
+    /// Servers that take only classic text cannot carry it out.
+    pub needs_meta: bool,
     /// What it does, in a sentence.
     pub text: &'static str,
     /// What languages call it that have another word for it: the language and its name. An empty name: it has none.

@@ -18,7 +18,8 @@ macro_rules! calls {
     ($(
         $(#[doc = $text:literal])*
         $constant:ident = $name:literal, asks $asks:ident, takes [$($takes:ident)*], gives $gives:ident
-            $(, only $only_reads:ident)? $(, may $may_be_joined:ident)? $(, names [$(($language:ident $own:literal))*])?;
+            $(, only $only_reads:ident)? $(, may $may_be_joined:ident)? $(, needs $needs_meta:ident)?
+            $(, names [$(($language:ident $own:literal))*])?;
     )*) => {
         $(
             $(#[doc = $text])*
@@ -29,6 +30,7 @@ macro_rules! calls {
                 gives: Gives::$gives,
                 only_reads: is!($($only_reads)?),
                 may_be_joined: is!($($may_be_joined)?),
+                needs_meta: is!($($needs_meta)?),
                 text: concat!($($text),*),
                 names: &[$($(($language, $own),)*)?],
             };
@@ -50,7 +52,7 @@ calls! {
     GETS_MANY = "gets_many", asks Keys, takes [Keys Failed], gives ValuesAndCas, only reads,
         names [(Perl "gets_multi") (C "")];
     /// Returns the value of a key with the seconds until it expires.
-    GET_WITH_TTL = "get_with_ttl", asks Key, takes [Key], gives ValueAndTtl, only reads;
+    GET_WITH_TTL = "get_with_ttl", asks Key, takes [Key], gives ValueAndTtl, only reads, needs meta;
     /// Returns the value of a key, and sets its ttl.
     GAT = "gat", asks Key, takes [Key Ttl], gives Value;
     /// Returns the value of a key with its CAS token, and sets its ttl.
@@ -80,7 +82,7 @@ calls! {
     /// Subtracts from a stored number.
     DECR = "decr", asks Key, takes [Key Delta Initial StoredTtl], gives Number;
     /// Returns what the server knows of an item besides its value.
-    META = "meta", asks Key, takes [Key], gives Metadata, only reads;
+    META = "meta", asks Key, takes [Key], gives Metadata, only reads, needs meta;
     /// Makes all servers forget all items.
     FLUSH_ALL = "flush_all", asks Servers, takes [Delay], gives Nothing;
     /// Returns the statistics of each server.
@@ -88,8 +90,9 @@ calls! {
     /// Returns the version of each server.
     VERSION = "version", asks Servers, takes [], gives Texts, only reads;
     /// Asks for the value of a key, or for the right to make it: what `get_or_set` and `lease` do first.
-    LEASE = "lease", asks Key, takes [Key Lease Recache], gives Lease,
+    LEASE = "lease", asks Key, takes [Key Lease Recache], gives Lease, needs meta,
         names [(Python "_ask_lease") (Ruby "ask_lease") (Perl "_lease")];
     /// Gives back a lease that was won.
-    GIVE_BACK = "give_back", asks Key, takes [Key Cas Keep], gives Done, names [(Perl "_give_back") (Python "_give_back")];
+    GIVE_BACK = "give_back", asks Key, takes [Key Cas Keep], gives Done, needs meta,
+        names [(Perl "_give_back") (Python "_give_back")];
 }

@@ -118,10 +118,11 @@ impl Counted {
     /// The command with the name in an error. The name may be that of an operation on many keys.
     pub(crate) fn named(name: &str) -> Self {
         match name {
-            "gets_many" => Self::GetMany,
-            "set_many" => Self::Set,
-            "delete_many" => Self::Delete,
-            _ => Self::ALL.into_iter().find(|of| of.as_str() == name).unwrap_or(Self::NoOp),
+            "get_many" | "gets_many" => Self::GetMany,
+            _ => {
+                let of_each = name.strip_suffix("_many").unwrap_or(name);
+                Self::ALL.into_iter().find(|of| of.as_str() == of_each).unwrap_or(Self::NoOp)
+            }
         }
     }
 

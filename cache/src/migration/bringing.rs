@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use super::{Counts, Side};
-use crate::operations::{Answer, Compared, Found, Request};
+use crate::operations::{Answer, Beside, Compared, Fact, Found, Request};
 use crate::operations::{Finding, Win};
 use pinyon_net::error::kinds::ErrorKind;
 
 /// Seconds until another caller may move a key whose mover has died.
 const LEASE: i32 = 5;
 
-const READ: Request = Request::Get { cas: false };
+const READ: Request = Request::Get(Beside::Nothing);
 
 #[derive(Debug)]
 pub(super) struct Bringing<V> {
@@ -148,15 +148,15 @@ impl<V: Clone> Bringing<V> {
     fn look_request(&self) -> Request {
         match self.cannot_tell_ttls {
             true => READ,
-            false => Request::GetWithTtl,
+            false => Request::Get(Beside::Ttl),
         }
     }
 
     /// The value in the old pool, and the ttl to store it with.
     fn left(&self, answer: Answer<V>) -> Option<(V, i64)> {
         match answer {
-            Answer::ValueAndTtl(value, Some(ttl)) => Some((value, ttl.max(1).into())),
-            Answer::ValueAndTtl(value, None) => Some((value, 0)),
+            Answer::ValueAnd(value, Fact::Ttl(Some(ttl))) => Some((value, ttl.max(1).into())),
+            Answer::ValueAnd(value, Fact::Ttl(None)) => Some((value, 0)),
             Answer::Value(value) => Some((value, self.ttl.unwrap_or_default())),
             _ => None,
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::pools::{Pools, Unconverted, ValueOf};
 use super::{Counts, Migration, Plan, Side, Step, StepOutcome, NEEDS_TTL};
 use crate::operations::{
-    Answer, AnyOperation, Change, Changed, Compared, DataBlock, Everywhere, Failed, Fetch, Fetched, FoundKey, Keys,
-    Mode, Request, ServerCommand, Single, Unanswered, Unreadable, Values,
+    Answer, AnyOperation, Beside, Change, Changed, Compared, DataBlock, Everywhere, Failed, Fetch, Fetched, FoundKey,
+    Keys, Mode, Request, ServerCommand, Single, Unanswered, Unreadable, Values,
 };
 use crate::ttl::Ttl;
 use pinyon_net::error::kinds::ErrorKind;
@@ -20,15 +20,17 @@ pub type OnePool<P> = AnyOperation<<P as Pools>::Key, <P as Pools>::Data, <P as 
 #[derive(Clone, Debug)]
 pub enum Wanted {
     One(Request),
+    /// `each`: the request for each of many keys, which reads.
     GetMany {
-        cas: bool,
+        each: Request,
         failing: Failing,
     },
     /// `ttl`: as it is sent.
     SetMany {
         ttl: i32,
     },
-    DeleteMany,
+    /// The request for each of many keys.
+    ChangeMany(Request),
     /// Asks every server of both pools.
     Everywhere(ServerCommand),
 }
@@ -73,8 +75,8 @@ pub struct Crossing<P: Pools> {
     /// The failures of servers that did not end it.
     pub(super) beside: Vec<Error>,
     pub(super) unanswered: Vec<Unanswered>,
-    /// Which of many keys either pool had.
-    pub(super) deleted: Vec<bool>,
+    /// Which of many keys were changed, in either pool.
+    pub(super) done: Vec<bool>,
     pub(super) over: Vec<(Side, OnePool<P>)>,
 }
 
@@ -109,10 +111,11 @@ impl Wanted {
     fn plan(&self) -> Option<Plan> {
         match self {
             Self::One(request) => Plan::of(request),
-            Self::GetMany { cas: false, .. } => Some(Plan::GetMany),
-            Self::GetMany { cas: true, .. } => Some(Plan::GetsMany),
+            Self::GetMany { each: Request::Get(Beside::Nothing), .. } => Some(Plan::GetMany),
+            Self::GetMany { .. } => Some(Plan::FindMany),
             Self::SetMany { .. } => Some(Plan::Set),
-            Self::DeleteMany => Some(Plan::Delete),
+            Self::ChangeMany(Request::Delete) => Some(Plan::Delete),
+            Self::ChangeMany(_) => Some(Plan::FindMany),
             Self::Everywhere(_) => None,
         }
     }
@@ -134,7 +137,7 @@ impl<P: Pools> Crossing<P> {
         counts: Arc<Counts>,
         ttl: Option<i64>,
     ) -> Self {
-        let tells_outages = !matches!(wanted, Wanted::GetMany { failing: Failing::Ends, .. });
+        let tells_outages = matches!(wanted, Wanted::GetMany { failing, .. } if failing != Failing::Ends);
         let machine = match (plan, &wanted) {
             (_, Wanted::Everywhere(_)) => Machine::Everywhere,
             (Some(plan), _) => Machine::Migration(Migration::new(plan, keys, tells_outages, counts, ttl).into()),
@@ -152,7 +155,7 @@ impl<P: Pools> Crossing<P> {
             unreadable: [None, None],
             beside: Vec::new(),
             unanswered: Vec::new(),
-            deleted: Vec::new(),
+            done: Vec::new(),
             over: Vec::new(),
         }
     }
@@ -220,10 +223,9 @@ impl<P: Pools> Crossing<P> {
                 Step::Ask(side, request) => return self.run(side, Asked::Pool(side), |own| own.ask(side, request)),
                 Step::Operate => return self.run(Side::New, Asked::Operation, |own| own.operation_without_creating()),
                 Step::Create => return self.run(Side::New, Asked::Operation, Self::operation),
-                Step::Read { pool, keys, cas } => {
-                    let (values, policy) = (self.pools.values(pool), self.pools.policy(pool));
-                    let fetch = self.named(Fetch::new(self.keys_of(pool, keys.iter().copied()), cas, values, policy));
-                    return self.run(pool, Asked::Reading(pool, keys), |_| fetch.into());
+                Step::Read { pool, keys } => {
+                    let operation = self.operation_on(pool, &keys);
+                    return self.run(pool, Asked::Reading(pool, keys), |_| operation);
                 }
                 Step::Store { value, cas, ttl } => match self.converted(value) {
                     Ok(block) => {
@@ -256,8 +258,8 @@ impl<P: Pools> Crossing<P> {
 
     /// A request of the machine's about its key.
     fn ask(&mut self, side: Side, request: Request) -> OnePool<P> {
-        if let Wanted::SetMany { .. } | Wanted::DeleteMany = self.wanted {
-            return Change::delete(self.all_keys(side), self.pools.policy(side)).into();
+        if let Wanted::SetMany { .. } | Wanted::ChangeMany(Request::Delete) = self.wanted {
+            return Change::each(self.all_keys(side), Request::Delete, self.pools.policy(side)).into();
         }
         let (key, data) = (self.pools.key(side, self.key()), P::Data::default());
         Single::new(request, key, data, self.pools.values(side), self.pools.policy(side)).into()
@@ -282,7 +284,17 @@ impl<P: Pools> Crossing<P> {
                 let (keys, ttl) = (self.all_keys(Side::New), *ttl);
                 Change::store(keys, self.pools.blocks(), ttl, self.pools.policy(Side::New)).into()
             }
-            Wanted::GetMany { .. } | Wanted::DeleteMany => unreachable!("the machine reads and deletes them"),
+            Wanted::GetMany { .. } | Wanted::ChangeMany(_) => unreachable!("the machine reads and changes them"),
+        }
+    }
+
+    /// The user's request for some of many keys.
+    fn operation_on(&self, side: Side, indexes: &[usize]) -> OnePool<P> {
+        let (keys, policy) = (self.keys_of(side, indexes.iter().copied()), self.pools.policy(side));
+        match self.wanted {
+            Wanted::GetMany { each, .. } => self.named(Fetch::new(keys, each, self.pools.values(side), policy)).into(),
+            Wanted::ChangeMany(each) => Change::each(keys, each, policy).into(),
+            _ => unreachable!("it is about one key, or stores many"),
         }
     }
 
@@ -336,8 +348,7 @@ impl<P: Pools> Crossing<P> {
             AnyOperation::Single(single) => single,
             AnyOperation::Change(change) => {
                 let Changed { done, mut failures } = change.finish();
-                self.deleted.resize(self.keys, false);
-                self.deleted.iter_mut().zip(&done).for_each(|(deleted, done)| *deleted |= done);
+                self.note_done(0..self.keys, &done);
                 return match failures.raised() {
                     Some(error) => failed(Failed::Error(error.into())),
                     None => StepOutcome::Answered(Answer::Done(done.contains(&true))),
@@ -356,9 +367,28 @@ impl<P: Pools> Crossing<P> {
         }
     }
 
+    fn note_done(&mut self, keys: impl Iterator<Item = usize>, done: &[bool]) {
+        self.done.resize(self.keys, false);
+        keys.zip(done).for_each(|(key, done)| self.done[key] |= done);
+    }
+
+    /// What was changed of many keys.
+    fn changed(&mut self, keys: &[usize], change: Change<P::Data>) -> OutcomeOf<P> {
+        let Changed { done, mut failures } = change.finish();
+        self.note_done(keys.iter().copied(), &done);
+        match failures.raised() {
+            Some(error) => failed(Failed::Error(error.into())),
+            None => StepOutcome::Found(keys.iter().copied().filter(|key| self.done[*key]).collect()),
+        }
+    }
+
     /// What was read of many keys.
     fn read(&mut self, side: Side, keys: Vec<usize>, operation: OnePool<P>) -> OutcomeOf<P> {
-        let AnyOperation::Fetch(fetch) = operation else { unreachable!("it read many keys") };
+        let fetch = match operation {
+            AnyOperation::Fetch(fetch) => fetch,
+            AnyOperation::Change(change) => return self.changed(&keys, *change),
+            _ => unreachable!("it is about many keys"),
+        };
         let policy = fetch.policy();
         let Fetched { found, unreadable, mut failures, unanswered } = fetch.finish();
         let failing = match self.wanted {

@@ -3,8 +3,8 @@
 use super::crossing::{Crossing, FailedOf, Failing, Next, OnePool, Read, Wanted};
 use super::pools::{Pools, ValueOf};
 use super::{Returned, Side};
-use crate::operations::{Answer, Change, Failed, Fetch, Single, Unanswered, Unreadable};
-use pinyon_net::error::Error;
+use crate::operations::{Answer, Change, Failed, Fetch, Request, Single, Unanswered, Unreadable};
+use pinyon_net::error::{Error, Kind};
 
 impl<P: Pools> Crossing<P> {
     /// Keeps the failure of a key that could not be moved or deleted.
@@ -21,13 +21,14 @@ impl<P: Pools> Crossing<P> {
     pub(super) fn returned(&mut self, returned: Returned<Read, OnePool<P>>) -> Next<P> {
         let (side, answer) = match returned {
             Returned::Answer(operation) => return self.ends([(Side::New, operation)]),
+            Returned::Values if matches!(self.wanted, Wanted::ChangeMany(_)) => return self.has_changed(None),
             Returned::Values => return self.has_read(None),
             Returned::Value(value) => match self.values[value].take() {
                 Some((value, side)) => (side, Some(Answer::Value(value))),
                 None => unreachable!("it was read"),
             },
             Returned::Missing => (Side::New, None),
-            Returned::Done(_) if matches!(self.wanted, Wanted::DeleteMany) => return self.has_changed(None),
+            Returned::Done(_) if matches!(self.wanted, Wanted::ChangeMany(_)) => return self.has_changed(None),
             Returned::Done(done) => (Side::New, Some(Answer::Done(done))),
         };
         self.answers(side, Ok(answer))
@@ -38,6 +39,10 @@ impl<P: Pools> Crossing<P> {
             (Wanted::One(_), error) => self.answers(Side::New, Err(error)),
             (Wanted::GetMany { .. }, Failed::Error(error)) => self.has_read(Some(*error)),
             (_, Failed::Error(error)) => self.has_changed(Some(*error)),
+            (Wanted::ChangeMany(_), Failed::Unreadable { .. }) => {
+                let why = "the old client cannot read a value that is to be moved";
+                self.has_changed(Some(Error::new(Kind::Usage, &"".into(), why)))
+            }
             (_, Failed::Unreadable { error, .. }) => {
                 let index = self.key();
                 self.unreadable[Side::New as usize].get_or_insert(Unreadable { index, error });
@@ -46,10 +51,11 @@ impl<P: Pools> Crossing<P> {
         }
     }
 
-    /// Ends with the keys that were deleted, or what was in the way of storing or deleting.
+    /// Ends with the keys that were changed, or what was in the way of storing or changing.
     fn has_changed(&mut self, error: Option<Error>) -> Next<P> {
         let (keys, policy) = (self.all_keys(Side::New), self.pools.policy(Side::New));
-        let change = Change::over(keys, std::mem::take(&mut self.deleted), error, policy);
+        let each = if let Wanted::ChangeMany(each) = self.wanted { each } else { Request::Delete };
+        let change = Change::over(keys, each, std::mem::take(&mut self.done), error, policy);
         self.ends([(Side::New, change.into())])
     }
 
@@ -66,7 +72,7 @@ impl<P: Pools> Crossing<P> {
     fn has_read(&mut self, mut error: Option<Error>) -> Next<P> {
         let [mut old, mut new] = std::mem::take(&mut self.found);
         let mut unanswered = std::mem::take(&mut self.unanswered);
-        let Wanted::GetMany { cas, failing } = self.wanted else { unreachable!("it reads many keys") };
+        let Wanted::GetMany { each, failing } = self.wanted else { unreachable!("it reads many keys") };
         if failing == Failing::OfKeys {
             let mut is_found = vec![false; self.keys];
             old.iter().chain(&new).for_each(|one| is_found[one.index] = true);
@@ -80,7 +86,7 @@ impl<P: Pools> Crossing<P> {
         let mut over = |side, found| {
             let (keys, values, policy) = (self.all_keys(side), self.pools.values(side), self.pools.policy(side));
             let unreadable = self.unreadable[side as usize].take();
-            self.named(Fetch::over(keys, cas, values, policy, found).with_unreadable(unreadable))
+            self.named(Fetch::over(keys, each, values, policy, found).with_unreadable(unreadable))
         };
         let (old, new) = (over(Side::Old, old), over(Side::New, new));
         let new = new.failing(std::mem::take(&mut self.beside), error, unanswered);

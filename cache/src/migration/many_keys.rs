@@ -77,7 +77,7 @@ impl<V: Clone, A> ManyKeys<V, A> {
                 self.found_in_new = found.len();
                 self.forget(&found);
                 match self.plan {
-                    Plan::GetsMany => self.one_by_one(self.missing.clone()),
+                    Plan::FindMany => self.one_by_one(self.missing.clone()),
                     _ if self.missing.is_empty() => self.move_some(),
                     _ => self.read(At::ReadingOld, Side::Old, self.missing.clone()),
                 }
@@ -102,7 +102,7 @@ impl<V: Clone, A> ManyKeys<V, A> {
 
     fn read<E>(&mut self, at: At, pool: Side, keys: Vec<usize>) -> Step<V, A, E> {
         self.at = at;
-        Step::Read { pool, keys, cas: self.plan == Plan::GetsMany }
+        Step::Read { pool, keys }
     }
 
     /// Moves some keys, now that everything was read.
@@ -152,7 +152,7 @@ impl<V: Clone, A> ManyKeys<V, A> {
     fn finish<E>(&mut self) -> Step<V, A, E> {
         self.at = At::Over;
         match self.plan {
-            Plan::GetsMany if !self.found_in_old.is_empty() => {
+            Plan::FindMany if !self.found_in_old.is_empty() => {
                 let moved = std::mem::take(&mut self.found_in_old);
                 self.read(At::ReadingMoved, Side::New, moved)
             }

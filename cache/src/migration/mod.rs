@@ -50,9 +50,9 @@ enum Step<V, A, E> {
     Operate,
     /// The same, but create a missing item: [`StepOutcome::Operated`].
     Create,
-    /// Read several keys, by index, and keep the values: [`StepOutcome::Found`]. A value that is read later replaces an
-    /// earlier one.
-    Read { pool: Side, keys: Vec<usize>, cas: bool },
+    /// Send the user's request for several keys, by index, and keep the values: [`StepOutcome::Found`]. A value that is read
+    /// later replaces an earlier one.
+    Read { pool: Side, keys: Vec<usize> },
     /// Report a failure to the user together with those of other servers, without raising it: [`StepOutcome::Told`].
     Tell(E),
     /// The end: return this.

@@ -44,7 +44,7 @@ impl<V: Clone, A> OneKey<V, A> {
             }
             Plan::Find | Plan::Change | Plan::Create | Plan::Set => self.go(At::Operating, Step::Operate),
             Plan::Delete => self.go(At::DeletingOldFirst, Step::Ask(Side::Old, Request::Delete)),
-            Plan::GetMany | Plan::GetsMany => unreachable!("it is about several keys"),
+            Plan::GetMany | Plan::FindMany => unreachable!("it is about several keys"),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::many_keys::ManyKeys;
 use super::one_key::OneKey;
 use super::{Counts, Step, StepOutcome};
-use crate::operations::{Mode, Request};
+use crate::operations::{Beside, Mode, Request};
 
 /// How an operation uses the two pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,23 +30,18 @@ pub enum Plan {
     Delete,
     /// Reads several keys from both pools, and moves some of those that only the old one has.
     GetMany,
-    /// Moves all keys that only the old pool has, then reads them from the new pool for its tokens.
-    GetsMany,
+    /// Operates on several keys. Moves all that only the old pool has, then operates on those.
+    FindMany,
 }
 
 impl Plan {
     /// The plan for a request about one key. Without one, it goes to the new pool alone.
     pub fn of(request: &Request) -> Option<Self> {
         Some(match *request {
-            Request::Get { cas: false } => Self::Get,
+            Request::Get(Beside::Nothing) => Self::Get,
             Request::Lease { .. } => Self::Lease,
             Request::Store { mode: Mode::Add, .. } => Self::Add,
-            Request::Get { cas: true }
-            | Request::GetAndTouch { .. }
-            | Request::GetWithTtl
-            | Request::GetWithMetadata { .. }
-            | Request::Metadata
-            | Request::Touch { .. } => Self::Find,
+            Request::Get(_) | Request::GetAndTouch { .. } | Request::Metadata | Request::Touch { .. } => Self::Find,
             Request::Store { mode: Mode::Set, cas: None, .. } => Self::Set,
             Request::Store { .. } | Request::MarkStale { .. } | Request::Arithmetic { initial: None, .. } => {
                 Self::Change
@@ -59,7 +54,7 @@ impl Plan {
 
     /// Whether the operation addresses several keys, by index.
     pub fn is_of_many(self) -> bool {
-        matches!(self, Self::GetMany | Self::GetsMany)
+        matches!(self, Self::GetMany | Self::FindMany)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Storing and deleting many keys, each by a command of its own.
+//! Changing many keys, each by a command of its own.
 //!
 //! The commands are quiet meta commands, and a no-op ends them.
 
@@ -12,12 +12,13 @@ use super::keys::Keys;
 use super::route::{choose_each, may_go_on};
 use super::values::SentData;
 use super::{Ask, Asks, End, Next, Operation, Policy, Request, Sending};
+use crate::calls;
 use crate::fleet::Fleet;
 use crate::session::{Data, Refused, Reply, Session, Ticket};
 use pinyon_net::error::{Error, Kind};
 use pinyon_net::network::Network;
 
-/// Stores or deletes many keys.
+/// Stores many keys, or does the same to each of them.
 pub struct Change<D> {
     keys: Keys,
     what: What<D>,
@@ -31,12 +32,10 @@ pub struct Change<D> {
 
 /// What to do with every key.
 enum What<D> {
-    Delete,
+    /// Sends the same request.
+    Each(Request),
     /// Stores the block that has the key's index.
-    Store {
-        blocks: Vec<DataBlock<D>>,
-        ttl: i32,
-    },
+    Store { blocks: Vec<DataBlock<D>>, ttl: i32 },
 }
 
 /// A value to store.
@@ -47,7 +46,7 @@ pub struct DataBlock<D> {
     pub client_flags: u32,
 }
 
-/// The outcome of storing or deleting many keys.
+/// The outcome of changing many keys.
 #[derive(Debug)]
 pub struct Changed {
     /// For each key, whether the server confirmed it.
@@ -58,11 +57,12 @@ pub struct Changed {
 impl<D: SentData> Change<D> {
     /// Stores a block under each key. `ttl` is sent as it is.
     pub fn store(keys: Keys, blocks: Vec<DataBlock<D>>, ttl: i32, policy: Policy) -> Self {
-        Self::new(keys, What::Store { blocks, ttl }, "set_many", policy)
+        Self::new(keys, What::Store { blocks, ttl }, calls::SET_MANY.name, policy)
     }
 
-    pub fn delete(keys: Keys, policy: Policy) -> Self {
-        Self::new(keys, What::Delete, "delete_many", policy)
+    /// `request`: what is done to each key. It has no data block.
+    pub fn each(keys: Keys, request: Request, policy: Policy) -> Self {
+        Self::new(keys, What::Each(request), request.call_of_many().name, policy)
     }
 
     fn new(keys: Keys, what: What<D>, name: &'static str, policy: Policy) -> Self {
@@ -70,9 +70,9 @@ impl<D: SentData> Change<D> {
         Self { keys, what, wanted, done, alone: BTreeSet::new(), failures: Failures::new(name, policy) }
     }
 
-    /// A deletion that is over: whether each key was deleted, and what it raises.
-    pub(crate) fn over(keys: Keys, done: Vec<bool>, error: Option<Error>, policy: Policy) -> Self {
-        let mut over = Self { wanted: Vec::new(), done, ..Self::delete(keys, policy) };
+    /// A change that is over: whether it was done to each key, and what it raises.
+    pub(crate) fn over(keys: Keys, each: Request, done: Vec<bool>, error: Option<Error>, policy: Policy) -> Self {
+        let mut over = Self { wanted: Vec::new(), done, ..Self::each(keys, each, policy) };
         over.failures.end(error);
         over
     }
@@ -163,7 +163,7 @@ impl<D: SentData> Change<D> {
 impl<D: SentData> What<D> {
     fn of(&self, index: usize) -> (Request, Data<'_>) {
         match self {
-            What::Delete => (Request::Delete, Data::None),
+            What::Each(request) => (*request, Data::None),
             What::Store { blocks, ttl } => {
                 let DataBlock { data, size, client_flags } = &blocks[index];
                 let (size, client_flags, ttl) = (*size, *client_flags, *ttl);

@@ -10,7 +10,7 @@ use pinyon_proto::{Command, Head, Status};
 
 use super::failures::Failures;
 use super::keys::Keys;
-use super::request::without_tokens;
+use super::request::{without_tokens, Request};
 use super::route::{by_server, may_go_on};
 use super::values::Values;
 use super::{Ask, Asks, End, Next, Operation, Policy, Sending};
@@ -23,7 +23,9 @@ use pinyon_net::network::Network;
 pub struct Fetch<V: Values> {
     keys: Keys,
     values: V,
-    /// Whether to ask for CAS tokens too.
+    /// The request for each key.
+    each: Request,
+    /// Whether it asks for CAS tokens too.
     cas: bool,
     parts: Vec<Part>,
     /// The keys to ask for in the next `begin`.
@@ -87,18 +89,19 @@ pub struct Fetched<V, E> {
 }
 
 impl<V: Values> Fetch<V> {
-    pub fn new(keys: Keys, cas: bool, values: V, policy: Policy) -> Self {
-        let name = if cas { "gets_many" } else { "get_many" };
+    /// `each`: the request for each key, which reads its value.
+    pub fn new(keys: Keys, each: Request, values: V, policy: Policy) -> Self {
         Self {
             wanted: (0..keys.len() as u32).collect(),
             found: Vec::new(),
             keys,
             values,
-            cas,
+            each,
+            cas: each.reads_token(),
             parts: Vec::new(),
             in_doubt: Vec::new(),
             unreadable: None,
-            failures: Failures::new(name, policy),
+            failures: Failures::new(each.call_of_many().name, policy),
             retried: Vec::new(),
             unanswered: Vec::new(),
             timeout: Duration::ZERO,
@@ -128,8 +131,8 @@ impl<V: Values> Fetch<V> {
     }
 
     /// A reading that is over, and has found these values.
-    pub(crate) fn over(keys: Keys, cas: bool, values: V, policy: Policy, found: Vec<FoundKey<V::Value>>) -> Self {
-        Self { found, wanted: Vec::new(), ..Self::new(keys, cas, values, policy) }
+    pub(crate) fn over(keys: Keys, each: Request, values: V, policy: Policy, found: Vec<FoundKey<V::Value>>) -> Self {
+        Self { found, wanted: Vec::new(), ..Self::new(keys, each, values, policy) }
     }
 
     pub(crate) fn with_unreadable(self, unreadable: Option<Unreadable<V::Error>>) -> Self {
@@ -241,7 +244,7 @@ impl<V: Values> Operation for Fetch<V> {
     fn submit<N: Network>(&mut self, part: u32, session: &mut Session<N>, sending: Sending) -> Result<Ticket, Refused> {
         let Part { keys, alone, .. } = &self.parts[part as usize];
         if *alone {
-            let command = Command::Get { key: self.keys.key(keys[0] as usize), cas: self.cas };
+            let command = self.each.command(self.keys.key(keys[0] as usize));
             return session.submit(&command, Data::None, sending.deadline);
         }
         let keys = self.keys.join(keys);

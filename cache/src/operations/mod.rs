@@ -44,7 +44,7 @@ pub use finding::{Finding, Win, RENEWALS};
 pub use keys::Keys;
 pub use policy::Policy;
 pub use quiet::Quiet;
-pub use request::{remaining, Answer, Compared, Found, Initial, Request};
+pub use request::{remaining, Answer, Beside, Compared, Fact, Found, Initial, Request};
 pub(crate) use route::{choose, may_go_on, told};
 pub use several::Several;
 pub use single::{Answered, Failed, LateLease, Single};

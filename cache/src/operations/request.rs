@@ -25,20 +25,12 @@ use pinyon_net::shown::shown;
 /// A request about one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Reads the value, with its CAS token if `cas`.
-    Get {
-        cas: bool,
-    },
+    /// Reads the value, and more.
+    Get(Beside),
     /// Reads the value, with its CAS token if `cas`, and sets the item's ttl.
     GetAndTouch {
         ttl: i32,
         cas: bool,
-    },
-    /// Reads the value, and the seconds until it expires.
-    GetWithTtl,
-    /// Reads the value and the server's metadata about the item. `bumps`: whether this counts as an access.
-    GetWithMetadata {
-        bumps: bool,
     },
     Touch {
         ttl: i32,
@@ -85,6 +77,20 @@ pub enum Request {
     Metadata,
 }
 
+/// What a request reads beside the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    Nothing,
+    /// The CAS token.
+    Cas,
+    /// The seconds until the item expires.
+    Ttl,
+    /// The server's metadata about the item. `bumps`: whether this counts as an access.
+    Metadata {
+        bumps: bool,
+    },
+}
+
 /// How to create a missing counter. The client stores it, because the server would store it without client flags, and
 /// it would read as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,10 +106,7 @@ pub enum Answer<V> {
     /// There is no such item.
     Missing,
     Value(V),
-    /// A value and its CAS token.
-    ValueAndCas(V, u64),
-    /// A value and the seconds until it expires; `None` if never.
-    ValueAndTtl(V, Option<u32>),
+    ValueAnd(V, Fact),
     /// Whether the server did it.
     Done(bool),
     Compared(Compared),
@@ -111,6 +114,14 @@ pub enum Answer<V> {
     Metadata(Box<Item>),
     ValueAndMetadata(Box<(V, Item)>),
     Lease(Box<Found<V>>),
+}
+
+/// What is known of an item beside its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact {
+    Cas(u64),
+    /// The seconds until it expires; `None` if never.
+    Ttl(Option<u32>),
 }
 
 /// The result of a store that compares CAS tokens.
@@ -132,7 +143,7 @@ pub struct Found<V> {
     pub cas: Option<u64>,
 }
 
-const GET_WITH_TTL: &[Flag] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
+const WITH_TTL: &[Flag] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
 
 const GET_WITH_METADATA: &[Flag] = &[
     Flag::ReturnClientFlags,
@@ -172,10 +183,13 @@ impl Request {
     #[inline]
     pub fn command<'k>(&self, key: Key<'k>) -> Command<'k> {
         match *self {
-            Request::Get { cas } => Command::Get { key, cas },
+            Request::Get(Beside::Nothing) => Command::Get { key, cas: false },
+            Request::Get(Beside::Cas) => Command::Get { key, cas: true },
             Request::GetAndTouch { ttl, cas } => Command::GetAndTouch { key, ttl, cas },
-            Request::GetWithTtl => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: GET_WITH_TTL }),
-            Request::GetWithMetadata { bumps } => get_with_metadata(key, bumps),
+            Request::Get(Beside::Ttl) => {
+                Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: WITH_TTL })
+            }
+            Request::Get(Beside::Metadata { bumps }) => get_with_metadata(key, bumps),
             Request::Touch { ttl } => Command::Touch { key, ttl },
             Request::Store { mode, size, client_flags, ttl, cas, returns_cas } => {
                 Command::Store(Store { mode, key, size, client_flags, ttl, cas, returns_cas })
@@ -201,11 +215,11 @@ impl Request {
     /// The call that makes it: what all languages say of it.
     pub fn call(&self) -> &'static Call {
         match self {
-            Request::Get { cas: false } | Request::GetWithMetadata { .. } => &calls::GET,
-            Request::Get { cas: true } => &calls::GETS,
+            Request::Get(Beside::Nothing | Beside::Metadata { .. }) => &calls::GET,
+            Request::Get(Beside::Cas) => &calls::GETS,
             Request::GetAndTouch { cas: false, .. } => &calls::GAT,
             Request::GetAndTouch { cas: true, .. } => &calls::GATS,
-            Request::GetWithTtl => &calls::GET_WITH_TTL,
+            Request::Get(Beside::Ttl) => &calls::GET_WITH_TTL,
             Request::Touch { .. } => &calls::TOUCH,
             Request::Store { cas: Some(_), .. } => &calls::CAS,
             Request::Store { mode: Mode::Set, .. } => &calls::SET,
@@ -219,6 +233,52 @@ impl Request {
             Request::Arithmetic { direction: Direction::Increment, .. } => &calls::INCR,
             Request::Arithmetic { direction: Direction::Decrement, .. } => &calls::DECR,
             Request::Metadata => &calls::META,
+        }
+    }
+
+    /// The call that makes it for each of many keys; if there is none, the call that makes it for one.
+    pub fn call_of_many(&self) -> &'static Call {
+        match self {
+            Request::Get(Beside::Nothing) => &calls::GET_MANY,
+            Request::Get(Beside::Cas) => &calls::GETS_MANY,
+            Request::Store { mode: Mode::Set, cas: None, .. } => &calls::SET_MANY,
+            Request::Delete => &calls::DELETE_MANY,
+            other => other.call(),
+        }
+    }
+
+    /// A request as this call makes for a key, or for each of many, without its arguments: for front ends whose methods are
+    /// made from the table. `None` for calls that ask all servers, and for those whose requests depend on their arguments.
+    pub fn of(call: &Call) -> Option<Self> {
+        let (ttl, cas, initial) = (0, None, None);
+        let store = |mode| Request::Store { mode, size: 0, client_flags: 0, ttl, cas, returns_cas: false };
+        let all = [
+            Request::Get(Beside::Nothing),
+            Request::Get(Beside::Cas),
+            Request::Get(Beside::Ttl),
+            Request::GetAndTouch { ttl, cas: false },
+            Request::GetAndTouch { ttl, cas: true },
+            Request::Touch { ttl },
+            store(Mode::Set),
+            store(Mode::Add),
+            store(Mode::Replace),
+            store(Mode::Append),
+            store(Mode::Prepend),
+            Request::Delete,
+            Request::Arithmetic { direction: Direction::Increment, delta: 0, initial },
+            Request::Arithmetic { direction: Direction::Decrement, delta: 0, initial },
+            Request::Metadata,
+        ];
+        all.into_iter().find(|request| [request.call(), request.call_of_many()].contains(&call))
+    }
+
+    /// The same with a ttl, if it takes one.
+    #[inline]
+    pub fn with_ttl(self, ttl: i32) -> Self {
+        match self {
+            Request::GetAndTouch { cas, .. } => Request::GetAndTouch { ttl, cas },
+            Request::Touch { .. } => Request::Touch { ttl },
+            other => other,
         }
     }
 
@@ -277,14 +337,14 @@ impl Request {
     pub(super) fn may_be_joined(&self) -> bool {
         matches!(
             self,
-            Request::Get { cas: false } | Request::Store { mode: Mode::Set, cas: None, returns_cas: false, .. }
+            Request::Get(Beside::Nothing) | Request::Store { mode: Mode::Set, cas: None, returns_cas: false, .. }
         )
     }
 
     /// Whether the caller is told the CAS token that was read.
     #[inline]
     pub(super) fn reads_token(&self) -> bool {
-        matches!(self, Request::Get { cas: true } | Request::GetAndTouch { cas: true, .. })
+        matches!(self, Request::Get(Beside::Cas) | Request::GetAndTouch { cas: true, .. })
     }
 
     /// Whether a value that the host cannot read counts as missing ([`Answer::read`]). Otherwise that is an error. Who asks
@@ -309,16 +369,16 @@ impl Request {
         if let Request::Arithmetic { .. } = self {
             return Ok(number(&reply).map_or(Answer::Missing, Answer::Number));
         }
-        if let Request::Get { cas: false } = self {
+        if let Request::Get(Beside::Nothing) = self {
             return values.read(head, reply.value, reply.server).map(Answer::Value);
         }
         let value = values.read(head, reply.value, reply.server)?;
         Ok(match self {
-            Request::Get { cas: true } | Request::GetAndTouch { cas: true, .. } => {
-                Answer::ValueAndCas(value, head.item.cas.unwrap_or_default())
+            Request::Get(Beside::Cas) | Request::GetAndTouch { cas: true, .. } => {
+                Answer::ValueAnd(value, Fact::Cas(head.item.cas.unwrap_or_default()))
             }
-            Request::GetWithTtl => Answer::ValueAndTtl(value, remaining(&head.item)),
-            Request::GetWithMetadata { .. } => with_metadata(value, &head.item),
+            Request::Get(Beside::Ttl) => Answer::ValueAnd(value, Fact::Ttl(remaining(&head.item))),
+            Request::Get(Beside::Metadata { .. }) => with_metadata(value, &head.item),
             _ => Answer::Value(value),
         })
     }
@@ -360,11 +420,33 @@ fn with_metadata<V>(value: V, item: &Item) -> Answer<V> {
     Answer::ValueAndMetadata((value, *item).into())
 }
 
+impl Beside {
+    /// The CAS token, if it is wanted.
+    #[inline]
+    pub fn token(is_wanted: bool) -> Self {
+        if is_wanted {
+            Self::Cas
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
+impl Fact {
+    /// The number that hosts return in a pair with the value.
+    pub fn number(self) -> Option<u64> {
+        match self {
+            Fact::Cas(cas) => Some(cas),
+            Fact::Ttl(ttl) => ttl.map(u64::from),
+        }
+    }
+}
+
 impl<V> Answer<V> {
     /// The value that it has.
     pub fn value(&self) -> Option<&V> {
         match self {
-            Answer::Value(value) | Answer::ValueAndCas(value, _) | Answer::ValueAndTtl(value, _) => Some(value),
+            Answer::Value(value) | Answer::ValueAnd(value, _) => Some(value),
             Answer::ValueAndMetadata(both) => Some(&both.0),
             Answer::Lease(found) => found.value.as_ref(),
             _ => None,
@@ -377,8 +459,7 @@ impl<V> Answer<V> {
         let or_missing = |answer: Option<Answer<W>>| answer.unwrap_or(Answer::Missing);
         Ok(match self {
             Answer::Value(value) => or_missing(read(value)?.map(Answer::Value)),
-            Answer::ValueAndCas(value, cas) => or_missing(read(value)?.map(|value| Answer::ValueAndCas(value, cas))),
-            Answer::ValueAndTtl(value, ttl) => or_missing(read(value)?.map(|value| Answer::ValueAndTtl(value, ttl))),
+            Answer::ValueAnd(value, fact) => or_missing(read(value)?.map(|value| Answer::ValueAnd(value, fact))),
             Answer::ValueAndMetadata(both) => {
                 let (value, item) = *both;
                 or_missing(read(value)?.map(|value| Answer::ValueAndMetadata((value, item).into())))

@@ -180,7 +180,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         let key = self.key.wire();
         self.alone |= !sending.is_shared;
         let joined = !self.alone && self.request.may_be_joined();
-        if let (Request::Get { .. }, true) = (self.request, joined) {
+        if let (Request::Get(_), true) = (self.request, joined) {
             return session.submit_joined_get(key, sending.deadline);
         }
         let mut command = self.request.command(key);
@@ -214,7 +214,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
     #[inline(always)]
     fn over(&mut self, _part: u32, end: End) -> Next {
         match end {
-            End::Answered if self.is_in_doubt && matches!(self.request, Request::Get { .. }) => {
+            End::Answered if self.is_in_doubt && matches!(self.request, Request::Get(_)) => {
                 self.alone = true;
                 self.answer = None;
                 Next::Again

@@ -6,7 +6,7 @@ use std::time::Instant;
 use pinyon_cache::blocking::{run, Batch};
 use pinyon_cache::directory::Directory;
 use pinyon_cache::operations::{
-    Answer, AnyOperation, AsBytes, BorrowedKey, Bytes, KeyRules, Mode, OwnedKey, Policy, Request, Single,
+    Answer, AnyOperation, AsBytes, Beside, BorrowedKey, Bytes, KeyRules, Mode, OwnedKey, Policy, Request, Single,
 };
 use pinyon_cache::settings::CacheSettings;
 use pinyon_cache::shared::{Batch as LoopBatch, Finished, Left, Shared, Waiter};
@@ -36,7 +36,7 @@ fn store(batch: &mut Batch<&'static str>, mode: Mode, value: &'static str) {
 
 /// The value as another connection sees it.
 fn found(directory: &Directory) -> Vec<u8> {
-    let mut get = Single::new(Request::Get { cas: false }, sent(), Data::None, AsBytes, Policy::default());
+    let mut get = Single::new(Request::Get(Beside::Nothing), sent(), Data::None, AsBytes, Policy::default());
     let Ok(()) = run(directory, &NoHost, &mut get);
     match get.finish().unwrap() {
         Answer::Value(Bytes { bytes, .. }) => bytes,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pinyon_cache::blocking::{run, run_on_both};
 use pinyon_cache::migration::{Counts, Crossing, Failing, Next, OnePool, Pools, Progress, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
-    Answer, AnyOperation, AsBytes, Bytes, DataBlock, Fetched, Mode, OwnedData, OwnedKey, Policy, Request, Single,
+    Answer, AnyOperation, AsBytes, Beside, Bytes, DataBlock, Fetched, Mode, OwnedData, OwnedKey, Policy, Request,
+    Single,
 };
 use pinyon_cache::settings::{CacheParts, CacheSettings};
 use pinyon_net::host::NoHost;
@@ -95,7 +96,7 @@ impl Both {
     }
 
     fn get_many<'b>(&'b self, keys: &[&'b str], failing: Failing) -> [Fetched<Bytes, std::convert::Infallible>; 2] {
-        let over = self.run(Wanted::GetMany { cas: false, failing }, keys, "").expect("it is not interrupted");
+        let over = self.run(Wanted::GetMany { each: GET, failing }, keys, "").expect("it is not interrupted");
         let fetched: Vec<_> = over.into_iter().map(|(_, operation)| fetched(operation)).collect();
         fetched.try_into().expect("one of each pool")
     }
@@ -116,7 +117,7 @@ impl Both {
 
     /// The values in the old pool and in the new one.
     fn in_pools(&self, key: &str) -> [Option<String>; 2] {
-        [Side::Old, Side::New].map(|side| text(&self.alone(side, key, Request::Get { cas: false }, "")))
+        [Side::Old, Side::New].map(|side| text(&self.alone(side, key, Request::Get(Beside::Nothing), "")))
     }
 }
 
@@ -142,7 +143,7 @@ fn pools(servers: &[Memcached; 2]) -> Both {
     Both::new(&servers[0].address().to_string(), &servers[1].address().to_string())
 }
 
-const GET: Request = Request::Get { cas: false };
+const GET: Request = Request::Get(Beside::Nothing);
 
 #[test]
 fn what_changes_while_a_value_is_moved_is_not_undone() {
@@ -192,7 +193,7 @@ fn many_keys_are_deleted_wherever_they_are() {
     both.only_old_has("both", "value");
     both.alone(Side::New, "both", store(Mode::Set, "newer"), "newer");
     both.alone(Side::New, "new", store(Mode::Set, "newer"), "newer");
-    let over = both.run(Wanted::DeleteMany, &["old", "nothing", "both", "new"], "").unwrap();
+    let over = both.run(Wanted::ChangeMany(Request::Delete), &["old", "nothing", "both", "new"], "").unwrap();
     let Some((_, AnyOperation::Change(change))) = over.into_iter().next() else { unreachable!("it deletes many keys") };
     assert_eq!(change.finish().done, [true, false, true, true]);
     for key in ["old", "both", "new"] {
@@ -200,7 +201,7 @@ fn many_keys_are_deleted_wherever_they_are() {
     }
     let nobody = Both::new(NOBODY, &servers[1].address().to_string());
     nobody.alone(Side::New, "new", store(Mode::Set, "newer"), "newer");
-    let over = nobody.run(Wanted::DeleteMany, &["new"], "").unwrap();
+    let over = nobody.run(Wanted::ChangeMany(Request::Delete), &["new"], "").unwrap();
     let Some((_, AnyOperation::Change(change))) = over.into_iter().next() else { unreachable!("it deletes many keys") };
     assert_eq!(&*change.finish().failures.raised().expect("the old pool fails").server, NOBODY);
     assert_eq!(text(&nobody.alone(Side::New, "new", GET, "")), Some("newer".into()), "the old pool comes first");

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_cache::directory::Directory;
-use pinyon_cache::operations::{Answer, AsBytes, Bytes, Failed, KeyRules, Mode, OwnedKey, Policy, Request, Single};
+use pinyon_cache::operations::{
+    Answer, AsBytes, Beside, Bytes, Failed, KeyRules, Mode, OwnedKey, Policy, Request, Single,
+};
 use pinyon_cache::settings::CacheSettings;
 use pinyon_cache::shared::{Finished, Shared, Waiter};
 use pinyon_net::driven::{Polled, Wake};
@@ -57,7 +59,7 @@ fn begin(polled: &mut Loop, number: usize, set: Option<&[u8]>) {
     let key = format!("key:{number}");
     let key = OwnedKey::new(&KeyRules::default(), key.as_bytes()).unwrap();
     let request = match set {
-        None => Request::Get { cas: false },
+        None => Request::Get(Beside::Nothing),
         Some(value) => Request::Store {
             mode: Mode::Set,
             size: value.len(),

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pinyon_cache::blocking::{run, Batch, Failure};
 use pinyon_cache::directory::Directory;
-use pinyon_cache::operations::{AsBytes, BorrowedKey, Fetch, Keys, Policy, Request, Single};
+use pinyon_cache::operations::{AsBytes, Beside, BorrowedKey, Fetch, Keys, Policy, Request, Single};
 use pinyon_cache::pool::Offer;
 use pinyon_cache::settings::CacheSettings;
 use pinyon_cache::Data;
@@ -71,7 +71,7 @@ fn refuse_each_wait(
 }
 
 fn get(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
-    let mut single = Single::new(Request::Get { cas: false }, sent(), Data::None, AsBytes, Policy::default());
+    let mut single = Single::new(Request::Get(Beside::Nothing), sent(), Data::None, AsBytes, Policy::default());
     run(directory, host, &mut single).map_err(Failure::Interrupted)?;
     assert!(single.take_answer().is_ok());
     Ok(())
@@ -82,7 +82,7 @@ fn get_many(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<R
     let mut keys = Keys::default();
     (0..500)
         .for_each(|number| keys.push_asked_about(&KeyRules::default(), b"k", format!("{number}").as_bytes()).unwrap());
-    let mut fetch = Fetch::new(keys, false, AsBytes, Policy::default());
+    let mut fetch = Fetch::new(keys, Request::Get(Beside::Nothing), AsBytes, Policy::default());
     run(directory, host, &mut fetch).map_err(Failure::Interrupted)?;
     assert!(fetch.finish().failures.raised().is_none());
     Ok(())

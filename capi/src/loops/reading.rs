@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinyon_cache::operations::{AnyOperation, Fetch};
+use pinyon_cache::operations::{self, AnyOperation, Beside, Fetch};
 
 use super::client::{Asked, ClientLoop};
 use super::structs::Reading;
@@ -33,7 +33,8 @@ impl ClientLoop {
         let (wanted, caller) = (Arc::new(Wanted { slots, policy }), self.callers.begin(asked.context));
         let ticket = caller.ticket;
         let values = LoopValues::Many(ManyValues { wanted: wanted.clone(), caller: caller.clone() });
-        let fetch = Fetch::new(keys, asked.with & flags::CAS != 0, values, policy).named("get");
+        let each = operations::Request::Get(Beside::token(asked.with & flags::CAS != 0));
+        let fetch = Fetch::new(keys, each, values, policy).named("get");
         let waiter = Asked { waiting: Waiting(caller), verb: Verb::Get };
         self.start_operation(AnyOperation::from(fetch), waiter)?;
         self.wanted.insert(ticket, wanted);

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 
 use pinyon_cache::dialect::{Packing, ValueError};
-use pinyon_cache::operations::{Fetch, Fetched, FoundKey, Head, Keys, Policy, Unanswered, Values};
+use pinyon_cache::operations::{self, Beside, Fetch, Fetched, FoundKey, Head, Keys, Policy, Unanswered, Values};
 use pinyon_cache::spare::SpareVector;
 use pinyon_cache::{blocking, Destination, Value};
 use pinyon_net::invalid::InvalidArgument;
@@ -40,7 +40,8 @@ pub fn read<S: Slots>(
     policy: Policy,
     slots: &S,
 ) -> Result<(), Interrupted> {
-    let mut fetch = Fetch::new(keys, cas, Reading(slots), policy).named("get").finding_into(SpareVector::take(&FOUND));
+    let each = operations::Request::Get(Beside::token(cas));
+    let mut fetch = Fetch::new(keys, each, Reading(slots), policy).named("get").finding_into(SpareVector::take(&FOUND));
     blocking::run(&view.shared.directory, host, &mut fetch)?;
     let Fetched { found, unanswered, .. } = fetch.finish();
     tell(slots, policy, &found, unanswered);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinyon_cache::migration::{Crossing, Failing, Side, Wanted};
-use pinyon_cache::operations::{AnyOperation, Fetched, FoundKey, Unanswered, Unreadable};
+use pinyon_cache::operations::{self, AnyOperation, Beside, Fetched, FoundKey, Unanswered, Unreadable};
 use pinyon_net::invalid::InvalidArgument;
 
 use super::given::{both_keys, carry_out, hand_over, run, Given};
@@ -140,7 +140,8 @@ unsafe fn read(
             }
         }
     }
-    let (count, wanted) = (keys.len(), Wanted::GetMany { cas, failing: Failing::OfKeys });
+    let each = operations::Request::Get(Beside::token(cas));
+    let (count, wanted) = (keys.len(), Wanted::GetMany { each, failing: Failing::OfKeys });
     let given = Given::of_keys(migrating, keys, requests[0]);
     let mut crossing = Crossing::new(given, wanted, count, migrating.counts.clone(), migrating.ttl);
     if !carry_out(migrating, host, &mut crossing) {

@@ -9,9 +9,9 @@ use pinyon_cache::directory::Directory;
 use pinyon_cache::events::Event;
 use pinyon_cache::metrics::ServerMetrics;
 use pinyon_cache::operations::{
-    self, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch, FoundKey,
-    Initial, Item, KeyRules, Keys, Mode, OwnedData, OwnedKey, Policy, Request, ServerCommand, ServerLines, Single,
-    Unsuccessful, Win,
+    self, Answer, AnyOperation, Beside, Bytes, Change, Changed, Compared, Direction, Everywhere, Fact, Failures, Fetch,
+    FoundKey, Initial, Item, KeyRules, Keys, Mode, OwnedData, OwnedKey, Policy, Request, ServerCommand, ServerLines,
+    Single, Unsuccessful, Win,
 };
 use pinyon_cache::settings::{CacheSettings, ViewSettings};
 use pinyon_cache::ttl::Ttl;
@@ -90,7 +90,7 @@ impl Cache {
 
     /// The values that were found, and the failure of each failed server.
     pub fn get_many(&mut self, keys: &[&str], cas: bool) -> Result<(Vec<FoundKey<Plain>>, Failures), Raised> {
-        let fetch = Fetch::new(self.keys_of(keys)?, cas, operations::AsBytes, self.policy);
+        let fetch = Fetch::new(self.keys_of(keys)?, Request::Get(Beside::token(cas)), operations::AsBytes, self.policy);
         let Operation::Fetch(fetch) = self.way.carry_out(fetch.into()) else { unreachable!("it was a fetch") };
         let fetched = fetch.finish();
         let mut found = Vec::new();
@@ -111,7 +111,7 @@ impl Cache {
     }
 
     pub fn delete_many(&mut self, keys: &[&str]) -> Result<Vec<bool>, Raised> {
-        self.change(Change::delete(self.keys_of(keys)?, self.policy))
+        self.change(Change::each(self.keys_of(keys)?, Request::Delete, self.policy))
     }
 
     /// Stores items without waiting for each answer. Returns those that were not stored.
@@ -206,12 +206,12 @@ pub trait Calls {
     fn packing(&self) -> &Packing;
 
     fn get(&mut self, key: &str) -> Result<Option<Plain>, Raised> {
-        self.value(key, Request::Get { cas: false })
+        self.value(key, Request::Get(Beside::Nothing))
     }
 
     /// The value and its CAS token.
     fn gets(&mut self, key: &str) -> Result<Option<(Plain, u64)>, Raised> {
-        self.value_and_cas(key, Request::Get { cas: true })
+        self.value_and_cas(key, Request::Get(Beside::Cas))
     }
 
     fn get_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<Plain>, Raised> {
@@ -224,8 +224,8 @@ pub trait Calls {
 
     /// The value, and the seconds until it expires, if it does.
     fn get_with_ttl(&mut self, key: &str) -> Result<Option<(Plain, Option<u32>)>, Raised> {
-        match self.ask(key, Request::GetWithTtl, Block::Nothing)? {
-            Answer::ValueAndTtl(value, ttl) => Ok(Some((value, ttl))),
+        match self.ask(key, Request::Get(Beside::Ttl), Block::Nothing)? {
+            Answer::ValueAnd(value, Fact::Ttl(ttl)) => Ok(Some((value, ttl))),
             _ => Ok(None),
         }
     }
@@ -317,7 +317,7 @@ pub trait Calls {
 
     fn value_and_cas(&mut self, key: &str, request: Request) -> Result<Option<(Plain, u64)>, Raised> {
         match self.ask(key, request, Block::Nothing)? {
-            Answer::ValueAndCas(value, cas) => Ok(Some((value, cas))),
+            Answer::ValueAnd(value, Fact::Cas(cas)) => Ok(Some((value, cas))),
             _ => Ok(None),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinyon_cache::dialect::{Packing, Plain};
 use pinyon_cache::migration::{Counts, Crossing, Failing, Next, Pools, Progress, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
-    Answer, AsBytes, Bytes, Changed, DataBlock, Failures, Fetched, KeyRules, OwnedKey, Policy, Request,
+    Answer, AsBytes, Beside, Bytes, Changed, DataBlock, Failures, Fetched, KeyRules, OwnedKey, Policy, Request,
 };
 
 use crate::cache::{read, written, Block, Cache, Calls, Operation};
@@ -65,7 +65,11 @@ impl Migrating {
 
     /// The values that were found, by the indexes of their keys.
     pub fn get_many(&mut self, keys: &[&str]) -> Result<Vec<Option<Plain>>, Raised> {
-        let over = self.run(Wanted::GetMany { cas: false, failing: Failing::Ends }, keys, Block::Nothing)?;
+        let over = self.run(
+            Wanted::GetMany { each: Request::Get(Beside::Nothing), failing: Failing::Ends },
+            keys,
+            Block::Nothing,
+        )?;
         let mut values = vec![None; keys.len()];
         for (side, operation) in over {
             let Operation::Fetch(fetch) = operation else { unreachable!("it read many keys") };
@@ -80,7 +84,7 @@ impl Migrating {
 
     /// Returns the number of deleted items.
     pub fn delete_many(&mut self, keys: &[&str]) -> Result<usize, Raised> {
-        let over = self.run(Wanted::DeleteMany, keys, Block::Nothing)?.pop();
+        let over = self.run(Wanted::ChangeMany(Request::Delete), keys, Block::Nothing)?.pop();
         let Some((_, Operation::Change(change))) = over else { unreachable!("it deleted many keys") };
         let Changed { done, mut failures } = change.finish();
         raise(&mut failures)?;

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use pinyon_cache::calls::Gives;
 use pinyon_cache::operations::{
     remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched,
     Found as FoundLease, FoundKey, Item, ServerCommand,
@@ -42,8 +43,7 @@ fn answered<'py>(
         Answer::Missing => Ok(default.map_or_else(|| py.None().into_bound(py), Bound::clone)),
         Answer::Done(done) => done.into_bound_py_any(py),
         Answer::Number(number) => number.into_bound_py_any(py),
-        Answer::ValueAndCas(value, cas) => (value, cas).into_bound_py_any(py),
-        Answer::ValueAndTtl(value, ttl) => (value, ttl).into_bound_py_any(py),
+        Answer::ValueAnd(value, fact) => (value, fact.number()).into_bound_py_any(py),
         Answer::Compared(Compared::Gone) => Ok(py.None().into_bound(py)),
         Answer::Compared(compared) => (compared == Compared::Stored).into_bound_py_any(py),
         Answer::Lease(found) => Found::new(*found, None).into_bound_py_any(py),
@@ -134,17 +134,20 @@ fn finished(
     Ok(None)
 }
 
-/// The keys that were not stored, as a list.
-pub(crate) fn stored<'py>(py: Python<'py>, changed: Changed, keys: &[Py<PyAny>]) -> PyResult<Bound<'py, PyAny>> {
-    let not_stored = keys.iter().zip(&changed.done).filter(|(_, done)| !**done).map(|(key, _)| key);
-    let not_stored = PyList::new(py, not_stored.collect::<Vec<_>>())?;
-    achieved(not_stored.into_any(), changed.failures)
-}
-
-/// The number of deleted items.
-pub(crate) fn deleted(py: Python<'_>, changed: Changed) -> PyResult<Bound<'_, PyAny>> {
-    let deleted = changed.done.iter().filter(|done| **done).count();
-    achieved(deleted.into_bound_py_any(py)?, changed.failures)
+/// What a call that changes many keys gives: how many were changed, or a list of those that were or were not.
+pub(crate) fn changed<'py>(
+    py: Python<'py>,
+    changed: Changed,
+    gives: Gives,
+    keys: &[Py<PyAny>],
+) -> PyResult<Bound<'py, PyAny>> {
+    let these = |wanted: bool| keys.iter().zip(&changed.done).filter(move |(_, done)| **done == wanted);
+    let listed = |wanted| PyList::new(py, these(wanted).map(|(key, _)| key).collect::<Vec<_>>());
+    let result = match gives {
+        Gives::NotStored => listed(false)?.into_any(),
+        _ => these(true).count().into_bound_py_any(py)?,
+    };
+    achieved(result, changed.failures)
 }
 
 /// The version or statistics of each server, by name; None if nothing was asked.

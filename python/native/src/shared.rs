@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pinyon_cache::calls::Gives;
 use pinyon_cache::directory::Directory;
 use pinyon_cache::operations::{Answer as Answered, AnyOperation, Fetch, Found, Operation, SentKey};
 use pinyon_cache::shared::{self, Finished, Shared};
@@ -11,7 +12,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::answers::{deleted, failed, fetched, leased, of_servers, read, stored};
+use crate::answers::{changed, failed, fetched, leased, of_servers, read};
 use crate::callers::Unseen;
 use crate::driver::{driver, EventLoop, Machine};
 use crate::events::Watcher;
@@ -206,8 +207,7 @@ pub(crate) enum Becomes {
         default: Option<Py<PyAny>>,
     },
     Values(Box<Wanted>),
-    NotStored(Box<[Py<PyAny>]>),
-    Count,
+    Changed(Gives, Box<[Py<PyAny>]>),
     OfServers,
     /// Nothing yet: it is one of several.
     Part(Part),
@@ -259,8 +259,7 @@ impl Becomes {
                 outcome
             }
             (Becomes::Values(wanted), AnyOperation::Fetch(fetch)) => return context.fetched(py, *fetch, *wanted),
-            (Becomes::NotStored(keys), AnyOperation::Change(change)) => stored(py, change.finish(), &keys),
-            (Becomes::Count, AnyOperation::Change(change)) => deleted(py, change.finish()),
+            (Becomes::Changed(gives, keys), AnyOperation::Change(change)) => changed(py, change.finish(), gives, &keys),
             (Becomes::OfServers, AnyOperation::Everywhere(everywhere)) => of_servers(py, *everywhere),
             (Becomes::Part(part), operation) => {
                 part.give(operation);

@@ -235,7 +235,7 @@ module Pinyon
     # @return [Hash] values by key, without the keys that have none
     # @raise [Error] a server failed; its {Error#partial} has the values that did arrive
     def get_many(keys, failed: nil)
-      @native.get_many(many(keys), false, failed)
+      @native.get_many(many(keys), failed)
     ensure
       tell if @on_event
     end
@@ -245,7 +245,7 @@ module Pinyon
     # @return [Hash] pairs of a value and its token, by key
     # @see #get_many
     def gets_many(keys, failed: nil)
-      @native.get_many(many(keys), true, failed)
+      @native.gets_many(many(keys), failed)
     ensure
       tell if @on_event
     end

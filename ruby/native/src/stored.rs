@@ -43,7 +43,7 @@ pub(crate) struct OnStack<'c> {
 impl<'c> OnStack<'c> {
     #[inline]
     pub(crate) fn new(ruby: &'c Ruby, codec: &'c Codec, request: &Request) -> Self {
-        let stays = matches!(request, Request::Get { .. } | Request::GetAndTouch { .. } | Request::GetWithTtl);
+        let stays = matches!(request, Request::Get(_) | Request::GetAndTouch { .. });
         Self { ruby, codec: stays.then_some(codec) }
     }
 }

@@ -87,15 +87,15 @@ fn what_only_the_old_pool_has_is_moved_a_few_keys_at_a_time() {
 #[test]
 fn tokens_are_read_where_keys_were_moved_to() {
     let mut many = Many::of("gets_many", 4);
-    many.found("read [0, 1, 2, 3] in New with tokens", [1]);
+    many.found("read [0, 1, 2, 3] in New", [1]);
     many.of_key(0, [(READ_NEW, MISSING), (LOOK, MISSING), (READ_NEW, MISSING)]);
     many.of_key(2, [(READ_NEW, MISSING)]);
     many.is_moved(2);
     many.of_key(3, [(READ_NEW, value("newer"))]);
-    many.found("read [2, 3] in New with tokens", [2, 3]);
+    many.found("read [2, 3] in New", [2, 3]);
     assert_eq!(many.ends("Values"), counted(1, 1, 1, 0, 1));
     let mut nowhere = Many::of("gets_many", 1);
-    nowhere.found("read [0] in New with tokens", []);
+    nowhere.found("read [0] in New", []);
     nowhere.of_key(0, [(READ_NEW, MISSING), (LOOK, MISSING), (READ_NEW, MISSING)]);
     nowhere.ends("Values");
 }
@@ -119,12 +119,12 @@ fn failures_end_an_operation_on_many_keys() {
 
 #[test]
 fn those_who_are_told_of_outages_get_what_there_is_though_keys_cannot_be_moved() {
-    let begun = |operation, tokens| {
+    let begun = |operation| {
         let mut many = Many::begin(operation, 2, true, None);
-        many.found(&format!("read [0, 1] in New{tokens}"), []);
+        many.found(&format!("read [0, 1] in New"), []);
         many
     };
-    let mut many = begun("get_many", "");
+    let mut many = begun("get_many");
     many.found("read [0, 1] in Old", [0, 1]);
     many.of_key(
         0,
@@ -133,14 +133,14 @@ fn those_who_are_told_of_outages_get_what_there_is_though_keys_cannot_be_moved()
     many.is_moved(1);
     assert_eq!(many.ends("Values"), counted(0, 2, 1, 0, 0));
 
-    let mut many = begun("gets_many", " with tokens");
+    let mut many = begun("gets_many");
     many.of_key(0, [(READ_NEW, failed(ErrorKind::Timeout)), ("tell error", StepOutcome::Told)]);
     many.of_key(1, [(READ_NEW, value("newer"))]);
-    many.found("read [1] in New with tokens", [1]);
+    many.found("read [1] in New", [1]);
     many.ends("Values");
 
     for (kind, end) in [(ErrorKind::Unsupported, "needs a ttl: error"), (ErrorKind::UnknownFlags, "raise error")] {
-        let mut many = begun("get_many", "");
+        let mut many = begun("get_many");
         many.found("read [0, 1] in Old", [0]);
         many.found("read [1] in New", []);
         many.of_key(0, [(LOOK, failed(kind))]);

@@ -3,7 +3,7 @@ mod many_keys;
 use std::sync::Arc;
 
 use super::*;
-use crate::operations::{Compared, Direction, Finding, Found, Initial, Mode, Win};
+use crate::operations::{Beside, Compared, Direction, Fact, Finding, Found, Initial, Mode, Win};
 
 type Machine = Migration<&'static str, &'static str>;
 type StepOutcome = super::StepOutcome<&'static str, &'static str, &'static str>;
@@ -15,9 +15,9 @@ const NOT_DONE: StepOutcome = StepOutcome::Answered(Answer::Done(false));
 const MISSED: StepOutcome = StepOutcome::Operated { answer: "missed", found: false };
 const FOUND: StepOutcome = StepOutcome::Operated { answer: "found", found: true };
 
-const READ_NEW: &str = "New: Get { cas: false }";
-const READ_OLD: &str = "Old: Get { cas: false }";
-const LOOK: &str = "Old: GetWithTtl";
+const READ_NEW: &str = "New: Get(Nothing)";
+const READ_OLD: &str = "Old: Get(Nothing)";
+const LOOK: &str = "Old: Get(Ttl)";
 const LEASE: &str = "New: Lease { lease: 5, recache: 0 }";
 const GIVE_BACK: &str = "New: GiveBack(Win { cas: 7, keep: false })";
 const DELETE_OLD: &str = "Old: Delete";
@@ -29,7 +29,7 @@ fn said(step: Step<&'static str, &'static str, &'static str>) -> String {
         Step::Store { value, cas, ttl } => format!("store {value} at {cas} for {ttl}"),
         Step::Operate => "operate".to_owned(),
         Step::Create => "create".to_owned(),
-        Step::Read { pool, keys, cas } => format!("read {keys:?} in {pool:?}{}", if cas { " with tokens" } else { "" }),
+        Step::Read { pool, keys } => format!("read {keys:?} in {pool:?}"),
         Step::Tell(error) => format!("tell {error}"),
         Step::Return(end) => format!("{end:?}"),
         Step::Raise(error) => format!("raise {error}"),
@@ -43,9 +43,9 @@ fn plan_of(operation: &str) -> Option<Plan> {
     let initial = Initial { number: 1, ttl: 0, client_flags: 0 };
     let arithmetic = |direction, initial| Request::Arithmetic { direction, delta: 1, initial };
     Plan::of(&match operation {
-        "get" => Request::Get { cas: false },
-        "gets" => Request::Get { cas: true },
-        "get_with_ttl" => Request::GetWithTtl,
+        "get" => Request::Get(Beside::Nothing),
+        "gets" => Request::Get(Beside::Cas),
+        "get_with_ttl" => Request::Get(Beside::Ttl),
         "gat" => Request::GetAndTouch { ttl: 60, cas: false },
         "meta" => Request::Metadata,
         "touch" => Request::Touch { ttl: 60 },
@@ -63,7 +63,7 @@ fn plan_of(operation: &str) -> Option<Plan> {
         "delete" => Request::Delete,
         "mark_stale" => Request::MarkStale { ttl: Some(60), cas: None },
         "get_many" => return Some(Plan::GetMany),
-        "gets_many" => return Some(Plan::GetsMany),
+        "gets_many" => return Some(Plan::FindMany),
         "set_many" => return Some(Plan::Set),
         other => unreachable!("{other} is no operation"),
     })
@@ -74,7 +74,7 @@ fn value(value: &'static str) -> StepOutcome {
 }
 
 fn with_ttl(value: &'static str, ttl: Option<u32>) -> StepOutcome {
-    StepOutcome::Answered(Answer::ValueAndTtl(value, ttl))
+    StepOutcome::Answered(Answer::ValueAnd(value, Fact::Ttl(ttl)))
 }
 
 fn lease(finding: Finding, value: Option<&'static str>) -> StepOutcome {

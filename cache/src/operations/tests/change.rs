@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::stage::{fleet, key_of, keys, letter, Stage, META};
-use crate::operations::{Change, Changed, DataBlock, End, Next, Operation, Policy};
+use crate::operations::{Change, Changed, DataBlock, End, Next, Operation, Policy, Request};
 use pinyon_net::error::{Error, Kind, Sent};
 
 type Op = Change<Option<Vec<u8>>>;
@@ -16,7 +16,7 @@ fn store(names: &[&str], policy: Policy) -> Op {
 }
 
 fn delete(names: &[&str], policy: Policy) -> Op {
-    Change::delete(keys(names), policy)
+    Change::each(keys(names), Request::Delete, policy)
 }
 
 fn finished(stage: Stage<Op>) -> Changed {

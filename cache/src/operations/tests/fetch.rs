@@ -2,14 +2,15 @@
 
 use pinyon_proto::KeyRules;
 
+use super::single::GET;
 use super::stage::{fleet, key_of, keys, letter, Stage, CLASSIC, META};
-use crate::operations::{AsBytes, Fetch, Fetched, Keys, Policy, Unanswered};
+use crate::operations::{AsBytes, Beside, Fetch, Fetched, Keys, Policy, Request, Unanswered};
 use pinyon_net::error::{Error, Kind, Sent};
 
 type Outcome = Fetched<super::single::Value, std::convert::Infallible>;
 
 fn fetch(names: &[&str], policy: Policy) -> Fetch<AsBytes> {
-    Fetch::new(keys(names), false, AsBytes, policy)
+    Fetch::new(keys(names), GET, AsBytes, policy)
 }
 
 fn finished(stage: Stage<Fetch<AsBytes>>) -> Outcome {
@@ -66,7 +67,8 @@ fn the_keys_of_a_server_share_a_line_and_each_server_is_asked_at_once() {
 
 #[test]
 fn cas_tokens_come_where_they_are_wanted() {
-    let mut stage = Stage::new("a", META, Fetch::new(keys(&["k", "l"]), true, AsBytes, Policy::default()));
+    let mut stage =
+        Stage::new("a", META, Fetch::new(keys(&["k", "l"]), Request::Get(Beside::Cas), AsBytes, Policy::default()));
     assert_eq!(stage.begin(), ["a: gets k l"]);
     stage.answer("a", "VALUE k 0 1 9|x|END");
     assert_eq!(finished(stage).found[0].cas, Some(9));
@@ -93,7 +95,7 @@ fn keys_in_base64_have_commands_of_their_own_amid_the_lines() {
     let mut keys = Keys::default();
     let rules = KeyRules::new(b"", true).unwrap();
     ["a", "with space", "b"].iter().for_each(|key| keys.push(&rules, key.as_bytes()).unwrap());
-    let mut stage = Stage::new("a", META, Fetch::new(keys, false, AsBytes, Policy::default()));
+    let mut stage = Stage::new("a", META, Fetch::new(keys, GET, AsBytes, Policy::default()));
     assert_eq!(stage.begin(), ["a: get a|mg d2l0aCBzcGFjZQ== b f v O*|get b"]);
     stage.answer("a", "END|VA 1 f0 O*|x|END");
     assert_eq!(found(&finished(stage)), [(1, "x")]);

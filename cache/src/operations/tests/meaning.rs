@@ -1,14 +1,15 @@
 //! What each command on one key sends, and what each reply means, on old and new servers.
 
-use pinyon_proto::{Direction, Item, Mode};
+use pinyon_proto::{encode, Capabilities, Direction, Item, Key, Mode, Opaque, ServerVersion};
 
 use super::single::{finished, on, store, value, GET};
 use super::stage::{Stage, CLASSIC, META};
-use crate::operations::{Answer, Compared, Found, Initial, Request};
+use crate::calls::{self, Asks, Takes, ALL};
+use crate::operations::{Answer, Beside, Compared, Fact, Found, Initial, Request};
 use crate::operations::{Finding, Win};
 use pinyon_net::error::Kind;
 
-const CAS: Request = Request::Get { cas: true };
+const CAS: Request = Request::Get(Beside::Cas);
 const COMPARE: Request =
     Request::Store { mode: Mode::Set, size: 5, client_flags: 7, ttl: 60, cas: Some(9), returns_cas: false };
 const INCREMENT: Request = Request::Arithmetic { direction: Direction::Increment, delta: 2, initial: None };
@@ -33,13 +34,13 @@ fn reads() {
     let get = "mg key f v O*";
     means(META, GET, get, "VA 5 f7 O*|value", Answer::Value(value("value", 7)));
     means(META, GET, get, "EN O*", Answer::Missing);
-    means(META, CAS, "mg key f c v O*", "VA 1 c9 f0 O*|v", Answer::ValueAndCas(value("v", 0), 9));
+    means(META, CAS, "mg key f c v O*", "VA 1 c9 f0 O*|v", Answer::ValueAnd(value("v", 0), Fact::Cas(9)));
     means(META, Request::GetAndTouch { ttl: 60, cas: false }, "mg key f v T60 O*", "EN O*", Answer::Missing);
-    let touched = Answer::ValueAndCas(value("v", 0), 9);
+    let touched = Answer::ValueAnd(value("v", 0), Fact::Cas(9));
     means(META, Request::GetAndTouch { ttl: 60, cas: true }, "mg key f c v T60 O*", "VA 1 c9 f0 O*|v", touched);
     for (ttl, left) in [("30", Some(30)), ("-1", None)] {
-        let answer = Answer::ValueAndTtl(value("v", 0), left);
-        means(META, Request::GetWithTtl, "mg key f t v O*", &format!("VA 1 f0 t{ttl} O*|v"), answer);
+        let answer = Answer::ValueAnd(value("v", 0), Fact::Ttl(left));
+        means(META, Request::Get(Beside::Ttl), "mg key f t v O*", &format!("VA 1 f0 t{ttl} O*|v"), answer);
     }
 }
 
@@ -47,7 +48,7 @@ fn reads() {
 fn reads_in_classic_text() {
     means(CLASSIC, GET, "get key", "VALUE key 7 5|value|END", Answer::Value(value("value", 7)));
     means(CLASSIC, GET, "get key", "END", Answer::Missing);
-    means(CLASSIC, CAS, "gets key", "VALUE key 7 1 9|v|END", Answer::ValueAndCas(value("v", 7), 9));
+    means(CLASSIC, CAS, "gets key", "VALUE key 7 1 9|v|END", Answer::ValueAnd(value("v", 7), Fact::Cas(9)));
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn a_value_with_what_the_server_knows_of_it() {
     };
     let answer = Answer::ValueAndMetadata((value("v", 0), item).into());
     let reply = "VA 1 f0 c9 h0 l3 t-1 W X O*|v";
-    let request = |bumps| Request::GetWithMetadata { bumps };
+    let request = |bumps| Request::Get(Beside::Metadata { bumps });
     means(META, request(true), "mg key f c h l t v O*", reply, answer.clone());
     means(META, request(false), "mg key f c h l t v u O*", reply, answer);
     means(META, request(true), "mg key f c h l t v O*", "EN O*", Answer::Missing);
@@ -202,9 +203,9 @@ fn leases() {
 #[test]
 fn a_server_without_tokens_refuses_who_reads_them() {
     for (version, request, reply) in [
-        (META, Request::Get { cas: true }, "VA 1 f0 c0 O*|v"),
+        (META, Request::Get(Beside::Cas), "VA 1 f0 c0 O*|v"),
         (META, Request::GetAndTouch { ttl: 60, cas: true }, "VA 1 f0 c0 O*|v"),
-        (CLASSIC, Request::Get { cas: true }, "VALUE key 0 1 0|v\r\nEND"),
+        (CLASSIC, Request::Get(Beside::Cas), "VALUE key 0 1 0|v\r\nEND"),
     ] {
         let mut stage = Stage::new("a", version, on("key", request));
         stage.begin();
@@ -239,8 +240,8 @@ fn an_answer_is_read_later() {
         text => Ok(Some(text.len())),
     };
     assert_eq!(Answer::Value("four").read(length), Ok(Answer::Value(4)));
-    assert_eq!(Answer::ValueAndCas("four", 9).read(length), Ok(Answer::ValueAndCas(4, 9)));
-    assert_eq!(Answer::ValueAndTtl("four", None).read(length), Ok(Answer::ValueAndTtl(4, None)));
+    assert_eq!(Answer::ValueAnd("four", Fact::Cas(9)).read(length), Ok(Answer::ValueAnd(4, Fact::Cas(9))));
+    assert_eq!(Answer::ValueAnd("four", Fact::Ttl(None)).read(length), Ok(Answer::ValueAnd(4, Fact::Ttl(None))));
     assert_eq!(Answer::Value("").read(length), Err("the reader was stopped"));
     for other in [Answer::Missing, Answer::Done(true), Answer::Compared(Compared::Gone), Answer::Number(7)] {
         assert_eq!(format!("{:?}", other.clone().read(length).unwrap()), format!("{other:?}"));
@@ -255,7 +256,9 @@ fn an_answer_is_read_later() {
 fn a_value_that_cannot_be_read_is_missing_or_has_to_be_made() {
     let unreadable = |_: &str| Ok::<_, ()>(None::<usize>);
     let with_metadata = Answer::ValueAndMetadata(("?", Item::default()).into());
-    for answer in [Answer::Value("?"), Answer::ValueAndCas("?", 9), Answer::ValueAndTtl("?", None), with_metadata] {
+    for answer in
+        [Answer::Value("?"), Answer::ValueAnd("?", Fact::Cas(9)), Answer::ValueAnd("?", Fact::Ttl(None)), with_metadata]
+    {
         assert_eq!(answer.read(unreadable), Ok(Answer::Missing));
     }
     let win = Some(Win { cas: 9, keep: true });
@@ -279,11 +282,29 @@ fn lease<V>(finding: Finding, value: Option<V>) -> Answer<V> {
 #[test]
 fn the_table_of_calls_says_of_requests_what_they_do() {
     let changes = [Request::GetAndTouch { ttl: 60, cas: false }, Request::Touch { ttl: 60 }, Request::Delete];
-    let reads = [GET, CAS, Request::GetWithTtl, Request::Metadata];
+    let reads = [GET, CAS, Request::Get(Beside::Ttl), Request::Metadata];
     let stores = [Mode::Set, Mode::Add, Mode::Replace, Mode::Append, Mode::Prepend].map(store);
     for request in reads.into_iter().chain(changes).chain(stores).chain([COMPARE, INCREMENT, COUNT, GIVE_BACK]) {
         let call = request.call();
         assert_eq!(call.only_reads, request.is_idempotent(), "{}", call.name);
         assert_eq!(call.may_be_joined, request.may_be_joined(), "{}", call.name);
+        assert_eq!(call.needs_meta, !is_known_to_classic(request), "{}", call.name);
     }
+}
+
+fn is_known_to_classic(request: Request) -> bool {
+    let (classic, mut sent) = (Capabilities::of(ServerVersion::parse(b"1.5.22")), Vec::new());
+    encode(&request.command(Key::known(b"key", false)), &classic, Opaque(1), false, &mut sent).is_ok()
+}
+
+#[test]
+fn a_request_is_made_as_the_table_says() {
+    for call in ALL {
+        let request = Request::of(call);
+        let made = request.map(|request| if call.asks == Asks::Key { request.call() } else { request.call_of_many() });
+        let depends = call.takes.iter().any(|takes| matches!(takes, Takes::Cas | Takes::Lease));
+        assert_eq!(made, (call.asks != Asks::Servers && !depends).then_some(call), "{}", call.name);
+    }
+    assert_eq!(Request::of(&calls::TOUCH).unwrap().with_ttl(60), Request::Touch { ttl: 60 });
+    assert_eq!(Request::of(&calls::GATS).unwrap().with_ttl(60), Request::GetAndTouch { ttl: 60, cas: true });
 }

@@ -6,13 +6,13 @@ use std::time::Instant;
 use pinyon_proto::{Direction, Head, Mode};
 
 use super::stage::{fleet, key_of, letter, owned, Stage, CLASSIC, META};
-use crate::operations::{Answer, AsBytes, Bytes, Failed, OwnedKey, Policy, Request, Single, Values};
+use crate::operations::{Answer, AsBytes, Beside, Bytes, Failed, OwnedKey, Policy, Request, Single, Values};
 use pinyon_net::error::{Error, Kind, Sent};
 
 pub type Value = Bytes;
 pub type Op = Single<OwnedKey, Option<Vec<u8>>, AsBytes>;
 
-pub const GET: Request = Request::Get { cas: false };
+pub const GET: Request = Request::Get(Beside::Nothing);
 
 pub fn store(mode: Mode) -> Request {
     Request::Store { mode, size: 5, client_flags: 7, ttl: 60, cas: None, returns_cas: false }

@@ -4,7 +4,7 @@ use pinyon_proto::Mode;
 
 use super::single::{finished, on, store, GET};
 use super::stage::{Stage, META};
-use crate::operations::{Answer, End, Failed, Next, Operation, Request, Win};
+use crate::operations::{Answer, Beside, End, Failed, Next, Operation, Request, Win};
 use pinyon_net::error::{Error, Kind, Sent};
 
 fn unattributed() -> End {
@@ -24,7 +24,7 @@ fn a_store_in_doubt_is_insisted_on_once() {
 
 #[test]
 fn what_may_not_be_done_twice_is_not_insisted_on() {
-    for request in [store(Mode::Add), store(Mode::Append), Request::Delete, Request::Get { cas: true }] {
+    for request in [store(Mode::Add), store(Mode::Append), Request::Delete, Request::Get(Beside::Cas)] {
         assert_eq!(on("key", request).over(0, unattributed()), Next::Nothing, "{request:?}");
     }
     let mut alone = Stage::new("a", META, on("key", store(Mode::Set)));

@@ -2,8 +2,8 @@
 
 use pinyon_cache::dialect::{Dialect, Plain};
 use pinyon_cache::operations::{
-    self, statistics, Answer, AnyOperation, Bytes, Change, Compared, DataBlock, Everywhere, Failed, Failures, Fetch,
-    Keys, OwnedKey, Policy, Request, ServerCommand, Single,
+    self, statistics, Answer, AnyOperation, Beside, Bytes, Change, Compared, DataBlock, Everywhere, Fact, Failed,
+    Failures, Fetch, Keys, OwnedKey, Policy, Request, ServerCommand, Single,
 };
 use pinyon_proto::{Direction, KeyRules, Mode};
 use serde_json::{json, Map, Value};
@@ -22,8 +22,8 @@ pub fn request(call: &[Value]) -> Option<(&str, Request, Option<Vec<u8>>)> {
         (Request::Store { mode, size: bytes.len(), client_flags, ttl: 0, cas, returns_cas: false }, Some(bytes))
     };
     let (request, data) = match call[0].as_str()? {
-        "get" => (Request::Get { cas: false }, None),
-        "gets" => (Request::Get { cas: true }, None),
+        "get" => (Request::Get(Beside::Nothing), None),
+        "gets" => (Request::Get(Beside::Cas), None),
         "gat" => (Request::GetAndTouch { ttl: number(2), cas: false }, None),
         "touch" => (Request::Touch { ttl: number(2) }, None),
         "set" => store(Mode::Set, None),
@@ -48,8 +48,8 @@ pub fn operation(call: &[Value]) -> Op {
         return Single::new(request, owned(key), data, operations::AsBytes, policy).into();
     }
     match call[0].as_str().unwrap() {
-        "get_many" => Fetch::new(keys(&call[1]), false, operations::AsBytes, policy).into(),
-        "delete_many" => Change::delete(keys(&call[1]), policy).into(),
+        "get_many" => Fetch::new(keys(&call[1]), Request::Get(Beside::Nothing), operations::AsBytes, policy).into(),
+        "delete_many" => Change::each(keys(&call[1]), Request::Delete, policy).into(),
         "set_many" => {
             let block = |value| {
                 let (data, client_flags) = encoded(value);
@@ -100,7 +100,7 @@ fn of_many(value: Value, failures: &mut Failures) -> Outcome {
 fn of_answer(answer: Answer<Bytes>) -> Outcome {
     let value = match answer {
         Answer::Value(bytes) => return value_of(&bytes),
-        Answer::ValueAndCas(bytes, cas) => {
+        Answer::ValueAnd(bytes, Fact::Cas(cas)) => {
             let Outcome { value, raised } = value_of(&bytes);
             return Outcome { value: json!([value, cas]), raised };
         }

@@ -1,14 +1,15 @@
 //! Commands for many keys: converts Python's keys and values, and the outcomes.
 
+use pinyon_cache::calls::Gives;
 use pinyon_cache::migration::Wanted;
-use pinyon_cache::operations::{AnyOperation, Change, DataBlock, Fetch, Keys as SentKeys};
+use pinyon_cache::operations::{AnyOperation, Change, DataBlock, Fetch, Keys as SentKeys, Request};
 use pinyon_cache::Data;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 
 use super::migrating::Asked;
 use super::{Client, Returned};
-use crate::answers::{deleted, fetched, stored};
+use crate::answers::{changed, fetched};
 use crate::errors::{at_index, checked, exception, invalid_key, unstorable, unsupported, ErrorKind};
 use crate::keys::key_bytes;
 use crate::shared::{Becomes, Wanted as WantedKeys};
@@ -57,21 +58,21 @@ impl Client {
         &self,
         keys: &Bound<'py, PyAny>,
         failed: Option<Bound<'py, PyAny>>,
-        cas: bool,
+        each: Request,
     ) -> Returned<'py> {
         let py = keys.py();
         self.check_usable(py)?;
         let failed = failed.map(dict_for_failures).transpose()?;
         let Keys { given, sent } = Keys::new(self, keys)?;
         if let Some(both) = &self.both {
-            return both.fetch_many(py, &given, failed.map(Bound::unbind), cas);
+            return both.fetch_many(py, &given, failed.map(Bound::unbind), each);
         }
         if self.loops.get().is_some() {
-            let fetch = Fetch::new(sent, cas, LoopValues(self.codec.clone()), self.policy);
+            let fetch = Fetch::new(sent, each, LoopValues(self.codec.clone()), self.policy);
             let becomes = Becomes::Values(WantedKeys { keys: given, failed: failed.map(Bound::unbind) }.into());
             return self.run_in_loop(py, fetch.into(), becomes);
         }
-        let mut fetch = Fetch::new(sent, cas, ThreadValues { py, codec: &self.codec }, self.policy);
+        let mut fetch = Fetch::new(sent, each, ThreadValues { py, codec: &self.codec }, self.policy);
         self.carry_out(py, &mut fetch)?;
         let values = fetch.finish();
         let reader = self.reader(values.failures.name(), self.policy.unreadable_is_miss);
@@ -112,28 +113,30 @@ impl Client {
                 return both.run(py, Asked { blocks: kept, ..Asked::of(Wanted::SetMany { ttl }, given) });
             }
             let change = Change::store(sent, kept, ttl, self.policy);
-            let becomes = Becomes::NotStored(given.into());
+            let becomes = Becomes::Changed(Gives::NotStored, given.into());
             return self.run_in_loop(py, change.into(), becomes);
         }
         let mut change = Change::store(sent, blocks, ttl, self.policy);
         self.carry_out(py, &mut change)?;
-        stored(py, change.finish(), &given)
+        changed(py, change.finish(), Gives::NotStored, &given)
     }
 
-    pub(crate) fn delete_items<'py>(&self, keys: &Bound<'py, PyAny>) -> Returned<'py> {
+    /// Sends the same request for each of many keys, which changes it. Returns what the table says.
+    pub(crate) fn change_many<'py>(&self, keys: &Bound<'py, PyAny>, each: Request) -> Returned<'py> {
         let py = keys.py();
         self.check_usable(py)?;
         let Keys { given, sent } = Keys::new(self, keys)?;
         if let Some(both) = &self.both {
-            return both.delete_many(py, &given);
+            return both.change_many(py, &given, each);
         }
-        let mut change = Change::<Kept>::delete(sent, self.policy);
+        let mut change = Change::<Kept>::each(sent, each, self.policy);
+        let gives = each.call_of_many().gives;
         if self.loops.get().is_some() {
             let change = AnyOperation::Change(change.into());
-            return self.run_in_loop(py, change, Becomes::Count);
+            return self.run_in_loop(py, change, Becomes::Changed(gives, given.into()));
         }
         self.carry_out(py, &mut change)?;
-        deleted(py, change.finish())
+        changed(py, change.finish(), gives, &given)
     }
 }
 

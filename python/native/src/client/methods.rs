@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pinyon_cache::operations::{Request, ServerCommand, Win};
+use pinyon_cache::operations::{Beside, Request, ServerCommand, Win};
 use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
@@ -64,7 +64,7 @@ impl Client {
     ///         it. With `on_unreadable="miss"`, that is a miss.
     #[pyo3(signature = (key, default = None))]
     fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
-        self.run(Call { key, request: Request::Get { cas: false }, value: None, default })
+        self.run(Call { key, request: Request::Get(Beside::Nothing), value: None, default })
     }
 
     /// Return the values of many keys.
@@ -87,7 +87,7 @@ impl Client {
     ///         attribute `partial` has the others.
     #[pyo3(signature = (keys, *, failed = None))]
     fn get_many<'py>(&self, keys: &Bound<'py, PyAny>, failed: Option<Bound<'py, PyAny>>) -> Returned<'py> {
-        self.fetch_many(keys, failed, false)
+        self.fetch_many(keys, failed, Request::Get(Beside::Nothing))
     }
 
     /// Return the values of many keys, each with its CAS token.
@@ -100,7 +100,7 @@ impl Client {
     ///     A dict of pairs, the value and its CAS token, without the keys that have no value.
     #[pyo3(signature = (keys, *, failed = None))]
     fn gets_many<'py>(&self, keys: &Bound<'py, PyAny>, failed: Option<Bound<'py, PyAny>>) -> Returned<'py> {
-        self.fetch_many(keys, failed, true)
+        self.fetch_many(keys, failed, Request::Get(Beside::Cas))
     }
 
     /// Return the value of a key with its CAS token, for `cas`.
@@ -111,7 +111,7 @@ impl Client {
     /// Returns:
     ///     The value and its token, or None if there is no value.
     fn gets<'py>(&self, key: &Bound<'py, PyAny>) -> Returned<'py> {
-        self.ask(key, Request::Get { cas: true })
+        self.ask(key, Request::Get(Beside::Cas))
     }
 
     /// Return the value of a key with the time until it expires.
@@ -125,7 +125,7 @@ impl Client {
     /// Raises:
     ///     Unsupported: the server is older than memcached 1.6.10.
     fn get_with_ttl<'py>(&self, key: &Bound<'py, PyAny>) -> Returned<'py> {
-        self.ask(key, Request::GetWithTtl)
+        self.ask(key, Request::Get(Beside::Ttl))
     }
 
     /// Return the value of a key, and set its ttl (get and touch).
@@ -325,7 +325,7 @@ impl Client {
     /// Returns:
     ///     How many items there were.
     fn delete_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Returned<'py> {
-        self.delete_items(keys)
+        self.change_many(keys, Request::Delete)
     }
 
     /// Add to a stored integer.

@@ -5,9 +5,10 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinyon_cache::blocking::run_on_both;
+use pinyon_cache::calls::Gives;
 use pinyon_cache::migration::{Counts, Crossing, Failing, Next, OnePool, Pools, Progress, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
-    Answer, AnyOperation, DataBlock, Head, Operation, OwnedKey, Policy, SentKey, ServerCommand, Values,
+    Answer, AnyOperation, DataBlock, Head, Operation, OwnedKey, Policy, Request, SentKey, ServerCommand, Values,
 };
 use pinyon_cache::{Destination, Value};
 use pyo3::intern;
@@ -16,7 +17,7 @@ use pyo3::types::PyDict;
 
 use super::running::Call;
 use super::{Client, Returned};
-use crate::answers::{deleted, failed, fetched, leased, of_servers, read, stored};
+use crate::answers::{changed, failed, fetched, leased, of_servers, read};
 use crate::callers::Unseen;
 use crate::errors::{class_of, ErrorKind};
 use crate::host::PythonHost;
@@ -102,15 +103,20 @@ impl Both {
         py: Python<'py>,
         given: &[Py<PyAny>],
         failed: Option<Py<PyDict>>,
-        cas: bool,
+        each: Request,
     ) -> Returned<'py> {
         let failing = if failed.is_some() { Failing::BesideValues } else { Failing::Ends };
         let given = distinct(py, given)?;
-        self.run(py, Asked { failed, ..Asked::of(Wanted::GetMany { cas, failing }, given) })
+        self.run(py, Asked { failed, ..Asked::of(Wanted::GetMany { each, failing }, given) })
     }
 
-    pub(super) fn delete_many<'py>(self: &Arc<Self>, py: Python<'py>, given: &[Py<PyAny>]) -> Returned<'py> {
-        self.run(py, Asked::of(Wanted::DeleteMany, distinct(py, given)?))
+    pub(super) fn change_many<'py>(
+        self: &Arc<Self>,
+        py: Python<'py>,
+        given: &[Py<PyAny>],
+        each: Request,
+    ) -> Returned<'py> {
+        self.run(py, Asked::of(Wanted::ChangeMany(each), distinct(py, given)?))
     }
 
     /// Runs a request. Returns its result, or what a coroutine must await.
@@ -124,8 +130,12 @@ impl Both {
         let key = |side, key: &Py<PyAny>| self.client(side).with_key(key.bind(py), |sent| Ok(OwnedKey::from(*sent)));
         let both_keys = |given| Ok([key(Side::Old, given)?, key(Side::New, given)?]);
         let keys = given.iter().map(both_keys).collect::<PyResult<Vec<_>>>()?;
-        let (count, stores) = (keys.len(), matches!(wanted, Wanted::SetMany { .. }));
-        let asked = Given { both: self.clone(), keys, given, data, blocks, stores, default, failed, raised: None };
+        let count = keys.len();
+        let changes = match wanted {
+            Wanted::ChangeMany(each) => each.call_of_many().gives,
+            _ => Gives::NotStored,
+        };
+        let asked = Given { both: self.clone(), keys, given, data, blocks, changes, default, failed, raised: None };
         if self.clients.iter().all(|client| client.get().loops.get().is_none()) {
             return self
                 .wait(py, Crossing::new(OfBoth::<Thread>::new(asked), wanted, count, self.counts.clone(), self.ttl));
@@ -174,8 +184,8 @@ struct Given {
     given: Vec<Py<PyAny>>,
     data: Kept,
     blocks: Vec<DataBlock<Kept>>,
-    /// Whether it stores many values.
-    stores: bool,
+    /// What it gives if it changes many keys.
+    changes: Gives,
     default: Option<Py<PyAny>>,
     /// For the errors of failed servers.
     failed: Option<Py<PyDict>>,
@@ -345,8 +355,7 @@ impl Given {
                 let reader = Reader { codec, directory, command: values.failures.name(), passes_over };
                 fetched(py, values, &self.given, self.failed.as_ref().map(|failed| failed.bind(py)), &reader)
             }
-            AnyOperation::Change(change) if self.stores => stored(py, change.finish(), &self.given),
-            AnyOperation::Change(change) => deleted(py, change.finish()),
+            AnyOperation::Change(change) => changed(py, change.finish(), self.changes, &self.given),
             AnyOperation::Everywhere(everywhere) => of_servers(py, *everywhere),
             AnyOperation::Quiet(_) => unreachable!("there are no batches"),
         }

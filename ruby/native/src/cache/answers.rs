@@ -31,8 +31,9 @@ pub(super) fn answered(
         Answer::Missing => default,
         Answer::Done(done) => done.into_value_with(ruby),
         Answer::Number(number) => number.into_value_with(ruby),
-        Answer::ValueAndCas(value, cas) => or_missing(read(value)?.map(|value| (value, cas).into_value_with(ruby))),
-        Answer::ValueAndTtl(value, ttl) => or_missing(read(value)?.map(|value| (value, ttl).into_value_with(ruby))),
+        Answer::ValueAnd(value, fact) => {
+            or_missing(read(value)?.map(|value| (value, fact.number()).into_value_with(ruby)))
+        }
         Answer::Compared(Compared::Gone) => ruby.qnil().as_value(),
         Answer::Compared(compared) => (compared == Compared::Stored).into_value_with(ruby),
         Answer::Lease(_) => unreachable!("leases are found, and then told by `leased`"),

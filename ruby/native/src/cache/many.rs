@@ -5,7 +5,8 @@ use std::convert::Infallible;
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{method, Error, IntoValue, Module, RArray, RClass, RHash, Ruby, Value};
-use pinyon_cache::operations::{AsBytes, Bytes, Change, Changed, DataBlock, Fetch, Fetched, FoundKey, Keys};
+use pinyon_cache::calls::Gives;
+use pinyon_cache::operations::{AsBytes, Bytes, Change, Changed, DataBlock, Fetch, Fetched, FoundKey, Keys, Request};
 
 use super::answers::achieved;
 use super::{Cache, Returned};
@@ -14,9 +15,7 @@ use crate::keys::push;
 use crate::ttl;
 
 pub(super) fn define(class: RClass) -> Result<(), Error> {
-    class.define_method("get_many", method!(Cache::get_many, 3))?;
-    class.define_method("set_many", method!(Cache::set_many, 2))?;
-    class.define_method("delete_many", method!(Cache::delete_many, 1))
+    class.define_method("set_many", method!(Cache::set_many, 2))
 }
 
 /// Names a key whose value cannot be read among the failures, or returns the error. What stops the thread is raised.
@@ -32,31 +31,27 @@ fn unread(ruby: &Ruby, key: Value, error: Error, failed: Option<RHash>) -> Resul
     }
 }
 
-/// The keys that were not stored.
-pub(super) fn not_stored(ruby: &Ruby, given: RArray, changed: Changed) -> Returned {
-    let not_stored = ruby.ary_new();
-    for (key, _) in given.into_iter().zip(&changed.done).filter(|(_, done)| !**done) {
-        not_stored.push(key)?;
-    }
-    achieved(ruby, not_stored.as_value(), changed.failures)
-}
-
-/// How many were deleted.
-pub(super) fn deleted(ruby: &Ruby, changed: Changed) -> Returned {
-    let deleted = changed.done.iter().filter(|done| **done).count();
-    achieved(ruby, deleted.into_value_with(ruby), changed.failures)
+/// What a call that changes many keys gives: how many were changed, or an Array of those that were or were not.
+pub(super) fn changed(ruby: &Ruby, given: RArray, changed: Changed, gives: Gives) -> Returned {
+    let these = |wanted| given.into_iter().zip(&changed.done).filter(move |(_, done)| **done == wanted);
+    let listed = |wanted| ruby.ary_from_iter(these(wanted).map(|(key, _)| key)).as_value();
+    let result = match gives {
+        Gives::NotStored => listed(false),
+        _ => these(true).count().into_value_with(ruby),
+    };
+    achieved(ruby, result, changed.failures)
 }
 
 impl Cache {
-    /// `cas`: whether to ask for tokens too. `failed`: a Hash for the errors of failed servers, or nil to raise them.
-    fn get_many(ruby: &Ruby, this: &Self, given: RArray, cas: bool, failed: Option<RHash>) -> Returned {
-        this.check_open(ruby)?;
-        if let Some(both) = &this.both {
-            return both.get_many(ruby, given, cas, failed);
+    /// `failed`: a Hash for the errors of failed servers, or nil to raise them.
+    pub(super) fn read_many(&self, ruby: &Ruby, given: RArray, each: Request, failed: Option<RHash>) -> Returned {
+        self.check_open(ruby)?;
+        if let Some(both) = &self.both {
+            return both.read_many(ruby, given, each, failed);
         }
-        let fetch = Fetch::new(this.keys_of(ruby, given)?, cas, AsBytes, this.policy);
-        let fetched = this.carry_out(ruby, fetch)?.finish();
-        this.fetched(ruby, given, fetched, failed)
+        let fetch = Fetch::new(self.keys_of(ruby, given)?, each, AsBytes, self.policy);
+        let fetched = self.carry_out(ruby, fetch)?.finish();
+        self.fetched(ruby, given, fetched, failed)
     }
 
     /// The values that were found of these keys.
@@ -123,17 +118,17 @@ impl Cache {
             return both.set_many(ruby, given, blocks, ttl);
         }
         let change = Change::store(keys, blocks, ttl, this.policy);
-        not_stored(ruby, given, this.carry_out(ruby, change)?.finish())
+        changed(ruby, given, this.carry_out(ruby, change)?.finish(), Gives::NotStored)
     }
 
-    /// Returns how many were deleted.
-    fn delete_many(ruby: &Ruby, this: &Self, given: RArray) -> Returned {
-        this.check_open(ruby)?;
-        if let Some(both) = &this.both {
-            return both.delete_many(ruby, given);
+    /// Sends the same request for each key, which changes it. Returns what the table says.
+    pub(super) fn change_many(&self, ruby: &Ruby, given: RArray, each: Request) -> Returned {
+        self.check_open(ruby)?;
+        if let Some(both) = &self.both {
+            return both.change_many(ruby, given, each);
         }
-        let change = Change::<Option<Vec<u8>>>::delete(this.keys_of(ruby, given)?, this.policy);
-        deleted(ruby, this.carry_out(ruby, change)?.finish())
+        let change = Change::<Option<Vec<u8>>>::each(self.keys_of(ruby, given)?, each, self.policy);
+        changed(ruby, given, self.carry_out(ruby, change)?.finish(), each.call_of_many().gives)
     }
 
     fn keys_of(&self, ruby: &Ruby, given: RArray) -> Result<Keys, Error> {

@@ -9,6 +9,7 @@ use magnus::typed_data::Obj;
 use magnus::value::ReprValue;
 use magnus::{function, method, Error, IntoValue, Module, Object, RArray, RClass, RHash, Ruby, Value};
 use pinyon_cache::blocking::run_on_both;
+use pinyon_cache::calls::Gives;
 use pinyon_cache::migration::{Counts, Crossing, Failing, Next, Pools, Progress, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
     Answered, AnyOperation, AsBytes, Bytes, Changed, DataBlock, Everywhere, Fetched, OwnedKey, Policy, Request,
@@ -99,11 +100,11 @@ impl Both {
         Ok(result)
     }
 
-    pub(super) fn get_many(&self, ruby: &Ruby, given: RArray, cas: bool, failed: Option<RHash>) -> Returned {
+    pub(super) fn read_many(&self, ruby: &Ruby, given: RArray, each: Request, failed: Option<RHash>) -> Returned {
         let given = distinct(given)?;
         let failing = if failed.is_some() { Failing::BesideValues } else { Failing::Ends };
         let mut result = ruby.qnil().as_value();
-        for (side, operation) in self.run(ruby, Wanted::GetMany { cas, failing }, self.given(ruby, given)?)? {
+        for (side, operation) in self.run(ruby, Wanted::GetMany { each, failing }, self.given(ruby, given)?)? {
             let Came::Fetched(fetched) = operation else { unreachable!("many keys are read") };
             add(&mut result, self.cache(side).fetched(ruby, given, fetched, failed)?)?;
         }
@@ -112,12 +113,13 @@ impl Both {
 
     pub(super) fn set_many(&self, ruby: &Ruby, given: RArray, blocks: Vec<DataBlock<Block>>, ttl: i32) -> Returned {
         let keys = Given { blocks, ..self.given(ruby, given)? };
-        many::not_stored(ruby, given, self.change(ruby, Wanted::SetMany { ttl }, keys)?)
+        many::changed(ruby, given, self.change(ruby, Wanted::SetMany { ttl }, keys)?, Gives::NotStored)
     }
 
-    pub(super) fn delete_many(&self, ruby: &Ruby, given: RArray) -> Returned {
-        let keys = self.given(ruby, distinct(given)?)?;
-        many::deleted(ruby, self.change(ruby, Wanted::DeleteMany, keys)?)
+    pub(super) fn change_many(&self, ruby: &Ruby, given: RArray, each: Request) -> Returned {
+        let given = distinct(given)?;
+        let changed = self.change(ruby, Wanted::ChangeMany(each), self.given(ruby, given)?)?;
+        many::changed(ruby, given, changed, each.call_of_many().gives)
     }
 
     fn change(&self, ruby: &Ruby, wanted: Wanted, given: Given) -> Result<Changed, Error> {

@@ -7,6 +7,7 @@ mod fetching;
 mod many;
 mod migrating;
 mod reading;
+mod shapes;
 
 use std::convert::Infallible;
 use std::ptr;
@@ -20,8 +21,8 @@ use magnus::{
 };
 use pinyon_cache::directory::Directory;
 use pinyon_cache::operations::{
-    Answer, AsBytes, Bytes, Direction, Everywhere, Failed, Initial, KeyRules, Mode, Policy, Request, ServerCommand,
-    Single, Win, RENEWALS,
+    Answer, AsBytes, Beside, Bytes, Direction, Everywhere, Failed, Initial, KeyRules, Mode, Policy, Request,
+    ServerCommand, Single, Win, RENEWALS,
 };
 use pinyon_cache::settings::{CacheParts, CacheSettings, ViewSettings};
 use pinyon_cache::ttl::DefaultTtl;
@@ -32,7 +33,7 @@ use crate::errors::{checked, exception, from_core, from_failure, ErrorKind};
 use crate::fibers::{self, Carried, Drivers, Scheduler};
 use crate::host::RubyHost;
 use crate::keys::{self, KeyBytes};
-use crate::known::{Frequent, KnownType, This};
+use crate::known::{Frequent, KnownType};
 use crate::numbers::{self, CasToken, Delta};
 use crate::settings::changed;
 use crate::stored::{OnStack, Stored};
@@ -78,24 +79,12 @@ pub(crate) fn define(ruby: &Ruby, pinyon: RModule, native: RModule) -> Result<()
     let class = define_class::<Cache>(ruby, native, "Cache")?;
     class.define_singleton_method("new", function!(Cache::new, 3))?;
     class.define_method("using", method!(Cache::using, 1))?;
-    class.define_method("gets", method!(Cache::gets, 1))?;
-    class.define_method("gat", method!(Cache::gat, 2))?;
-    class.define_method("get_with_ttl", method!(Cache::get_with_ttl, 1))?;
     class.define_method("get_with_metadata", method!(Cache::get_with_metadata, 2))?;
-    class.define_method("touch", method!(Cache::touch, 2))?;
-    class.define_method("set", method!(Cache::set, 3))?;
-    class.define_method("add", method!(Cache::add, 3))?;
-    class.define_method("replace", method!(Cache::replace, 3))?;
-    class.define_method("append", method!(Cache::append, 2))?;
-    class.define_method("prepend", method!(Cache::prepend, 2))?;
     class.define_method("cas", method!(Cache::cas, 4))?;
     class.define_method("store", method!(Cache::store_for_cas, 5))?;
     class.define_method("delete", method!(Cache::delete, 1))?;
     class.define_method("mark_stale", method!(Cache::mark_stale, 2))?;
     class.define_method("invalidate", method!(Cache::invalidate, 3))?;
-    class.define_method("incr", method!(Cache::incr, 4))?;
-    class.define_method("decr", method!(Cache::decr, 4))?;
-    class.define_method("meta", method!(Cache::meta, 1))?;
     class.define_method("ask_lease", method!(Cache::ask_lease, 4))?;
     class.define_method("leave_lease", method!(Cache::leave_lease, 3))?;
     class.define_method("give_back", method!(Cache::give_back, 3))?;
@@ -111,6 +100,7 @@ pub(crate) fn define(ruby: &Ruby, pinyon: RModule, native: RModule) -> Result<()
     class.define_method("metrics", method!(Cache::metrics, 0))?;
     class.define_method("closed?", method!(Cache::is_closed, 0))?;
     class.define_method("close", method!(Cache::close, 0))?;
+    shapes::define(ruby, class)?;
     reading::define(ruby, pinyon)?;
     many::define(class)?;
     migrating::define(class)?;
@@ -150,46 +140,10 @@ impl Cache {
         Ok(Self { policy: policy(this.policy)?, both, ..this.clone() })
     }
 
-    fn gets(ruby: &Ruby, this: &Self, key: Value) -> Returned {
-        this.ask(ruby, key, Request::Get { cas: true })
-    }
-
-    fn gat(ruby: &Ruby, this: &Self, key: Value, ttl: Value) -> Returned {
-        this.ask(ruby, key, Request::GetAndTouch { ttl: ttl::sent(ruby, ttl)?, cas: false })
-    }
-
-    fn get_with_ttl(ruby: &Ruby, this: &Self, key: Value) -> Returned {
-        this.ask(ruby, key, Request::GetWithTtl)
-    }
-
     /// The value, its CAS token, who makes a new value (won, stale, already won), and what is known of its life (hit
     /// before, seconds since the last access, seconds left). `bumps`: whether this counts as an access.
     fn get_with_metadata(ruby: &Ruby, this: &Self, key: Value, bumps: bool) -> Returned {
-        this.ask(ruby, key, Request::GetWithMetadata { bumps })
-    }
-
-    fn touch(ruby: &Ruby, this: &Self, key: Value, ttl: Value) -> Returned {
-        this.ask(ruby, key, Request::Touch { ttl: ttl::sent(ruby, ttl)? })
-    }
-
-    fn set(ruby: &Ruby, this: This<Self>, key: Value, value: Value, ttl: Value) -> Returned {
-        this.store(ruby, Mode::Set, key, value, ttl, None)
-    }
-
-    fn add(ruby: &Ruby, this: &Self, key: Value, value: Value, ttl: Value) -> Returned {
-        this.store(ruby, Mode::Add, key, value, ttl, None)
-    }
-
-    fn replace(ruby: &Ruby, this: &Self, key: Value, value: Value, ttl: Value) -> Returned {
-        this.store(ruby, Mode::Replace, key, value, ttl, None)
-    }
-
-    fn append(ruby: &Ruby, this: &Self, key: Value, value: Value) -> Returned {
-        this.store(ruby, Mode::Append, key, value, ruby.integer_from_i64(0).as_value(), None)
-    }
-
-    fn prepend(ruby: &Ruby, this: &Self, key: Value, value: Value) -> Returned {
-        this.store(ruby, Mode::Prepend, key, value, ruby.integer_from_i64(0).as_value(), None)
+        this.ask(ruby, key, Request::Get(Beside::Metadata { bumps }))
     }
 
     fn cas(ruby: &Ruby, this: &Self, key: Value, value: Value, cas: CasToken, ttl: Value) -> Returned {
@@ -222,32 +176,6 @@ impl Cache {
     fn invalidate(ruby: &Ruby, this: &Self, key: Value, ttl: Value, cas: Option<u64>) -> Returned {
         let ttl = (!ttl.is_nil()).then(|| ttl::limited(ruby, "ttl", ttl)).transpose()?;
         this.ask(ruby, key, Request::MarkStale { ttl, cas })
-    }
-
-    fn incr(
-        ruby: &Ruby,
-        this: &Self,
-        key: Value,
-        delta: Delta,
-        initial: Option<numbers::Initial>,
-        ttl: Value,
-    ) -> Returned {
-        this.calculate(ruby, Direction::Increment, key, delta, initial, ttl)
-    }
-
-    fn decr(
-        ruby: &Ruby,
-        this: &Self,
-        key: Value,
-        delta: Delta,
-        initial: Option<numbers::Initial>,
-        ttl: Value,
-    ) -> Returned {
-        this.calculate(ruby, Direction::Decrement, key, delta, initial, ttl)
-    }
-
-    fn meta(ruby: &Ruby, this: &Self, key: Value) -> Returned {
-        this.ask(ruby, key, Request::Metadata)
     }
 
     /// Adds to `found` what was found, and the lease if it was won: its token, and whether a stale value stays if it is

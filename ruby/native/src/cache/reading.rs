@@ -6,7 +6,7 @@ use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue};
 use magnus::scan_args::scan_args;
 use magnus::value::{LazyId, ReprValue};
 use magnus::{method, Error, Module, RModule, Ruby, TryConvert, Value};
-use pinyon_cache::operations::Request;
+use pinyon_cache::operations::{Beside, Request};
 
 use super::{Cache, Returned};
 use crate::errors::{exception, ErrorKind};
@@ -34,7 +34,7 @@ fn get(ruby: &Ruby, client: Value, arguments: &[Value]) -> Returned {
     // SAFETY: reading a variable that is not set returns nil, and raises nothing.
     let native = unsafe { Value::from_raw(rb_sys::rb_ivar_get(client.as_raw(), variable)) };
     let cache = This::<Cache>::try_convert(native)?;
-    let got = cache.ask_or(ruby, key, Request::Get { cas: false }, default);
+    let got = cache.ask_or(ruby, key, Request::Get(Beside::Nothing), default);
     match cache.has_events() {
         true => told(client, got),
         false => got,
