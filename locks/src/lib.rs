@@ -55,7 +55,6 @@ mod quorum;
 mod sequence;
 pub mod settings;
 mod shareable;
-mod side;
 mod station;
 mod status;
 #[cfg(test)]

@@ -23,96 +23,86 @@
 
 use std::sync::LazyLock;
 
+use crate::call::Call;
+
 /// The library's name. Its number changes with any change to the functions' arguments, replies or keys.
 pub const LIBRARY: &str = "pinyon_locks_6";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Function {
-    Open,
-    Lock,
-    Unlock,
-    Poll,
-    Extend,
-    Raise,
-    Park,
-    Unpark,
-    Notify,
-    Inspect,
-    ForceRelease,
+/// A function of the library: a rule of the server. Each rule has three files of its name: here in `lua`, for plain
+/// commands in `pure`, and for the model of the tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The name of its files.
+    pub name: &'static str,
+    /// The function's name in the library.
+    pub function: &'static str,
+    text: &'static str,
+    /// What it shares with others.
+    parts: &'static [&'static str],
+    /// The function's flags. Functions that release or keep locks must also work when memory is short.
+    flags: &'static str,
 }
 
-impl Function {
-    pub const ALL: [Function; 11] = [
-        Self::Open,
-        Self::Lock,
-        Self::Unlock,
-        Self::Poll,
-        Self::Extend,
-        Self::Raise,
-        Self::Park,
-        Self::Unpark,
-        Self::Notify,
-        Self::Inspect,
-        Self::ForceRelease,
-    ];
+/// Makes the table of rules, each with its call.
+macro_rules! rules {
+    ($($call:ident $name:literal $parts:tt $flags:literal)*) => {
+        pub const RULES: [Rule; [$($name),*].len()] = [$(Rule {
+            name: $name,
+            function: concat!("pinyon_", $name, "_6"),
+            text: include_str!(concat!("lua/", $name, ".lua")),
+            parts: &$parts,
+            flags: $flags,
+        }),*];
 
-    /// The function's name in the library.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "pinyon_open_6",
-            Self::Lock => "pinyon_lock_6",
-            Self::Unlock => "pinyon_unlock_6",
-            Self::Poll => "pinyon_poll_6",
-            Self::Extend => "pinyon_extend_6",
-            Self::Raise => "pinyon_raise_6",
-            Self::Park => "pinyon_park_6",
-            Self::Unpark => "pinyon_unpark_6",
-            Self::Notify => "pinyon_notify_6",
-            Self::Inspect => "pinyon_inspect_6",
-            Self::ForceRelease => "pinyon_force_release_6",
+        /// The place of a call's rule in [`RULES`].
+        pub(crate) fn place(call: &Call) -> usize {
+            match call {
+                $(Call::$call { .. } => const { place_of($name) },)*
+            }
         }
-    }
+    };
+}
 
+rules! {
+    Open "open" [COMMON] "'allow-oom'"
+    Lock "lock" [COMMON, QUEUE, GRANT, TAKE] ""
+    Unlock "unlock" [COMMON, QUEUE, GRANT] "'allow-oom'"
+    Poll "poll" [COMMON, QUEUE, GRANT, TAKE] "'allow-oom'"
+    Extend "extend" [COMMON] "'allow-oom'"
+    Raise "raise" [COMMON] "'allow-oom'"
+    Park "park" [COMMON, QUEUE, GRANT] "'allow-oom'"
+    Unpark "unpark" [COMMON, QUEUE, GRANT, TAKE] "'allow-oom'"
+    Notify "notify" [COMMON, QUEUE] "'allow-oom'"
+    Inspect "inspect" [COMMON, QUEUE] "'no-writes'"
+    ForceRelease "force_release" [COMMON, QUEUE, GRANT] "'allow-oom'"
+}
+
+const fn place_of(name: &str) -> usize {
+    let mut place = 0;
+    while !is_same(RULES[place].name.as_bytes(), name.as_bytes()) {
+        place += 1;
+    }
+    place
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
+impl Rule {
     /// The function as a separate script, for `SCRIPT LOAD` and `EVAL`.
-    pub fn source(self) -> &'static str {
-        &SOURCES[self as usize]
+    pub fn source(&self) -> &'static str {
+        &SOURCES[place_of(self.name)]
     }
 
-    fn body(self) -> Body {
-        let text = match self {
-            Self::Open => include_str!("lua/open.lua"),
-            Self::Lock => include_str!("lua/lock.lua"),
-            Self::Unlock => include_str!("lua/unlock.lua"),
-            Self::Poll => include_str!("lua/poll.lua"),
-            Self::Extend => include_str!("lua/extend.lua"),
-            Self::Raise => include_str!("lua/raise.lua"),
-            Self::Park => include_str!("lua/park.lua"),
-            Self::Unpark => include_str!("lua/unpark.lua"),
-            Self::Notify => include_str!("lua/notify.lua"),
-            Self::Inspect => include_str!("lua/inspect.lua"),
-            Self::ForceRelease => include_str!("lua/force_release.lua"),
-        };
-        match text.split_once("--- shared parts\n") {
+    fn body(&self) -> Body {
+        match self.text.split_once("--- shared parts\n") {
             Some((alone, rest)) => Body { alone, rest },
-            None => Body { alone: "", rest: text },
-        }
-    }
-
-    fn parts(self) -> &'static [&'static str] {
-        match self {
-            Self::Open | Self::Extend | Self::Raise => &[COMMON],
-            Self::Inspect | Self::Notify => &[COMMON, QUEUE],
-            Self::Unlock | Self::Park | Self::ForceRelease => &[COMMON, QUEUE, GRANT],
-            Self::Lock | Self::Poll | Self::Unpark => &[COMMON, QUEUE, GRANT, TAKE],
-        }
-    }
-
-    /// The function's flags. Functions that release or keep locks must also work when memory is short.
-    fn flags(self) -> &'static str {
-        match self {
-            Self::Lock => "",
-            Self::Inspect => "'no-writes'",
-            _ => "'allow-oom'",
+            None => Body { alone: "", rest: self.text },
         }
     }
 }
@@ -155,14 +145,14 @@ const QUEUE: &str = include_str!("lua/queue.lua");
 const GRANT: &str = include_str!("lua/grant.lua");
 const TAKE: &str = include_str!("lua/take.lua");
 
-static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| Function::ALL.map(script).into());
+static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| RULES.iter().map(script).collect());
 
 static LIBRARY_SOURCE: LazyLock<String> = LazyLock::new(|| {
     let mut source = format!("#!lua name={LIBRARY}\n{NAMES_ALONE}{NAMES_SHARED}");
     // While the server loads a library, Lua's globals and most of the server's functions are absent.
     source.extend([COMMON, QUEUE, GRANT, TAKE]);
-    for function in Function::ALL {
-        let (Body { alone, rest }, name, flags) = (function.body(), function.name(), function.flags());
+    for rule in &RULES {
+        let (Body { alone, rest }, name, flags) = (rule.body(), rule.function, rule.flags);
         source.push_str(&format!(
             "\nredis.register_function{{function_name = '{name}', flags = {{{flags}}}, callback = function(KEYS, ARGV)\n\
              if not call then {ALONE}{SHARED}end\n{KEYS}{alone}{rest}end}}\n"
@@ -176,24 +166,27 @@ pub fn source() -> &'static str {
     &LIBRARY_SOURCE
 }
 
-fn script(function: Function) -> String {
-    let Body { alone, rest } = function.body();
-    [NAMES_ALONE, "local KEYS = KEYS\n", ALONE, KEYS, alone, NAMES_SHARED, SHARED, &function.parts().concat(), rest]
-        .concat()
+fn script(rule: &Rule) -> String {
+    let Body { alone, rest } = rule.body();
+    [NAMES_ALONE, "local KEYS = KEYS\n", ALONE, KEYS, alone, NAMES_SHARED, SHARED, &rule.parts.concat(), rest].concat()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
-    fn each_function_has_its_source() {
-        for (index, function) in Function::ALL.into_iter().enumerate() {
-            assert_eq!(function as usize, index);
-            assert!(source().contains(&format!("function_name = '{}'", function.name())));
+    fn each_rule_has_its_function_and_its_files() {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/model"));
+        for rule in &RULES {
+            assert!(source().contains(&format!("function_name = '{}'", rule.function)));
+            assert!(folder.join(rule.name).with_extension("rs").exists(), "the model has no {}", rule.name);
         }
-        assert!(!Function::Extend.source().contains("local function grant"));
-        let lock = Function::Lock.source();
+        let source = |name| RULES[place_of(name)].source();
+        assert!(!source("extend").contains("local function grant"));
+        let lock = source("lock");
         assert!(lock.find("INCR").unwrap() < lock.find("local function").unwrap(), "the ordinary case first");
     }
 }

@@ -7,7 +7,7 @@ use pinyon_proto::resp::{Command, ServerError, Value};
 
 use crate::call::{Attempt, Call, Holder, Inspected, Name, Pushed, ScriptAnswer};
 use crate::keys::LockKeys;
-use crate::library::{self, Function};
+use crate::library::{self, RULES};
 use crate::redis::{actual, Refusal};
 use crate::value::{decimal, holder_in, no_string};
 
@@ -21,7 +21,7 @@ pub enum Via {
 
 impl Via {
     pub fn functions() -> Self {
-        Self::Functions(Function::ALL.iter().map(|function| Command::of(["FCALL", function.name()])).collect())
+        Self::Functions(RULES.iter().map(|rule| Command::of(["FCALL", rule.function])).collect())
     }
 
     /// Reads the replies to [`loading_scripts`], in order.
@@ -32,7 +32,7 @@ impl Via {
             other => Err(ScriptError::Unexpected(format!("{other:?}"))),
         };
         let commands = replies.iter().map(begin).collect::<Result<Vec<_>, _>>()?;
-        match commands.len() == Function::ALL.len() {
+        match commands.len() == RULES.len() {
             true => Ok(Self::EvalSha(commands)),
             false => Err(ScriptError::Unexpected(format!("{} replies", commands.len()))),
         }
@@ -46,7 +46,7 @@ pub fn loading_functions() -> Command {
 
 /// The commands that load the scripts.
 pub fn loading_scripts() -> Vec<Command> {
-    Function::ALL.iter().map(|function| Command::of(["SCRIPT", "LOAD", function.source()])).collect()
+    RULES.iter().map(|rule| Command::of(["SCRIPT", "LOAD", rule.source()])).collect()
 }
 
 /// Writes a call's command to `out`. `waiter_ttl`: how long the server considers a silent waiter alive. `throughput`:
@@ -54,7 +54,7 @@ pub fn loading_scripts() -> Vec<Command> {
 pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bool, via: &Via, out: &mut Command) {
     out.clear();
     let (Via::Functions(begun) | Via::EvalSha(begun)) = via;
-    out.extend(&begun[function_of(call) as usize]);
+    out.extend(&begun[library::place(call)]);
     push_keys(call, keys, out);
     let fairness = if throughput { "t" } else { "" };
     let mut waiter = |attempt: &Attempt, ttl: &Duration, wait: bool, nested: bool| {
@@ -96,22 +96,6 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
             out.push(token.map_or(String::new(), |token| token.to_string()));
             out.push(fairness);
         }
-    }
-}
-
-fn function_of(call: &Call) -> Function {
-    match call {
-        Call::Open { .. } => Function::Open,
-        Call::Lock { .. } => Function::Lock,
-        Call::Unlock { .. } => Function::Unlock,
-        Call::Poll { .. } => Function::Poll,
-        Call::Extend { .. } => Function::Extend,
-        Call::Raise { .. } => Function::Raise,
-        Call::Park { .. } => Function::Park,
-        Call::Unpark { .. } => Function::Unpark,
-        Call::Notify { .. } => Function::Notify,
-        Call::Inspect { .. } => Function::Inspect,
-        Call::ForceRelease { .. } => Function::ForceRelease,
     }
 }
 

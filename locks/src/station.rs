@@ -240,7 +240,7 @@ impl<L: Send + 'static> Station<L> {
         let due = shared.front.deadline();
         let now = Instant::now();
         let is_due = due.is_some_and(|due| due <= now);
-        if !shared.leading && (is_due || !shared.front.client.is_quiet()) {
+        if !shared.leading && (is_due || !shared.front.is_quiet()) {
             self.tend(shared);
             return true;
         }
@@ -250,7 +250,7 @@ impl<L: Send + 'static> Station<L> {
         let idle = now + if is_asking { LONGEST_SLEEP } else { IDLE };
         let until = if is_due { now + LONGEST_SLEEP } else { due.map_or(idle, |due| due.min(idle)) };
         let sleep = until.saturating_duration_since(now);
-        shared.kept_until = Some(shared.front.client.in_time(now, sleep.saturating_sub(WORTH_WAKING)));
+        shared.kept_until = Some(shared.front.in_time(now, sleep.saturating_sub(WORTH_WAKING)));
         shared = self.keeper.wait_timeout(shared, sleep).unwrap_or_else(PoisonError::into_inner).0;
         shared.kept_until = None;
         if !shared.leading && !shared.closed {
@@ -370,7 +370,7 @@ impl<L: Send + 'static> Station<L> {
         shared.front.expire(now);
         shared.front.turn(now);
         self.settle(&mut shared, now);
-        if !shared.leading && !shared.front.client.is_quiet() && shared.unresolved.is_none() {
+        if !shared.leading && !shared.front.is_quiet() && shared.unresolved.is_none() {
             (shared, ..) = self.receive(shared, now);
             self.promote(&mut shared);
         }
@@ -383,7 +383,7 @@ impl<L: Send + 'static> Station<L> {
         now: Instant,
     ) -> (MutexGuard<'s, Shared<L>>, Wake, Instant) {
         shared.leading = true;
-        let (mut shared, wake, now) = match shared.front.client.only_descriptor(now, LONGEST_SLEEP) {
+        let (mut shared, wake, now) = match shared.front.only_descriptor(now, LONGEST_SLEEP) {
             Some(fd) => self.receive_bytes(shared, fd),
             None => self.poll(shared, now + LONGEST_SLEEP),
         };
@@ -412,7 +412,7 @@ impl<L: Send + 'static> Station<L> {
         };
         let now = Instant::now();
         shared.read_at = now;
-        shared.front.client.received(&fd, received, now);
+        shared.front.received(&fd, received, now);
         shared.buffer = buffer;
         (shared, wake, now)
     }
@@ -423,7 +423,7 @@ impl<L: Send + 'static> Station<L> {
         until: Instant,
     ) -> (MutexGuard<'s, Shared<L>>, Wake, Instant) {
         let due = shared.front.deadline().map_or(until, |due| due.min(until));
-        let interests: Vec<(usize, Arc<OwnedFd>, bool)> = shared.front.client.descriptors();
+        let interests: Vec<(usize, Arc<OwnedFd>, bool)> = shared.front.descriptors();
         drop(shared);
         let mut descriptors: Vec<PollFd<'_>> = interests.iter().map(|(_, fd, write)| interest(fd, *write)).collect();
         descriptors.push(PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN));
@@ -466,7 +466,7 @@ impl<L: Send + 'static> Station<L> {
             return next.wake.notify_one();
         }
         let Some(until) = shared.kept_until else { return };
-        if !shared.front.client.is_quiet() || shared.front.client.is_due_before(until) {
+        if !shared.front.is_quiet() || shared.front.is_due_before(until) {
             self.wake_keeper(shared);
         }
     }
@@ -475,7 +475,7 @@ impl<L: Send + 'static> Station<L> {
     fn settle(&self, shared: &mut Shared<L>, now: Instant) {
         shared.front.at(now);
         loop {
-            while let Some(action) = shared.front.client.next_action() {
+            while let Some(action) = shared.front.next_action() {
                 match action {
                     Action::Resolve { lane, name, port } => shared.unresolved = Some((lane, name, port)),
                     Action::Forget { lane, .. } => {

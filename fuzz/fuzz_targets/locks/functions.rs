@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pinyon_locks::call::{Attempt, Call, Holder, Name, Names, ScriptAnswer};
-use pinyon_locks::library::Function;
+use pinyon_locks::library::Rule;
 
 use crate::in_resp as say;
 
@@ -16,7 +16,7 @@ pub struct Called {
 }
 
 /// Reads the words after the function's name: the number of keys, the keys, the arguments.
-pub fn read(function: Function, words: &[&[u8]], prefix: &[u8]) -> Called {
+pub fn read(rule: &Rule, words: &[&[u8]], prefix: &[u8]) -> Called {
     let count = number(words[0]) as usize;
     let (keys, arguments) = words[1..].split_at(count);
     let prefix = [prefix, b"l:"].concat();
@@ -27,42 +27,42 @@ pub fn read(function: Function, words: &[&[u8]], prefix: &[u8]) -> Called {
         (waiter_ttl, flags) = (Some(Duration::from_millis(number(arguments[2]))), arguments[3]);
         (attempt(arguments[0]), ttl)
     };
-    let call = match function {
-        Function::Open => Call::Open { seen: number(arguments[0]) },
-        Function::Lock | Function::Poll | Function::Park | Function::Unpark => {
+    let call = match rule.name {
+        "open" => Call::Open { seen: number(arguments[0]) },
+        "lock" | "poll" | "park" | "unpark" => {
             let (attempt, ttl) = waiter();
             let (names, nested): (Names, _) = (locks.collect(), flags.contains(&b'n'));
-            match function {
-                Function::Lock => Call::Lock { attempt, names, ttl, wait: flags.contains(&b'w'), nested },
-                Function::Poll => Call::Poll { attempt, names, ttl, nested },
-                Function::Park => Call::Park { attempt, names, ttl },
+            match rule.name {
+                "lock" => Call::Lock { attempt, names, ttl, wait: flags.contains(&b'w'), nested },
+                "poll" => Call::Poll { attempt, names, ttl, nested },
+                "park" => Call::Park { attempt, names, ttl },
                 _ => Call::Unpark { attempt, names, ttl },
             }
         }
-        Function::Unlock => {
+        "unlock" => {
             flags = arguments[1];
             Call::Unlock { attempt: attempt(arguments[0]), names: locks.collect(), tombstone: flags.contains(&b'x') }
         }
-        Function::Extend => {
+        "extend" => {
             let each = arguments[1..].chunks(3).map(|held| {
                 let names: Names = locks.by_ref().take(number(held[2]) as usize).collect();
                 (attempt(held[0]), names, Duration::from_millis(number(held[1])))
             });
             Call::Extend { held: each.collect() }
         }
-        Function::Raise => Call::Raise {
+        "raise" => Call::Raise {
             attempt: attempt(arguments[0]),
             names: locks.collect(),
             ttl: Duration::from_millis(number(arguments[1])),
             floor: number(arguments[2]),
         },
-        Function::Notify => Call::Notify {
+        "notify" => Call::Notify {
             attempt: attempt(arguments[0]),
             names: locks.collect(),
             most: number(arguments[1]).try_into().expect("a number of waiters"),
         },
-        Function::Inspect => Call::Inspect { names: locks.collect() },
-        Function::ForceRelease => {
+        "inspect" => Call::Inspect { names: locks.collect() },
+        _ => {
             flags = arguments[1];
             let token = (!arguments[0].is_empty()).then(|| number(arguments[0]));
             Call::ForceRelease { names: locks.collect(), token }

@@ -25,7 +25,7 @@ use say::{Lie, Refusal};
 use server::{Manners, Scripts};
 
 #[allow(dead_code)]
-#[path = "../../../locks/src/tests/model.rs"]
+#[path = "../../../locks/src/tests/model/mod.rs"]
 mod model;
 
 /// The name of the only client.

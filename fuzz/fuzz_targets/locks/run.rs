@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use pinyon_locks::client::{Client, Outcome, Platform as _, Report, Setup, Slots, Voting, Wish};
+use pinyon_locks::client::{Client, Member, Now, Outcome, Platform as _, Report, Setup, Slots, Voting};
 use pinyon_locks::keys::LockKeys;
 use pinyon_locks::machine::{LockOptions, LockRequest, MachineFailure};
 use pinyon_locks::redis;
@@ -140,7 +140,11 @@ impl Run {
                 let lined_up = !self.has_begun(owner);
                 let patience = wait.filter(|wait| !wait.is_zero()).unwrap_or(PATIENCE);
                 let wants = Wants::Lock { number: None, names, owner, lined_up };
-                self.begin(Wish::Lock(request), wants, patience);
+                let waiter = self.wait(wants, patience, true);
+                let begun = self.client.lock(request, None, waiter, self.now());
+                if let Some(Waiting { wants: Wants::Lock { number, .. }, .. }) = self.waiting.get_mut(&waiter) {
+                    *number = begun;
+                }
             }
             Step::Release(which) => {
                 if let Some(number) = self.some_held(*which) {
@@ -150,7 +154,8 @@ impl Run {
             Step::Extend(which, ttl) => {
                 if let Some(number) = self.some_held(*which) {
                     let ttl = short(*ttl) + short(1);
-                    self.begin(Wish::Extend { number, ttl }, Wants::Extension, PATIENCE);
+                    let waiter = self.wait(Wants::Extension, PATIENCE, true);
+                    self.client.extend(number, ttl, waiter, self.now());
                 }
             }
             Step::Cancel(which) => self.cancel(*which),
@@ -164,23 +169,23 @@ impl Run {
             Step::Park { which, wait, relock } => {
                 if let Some(number) = self.some_held(*which) {
                     let (wait, relock) = (short(*wait), short(*relock));
-                    let wish = Wish::Park { number, wait: Some(wait), relock };
                     self.held.entry(number).and_modify(|held| (held.parked, held.lined_up) = (true, false));
-                    self.begin(wish, Wants::Park { number }, wait + relock);
+                    let waiter = self.wait(Wants::Park { number }, wait + relock, true);
+                    self.client.park(number, Some(wait), relock, waiter, self.now());
                 }
             }
             Step::Notify(which) => {
                 if let Some(number) = self.some_held(*which) {
-                    self.begin(Wish::Notify { number, most: 1 }, Wants::ScriptAnswer, PATIENCE);
+                    let waiter = self.wait(Wants::ScriptAnswer, PATIENCE, true);
+                    self.client.notify(number, 1, waiter, self.now());
                 }
             }
             Step::Inspect(names) => {
-                self.begin(Wish::Ask(Call::Inspect { names: names_of(*names) }), Wants::ScriptAnswer, PATIENCE);
+                self.ask(Call::Inspect { names: names_of(*names) });
             }
             Step::ForceRelease(names, token) => {
                 self.honest = false;
-                let call = Call::ForceRelease { names: names_of(*names), token: *token };
-                self.begin(Wish::Ask(call), Wants::ScriptAnswer, PATIENCE);
+                self.ask(Call::ForceRelease { names: names_of(*names), token: *token });
             }
             Step::Execute { patience } => self.execute(&[b"ECHO", b"word"], *patience),
             Step::Command(command, argument) => self.execute(&command.parts(argument), 50),
@@ -267,24 +272,29 @@ impl Run {
 
 /// The actions of users.
 impl Run {
-    fn begin(&mut self, wish: Wish, wants: Wants, patience: Duration) {
+    /// Adds a waiter. `by_boot_time`: the clock by which it is told in time.
+    fn wait(&mut self, wants: Wants, patience: Duration, by_boot_time: bool) -> u64 {
         let waiter = self.next_waiter;
         self.next_waiter += 1;
-        let is_lock = matches!(wish, Wish::Lock(_));
-        let by_boot_time = !matches!(wish, Wish::Execute { .. });
         let due = self.time(by_boot_time) + patience;
         assert!(self.waiting.insert(waiter, Waiting { wants, due, by_boot_time }).is_none());
-        let begun = self.client.begin(wish, waiter, self.platform.now());
-        if let Some(Waiting { wants: Wants::Lock { number, .. }, .. }) = self.waiting.get_mut(&waiter) {
-            *number = begun.filter(|_| is_lock);
-        }
+        waiter
+    }
+
+    fn now(&self) -> Now {
+        Now { instant: self.platform.now(), moment: self.platform.boot_time() }
+    }
+
+    fn ask(&mut self, call: Call) {
+        let waiter = self.wait(Wants::ScriptAnswer, PATIENCE, true);
+        self.client.ask(call, waiter, self.now());
     }
 
     fn execute(&mut self, parts: &[&[u8]], patience: u8) {
         let command = resp::Command::of(parts);
         let patience = short(patience);
-        let deadline = self.platform.now() + patience;
-        self.begin(Wish::Execute { command, deadline }, Wants::Value, patience);
+        let (now, waiter) = (self.platform.now(), self.wait(Wants::Value, patience, false));
+        self.client.execute(command, now + patience, waiter, now);
     }
 
     fn give_back(&mut self, number: u64) {
@@ -293,7 +303,8 @@ impl Run {
         if held.times == 0 {
             self.held.remove(&number);
         }
-        self.begin(Wish::Release { number }, Wants::Release, PATIENCE);
+        let waiter = self.wait(Wants::Release, PATIENCE, true);
+        self.client.release(number, waiter, self.now());
     }
 
     /// Stops waiting for a lock, or releases one without waiting for the answer.
@@ -316,7 +327,7 @@ impl Run {
             held.times = if held.parked || held.lost { 0 } else { held.times - 1 };
         }
         self.held.retain(|_, held| held.times > 0);
-        self.client.cancel(number, self.platform.now());
+        self.client.cancel(number, self.now());
     }
 
     /// Whether an owner has or wants anything.
@@ -511,7 +522,7 @@ impl Run {
         let waiting = self.waiting.remove(&waiter).expect("somebody waits for it");
         match (waiting.wants, outcome) {
             (Wants::Lock { names, owner, lined_up, .. }, Outcome::Granted { number, .. }) => {
-                let is_held = self.client.held(number).is_some() || lost.contains(&number);
+                let is_held = self.client.held(number, self.now()).is_some() || lost.contains(&number);
                 assert!(is_held, "what is granted is held");
                 let lined_up = lined_up && !self.forsaken.contains(&number);
                 let new = Held { names, owner, times: 0, lined_up, parked: false, lost: false };
@@ -536,7 +547,7 @@ impl Run {
         let honest = self.honest && !(scripts && plain);
         let mut holders: BTreeMap<&Name, (u64, bool)> = BTreeMap::new();
         for (number, held) in &self.held {
-            if self.client.held(*number).is_none() {
+            if self.client.held(*number, self.now()).is_none() {
                 continue;
             }
             for name in held.names.iter() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use pinyon_locks::call::{Attempt, Call, Names, Pushed};
-use pinyon_locks::library::Function;
+use pinyon_locks::library::{Rule, RULES};
 use pinyon_proto::resp::Reader;
 
 use crate::functions::{self, Called};
@@ -236,7 +236,7 @@ impl Server {
             return refusal;
         }
         let forbids = || say::error(&format!("NOPERM no permissions to run the '{}' command", name.escape_ascii()));
-        let function = |of: fn(Function) -> String| Function::ALL.into_iter().find(|it| of(*it).as_bytes() == words[1]);
+        let rule = |of: fn(&Rule) -> String| RULES.iter().find(|rule| of(rule).as_bytes() == words[1]);
         match (name, self.scripts) {
             (b"FCALL" | b"FUNCTION", Scripts::Single) => say::error("ERR unknown command 'FCALL', with args"),
             (b"FCALL" | b"FUNCTION" | b"EVALSHA" | b"SCRIPT", Scripts::Forbidden) => forbids(),
@@ -246,22 +246,22 @@ impl Server {
             }
             (b"SCRIPT", _) => {
                 self.loaded.1 = true;
-                let script = Function::ALL.into_iter().find(|function| function.source().as_bytes() == words[2]);
+                let script = RULES.iter().find(|rule| rule.source().as_bytes() == words[2]);
                 say::text(&sha(script.expect("one of the scripts")))
             }
             (b"FCALL", _) if !self.loaded.0 => say::error("ERR Function not found"),
             (b"EVALSHA", _) if !self.loaded.1 => say::error("NOSCRIPT No matching script. Please use EVAL."),
-            (b"FCALL", _) => self.call(function(|it| it.name().into()).expect("it is one of them"), &words[2..], now),
-            (b"EVALSHA", _) => match function(sha) {
-                Some(function) => self.call(function, &words[2..], now),
+            (b"FCALL", _) => self.call(rule(|rule| rule.function.into()).expect("it is one of them"), &words[2..], now),
+            (b"EVALSHA", _) => match rule(sha) {
+                Some(rule) => self.call(rule, &words[2..], now),
                 None => say::error("NOSCRIPT No matching script. Please use EVAL."),
             },
             _ => self.transact(index, name, words, now),
         }
     }
 
-    fn call(&mut self, function: Function, words: &[&[u8]], now: Duration) -> Vec<u8> {
-        let Called { call, waiter_ttl, throughput } = functions::read(function, words, PREFIX.as_bytes());
+    fn call(&mut self, rule: &Rule, words: &[&[u8]], now: Duration) -> Vec<u8> {
+        let Called { call, waiter_ttl, throughput } = functions::read(rule, words, PREFIX.as_bytes());
         self.done_by.0 |= !matches!(call, Call::Open { .. });
         self.model.waiter_ttl = waiter_ttl.unwrap_or(self.model.waiter_ttl);
         self.model.throughput = throughput;
@@ -373,6 +373,6 @@ impl Connection {
     }
 }
 
-fn sha(function: Function) -> String {
-    format!("sha of {}", function.name())
+fn sha(rule: &Rule) -> String {
+    format!("sha of {}", rule.function)
 }

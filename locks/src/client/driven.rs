@@ -126,6 +126,11 @@ impl<W, P: Platform> Driven for Client<W, P> {
 }
 
 impl<W, P: Platform> Client<W, P> {
+    /// The next pending order to the host. Take orders after every call.
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
     /// When the machine is due, or a grant that does not count yet.
     fn due(&self) -> Option<Moment> {
         let held_back = self.replicas.as_ref().and_then(|replicas| replicas.due());
@@ -170,11 +175,6 @@ impl<W> Client<W> {
     pub fn is_due_before(&self, end: InTime) -> bool {
         let link = self.connections_due().is_some_and(|due| due < end.instant);
         link || end.is_after(self.due())
-    }
-
-    /// The next pending order to the host. Take orders after every call.
-    pub fn next_action(&mut self) -> Option<Action> {
-        self.actions.pop_front()
     }
 
     /// The descriptors to wait for, and whether each waits to be writable. They are owned, since the client may close

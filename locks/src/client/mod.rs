@@ -1,13 +1,14 @@
 //! A client's locks on one server: the machine, the handler that speaks for it, and its connection, driven by a host.
 //!
-//! The host represents each caller by a waiter. It passes the waiter in with the wish, and gets it back with the
-//! outcome. Everything that begins in one turn leaves in one send.
+//! Each operation has a waiter, which comes back with the outcome. Everything that begins in one turn leaves in one
+//! send.
 
 mod connecting;
 mod driven;
 mod greeting;
 mod lane;
 mod link;
+mod member;
 mod nodes;
 mod platform;
 mod replicas;
@@ -24,21 +25,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foldhash::HashMap;
-use pinyon_proto::resp::{Command, Value};
+use pinyon_proto::resp::Value;
 
-use crate::call::{Call, ScriptAnswer};
-use crate::claim::Claim;
-use crate::failure::Unreleased;
+use crate::call::ScriptAnswer;
 use crate::handler::{Handler, HandlerKind};
 use crate::keys::LockKeys;
 use crate::loss::Loss;
-use crate::machine::{
-    Fairness, LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Moment, NotHeld, Renewal,
-};
+use crate::machine::{Fairness, LockOptions, Machine, MachineEvent, MachineFailure};
 use crate::observed::LockEvent;
 use crate::redis;
 pub use driven::InTime;
-use link::{About, Link};
+use link::Link;
+pub use member::{Member, Now};
 use nodes::Nodes;
 use pinyon_net::address::Endpoint;
 use pinyon_net::driven::Action;
@@ -95,45 +93,7 @@ impl Setup {
     }
 }
 
-/// What a caller wants. An attempt that was begun is referred to by its number.
-#[derive(Debug)]
-pub enum Wish {
-    /// Takes a lock: [`Outcome::Granted`].
-    Lock(LockRequest),
-    /// Takes a lock with its place in the order of a quorum's servers: [`Outcome::Granted`].
-    Claim { request: LockRequest, claim: Claim },
-    /// Releases it: [`Outcome::Released`].
-    Release { number: u64 },
-    /// Holds it for `ttl` from now: [`Outcome::Extended`].
-    Extend { number: u64, ttl: Duration },
-    /// Raises the counter of its server to `floor`, and holds it for its ttl from now: [`Outcome::Extended`].
-    Raise { number: u64, floor: u64 },
-    /// Releases its names until it is notified, for at most `wait`, then takes them again, within `relock`:
-    /// [`Outcome::Granted`].
-    Park { number: u64, wait: Option<Duration>, relock: Duration },
-    /// Notifies `most` of the waiters parked on its names, or all if 0: [`Outcome::Answered`].
-    Notify { number: u64, most: u32 },
-    /// Asks something that concerns no lock of this client: [`Outcome::Answered`].
-    Ask(Call),
-    /// Sends any command on the same connection: [`Outcome::Value`], or the server's error.
-    Execute { command: Command, deadline: Instant },
-}
-
-impl Wish {
-    /// Its outcome on a closed client: nothing is held any more.
-    pub(crate) fn outcome_if_closed(&self, closed: Error) -> Outcome {
-        match self {
-            Self::Release { .. } => Outcome::Released { held: false },
-            Self::Extend { .. } | Self::Raise { .. } => Outcome::Extended { held: false },
-            Self::Park { .. } | Self::Notify { .. } => Outcome::Failed(MachineFailure::NotHeld),
-            Self::Lock(_) | Self::Claim { .. } | Self::Ask(_) | Self::Execute { .. } => {
-                Outcome::Failed(MachineFailure::Server(closed))
-            }
-        }
-    }
-}
-
-/// The outcome of a wish.
+/// The outcome of an operation.
 #[derive(Debug)]
 pub enum Outcome {
     Granted { number: u64, token: u64, notified: bool },
@@ -150,7 +110,7 @@ pub enum Report<W> {
         waiter: W,
         outcome: Outcome,
     },
-    /// A lock was lost, though its holder did not release it. This report answers no wish.
+    /// A lock was lost, though its holder did not release it. This report answers no operation.
     Lost {
         number: u64,
         loss: Loss,
@@ -232,125 +192,23 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Begins a wish. It ends with the outcome that the wish names, or with [`Outcome::Failed`]. Returns the number of
-    /// the attempt, if one was begun.
-    pub fn begin(&mut self, wish: Wish, waiter: W, now: Instant) -> Option<u64> {
-        if self.closed {
-            self.finish(waiter, wish.outcome_if_closed(self.is_closed_error()));
-            self.end_turn();
-            return None;
-        }
-        let at = self.platform.boot_time();
-        let begun = match wish {
-            // An owner that waits for replicas neither holds its lock yet, nor may it wait for itself.
-            Wish::Lock(request) if self.is_held_back(&request) => Err(Outcome::Failed(match request.wait {
-                Some(_) => MachineFailure::AlreadyHeld,
-                None => MachineFailure::Busy,
-            })),
-            Wish::Lock(request) => {
-                self.machine.lock(request, at).map(|number| (number, Awaited::Grant)).map_err(Outcome::Failed)
-            }
-            Wish::Claim { request, claim } => {
-                let begun = self.machine.claim(request, claim, at);
-                begun.map(|number| (number, Awaited::Grant)).map_err(Outcome::Failed)
-            }
-            Wish::Release { number } => {
-                let released = self.machine.release(number, at);
-                released.map(|()| (number, Awaited::Release)).map_err(|NotHeld| Outcome::Released { held: false })
-            }
-            Wish::Extend { number, ttl } => {
-                let extended = self.machine.extend(number, ttl, at);
-                extended.map(|()| (number, Awaited::Extension)).map_err(|NotHeld| Outcome::Extended { held: false })
-            }
-            Wish::Raise { number, floor } => {
-                let raised = self.machine.raise(number, floor, at);
-                raised.map(|()| (number, Awaited::Extension)).map_err(|NotHeld| Outcome::Extended { held: false })
-            }
-            Wish::Park { .. } | Wish::Notify { .. } if self.link.handler.is_plain() => {
-                let message = "conditions need scripts on the server: set handler to \"script\"";
-                let error = Error::new(Kind::Unsupported, &self.settings.server, message);
-                Err(Outcome::Failed(MachineFailure::Server(error)))
-            }
-            Wish::Park { number, wait, relock } => {
-                let parked = self.machine.park(number, wait, relock, at);
-                parked.map(|()| (number, Awaited::Grant)).map_err(|NotHeld| Outcome::Failed(MachineFailure::NotHeld))
-            }
-            Wish::Notify { number, most } => match self.machine.names(number) {
-                Some(names) => {
-                    let call = Call::Notify { attempt: self.machine.attempt(number), names, most };
-                    Ok((self.machine.question(call, at), Awaited::ScriptAnswer))
-                }
-                None => Err(Outcome::Failed(MachineFailure::NotHeld)),
-            },
-            Wish::Ask(call) => Ok((self.machine.question(call, at), Awaited::ScriptAnswer)),
-            Wish::Execute { command, deadline } => {
-                self.link.push(command, About::Command(waiter), deadline);
-                self.begun(now);
-                return None;
-            }
-        };
-        match begun {
-            Ok((number, awaited)) => {
-                self.wait_for((number, awaited), waiter);
-                self.begun(now);
-                Some(number)
-            }
-            Err(outcome) => {
-                self.finish(waiter, outcome);
-                self.end_turn();
-                None
-            }
-        }
-    }
-
-    /// Cancels an attempt whose caller no longer waits.
-    pub fn cancel(&mut self, number: u64, now: Instant) {
-        self.waiting.remove(&(number, Awaited::Grant));
-        self.forget_grant(number);
-        self.machine.cancel(number, self.platform.boot_time());
-        self.begun(now);
-    }
-
-    /// Forsakes a lock that no caller can release any more.
-    pub fn forsake(&mut self, number: u64) {
-        self.machine.forsake(number);
-    }
-
     /// Drops one of several acquisitions of a lock: its owner can no longer release it, but the others can.
     pub fn drop_hold(&mut self, number: u64) {
         self.machine.drop_hold(number);
     }
 
-    /// What becomes of a lock whose release failed.
-    pub(crate) fn unreleased(&self, number: u64) -> Unreleased {
-        match self.closed {
-            true => Unreleased::Over,
-            false => Unreleased::GoesOn(self.machine.lasts(number, self.platform.boot_time())),
-        }
+    /// For how long a lock lasts at most whose release has failed.
+    pub(crate) fn lasts(&self, number: u64) -> Option<Duration> {
+        self.machine.lasts(number, self.platform.boot_time())
     }
 
-    /// The token of a held lock, and how long the client still considers it held.
-    pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
-        self.held_at(number, self.platform.boot_time())
+    /// This instant, by both clocks.
+    pub(crate) fn at(&self, instant: Instant) -> Now {
+        Now { instant, moment: self.platform.boot_time() }
     }
 
-    pub(crate) fn held_at(&self, number: u64, at: Moment) -> Option<(u64, Duration)> {
-        self.machine.held(number, at)
-    }
-
-    /// Sets how a lock is renewed from now on.
-    pub(crate) fn set_renewal(&mut self, number: u64, renewal: Renewal, at: Moment) {
-        self.machine.set_renewal(number, renewal, at);
-    }
-
-    /// The next report. Take reports after every call.
-    pub fn next_finished(&mut self) -> Option<Report<W>> {
-        self.finished.pop_front()
-    }
-
-    /// The next lock that an attempt which comes before it waits for.
-    pub(crate) fn next_contested(&mut self) -> Option<u64> {
-        self.contested.pop()
+    pub(crate) fn now(&self) -> Now {
+        self.at(self.platform.now())
     }
 
     pub fn settings(&self) -> &Setup {

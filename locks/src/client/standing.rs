@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::{Client, Platform, Setup};
 use crate::machine::Moment;
-use pinyon_net::error::Error;
 
 /// Whether a client's locks are held by its server alone.
 #[derive(Clone, Debug, Default)]
@@ -46,16 +45,6 @@ impl Standing {
 }
 
 impl<W, P: Platform> Client<W, P> {
-    /// What the connected server has told about itself. `None` if there is none, or it was not asked.
-    pub fn standing(&self) -> Option<&Standing> {
-        self.standing.as_ref()
-    }
-
-    /// Why there is no connection, if one was tried for.
-    pub fn trouble(&self) -> Option<&Error> {
-        self.machine.trouble()
-    }
-
     /// Takes the answer to `INFO server`.
     pub(super) fn told_standing(&mut self, info: &str) {
         if let Voting::Member { longest_ttl } = self.settings.voting {

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use super::*;
+use crate::call::Call;
 use crate::keys;
-use crate::machine::Renewal;
+use crate::machine::{LockRequest, Renewal};
 use crate::observed::LockEventKind;
 use crate::tests::in_memory::{name_of, settings, InMemory, GREETING, PATIENCE};
 use pinyon_net::address::{Address, SentinelService};
 use pinyon_net::connection::peer::{Ending, Opening};
 use pinyon_net::driven::Driven;
+use pinyon_proto::resp::Command;
 
 const TTL: Duration = Duration::from_secs(10);
 const GRANTED: &str = ":5000\r\n";
@@ -35,8 +37,7 @@ impl Host {
         let settings = Setup { login, ..settings(handler) };
         let client = Client::on(platform.clone(), settings, "c".into());
         let mut host = Self { client, platform, told: Vec::new(), warnings: Vec::new(), events: Vec::new() };
-        let ask = Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() });
-        host.begin("ask", ask);
+        host.inspect("ask");
         host.greet();
         let inspected = match handler {
             HandlerKind::Pure => "*1\r\n$-1\r\n:-2\r\n*2\r\n$1\r\n1\r\n$1\r\n1\r\n",
@@ -120,10 +121,34 @@ impl Host {
         sent
     }
 
-    pub(super) fn begin(&mut self, waiter: &'static str, wish: Wish) -> Option<u64> {
-        let number = self.client.begin(wish, waiter, self.platform.now());
+    /// Lets the client begin something.
+    fn begin<T>(&mut self, begin: impl FnOnce(&mut Client<&'static str, InMemory>, Now) -> T) -> T {
+        let now = self.client.now();
+        let begun = begin(&mut self.client, now);
         self.settle();
-        number
+        begun
+    }
+
+    pub(super) fn request(&mut self, waiter: &'static str, request: LockRequest) -> Option<u64> {
+        self.begin(|client, now| client.lock(request, None, waiter, now))
+    }
+
+    pub(super) fn release(&mut self, waiter: &'static str, number: u64) {
+        self.begin(|client, now| client.release(number, waiter, now));
+    }
+
+    pub(super) fn extend(&mut self, waiter: &'static str, number: u64) {
+        self.begin(|client, now| client.extend(number, TTL, waiter, now));
+    }
+
+    pub(super) fn inspect(&mut self, waiter: &'static str) {
+        let call = Call::Inspect { names: keys::names(["a"]).unwrap() };
+        self.begin(|client, now| client.ask(call, waiter, now));
+    }
+
+    fn ping(&mut self, waiter: &'static str, patience: Duration) {
+        let command = Command::of(["PING"]);
+        self.begin(|client, now| client.execute(command, now.instant + patience, waiter, now.instant));
     }
 
     pub(super) fn lock(&mut self, waiter: &'static str, reentrant: bool) -> u64 {
@@ -131,15 +156,15 @@ impl Host {
     }
 
     pub(super) fn lock_of(&mut self, owner: u64, name: &str, waiter: &'static str, reentrant: bool) -> u64 {
-        self.begin(waiter, wanting(owner, name, reentrant)).expect("it has a number")
+        self.request(waiter, wanting(owner, name, reentrant)).expect("it has a number")
     }
 
     pub(super) fn cannot_lock(&mut self, owner: u64, name: &str, waiter: &'static str) {
-        assert_eq!(self.begin(waiter, wanting(owner, name, true)), None);
+        assert_eq!(self.request(waiter, wanting(owner, name, true)), None);
     }
 
     pub(super) fn cancel(&mut self, number: u64) {
-        self.client.cancel(number, self.platform.now());
+        self.client.cancel(number, self.client.now());
         self.settle();
     }
 
@@ -273,10 +298,10 @@ impl Host {
     }
 }
 
-fn wanting(owner: u64, name: &str, reentrant: bool) -> Wish {
+fn wanting(owner: u64, name: &str, reentrant: bool) -> LockRequest {
     let names = keys::names([name]).unwrap();
     let (wait, renewal) = (Some(Duration::from_secs(3)), Renewal::Never);
-    Wish::Lock(LockRequest { names, owner, ttl: TTL, wait, renewal, reentrant })
+    LockRequest { names, owner, ttl: TTL, wait, renewal, reentrant }
 }
 
 #[test]
@@ -306,7 +331,7 @@ fn an_extension_is_answered_in_time_whatever_the_server_says() {
     for reply in ["-TRYAGAIN a slot moves\r\n", "-ASK 7 127.0.0.1:7001\r\n", "-MOVED 7 nowhere\r\n"] {
         let mut host = Host::connected(HandlerKind::Script);
         let number = host.held();
-        host.begin("extend", Wish::Extend { number, ttl: TTL });
+        host.extend("extend", number);
         assert_eq!(host.sent(), ["FCALL pinyon_extend_6"]);
         host.answer(reply);
         host.pass(PATIENCE, reply);
@@ -437,7 +462,7 @@ fn a_server_that_becomes_a_replica_is_left_for_its_primary_which_gets_the_refuse
     let mut host = Host::connected(HandlerKind::Script);
     host.held();
     for waiter in ["first", "second"] {
-        host.begin(waiter, Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() }));
+        host.inspect(waiter);
     }
     let asked = ["FCALL pinyon_inspect_6", "FCALL pinyon_inspect_6"];
     assert_eq!(host.sent(), asked);
@@ -453,7 +478,7 @@ fn a_server_that_becomes_a_replica_is_left_for_its_primary_which_gets_the_refuse
 fn a_server_that_only_reads_and_is_no_replica_fails_the_call() {
     let mut host = Host::connected(HandlerKind::Script);
     for role in ["*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n", "-NOPERM no permissions\r\n"] {
-        host.begin("ask", Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() }));
+        host.inspect("ask");
         host.sent();
         host.answer("-READONLY it only reads\r\n");
         assert_eq!(host.sent(), ["ROLE"]);
@@ -495,10 +520,9 @@ fn a_lock_whose_time_is_over_is_not_taken_again() {
 fn whoever_waits_for_a_connection_is_told_when_the_client_is_closed() {
     let mut host = Host::connected(HandlerKind::Script);
     host.platform.peer.expect_openings([Opening::Unreachable; 9]);
-    let command = Command::of(["PING"]);
     host.platform.peer.end(Ending::Closed);
     host.client.ready(link::COMMANDS, host.platform.now());
-    host.begin("command", Wish::Execute { command, deadline: host.platform.now() + TTL });
+    host.ping("command", TTL);
     host.client.close(host.platform.now());
     host.settle();
     assert!(matches!(host.told[..], [("command", Outcome::Failed(_))]), "{:?}", host.told);
@@ -512,8 +536,7 @@ fn a_command_waits_no_longer_than_it_may_for_room_behind_others() {
         redis::SessionSettings { limits, ..redis::SessionSettings::default() },
     );
     for (waiter, patience) in [("first", TTL), ("second", TTL), ("third", PATIENCE)] {
-        let command = Command::of(["PING"]);
-        host.begin(waiter, Wish::Execute { command, deadline: host.platform.now() + patience });
+        host.ping(waiter, patience);
     }
     assert_eq!(host.sent(), ["PING", "PING"]);
     host.pass(PATIENCE, "");

@@ -6,7 +6,7 @@ use crate::keys;
 use crate::loss::Loss;
 use crate::machine::Renewal;
 use crate::tests::in_memory::{name_of, settings, InMemory, GREETING};
-use pinyon_net::driven::Action;
+use pinyon_net::driven::{Action, Driven};
 use pinyon_net::error::kinds::ErrorKind;
 
 const TTL: Duration = Duration::from_secs(9);
@@ -24,8 +24,8 @@ struct Host {
 impl Host {
     fn connected() -> Self {
         let platform = InMemory::default();
-        let client = Side::new(platform.clone(), settings(HandlerKind::Script), "c".into());
-        let mut host = Self { front: Front::of(client), platform, told: Vec::new() };
+        let front = Front::on(platform.clone(), settings(HandlerKind::Script), "c".into());
+        let mut host = Self { front, platform, told: Vec::new() };
         host.begin("inspect", inspect(StatusQuestion::IsLocked));
         for (asked, answer) in GREETING {
             assert_eq!(host.sent()[0], asked);

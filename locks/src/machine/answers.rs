@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::asking::LONGEST_RETRY;
 use super::entry::{Entry, Held, Stage};
+use super::stages::Why;
 use super::time::believed;
 use super::{About, Blocker, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment, ScriptAnswer};
 use crate::call::{Holder, Pushed};
@@ -89,7 +90,7 @@ impl Machine {
                 let numbers = self.entries.iter().filter(|(_, entry)| waits_for(&names, &entry.names));
                 for number in numbers.map(|(number, _)| *number).collect::<Vec<_>>() {
                     match self.entries[&number].stage {
-                        Stage::Refused { .. } if !self.entries[&number].unparking => self.ask(number, now),
+                        Stage::Refused { .. } if !self.entries[&number].unparking => self.ask(number, Why::Freed, now),
                         Stage::Queued { poll_at: Some(_), .. } => self.send_poll(number, now),
                         _ => {}
                     }
@@ -123,7 +124,7 @@ impl Machine {
                 (entry.refused, entry.trouble) = (true, None);
                 match &mut entry.stage {
                     Stage::Parked { since, poll_at: at, .. } => (*since, *at) = (sent, poll_at),
-                    stage => *stage = Stage::Queued { since: sent, poll_at },
+                    stage => stage.turn(Why::Queued, Stage::Queued { since: sent, poll_at }),
                 }
                 self.count_queued(number);
             }
@@ -144,7 +145,7 @@ impl Machine {
         if matches!(entry.stage, Stage::Parked { .. }) {
             self.wait_anew(number, now);
         }
-        self.ask(number, now);
+        self.ask(number, Why::Unknown, now);
     }
 
     fn busy(
@@ -167,7 +168,7 @@ impl Machine {
         let again_at = self.poll_after(pttl, now);
         self.entries.entry(number).and_modify(|entry| {
             (entry.refused, entry.trouble) = (true, None);
-            entry.stage = Stage::Refused { again_at };
+            entry.stage.turn(Why::Busy, Stage::Refused { again_at });
         });
         self.count_queued(number);
     }
@@ -203,15 +204,17 @@ impl Machine {
             self.highest = self.highest.max(token);
         }
         if until <= now {
-            entry.stage = match entry.stage {
+            let waiting = match entry.stage {
                 Stage::Parked { until, .. } => Stage::Parked { since, poll_at: None, until },
                 _ => Stage::Queued { since, poll_at: None },
             };
+            entry.stage.turn(Why::GrantedLate, waiting);
             return self.send_poll(number, now);
         }
         let renew_at = Self::renewal_after(entry.renewal, now, since, entry.ttl);
         let notified = matches!(entry.stage, Stage::Parked { .. });
-        entry.stage = Stage::Held(Held { token, until, granted: now, renew_at, extending: false });
+        let held = Held { token, until, granted: now, renew_at, extending: false };
+        entry.stage.turn(Why::Granted, Stage::Held(held));
         self.holding.add(entry.owner, number);
         self.wake_for(number);
         self.events.push_back(MachineEvent::Granted { number, token, notified, again: false });
@@ -242,7 +245,7 @@ impl Machine {
         if was_parked {
             self.wait_anew(number, now);
         }
-        self.ask_as_another(number, now);
+        self.ask_as_another(number, Why::Distrusted, now);
     }
 
     /// Handles a server's refusal to take the question or to keep the waiter.
@@ -284,7 +287,7 @@ impl Machine {
     }
 
     fn forget_released(&mut self, number: u64, now: Moment) {
-        if let Some(entry) = self.remove(number, now) {
+        if let Some(entry) = self.remove(number, Why::Answered, now) {
             self.releases.note(entry, now);
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::entry::{Stage, Trouble};
+use super::stages::Why;
 use super::{About, Call, InFlight, Machine, Moment};
 use pinyon_net::error::Error;
 
@@ -28,10 +29,10 @@ impl Machine {
     }
 
     /// Asks for an attempt's names, as soon as there is a connection.
-    pub(super) fn ask(&mut self, number: u64, now: Moment) {
+    pub(super) fn ask(&mut self, number: u64, why: Why, now: Moment) {
         let (connected, highest) = (self.connected, self.highest);
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        entry.stage = Stage::Asking(connected.then_some(now));
+        entry.stage.turn(why, Stage::Asking(connected.then_some(now)));
         if !connected {
             return;
         }
@@ -110,14 +111,14 @@ impl Machine {
     pub(super) fn send_unpark(&mut self, number: u64, now: Moment) {
         self.wait_anew(number, now);
         self.entries.entry(number).and_modify(|entry| entry.unparking = true);
-        self.send_unpark_again(number, now);
+        self.send_unpark_again(number, Why::Due, now);
     }
 
     /// Repeats this request. The server may have missed it, and a waiter that it considers parked would wait for a
     /// notice.
-    pub(super) fn send_unpark_again(&mut self, number: u64, now: Moment) {
+    pub(super) fn send_unpark_again(&mut self, number: u64, why: Why, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        entry.stage = Stage::Queued { since: now, poll_at: None };
+        entry.stage.turn(why, Stage::Queued { since: now, poll_at: None });
         let (names, ttl) = (entry.names.clone(), entry.ttl);
         if self.connected {
             let attempt = self.attempt(number);
@@ -132,7 +133,7 @@ impl Machine {
         let refusals = entry.trouble.as_ref().map_or(0, |trouble| trouble.refusals + 1);
         entry.trouble = Some(Trouble { error, refusals }.into());
         let again_at = now + retry_pause(refusals, LONGEST_RETRY) + stagger;
-        entry.stage = Stage::Refused { again_at };
+        entry.stage.turn(Why::NotNow, Stage::Refused { again_at });
         self.wake_by(again_at);
     }
 

@@ -2,6 +2,7 @@
 
 use super::asking::may_grant;
 use super::entry::{Entry, Stage};
+use super::stages::Why;
 use super::{About, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment};
 use crate::claim::place_of;
 use pinyon_net::error::{Error, Kind};
@@ -30,8 +31,8 @@ impl Machine {
             let parking = entry.parked_by.take().is_some();
             match entry.stage {
                 Stage::Queued { .. } | Stage::Parked { .. } if parking => self.take_anew(number, now),
-                Stage::Asking(_) => self.ask(number, now),
-                Stage::Queued { .. } if entry.unparking => self.send_unpark_again(number, now),
+                Stage::Asking(_) => self.ask(number, Why::Connected, now),
+                Stage::Queued { .. } if entry.unparking => self.send_unpark_again(number, Why::Connected, now),
                 Stage::Queued { .. } | Stage::Parked { .. } => self.send_poll(number, now),
                 Stage::Held(ref lock) if lock.renew_at.is_some() => held.push(number),
                 _ => {}
@@ -45,11 +46,11 @@ impl Machine {
     /// parked it. The old attempt is given up, and the lock counts as notified.
     fn take_anew(&mut self, number: u64, now: Moment) {
         self.wait_anew(number, now);
-        self.ask_as_another(number, now);
+        self.ask_as_another(number, Why::Connected, now);
     }
 
     /// Gives an attempt up, and asks for its names with a new one.
-    pub(super) fn ask_as_another(&mut self, number: u64, now: Moment) {
+    pub(super) fn ask_as_another(&mut self, number: u64, why: Why, now: Moment) {
         self.send_tidy(number, true, now);
         let Some(before) = self.entries.get(&number).map(|entry| entry.attempt) else { return };
         let attempt = match place_of(before) {
@@ -61,7 +62,7 @@ impl Machine {
         if let Some(entry) = self.entries.get_mut(&number) {
             self.renumbered.remove(&std::mem::replace(&mut entry.attempt, attempt));
             (entry.unparking, entry.above) = (false, None);
-            self.ask(number, now);
+            self.ask(number, why, now);
         }
     }
 
@@ -111,7 +112,7 @@ impl Machine {
                     self.fail(number, MachineFailure::Server(error.clone()), now);
                 }
                 Some(Entry { stage: Stage::Releasing { until, .. }, .. }) => {
-                    self.begin_cancelling(number, Some(*until), now);
+                    self.begin_cancelling(number, Why::Unanswered, Some(*until), now);
                     self.tell_unreleased(number);
                 }
                 _ => {}

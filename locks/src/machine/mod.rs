@@ -23,6 +23,7 @@ mod late;
 mod moment;
 mod releases;
 mod request;
+mod stages;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -47,6 +48,7 @@ use entry::{Entry, Stage};
 use late::Looks;
 use pinyon_net::error::{Error, Kind};
 use releases::Releases;
+use stages::{Name, Why};
 
 /// What happened to an attempt or a question.
 #[derive(Clone, Debug)]
@@ -290,7 +292,7 @@ impl Machine {
         let leads = nested || self.table.enter(number, &entry.names);
         self.wake_by(due);
         match leads {
-            true => self.ask(number, now),
+            true => self.ask(number, Why::Leads, now),
             false => self.count_queued(number),
         }
         Ok(number)
@@ -308,13 +310,13 @@ impl Machine {
             }
             Stage::Held(held) if self.away => {
                 let until = held.until;
-                self.begin_cancelling(number, Some(until), now);
+                self.begin_cancelling(number, Why::Release, Some(until), now);
                 self.tell_unreleased(number);
                 self.hand_on(number, now);
             }
             Stage::Held(held) => {
                 let (until, deadline) = (held.until, now + patience);
-                entry.stage = Stage::Releasing { until, deadline, again: false };
+                entry.stage.turn(Why::Release, Stage::Releasing { until, deadline, again: false });
                 self.wake_by(deadline);
                 self.send_unlock(number, false, now);
                 self.hand_on(number, now);
@@ -324,7 +326,7 @@ impl Machine {
                 let is_over = entry.holds == 0;
                 self.events.push_back(MachineEvent::Released { number, held: false });
                 if is_over {
-                    self.forget(number, now);
+                    self.remove(number, Why::Release, now);
                 }
             }
             // Its owner waits for it to return, with one acquisition less.
@@ -341,10 +343,10 @@ impl Machine {
     pub fn cancel(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
         match entry.stage {
-            Stage::Lost => self.forget(number, now),
-            _ if entry.is_unknown() => self.forget(number, now),
-            Stage::Releasing { until, .. } => self.begin_cancelling(number, Some(until), now),
-            Stage::Cancelling { until, .. } => self.begin_cancelling(number, until, now),
+            Stage::Lost => drop(self.remove(number, Why::GiveUp, now)),
+            _ if entry.is_unknown() => drop(self.remove(number, Why::GiveUp, now)),
+            Stage::Releasing { until, .. } => self.begin_cancelling(number, Why::GiveUp, Some(until), now),
+            Stage::Cancelling { until, .. } => self.begin_cancelling(number, Why::GiveUp, until, now),
             Stage::Held(_) if entry.holds > 1 => {
                 self.entries.entry(number).and_modify(|entry| entry.holds -= 1);
             }
@@ -358,7 +360,7 @@ impl Machine {
 
     /// Releases the names of an attempt that nobody waits for any more.
     fn give_up(&mut self, number: u64, until: Option<Moment>, now: Moment) {
-        self.begin_cancelling(number, until, now);
+        self.begin_cancelling(number, Why::GiveUp, until, now);
         self.send_unlock(number, false, now);
         self.hand_on(number, now);
     }
@@ -441,7 +443,7 @@ impl Machine {
         if self.connected {
             entry.above = Some(self.highest);
         }
-        entry.stage = Stage::Parked { since: now, poll_at: None, until };
+        entry.stage.turn(Why::Park, Stage::Parked { since: now, poll_at: None, until });
         let (names, ttl) = (entry.names.clone(), entry.ttl);
         let attempt = self.attempt(number);
         if self.connected {
@@ -542,24 +544,21 @@ impl Machine {
         }
         let names = entry.names.clone();
         for next in self.table.leave(number, &names) {
-            self.ask(next, now);
+            self.ask(next, Why::Leads, now);
         }
     }
 
-    fn forget(&mut self, number: u64, now: Moment) {
-        self.remove(number, now);
-    }
-
-    fn remove(&mut self, number: u64, now: Moment) -> Option<Entry> {
+    fn remove(&mut self, number: u64, why: Why, now: Moment) -> Option<Entry> {
         self.hand_on(number, now);
         let entry = self.entries.remove(&number)?;
+        entry.stage.ends(why, Name::Gone);
         self.renumbered.remove(&entry.attempt);
         Some(entry)
     }
 
     fn fail(&mut self, number: u64, failure: MachineFailure, now: Moment) {
         self.events.push_back(MachineEvent::Failed { number, failure });
-        self.forget(number, now);
+        self.remove(number, Why::Fail, now);
     }
 
     /// Restarts the time to wait.

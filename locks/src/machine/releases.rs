@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::asking::{retry_pause, LONGEST_RETRY};
 use super::entry::{Entry, Stage};
+use super::stages::Why;
 use super::{About, Call, Machine, MachineEvent, Moment};
 use crate::call::{Attempt, Names, ScriptAnswer};
 use pinyon_net::error::{Error, Kind};
@@ -210,7 +211,7 @@ impl Machine {
         let lasts = self.releases.since.is_some_and(|since| since + self.options.patience <= now);
         let Stage::Releasing { until, .. } = self.entries[&number].stage else { return };
         if error.kind != Kind::NotNow || lasts {
-            self.begin_cancelling(number, Some(until), now);
+            self.begin_cancelling(number, Why::Unanswered, Some(until), now);
             self.events.push_back(MachineEvent::ReleaseFailed { number, error });
         }
     }

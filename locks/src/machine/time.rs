@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::entry::Stage;
+use super::stages::Why;
 use super::{About, Machine, MachineEvent, MachineFailure, Moment, Renewal};
 use crate::loss::Loss;
 
@@ -54,8 +55,8 @@ impl Machine {
                 self.cancel(number, now);
             }
             Stage::Refused { again_at } if again_at <= now => match entry.unparking {
-                true => self.send_unpark_again(number, now),
-                false => self.ask(number, now),
+                true => self.send_unpark_again(number, Why::Due, now),
+                false => self.ask(number, Why::Due, now),
             },
             Stage::Parked { until: Some(until), .. } if until <= now => self.send_unpark(number, now),
             Stage::Queued { poll_at: Some(poll_at), .. } | Stage::Parked { poll_at: Some(poll_at), .. }
@@ -67,10 +68,10 @@ impl Machine {
             Stage::Releasing { until, deadline, .. } if deadline <= now => {
                 // Releases that follow need not wait as long.
                 self.away |= !self.connected;
-                self.begin_cancelling(number, Some(until), now);
+                self.begin_cancelling(number, Why::Unanswered, Some(until), now);
                 self.tell_unreleased(number);
             }
-            Stage::Cancelling { forget_at, .. } if forget_at <= now => self.forget(number, now),
+            Stage::Cancelling { forget_at, .. } if forget_at <= now => drop(self.remove(number, Why::Old, now)),
             _ => {}
         }
     }
@@ -125,20 +126,20 @@ impl Machine {
     /// Marks a lock lost.
     pub(super) fn lose(&mut self, number: u64, loss: Loss, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        entry.stage = Stage::Lost;
+        entry.stage.turn(Why::Lose, Stage::Lost);
         let forsaken = entry.holds == 0;
         self.events.push_back(MachineEvent::Lost { number, loss });
         self.send_tidy(number, false, now);
         self.hand_on(number, now);
         if forsaken {
-            self.entries.remove(&number);
+            self.remove(number, Why::GiveUp, now);
         }
     }
 
     /// `until`: until when the lock may last, if there is one.
-    pub(super) fn begin_cancelling(&mut self, number: u64, until: Option<Moment>, now: Moment) {
+    pub(super) fn begin_cancelling(&mut self, number: u64, why: Why, until: Option<Moment>, now: Moment) {
         let forget_at = until.unwrap_or(now).max(now + REMEMBERED);
-        self.entries.entry(number).and_modify(|entry| entry.stage = Stage::Cancelling { forget_at, until });
+        self.entries.entry(number).and_modify(|entry| entry.stage.turn(why, Stage::Cancelling { forget_at, until }));
         self.wake_by(forget_at);
     }
 

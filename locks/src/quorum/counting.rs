@@ -6,8 +6,8 @@ use super::asking::raise;
 use super::failing::{failed, Why};
 use super::lock::{Granted, Lock, Seat, Stage, Vote};
 use super::rules::{kept, Rule};
-use super::{Ballot, Known, Member, Now, Quorum};
-use crate::client::{Outcome, Report};
+use super::{Ballot, Known, Quorum, Waiter};
+use crate::client::{Member, Now, Outcome, Report};
 use crate::loss::Loss;
 use crate::machine::{MachineFailure, Renewal};
 
@@ -19,7 +19,7 @@ fn may_pass(failure: &MachineFailure) -> bool {
     matches!(failure, MachineFailure::Server(error) if error.may_pass_here())
 }
 
-impl<W, M: Member> Quorum<W, M> {
+impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
     /// Takes what the members report. Call it after every call to a member.
     pub fn collect(&mut self, now: Now) {
         loop {
@@ -40,25 +40,28 @@ impl<W, M: Member> Quorum<W, M> {
         }
     }
 
-    fn told(&mut self, member: usize, report: Report<Ballot>, now: Now) {
+    fn told(&mut self, member: usize, report: Report<Waiter<W>>, now: Now) {
         match report {
-            Report::Warning(text) => self.reports.push_back(Report::Warning(text)),
-            Report::Event(event) => self.reports.push_back(Report::Event(event)),
+            Report::Done { waiter: Waiter::Caller(_), .. } => {}
+            Report::Warning(text) => self.votes.reports.push_back(Report::Warning(text)),
+            Report::Event(event) => self.votes.reports.push_back(Report::Event(event)),
             Report::Lost { number, loss } => {
                 let of = |lock: &Lock<W>| lock.seats[member].granted().is_some_and(|vote| vote.number == number);
-                let Some(lock) = self.locks.iter().find(|(_, lock)| of(lock)).map(|(lock, _)| *lock) else { return };
+                let Some(lock) = self.votes.locks.iter().find(|(_, lock)| of(lock)).map(|(lock, _)| *lock) else {
+                    return;
+                };
                 self.vote_lost(lock, member, loss, now);
             }
-            Report::Done { waiter: Ballot::Grant { lock }, outcome } => match outcome {
+            Report::Done { waiter: Waiter::Quorum(Ballot::Grant { lock }), outcome } => match outcome {
                 Outcome::Granted { number, token, .. } => self.granted(lock, member, number, token, now),
                 Outcome::Failed(failure) => self.vote_failed(lock, member, failure, now),
                 _ => {}
             },
-            Report::Done { waiter: Ballot::Raise { lock, floor }, outcome } => {
+            Report::Done { waiter: Waiter::Quorum(Ballot::Raise { lock, floor }), outcome } => {
                 self.raised(lock, member, floor, outcome, now);
             }
-            Report::Done { waiter: Ballot::Answer { poll }, outcome } => {
-                if let Some(of) = self.polls.get_mut(&poll) {
+            Report::Done { waiter: Waiter::Quorum(Ballot::Answer { poll }), outcome } => {
+                if let Some(of) = self.votes.polls.get_mut(&poll) {
                     of.take(member, outcome);
                     self.answer_poll(poll, now);
                 }
@@ -69,8 +72,8 @@ impl<W, M: Member> Quorum<W, M> {
     fn granted(&mut self, number: u64, member: usize, sub: u64, token: u64, now: Now) {
         self.see(Some(token));
         let votes_from = self.members[member].standing().map(|standing| standing.votes_from);
-        let floor = self.about[member].floor;
-        let Some(lock) = self.locks.get_mut(&number) else { return };
+        let floor = self.votes.about[member].floor;
+        let Some(lock) = self.votes.locks.get_mut(&number) else { return };
         if !matches!(lock.seats[member].vote, Vote::Asked(asked) if asked == sub) {
             return;
         }
@@ -78,13 +81,13 @@ impl<W, M: Member> Quorum<W, M> {
         if let Stage::Held { token, .. } = lock.stage {
             let renewal = lock.renewal_now(now.moment);
             self.members[member].set_renewal(sub, renewal, now);
-            raise(&mut self.members, lock, number, token, now);
+            raise(self.members, lock, number, token, now);
         }
         self.settle(number, now);
     }
 
     fn vote_failed(&mut self, number: u64, member: usize, failure: MachineFailure, now: Now) {
-        let Some(lock) = self.locks.get_mut(&number) else { return };
+        let Some(lock) = self.votes.locks.get_mut(&number) else { return };
         if matches!(lock.seats[member].vote, Vote::Granted(_)) {
             return;
         }
@@ -96,18 +99,22 @@ impl<W, M: Member> Quorum<W, M> {
             Stage::Held { .. } => lock.is_kept(now.moment),
             _ => lock.waits() && may_pass(&failure),
         };
-        let most = if lock.waits() { self.options.heartbeat.min(LONGEST_PAUSE) } else { self.options.heartbeat };
+        let most = if lock.waits() {
+            self.votes.settings.options.heartbeat.min(LONGEST_PAUSE)
+        } else {
+            self.votes.settings.options.heartbeat
+        };
         lock.seats[member].fail(Some(failure), retries.then_some(most), now.moment);
         self.settle(number, now);
     }
 
     fn raised(&mut self, number: u64, member: usize, floor: u64, outcome: Outcome, now: Now) {
-        let heartbeat = self.options.heartbeat;
-        let Some(lock) = self.locks.get_mut(&number) else { return };
+        let heartbeat = self.votes.settings.options.heartbeat;
+        let Some(lock) = self.votes.locks.get_mut(&number) else { return };
         let Some(granted) = lock.seats[member].granted_mut() else { return };
         match outcome {
             Outcome::Extended { held: true } => granted.stored = granted.stored.max(floor),
-            Outcome::Failed(failure) if self.about[member].known == Known::Now => {
+            Outcome::Failed(failure) if self.votes.about[member].known == Known::Now => {
                 self.members[member].cancel(granted.number, now);
                 lock.seats[member].fail(Some(failure), Some(heartbeat), now.moment);
             }
@@ -118,8 +125,8 @@ impl<W, M: Member> Quorum<W, M> {
     }
 
     fn vote_lost(&mut self, number: u64, member: usize, loss: Loss, now: Now) {
-        let heartbeat = self.options.heartbeat;
-        let Some(lock) = self.locks.get_mut(&number) else { return };
+        let heartbeat = self.votes.settings.options.heartbeat;
+        let Some(lock) = self.votes.locks.get_mut(&number) else { return };
         let Some(sub) = lock.seats[member].number() else { return };
         // The member forgets it.
         self.members[member].cancel(sub, now);
@@ -138,9 +145,9 @@ impl<W, M: Member> Quorum<W, M> {
 
     /// Decides it again, and tells the members their token that have not confirmed it.
     pub(super) fn settle_anew(&mut self, number: u64, now: Now) {
-        if let Some(lock) = self.locks.get_mut(&number) {
+        if let Some(lock) = self.votes.locks.get_mut(&number) {
             if let Stage::Held { token, .. } = lock.stage {
-                raise(&mut self.members, lock, number, token, now);
+                raise(self.members, lock, number, token, now);
             }
         }
         self.settle(number, now);
@@ -152,13 +159,13 @@ impl<W, M: Member> Quorum<W, M> {
     }
 
     fn settle_after(&mut self, number: u64, loss: Loss, now: Now) {
-        let Some(lock) = self.locks.get(&number) else { return };
+        let Some(lock) = self.votes.locks.get(&number) else { return };
         match lock.stage {
             Stage::Waiting(_) => self.count(number, now),
             Stage::Held { .. } if lock.remaining(&self.members, now).is_none() => self.lose(number, loss, now),
             Stage::Held { .. } | Stage::Lined(_) | Stage::Lost => {}
         }
-        if let Some(due) = self.locks.get(&number).and_then(|lock| lock.due(now.moment)) {
+        if let Some(due) = self.votes.locks.get(&number).and_then(|lock| lock.due(now.moment)) {
             self.wake_by(due);
         }
     }
@@ -166,7 +173,7 @@ impl<W, M: Member> Quorum<W, M> {
     /// Counts the votes of an attempt.
     fn count(&mut self, number: u64, now: Now) {
         let majority = self.majority();
-        let lock = self.locks.get_mut(&number).expect("it was there");
+        let lock = self.votes.locks.get_mut(&number).expect("it was there");
         let mut tokens: Vec<u64> = lock.voters(&self.members, now).map(|(_, granted)| granted.least()).collect();
         if tokens.len() >= majority {
             tokens.sort_unstable();
@@ -178,12 +185,12 @@ impl<W, M: Member> Quorum<W, M> {
                 return self.hold(number, token, now);
             }
             lock.target = Some(token);
-            return raise(&mut self.members, lock, number, token, now);
+            return raise(self.members, lock, number, token, now);
         }
         if let Some(failure) = self.failure(number, now) {
             return self.fail(number, failure, now);
         }
-        let lock = &self.locks[&number];
+        let lock = &self.votes.locks[&number];
         if lock.granted().count() >= majority || !kept(Rule::GiveWay) {
             return;
         }
@@ -197,7 +204,7 @@ impl<W, M: Member> Quorum<W, M> {
     /// Notes that an attempt which comes before waits for a vote.
     fn contested(&mut self, member: usize, sub: u64, now: Now) {
         let is_it = |(_, lock): &(&u64, &mut Lock<W>)| lock.seats[member].number() == Some(sub);
-        let Some((number, lock)) = self.locks.iter_mut().find(is_it) else { return };
+        let Some((number, lock)) = self.votes.locks.iter_mut().find(is_it) else { return };
         let number = *number;
         lock.seats[member].contested = true;
         self.settle(number, now);
@@ -205,7 +212,7 @@ impl<W, M: Member> Quorum<W, M> {
 
     /// A majority has granted it, and has stored its token.
     fn hold(&mut self, number: u64, token: u64, now: Now) {
-        let lock = self.locks.get_mut(&number).expect("it was there");
+        let lock = self.votes.locks.get_mut(&number).expect("it was there");
         let Stage::Waiting(waiter) = std::mem::replace(&mut lock.stage, Stage::Held { token, granted: now.moment })
         else {
             return;
@@ -215,29 +222,31 @@ impl<W, M: Member> Quorum<W, M> {
                 seat.number().into_iter().for_each(|sub| member.set_renewal(sub, lock.renewal, now));
             }
         }
-        raise(&mut self.members, lock, number, token, now);
-        self.holding.add(lock.owner, number);
+        raise(self.members, lock, number, token, now);
+        self.votes.holding.add(lock.owner, number);
         let outcome = Outcome::Granted { number, token, notified: false };
-        self.reports.push_back(Report::Done { waiter, outcome });
+        self.votes.tell(waiter, outcome);
     }
 
     /// Marks a lock lost, and gives up what is left of it.
     pub(super) fn lose(&mut self, number: u64, loss: Loss, now: Now) {
         self.vacate(number, now);
         self.hand_on(number, now);
-        if let Some(lock) = self.locks.get_mut(&number) {
+        if let Some(lock) = self.votes.locks.get_mut(&number) {
             lock.stage = Stage::Lost;
-            self.reports.push_back(Report::Lost { number, loss });
+            self.votes.reports.push_back(Report::Lost { number, loss });
         }
     }
 
     /// Why a majority can no longer be had, if that is so.
     fn failure(&self, number: u64, now: Now) -> Option<MachineFailure> {
-        let lock = &self.locks[&number];
+        let lock = &self.votes.locks[&number];
         let out = lock.seats.iter().enumerate().filter(|(at, seat)| match &seat.vote {
             Vote::Granted(granted) => !lock.waits() && !granted.is_of_age(now.moment),
             Vote::Asked(_) if lock.waits() => false,
-            Vote::Asked(_) => self.is_out(*at, now) || seat.failure.is_some() && self.about[*at].known != Known::Now,
+            Vote::Asked(_) => {
+                self.is_out(*at, now) || seat.failure.is_some() && self.votes.about[*at].known != Known::Now
+            }
             Vote::None { again_at } => again_at.is_none() && seat.failure.is_some(),
         });
         (out.count() > self.members.len() - self.majority()).then(|| self.why(lock, now))
@@ -276,7 +285,7 @@ impl<W, M: Member> Quorum<W, M> {
     /// Does what is due for one lock.
     pub(super) fn expire_one(&mut self, number: u64, now: Now) {
         self.settle(number, now);
-        let Some(lock) = self.locks.get(&number) else { return };
+        let Some(lock) = self.votes.locks.get(&number) else { return };
         let is_late = lock.deadline <= now.moment;
         match lock.stage {
             Stage::Lined(_) if is_late => {
@@ -292,7 +301,7 @@ impl<W, M: Member> Quorum<W, M> {
             Stage::Lined(_) | Stage::Lost => return,
         }
         for member in 0..self.members.len() {
-            let seat = self.locks.get(&number).map(|lock| &lock.seats[member].vote);
+            let seat = self.votes.locks.get(&number).map(|lock| &lock.seats[member].vote);
             if matches!(seat, Some(Vote::None { again_at: Some(at) }) if *at <= now.moment) {
                 self.ask(number, member, now);
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::member::Member;
+use crate::client::Member;
 use crate::machine::MachineFailure;
 use pinyon_net::error::{Error, Kind, Sent};
 

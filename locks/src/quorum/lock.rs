@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use super::member::{Member, Now};
 use super::rules::{kept, Rule};
 use crate::call::Names;
 use crate::claim::{Claim, LAST_RANK};
+use crate::client::{Member, Now};
 use crate::machine::{Blocker, LockRequest, MachineFailure, Moment, Renewal};
 
 /// The pause before a member that failed is asked again. It doubles with each further failure.
@@ -174,9 +174,16 @@ impl<W> Lock<W> {
         })
     }
 
+    pub(super) fn token(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Held { token, .. } => Some(token),
+            _ => None,
+        }
+    }
+
     /// For how long a majority holds it with its token.
     pub(super) fn remaining<M: Member>(&self, members: &[M], now: Now) -> Option<Duration> {
-        let Stage::Held { token, .. } = self.stage else { return None };
+        let token = self.token()?;
         let counts =
             |granted: &Granted| granted.may_vote(now.moment) && (granted.stored >= token || !kept(Rule::StoredToken));
         let voters = self.granted().filter(|(_, granted)| counts(granted));

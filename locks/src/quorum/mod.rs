@@ -1,6 +1,6 @@
 //! Locks that a majority of independent servers holds.
 //!
-//! Each server has its own client, which asks, waits, renews and releases as if it were alone. The quorum only counts:
+//! Each server has its own client ([`Member`]), which asks, waits, renews and releases as if it were alone. The quorum only counts:
 //! no I/O, no clock. Its rules:
 //! - A lock is asked of all members at once. It is held while a majority of them grant it.
 //! - Its token is at least that of each grant that counts, and each of these servers has stored a number that is not
@@ -36,7 +36,6 @@ mod lock;
 mod member;
 mod polls;
 mod rules;
-mod servers;
 #[cfg(test)]
 mod tests;
 
@@ -45,20 +44,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::{Attempt, Call, Names};
-use crate::client::{Outcome, Report, Wish};
+use crate::client::{Member, Now, Outcome, Report, Setup};
 use crate::holding::Holding;
 use crate::loss::Loss;
-use crate::machine::{Blocker, Fairness, LockOptions, LockRequest, MachineFailure, Moment, Table};
+use crate::machine::{Blocker, Fairness, LockRequest, MachineFailure, Moment, Table};
 use floors::About;
 use lock::{majority, Lock, Stage, Vote};
-pub use member::{Ballot, Member, Now};
+pub use member::{Ballot, Waiter};
 use pinyon_net::error::{Error, Kind};
 use polls::{Answer, Poll, Question};
-pub use servers::Servers;
 
-pub struct Quorum<W, M> {
-    members: Vec<M>,
-    options: LockOptions,
+/// The members, and their votes so far.
+pub struct Quorum<'q, W, M> {
+    pub members: &'q mut [M],
+    pub votes: &'q mut Votes<W>,
+}
+
+/// The votes of all members on all locks.
+pub struct Votes<W> {
+    settings: Setup,
     /// The longest ttl that any client gives a lock. Zero: no server has forgotten any.
     longest_ttl: Duration,
     client: Arc<str>,
@@ -69,7 +73,7 @@ pub struct Quorum<W, M> {
     unreleased: BTreeMap<u64, Moment>,
     table: Table,
     holding: Holding,
-    reports: VecDeque<Report<W>>,
+    reports: VecDeque<Report<Waiter<W>>>,
     due: Option<Moment>,
     /// The highest token or counter that any server has told.
     highest: u64,
@@ -82,7 +86,6 @@ pub struct Quorum<W, M> {
     read_at: Option<Moment>,
     /// Two members that are the same server.
     twins: Option<(usize, usize)>,
-    closed: bool,
 }
 
 /// Whether a member's server has told what it is.
@@ -94,14 +97,13 @@ enum Known {
     Gone(Moment),
 }
 
-impl<W, M: Member> Quorum<W, M> {
+impl<W> Votes<W> {
     /// `client`: the name by which all members know this client.
-    pub fn new(members: Vec<M>, options: LockOptions, longest_ttl: Duration, client: Arc<str>) -> Self {
+    pub fn new(members: usize, settings: Setup, longest_ttl: Duration, client: Arc<str>) -> Self {
         Self {
-            about: vec![About { known: Known::Never, since: 0, floor: None }; members.len()],
+            about: vec![About { known: Known::Never, since: 0, floor: None }; members],
             read_at: None,
-            members,
-            options,
+            settings,
             longest_ttl,
             client,
             next_number: 1,
@@ -116,34 +118,83 @@ impl<W, M: Member> Quorum<W, M> {
             last_rank: 0,
             last_ranks: 0,
             twins: None,
-            closed: false,
         }
     }
 
-    /// Begins a wish, like a client of one server.
-    pub fn begin(&mut self, wish: Wish, waiter: W, now: Now) -> Option<u64> {
-        let begun = match wish {
-            Wish::Lock(request) => return self.lock(request, waiter, now),
-            Wish::Release { number } => self.release(number, waiter, now),
-            Wish::Extend { number, ttl } => self.extend(number, ttl, waiter, now),
-            Wish::Ask(call) => {
-                self.ask_all(call, waiter, now);
-                Ok(())
+    pub fn settings(&self) -> &Setup {
+        &self.settings
+    }
+
+    /// Drops one of several acquisitions of a lock.
+    pub fn drop_hold(&mut self, number: u64) {
+        if let Some(lock) = self.locks.get_mut(&number).filter(|lock| lock.holds > 1) {
+            lock.holds -= 1;
+        }
+    }
+
+    /// How long a majority of the members still holds a lock.
+    pub fn held<M: Member>(&self, members: &[M], number: u64, now: Now) -> Option<Duration> {
+        self.locks.get(&number)?.remaining(members, now)
+    }
+
+    /// For how long a lock lasts at most whose release has failed.
+    pub fn lasts(&self, number: u64, now: Now) -> Option<Duration> {
+        self.unreleased.get(&number).map(|until| *until - now.moment)
+    }
+
+    pub fn next_report(&mut self) -> Option<Report<Waiter<W>>> {
+        self.reports.pop_front()
+    }
+
+    /// When to call [`Quorum::expire`]. Earlier or later is harmless.
+    pub fn due(&self) -> Option<Moment> {
+        self.due
+    }
+
+    /// Whether nothing is held or wanted.
+    pub fn is_idle(&self) -> bool {
+        self.locks.is_empty() && self.polls.values().all(|poll| poll.waiter.is_none())
+    }
+
+    /// Closes the quorum: nothing is awaited any more. Held locks are not released.
+    pub fn close(&mut self, error: &Error) {
+        let failed = || Outcome::Failed(MachineFailure::Server(error.clone()));
+        for (_, lock) in std::mem::take(&mut self.locks) {
+            if let Stage::Lined(waiter) | Stage::Waiting(waiter) = lock.stage {
+                self.tell(waiter, failed());
             }
-            Wish::Park { .. } | Wish::Notify { .. } => Err((waiter, self.unsupported("conditions are"))),
-            Wish::Execute { .. } => Err((waiter, self.unsupported("execute is"))),
-            Wish::Raise { .. } | Wish::Claim { .. } => Err((waiter, self.unsupported("a member's wish is"))),
-        };
-        if let Err((waiter, outcome)) = begun {
-            self.reports.push_back(Report::Done { waiter, outcome });
         }
-        self.collect(now);
-        None
+        for waiter in std::mem::take(&mut self.polls).into_values().filter_map(|poll| poll.waiter) {
+            self.tell(waiter, failed());
+        }
+        self.holding.clear();
+        self.unreleased.clear();
     }
 
+    fn allows(&self, ttl: Duration, why: &str) -> Result<(), Error> {
+        if ttl <= self.longest_ttl || self.longest_ttl.is_zero() {
+            return Ok(());
+        }
+        let (ttl, longest) = (ttl.as_secs_f64(), self.longest_ttl.as_secs_f64());
+        let message = format!("the ttl of {ttl} s is longer than longest_ttl, {longest} s{why}");
+        Err(Error::new(Kind::Usage, &"".into(), message))
+    }
+
+    fn tell(&mut self, waiter: W, mut outcome: Outcome) {
+        if let Outcome::Failed(MachineFailure::Server(error)) = &mut outcome {
+            if error.server.is_empty() {
+                error.server = self.settings.server.clone();
+            }
+        }
+        self.reports.push_back(Report::Done { waiter: Waiter::Caller(waiter), outcome });
+    }
+}
+
+/// Each operation ends with an outcome, like those of a single server.
+impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
     /// Cancels an attempt whose caller no longer waits, or releases its lock without waiting for the answer.
     pub fn cancel(&mut self, number: u64, now: Now) {
-        let Some(lock) = self.locks.get_mut(&number) else { return };
+        let Some(lock) = self.votes.locks.get_mut(&number) else { return };
         match lock.stage {
             Stage::Held { .. } if lock.holds > 1 => lock.holds -= 1,
             _ => self.drop_lock(number, now),
@@ -153,7 +204,8 @@ impl<W, M: Member> Quorum<W, M> {
 
     /// Forsakes a lock that no caller can release any more: it ends with its ttl.
     pub fn forsake(&mut self, number: u64, now: Now) {
-        let Some(lock) = self.locks.get_mut(&number).filter(|lock| matches!(lock.stage, Stage::Held { .. })) else {
+        let Some(lock) = self.votes.locks.get_mut(&number).filter(|lock| matches!(lock.stage, Stage::Held { .. }))
+        else {
             return;
         };
         for (member, seat) in self.members.iter_mut().zip(&mut lock.seats) {
@@ -164,86 +216,36 @@ impl<W, M: Member> Quorum<W, M> {
             }
         }
         self.hand_on(number, now);
-        self.locks.remove(&number);
+        self.votes.locks.remove(&number);
         self.collect(now);
-    }
-
-    /// Drops one of several acquisitions of a lock.
-    pub fn drop_hold(&mut self, number: u64) {
-        if let Some(lock) = self.locks.get_mut(&number).filter(|lock| lock.holds > 1) {
-            lock.holds -= 1;
-        }
-    }
-
-    /// The token of a held lock, and how long a majority still holds it.
-    pub fn held(&self, number: u64, now: Now) -> Option<(u64, Duration)> {
-        let lock = self.locks.get(&number)?;
-        let Stage::Held { token, .. } = lock.stage else { return None };
-        lock.remaining(&self.members, now).map(|remaining| (token, remaining))
-    }
-
-    /// For how long a lock lasts at most whose release has failed.
-    pub fn lasts(&self, number: u64, now: Now) -> Option<Duration> {
-        self.unreleased.get(&number).map(|until| *until - now.moment)
-    }
-
-    pub fn next_report(&mut self) -> Option<Report<W>> {
-        self.reports.pop_front()
-    }
-
-    /// When to call [`Self::expire`]. Earlier or later is harmless.
-    pub fn due(&self) -> Option<Moment> {
-        self.due
-    }
-
-    /// Whether nothing is held or wanted.
-    pub fn is_idle(&self) -> bool {
-        self.locks.is_empty() && self.polls.values().all(|poll| poll.waiter.is_none())
     }
 
     /// Does what is due. The members have done so before.
     pub fn expire(&mut self, now: Now) {
         self.collect(now);
-        if self.due.is_none_or(|due| due > now.moment) {
+        if self.votes.due.is_none_or(|due| due > now.moment) {
             return;
         }
         self.read_again(now);
-        let numbers: Vec<u64> = self.locks.keys().copied().collect();
+        let numbers: Vec<u64> = self.votes.locks.keys().copied().collect();
         for number in numbers {
             self.expire_one(number, now);
         }
         self.collect(now);
-        let gone = self.about.iter().filter_map(|about| self.out_at(about.known)).filter(|at| *at > now.moment);
-        let locks = self.locks.values().filter_map(|lock| lock.due(now.moment));
-        self.due = locks.chain(gone).chain(self.read_at).min();
+        let gone = self.votes.about.iter().filter_map(|about| self.out_at(about.known)).filter(|at| *at > now.moment);
+        let locks = self.votes.locks.values().filter_map(|lock| lock.due(now.moment));
+        self.votes.due = locks.chain(gone).chain(self.votes.read_at).min();
     }
 
-    /// Closes the quorum: nothing is awaited any more. Held locks are not released.
-    pub fn close(&mut self, error: &Error) {
-        self.closed = true;
-        let failed = || Outcome::Failed(MachineFailure::Server(error.clone()));
-        for (_, lock) in std::mem::take(&mut self.locks) {
-            if let Stage::Lined(waiter) | Stage::Waiting(waiter) = lock.stage {
-                self.reports.push_back(Report::Done { waiter, outcome: failed() });
-            }
-        }
-        for waiter in std::mem::take(&mut self.polls).into_values().filter_map(|poll| poll.waiter) {
-            self.reports.push_back(Report::Done { waiter, outcome: failed() });
-        }
-        self.holding.clear();
-        self.unreleased.clear();
-    }
-
-    fn lock(&mut self, request: LockRequest, waiter: W, now: Now) -> Option<u64> {
+    pub fn lock(&mut self, request: LockRequest, waiter: W, now: Now) -> Option<u64> {
         let number = match self.admitted(&request, now) {
             Ok(None) => self.enter(request, waiter, now),
             Ok(Some((number, token))) => {
-                let outcome = Outcome::Granted { number, token, notified: false };
-                self.reports.push_back(Report::Done { waiter, outcome });
+                self.votes.tell(waiter, Outcome::Granted { number, token, notified: false });
                 number
             }
             Err(failure) => {
-                self.reports.push_back(Report::Done { waiter, outcome: Outcome::Failed(failure) });
+                self.votes.tell(waiter, Outcome::Failed(failure));
                 return None;
             }
         };
@@ -256,18 +258,14 @@ impl<W, M: Member> Quorum<W, M> {
         if let Some(again) = self.held_again(request, now)? {
             return Ok(Some(again));
         }
-        if request.ttl > self.longest_ttl && !self.longest_ttl.is_zero() {
-            let (ttl, longest) = (request.ttl.as_secs_f64(), self.longest_ttl.as_secs_f64());
-            let message = format!(
-                "the ttl of {ttl} s is longer than longest_ttl, {longest} s: a server that forgot its locks would vote \
-                 too early; set longest_ttl, in all clients, to the longest ttl of any lock"
-            );
-            return Err(MachineFailure::Server(Error::new(Kind::Usage, &"".into(), message)));
-        }
+        let why =
+            ": a server that forgot its locks would vote too early; set longest_ttl, in all clients, to the longest \
+                   ttl of any lock";
+        self.votes.allows(request.ttl, why).map_err(MachineFailure::Server)?;
         if let Some(error) = self.same_server_twice() {
             return Err(MachineFailure::Server(error));
         }
-        if self.holding.has(request.owner) || self.table.is_free(&request.names) {
+        if self.votes.holding.has(request.owner) || self.votes.table.is_free(&request.names) {
             return Ok(None);
         }
         match request.wait {
@@ -282,13 +280,14 @@ impl<W, M: Member> Quorum<W, M> {
 
     /// The lock of an owner that already holds one of the names, if that covers all of them and is reentrant.
     fn held_again(&mut self, request: &LockRequest, now: Now) -> Result<Option<(u64, u64)>, MachineFailure> {
-        let shares = |number: &u64| self.locks[number].names.iter().any(|name| request.names.contains(name));
-        let Some(number) = self.holding.of(request.owner).find(shares) else { return Ok(None) };
-        let Some((token, _)) = self.held(number, now) else {
+        let shares = |number: &u64| self.votes.locks[number].names.iter().any(|name| request.names.contains(name));
+        let Some(number) = self.votes.holding.of(request.owner).find(shares) else { return Ok(None) };
+        let token = self.votes.locks[&number].token().filter(|_| self.held(number, now).is_some());
+        let Some(token) = token else {
             self.lose(number, Loss::Expired, now);
             return Ok(None);
         };
-        let lock = self.locks.get_mut(&number).expect("what is held is known");
+        let lock = self.votes.locks.get_mut(&number).expect("what is held is known");
         if !request.reentrant || !request.names.iter().all(|name| lock.names.contains(name)) {
             return Err(match request.wait {
                 Some(_) => MachineFailure::AlreadyHeld,
@@ -299,98 +298,107 @@ impl<W, M: Member> Quorum<W, M> {
         Ok(Some((number, token)))
     }
 
-    fn release(&mut self, number: u64, waiter: W, now: Now) -> Result<(), (W, Outcome)> {
-        let not_held = Outcome::Released { held: false };
-        let Some(lock) = self.locks.get_mut(&number) else { return Err((waiter, not_held)) };
-        match lock.stage {
-            Stage::Held { .. } | Stage::Lost if lock.holds > 1 => {
+    pub fn release(&mut self, number: u64, waiter: W, now: Now) {
+        let stage = self.votes.locks.get_mut(&number).map(|lock| (matches!(lock.stage, Stage::Held { .. }), lock));
+        let held = match stage {
+            Some((held, lock)) if lock.holds > 1 && (held || matches!(lock.stage, Stage::Lost)) => {
                 lock.holds -= 1;
-                let held = matches!(lock.stage, Stage::Held { .. });
-                Err((waiter, Outcome::Released { held }))
+                held
             }
-            Stage::Held { .. } => {
+            Some((true, _)) => {
                 self.release_all(number, waiter, now);
-                Ok(())
+                return self.collect(now);
             }
-            Stage::Lost => {
-                self.locks.remove(&number);
-                Err((waiter, not_held))
+            Some((false, lock)) if matches!(lock.stage, Stage::Lost) => {
+                self.votes.locks.remove(&number);
+                false
             }
-            Stage::Lined(_) | Stage::Waiting(_) => Err((waiter, not_held)),
-        }
+            _ => false,
+        };
+        self.votes.tell(waiter, Outcome::Released { held });
+        self.collect(now);
     }
 
-    fn extend(&mut self, number: u64, ttl: Duration, waiter: W, now: Now) -> Result<(), (W, Outcome)> {
+    pub fn extend(&mut self, number: u64, ttl: Duration, waiter: W, now: Now) {
         if self.held(number, now).is_none() {
-            return Err((waiter, Outcome::Extended { held: false }));
+            self.votes.tell(waiter, Outcome::Extended { held: false });
+            return self.collect(now);
         }
-        if ttl > self.longest_ttl && !self.longest_ttl.is_zero() {
-            let (ttl, longest) = (ttl.as_secs_f64(), self.longest_ttl.as_secs_f64());
-            let message = format!("the ttl of {ttl} s is longer than longest_ttl, {longest} s");
-            let error = Error::new(Kind::Usage, &"".into(), message);
-            return Err((waiter, Outcome::Failed(MachineFailure::Server(error))));
+        if let Err(error) = self.votes.allows(ttl, "") {
+            self.votes.tell(waiter, Outcome::Failed(MachineFailure::Server(error)));
+            return self.collect(now);
         }
-        let lock = self.locks.get_mut(&number).expect("it is held");
+        let lock = self.votes.locks.get_mut(&number).expect("it is held");
         lock.ttl = ttl;
         let seats: Vec<Option<u64>> = lock.seats.iter().map(|seat| Some(seat.granted()?.number)).collect();
-        self.poll(Question::Extend, waiter, now, |member| seats[member].map(|number| Wish::Extend { number, ttl }));
-        Ok(())
-    }
-
-    fn ask_all(&mut self, call: Call, waiter: W, now: Now) {
-        self.poll(Question::Ask, waiter, now, |_| Some(Wish::Ask(call.clone())));
-    }
-
-    /// Asks all members for which there is a wish.
-    fn poll(&mut self, question: Question, waiter: W, now: Now, mut wish: impl FnMut(usize) -> Option<Wish>) {
-        let poll = self.next_number;
-        self.next_number += 1;
-        let wishes: Vec<Option<Wish>> = (0..self.members.len()).map(&mut wish).collect();
-        let answer = |wish: &Option<Wish>| if wish.is_some() { Answer::Pending } else { Answer::NotAsked };
-        let answers = wishes.iter().map(answer).collect();
-        self.polls.insert(poll, Poll { waiter: Some(waiter), question, answers });
-        let ballot = Ballot::Answer { poll };
-        for (member, wish) in self.members.iter_mut().zip(wishes) {
-            wish.map(|wish| member.begin(wish, ballot, now));
-        }
+        let poll = self.poll(Question::Held { released: None }, Some(waiter), |index, member, ballot| {
+            seats[index].map(|number| member.extend(number, ttl, ballot, now))
+        });
         self.answer_poll(poll, now);
+        self.collect(now);
+    }
+
+    /// Asks all members something that concerns no lock of this client.
+    pub fn ask_all(&mut self, call: &Call, waiter: W, now: Now) {
+        let ask = |_, member: &mut M, ballot| Some(member.ask(call.clone(), ballot, now));
+        let poll = self.poll(Question::Ask, Some(waiter), ask);
+        self.answer_poll(poll, now);
+        self.collect(now);
+    }
+
+    /// Asks members a question. `ask` returns `None` for one that it does not ask.
+    fn poll(
+        &mut self,
+        question: Question,
+        waiter: Option<W>,
+        mut ask: impl FnMut(usize, &mut M, Waiter<W>) -> Option<()>,
+    ) -> u64 {
+        let poll = self.votes.next_number;
+        self.votes.next_number += 1;
+        let mut answers = Vec::with_capacity(self.members.len());
+        for (index, member) in self.members.iter_mut().enumerate() {
+            let asked = ask(index, member, Waiter::Quorum(Ballot::Answer { poll }));
+            answers.push(asked.map_or(Answer::NotAsked, |()| Answer::Pending));
+        }
+        self.votes.polls.insert(poll, Poll { waiter, question, answers });
+        poll
     }
 
     /// Reports the outcome of a poll, if it is decided.
     fn answer_poll(&mut self, number: u64, now: Now) {
-        let Some(poll) = self.polls.get(&number) else { return };
+        let Some(poll) = self.votes.polls.get(&number) else { return };
         if poll.question == Question::Counters {
             return self.take_counters(number, now);
         }
-        let Some(outcome) = poll.outcome(&self.members) else { return };
-        if let (Question::Release { lock, until }, Outcome::Failed(_)) = (poll.question, &outcome) {
-            self.unreleased.retain(|_, until| *until > now.moment);
-            self.unreleased.insert(lock, until);
+        let Some(outcome) = poll.outcome(self.members) else { return };
+        if let (Question::Held { released: Some((lock, until)) }, Outcome::Failed(_)) = (poll.question, &outcome) {
+            self.votes.unreleased.retain(|_, until| *until > now.moment);
+            self.votes.unreleased.insert(lock, until);
         }
-        let waiter = self.polls.remove(&number).and_then(|poll| poll.waiter);
-        self.reports.extend(waiter.map(|waiter| Report::Done { waiter, outcome }));
+        if let Some(waiter) = self.votes.polls.remove(&number).and_then(|poll| poll.waiter) {
+            self.votes.tell(waiter, outcome);
+        }
     }
 
     /// The lock of this process that holds one of the names.
     fn holder_here(&self, names: &Names, now: Now) -> Option<Blocker> {
-        let (number, lock) = self.locks.iter().find(|(number, lock)| {
+        let (number, lock) = self.votes.locks.iter().find(|(number, lock)| {
             lock.names.iter().any(|name| names.contains(name)) && self.held(**number, now).is_some()
         })?;
         let Stage::Held { granted, .. } = lock.stage else { return None };
-        let holder = Attempt { client: self.client.clone(), owner: lock.owner, number: *number };
+        let holder = Attempt { client: self.votes.client.clone(), owner: lock.owner, number: *number };
         Some(Blocker { holder, held_for: Some(now.moment - granted) })
     }
 
     fn same_server_twice(&self) -> Option<Error> {
-        let (one, other) = self.twins?;
+        let (one, other) = self.votes.twins?;
         let (one, other) = (self.members[one].name(), self.members[other].name());
         let message = format!("{one} and {other} are the same server: a quorum needs independent servers");
         Some(Error::new(Kind::Usage, &"".into(), message))
     }
 
-    fn unsupported(&self, what: &str) -> Outcome {
-        let message = format!("{what} not possible with a quorum of servers: use locks on one of them");
-        Outcome::Failed(MachineFailure::Server(Error::new(Kind::Unsupported, &"".into(), message)))
+    fn held(&self, number: u64, now: Now) -> Option<Duration> {
+        self.votes.held(self.members, number, now)
     }
 
     fn majority(&self) -> usize {
@@ -398,6 +406,6 @@ impl<W, M: Member> Quorum<W, M> {
     }
 
     fn wake_by(&mut self, moment: Moment) {
-        self.due = Some(self.due.map_or(moment, |due| due.min(moment)));
+        self.votes.due = Some(self.votes.due.map_or(moment, |due| due.min(moment)));
     }
 }

@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 
 use super::failing::{failed, Why};
 use super::lock::majority;
-use super::member::Member;
 use crate::call::{Attempt, Holder, Inspected, ScriptAnswer};
-use crate::client::Outcome;
+use crate::client::{Member, Outcome};
 use crate::machine::{MachineFailure, Moment};
 
 /// A question to all members, and their answers so far.
@@ -19,11 +18,10 @@ pub(super) struct Poll<W> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    Release {
-        lock: u64,
-        until: Moment,
+    /// Whether a majority held a lock that was released or extended. `released`: the lock, and until when it lasts.
+    Held {
+        released: Option<(u64, Moment)>,
     },
-    Extend,
     Ask,
     /// The counters of the servers, for the quorum itself.
     Counters,
@@ -52,8 +50,8 @@ impl<W> Poll<W> {
     /// The outcome, as soon as the answers still awaited cannot change it.
     pub(super) fn outcome<M: Member>(&self, members: &[M]) -> Option<Outcome> {
         match self.question {
-            Question::Release { .. } => self.verdict(members, |held| Outcome::Released { held }),
-            Question::Extend => self.verdict(members, |held| Outcome::Extended { held }),
+            Question::Held { released: Some(_) } => self.verdict(members, |held| Outcome::Released { held }),
+            Question::Held { released: None } => self.verdict(members, |held| Outcome::Extended { held }),
             Question::Ask => self.answer(members),
             Question::Counters => None,
         }

@@ -36,7 +36,7 @@ fn a_call_is_one_command() {
     ];
     let expected = "FCALL pinyon_extend_6 4 {n}:#f {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
     assert_eq!(words(&Call::Extend { held }, false, &Via::functions()).join(" "), expected);
-    let shas = Via::scripts(&(0..Function::ALL.len()).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
+    let shas = Via::scripts(&(0..RULES.len()).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
     let call = Call::ForceRelease { names: names(["a"]).unwrap(), token: None };
     assert_eq!(words(&call, false, &shas).join(" "), "EVALSHA 10 2 {n}:#f {n}:l:a  ");
 }

@@ -15,5 +15,5 @@ mod traces;
 use pinyon_locks::{call, claim};
 
 #[allow(dead_code)]
-#[path = "../../src/tests/model.rs"]
+#[path = "../../src/tests/model/mod.rs"]
 mod model;

@@ -1,10 +1,8 @@
 //! A client that looks for its slot among nodes that come and go.
 
 use super::*;
-use crate::call::Call;
 use crate::client::link::COMMANDS;
 use crate::client::tests::{Host, NODE};
-use crate::client::Wish;
 use crate::machine::{LockRequest, Renewal};
 use crate::tests::in_memory::InMemory;
 use pinyon_net::connection::peer::{Ending, Opening};
@@ -57,7 +55,7 @@ fn served() -> Host {
     node_says(&mut host, &slots(&[PRIMARY, REPLICA]), ":1\r\n");
     assert_eq!(is_served(&mut host), ["FCALL pinyon_open_6", "FCALL pinyon_lock_6"]);
     host.answer(GRANTED);
-    host.begin("first", Wish::Release { number });
+    host.release("first", number);
     assert_eq!(host.sent(), ["FCALL pinyon_unlock_6"]);
     host.answer(":1\r\n");
     assert_eq!(host.told.len(), 2);
@@ -143,8 +141,7 @@ fn a_slot_that_nobody_serves_is_waited_for_and_then_named_with_what_each_node_sa
     assert!(host.opened().len() > 6, "{:?}", host.opened());
 
     host.told.clear();
-    let names = crate::keys::names(["a"]).unwrap();
-    host.begin("ask", Wish::Ask(Call::Inspect { names }));
+    host.inspect("ask");
     let told = in_vain(&mut host);
     assert!(told.contains(&said), "{told}");
 }
@@ -264,12 +261,12 @@ impl Leaderless {
         node_says(&mut host, &slots(&[PRIMARY, REPLICA]), ":1\r\n");
         is_served(&mut host);
         host.answer(GRANTED);
-        host.begin("first", Wish::Release { number });
+        host.release("first", number);
         host.sent();
         host.answer(":1\r\n");
         host.open_at(PRIMARY, gone);
         host.end_on(COMMANDS, Ending::Reset);
-        host.begin("wait", Wish::Lock(waiting()));
+        host.request("wait", waiting());
         Self { host, heartbeat, questions: 0 }
     }
 

@@ -3,7 +3,6 @@
 use super::*;
 use crate::client::link::COMMANDS;
 use crate::client::tests::Host;
-use crate::client::Wish;
 use crate::handler::HandlerKind;
 use crate::tests::in_memory::{settings, InMemory, GREETING, PATIENCE};
 use pinyon_net::connection::peer::Ending;
@@ -49,7 +48,7 @@ fn a_grant_counts_once_the_replica_has_it() {
     assert!(host.told.is_empty(), "{:?}", host.told);
     host.answer_on(CONFIRMATIONS, ":1\r\n");
     assert!(matches!(host.told[..], [("lock", Outcome::Granted { token: 5000, .. })]), "{:?}", host.told);
-    host.begin("lock", Wish::Release { number });
+    host.release("lock", number);
     assert_eq!(host.sent(), ["FCALL pinyon_unlock_6"]);
     assert_eq!(host.opened().len(), 2);
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::{Call, Pushed, ScriptAnswer};
-use crate::client::{Outcome, Report, Standing, Wish};
-use crate::machine::{LockOptions, Machine, MachineEvent, MachineFailure, Renewal};
-use crate::quorum::{Ballot, Member, Now};
+use crate::claim::Claim;
+use crate::client::{Member, Now, Outcome, Report, Standing};
+use crate::machine::{LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Renewal};
+use crate::quorum::Waiter;
 use pinyon_net::error::{Error, Kind};
 
 pub(super) enum Said {
@@ -31,8 +32,8 @@ pub(super) struct Wired {
     pub(super) to_server: VecDeque<(u64, Call)>,
     pub(super) to_client: VecDeque<Said>,
     pub(super) astray: VecDeque<Call>,
-    waiting: BTreeMap<(u64, Awaited), VecDeque<Ballot>>,
-    reports: VecDeque<Report<Ballot>>,
+    waiting: BTreeMap<(u64, Awaited), VecDeque<Waiter<u64>>>,
+    reports: VecDeque<Report<Waiter<u64>>>,
     contested: Vec<u64>,
 }
 
@@ -136,43 +137,45 @@ impl Wired {
     }
 }
 
-impl Member for Wired {
-    fn begin(&mut self, wish: Wish, ballot: Ballot, now: Now) -> Option<u64> {
-        let at = now.moment;
-        let begun = match wish {
-            Wish::Claim { request, claim } => {
-                let begun = self.machine.claim(request, claim, at);
-                begun.map(|number| (number, Awaited::Grant)).map_err(Outcome::Failed)
-            }
-            Wish::Release { number } => {
-                let released = self.machine.release(number, at).map(|()| (number, Awaited::Release));
-                released.map_err(|_| Outcome::Released { held: false })
-            }
-            Wish::Extend { number, ttl } => {
-                let extended = self.machine.extend(number, ttl, at).map(|()| (number, Awaited::Extension));
-                extended.map_err(|_| Outcome::Extended { held: false })
-            }
-            Wish::Raise { number, floor } => {
-                let raised = self.machine.raise(number, floor, at).map(|()| (number, Awaited::Extension));
-                raised.map_err(|_| Outcome::Extended { held: false })
-            }
-            Wish::Ask(call) => Ok((self.machine.question(call, at), Awaited::Answer)),
-            Wish::Lock(_) | Wish::Park { .. } | Wish::Notify { .. } | Wish::Execute { .. } => {
-                unreachable!("a quorum never asks for it")
-            }
-        };
-        let number = match begun {
-            Ok((number, awaited)) => {
-                self.waiting.entry((number, awaited)).or_default().push_back(ballot);
-                Some(number)
-            }
-            Err(outcome) => {
-                self.reports.push_back(Report::Done { waiter: ballot, outcome });
-                None
-            }
-        };
+impl Wired {
+    fn started(&mut self, begun: Result<u64, Outcome>, awaited: Awaited, waiter: Waiter<u64>) {
+        match begun {
+            Ok(number) => self.waiting.entry((number, awaited)).or_default().push_back(waiter),
+            Err(outcome) => self.reports.push_back(Report::Done { waiter, outcome }),
+        }
         self.pump();
+    }
+}
+
+impl Member for Wired {
+    type Waiter = Waiter<u64>;
+
+    fn lock(&mut self, request: LockRequest, claim: Option<Claim>, waiter: Waiter<u64>, now: Now) -> Option<u64> {
+        let claim = claim.expect("a quorum always claims");
+        let begun = self.machine.claim(request, claim, now.moment);
+        let number = begun.as_ref().ok().copied();
+        self.started(begun.map_err(Outcome::Failed), Awaited::Grant, waiter);
         number
+    }
+
+    fn release(&mut self, number: u64, waiter: Waiter<u64>, now: Now) {
+        let released = self.machine.release(number, now.moment).map(|()| number);
+        self.started(released.map_err(|_| Outcome::Released { held: false }), Awaited::Release, waiter);
+    }
+
+    fn extend(&mut self, number: u64, ttl: Duration, waiter: Waiter<u64>, now: Now) {
+        let extended = self.machine.extend(number, ttl, now.moment).map(|()| number);
+        self.started(extended.map_err(|_| Outcome::Extended { held: false }), Awaited::Extension, waiter);
+    }
+
+    fn raise(&mut self, number: u64, floor: u64, waiter: Waiter<u64>, now: Now) {
+        let raised = self.machine.raise(number, floor, now.moment).map(|()| number);
+        self.started(raised.map_err(|_| Outcome::Extended { held: false }), Awaited::Extension, waiter);
+    }
+
+    fn ask(&mut self, call: Call, waiter: Waiter<u64>, now: Now) {
+        let question = self.machine.question(call, now.moment);
+        self.started(Ok(question), Awaited::Answer, waiter);
     }
 
     fn cancel(&mut self, number: u64, now: Now) {
@@ -198,7 +201,7 @@ impl Member for Wired {
         self.machine.trouble()
     }
 
-    fn next_report(&mut self) -> Option<Report<Ballot>> {
+    fn next_report(&mut self) -> Option<Report<Waiter<u64>>> {
         self.reports.pop_front()
     }
 

@@ -22,7 +22,7 @@ const IMPATIENT: u64 = 2;
 fn round(world: &mut World, frozen: &BTreeSet<usize>, chance: &mut impl Chance) {
     let mut under_way = Vec::new();
     for (client, of) in world.clients.iter().enumerate() {
-        for (server, member) in of.quorum.members.iter().enumerate() {
+        for (server, member) in of.members.iter().enumerate() {
             let read = if frozen.contains(&server) { 0 } else { member.to_server.len() };
             under_way.extend(std::iter::repeat_n((client, server, true), read));
             under_way.extend(std::iter::repeat_n((client, server, false), member.to_client.len()));

@@ -51,10 +51,10 @@ fn step(world: &mut World, chance: &mut impl Chance, faults: Faults) {
         18 => world.flow(),
         19..=21 => world.pass(Duration::from_millis([0, 1, 5, 20, 50, 200, 450, 1100][chance.below(8)])),
         22..=25 => world.wake(client),
-        26 if world.clients[client].quorum.members[server].is_up() => {
+        26 if world.clients[client].members[server].is_up() => {
             world.cut(client, server, chance.below(3), chance.below(2) == 0);
         }
-        27..=28 if world.clients[client].quorum.members[server].is_up() => {}
+        27..=28 if world.clients[client].members[server].is_up() => {}
         26..=28 => world.connect(client, server),
         29 => world.connect_all(),
         30 => drop(world.serve_astray(client, server)),

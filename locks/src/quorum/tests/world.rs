@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::member::{Said, Wired};
 use crate::call::{Call, Name, Names};
-use crate::client::{Outcome, Report, Standing, Wish};
+use crate::client::{Now, Outcome, Report, Setup, Standing};
+use crate::handler::HandlerKind;
 use crate::machine::{Fairness, LockOptions, LockRequest, Moment, Renewal};
-use crate::quorum::{Now, Quorum};
+use crate::quorum::{Quorum, Votes, Waiter};
+use crate::tests::in_memory::settings;
 use crate::tests::model::{Model, Push};
 
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -48,12 +50,19 @@ pub(super) struct Server {
 }
 
 pub(super) struct Client {
-    pub(super) quorum: Quorum<u64, Wired>,
+    pub(super) members: Vec<Wired>,
+    votes: Votes<u64>,
     name: Arc<str>,
     /// What its users wait for, hold and release.
     pub(super) waiting: BTreeMap<u64, Wanted>,
     pub(super) holding: BTreeMap<u64, Wanted>,
     pub(super) ending: BTreeMap<u64, &'static str>,
+}
+
+impl Client {
+    fn quorum(&mut self) -> Quorum<'_, u64, Wired> {
+        Quorum { members: &mut self.members, votes: &mut self.votes }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -77,6 +86,7 @@ impl World {
         let patience = Duration::from_secs(1);
         let fairness = Fairness::Throughput;
         let options = LockOptions { fairness, heartbeat: HEARTBEAT, patience, ..LockOptions::default() };
+        let settings = Setup { options: options.clone(), ..settings(HandlerKind::Script) };
         let model = Model::new(options.waiter_ttl(), false);
         let server = |(index, skew): (usize, &u64)| Server {
             model: model.clone(),
@@ -89,9 +99,9 @@ impl World {
         let servers: Vec<Server> = skews.iter().enumerate().map(server).collect();
         let client = |index: usize| {
             let name: Arc<str> = format!("client{index}").into();
-            let members = (0..servers.len()).map(|server| Wired::new(&name, server, options.clone())).collect();
             Client {
-                quorum: Quorum::new(members, options.clone(), LONGEST_TTL, name.clone()),
+                members: (0..servers.len()).map(|server| Wired::new(&name, server, options.clone())).collect(),
+                votes: Votes::new(servers.len(), settings.clone(), LONGEST_TTL, name.clone()),
                 name,
                 waiting: BTreeMap::new(),
                 holding: BTreeMap::new(),
@@ -141,7 +151,7 @@ impl World {
         self.note(|| format!("client {client} wants {waiter}: {wanted:?}"));
         let of = &mut self.clients[client];
         of.waiting.insert(waiter, wanted);
-        let number = of.quorum.begin(Wish::Lock(request), waiter, now);
+        let number = of.quorum().lock(request, waiter, now);
         of.waiting.entry(waiter).and_modify(|wanted| wanted.number = number);
         self.settle(client);
         waiter
@@ -154,20 +164,20 @@ impl World {
 
     pub(super) fn release(&mut self, client: usize, held: u64) {
         let Some(Wanted { number: Some(number), .. }) = self.clients[client].holding.remove(&held) else { return };
-        self.end_by(client, "release", Wish::Release { number });
+        self.end_by(client, "release", |mut quorum, waiter, now| quorum.release(number, waiter, now));
     }
 
     pub(super) fn extend(&mut self, client: usize, held: u64) {
         let Wanted { number, ttl, .. } = self.clients[client].holding[&held];
         let number = number.expect("it is held");
-        self.end_by(client, "extend", Wish::Extend { number, ttl });
+        self.end_by(client, "extend", |mut quorum, waiter, now| quorum.extend(number, ttl, waiter, now));
     }
 
-    fn end_by(&mut self, client: usize, what: &'static str, wish: Wish) {
+    fn end_by(&mut self, client: usize, what: &'static str, begin: impl FnOnce(Quorum<'_, u64, Wired>, u64, Now)) {
         let (now, waiter) = (self.at(), self.waiter());
-        self.note(|| format!("client {client}: {wish:?}"));
+        self.note(|| format!("client {client}: {what} by {waiter}"));
         self.clients[client].ending.insert(waiter, what);
-        self.clients[client].quorum.begin(wish, waiter, now);
+        begin(self.clients[client].quorum(), waiter, now);
         self.settle(client);
     }
 
@@ -178,7 +188,7 @@ impl World {
         let of = &mut self.clients[client];
         let wanted = of.waiting.remove(&waiter).or_else(|| of.holding.remove(&waiter));
         if let Some(number) = wanted.and_then(|wanted| wanted.number) {
-            of.quorum.cancel(number, now);
+            of.quorum().cancel(number, now);
         }
         self.settle(client);
     }
@@ -188,10 +198,10 @@ impl World {
         if !self.servers[server].up {
             return false;
         }
-        let Some((id, call)) = self.clients[client].quorum.members[server].to_server.pop_front() else { return false };
+        let Some((id, call)) = self.clients[client].members[server].to_server.pop_front() else { return false };
         let answer = self.answer(client, server, &call);
         let said = Said::Answer(id, answer);
-        self.clients[client].quorum.members[server].to_client.push_back(said);
+        self.clients[client].members[server].to_client.push_back(said);
         true
     }
 
@@ -202,7 +212,7 @@ impl World {
 
     /// A server reads a call that a broken connection left in its buffers.
     pub(super) fn serve_astray(&mut self, client: usize, server: usize) -> bool {
-        let Some(call) = self.clients[client].quorum.members[server].astray.pop_front() else { return false };
+        let Some(call) = self.clients[client].members[server].astray.pop_front() else { return false };
         self.note(|| "astray:".into());
         self.answer(client, server, &call);
         true
@@ -216,7 +226,7 @@ impl World {
         self.note(|| format!("server {server}: client {client}: {call:?} -> {answer:?}, {pushes:?}"));
         for Push { client, pushed } in pushes {
             for of in &mut self.clients {
-                let member = &mut of.quorum.members[server];
+                let member = &mut of.members[server];
                 if member.is_up() && client.as_ref().is_none_or(|name| *name == of.name) {
                     member.to_client.push_back(Said::Push(pushed.clone()));
                 }
@@ -228,7 +238,7 @@ impl World {
     /// A client reads the next message of a server.
     pub(super) fn hear(&mut self, client: usize, server: usize) -> bool {
         let now = self.at();
-        let heard = self.clients[client].quorum.members[server].hear(now);
+        let heard = self.clients[client].members[server].hear(now);
         if heard {
             self.settle(client);
         }
@@ -239,7 +249,7 @@ impl World {
         let (now, of) = (self.at(), &mut self.servers[server]);
         let (name, member) = {
             let client = &mut self.clients[client];
-            (client.name.clone(), &mut client.quorum.members[server])
+            (client.name.clone(), &mut client.members[server])
         };
         if of.up {
             let running = of.clock.saturating_sub(of.started);
@@ -261,7 +271,7 @@ impl World {
         }
         self.note(|| format!("client {client} is cut off from {server}"));
         let now = self.at();
-        self.clients[client].quorum.members[server].cut(astray, now);
+        self.clients[client].members[server].cut(astray, now);
         let name = self.clients[client].name.clone();
         self.servers[server].model.disconnect(&name);
         self.settle(client);
@@ -274,10 +284,10 @@ impl World {
         }
         self.note(|| format!("server {server} stops"));
         for client in 0..self.clients.len() {
-            if self.clients[client].quorum.members[server].is_up() {
+            if self.clients[client].members[server].is_up() {
                 self.cut(client, server, 0, false);
             }
-            self.clients[client].quorum.members[server].astray.clear();
+            self.clients[client].members[server].astray.clear();
         }
     }
 
@@ -323,8 +333,8 @@ impl World {
     pub(super) fn wake(&mut self, client: usize) {
         let now = self.at();
         let of = &mut self.clients[client];
-        of.quorum.members.iter_mut().for_each(|member| member.expire(now));
-        of.quorum.expire(now);
+        of.members.iter_mut().for_each(|member| member.expire(now));
+        of.quorum().expire(now);
         self.settle(client);
     }
 
@@ -339,16 +349,17 @@ impl World {
     /// Takes a client's reports.
     fn settle(&mut self, client: usize) {
         let now = self.at();
-        self.clients[client].quorum.collect(now);
+        self.clients[client].quorum().collect(now);
         let mut again = false;
-        while let Some(report) = self.clients[client].quorum.next_report() {
+        while let Some(report) = self.clients[client].votes.next_report() {
             self.note(|| format!("client {client}: {report:?}"));
             let of = &mut self.clients[client];
             match report {
-                Report::Done { waiter, outcome: Outcome::Granted { number, token, .. } } => {
+                Report::Done { waiter: Waiter::Quorum(ballot), .. } => panic!("told to a caller: {ballot:?}"),
+                Report::Done { waiter: Waiter::Caller(waiter), outcome: Outcome::Granted { number, token, .. } } => {
                     let mut wanted = of.waiting.remove(&waiter).expect("only what is waited for is granted");
                     wanted.number = Some(number);
-                    assert!(of.quorum.held(number, now).is_some(), "what is granted is held");
+                    assert!(of.votes.held(&of.members, number, now).is_some(), "what is granted is held");
                     self.granted += 1;
                     let goes_back = self.now < self.tokens_excused_until;
                     let excused = goes_back || self.now < self.excused_until;
@@ -363,7 +374,7 @@ impl World {
                     }
                     of.holding.insert(waiter, wanted);
                 }
-                Report::Done { waiter, outcome } => match of.waiting.remove(&waiter) {
+                Report::Done { waiter: Waiter::Caller(waiter), outcome } => match of.waiting.remove(&waiter) {
                     Some(_) => assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}"),
                     None => assert!(of.ending.remove(&waiter).is_some(), "nobody asked: {outcome:?}"),
                 },
@@ -390,7 +401,7 @@ impl World {
     pub(super) fn is_held(&self, client: usize, waiter: u64) -> bool {
         let of = &self.clients[client];
         let number = of.holding.get(&waiter).and_then(|wanted| wanted.number);
-        number.is_some_and(|number| of.quorum.held(number, self.at()).is_some())
+        number.is_some_and(|number| of.votes.held(&of.members, number, self.at()).is_some())
     }
 
     /// Checks that no two clients consider the same name held.
@@ -426,7 +437,7 @@ impl World {
     pub(super) fn connect_all(&mut self) {
         for client in 0..self.clients.len() {
             for server in 0..self.servers.len() {
-                if self.servers[server].up && !self.clients[client].quorum.members[server].is_up() {
+                if self.servers[server].up && !self.clients[client].members[server].is_up() {
                     self.connect(client, server);
                 }
             }
@@ -460,7 +471,7 @@ impl World {
         for (index, client) in self.clients.iter().enumerate() {
             assert!(client.waiting.is_empty(), "client {index} waits for ever: {:?}", client.waiting);
             assert!(client.ending.is_empty(), "client {index} never heard of {:?}", client.ending);
-            assert!(client.quorum.is_idle(), "client {index} has something left");
+            assert!(client.votes.is_idle(), "client {index} has something left");
         }
         // What came late, or was restored, has ended then.
         self.pass(2 * LONGEST_TTL);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::queue::{joined, owner, Class, Member, ParkedMember, Waiter};
+use super::queue::{owner, Class, Member, Waiter};
 use super::{place_of, rank_of, Attempt, Model, Name, Names, Push, Pushed, ScriptAnswer};
 
 /// The work that one call may spend on the queue.
@@ -19,8 +19,8 @@ const SWEEP: u64 = 16;
 const OWNERS: usize = 1000;
 
 pub(super) struct Run<'a> {
-    model: &'a mut Model,
-    now: Duration,
+    pub(super) model: &'a mut Model,
+    pub(super) now: Duration,
     /// The attempt that gets an answer rather than a push, and its token once it is granted.
     answered: Option<Attempt>,
     token: Option<u64>,
@@ -203,62 +203,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub fn park(&mut self, attempt: &Attempt, names: &Names, ttl: Duration) {
-        let waiter = self.new_waiter(attempt, names, ttl, Class::Plain, true);
-        let (now, keep) = (self.now, self.model.waiter_ttl);
-        self.model.queue.add_parked(&waiter, now, keep);
-        self.model.queue.save(&waiter, now, keep);
-    }
-
-    fn new_waiter(&mut self, attempt: &Attempt, names: &Names, ttl: Duration, class: Class, parked: bool) -> Waiter {
+    pub(super) fn new_waiter(
+        &mut self,
+        attempt: &Attempt,
+        names: &Names,
+        ttl: Duration,
+        class: Class,
+        parked: bool,
+    ) -> Waiter {
         let rank = rank_of(attempt.number).filter(|_| !parked);
         let ticket = rank.unwrap_or_else(|| self.model.next_number(self.now));
         let expiry = self.now + self.model.waiter_ttl;
         Waiter { attempt: attempt.clone(), names: names.clone(), ttl, expiry, ticket, class, parked }
-    }
-
-    pub fn forget_if_parked(&mut self, attempt: &Attempt) {
-        if self.model.queue.waiter(attempt).is_some_and(|waiter| waiter.parked) {
-            self.forget(attempt);
-        }
-    }
-
-    /// Moves waiters parked on exactly these names into the queue. Returns how many.
-    pub fn notify(&mut self, names: &Names, most: u32) -> u32 {
-        let of = joined(names);
-        let all: Vec<ParkedMember> =
-            self.model.queue.parked.content.iter().filter(|member| member.names == of).cloned().collect();
-        let mut moved = 0;
-        for member in all {
-            if most > 0 && moved == most {
-                break;
-            }
-            moved += u32::from(self.move_parked(member, names));
-        }
-        self.model.queue.settle();
-        moved
-    }
-
-    fn move_parked(&mut self, member: ParkedMember, names: &Names) -> bool {
-        let waiter = self.model.queue.waiter(&member.attempt).cloned();
-        let Some(mut waiter) = waiter.filter(|waiter| waiter.parked && waiter.ticket == member.ticket) else {
-            self.model.queue.parked.content.remove(&member);
-            return false;
-        };
-        if waiter.expiry <= self.now || !self.model.clients.contains(&waiter.attempt.client) {
-            self.forget(&waiter.attempt);
-            return false;
-        }
-        if waiter.names != *names {
-            return false;
-        }
-        self.model.queue.parked.content.remove(&member);
-        waiter.ticket = self.model.next_number(self.now);
-        waiter.parked = false;
-        let (now, keep) = (self.now, waiter.expiry - self.now);
-        self.add_members(&waiter, keep);
-        self.model.queue.save(&waiter, now, keep);
-        true
     }
 
     /// Removes a waiter that blocks others.
@@ -271,7 +227,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn forget(&mut self, attempt: &Attempt) -> Option<Waiter> {
+    pub(super) fn forget(&mut self, attempt: &Attempt) -> Option<Waiter> {
         let waiter = self.model.queue.waiter(attempt)?.clone();
         self.model.queue.forget(&waiter);
         for name in waiter.names.iter() {
@@ -280,7 +236,7 @@ impl<'a> Run<'a> {
         Some(waiter)
     }
 
-    fn add_members(&mut self, waiter: &Waiter, keep: Duration) {
+    pub(super) fn add_members(&mut self, waiter: &Waiter, keep: Duration) {
         self.model.queue.add_members(waiter, self.now, keep);
         for name in waiter.names.iter() {
             self.heads.remove(name);

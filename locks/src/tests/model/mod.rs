@@ -1,9 +1,19 @@
-//! The scripts' meaning in Rust: a server in memory, for the simulation, and for traces that run on both.
+//! The scripts' meaning in Rust: a server in memory, for the simulation, and for traces that run on both. Each rule has
+//! a file, of the name that its file in Lua has.
 
-#[path = "model/queue.rs"]
+mod extend;
+mod force_release;
+mod inspect;
+mod lock;
+mod notify;
+mod open;
+mod park;
+mod poll;
 mod queue;
-#[path = "model/run.rs"]
+mod raise;
 mod run;
+mod unlock;
+mod unpark;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +22,6 @@ use std::time::Duration;
 use super::call::{Attempt, Call, Holder, Inspected, Name, Names, Pushed, ScriptAnswer};
 use super::claim::{place_of, rank_of};
 use queue::Queue;
-use run::Run;
 
 /// Tokens per millisecond of the clock.
 const PER_MS: u64 = 4096;
@@ -78,32 +87,16 @@ impl Model {
     pub fn call(&mut self, now: Duration, call: &Call) -> ScriptAnswer {
         self.expire(now);
         match call {
-            Call::Open { seen } => ScriptAnswer::Opened { counter: self.open(now, *seen) },
+            Call::Open { seen } => self.open(now, *seen),
             Call::Lock { attempt, names, ttl, wait, nested } => self.lock(now, attempt, names, *ttl, *wait, *nested),
             Call::Unlock { attempt, names, tombstone } => self.unlock(now, attempt, names, *tombstone),
-            Call::Poll { attempt, names, ttl, .. } => {
-                let mut run = Run::new(self, now, Some(attempt));
-                run.standing(attempt, names, *ttl).unwrap_or(ScriptAnswer::Unknown)
-            }
-            Call::Extend { held } => ScriptAnswer::Extended(
-                held.iter().map(|(attempt, names, ttl)| self.extend(now, attempt, names, *ttl)).collect(),
-            ),
-            Call::Raise { attempt, names, ttl, floor } => {
-                ScriptAnswer::Extended(vec![self.raise(now, attempt, names, *ttl, *floor)])
-            }
+            Call::Poll { attempt, names, ttl, .. } => self.poll(now, attempt, names, *ttl),
+            Call::Extend { held } => self.extend(now, held),
+            Call::Raise { attempt, names, ttl, floor } => self.raise(now, attempt, names, *ttl, *floor),
             Call::Park { attempt, names, ttl } => self.park(now, attempt, names, *ttl),
-            Call::Unpark { attempt, names, ttl } => {
-                let mut run = Run::new(self, now, Some(attempt));
-                run.forget_if_parked(attempt);
-                run.take(attempt, names, *ttl, true, false)
-            }
-            Call::Notify { attempt, names, most } => match self.holds(attempt, names) {
-                true => ScriptAnswer::Notified { moved: Run::new(self, now, None).notify(names, *most) },
-                false => ScriptAnswer::NotHeld,
-            },
-            Call::Inspect { names } => {
-                ScriptAnswer::Inspected(names.iter().map(|name| self.inspect(now, name)).collect())
-            }
+            Call::Unpark { attempt, names, ttl } => self.unpark(now, attempt, names, *ttl),
+            Call::Notify { attempt, names, most } => self.notify(now, attempt, names, *most),
+            Call::Inspect { names } => self.inspect(now, names),
             Call::ForceRelease { names, token } => self.force_release(now, names, *token),
         }
     }
@@ -111,114 +104,6 @@ impl Model {
     /// The messages published since the last call, in order.
     pub fn take_pushes(&mut self) -> Vec<Push> {
         std::mem::take(&mut self.pushes)
-    }
-
-    fn open(&mut self, now: Duration, seen: u64) -> u64 {
-        let counter = self.counter.unwrap_or(0).max(floor(now)).max(seen);
-        self.counter = Some(counter);
-        counter
-    }
-
-    fn lock(
-        &mut self,
-        now: Duration,
-        attempt: &Attempt,
-        names: &Names,
-        ttl: Duration,
-        wait: bool,
-        nested: bool,
-    ) -> ScriptAnswer {
-        let idle = self.queue.is_empty() && !self.tombstones.contains_key(attempt);
-        if idle && names.iter().all(|name| !self.locks.contains_key(name)) {
-            let token = self.counter.unwrap_or(0) + 1;
-            self.counter = Some(token);
-            if token >= PER_MS {
-                self.hold(now, attempt, names, ttl, token);
-                return ScriptAnswer::Granted { token };
-            }
-        }
-        Run::new(self, now, Some(attempt)).take(attempt, names, ttl, wait, nested)
-    }
-
-    fn unlock(&mut self, now: Duration, attempt: &Attempt, names: &Names, tombstone: bool) -> ScriptAnswer {
-        let before = self.ttl_of(attempt, names);
-        let freed = self.give_up(attempt, names);
-        if tombstone {
-            self.tombstones.insert(attempt.clone(), now + TOMBSTONE_TTL);
-        }
-        let mut run = Run::new(self, now, None).after(before);
-        if freed.len() < names.len() {
-            run.drop(attempt);
-        }
-        run.grant(names);
-        run.announce(&freed);
-        ScriptAnswer::Released { released: freed.len() }
-    }
-
-    fn extend(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration) -> bool {
-        let held = self.holds(attempt, names);
-        if held {
-            self.prolong(now, names, ttl);
-        }
-        held
-    }
-
-    fn raise(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration, floor: u64) -> bool {
-        let held = self.extend(now, attempt, names, ttl);
-        if held {
-            self.counter = self.counter.max(Some(floor));
-            for name in names.iter() {
-                let token = self.locks.get_mut(name).and_then(|lock| lock.holder.token.as_mut());
-                token.into_iter().for_each(|token| *token = floor.max(*token));
-            }
-        }
-        held
-    }
-
-    fn park(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration) -> ScriptAnswer {
-        if !self.holds(attempt, names) {
-            return match self.queue.waiter(attempt) {
-                Some(_) => ScriptAnswer::Queued { pttl: None },
-                None => ScriptAnswer::NotHeld,
-            };
-        }
-        let before = self.ttl_of(attempt, names);
-        let freed = self.give_up(attempt, names);
-        let mut run = Run::new(self, now, None).after(before);
-        run.park(attempt, names, ttl);
-        run.grant(names);
-        run.announce(&freed);
-        ScriptAnswer::Queued { pttl: None }
-    }
-
-    fn inspect(&self, now: Duration, name: &Name) -> Inspected {
-        let lock = self.locks.get(name);
-        Inspected {
-            holder: lock.map(|lock| lock.holder.clone()),
-            pttl: lock.map(|lock| lock.expires - now),
-            age: lock.and_then(|lock| lock.age(now)),
-            waiting: self.queue.live(name, now),
-        }
-    }
-
-    fn force_release(&mut self, now: Duration, names: &Names, token: Option<u64>) -> ScriptAnswer {
-        let (mut freed, mut told) = (Vec::new(), BTreeSet::new());
-        for name in names.iter() {
-            let Some(lock) = self.locks.get(name) else { continue };
-            if token.is_some() && lock.holder.token != token {
-                continue;
-            }
-            let attempt = lock.holder.attempt.clone();
-            self.locks.remove(name);
-            freed.push(name.clone());
-            if told.insert(attempt.clone()) {
-                self.tell(&attempt.client.clone(), Pushed::ForceReleased { attempt });
-            }
-        }
-        let mut run = Run::new(self, now, None).after(if freed.is_empty() { Duration::ZERO } else { Duration::MAX });
-        run.grant(names);
-        run.announce(&freed);
-        ScriptAnswer::ForceReleased { released: freed.len() }
     }
 
     fn next_number(&mut self, now: Duration) -> u64 {

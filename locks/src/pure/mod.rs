@@ -4,23 +4,28 @@
 //! leaves existing ttls alone. Calls that must read before they write use `WATCH`. Its effect belongs to the
 //! connection, so these calls are gathered into one section at a time, and no other transaction begins before the
 //! section ends. There is no queue: a waiter is told when names are freed, and tries again.
+//!
+//! Each rule has a file, of the name that its file in Lua has. Rules without a file here need scripts.
 
+mod extend;
+mod force_release;
+mod inspect;
+mod lock;
+mod open;
+mod poll;
 mod replies;
 #[cfg(test)]
 mod tests;
+mod unlock;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use pinyon_proto::resp::{Command, ServerError, Value};
 
-use crate::call::{Attempt, Call, Holder, Inspected, Name, Names, ScriptAnswer};
+use crate::call::{Call, Holder, Names, ScriptAnswer};
 use crate::keys::LockKeys;
-use crate::value;
-use replies::{
-    executed, first_error, holder, holders, is_of, number, positive, read, time, token_if_taken, unexpected,
-    was_carried_out,
-};
+use replies::{executed, holder, number, read, unexpected};
 
 /// The call number of the handler's own calls. No caller awaits their answers.
 pub(super) const NOBODY: u64 = u64::MAX;
@@ -138,26 +143,6 @@ impl Pure {
         }
     }
 
-    /// Drops calls that take names for an attempt that was given up, if they have not begun.
-    fn cancel(&mut self, attempt: &Attempt) {
-        let is_cancelled = |call: &Call| call.taker() == Some(attempt);
-        let cancelled = self.held_back.iter().chain(&self.gathered).filter(|(_, call)| is_cancelled(call));
-        self.answers.extend(cancelled.map(|(id, _)| (*id, Ok(ScriptAnswer::Cancelled))));
-        self.held_back.retain(|(_, call)| !is_cancelled(call));
-        self.gathered.retain(|(_, call)| !is_cancelled(call));
-    }
-
-    /// Whether the call takes names for an attempt whose unlock has begun. Sent again, it would run after the unlock.
-    fn is_given_up(&self, call: &Call) -> bool {
-        let Some(attempt) = call.taker() else { return false };
-        let sections = self.jobs.values().flat_map(|job| match &job.stage {
-            Stage::Watch { calls } | Stage::Commit { calls, .. } => &calls[..],
-            _ => &[],
-        });
-        let gives_up = |call: &Call| matches!(call, Call::Unlock { attempt: of, .. } if of == attempt);
-        sections.chain(&self.gathered).any(|(_, call)| gives_up(call))
-    }
-
     /// The commands to send now, each with the job that its reply belongs to.
     pub(crate) fn take_commands(&mut self) -> Vec<(u64, Command)> {
         if !self.watching && !self.gathered.is_empty() {
@@ -201,105 +186,6 @@ impl Pure {
         self.next_job += 1;
         self.jobs.insert(job, Job { replies: Vec::new(), expected: commands.len(), stage });
         self.commands.extend(commands.into_iter().map(|parts| (job, parts)));
-    }
-
-    /// Whether one transaction can take it without reading first.
-    fn takes_at_once(&self, call: &Call) -> bool {
-        matches!(call, Call::Lock { names, .. } if names.len() == 1 || self.expire_nx)
-    }
-
-    fn take(&mut self, id: u64, call: Call) {
-        let mut commands = vec![parts(&[b"MULTI"])];
-        commands.extend(self.taking(&call));
-        commands.push(parts(&[b"EXEC"]));
-        self.send(Stage::Take { id, call }, commands);
-    }
-
-    /// The commands that draw a token and then take the names.
-    fn taking(&self, call: &Call) -> Vec<Command> {
-        let Call::Lock { attempt, names, ttl, .. } = call else { return Vec::new() };
-        let (value, ttl) = (attempt.to_string(), milliseconds(*ttl));
-        let counter = parts(&[b"INCR", &self.keys.counter()]);
-        if let [name] = &names[..] {
-            return vec![counter, parts(&[b"SET", &self.keys.lock(name), value.as_bytes(), b"NX", b"PX", &ttl])];
-        }
-        let mut set = parts(&[b"MSETNX"]);
-        for name in names.iter() {
-            set.push(self.keys.lock(name));
-            set.push(&value);
-        }
-        let mut commands = vec![counter, set];
-        commands.extend(names.iter().map(|name| parts(&[b"PEXPIRE", &self.keys.lock(name), &ttl, b"NX"])));
-        commands
-    }
-
-    fn taken(&mut self, id: u64, call: Call, replies: Vec<Value>) {
-        let halfway = was_carried_out(&replies);
-        match executed(replies) {
-            Err(error) => self.not_taken(id, call, halfway, error),
-            Ok(results) => match token_if_taken(&results) {
-                Some(token) => self.granted(id, call, token),
-                None if self.is_given_up(&call) => self.answers.push((id, Ok(ScriptAnswer::Cancelled))),
-                None if self.watching => self.held_back.push_back((id, call)),
-                None => self.take_or_tell(id, call),
-            },
-        }
-    }
-
-    /// Releases all names after a transaction failed halfway, since the server does not roll back.
-    fn not_taken(&mut self, id: u64, call: Call, halfway: bool, error: ServerError) {
-        if let (Call::Lock { attempt, names, .. }, true) = (call, halfway) {
-            self.gathered.push((NOBODY, Call::Unlock { attempt, names, tombstone: false }));
-        }
-        self.answers.push((id, Err(error)));
-    }
-
-    /// Hands out the token. If the counter was lost, raises it first, and the lock draws another token.
-    fn granted(&mut self, id: u64, call: Call, token: u64) {
-        if token > self.highest {
-            self.highest = token;
-            return self.answers.push((id, Ok(ScriptAnswer::Granted { token })));
-        }
-        let Call::Lock { attempt, names, ttl, .. } = call else { return };
-        self.gathered.push((NOBODY, Call::Open { seen: self.highest }));
-        self.gathered.push((id, Call::Poll { attempt, names, ttl, nested: false }));
-    }
-
-    fn take_or_tell(&mut self, id: u64, call: Call) {
-        let Call::Lock { names, wait, .. } = &call else { return };
-        if *wait {
-            let ttl = milliseconds(self.waiter_ttl);
-            self.send(Stage::Aside, vec![parts(&[b"SET", &self.keys.pure_waiters(), b"1", b"PX", &ttl])]);
-        }
-        let mut commands = vec![parts(&[b"MULTI"])];
-        commands.extend(self.taking(&call));
-        commands.push(self.values_of(names));
-        commands.extend(names.iter().map(|name| parts(&[b"PTTL", &self.keys.lock(name)])));
-        commands.push(parts(&[b"EXEC"]));
-        self.send(Stage::TakeOrTell { id, call }, commands);
-    }
-
-    fn taken_or_told(&mut self, id: u64, call: Call, replies: Vec<Value>) {
-        let halfway = was_carried_out(&replies);
-        let results = match executed(replies) {
-            Err(error) => return self.not_taken(id, call, halfway, error),
-            Ok(results) => results,
-        };
-        if let Some(token) = token_if_taken(&results) {
-            return self.granted(id, call, token);
-        }
-        let Call::Lock { attempt, names, ttl, .. } = call else { return };
-        let Some(at) = results.len().checked_sub(names.len() + 1) else {
-            return self.answers.push((id, Err(unexpected(&results))));
-        };
-        let values = holders(&results[at]);
-        if values.iter().all(|holder| is_of(holder, &attempt)) {
-            // The reply to an earlier try was lost.
-            return self.gathered.push((id, Call::Poll { attempt, names, ttl, nested: false }));
-        }
-        let pttl = results[at + 1..].iter().filter_map(positive).min();
-        let holder = values.into_iter().flatten().next();
-        self.answers.push((id, Ok(ScriptAnswer::Busy { pttl, holder, age: None })));
     }
 
     /// Reads, under `WATCH`, the values of everything that the gathered calls concern. The counter is watched only by
@@ -378,111 +264,21 @@ impl Pure {
         }
     }
 
-    /// Raises the counter, once for all calls of a section and before any of them draws a token. Returns the counter.
-    fn raise_counter(&self, calls: &[(u64, Call)], counter: Option<&Value>, floor: u64, acts: &mut Acts) -> u64 {
-        let counter = counter.and_then(number).unwrap_or(0);
-        let seen = calls.iter().filter_map(|(_, call)| match call {
-            Call::Open { seen } => Some(*seen),
-            _ => None,
-        });
-        let Some(seen) = seen.max() else { return counter };
-        let least = floor.max(self.highest).max(seen);
-        if counter < least {
-            acts.commands.push(parts(&[b"SET", &self.keys.counter(), least.to_string().as_bytes()]));
-        }
-        counter.max(least)
-    }
-
     /// Decides what one call does, given the values of its keys and the counter.
     fn follow(&self, call: &Call, values: &[Value], counter: u64, acts: &mut Acts) -> Then {
-        let next = acts.commands.len();
         let holders: Vec<Option<Holder>> = values.iter().map(holder).collect();
         match call {
             Call::Open { .. } => Then::ScriptAnswer(ScriptAnswer::Opened { counter }),
-            Call::Lock { .. } => match values.iter().all(|value| matches!(value, Value::Null)) {
-                true => {
-                    let Call::Lock { attempt, names, ttl, .. } = call else { unreachable!("it is one") };
-                    acts.commands.push(parts(&[b"INCR", &self.keys.counter()]));
-                    self.set_each(attempt, names, *ttl, acts);
-                    Then::Token(next)
-                }
-                false => {
-                    let holder = holders.into_iter().flatten().next();
-                    Then::ScriptAnswer(ScriptAnswer::Busy { pttl: None, holder, age: None })
-                }
-            },
-            Call::Poll { attempt, names, ttl, .. } => {
-                if !holders.iter().all(|holder| is_of(holder, attempt)) {
-                    return Then::ScriptAnswer(ScriptAnswer::Unknown);
-                }
-                acts.commands.push(parts(&[b"INCR", &self.keys.counter()]));
-                self.prolong(names, *ttl, acts);
-                Then::Token(next)
+            Call::Lock { attempt, names, ttl, .. } => {
+                let are_free = values.iter().all(|value| matches!(value, Value::Null));
+                self.lock_if_free(attempt, names, *ttl, are_free, holders, acts)
             }
-            Call::Unlock { attempt, names, .. } => {
-                let mine = names.iter().zip(&holders).filter(|(_, holder)| is_of(holder, attempt));
-                let released = self.delete(mine.map(|(name, _)| name.clone()).collect(), acts);
-                Then::ScriptAnswer(ScriptAnswer::Released { released })
-            }
-            Call::ForceRelease { names, token } => {
-                let taken = names.iter().zip(&holders).filter(|(_, holder)| {
-                    holder.as_ref().is_some_and(|holder| token.is_none() || holder.token == *token)
-                });
-                let taken: Vec<_> = taken.collect();
-                for (_, holder) in &taken {
-                    let Some(Holder { attempt, .. }) = holder else { continue };
-                    if attempt.is_foreign() {
-                        continue;
-                    }
-                    let message = format!("l {attempt}");
-                    acts.messages.push(parts(&[b"PUBLISH", &self.keys.channel(&attempt.client), message.as_bytes()]));
-                }
-                if token.is_none() {
-                    // A value that is no string is not seen before it is deleted.
-                    self.delete(names.to_vec(), acts);
-                    return Then::Deleted(next);
-                }
-                let released = self.delete(taken.into_iter().map(|(name, _)| name.clone()).collect(), acts);
-                Then::ScriptAnswer(ScriptAnswer::ForceReleased { released })
-            }
-            Call::Extend { held } => {
-                let mut at = 0;
-                let mut each = Vec::with_capacity(held.len());
-                for (attempt, names, ttl) in held {
-                    let is_held = holders[at..at + names.len()].iter().all(|holder| is_of(holder, attempt));
-                    at += names.len();
-                    each.push(is_held);
-                    if is_held {
-                        self.prolong(names, *ttl, acts);
-                    }
-                }
-                Then::ScriptAnswer(ScriptAnswer::Extended(each))
-            }
+            Call::Poll { attempt, names, ttl, .. } => self.poll(attempt, names, *ttl, &holders, acts),
+            Call::Unlock { attempt, names, .. } => self.unlock(attempt, names, &holders, acts),
+            Call::ForceRelease { names, token } => self.force_release(names, *token, &holders, acts),
+            Call::Extend { held } => self.extend(held, &holders, acts),
             _ => Then::ScriptAnswer(ScriptAnswer::Unknown),
         }
-    }
-
-    fn set_each(&self, attempt: &Attempt, names: &Names, ttl: Duration, acts: &mut Acts) {
-        let (value, ttl) = (attempt.to_string(), milliseconds(ttl));
-        for name in names.iter() {
-            acts.commands.push(parts(&[b"SET", &self.keys.lock(name), value.as_bytes(), b"PX", &ttl]));
-        }
-    }
-
-    fn prolong(&self, names: &Names, ttl: Duration, acts: &mut Acts) {
-        let ttl = milliseconds(ttl);
-        acts.commands.extend(names.iter().map(|name| parts(&[b"PEXPIRE", &self.keys.lock(name), &ttl])));
-    }
-
-    /// Deletes the keys of the names and tells their waiters. Returns the number of keys.
-    fn delete(&self, names: Vec<Name>, acts: &mut Acts) -> usize {
-        if names.is_empty() {
-            return 0;
-        }
-        let keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.lock(name)).collect();
-        acts.commands.push(with_each(b"DEL", &keys));
-        acts.messages.push(parts(&[b"PUBLISH", &self.keys.freed(), &names.join(&0)]));
-        names.len()
     }
 
     fn committed(&mut self, calls: Vec<(u64, Call)>, results: Vec<Then>, replies: Vec<Value>) {
@@ -523,35 +319,6 @@ impl Pure {
             _ => {}
         }
         self.answers.push((id, Ok(answer)));
-    }
-
-    fn inspect(&mut self, id: u64, names: &Names) {
-        let mut commands = vec![self.values_of(names)];
-        commands.extend(names.iter().map(|name| parts(&[b"PTTL", &self.keys.lock(name)])));
-        commands.push(parts(&[b"TIME"]));
-        self.send(Stage::Inspect { id, names: names.len() }, commands);
-    }
-
-    fn inspected(&mut self, id: u64, names: usize, mut replies: Vec<Value>) {
-        if let Some(error) = first_error(&mut replies) {
-            return self.answers.push((id, Err(error)));
-        }
-        let values = match replies.first() {
-            Some(Value::Array(values)) if values.len() == names => &values[..],
-            _ => return self.answers.push((id, Err(unexpected(&replies)))),
-        };
-        let now = replies.last().and_then(time).unwrap_or_default();
-        let each = values.iter().zip(&replies[1..=names]).map(|(value, pttl)| {
-            let is_there = !matches!(pttl, Value::Integer(-2));
-            let holder = holder(value).or_else(|| is_there.then(value::no_string));
-            let pttl = positive(pttl);
-            let age = match (value, pttl) {
-                (Value::Bytes(value), Some(pttl)) => value::age_in(value, pttl, now),
-                _ => None,
-            };
-            Inspected { holder, pttl, age, waiting: Vec::new() }
-        });
-        self.answers.push((id, Ok(ScriptAnswer::Inspected(each.collect()))));
     }
 
     fn values_of(&self, names: &Names) -> Command {

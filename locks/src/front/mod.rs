@@ -1,4 +1,7 @@
-//! What front ends drive: a client whose locks are grants. Each grant knows why it was lost.
+//! What front ends drive: locks that are grants, on one server or on several. Each grant knows why it was lost.
+//!
+//! Each server is a [`Member`](crate::client::Member). A single one answers callers itself. If there are several, a
+//! [`Quorum`](crate::quorum::Quorum) counts what they answer.
 //!
 //! Threads share one client by a [`station`](super::station). An event loop drives its own, like any [`Driven`]
 //! machine.
@@ -8,26 +11,26 @@
 //! with the grant, and the core returns the listener in a note. The core calls no host. In a forked child the parent's
 //! grants are not held, and the front says so to every question.
 
+mod driven;
+mod members;
+
 use std::collections::VecDeque;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Command, Value};
 
 use crate::call::{Call, Names, ScriptAnswer};
-use crate::client::{Outcome, Platform, Report, Setup, Wish};
+use crate::client::{Client, Outcome, Platform, Report, Setup, Voting};
 use crate::failure::LockFailure;
 use crate::grant::{Grant, Registry};
 use crate::identity::new_client;
 use crate::machine::{LockRequest, MachineFailure};
 use crate::notes::{Note, Notes};
 use crate::observed::{Counts, LockEvent};
+use crate::quorum::{Votes, Waiter};
 use crate::shareable;
-use crate::side::Side;
 use crate::status::{Asked, StatusAnswer, StatusQuestion};
-use pinyon_net::address::Address;
-use pinyon_net::driven::{Actions, Driven};
 use pinyon_net::error::{Error, Kind, Sent};
 use pinyon_net::network::System;
 
@@ -100,9 +103,13 @@ pub enum LockFinished<W, L> {
     Note(Note<L>),
 }
 
-/// A client and the locks it holds. `W` identifies a waiting thread or coroutine to the host; `L` is a listener.
+/// The servers and the locks held there. `W` identifies a waiting thread or coroutine to the host; `L` is a listener.
 pub struct Front<W, L, P: Platform = System> {
-    pub(super) client: Side<Pending<W, L>, P>,
+    /// Nearly always one.
+    members: Vec<Client<Waiter<Pending<W, L>>, P>>,
+    /// What the members say, if their votes are counted.
+    votes: Option<Box<Votes<Pending<W, L>>>>,
+    closed: bool,
     registry: Registry<L>,
     /// Outcomes that needed no answer from the client, and the notes of one loss.
     finished: VecDeque<LockFinished<W, L>>,
@@ -114,7 +121,7 @@ pub struct Front<W, L, P: Platform = System> {
 }
 
 /// A waiter, and what it waits for.
-pub(super) struct Pending<W, L> {
+struct Pending<W, L> {
     waiter: W,
     about: About<L>,
 }
@@ -130,7 +137,7 @@ enum About<L> {
 
 impl<W, L> Front<W, L> {
     pub fn new(settings: Setup) -> Self {
-        Self::of(Side::new(System { keepalive: settings.keepalive }, settings, new_client()))
+        Self::on(System { keepalive: settings.keepalive }, settings, new_client())
     }
 
     /// Like [`Self::new`]. It leaves its notes instead of handing them out, for hosts that take them in a thread.
@@ -140,58 +147,74 @@ impl<W, L> Front<W, L> {
 }
 
 impl<W, L, P: Platform> Front<W, L, P> {
-    pub(super) fn of(client: Side<Pending<W, L>, P>) -> Self {
-        let counts = client.settings().options.observed.counts().clone();
-        let (registry, finished) = (Registry::default(), VecDeque::new());
-        Self { client, registry, finished, notes: None, now: Instant::now(), counts }
+    /// Like [`Self::new`], with another network and other clocks. `client`: a name that no other client of any process
+    /// ever has.
+    fn on(platform: P, settings: Setup, client: Arc<str>) -> Self {
+        let counts = settings.options.observed.counts().clone();
+        let member = |setup: &Setup| Client::on(platform.clone(), setup.clone(), client.clone());
+        let (members, votes) = match settings.voting.clone() {
+            Voting::Alone | Voting::Member { .. } => (vec![Client::on(platform, settings, client)], None),
+            Voting::Quorum(quorum) => {
+                let members: Vec<_> = quorum.members.iter().map(member).collect();
+                let votes = Votes::new(members.len(), settings, quorum.longest_ttl, client.clone());
+                (members, Some(votes.into()))
+            }
+        };
+        let (registry, finished, now) = (Registry::default(), VecDeque::new(), Instant::now());
+        Self { members, votes, closed: false, registry, finished, notes: None, now, counts }
     }
 
     /// Begins an operation. Its outcome comes as [`LockFinished::Done`].
     pub fn begin(&mut self, operation: LockOperation<L>, waiter: W, now: Instant) {
         if let Some(outcome) = self.outcome_at_once(&operation) {
             self.finished.push_back(LockFinished::Done { waiter, outcome, unheard: Vec::new() });
-            return self.client.end_turn();
+            return self.end_turn();
         }
-        let (wish, about) = match operation {
+        let pending = |about| Pending { waiter, about };
+        match operation {
             LockOperation::Acquire { grant, request } => {
-                let about = About::Acquire(grant.clone(), now);
-                if let Some(number) = self.client.begin(Wish::Lock(request), Pending { waiter, about }, now) {
+                let waiter = pending(About::Acquire(grant.clone(), now));
+                if let Some(number) = self.lock(request, waiter, now) {
                     grant.begun(number);
                 }
-                return;
             }
             LockOperation::Release { grant } => {
                 // From now on it cannot be lost, and its holder has nothing more to release.
                 self.registry.remove(&grant);
-                (Wish::Release { number: grant.number() }, About::Release(grant))
+                self.release(grant.number(), pending(About::Release(grant)), now);
             }
-            LockOperation::Extend { grant, ttl } => (Wish::Extend { number: grant.number(), ttl }, About::Lock(grant)),
+            LockOperation::Extend { grant, ttl } => {
+                self.extend(grant.number(), ttl, pending(About::Lock(grant)), now);
+            }
             LockOperation::Park { grant, wait, relock } => {
-                let relock = relock.max(RELOCK_AT_LEAST);
-                (Wish::Park { number: grant.number(), wait, relock }, About::Lock(grant))
+                let (number, relock) = (grant.number(), relock.max(RELOCK_AT_LEAST));
+                let (server, waiter) = (&mut self.members[0], Waiter::Caller(pending(About::Lock(grant))));
+                server.park(number, wait, relock, waiter, server.at(now));
             }
             LockOperation::Notify { grant, most } => {
-                (Wish::Notify { number: grant.number(), most }, About::Lock(grant))
+                let number = grant.number();
+                let (server, waiter) = (&mut self.members[0], Waiter::Caller(pending(About::Lock(grant))));
+                server.notify(number, most, waiter, server.at(now));
             }
             LockOperation::Inspect { asked, question } => {
-                (Wish::Ask(Call::Inspect { names: asked.names().clone() }), About::Status((asked, question).into()))
+                let call = Call::Inspect { names: asked.names().clone() };
+                self.ask(call, pending(About::Status((asked, question).into())), now);
             }
             LockOperation::ForceRelease { names, token } => {
-                (Wish::Ask(Call::ForceRelease { names, token }), About::Other)
+                self.ask(Call::ForceRelease { names, token }, pending(About::Other), now);
             }
             LockOperation::Execute { command } => {
-                let deadline = now + self.client.settings().options.patience;
-                (Wish::Execute { command, deadline }, About::Other)
+                let deadline = now + self.settings().options.patience;
+                self.members[0].execute(command, deadline, Waiter::Caller(pending(About::Other)), now);
             }
-        };
-        self.client.begin(wish, Pending { waiter, about }, now);
+        }
     }
 
     /// Releases a lock that its caller no longer waits for or holds. Does not wait for the answer.
     pub fn cancel(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
         if !grant.is_inherited() {
             self.registry.remove(grant);
-            self.client.cancel(grant.number(), now);
+            self.give_back(grant.number(), now);
         }
     }
 
@@ -202,24 +225,16 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
     }
 
-    /// Drops one of several acquisitions of a lock: its owner can no longer release it, but the others can.
-    fn forsake_hold(&mut self, number: u64) {
-        match self.registry.has_any(number) {
-            true => self.client.drop_hold(number),
-            false => self.client.forsake(number),
-        }
-    }
-
     /// How long a lock remains held without renewal. `None` if it is not held.
     pub fn remaining(&self, grant: &Arc<Grant<L>>) -> Option<Duration> {
         if grant.is_inherited() || !grant.is_held() {
             return None;
         }
-        self.client.held(grant.number()).map(|(_, remaining)| remaining)
+        self.held(grant.number())
     }
 
     pub fn settings(&self) -> &Setup {
-        self.client.settings()
+        self.votes.as_ref().map_or_else(|| self.members[0].settings(), |votes| votes.settings())
     }
 
     /// The next outcome or note. Take them after every call.
@@ -228,10 +243,11 @@ impl<W, L, P: Platform> Front<W, L, P> {
             if let Some(finished) = self.finished.pop_front() {
                 return Some(finished);
             }
-            match self.client.next_finished()? {
-                Report::Done { waiter: Pending { waiter, about }, outcome } => {
+            match self.next_report()? {
+                Report::Done { waiter: Waiter::Caller(Pending { waiter, about }), outcome } => {
                     return Some(self.done(waiter, about, outcome));
                 }
+                Report::Done { waiter: Waiter::Quorum(_), .. } => {}
                 Report::Lost { number, loss } => {
                     self.counts.lost(loss);
                     let listeners = self.registry.lose(number, loss).into_iter();
@@ -280,7 +296,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
             }
             (Outcome::Failed(failure), About::Release(grant)) => {
                 let (names, number) = (grant.names(), grant.number());
-                let unreleased = self.client.unreleased(number);
+                let unreleased = self.unreleased(number);
                 let failure = LockFailure::unreleased(failure, names, &self.settings().server, unreleased);
                 self.counts.failed(failure.kind);
                 LockOutcome::failed(failure)
@@ -318,19 +334,53 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
     }
 
-    /// The outcome, if the server need not be asked. A caller that released a lock no longer holds it, even if other
-    /// callers of the same owner do.
+    /// The outcome, if no server need be asked. A caller that released a lock no longer holds it, even if other callers
+    /// of the same owner do.
     fn outcome_at_once(&self, operation: &LockOperation<L>) -> Option<LockOutcome> {
         if let LockOperation::Execute { command } = operation {
-            let refused = shareable::check(command, &self.settings().server).err()?;
-            return Some(LockOutcome::failed(refused.into()));
+            if let Err(refused) = shareable::check(command, &self.settings().server) {
+                return Some(LockOutcome::failed(refused.into()));
+            }
         }
-        let grant = operation.held()?;
-        if grant.is_inherited() {
-            return operation.outcome_if_not_held();
+        if let Some(grant) = operation.held() {
+            let is_released = !grant.is_held() && grant.loss().is_none();
+            if let Some(outcome) = operation.outcome_if_not_held().filter(|_| grant.is_inherited() || is_released) {
+                return Some(outcome);
+            }
         }
-        let is_released = !grant.is_held() && grant.loss().is_none();
-        is_released.then(|| operation.outcome_if_not_held())?
+        let failure = match self.votes {
+            _ if self.closed => return Some(self.outcome_if_closed(operation)),
+            Some(_) => LockFailure::from(self.needs_one_server(operation)?),
+            None => return None,
+        };
+        self.counts.failed(failure.kind);
+        Some(LockOutcome::failed(failure))
+    }
+
+    /// The outcome on a closed client: nothing is held any more.
+    fn outcome_if_closed(&self, operation: &LockOperation<L>) -> LockOutcome {
+        let server = &self.settings().server;
+        let failure = match operation {
+            LockOperation::Release { .. } => return LockOutcome::Released { held: false },
+            LockOperation::Extend { .. } => return LockOutcome::Extended { held: false },
+            LockOperation::Park { grant, .. } | LockOperation::Notify { grant, .. } => {
+                LockFailure::of(MachineFailure::NotHeld, Some(grant.names()), server)
+            }
+            _ => Error::new(Kind::Closed, server, "the client was closed").into(),
+        };
+        self.counts.failed(failure.kind);
+        LockOutcome::failed(failure)
+    }
+
+    /// Why several servers cannot do it.
+    fn needs_one_server(&self, operation: &LockOperation<L>) -> Option<Error> {
+        let what = match operation {
+            LockOperation::Park { .. } | LockOperation::Notify { .. } => "conditions are",
+            LockOperation::Execute { .. } => "execute is",
+            _ => return None,
+        };
+        let message = format!("{what} not possible with a quorum of servers: use locks on one of them");
+        Some(Error::new(Kind::Unsupported, &self.settings().server, message))
     }
 }
 
@@ -372,74 +422,6 @@ impl<L> LockOperation<L> {
             Self::Extend { .. } => Some(LockOutcome::Extended { held: false }),
             _ => self.held().map(|grant| LockOutcome::failed(grant.not_held())),
         }
-    }
-}
-
-impl<W, L, P: Platform> Driven for Front<W, L, P> {
-    type Finished = LockFinished<W, L>;
-
-    fn take_actions(&mut self) -> Option<Actions> {
-        self.client.take_actions()
-    }
-
-    fn take_finished(&mut self) -> Vec<LockFinished<W, L>> {
-        let mut taken = Vec::new();
-        while let Some(finished) = self.next_finished() {
-            match (finished, &self.notes) {
-                (LockFinished::Note(note), Some(notes)) => notes.leave(note),
-                (finished, _) => taken.push(finished),
-            }
-        }
-        taken
-    }
-
-    fn open_connections(&self, server: usize) -> usize {
-        self.client.open_connections(server)
-    }
-
-    fn turn(&mut self, now: Instant) {
-        self.at(now);
-        self.client.turn(now);
-    }
-
-    fn ready(&mut self, lane: usize, now: Instant) {
-        self.at(now);
-        self.client.ready(lane, now);
-    }
-
-    fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
-        self.client.connect(lane, resolved, now);
-    }
-
-    fn expire(&mut self, now: Instant) {
-        self.at(now);
-        self.client.expire(now);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.client.deadline()
-    }
-
-    fn forgotten(&mut self, lane: usize, now: Instant) {
-        self.client.forgotten(lane, now);
-    }
-
-    fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
-        self.client.watched()
-    }
-
-    fn is_idle(&self) -> bool {
-        self.client.is_idle()
-    }
-
-    fn discard(&mut self) -> Vec<LockFinished<W, L>> {
-        self.client.discard();
-        Vec::new()
-    }
-
-    fn close(&mut self, now: Instant) {
-        self.client.close(now);
-        self.registry.close();
     }
 }
 

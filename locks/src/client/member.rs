@@ -1,0 +1,197 @@
+//! What locks ask of one server. Whoever counts the votes of several asks each of them the same.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pinyon_proto::resp::Command;
+
+use super::link::About;
+use super::{Awaited, Client, Outcome, Platform, Report, Standing};
+use crate::call::Call;
+use crate::claim::Claim;
+use crate::machine::{LockRequest, MachineFailure, Moment, NotHeld, Renewal};
+use pinyon_net::error::{Error, Kind};
+
+/// The time, by both clocks that clients use.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    pub instant: Instant,
+    pub moment: Moment,
+}
+
+/// One server: a client of it, or in tests a machine. Its locks have numbers of their own. Each operation ends with the
+/// outcome that it names, or with [`Outcome::Failed`].
+pub trait Member {
+    /// For whom it does something.
+    type Waiter;
+
+    /// Takes a lock: [`Outcome::Granted`]. `claim`: its place in the order of a quorum's servers. Returns the number of
+    /// the attempt, if one was begun.
+    fn lock(&mut self, request: LockRequest, claim: Option<Claim>, waiter: Self::Waiter, now: Now) -> Option<u64>;
+
+    /// Releases it: [`Outcome::Released`].
+    fn release(&mut self, number: u64, waiter: Self::Waiter, now: Now);
+
+    /// Holds it for `ttl` from now: [`Outcome::Extended`].
+    fn extend(&mut self, number: u64, ttl: Duration, waiter: Self::Waiter, now: Now);
+
+    /// Raises the counter of its server to `floor`, and holds it for its ttl from now: [`Outcome::Extended`].
+    fn raise(&mut self, number: u64, floor: u64, waiter: Self::Waiter, now: Now);
+
+    /// Asks something that concerns no lock of this client: [`Outcome::Answered`].
+    fn ask(&mut self, call: Call, waiter: Self::Waiter, now: Now);
+
+    /// Gives up a lock, granted or not. No report follows.
+    fn cancel(&mut self, number: u64, now: Now);
+
+    /// Forsakes a lock that no caller can release any more.
+    fn forsake(&mut self, number: u64);
+
+    /// Sets how a lock is renewed from now on.
+    fn set_renewal(&mut self, number: u64, renewal: Renewal, now: Now);
+
+    /// How long a granted lock still counts as held.
+    fn held(&self, number: u64, now: Now) -> Option<Duration>;
+
+    /// The next report. Take reports after every call.
+    fn next_report(&mut self) -> Option<Report<Self::Waiter>>;
+
+    /// The next lock that an attempt which comes before it waits for. Take it after the reports.
+    fn next_contested(&mut self) -> Option<u64>;
+
+    /// What the connected server has told about itself. `None` if there is none, or it was not asked.
+    fn standing(&self) -> Option<&Standing>;
+
+    /// Why there is no connection, if one was tried for.
+    fn trouble(&self) -> Option<&Error>;
+
+    /// The server's name for messages.
+    fn name(&self) -> &Arc<str>;
+}
+
+impl<W, P: Platform> Member for Client<W, P> {
+    type Waiter = W;
+
+    fn lock(&mut self, request: LockRequest, claim: Option<Claim>, waiter: W, now: Now) -> Option<u64> {
+        let begun = match claim {
+            // An owner that waits for replicas neither holds its lock yet, nor may it wait for itself.
+            None if self.is_held_back(&request) => Err(match request.wait {
+                Some(_) => MachineFailure::AlreadyHeld,
+                None => MachineFailure::Busy,
+            }),
+            None => self.machine.lock(request, now.moment),
+            Some(claim) => self.machine.claim(request, claim, now.moment),
+        };
+        let number = begun.as_ref().ok().copied();
+        self.started(begun.map_err(Outcome::Failed), Awaited::Grant, waiter, now);
+        number
+    }
+
+    fn release(&mut self, number: u64, waiter: W, now: Now) {
+        let released = self.machine.release(number, now.moment).map(|()| number);
+        self.started(released.map_err(|NotHeld| Outcome::Released { held: false }), Awaited::Release, waiter, now);
+    }
+
+    fn extend(&mut self, number: u64, ttl: Duration, waiter: W, now: Now) {
+        let extended = self.machine.extend(number, ttl, now.moment).map(|()| number);
+        self.started(extended.map_err(|NotHeld| Outcome::Extended { held: false }), Awaited::Extension, waiter, now);
+    }
+
+    fn raise(&mut self, number: u64, floor: u64, waiter: W, now: Now) {
+        let raised = self.machine.raise(number, floor, now.moment).map(|()| number);
+        self.started(raised.map_err(|NotHeld| Outcome::Extended { held: false }), Awaited::Extension, waiter, now);
+    }
+
+    fn ask(&mut self, call: Call, waiter: W, now: Now) {
+        let question = self.machine.question(call, now.moment);
+        self.started(Ok(question), Awaited::ScriptAnswer, waiter, now);
+    }
+
+    fn cancel(&mut self, number: u64, now: Now) {
+        self.waiting.remove(&(number, Awaited::Grant));
+        self.forget_grant(number);
+        self.machine.cancel(number, now.moment);
+        self.begun(now.instant);
+    }
+
+    fn forsake(&mut self, number: u64) {
+        self.machine.forsake(number);
+    }
+
+    fn set_renewal(&mut self, number: u64, renewal: Renewal, now: Now) {
+        self.machine.set_renewal(number, renewal, now.moment);
+    }
+
+    fn held(&self, number: u64, now: Now) -> Option<Duration> {
+        self.machine.held(number, now.moment).map(|(_, remaining)| remaining)
+    }
+
+    fn next_report(&mut self) -> Option<Report<W>> {
+        self.finished.pop_front()
+    }
+
+    fn next_contested(&mut self) -> Option<u64> {
+        self.contested.pop()
+    }
+
+    fn standing(&self) -> Option<&Standing> {
+        self.standing.as_ref()
+    }
+
+    fn trouble(&self) -> Option<&Error> {
+        self.machine.trouble()
+    }
+
+    fn name(&self) -> &Arc<str> {
+        &self.settings.server
+    }
+}
+
+/// What only a server can do that holds locks alone.
+impl<W, P: Platform> Client<W, P> {
+    /// Releases the names of a lock until it is notified, for at most `wait`, then takes them again, within `relock`:
+    /// [`Outcome::Granted`].
+    pub fn park(&mut self, number: u64, wait: Option<Duration>, relock: Duration, waiter: W, now: Now) {
+        let parked = match self.has_conditions() {
+            Ok(()) => self.machine.park(number, wait, relock, now.moment).map_err(|NotHeld| MachineFailure::NotHeld),
+            Err(error) => Err(MachineFailure::Server(error)),
+        };
+        self.started(parked.map(|()| number).map_err(Outcome::Failed), Awaited::Grant, waiter, now);
+    }
+
+    /// Notifies `most` of the waiters parked on a lock's names, or all if 0: [`Outcome::Answered`].
+    pub fn notify(&mut self, number: u64, most: u32, waiter: W, now: Now) {
+        let names = self.has_conditions().map_err(MachineFailure::Server);
+        let asked = names.and_then(|()| self.machine.names(number).ok_or(MachineFailure::NotHeld)).map(|names| {
+            let call = Call::Notify { attempt: self.machine.attempt(number), names, most };
+            self.machine.question(call, now.moment)
+        });
+        self.started(asked.map_err(Outcome::Failed), Awaited::ScriptAnswer, waiter, now);
+    }
+
+    /// Sends any command on the same connection: [`Outcome::Value`], or the server's error.
+    pub fn execute(&mut self, command: Command, deadline: Instant, waiter: W, now: Instant) {
+        self.link.push(command, About::Command(waiter), deadline);
+        self.begun(now);
+    }
+
+    fn has_conditions(&self) -> Result<(), Error> {
+        let message = "conditions need scripts on the server: set handler to \"script\"";
+        let without = || Error::new(Kind::Unsupported, &self.settings.server, message);
+        (!self.link.handler.is_plain()).then_some(()).ok_or_else(without)
+    }
+
+    /// Lets a waiter wait for what was begun, or tells it why nothing was.
+    fn started(&mut self, begun: Result<u64, Outcome>, awaited: Awaited, waiter: W, now: Now) {
+        match begun {
+            Ok(number) => {
+                self.wait_for((number, awaited), waiter);
+                self.begun(now.instant);
+            }
+            Err(outcome) => {
+                self.finish(waiter, outcome);
+                self.end_turn();
+            }
+        }
+    }
+}

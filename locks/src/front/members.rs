@@ -1,0 +1,109 @@
+//! What is asked of the only server, or of several, whose answers a quorum counts.
+
+use std::time::{Duration, Instant};
+
+use super::{Front, Pending};
+use crate::call::Call;
+use crate::client::{Client, Member, Platform, Report};
+use crate::failure::Unreleased;
+use crate::machine::LockRequest;
+use crate::quorum::{Quorum, Waiter};
+
+impl<W, L, P: Platform> Front<W, L, P> {
+    /// Takes a lock. Returns the number of the attempt, if one was begun.
+    pub(super) fn lock(&mut self, request: LockRequest, waiter: Pending<W, L>, now: Instant) -> Option<u64> {
+        let now = self.members[0].at(now);
+        let Some(mut quorum) = self.quorum() else {
+            return self.members[0].lock(request, None, Waiter::Caller(waiter), now);
+        };
+        let number = quorum.lock(request, waiter, now);
+        self.end_turn();
+        number
+    }
+
+    pub(super) fn release(&mut self, number: u64, waiter: Pending<W, L>, now: Instant) {
+        let now = self.members[0].at(now);
+        match self.quorum() {
+            None => return self.members[0].release(number, Waiter::Caller(waiter), now),
+            Some(mut quorum) => quorum.release(number, waiter, now),
+        }
+        self.end_turn();
+    }
+
+    pub(super) fn extend(&mut self, number: u64, ttl: Duration, waiter: Pending<W, L>, now: Instant) {
+        let now = self.members[0].at(now);
+        match self.quorum() {
+            None => return self.members[0].extend(number, ttl, Waiter::Caller(waiter), now),
+            Some(mut quorum) => quorum.extend(number, ttl, waiter, now),
+        }
+        self.end_turn();
+    }
+
+    /// Asks something that concerns no lock of this client.
+    pub(super) fn ask(&mut self, call: Call, waiter: Pending<W, L>, now: Instant) {
+        let now = self.members[0].at(now);
+        match self.quorum() {
+            None => return self.members[0].ask(call, Waiter::Caller(waiter), now),
+            Some(mut quorum) => quorum.ask_all(&call, waiter, now),
+        }
+        self.end_turn();
+    }
+
+    /// Gives up a lock, granted or not. Does not wait for the answer.
+    pub(super) fn give_back(&mut self, number: u64, now: Instant) {
+        let now = self.members[0].at(now);
+        match self.quorum() {
+            None => return self.members[0].cancel(number, now),
+            Some(mut quorum) => quorum.cancel(number, now),
+        }
+        self.end_turn();
+    }
+
+    /// Forsakes one of several acquisitions of a lock: its owner can no longer release it, but the others can. If it is
+    /// the only one, the lock ends with its ttl.
+    pub(super) fn forsake_hold(&mut self, number: u64) {
+        let (is_shared, now) = (self.registry.has_any(number), self.members[0].now());
+        match (self.quorum(), is_shared) {
+            (None, true) => self.members[0].drop_hold(number),
+            (None, false) => self.members[0].forsake(number),
+            (Some(quorum), true) => quorum.votes.drop_hold(number),
+            (Some(mut quorum), false) => quorum.forsake(number, now),
+        }
+    }
+
+    /// How long a lock still counts as held.
+    pub(super) fn held(&self, number: u64) -> Option<Duration> {
+        let now = self.members[0].at(self.now);
+        match &self.votes {
+            None => self.members[0].held(number, now),
+            Some(votes) => votes.held(&self.members, number, now),
+        }
+    }
+
+    /// What becomes of a lock whose release failed.
+    pub(super) fn unreleased(&self, number: u64) -> Unreleased {
+        match &self.votes {
+            _ if self.closed => Unreleased::Over,
+            None => Unreleased::GoesOn(self.members[0].lasts(number)),
+            Some(votes) => Unreleased::GoesOn(votes.lasts(number, self.members[0].now())),
+        }
+    }
+
+    pub(super) fn next_report(&mut self) -> Option<Report<Waiter<Pending<W, L>>>> {
+        match &mut self.votes {
+            None => self.members[0].next_report(),
+            Some(votes) => votes.next_report(),
+        }
+    }
+
+    /// What counts the votes of several members.
+    pub(super) fn quorum(&mut self) -> Option<Quorum<'_, Pending<W, L>, Client<Waiter<Pending<W, L>>, P>>> {
+        let votes = self.votes.as_deref_mut()?;
+        Some(Quorum { members: &mut self.members, votes })
+    }
+
+    /// Has the host end the turn, which hands out what has finished.
+    pub(super) fn end_turn(&mut self) {
+        self.members[0].end_turn();
+    }
+}

@@ -1,0 +1,29 @@
+//! Takes names away from their holders.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::run::Run;
+use super::{Model, Names, Pushed, ScriptAnswer};
+
+impl Model {
+    pub(super) fn force_release(&mut self, now: Duration, names: &Names, token: Option<u64>) -> ScriptAnswer {
+        let (mut freed, mut told) = (Vec::new(), BTreeSet::new());
+        for name in names.iter() {
+            let Some(lock) = self.locks.get(name) else { continue };
+            if token.is_some() && lock.holder.token != token {
+                continue;
+            }
+            let attempt = lock.holder.attempt.clone();
+            self.locks.remove(name);
+            freed.push(name.clone());
+            if told.insert(attempt.clone()) {
+                self.tell(&attempt.client.clone(), Pushed::ForceReleased { attempt });
+            }
+        }
+        let mut run = Run::new(self, now, None).after(if freed.is_empty() { Duration::ZERO } else { Duration::MAX });
+        run.grant(names);
+        run.announce(&freed);
+        ScriptAnswer::ForceReleased { released: freed.len() }
+    }
+}
