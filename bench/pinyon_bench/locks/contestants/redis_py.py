@@ -26,7 +26,8 @@ def connect(server: str, ttl: int) -> LockCalls:
 
 
 async def connect_tasks(server: str, ttl: int) -> LockCalls:
-    client = redis.asyncio.Redis(*address_of(server))
+    host, port = address_of(server)
+    client = redis.asyncio.Redis(host=host, port=port)
 
     def single(name: str) -> Any:
         return client.lock(name, timeout=ttl)
