@@ -22,7 +22,10 @@ void    client_close(client *client);
 int client_set(client *client, bytes key, bytes value);
 /* The value, until the next call; its start is NULL if there is none. */
 bytes client_get(client *client, bytes key);
-/* Asks for many keys at once. Whether that succeeded; the next function gives what was found, and
+/* The most keys that are asked for at once. */
+#define MOST 100
+
+/* Asks for at most so many keys at once. Whether that succeeded; the next function gives what was found, and
  * until then the keys must live. */
 int client_get_many(client *client, const bytes *keys, size_t count);
 /* The next key and value that were found, until the next call of another function. 0 after the last. */

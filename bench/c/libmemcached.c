@@ -8,9 +8,8 @@ struct client {
     memcached_st         memcached;
     memcached_result_st  result; /* the last one of many keys */
     char                *value;  /* the last one of a single key */
-    const char         **keys;
-    size_t              *sizes;
-    size_t               room;
+    const char          *keys[MOST];
+    size_t               sizes[MOST];
 };
 
 const char *client_version(void)
@@ -35,8 +34,6 @@ void client_close(client *client)
     memcached_result_free(&client->result);
     memcached_free(&client->memcached);
     free(client->value);
-    free(client->keys);
-    free(client->sizes);
     free(client);
 }
 
@@ -60,14 +57,7 @@ bytes client_get(client *client, bytes key)
 
 int client_get_many(client *client, const bytes *keys, size_t count)
 {
-    if (count > client->room) {
-        const char **grown = realloc(client->keys, count * sizeof *grown);
-        if (grown) client->keys = grown;
-        size_t *sizes = realloc(client->sizes, count * sizeof *sizes);
-        if (sizes) client->sizes = sizes;
-        if (!grown || !sizes) return 0;
-        client->room = count;
-    }
+    if (count > MOST) return 0;
     for (size_t at = 0; at < count; at++) {
         client->keys[at]  = keys[at].start;
         client->sizes[at] = keys[at].size;

@@ -7,9 +7,9 @@
 
 struct client {
     pinyon_client  *pinyon;
-    pinyon_request *requests; /* of the last call for many keys */
-    pinyon_reply   *replies;
-    size_t          count, room, next;
+    pinyon_request  requests[MOST]; /* of the last call for many keys */
+    pinyon_reply    replies[MOST];
+    size_t          count, next;
     pinyon_reply    reply; /* of the last call for one key */
 };
 
@@ -32,6 +32,10 @@ client *client_open(const char *host, int port)
     client *made = calloc(1, sizeof *made);
     if (!made) return NULL;
     made->reply.size = sizeof made->reply;
+    for (size_t at = 0; at < MOST; at++) {
+        made->requests[at] = (pinyon_request){.size = sizeof *made->requests, .verb = PINYON_GET};
+        made->replies[at]  = (pinyon_reply){.size = sizeof *made->replies};
+    }
     made->pinyon = pinyon_client_new(options, sizeof options / sizeof *options, NULL);
     if (made->pinyon) return made;
     free(made);
@@ -41,10 +45,8 @@ client *client_open(const char *host, int port)
 void client_close(client *client)
 {
     pinyon_reply_clear(&client->reply);
-    for (size_t at = 0; at < client->room; at++) pinyon_reply_clear(&client->replies[at]);
+    for (size_t at = 0; at < MOST; at++) pinyon_reply_clear(&client->replies[at]);
     pinyon_client_free(client->pinyon);
-    free(client->requests);
-    free(client->replies);
     free(client);
 }
 
@@ -73,26 +75,10 @@ bytes client_get(client *client, bytes key)
     return (bytes){NULL, 0};
 }
 
-/* Makes room for so many requests. */
-static int has_room(client *client, size_t count)
-{
-    if (count <= client->room) return 1;
-    pinyon_request *requests = realloc(client->requests, count * sizeof *requests);
-    if (requests) client->requests = requests;
-    pinyon_reply *replies = realloc(client->replies, count * sizeof *replies);
-    if (replies) client->replies = replies;
-    if (!requests || !replies) return 0;
-    for (; client->room < count; client->room++) {
-        client->requests[client->room] = (pinyon_request){.size = sizeof *requests, .verb = PINYON_GET};
-        client->replies[client->room]  = (pinyon_reply){.size = sizeof *replies};
-    }
-    return 1;
-}
-
 int client_get_many(client *client, const bytes *keys, size_t count)
 {
     client->count = client->next = 0;
-    if (!has_room(client, count)) return 0;
+    if (count > MOST) return 0;
     for (size_t at = 0; at < count; at++) client->requests[at].key = given(keys[at]);
     client->count = count;
     return pinyon_run_many(client->pinyon, client->requests, client->replies, count, NULL) == PINYON_DONE;

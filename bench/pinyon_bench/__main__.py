@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 
+from . import verbs
 from .cli import parse
 from .instructions.callgrind import CountError
 from .placement import PlacementError
 from .results import ResultError
 from .servers import ServerError
-from .verbs import VERBS
 
 
 def main() -> int:
@@ -18,7 +18,7 @@ def main() -> int:
     options = parse(sys.argv[1:])
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        VERBS[options.verb](options)
+        getattr(verbs, options.verb)(options)
     except (CountError, PlacementError, ResultError, ServerError) as error:
         print(f"pinyon_bench: {error}", file=sys.stderr)
         return 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Callable, Protocol
+from typing import Any, Callable
 
-from .protocol import Kind, RowSpec, Step, value_of
+from .protocol import RowSpec, Step, value_of
 
 Call = Callable[..., Any]
 STORES = ("set", "add", "replace")
@@ -68,23 +68,36 @@ def adding(client: Any, form: Callable[[int], Any] = int) -> Call:
     return incr_or_create
 
 
-class Adapter(Protocol):
-    """One client library as the benchmark sees it."""
+@dataclass(frozen=True)
+class Adapter:
+    """One client library as the benchmark sees it.
 
-    def version(self) -> str:
-        """Returns the version of the library, with that of the C library below it if there is one."""
+    `version` has that of the C library below it, if there is one; `configuration` describes the client's settings in one line.
+    `connect` returns the calls of a new client. It takes servers, the kind of values and whether rows are quiet, and raises
+    CannotDo without a quiet mode when one is asked for; in coroutines it is awaited, and takes a server and the size of a pool;
+    of locks, a server and the seconds that they live.
+    """
 
-    def configuration(self) -> str:
-        """Describes the client's settings in one line."""
+    version: str
+    configuration: str
+    connect: Call
 
-    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
-        """Returns a new client for values of this kind; raises CannotDo without a quiet mode when one is asked for."""
+    def patched(self) -> Adapter:
+        """Returns the same library with sockets, locks and sleeps that gevent has patched."""
+
+        def connect(*arguments: Any) -> Any:
+            from gevent import monkey
+
+            monkey.patch_all(ssl=False)
+            return self.connect(*arguments)
+
+        return Adapter(self.version, f"{self.configuration}; monkey-patched", connect)
 
 
 @contextmanager
 def connected(adapter: Adapter, row: RowSpec, quiet: bool = False) -> Iterator[Calls]:
     """Connects a new client for a row's values and closes it on the way out."""
-    calls = adapter.connect(row["servers"], row["kind"], quiet)
+    calls: Calls = adapter.connect(row["servers"], row["kind"], quiet)
     try:
         yield calls
     finally:

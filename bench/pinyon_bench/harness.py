@@ -67,6 +67,11 @@ def answer(do: Do, request: dict[str, Any]) -> dict[str, Any]:
         return {"ok": False, "reason": f"{type(error).__name__}: {error}"}
 
 
+def described(adapter: Adapter) -> dict[str, Any]:
+    """Returns what `describe` asks for."""
+    return {"version": adapter.version, "configuration": adapter.configuration}
+
+
 class Kept:
     """Does rows with clients that are kept from row to row, by server."""
 
@@ -78,7 +83,7 @@ class Kept:
     def do(self, request: dict[str, Any]) -> dict[str, Any]:
         """Does one request. Raises CannotDo, WrongResult or the client's exception, and then drops its clients."""
         if request["do"] == "describe":
-            return {"version": self._adapter.version(), "configuration": self._adapter.configuration()}
+            return described(self._adapter)
         if request["do"] != "play":
             raise CannotDo(f"no request {request['do']!r}")
         try:
@@ -106,7 +111,7 @@ def do_steps(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
     """Does one request. Raises CannotDo, WrongResult or the client's exception."""
     wanted = request["do"]
     if wanted == "describe":
-        return {"version": adapter.version(), "configuration": adapter.configuration()}
+        return described(adapter)
     if wanted == "play":
         row = request["row"]
         return {"replies": replies(adapter, row)} if row["check"] else dict(measure(adapter, row))

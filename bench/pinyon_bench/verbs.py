@@ -168,21 +168,6 @@ def tls(options: argparse.Namespace) -> None:
     measure_tls(options.rounds, place(options.placement), make_console())
 
 
-VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
-    "run": run,
-    "record": record,
-    "page": page,
-    "tables": tables,
-    "coroutines": coroutines,
-    "locks": locks,
-    "failure": failure,
-    "syscalls": syscalls,
-    "memory": memory,
-    "instructions": instructions,
-    "tls": tls,
-}
-
-
 def _chosen(options: argparse.Namespace) -> list[Entry]:
     return options.contestants or all_entries()
 

@@ -33,6 +33,11 @@ module PinyonBench
     :get, :set, :close, :add, :replace, :delete, :get_many, :incr, :decr, :incr_or_create, :quietly,
     keyword_init: true
   ) do
+    # Returns a client's own methods of these names, and others.
+    def self.of(client, names, **others)
+      new(**names.to_h { |name| [name, client.method(name)] }, **others)
+    end
+
     # Returns each step as a method and its arguments.
     def bind(steps, row)
       steps.map do |name, key, *rest|

@@ -23,7 +23,7 @@ from pinyon_bench.locks import cells as locks_cells
 from pinyon_bench.locks import server as server_module
 from pinyon_bench.locks.calls import LockCalls, nested, nested_async
 from pinyon_bench.locks.cells import LocksCells
-from pinyon_bench.locks.contestants.pinyon import PinyonLocks
+from pinyon_bench.locks.contestants.pinyon import PURE
 from pinyon_bench.locks.handover import Held, handover_seconds, held_by_all
 from pinyon_bench.locks.harness import LocksHarness
 from pinyon_bench.locks.origins import Origins, listening, statistics_name
@@ -48,11 +48,7 @@ class Library:
         self._locks: dict[str, Any] = {}
         self._values: dict[str, int] = {}
 
-    def version(self) -> str:
-        return "1"
-
-    def configuration(self) -> str:
-        return "none"
+    version, configuration = "1", "none"
 
     def connect(self, server: str, ttl: int) -> Any:
         return LockCalls(nested(self._single), self._execute, lambda: None)
@@ -213,7 +209,7 @@ def test_pinyon_is_used_as_its_pages_say(monkeypatch: pytest.MonkeyPatch) -> Non
             said.append("closed")
 
     monkeypatch.setattr("pinyon.Locks", Locks, raising=False)
-    harness = LocksHarness(PinyonLocks("pinyon", "pure"), Threads())
+    harness = LocksHarness(PURE, Threads())
     assert answer(harness.do, {"do": "describe"})["configuration"].startswith('pinyon.Locks, handler="pure"')
     assert ask(harness, "time", "locks:ping", 2)["cycles"] == 2
     assert ask(harness, "time", "locks:pair:2", 1)["cycles"] == 1

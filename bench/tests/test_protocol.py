@@ -22,11 +22,7 @@ class Dictionary:
         self._items: dict[str, Any] = {}
         self._broken = broken
 
-    def version(self) -> str:
-        return "1"
-
-    def configuration(self) -> str:
-        return "none"
+    version, configuration = "1", "none"
 
     def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
         return Calls(get=self._get, set=self._set, close=lambda: None, get_many=self._get_many)

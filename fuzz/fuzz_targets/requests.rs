@@ -279,7 +279,7 @@ fn check_names(given: &[&[u8]]) {
     let (call, mut command) = (call::Call::Inspect { names: names.clone() }, resp::Command::default());
     script::encode(&call, &keys, Default::default(), false, &script::Via::functions(), &mut command);
     let parts = command.slices();
-    assert_eq!((parts.len(), parts[2]), (names.len() + 6, (names.len() + 3).to_string().as_bytes()));
+    assert_eq!((parts.len(), parts[2]), (names.len() + 4, (names.len() + 1).to_string().as_bytes()));
     for key in &parts[3..] {
         assert!(key.starts_with(keys.prefix()) && keys::slot(key) == keys.slot());
     }

@@ -1,4 +1,6 @@
-"""Programs whose callers are interrupted: they are told by JSON what to do, and tell so what they have found."""
+"""Programs whose callers are interrupted: they are told by JSON what to do, and tell so what they have found. And the options
+that all programs which stop and interrupt have.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,15 @@ import json
 import os
 import random
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 #: What was wrong, and the facts, or why it was ``skipped``.
 Outcome = tuple[list[str], dict[str, Any]]
 
 
-def add_options(verb: argparse.ArgumentParser, models: Mapping[str, Any], quick: str) -> None:
-    verb.add_argument("--model", action="append", default=[], choices=models, help="run only this; may be repeated")
+def add_options(verb: argparse.ArgumentParser, models: Iterable[str], quick: str) -> None:
+    verb.add_argument("--model", action="append", default=[], choices=[*models], help="run only this; may be repeated")
     verb.add_argument("--seed", type=int, help="random seed of all choices; each run prints its own")
     verb.add_argument("--quick", action="store_true", help=quick)
 

@@ -12,10 +12,10 @@ from contextlib import closing
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_void_p
 from typing import Any
 
-from ..calls import Calls, CannotDo
+from ..calls import Adapter, Calls, CannotDo
 from ..clock import Stopwatch
 from ..contestant import program
-from ..harness import replies
+from ..harness import described, replies
 from ..protocol import Kind, RowSpec, Step, Timing, address_of, value_of
 from ..wrong import WrongResult
 
@@ -144,17 +144,10 @@ class Harness:
 
     def __init__(self, library: Library) -> None:
         self._library = library
+        settings = "defaults; libmemcached with tcp_nodelay; the timed loop is in C"
+        self._adapter = Adapter(library.version(), settings, self._connect)
 
-    def version(self) -> str:
-        """Returns the version of the client."""
-        return self._library.version()
-
-    def configuration(self) -> str:
-        """Describes the harness."""
-        return "defaults; libmemcached with tcp_nodelay; the timed loop is in C"
-
-    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
-        """Returns the calls of a new client."""
+    def _connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
         if quiet or kind != "bytes":
             raise CannotDo("no quiet mode" if quiet else "no objects")
         client = Client(self._library, servers)
@@ -163,10 +156,10 @@ class Harness:
     def do(self, request: dict[str, Any]) -> dict[str, Any]:
         """Does one request. Raises CannotDo, WrongResult or OSError."""
         if request["do"] == "describe":
-            return {"version": self.version(), "configuration": self.configuration()}
+            return described(self._adapter)
         if request["do"] == "play":
             row = request["row"]
-            return {"replies": replies(self, row)} if row["check"] else dict(self._measured(row))
+            return {"replies": replies(self._adapter, row)} if row["check"] else dict(self._measured(row))
         raise CannotDo(f"no request {request['do']!r}")
 
     def _measured(self, row: RowSpec) -> Timing:

@@ -1,4 +1,4 @@
-"""aiomcache: asyncio in pure Python."""
+"""aiomcache: asyncio in pure Python. Its client has a pool; a connection serves one operation at a time."""
 
 from __future__ import annotations
 
@@ -6,24 +6,14 @@ from importlib.metadata import version
 
 import aiomcache
 
-from ..calls import Calls
+from ..calls import Adapter, Calls
 from ..coroutines.rows import POOL
 from ..protocol import address_of
 
 
-class AiomcacheAdapter:
-    """Its client has a pool; a connection serves one operation at a time."""
-
-    def version(self) -> str:
-        return version("aiomcache")
-
-    def configuration(self) -> str:
-        return POOL
-
-    async def connect(self, server: str, connections: int) -> Calls:
-        host, port = address_of(server)
-        client = aiomcache.Client(host, port, pool_size=connections)
-        return Calls(get=client.get, set=client.set, close=client.close, keys=str.encode)
+async def connect(server: str, connections: int) -> Calls:
+    client = aiomcache.Client(*address_of(server), pool_size=connections)
+    return Calls(get=client.get, set=client.set, close=client.close, keys=str.encode)
 
 
-ADAPTER = AiomcacheAdapter()
+ADAPTER = Adapter(version("aiomcache"), POOL, connect)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 import socket
 
-from ..calls import Calls, CannotDo
-from ..protocol import Kind
+from ..calls import Adapter, Calls, CannotDo
+from ..protocol import Kind, address_of
 
 BUFFER_SIZE = 1 << 18
 
@@ -15,8 +15,7 @@ class BareSocket:
     """Gets and sets bytes on one connection to one server. A value is a view into the buffer, until the next get."""
 
     def __init__(self, server: str) -> None:
-        host, port = server.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)))
+        self._socket = socket.create_connection(address_of(server))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = bytearray(BUFFER_SIZE)
         self._view = memoryview(self._buffer)
@@ -44,20 +43,14 @@ class BareSocket:
         self._socket.close()
 
 
-class BareSocketAdapter:
+def connect(servers: list[str], kind: Kind, quiet: bool) -> Calls:
     """Only for the rows of different value sizes."""
-
-    def version(self) -> str:
-        return f"Python {platform.python_version()}"
-
-    def configuration(self) -> str:
-        return "sendall, recv_into one preallocated buffer, TCP_NODELAY"
-
-    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
-        if quiet or kind != "bytes" or len(servers) != 1:
-            raise CannotDo("only plain gets and sets on one server")
-        client = BareSocket(servers[0])
-        return Calls(get=client.get, set=client.set, close=client.close)
+    if quiet or kind != "bytes" or len(servers) != 1:
+        raise CannotDo("only plain gets and sets on one server")
+    client = BareSocket(servers[0])
+    return Calls(get=client.get, set=client.set, close=client.close)
 
 
-ADAPTER = BareSocketAdapter()
+ADAPTER = Adapter(
+    f"Python {platform.python_version()}", "sendall, recv_into one preallocated buffer, TCP_NODELAY", connect
+)

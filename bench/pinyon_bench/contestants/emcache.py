@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 import emcache
 
-from ..calls import Calls
+from ..calls import Adapter, Calls
 from ..coroutines.rows import POOL
 from ..protocol import address_of
 
@@ -17,37 +18,24 @@ POLL_SECONDS = 0.005
 BATCH_KEYS = 32
 
 
-class EmcacheAdapter:
-    """The pool is filled at the start. Otherwise it opens connections one by one while operations already wait."""
+async def connect(autobatching: bool, server: str, connections: int) -> Calls:
+    """Fills the pool at the start. Otherwise it opens connections one by one while operations already wait."""
+    client = await emcache.create_client(
+        [emcache.MemcachedHostAddress(*address_of(server))],
+        timeout=None,
+        max_connections=connections,
+        min_connections=connections,
+        purge_unused_connections_after=None,
+        autobatching=autobatching,
+        autobatching_max_keys=BATCH_KEYS,
+    )
+    await asyncio.wait_for(_filled(client, connections), CONNECT_SECONDS)
 
-    def __init__(self, autobatching: bool) -> None:
-        self._autobatching = autobatching
+    async def get(key: bytes) -> Any:
+        item = await client.get(key)
+        return None if item is None else item.value
 
-    def version(self) -> str:
-        return version("emcache")
-
-    def configuration(self) -> str:
-        batching = f"autobatching, {BATCH_KEYS} keys" if self._autobatching else "no autobatching"
-        return f"{batching}; {POOL}, all opened before the clock; no timeout, no purging"
-
-    async def connect(self, server: str, connections: int) -> Calls:
-        host, port = address_of(server)
-        client = await emcache.create_client(
-            [emcache.MemcachedHostAddress(host, port)],
-            timeout=None,
-            max_connections=connections,
-            min_connections=connections,
-            purge_unused_connections_after=None,
-            autobatching=self._autobatching,
-            autobatching_max_keys=BATCH_KEYS,
-        )
-        await asyncio.wait_for(_filled(client, connections), CONNECT_SECONDS)
-
-        async def get(key: bytes) -> Any:
-            item = await client.get(key)
-            return None if item is None else item.value
-
-        return Calls(get=get, set=client.set, close=client.close, stored=None, keys=str.encode)
+    return Calls(get=get, set=client.set, close=client.close, stored=None, keys=str.encode)
 
 
 async def _filled(client: Any, connections: int) -> None:
@@ -59,5 +47,10 @@ async def _filled(client: Any, connections: int) -> None:
         await asyncio.sleep(POLL_SECONDS)
 
 
-PLAIN = EmcacheAdapter(autobatching=False)
-AUTOBATCH = EmcacheAdapter(autobatching=True)
+def _adapter(autobatching: bool, says: str) -> Adapter:
+    settings = f"{says}; {POOL}, all opened before the clock; no timeout, no purging"
+    return Adapter(version("emcache"), settings, partial(connect, autobatching))
+
+
+PLAIN = _adapter(False, "no autobatching")
+AUTOBATCH = _adapter(True, f"autobatching, {BATCH_KEYS} keys")

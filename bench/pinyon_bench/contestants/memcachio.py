@@ -6,38 +6,28 @@ from typing import Any
 
 import memcachio
 
-from ..calls import Calls
+from ..calls import Adapter, Calls
 from ..coroutines.rows import POOL
 from ..protocol import address_of
 
 IDLE_SECONDS = 3600.0
 
 
-class MemcachioAdapter:
-    """Its `get` takes several keys and returns a dict; here it gets one key."""
+async def connect(server: str, connections: int) -> Calls:
+    client = memcachio.Client(
+        address_of(server), max_connections=connections, socket_nodelay=True, idle_connection_timeout=IDLE_SECONDS
+    )
 
-    def version(self) -> str:
-        return str(memcachio.__version__)
+    async def get(key: bytes) -> Any:
+        """Its `get` takes several keys and returns a dict; here it gets one key."""
+        item = (await client.get(key)).get(key)
+        return None if item is None else item.value
 
-    def configuration(self) -> str:
-        return f"{POOL}; socket_nodelay, idle_connection_timeout {IDLE_SECONDS:g}"
+    async def close() -> None:
+        client.connection_pool.close()
 
-    async def connect(self, server: str, connections: int) -> Calls:
-        client = memcachio.Client(
-            address_of(server),
-            max_connections=connections,
-            socket_nodelay=True,
-            idle_connection_timeout=IDLE_SECONDS,
-        )
-
-        async def get(key: bytes) -> Any:
-            item = (await client.get(key)).get(key)
-            return None if item is None else item.value
-
-        async def close() -> None:
-            client.connection_pool.close()
-
-        return Calls(get=get, set=client.set, close=close, keys=str.encode)
+    return Calls(get=get, set=client.set, close=close, keys=str.encode)
 
 
-ADAPTER = MemcachioAdapter()
+SETTINGS = f"{POOL}; socket_nodelay, idle_connection_timeout {IDLE_SECONDS:g}"
+ADAPTER = Adapter(str(memcachio.__version__), SETTINGS, connect)

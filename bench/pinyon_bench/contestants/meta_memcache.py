@@ -9,8 +9,8 @@ from typing import Any
 import meta_memcache
 from meta_memcache import CacheClient, ServerAddress, connection_pool_factory_builder
 
-from ..calls import Calls, nothing
-from ..protocol import Kind
+from ..calls import Adapter, Calls, nothing
+from ..protocol import Kind, address_of
 
 READ_BUFFER = 1 << 18
 new_pool = connection_pool_factory_builder(no_delay=True, read_buffer_size=READ_BUFFER)
@@ -22,55 +22,46 @@ class PlainSerializer(meta_memcache.MixedSerializer):  # type: ignore[misc]
     COMPRESSION_THRESHOLD = 1 << 30
 
 
-class MetaMemcacheAdapter:
-    """Its own connection pool and socket factory, without compression.
-
-    It has no close: dropping the client closes its sockets. The read buffer is larger than the default of 4096
-    bytes, with which a larger value stalled each get for 90 ms.
+def connect(servers: list[str], kind: Kind, quiet: bool) -> Calls:
+    """It has no close: dropping the client closes its sockets. The read buffer is larger than the default of 4096 bytes,
+    with which a larger value stalled each get for 90 ms.
     """
+    client = CacheClient.cache_client_from_servers(
+        servers=[ServerAddress(*address_of(name)) for name in servers],
+        connection_pool_factory_fn=new_pool,
+        serializer=PlainSerializer(pickle_protocol=pickle.HIGHEST_PROTOCOL),
+    )
 
-    def version(self) -> str:
-        return str(meta_memcache.__version__)
+    def incr_or_create(key: str, delta: int, initial: int) -> Any:
+        return client.delta_initialize_and_get(key, delta, initial, 0)
 
-    def configuration(self) -> str:
-        return (
-            f"own socket factory, no_delay, read_buffer_size {READ_BUFFER}, HashRing, MixedSerializer uncompressed, "
-            f"pickle protocol {pickle.HIGHEST_PROTOCOL}; quiet: no_reply"
-        )
+    def decr(key: str, delta: int) -> Any:
+        return client.delta_and_get(key, -delta)
 
-    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
-        client = CacheClient.cache_client_from_servers(
-            servers=[ServerAddress(host, int(port)) for host, port in (name.rsplit(":", 1) for name in servers)],
-            connection_pool_factory_fn=new_pool,
-            serializer=PlainSerializer(pickle_protocol=pickle.HIGHEST_PROTOCOL),
-        )
+    def store(mode: Any) -> Any:
+        return partial(client.set, ttl=0, no_reply=quiet, set_mode=mode)
 
-        def incr_or_create(key: str, delta: int, initial: int) -> Any:
-            return client.delta_initialize_and_get(key, delta, initial, 0)
-
-        def decr(key: str, delta: int) -> Any:
-            return client.delta_and_get(key, -delta)
-
-        def store(mode: Any) -> Any:
-            return partial(client.set, ttl=0, no_reply=quiet, set_mode=mode)
-
-        return Calls(
-            get=client.get,
-            set=partial(client.set, ttl=0, no_reply=quiet),
-            close=nothing,
-            add=store(meta_memcache.SetMode.ADD),
-            replace=store(meta_memcache.SetMode.REPLACE),
-            delete=partial(client.delete, no_reply=True) if quiet else client.delete,
-            get_many=client.multi_get,
-            incr=client.delta_and_get,
-            decr=decr,
-            incr_or_create=incr_or_create,
-            found=_found,
-        )
+    return Calls(
+        get=client.get,
+        set=partial(client.set, ttl=0, no_reply=quiet),
+        close=nothing,
+        add=store(meta_memcache.SetMode.ADD),
+        replace=store(meta_memcache.SetMode.REPLACE),
+        delete=partial(client.delete, no_reply=True) if quiet else client.delete,
+        get_many=client.multi_get,
+        incr=client.delta_and_get,
+        decr=decr,
+        incr_or_create=incr_or_create,
+        found=_found,
+    )
 
 
 def _found(reply: Any) -> dict[str, Any]:
     return {key.key: value for key, value in reply.items() if value is not None}
 
 
-ADAPTER = MetaMemcacheAdapter()
+SETTINGS = (
+    f"own socket factory, no_delay, read_buffer_size {READ_BUFFER}, HashRing, MixedSerializer uncompressed, "
+    f"pickle protocol {pickle.HIGHEST_PROTOCOL}; quiet: no_reply"
+)
+ADAPTER = Adapter(str(meta_memcache.__version__), SETTINGS, connect)

@@ -1,40 +1,28 @@
-"""Pinyon itself."""
+"""Pinyon itself: the default client; object rows with the pickle serializer."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pinyon
 
-from ..calls import STORES, Calls
+from ..calls import STORES, Adapter, Calls
 from ..protocol import Kind
 
-
-class PinyonAdapter:
-    """The default client; object rows with the pickle serializer.
-
-    A quiet row is one `with client.quiet() as batch:` block; its gets go through the client while the batch is open.
-    """
-
-    def version(self) -> str:
-        return str(pinyon.__version__)
-
-    def configuration(self) -> str:
-        return "defaults; serializer portable, for object rows pickle"
-
-    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
-        client = pinyon.Client(servers, serializer="pickle" if kind == "object" else "portable")
-        if quiet:
-            return _quiet(client)
-        return Calls.of(client, incr_or_create=partial(_incr_or_create, client.incr))
+VERSION = str(pinyon.__version__)
 
 
-def _incr_or_create(incr: Any, key: str, delta: int, initial: int) -> Any:
-    return incr(key, delta, initial=initial)
+def connect(servers: list[str], kind: Kind, quiet: bool) -> Calls:
+    client = pinyon.Client(servers, serializer="pickle" if kind == "object" else "portable")
+
+    def incr_or_create(key: str, delta: int, initial: int) -> Any:
+        return client.incr(key, delta, initial=initial)
+
+    return _quiet(client) if quiet else Calls.of(client, incr_or_create=incr_or_create)
 
 
 def _quiet(client: Any) -> Calls:
+    """One `with client.quiet() as batch:` block; gets go through the client while the batch is open."""
     block = client.quiet()
     batch = block.__enter__()
 
@@ -45,36 +33,26 @@ def _quiet(client: Any) -> Calls:
     return Calls(get=client.get, close=client.close, finish=finish, **stores)
 
 
-class PinyonGeventAdapter(PinyonAdapter):
+def connect_greenlets(servers: list[str], kind: Kind, quiet: bool) -> Calls:
     """The client for gevent, chosen by name, so that it is the same whether or not the process is patched."""
+    from pinyon.gevent import Client
 
-    def configuration(self) -> str:
-        return "pinyon.gevent.Client, defaults (one connection)"
-
-    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
-        from pinyon.gevent import Client
-
-        client = Client(servers)
-        return Calls(get=client.get, set=client.set, close=client.close)
+    client = Client(servers)
+    return Calls(get=client.get, set=client.set, close=client.close)
 
 
-class PinyonAsyncioAdapter(PinyonAdapter):
-    """The client for asyncio and uvloop."""
+async def connect_tasks(server: str, connections: int) -> Calls:
+    from pinyon.aio import Client
 
-    def configuration(self) -> str:
-        return "pinyon.aio.Client, defaults (one connection)"
+    client = Client(server)
 
-    async def connect(self, server: str, connections: int) -> Calls:  # type: ignore[override]
-        from pinyon.aio import Client
+    async def close() -> None:
+        client.close()
 
-        client = Client(server)
-
-        async def close() -> None:
-            client.close()
-
-        return Calls(get=client.get, set=client.set, close=close)
+    return Calls(get=client.get, set=client.set, close=close)
 
 
-ADAPTER = PinyonAdapter()
-GEVENT = PinyonGeventAdapter()
-ASYNCIO = PinyonAsyncioAdapter()
+ADAPTER = Adapter(VERSION, "defaults; serializer portable, for object rows pickle", connect)
+GEVENT = Adapter(VERSION, "pinyon.gevent.Client, defaults (one connection)", connect_greenlets)
+#: For asyncio and uvloop.
+ASYNCIO = Adapter(VERSION, "pinyon.aio.Client, defaults (one connection)", connect_tasks)

@@ -12,7 +12,7 @@ from contextlib import (
     contextmanager,
 )
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 Names = Sequence[str]
 Single = Callable[[str], AbstractContextManager[Any]]
@@ -29,41 +29,6 @@ class LockCalls:
     lock: Callable[[Names], Any]
     execute: Callable[..., Any]
     close: Callable[[], Any]
-
-
-class LockAdapter(Protocol):
-    """One lock library as the benchmark sees it."""
-
-    def version(self) -> str:
-        """Returns the version of the library."""
-
-    def configuration(self) -> str:
-        """Describes in one line how the library is used."""
-
-    def connect(self, server: str, ttl: int) -> Any:
-        """Returns the LockCalls of a new client, awaited with asyncio, whose locks live so many seconds."""
-
-
-@dataclass(frozen=True)
-class Patched:
-    """A library whose sockets, locks and sleeps gevent patches."""
-
-    library: LockAdapter
-
-    def version(self) -> str:
-        """Returns the version of the library."""
-        return self.library.version()
-
-    def configuration(self) -> str:
-        """Describes in one line how the library is used."""
-        return f"{self.library.configuration()}; monkey-patched"
-
-    def connect(self, server: str, ttl: int) -> Any:
-        """Returns the LockCalls of a new client."""
-        from gevent import monkey
-
-        monkey.patch_all(ssl=False)
-        return self.library.connect(server, ttl)
 
 
 def nested(single: Single) -> Callable[[Names], AbstractContextManager[Any]]:

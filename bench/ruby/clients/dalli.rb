@@ -30,14 +30,9 @@ module PinyonBench
     def connect(servers, kind)
       client = Dalli::Client.new(servers, compress: false)
       options = kind == "bytes" ? RAW : nil
-      Calls.new(
-        **stores(client, options),
-        get: client.method(:get),
-        close: client.method(:close),
-        delete: client.method(:delete),
+      Calls.of(
+        client, %i[get close delete incr decr], **stores(client, options),
         get_many: ->(keys) { client.get_multi(*keys) },
-        incr: client.method(:incr),
-        decr: client.method(:decr),
         incr_or_create: ->(key, delta, initial) { client.incr(key, delta, nil, initial) },
         quietly: ->(&block) { client.multi { block.call(quiet_calls(client, options)) } }
       )

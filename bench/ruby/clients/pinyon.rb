@@ -24,16 +24,8 @@ module PinyonBench
     # Returns the calls of a new client for values of this kind.
     def connect(servers, kind)
       client = Pinyon::Client.new(*servers, serializer: kind == "object" ? :marshal : :portable)
-      Calls.new(
-        get: client.method(:get),
-        set: client.method(:set),
-        close: client.method(:close),
-        add: client.method(:add),
-        replace: client.method(:replace),
-        delete: client.method(:delete),
-        get_many: client.method(:get_many),
-        incr: client.method(:incr),
-        decr: client.method(:decr),
+      Calls.of(
+        client, %i[get set close add replace delete get_many incr decr],
         incr_or_create: ->(key, delta, initial) { client.incr(key, delta, initial:) },
         quietly: ->(&block) { client.quiet { |batch| block.call(quiet_calls(client, batch)) } }
       )
@@ -43,13 +35,7 @@ module PinyonBench
 
     # Gets go through the client while the batch is open.
     def quiet_calls(client, batch)
-      Calls.new(
-        get: client.method(:get),
-        set: batch.method(:set),
-        add: batch.method(:add),
-        replace: batch.method(:replace),
-        delete: batch.method(:delete)
-      )
+      Calls.of(batch, %i[set add replace delete], get: client.method(:get))
     end
   end
 

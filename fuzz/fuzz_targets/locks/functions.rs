@@ -20,7 +20,8 @@ pub fn read(rule: &Rule, words: &[&[u8]], prefix: &[u8]) -> Called {
     let count = number(words[0]) as usize;
     let (keys, arguments) = words[1..].split_at(count);
     let prefix = [prefix, b"l:"].concat();
-    let mut locks = keys[3..].iter().map(|key| Name::from(key.strip_prefix(&prefix[..]).expect("a lock's key")));
+    // Beside the names' keys, it may declare others.
+    let mut locks = keys.iter().filter_map(|key| key.strip_prefix(&prefix[..])).map(Name::from);
     let (mut waiter_ttl, mut flags) = (None, &b""[..]);
     let mut waiter = || {
         let ttl = Duration::from_millis(number(arguments[1]));
@@ -40,7 +41,7 @@ pub fn read(rule: &Rule, words: &[&[u8]], prefix: &[u8]) -> Called {
             }
         }
         "unlock" => {
-            flags = arguments[1];
+            flags = arguments.get(1).copied().unwrap_or_default();
             Call::Unlock { attempt: attempt(arguments[0]), names: locks.collect(), tombstone: flags.contains(&b'x') }
         }
         "extend" => {

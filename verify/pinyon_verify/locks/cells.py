@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from . import faults, scenarios
@@ -22,6 +23,10 @@ def _all(settings: Settings) -> tuple[Settings, ...]:
     return settings.each(*MODELS, "blocking")
 
 
+def _ruby(settings: Settings, *others: str) -> tuple[Settings, ...]:
+    return settings.each(*others, *RUBY)
+
+
 def _perl(settings: Settings, *others: str) -> tuple[Settings, ...]:
     """One client of each of Perl's models, and of others. One is cancelled by a handler that dies, so it is alone."""
     return (*settings.each(*PERL, *others), settings.but(model="perl-alarm", workers=1))
@@ -32,6 +37,28 @@ KILLS = (faults.kill_holder, faults.kill_waiter)
 NO_HELLO = ("--rename-command", "HELLO", "")
 _CUT = BUSY.but(command_timeout=0.5, cancels=0.1)
 _LOST = BUSY.but(cancels=0.05)
+
+
+def _contending(
+    language: str, models: tuple[str, ...], clients: Callable[..., tuple[Settings, ...]]
+) -> tuple[Cell, ...]:
+    """The cells in which clients of another language contend with Python's."""
+    it, nested = language.lower(), clients(BUSY.but(nested=0.4, most=3), "blocking", "gevent")
+    both = f"{language}'s clients and Python's"
+    killed = clients(BUSY, "blocking", "asyncio")
+    stops = (*KILLS, faults.stop_holder, faults.stop_waiter)
+    in_any_order = f"nested locks of {language} and Python in any order: a deadlock is reported"
+    killed_inside = f"kill -9 among {both} that hold others"
+    apart = f"each worker of {language} with a connection of its own"
+    return (
+        Cell(f"kill-{it}", f"kill -9 and SIGSTOP among {both}", killed, faults=stops, quick=True),
+        Cell(f"cut-{it}", f"connections cut among {both}", clients(_CUT, "blocking", "asyncio"), cuts=CUTS),
+        Cell(f"nested-{it}", in_any_order, nested, ordered=False, quick=language == "Ruby"),
+        Cell(f"kill-nested-{it}", killed_inside, nested, faults=KILLS, ordered=False),
+        Cell(f"apart-{it}", apart, BUSY.but(apart=True).each(*models, *models)),
+    )
+
+
 #: A cancelled task acquires in a new task, which is then the owner, so nothing is nested in its locks.
 _NESTED = tuple(
     each.but(cancels=0.0) if each.model == "asyncio" else each for each in _all(BUSY.but(nested=0.4, most=3))
@@ -220,19 +247,6 @@ CELLS = (
     Cell("cut-resp2", "connections cut with RESP2, one of two at a time", _all(_CUT), cuts=CUTS, options=NO_HELLO),
     Cell("ruby", "Ruby's threads and fibers beside Python's models", BUSY.each(*MODELS, *RUBY), quick=True),
     Cell(
-        "kill-ruby",
-        "kill -9 and SIGSTOP among Ruby's clients and Python's",
-        BUSY.each("blocking", "asyncio", *RUBY),
-        faults=(*KILLS, faults.stop_holder, faults.stop_waiter),
-        quick=True,
-    ),
-    Cell(
-        "cut-ruby",
-        "connections cut among Ruby's clients and Python's",
-        _CUT.each("blocking", "asyncio", *RUBY),
-        cuts=CUTS,
-    ),
-    Cell(
         "conditions-ruby",
         "Ruby's holders and Python's wait on conditions, and notify each other",
         BUSY.but(conditions=0.3, unrenewed=0.0).each("blocking", "asyncio", *RUBY),
@@ -244,21 +258,6 @@ CELLS = (
         _CUT.but(conditions=0.3).each("blocking", *RUBY),
         cuts=CUTS,
     ),
-    Cell(
-        "nested-ruby",
-        "nested locks of Ruby and Python in any order: a deadlock is reported",
-        BUSY.but(nested=0.4, most=3).each("blocking", "gevent", *RUBY),
-        ordered=False,
-        quick=True,
-    ),
-    Cell(
-        "kill-nested-ruby",
-        "kill -9 among Ruby's clients and Python's that hold others",
-        BUSY.but(nested=0.4, most=3).each("blocking", "gevent", *RUBY),
-        faults=KILLS,
-        ordered=False,
-    ),
-    Cell("apart-ruby", "each worker of Ruby with a connection of its own", BUSY.but(apart=True).each(*RUBY, *RUBY)),
     Cell(
         "fork-ruby",
         "forks of Ruby's threads and fibers inside critical sections while others wait",
@@ -278,40 +277,18 @@ CELLS = (
         quick=True,
     ),
     Cell(
-        "kill-perl",
-        "kill -9 and SIGSTOP among Perl's clients and Python's",
-        _perl(BUSY, "blocking", "asyncio"),
-        faults=(*KILLS, faults.stop_holder, faults.stop_waiter),
-        quick=True,
-    ),
-    Cell(
-        "cut-perl", "connections cut among Perl's clients and Python's", _perl(_CUT, "blocking", "asyncio"), cuts=CUTS
-    ),
-    Cell(
         "conditions-perl",
         "Perl's holders and Python's wait on conditions, and notify each other; connections are cut",
         _perl(_CUT.but(conditions=0.3), "blocking", "asyncio"),
         cuts=CUTS,
     ),
     Cell(
-        "nested-perl",
-        "nested locks of Perl and Python in any order: a deadlock is reported",
-        _perl(BUSY.but(nested=0.4, most=3), "blocking", "gevent"),
-        ordered=False,
-    ),
-    Cell(
-        "kill-nested-perl",
-        "kill -9 among Perl's clients and Python's that hold others",
-        _perl(BUSY.but(nested=0.4, most=3), "blocking", "gevent"),
-        faults=KILLS,
-        ordered=False,
-    ),
-    Cell("apart-perl", "each worker of Perl with a connection of its own", BUSY.but(apart=True).each(*PERL, *PERL)),
-    Cell(
         "fork-perl",
         "forks of Perl's threads and coroutines inside critical sections while others wait",
         _perl(BUSY.but(forks=0.03), "blocking"),
     ),
+    *_contending("Ruby", RUBY, _ruby),
+    *_contending("Perl", PERL, _perl),
     Cell("fork", "forks inside critical sections while others wait", BUSY.but(forks=0.03).each(*3 * ["blocking"])),
     Cell(
         "overload",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from . import faults, group_scenarios, quorum_faults, switches
-from .cell import Cell
+from .cell import Cell, Injector
 from .settings import MODELS, Settings
 
 #: Locks that expire often, and waiters that often give up.
@@ -18,11 +19,11 @@ _ALERT = _BUSY.but(command_timeout=0.5).each(*MODELS, "blocking")
 _MIXED = (*_BUSY.each(*MODELS, "ruby-threads", "perl-coro"), _BUSY.but(handler="pure"))
 
 
-def _watched(name: str, what: str, clients: tuple[Settings, ...], *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
-    more = {"every": 2.0, "ordered": False, **more}
-    return Cell(name, what, clients, faults=causes, servers="sentinels", **more)
+def _cell(servers: str, name: str, what: str, clients: tuple[Settings, ...], *causes: Injector, **more: Any) -> Cell:
+    return Cell(name, what, clients, faults=causes, servers=servers, **{"ordered": False, **more})
 
 
+_watched = partial(_cell, "sentinels", every=2.0)
 SENTINEL_CELLS = (
     _watched(
         "failover", "Sentinels make a replica the primary; clients of all models follow them", _ALL, switches.fail_over
@@ -114,11 +115,7 @@ SENTINEL_CELLS = (
 )
 
 
-def _clustered(name: str, what: str, clients: tuple[Settings, ...], *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
-    more = {"every": 2.0, "ordered": False, **more}
-    return Cell(name, what, clients, faults=causes, servers="cluster", **more)
-
-
+_clustered = partial(_cell, "cluster", every=2.0)
 #: Locks that may outlive the time between the old primary and the new one, which does not know the last of them.
 _OUTLIVING = tuple(each.but(ttl=1.5) for each in _ALL)
 _TAGGED = tuple(each.but(tags=3, names=3, most=3) for each in _ALL)
@@ -191,10 +188,7 @@ CLUSTER_CELLS = (
 )
 
 
-def _quorum(name: str, what: str, clients: tuple[Settings, ...], *causes, **more) -> Cell:  # type: ignore[no-untyped-def]
-    return Cell(name, what, clients, faults=causes, servers="quorum", ordered=False, **more)
-
-
+_quorum = partial(_cell, "quorum")
 _VOTED = tuple(each.but(fairness="throughput") for each in _ALERT)
 _LONG = tuple(each.but(long_stays=0.05) for each in _VOTED)
 

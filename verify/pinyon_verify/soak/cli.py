@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
+from .. import interrupted
 from .models import MODELS, RUBY
 from .run import Plan, Result, console, details, run, table
 from .sabotage import SABOTAGES
@@ -26,10 +27,8 @@ def add_verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--minutes", type=float, default=10.0, help="how long all concurrency models take together; default: 10"
     )
     soak.add_argument("--seconds", type=float, help="how long each model works; overrides --minutes")
-    soak.add_argument("--model", action="append", default=[], choices=ALL, help="run only this model; may be repeated")
     soak.add_argument("--workers", type=int, default=64, help="how many workers run at once; default: 64")
-    soak.add_argument("--seed", type=int, help="random seed of all choices; each run prints its own")
-    soak.add_argument("--quick", action="store_true", help=f"take only {QUICK_SECONDS:g} seconds for each model")
+    interrupted.add_options(soak, ALL, f"take only {QUICK_SECONDS:g} seconds for each model")
     soak.add_argument(
         "--sabotage", action="store_true", help="use broken clients on purpose and see whether the checks find it"
     )

@@ -10,6 +10,7 @@ from typing import Any
 import aioredis
 from aioredlock import Aioredlock
 
+from ...calls import Adapter
 from ...protocol import address_of
 from ..calls import LockCalls, nested_async
 
@@ -17,34 +18,26 @@ from ..calls import LockCalls, nested_async
 TRIES = 1_000_000
 
 
-class AioredlockAdapter:
-    """`Aioredlock.lock` as a context."""
+async def connect(server: str, ttl: int) -> LockCalls:
+    addresses = [address_of(each) for each in server.split(",")]
+    manager = Aioredlock(addresses, retry_count=TRIES)
+    client = await aioredis.create_redis_pool(addresses[0])
 
-    def version(self) -> str:
-        return f"{version('aioredlock')} (aioredis {version('aioredis')})"
+    @asynccontextmanager
+    async def single(name: str) -> AsyncIterator[Any]:
+        async with await manager.lock(name, lock_timeout=ttl) as held:
+            yield held
 
-    def configuration(self) -> str:
-        return (
-            "Aioredlock([servers]), default delay (tries after 0.1 to 0.3 s), tries without end; "
-            "many names: nested, sorted"
-        )
+    async def close() -> None:
+        await manager.destroy()
+        client.close()
+        await client.wait_closed()
 
-    async def connect(self, server: str, ttl: int) -> LockCalls:
-        addresses = [address_of(each) for each in server.split(",")]
-        manager = Aioredlock(addresses, retry_count=TRIES)
-        client = await aioredis.create_redis_pool(addresses[0])
-
-        @asynccontextmanager
-        async def single(name: str) -> AsyncIterator[Any]:
-            async with await manager.lock(name, lock_timeout=ttl) as held:
-                yield held
-
-        async def close() -> None:
-            await manager.destroy()
-            client.close()
-            await client.wait_closed()
-
-        return LockCalls(nested_async(single), client.execute, close)
+    return LockCalls(nested_async(single), client.execute, close)
 
 
-ADAPTER = AioredlockAdapter()
+ADAPTER = Adapter(
+    f"{version('aioredlock')} (aioredis {version('aioredis')})",
+    "Aioredlock([servers]), default delay (tries after 0.1 to 0.3 s), tries without end; many names: nested, sorted",
+    connect,
+)

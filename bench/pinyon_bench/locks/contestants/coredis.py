@@ -9,49 +9,39 @@ from typing import Any
 import coredis
 from coredis.patterns.lock import Lock
 
+from ...calls import Adapter
 from ...protocol import address_of
 from ..calls import LockCalls, nested_async
 
 
-class CoredisAdapter:
-    """`coredis.patterns.lock.Lock` on a client with its default pool."""
+async def connect(server: str, ttl: int) -> LockCalls:
+    host, port = address_of(server)
+    client = coredis.Redis(host=host, port=port)
+    ready, done = asyncio.Event(), asyncio.Event()
 
-    def version(self) -> str:
-        return version("coredis")
+    async def keep_open() -> None:
+        # Its pool is a task group, which must end in the task that began it.
+        async with client:
+            ready.set()
+            await done.wait()
 
-    def configuration(self) -> str:
-        return "Lock(client, name, timeout), defaults (tries every 0.1 s); many names: nested, sorted"
+    keeper = asyncio.ensure_future(keep_open())
+    await asyncio.wait([keeper, waiting := asyncio.ensure_future(ready.wait())], return_when=asyncio.FIRST_COMPLETED)
+    if keeper.done():
+        waiting.cancel()
+        keeper.result()
 
-    async def connect(self, server: str, ttl: int) -> LockCalls:
-        host, port = address_of(server)
-        client = coredis.Redis(host=host, port=port)
-        ready, done = asyncio.Event(), asyncio.Event()
+    def single(name: str) -> Any:
+        return Lock(client, name, timeout=ttl)
 
-        async def keep_open() -> None:
-            # Its pool is a task group, which must end in the task that began it.
-            async with client:
-                ready.set()
-                await done.wait()
+    async def execute(*command: str) -> Any:
+        return await getattr(client, METHODS.get(command[0], command[0].lower()))(*_arguments(command))
 
-        keeper = asyncio.ensure_future(keep_open())
-        await asyncio.wait(
-            [keeper, waiting := asyncio.ensure_future(ready.wait())], return_when=asyncio.FIRST_COMPLETED
-        )
-        if keeper.done():
-            waiting.cancel()
-            keeper.result()
+    async def close() -> None:
+        done.set()
+        await keeper
 
-        def single(name: str) -> Any:
-            return Lock(client, name, timeout=ttl)
-
-        async def execute(*command: str) -> Any:
-            return await getattr(client, METHODS.get(command[0], command[0].lower()))(*_arguments(command))
-
-        async def close() -> None:
-            done.set()
-            await keeper
-
-        return LockCalls(nested_async(single), execute, close)
+    return LockCalls(nested_async(single), execute, close)
 
 
 METHODS = {"DEL": "delete"}
@@ -62,4 +52,8 @@ def _arguments(command: tuple[str, ...]) -> tuple[Any, ...]:
     return (list(command[1:]),) if command[0] == "DEL" else command[1:]
 
 
-ADAPTER = CoredisAdapter()
+ADAPTER = Adapter(
+    version("coredis"),
+    "Lock(client, name, timeout), defaults (tries every 0.1 s); many names: nested, sorted",
+    connect,
+)

@@ -4,67 +4,48 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from functools import partial
 from typing import Any
 
 import pinyon
 
+from ...calls import Adapter
 from ..calls import LockCalls, Names
 
 NAMESPACE = "bench"
 TIMEOUT_SECONDS = 60
 
 
-class PinyonLocks:
-    """`Locks` of one of Pinyon's modules, with one of its two handlers."""
-
-    def __init__(self, module: str, handler: str) -> None:
-        self._module = module
-        self._handler = handler
-
-    def version(self) -> str:
-        return str(pinyon.__version__)
-
-    def configuration(self) -> str:
-        return f'{self._module}.Locks, handler="{self._handler}", otherwise defaults (one connection)'
-
-    def connect(self, server: str, ttl: int) -> Any:
-        locks = importlib.import_module(self._module).Locks(
-            *_where(server), namespace=NAMESPACE, handler=self._handler, **_on_several(server, ttl)
-        )
-
-        def lock(names: Names) -> Any:
-            return locks.lock(*names, ttl=ttl, timeout=TIMEOUT_SECONDS)
-
-        return LockCalls(lock, locks.execute, locks.close)
-
-
-def _where(server: str) -> tuple[Any]:
+def connect(module: str, handler: str, server: str, ttl: int) -> LockCalls:
     urls = [f"redis://{each}/0" for each in server.split(",")]
-    return (urls[0] if len(urls) == 1 else urls,)
+    # The settings that only a quorum has.
+    of_several = {"ttl": ttl, "longest_ttl": ttl} if len(urls) > 1 else {}
+    where = urls if of_several else urls[0]
+    locks = importlib.import_module(module).Locks(where, namespace=NAMESPACE, handler=handler, **of_several)
+
+    def lock(names: Names) -> Any:
+        return locks.lock(*names, ttl=ttl, timeout=TIMEOUT_SECONDS)
+
+    return LockCalls(lock, locks.execute, locks.close)
 
 
-def _on_several(server: str, ttl: int) -> dict[str, Any]:
-    """The settings that only a quorum has."""
-    return {"ttl": ttl, "longest_ttl": ttl} if "," in server else {}
+async def connect_tasks(module: str, handler: str, server: str, ttl: int) -> LockCalls:
+    calls = connect(module, handler, server, ttl)
+
+    async def close() -> None:
+        closing = calls.close()
+        if inspect.isawaitable(closing):
+            await closing
+
+    return LockCalls(calls.lock, calls.execute, close)
 
 
-class PinyonAsyncLocks(PinyonLocks):
-    """The same for asyncio."""
-
-    async def connect(self, server: str, ttl: int) -> LockCalls:
-        calls: LockCalls = super().connect(server, ttl)
-
-        async def close() -> None:
-            closing = calls.close()
-            if inspect.isawaitable(closing):
-                await closing
-
-        return LockCalls(calls.lock, calls.execute, close)
+def _adapter(module: str, handler: str) -> Adapter:
+    settings = f'{module}.Locks, handler="{handler}", otherwise defaults (one connection)'
+    by = connect_tasks if module == "pinyon.aio" else connect
+    return Adapter(str(pinyon.__version__), settings, partial(by, module, handler))
 
 
-SCRIPT = PinyonLocks("pinyon", "script")
-PURE = PinyonLocks("pinyon", "pure")
-GEVENT_SCRIPT = PinyonLocks("pinyon.gevent", "script")
-GEVENT_PURE = PinyonLocks("pinyon.gevent", "pure")
-ASYNCIO_SCRIPT = PinyonAsyncLocks("pinyon.aio", "script")
-ASYNCIO_PURE = PinyonAsyncLocks("pinyon.aio", "pure")
+SCRIPT, PURE = (_adapter("pinyon", handler) for handler in ("script", "pure"))
+GEVENT_SCRIPT, GEVENT_PURE = (_adapter("pinyon.gevent", handler) for handler in ("script", "pure"))
+ASYNCIO_SCRIPT, ASYNCIO_PURE = (_adapter("pinyon.aio", handler) for handler in ("script", "pure"))

@@ -8,31 +8,27 @@ from typing import Any
 import redis
 from pottery import Redlock
 
+from ...calls import Adapter
 from ...protocol import address_of
 from ..calls import LockCalls, nested
 
 
-class PotteryAdapter:
-    """`pottery.Redlock` as a context."""
+def connect(server: str, ttl: int) -> LockCalls:
+    clients = [redis.Redis(*address_of(each)) for each in server.split(",")]
+    masters = set(clients)
 
-    def version(self) -> str:
-        return f"{version('pottery')} (redis-py {version('redis')})"
+    def single(name: str) -> Any:
+        return Redlock(key=name, masters=masters, auto_release_time=ttl)
 
-    def configuration(self) -> str:
-        return "Redlock(key, masters, auto_release_time), defaults (tries after 0 to 0.2 s); many names: nested, sorted"
+    def close() -> None:
+        for client in clients:
+            client.close()
 
-    def connect(self, server: str, ttl: int) -> Any:
-        clients = [redis.Redis(*address_of(each)) for each in server.split(",")]
-        masters = set(clients)
-
-        def single(name: str) -> Any:
-            return Redlock(key=name, masters=masters, auto_release_time=ttl)
-
-        def close() -> None:
-            for client in clients:
-                client.close()
-
-        return LockCalls(nested(single), clients[0].execute_command, close)
+    return LockCalls(nested(single), clients[0].execute_command, close)
 
 
-ADAPTER = PotteryAdapter()
+ADAPTER = Adapter(
+    f"{version('pottery')} (redis-py {version('redis')})",
+    "Redlock(key, masters, auto_release_time), defaults (tries after 0 to 0.2 s); many names: nested, sorted",
+    connect,
+)

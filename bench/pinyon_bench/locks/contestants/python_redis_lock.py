@@ -8,28 +8,23 @@ from typing import Any
 import redis
 import redis_lock
 
+from ...calls import Adapter
 from ...protocol import address_of
-from ..calls import LockCalls, Patched, nested
+from ..calls import LockCalls, nested
 
 
-class PythonRedisLockAdapter:
-    """`redis_lock.Lock` on a redis-py client."""
+def connect(server: str, ttl: int) -> LockCalls:
+    client = redis.Redis(*address_of(server))
 
-    def version(self) -> str:
-        return f"{version('python-redis-lock')} (redis-py {version('redis')})"
+    def single(name: str) -> Any:
+        return redis_lock.Lock(client, name, expire=ttl)
 
-    def configuration(self) -> str:
-        return "Lock(client, name, expire), defaults; many names: nested, sorted"
-
-    def connect(self, server: str, ttl: int) -> Any:
-        host, port = address_of(server)
-        client = redis.Redis(host, port)
-
-        def single(name: str) -> Any:
-            return redis_lock.Lock(client, name, expire=ttl)
-
-        return LockCalls(nested(single), client.execute_command, client.close)
+    return LockCalls(nested(single), client.execute_command, client.close)
 
 
-ADAPTER = PythonRedisLockAdapter()
-GEVENT = Patched(ADAPTER)
+ADAPTER = Adapter(
+    f"{version('python-redis-lock')} (redis-py {version('redis')})",
+    "Lock(client, name, expire), defaults; many names: nested, sorted",
+    connect,
+)
+GEVENT = ADAPTER.patched()

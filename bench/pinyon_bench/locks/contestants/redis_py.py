@@ -1,4 +1,4 @@
-"""redis-py's own lock: SET NX, repeated every 0.1 seconds."""
+"""redis-py's own lock: SET NX, repeated every 0.1 seconds. The client's pool opens a connection for each worker."""
 
 from __future__ import annotations
 
@@ -8,42 +8,33 @@ from typing import Any
 import redis
 import redis.asyncio
 
+from ...calls import Adapter
 from ...protocol import address_of
-from ..calls import LockCalls, Patched, nested, nested_async
+from ..calls import LockCalls, nested, nested_async
+
+VERSION = f"{version('redis')} (hiredis {version('hiredis')})"
+SETTINGS = "Redis.lock(name, timeout), defaults (tries every 0.1 s); many names: nested, sorted"
 
 
-class RedisPyAdapter:
-    """`Redis.lock` of a client with its default pool, which opens a connection for each worker."""
+def connect(server: str, ttl: int) -> LockCalls:
+    client = redis.Redis(*address_of(server))
 
-    def version(self) -> str:
-        return f"{version('redis')} (hiredis {version('hiredis')})"
+    def single(name: str) -> Any:
+        return client.lock(name, timeout=ttl)
 
-    def configuration(self) -> str:
-        return "Redis.lock(name, timeout), defaults (tries every 0.1 s); many names: nested, sorted"
-
-    def connect(self, server: str, ttl: int) -> Any:
-        host, port = address_of(server)
-        client = redis.Redis(host, port)
-
-        def single(name: str) -> Any:
-            return client.lock(name, timeout=ttl)
-
-        return LockCalls(nested(single), client.execute_command, client.close)
+    return LockCalls(nested(single), client.execute_command, client.close)
 
 
-class RedisPyAsyncAdapter(RedisPyAdapter):
-    """`redis.asyncio`."""
+async def connect_tasks(server: str, ttl: int) -> LockCalls:
+    host, port = address_of(server)
+    client = redis.asyncio.Redis(host=host, port=port)
 
-    async def connect(self, server: str, ttl: int) -> LockCalls:
-        host, port = address_of(server)
-        client = redis.asyncio.Redis(host=host, port=port)
+    def single(name: str) -> Any:
+        return client.lock(name, timeout=ttl)
 
-        def single(name: str) -> Any:
-            return client.lock(name, timeout=ttl)
-
-        return LockCalls(nested_async(single), client.execute_command, client.aclose)
+    return LockCalls(nested_async(single), client.execute_command, client.aclose)
 
 
-ADAPTER = RedisPyAdapter()
-GEVENT = Patched(ADAPTER)
-ASYNCIO = RedisPyAsyncAdapter()
+ADAPTER = Adapter(VERSION, SETTINGS, connect)
+GEVENT = ADAPTER.patched()
+ASYNCIO = Adapter(VERSION, SETTINGS, connect_tasks)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import Any
 
 import redis
 from redlock import CannotObtainLock, Redlock
 
+from ...calls import Adapter
 from ...protocol import address_of
 from ..calls import LockCalls, nested
 
@@ -18,34 +18,30 @@ TRIES = 1_000_000
 MILLISECONDS = 1000
 
 
-class RedlockPyAdapter:
+def connect(server: str, ttl: int) -> LockCalls:
     """`Redlock.lock` and `unlock`; it has no context of its own."""
+    clients = [redis.Redis(*address_of(each)) for each in server.split(",")]
+    manager = Redlock(clients, retry_count=TRIES)
 
-    def version(self) -> str:
-        return f"{version('redlock-py')} (redis-py {version('redis')})"
+    @contextmanager
+    def single(name: str) -> Iterator[None]:
+        held = manager.lock(name, ttl * MILLISECONDS)
+        if not held:
+            raise CannotObtainLock(name)
+        try:
+            yield
+        finally:
+            manager.unlock(held)
 
-    def configuration(self) -> str:
-        return "Redlock([servers]), default delay (tries every 0.2 s), tries without end; many names: nested, sorted"
+    def close() -> None:
+        for client in clients:
+            client.close()
 
-    def connect(self, server: str, ttl: int) -> Any:
-        clients = [redis.Redis(*address_of(each)) for each in server.split(",")]
-        manager = Redlock(clients, retry_count=TRIES)
-
-        @contextmanager
-        def single(name: str) -> Iterator[None]:
-            held = manager.lock(name, ttl * MILLISECONDS)
-            if not held:
-                raise CannotObtainLock(name)
-            try:
-                yield
-            finally:
-                manager.unlock(held)
-
-        def close() -> None:
-            for client in clients:
-                client.close()
-
-        return LockCalls(nested(single), clients[0].execute_command, close)
+    return LockCalls(nested(single), clients[0].execute_command, close)
 
 
-ADAPTER = RedlockPyAdapter()
+ADAPTER = Adapter(
+    f"{version('redlock-py')} (redis-py {version('redis')})",
+    "Redlock([servers]), default delay (tries every 0.2 s), tries without end; many names: nested, sorted",
+    connect,
+)
