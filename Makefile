@@ -3,11 +3,12 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
+export PYO3_BUILD_EXTENSION_MODULE := 1
 export VIRTUAL_ENV := $(CURDIR)/.venv
 FUZZ_SECONDS ?= 60
-# Most tests wait for servers, so more of them, and two of the suites, go at once than there are cores.
-TEST_PROCESSES ?= 6
-TEST_SUITES ?= 2
+# Most tests wait for servers, so more of them, and three of the suites, go at once than there are cores.
+TEST_PROCESSES ?= 8
+TEST_SUITES ?= 3
 # Of `make bench-ruby-newer`; 1 only shows that it runs.
 ROUNDS ?= 5
 # Of `make test-busy`.
@@ -56,25 +57,24 @@ bench-instructions: setup ## Count instructions per operation; rewrites bench/in
 ALL_SUITES := --no-print-directory -j $(TEST_SUITES) -k -Otarget test-suites
 .PHONY: test
 test: ## Every test, on servers it starts itself; TEST_SUITES of the suites at once
-	$(MAKE) --no-print-directory -j 2 rust-tests setup
+	$(MAKE) --no-print-directory -j 2 rust-tests setup-parts
 	$(MAKE) --no-print-directory test-built
 
 # What `make test` does once all is built.
 .PHONY: test-built
 test-built:
 	$(MAKE) $(ALL_SUITES)
-	.venv/bin/python -m pinyon_bench instructions --check
 
 # Longest first. Tests that run make themselves do not belong to this one.
 .PHONY: test-suites
-test-suites: test-python test-rust test-ruby test-perl test-bench test-verify
+test-suites: test-python test-rust test-ruby test-perl test-verify test-bench test-instructions
 
 .PHONY: rust-tests
-rust-tests: .venv/.ready
+rust-tests: .venv/.packages
 	cargo test --locked -q --no-run
 
 SUITE := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
-.PHONY: test-rust test-python test-bench test-verify test-ruby test-perl
+.PHONY: test-rust test-python test-bench test-verify test-ruby test-perl test-instructions
 test-rust:
 	$(SUITE) cargo test --locked -q
 test-python:
@@ -87,6 +87,9 @@ test-ruby:
 	cd ruby && $(SUITE) $(TEST_SEED:%=SEED=%) rake -q test
 test-perl:
 	cd perl && $(SUITE) prove -b $(if $(TEST_SEED),-s) -j $(TEST_PROCESSES) t
+# Other suites at the same time do not change a count: it is of the client's own instructions.
+test-instructions:
+	$(SUITE) .venv/bin/python -m pinyon_bench instructions --check
 
 .PHONY: test-busy
 test-busy: setup rust-tests ## The tests in random order, beside processes that use up all cores, RUNS times
@@ -208,31 +211,44 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
 .PHONY: setup
-setup: .venv/.ready .venv/.pinyon target/release/.built ruby/lib/pinyon/native.so $(perl_built) target/release/.bench-c ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's library
+setup: ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's library
+	$(MAKE) --no-print-directory -j 2 setup-parts
 
-.venv/.ready: tools/setup $(wildcard tools/*.txt) python/requirements-test.txt bench/requirements.txt
+.PHONY: setup-parts
+setup-parts: $(perl_built) .venv/.pinyon ruby/lib/pinyon/native.so target/release/.bench-c
+
+.venv/.packages: tools/setup $(wildcard tools/debian-packages*.txt)
 	tools/setup
 	touch $@
 
-.venv/.pinyon: .venv/.ready $(rust_sources) python/pyproject.toml bench/pyproject.toml verify/pyproject.toml
-	cd python && ../.venv/bin/maturin develop --release --locked -q
-	.venv/bin/pip install -q --disable-pip-version-check --no-deps -e bench -e verify
+.venv/.ready: .venv/.packages tools/setup-python tools/requirements-build.txt tools/requirements-suites.txt \
+		python/requirements-test.txt bench/requirements.txt
+	tools/setup-python
 	touch $@
 
-# In one call, the linker works for several of them at once.
-target/release/.built: .venv/.ready $(ruby_sources) $(bench_sources)
-	cargo build --release --locked -q -p pinyon-ruby -p pinyon-bench-core -p pinyon-floor
+# First, while pip works: linking it keeps one core busy.
+target/release/.capi: .venv/.packages $(capi_sources)
+	$(CARGO_CAPI)
+	touch $@
+
+# In one call, dependencies are compiled once, and the linker works for several of them at once. After Perl's library, which
+# asks cargo too, and would wait for this.
+target/release/.built: .venv/.packages $(rust_sources) $(ruby_sources) $(bench_sources) | $(perl_built)
+	cargo build --release --locked -q -p pinyon-python -p pinyon-ruby -p pinyon-bench-core -p pinyon-floor
+	touch $@
+
+.venv/.pinyon: .venv/.ready target/release/.built python/pyproject.toml tools/editable
+	tools/editable
 	touch $@
 
 ruby/lib/pinyon/native.so: target/release/.built
 	cp --remove-destination target/release/libpinyon_ruby.so $@
 
-$(perl_built): .venv/.ready $(perl_sources)
+$(perl_built): target/release/.capi $(perl_sources)
 	cd perl && perl Makefile.PL >/dev/null && $(MAKE) -s >/dev/null
 	touch $@
 
-target/release/.bench-c: .venv/.ready $(capi_sources) $(wildcard bench/c/*)
-	$(CARGO_CAPI)
+target/release/.bench-c: target/release/.capi $(wildcard bench/c/*)
 	$(C) -shared -o target/release/libpinyon-bench-pinyon.so bench/c/pinyon.c bench/c/loop.c $(C_PINYON)
 	$(C) -shared -o target/release/libpinyon-bench-libmemcached.so bench/c/libmemcached.c bench/c/loop.c -lmemcached
 	$(C) -o target/release/pinyon-bench-instructions bench/c/instructions.c bench/c/pinyon.c bench/c/loop.c $(C_PINYON)

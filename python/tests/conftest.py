@@ -8,6 +8,7 @@ import shutil
 import signal
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,13 +27,36 @@ pytest_plugins = ["shuffled"]
 
 T = TypeVar("T")
 
+#: Files whose few tests take longest.
+LONG = {
+    "test_cli_check.py",
+    "test_cli_locks.py",
+    "test_cli_servers.py",
+    "test_django_suite.py",
+    "test_locks_failover.py",
+    "test_locks_held.py",
+    "test_locks_processes.py",
+    "test_locks_quorum.py",
+    "test_portable.py",
+    "test_pymemcache_suite.py",
+    "test_typing.py",
+}
 
-def pytest_configure() -> None:
+
+def pytest_configure(config: pytest.Config) -> None:
     """Enables Ctrl-C, which is tested: background processes and their children start with it ignored. No example of
-    hypothesis has a deadline."""
+    hypothesis has a deadline. Processes take files in the order that is given here."""
+    config.option.loadscopereorder = False
     signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.register_profile("patient", deadline=None)
     hypothesis.settings.load_profile("patient")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with the files that take longest, so that no process is left to work on one of them alone."""
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path.name not in LONG, -tests[item.path]))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -14,7 +14,7 @@ from command_line import Terminal
 from faulty import OlderServer
 from pinyon_verify.ports import free_port
 from servers import PASSWORD, GuardedMemcached, Memcached, Redis
-from waiting import PATIENT, SOON
+from waiting import GIVES_UP, PATIENT, SOON
 
 import pinyon
 
@@ -68,7 +68,7 @@ def test_one_that_cannot_be_reached_is_an_error(server: Memcached, nobody: str) 
     done = run(f"{server.address},{nobody}")
     assert (done.returncode, done.stderr) == (1, "")
     assert f"error    {nobody}: cannot connect: Connection refused" in done.stdout
-    done = run(f"redis://{nobody}")
+    done = run("--timeout", str(GIVES_UP), f"redis://{nobody}")
     assert done.returncode == 1
     assert f"error    {nobody}: cannot connect: Connection refused" in done.stdout
 

@@ -15,7 +15,7 @@ from clusters import Cluster
 from pinyon_verify.ports import free_port
 from servers import Redis
 from test_locks_sentinels import Watched, watched
-from waiting import wait_until
+from waiting import GIVES_UP, wait_until
 
 __all__ = ["watched"]
 
@@ -166,10 +166,10 @@ def test_a_user_without_permissions_is_told_the_remedy(redis_with: Callable[...,
 
 def test_nobody_at_the_address() -> None:
     port = free_port()
-    done = check(f"redis://127.0.0.1:{port}")
+    done = check(f"redis://127.0.0.1:{port}", GIVES_UP)
     assert done.returncode == 1
     assert done.stdout.count("cannot connect") == 1
-    done = servers(f"redis://127.0.0.1:{port}")
+    done = servers(f"redis://127.0.0.1:{port}", "--timeout", str(GIVES_UP))
     assert done.returncode == 1
     assert done.stdout.splitlines()[0].startswith(f"127.0.0.1:{port}\tunknown\tunknown\tcannot connect: ")
 

@@ -11,7 +11,7 @@ import pytest
 from certificates import Authority, SecureRedis
 from command_line import run
 from servers import Redis
-from waiting import PATIENT
+from waiting import GIVES_UP, PATIENT
 
 import pinyon
 from pinyon._native import DEFAULT_SETTINGS
@@ -105,7 +105,7 @@ def test_what_keeps_a_verb_from_speaking_tls_is_said(
 
 
 def test_a_server_that_speaks_no_tls_is_told_apart(redis: Redis, known: dict[str, str]) -> None:
-    done = run("list", *typed(known), url=redis.url)
+    done = run("list", "--timeout", str(GIVES_UP), *typed(known), url=redis.url)
     assert (done.returncode, done.stdout) == (2, "")
     assert "does it speak TLS on this port" in done.stderr
 

@@ -12,6 +12,7 @@ import pytest
 from faulty import STALL, FaultyServer, Step
 from models import BLOCKING, Model, cooperative, every_model, run_by
 from servers import Memcached
+from waiting import GIVES_UP
 
 import pinyon
 
@@ -366,7 +367,7 @@ async def test_a_name_that_does_not_resolve_is_named_and_what_to_do(
     model: Model, connect: Connect, locks_on: Callable[..., Any]
 ) -> None:
     address = "pinyon.invalid:7"
-    locks = locks_on(f"redis://{address}")
+    locks = locks_on(f"redis://{address}", command_timeout=GIVES_UP)
     for attempt in (connect(address).get("key"), connect(address).get_many(["key"]), locks.try_lock("name")):
         with pytest.raises(pinyon.ConnectError, match=r"does not resolve .*: check that it is spelled right") as raised:
             await attempt

@@ -20,6 +20,7 @@ from clusters import Cluster, SecureCluster
 from locking import nothing_left, queued, renewed, still_renewed
 from models import Model, every_model
 from servers import Redis
+from waiting import GIVES_UP
 
 import pinyon
 
@@ -208,7 +209,7 @@ async def test_the_node_that_one_is_sent_to_must_be_who_it_is(
     asked = secure_cluster.another(than=sent_to)
     assert isinstance(sent_to, SecureRedis)
     assert isinstance(asked, SecureRedis)
-    locks = locks_on(asked, **secure_cluster.settings)
+    locks = locks_on(asked, **{**secure_cluster.settings, "command_timeout": GIVES_UP})
     try:
         shows(sent_to, asked.shown)
         with pytest.raises(pinyon.ConnectError, match=f'is not for "{sent_to.host}" but for {asked.host}, ') as raised:

@@ -107,7 +107,11 @@ async def test_a_server_that_stands_still_ends_what_is_held_and_waited_for(
         with pytest.raises(UNREACHABLE):
             await model.join(waiting)
         assert time.monotonic() - stopped_at < 60
-        for use in (lambda: locks.is_locked("a"), lambda: take(locks, "b", timeout=0.2), lambda: take(locks, "b")):
+        for use in (
+            lambda: locks.is_locked("a"),
+            lambda: take(locks, "b", timeout=0.2),
+            lambda: take(locks, "b", timeout=8),
+        ):
             with pytest.raises(UNREACHABLE):
                 await model.join(model.spawn(use()))
         assert await held.release() is False

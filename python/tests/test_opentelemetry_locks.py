@@ -16,6 +16,7 @@ from servers import Redis
 from telemetry import Telemetry, telemetry
 from test_events import Watcher
 from test_fork import in_child
+from waiting import GIVES_UP
 
 import pinyon
 import pinyon.opentelemetry
@@ -120,7 +121,7 @@ async def test_a_failure_is_in_its_span_and_says_no_names(
     async with others.lock(SECRET):
         with pytest.raises(pinyon.LockTimeout, match=SECRET):
             await locks.lock(SECRET, timeout=2).acquire()
-    away = telemetry.traced(locks_on(f"redis://127.0.0.1:{free_port()}"))
+    away = telemetry.traced(locks_on(f"redis://127.0.0.1:{free_port()}", command_timeout=GIVES_UP))
     with pytest.raises(pinyon.ConnectError):
         await away.try_lock(SECRET)
     late, failed = telemetry.spans()

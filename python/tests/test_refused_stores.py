@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,9 +51,15 @@ def full() -> Iterator[Memcached]:
 
 
 def fill(server: Memcached, size: int) -> None:
-    number = 0
-    while server.ask(b"set fill:%d:%d 0 0 %d\r\n%s\r\n" % (size, number, size, b"x" * size), b"\r\n") == b"STORED\r\n":
-        number += 1
+    """Stores items of a size until the server has no room for another."""
+    numbers, value = itertools.count(), b"x" * size
+    at_once, stored = 1 + 20_000 // (100 + size), True
+    with server.connect() as connection, connection.makefile("rb") as replies:
+        while stored:
+            some = [b"set fill:%d:%d 0 0 %d\r\n%s\r\n" % (size, next(numbers), size, value) for _ in range(at_once)]
+            connection.sendall(b"".join(some))
+            said = [replies.readline() for _ in some]
+            stored = set(said) == {b"STORED\r\n"}
 
 
 async def refused(call: Any) -> pinyon.Error:

@@ -17,7 +17,7 @@ from front import Front, byte_by_byte
 from models import Model, every_model
 from servers import Memcached, Redis
 from test_events import Watcher
-from waiting import eventually_answers
+from waiting import GIVES_UP, eventually_answers
 
 import pinyon
 
@@ -193,7 +193,7 @@ async def test_a_handshake_that_is_not_answered_ends_with_its_time(
         says = f"{address}: get: cannot connect: it accepted the connection but did not answer the handshake of TLS"
         with pytest.raises(pinyon.Timeout, match=says):
             await client.get("key")
-        locks = locks_on(f"rediss://{address}", tls=tls, connect_timeout=0.2)
+        locks = locks_on(f"rediss://{address}", tls=tls, connect_timeout=0.2, command_timeout=GIVES_UP)
         with pytest.raises(pinyon.Timeout, match="did not answer the handshake of TLS in time: does it speak TLS"):
             await locks.try_lock("name")
 
@@ -270,7 +270,7 @@ async def test_a_server_that_speaks_no_tls_is_told_apart(
     with pytest.raises(pinyon.Error, match=says):
         await connect(server, tls=tls, connect_timeout=1).get("key")
     with pytest.raises(pinyon.Error, match=says):
-        await locks_on(redis, tls=tls, connect_timeout=1).try_lock("name")
+        await locks_on(redis, tls=tls, connect_timeout=1, command_timeout=GIVES_UP).try_lock("name")
 
 
 @every_model
@@ -282,7 +282,7 @@ async def test_a_server_that_speaks_tls_alone_is_told_apart(
         await connect(secure_memcached).get("key")
     redis = places.of(SecureRedis, here)
     with pytest.raises(pinyon.Error, match=says):
-        await locks_on(redis.url.replace("rediss", "redis")).try_lock("name")
+        await locks_on(redis.url.replace("rediss", "redis"), command_timeout=GIVES_UP).try_lock("name")
 
 
 @every_model

@@ -14,6 +14,10 @@ SOON = 60.0
 #: Settings of locks whose server is well: on a busy machine it may take its time.
 PATIENT: dict[str, Any] = {"command_timeout": SOON, "connect_timeout": SOON}
 
+#: The ``command_timeout`` of locks whose server cannot be used at all. They try to connect for so many seconds.
+#: An attempt has failed by then on a busy machine, too.
+GIVES_UP = 5.0
+
 
 def wait_until(condition: Callable[[], object], within: float = SOON) -> None:
     """Returns once the condition holds; fails if it does not within so many seconds."""
