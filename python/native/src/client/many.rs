@@ -66,7 +66,7 @@ impl Client {
         if let Some(both) = &self.both {
             return both.fetch_many(py, &given, failed.map(Bound::unbind), cas);
         }
-        if self.loops.get().is_some() {
+        if self.loops.known().is_some() {
             let fetch = Fetch::new(sent, cas, LoopValues(self.codec.clone()), self.policy);
             let becomes = Becomes::Values(WantedKeys { keys: given, failed: failed.map(Bound::unbind) }.into());
             return self.run_in_loop(py, fetch.into(), becomes);
@@ -102,7 +102,7 @@ impl Client {
             }
             blocks.push(DataBlock { data: value.data()?, size, client_flags: *client_flags });
         }
-        if self.loops.get().is_some() || self.both.is_some() {
+        if self.loops.known().is_some() || self.both.is_some() {
             let kept = blocks.iter().map(|DataBlock { data, size, client_flags }| {
                 let (size, client_flags) = (*size, *client_flags);
                 DataBlock { data: Kept::from(data), size, client_flags }
@@ -128,7 +128,7 @@ impl Client {
             return both.delete_many(py, &given);
         }
         let mut change = Change::<Kept>::delete(sent, self.policy);
-        if self.loops.get().is_some() {
+        if self.loops.known().is_some() {
             let change = AnyOperation::Change(change.into());
             return self.run_in_loop(py, change, Becomes::Count);
         }
