@@ -167,10 +167,9 @@ fn files(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
 
 #[test]
 fn the_files_of_these_crates_form_no_circle() {
-    for (folder, module, other) in [
-        ("capi", "crate::making::step", "crate::making"),
-        ("python/native", "crate::client::running", "crate::client"),
-    ] {
+    for (folder, module, other) in
+        [("capi", "crate::making::step", "crate::making"), ("python/native", "crate::client::running", "crate::client")]
+    {
         let imports = files(folder);
         assert!(imports[module].contains(other), "{imports:?}");
         let circle = circle(imports);

@@ -68,7 +68,7 @@ impl<D: LoopDriver> SharedConnections<D> {
     }
 
     /// Decides, unless that was done before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<Option<&Arc<Loops<D>>>> {
         match self.loops.get() {
             Some(loops) => Ok(loops.as_ref()),
@@ -77,7 +77,7 @@ impl<D: LoopDriver> SharedConnections<D> {
     }
 
     /// As far as it is decided.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn known(&self) -> Option<&Arc<Loops<D>>> {
         self.loops.get()?.as_ref()
     }
@@ -88,6 +88,7 @@ impl<D: LoopDriver> SharedConnections<D> {
     }
 
     #[cold]
+    #[inline(never)]
     fn decide(&self, py: Python<'_>) -> PyResult<Option<&Arc<Loops<D>>>> {
         let loops = match self.concurrency.decide(py)? {
             None => None,
