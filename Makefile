@@ -193,6 +193,7 @@ lint: setup ## Formatting, lints and types of all languages
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
 	.venv/bin/python tools/signatures.py
+	.venv/bin/python tools/async_to_sync.py
 	.venv/bin/ruff format -q python/pinyon
 
 .PHONY: docs

@@ -150,9 +150,9 @@ fn files_named(code: &str, module: &str, files: &BTreeSet<String>) -> BTreeSet<S
     named
 }
 
-#[test]
-fn the_files_of_the_c_interface_form_no_circle() {
-    let source = source_of("capi");
+/// The files of a crate, and those that each names.
+fn files(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let source = source_of(folder);
     let all = sources(&source).into_iter().filter(|path| !is_of_tests(path) && !path.ends_with("src/lib.rs"));
     let module = |path: &Path| {
         let inside = path.strip_prefix(&source).unwrap().with_extension("");
@@ -162,9 +162,17 @@ fn the_files_of_the_c_interface_form_no_circle() {
     let sources: BTreeMap<String, String> =
         all.map(|path| (module(&path), code(&fs::read_to_string(&path).unwrap()))).collect();
     let files: BTreeSet<String> = sources.keys().cloned().collect();
-    let imports = sources.iter().map(|(module, code)| (module.clone(), files_named(code, module, &files)));
-    let imports: BTreeMap<_, _> = imports.collect();
-    assert!(imports["crate::making::step"].contains("crate::making"), "{imports:?}");
-    let circle = circle(imports);
-    assert!(circle.is_empty(), "{circle:#?}");
+    sources.iter().map(|(module, code)| (module.clone(), files_named(code, module, &files))).collect()
+}
+
+#[test]
+fn the_files_of_these_crates_form_no_circle() {
+    for (folder, module, other) in
+        [("capi", "crate::making::step", "crate::making"), ("python/native", "crate::client::running", "crate::client")]
+    {
+        let imports = files(folder);
+        assert!(imports[module].contains(other), "{imports:?}");
+        let circle = circle(imports);
+        assert!(circle.is_empty(), "{folder}: {circle:#?}");
+    }
 }

@@ -12,14 +12,32 @@ True
 True
 """
 
+# The floors of this package. A module imports only from floors below its own, and `tests/test_layers.py` compares. The
+# native half, `_native`, is below all of them: it imports nothing of this package, which registers what it needs.
+#
+# <!-- floors of python/pinyon -->
+# ```text
+# __main__
+# cli compat frameworks                                the command; other clients' interfaces; cache backends
+# __init__ aio                                         what users import; the clients for asyncio
+# checking gevent migration opentelemetry              for tests; the clients for gevent; two pools as one; traces
+# _aio_locks _survey client locks                      locks for tasks, and for threads; the client for threads
+# _aio_driver _base_locks _gevent_choice _registered   asyncio's loops; what all locks have; which model; see `_native`
+# _aio_replies _blocks _gevent_driver _telling compression leases
+# _closing _get_or_set _held _logging _loop_driver _settings
+# _redis_py _synchronized _uncopied _waits events serializers
+# _batch _calls _credentials _lock_status _steps errors metadata metrics tls
+# ```
+
 try:
-    from pinyon._native import Batch, __version__, know_classes
+    from pinyon._native import Batch, __version__
 except ImportError as _refused:
     if "does not support loading in subinterpreters" in str(_refused):
         _why = "pinyon does not work in an interpreter with a GIL of its own: use threads, or a process for each"
         raise ImportError(_why) from _refused
     raise
 from pinyon._credentials import Credentials
+from pinyon._registered import register
 from pinyon.client import Client
 from pinyon.compression import Compression
 from pinyon.errors import (
@@ -110,5 +128,5 @@ __all__ = [
     "migrating",
 ]
 
-know_classes()
-del know_classes
+register()
+del register

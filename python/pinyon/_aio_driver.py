@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import sys
 from functools import partial
@@ -11,14 +12,46 @@ from typing import TYPE_CHECKING, Any
 from pinyon._aio_replies import NoLoop, reply_class
 from pinyon._credentials import answer
 from pinyon._loop_driver import Loops, TaskDriver, addresses_of
+from pinyon.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pinyon import _native
     from pinyon._native import CredentialsQuestion
     from pinyon.events import Event
 
 _CHECK_RUNNING = getattr(asyncio.BaseEventLoop, "_check_running", None)
+
+
+class _Signal:
+    """Something that one task waits for."""
+
+    def __init__(self) -> None:
+        self.future = asyncio.get_running_loop().create_future()
+
+    def set(self) -> None:
+        if not self.future.done() and not self.future.get_loop().is_closed():
+            self.future.set_result(None)
+
+
+class Tasks:
+    """How tasks wait for each other."""
+
+    scope = staticmethod(asyncio.get_running_loop)
+    caller = staticmethod(asyncio.current_task)
+    sleep = staticmethod(asyncio.sleep)
+    signal = _Signal
+
+    @staticmethod
+    async def wait(signal: _Signal, seconds: float) -> None:
+        await asyncio.wait([signal.future], timeout=seconds)
+
+    @staticmethod
+    def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
+        with contextlib.suppress(Error, RuntimeError):  # the latter where the loop is over
+            outcome: Any = client._give_back(key, cas, keep)
+            outcome.add_done_callback(lambda over: over.cancelled() or over.exception())
 
 
 class Watched(int):
@@ -32,6 +65,9 @@ class Watched(int):
 
 
 class Driver(TaskDriver):
+    current_owner = staticmethod(asyncio.current_task)
+    waits = Tasks
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.create_future = None if type(loop.create_future()) is asyncio.Future else loop.create_future

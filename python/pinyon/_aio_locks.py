@@ -1,33 +1,34 @@
 """The locks for asyncio and uvloop. They have the methods of ``pinyon.Locks``, awaited."""
 
+# tools/async_to_sync.py writes locks.py, the locks for threads, from this file: run `make signatures` after a change.
+
 from __future__ import annotations
 
-import asyncio
 import functools
-import inspect
 import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 
 from pinyon._aio_driver import LOOPS
 from pinyon._aio_replies import awaited, awaited_later
-from pinyon._base_locks import BaseLocks
-from pinyon._closing import FOR_COROUTINES, ClosingAwaited
-from pinyon._held import BaseHeld, BaseLock, at_least_one, without_others
+from pinyon._base_locks import DEFAULT_URL, BaseLocks
+from pinyon._blocks import AwaitedLock, had, result_of
+from pinyon._closing import ClosingAwaited
+from pinyon._held import BaseHeld, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
-from pinyon._owners import number_of
 from pinyon._redis_py import unknown_argument
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine
+    from collections.abc import Coroutine
     from datetime import timedelta
-    from types import TracebackType
 
     from typing_extensions import Literal, Never
 
     from pinyon._aio_replies import Reply
 
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
+
+__all__ = ["DEFAULT_URL", "Held", "Lock", "LockStatus", "Locks"]
 
 
 class Held(BaseHeld):
@@ -63,8 +64,9 @@ class Held(BaseHeld):
         """Release the lock until another holder of the names notifies, then acquire it again.
 
         A lock that was acquired several times (``reentrant``) is released fully, and then acquired as often again. As
-        with any condition variable, check what you wait for again: ``wait_for`` does so. A task that is cancelled
-        meanwhile does not hold the lock any more.
+        with any condition variable, check what you wait for again: ``wait_for`` does so.
+
+        A task that is cancelled meanwhile does not hold the lock any more.
 
         Args:
             timeout: seconds to wait for the notification. None waits without a limit.
@@ -77,7 +79,7 @@ class Held(BaseHeld):
                 longer.
             LockLost: the lock was not held.
         """
-        notified: bool = await _had(self._park(timeout), self)
+        notified: bool = await had(self._park(timeout), self)
         return notified
 
     async def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
@@ -91,7 +93,7 @@ class Held(BaseHeld):
             What ``predicate`` returned last. It is false only if ``timeout`` has passed.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        while not (given := await _result(predicate)):
+        while not (given := await result_of(predicate)):
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 break
@@ -122,7 +124,7 @@ class Held(BaseHeld):
         return notified
 
 
-class Lock(BaseLock):
+class Lock(AwaitedLock[Held]):
     """Names to lock, and how: ``async with locks.lock("a", "b") as held: …``. ``Locks.lock`` makes one.
 
     It can be used many times, and by many tasks at once.
@@ -130,10 +132,6 @@ class Lock(BaseLock):
 
     __module__ = "pinyon.aio"
     __slots__ = ()
-
-    _held = Held
-    if not TYPE_CHECKING:
-        __enter__ = FOR_COROUTINES
 
     @overload
     def acquire(
@@ -149,7 +147,7 @@ class Lock(BaseLock):
     @without_others
     def acquire(
         self, blocking: bool = True, timeout: float | timedelta | None = None, **others: Never
-    ) -> Coroutine[Any, Any, Any]:
+    ) -> Coroutine[Any, Any, Held | None]:
         """Acquire all names. They are held until ``release`` is called here or on what is returned.
 
         Args:
@@ -165,7 +163,16 @@ class Lock(BaseLock):
         """
         if others:
             raise unknown_argument("acquire", others)
-        return self._take_awaited(self._at_once(blocking, timeout), timeout)
+        at_once = self._at_once(blocking, timeout)
+        if True:  # ASYNC
+            return self._acquire(at_once, timeout)
+        else:
+            try:
+                taken: Held | None = self._take(at_once, timeout)
+                return taken
+            except BaseException:  # a handler of signals may raise after the lock was granted
+                self._untake()
+                raise
 
     @awaited
     def release(self) -> Reply[bool]:
@@ -179,53 +186,19 @@ class Lock(BaseLock):
         Raises:
             UsageError: nothing was acquired.
         """
-        released: Reply[bool] = self._acquired(self._leave(False)).release()
+        released: Reply[bool] = self._leave(False).release()
         return released
 
     @awaited
     def extend(self, ttl: float) -> Reply[bool]:
         """Let what the caller acquired last expire in ``ttl`` seconds from now, like ``Held.extend``."""
-        extended: Reply[bool] = self._acquired(self._held_by_caller()).extend(ttl)
+        extended: Reply[bool] = self._last().extend(ttl)
         return extended
 
     async def locked(self) -> bool:
         """Ask the server whether any of the names is held, by this process or another one."""
         locks: Locks = self._locks
         return await locks.is_locked(*self.names)
-
-    async def _take_awaited(self, at_once: bool, timeout: float | timedelta | None) -> Held | None:
-        held = self._held(self, at_once, timeout)
-        if await _had(held._answer(), held) is None and at_once:
-            return None
-        self._keep(held, False)
-        return held
-
-    # The name in Python's warning that a coroutine was never awaited.
-    _take_awaited.__qualname__ = "Lock.acquire"
-
-    async def __aenter__(self) -> Held:
-        held = self._held(self)
-        await _had(held._answer(), held)
-        self._keep(held, True)
-        return held
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        held: Held = self._leave(True) or self._not_entered()
-        if held._given_back:
-            return
-        try:
-            kept = await held._release()
-        except Exception:
-            if exception is None:
-                raise
-            return
-        if not kept and exception is None:
-            raise held._lost_inside()
 
     def __call__(self, function: _Function) -> _Function:
         """Decorate a coroutine function: the names are locked while it runs."""
@@ -295,12 +268,8 @@ class Locks(BaseLocks, ClosingAwaited):
     __module__ = "pinyon.aio"
     __slots__ = ()
 
-    _lock = Lock
+    _lock, _held = Lock, Held
     _loops = LOOPS
-
-    @staticmethod
-    def _owner() -> int:
-        return number_of(asyncio.current_task())
 
     @without_others
     def lock(
@@ -335,7 +304,7 @@ class Locks(BaseLocks, ClosingAwaited):
         """
         if others:
             raise unknown_argument("lock", others)
-        return self._lock(self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
 
     async def try_lock(
         self,
@@ -359,13 +328,16 @@ class Locks(BaseLocks, ClosingAwaited):
         Returns:
             What is held, or None if any of the names is not free.
         """
-        lock = self._lock(self, names, ttl, None, renew, max_hold, reentrant, on_lost)
-        held = lock._held(lock, True)
-        if await _had(held._answer(), held) is None:
-            return None
-        if on_lost is not None:
-            held.on_lost(on_lost)
-        return held
+        lock = self._lock(self._held, self, names, ttl, None, renew, max_hold, reentrant, on_lost)
+        if True:  # ASYNC
+            return await lock._acquire(True, None)
+        else:
+            try:
+                taken: Held | None = lock._take(True, None)
+                return taken
+            except BaseException:  # as in `Lock.acquire`
+                lock._untake()
+                raise
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
         """Decorate a coroutine function: names made of its arguments are locked while it runs.
@@ -442,19 +414,3 @@ class Locks(BaseLocks, ClosingAwaited):
         """
         reply: Reply[Any] = self._command(parts)
         return reply
-
-
-async def _had(future: Awaitable[Any], held: Held) -> Any:
-    """Wait for a lock; whatever else ends the wait takes it out of the queue, or gives it back."""
-    try:
-        return await future
-    except Exception:
-        raise
-    except BaseException:
-        held._cancel()
-        raise
-
-
-async def _result(predicate: Callable[[], Any]) -> Any:
-    given = predicate()
-    return await given if inspect.isawaitable(given) else given

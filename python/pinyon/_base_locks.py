@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, ClassVar
 
 from pinyon import _native, _telling
 from pinyon._settings import check_callable, check_names
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Literal, Self, SupportsIndex
 
     from pinyon._credentials import CredentialsFunction
-    from pinyon._loop_driver import Loops
+    from pinyon._loop_driver import Concurrency
     from pinyon.events import Event
     from pinyon.tls import Tls
 
@@ -31,10 +31,11 @@ class BaseLocks(_native.Locks):
     _on_event: Callable[[Event], object] | None
     _settings: dict[str, Any]
 
-    #: Returns the number of what holds and waits: a thread, greenlet or task.
-    _owner: Callable[[], int]
-    #: How the event loops are found that share connections, and driven; None for threads.
-    _loops: Loops | None = None
+    #: The classes of locks, and of what is held.
+    _lock: ClassVar[type[Any]]
+    _held: ClassVar[type[Any]]
+    #: How the event loops are found that share connections, and driven; or what decides this on first use.
+    _loops: ClassVar[Concurrency]
 
     @check_names("Locks")
     def __new__(
@@ -74,9 +75,7 @@ class BaseLocks(_native.Locks):
         del settings["cls"]
         given = settings.copy()
         on_event = check_callable("on_event", settings.pop("on_event"))
-        made = _native.Locks.__new__(cls, report=_telling.report, **settings)
-        if cls._loops is not None:
-            made._share(*cls._loops)
+        made = _native.Locks.__new__(cls, report=_telling.report, loops=cls._loops, **settings)
         made._on_event = on_event
         made._settings = given
         if on_event is not None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-import time
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pinyon import _native
-from pinyon.errors import Error, UnsupportedType
+from pinyon._waits import waits_of
+from pinyon.errors import UnsupportedType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,53 +15,11 @@ if TYPE_CHECKING:
     from pinyon._steps import Steps
 
 
-class Waits(Protocol):
-    """How the callers of one concurrency model wait."""
-
-    def scope(self) -> Any:
-        """Return an object that is the same for all callers that can wake each other."""
-
-    def caller(self) -> Any:
-        """Return an object that stands for the running thread, task or greenlet."""
-
-    def sleep(self, seconds: float) -> Any:
-        """Sleep."""
-
-    def signal(self) -> Any:
-        """Return an object with a method ``set``, for one caller to wait for."""
-
-    def wait(self, signal: Any, seconds: float) -> Any:
-        """Wait until the signal is set, or until so many seconds have passed."""
-
-    def give_back(self, client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
-        """Give a lease back for a caller that no longer waits."""
-
-
-class Threads:
-    """How threads wait."""
-
-    caller = staticmethod(threading.current_thread)
-    signal = threading.Event
-    sleep = staticmethod(time.sleep)
-
-    @staticmethod
-    def scope() -> None:
-        """All threads share None."""
-
-    @staticmethod
-    def wait(signal: threading.Event, seconds: float) -> None:
-        signal.wait(seconds)
-
-    @staticmethod
-    def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
-        with contextlib.suppress(Error):
-            client._give_back(key, cas, keep)
-
-
-def get_or_set(client: _native.Client, waits: Waits, key: str | bytes, make: Callable[[], Any], *terms: Any) -> Steps:
+def get_or_set(client: _native.Client, key: str | bytes, make: Callable[[], Any], *terms: Any) -> Steps:
     """Return the value of a key. If there is none, this caller or another one makes it."""
     if not callable(make):
         raise UnsupportedType(f"make is called to make the value; {type(make).__qualname__} is not callable")
+    waits = waits_of(client)
     machine = _native.GetOrSet(client, key, waits.scope(), waits.caller(), *terms)
 
     def follow(seconds: float) -> Any:

@@ -1,14 +1,17 @@
 """How ``pinyon.Client`` and ``pinyon.Locks`` cooperate with greenlets if gevent has patched the process.
 
 Some programs make clients before gevent patches, others patch before they import Pinyon. So a client checks for
-patching on its first use. Until then it has a class of its own, which is replaced then.
+patching when it is first used.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pinyon._loop_driver import Concurrency, Loops
 
 BLOCKS_EVENTLET = (
     "eventlet has patched this process, but pinyon.{} does not cooperate with it: all greenlets wait while it waits. "
@@ -28,38 +31,20 @@ def is_patched_by_eventlet() -> bool:
     return patcher is not None and bool(patcher.is_monkey_patched("socket"))
 
 
-def undecided(blocking: type[Any], methods: frozenset[str], name: str) -> type[Any]:
-    """Return the class of clients that have not been used yet. On first use they become blocking ones, or gevent's.
-
-    The look-up of a method decides, not its call, so that a method kept in a variable is the right one.
+def choose_for(name: str) -> Concurrency:
+    """Return what decides for a client on its first use: hubs of gevent, or None for threads.
 
     Args:
-        blocking: the class of clients that block.
-        methods: the methods whose look-up decides.
-        name: the name of the class in ``pinyon.gevent``.
+        name: the name of the client's class.
     """
 
-    def decide(client: Any) -> None:
-        if not is_patched():
-            client.__class__ = blocking
-            if is_patched_by_eventlet():
-                warnings.warn(BLOCKS_EVENTLET.format(name), RuntimeWarning, stacklevel=3)
-            return
-        from pinyon import gevent
+    def choose() -> Loops | None:
+        if is_patched():
+            from pinyon._gevent_driver import LOOPS
 
-        client.__class__ = getattr(gevent, name)
-        client._share(*gevent.LOOPS)
+            return LOOPS
+        if is_patched_by_eventlet():
+            warnings.warn(BLOCKS_EVENTLET.format(name), RuntimeWarning, stacklevel=2)
+        return None
 
-    def look_up(self: Any, name: str) -> Any:
-        if name in methods:
-            decide(self)
-            return getattr(self, name)
-        return object.__getattribute__(self, name)
-
-    body = {
-        "__slots__": (),
-        "__module__": blocking.__module__,
-        "__qualname__": blocking.__qualname__,
-        "__getattribute__": look_up,
-    }
-    return type(blocking.__name__, (blocking,), body)
+    return choose

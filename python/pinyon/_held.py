@@ -11,7 +11,6 @@ from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import NoReturn
 
     from typing_extensions import Self
 
@@ -52,23 +51,13 @@ class BaseHeld(_native.Held, Uncopied):
         Raises:
             UsageError: ``callback`` cannot be called, or is a coroutine function.
         """
-        check_called(callback)
         self._tell(callback)
-
-    def __repr__(self) -> str:
-        state = f"{self.remaining():.3f} s left" if not self.is_lost else "not held"
-        return f"<{type(self).__module__}.{type(self).__qualname__} {listed(self.names)}, token {self.token}, {state}>"
 
 
 class BaseLock(_native.Lock, Uncopied):
     """The base of the locks of all concurrency models."""
 
     __slots__ = ()
-
-    def owned(self) -> bool:
-        """Return whether the caller holds the names, acquired through this object. No server is asked."""
-        held: BaseHeld | None = self._held_by_caller()
-        return held is not None and not held.is_lost
 
     def _at_once(self, blocking: bool, timeout: float | timedelta | None) -> bool:
         """Check the arguments of ``acquire``. Return whether it must not wait."""
@@ -77,34 +66,6 @@ class BaseLock(_native.Lock, Uncopied):
         if not blocking and timeout is not None:
             raise UsageError("blocking=False does not wait: leave out timeout")
         return not blocking
-
-    def _acquired(self, held: Any) -> Any:
-        """Return what the caller holds, or raise if that is None."""
-        if held is None:
-            raise UsageError(f"the lock on {listed(self.names)} was not acquired by the caller: acquire it first")
-        return held
-
-    def _not_entered(self) -> NoReturn:
-        raise UsageError(f"the lock on {listed(self.names)} is left by a caller that has not entered it")
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__module__}.{type(self).__qualname__} on {listed(self.names)}>"
-
-
-def listed(names: tuple[str | bytes, ...]) -> str:
-    """Return the first few of the names, for people to read."""
-    few = ", ".join(repr(name) for name in names[:3])
-    return few if len(names) <= 3 else f"{few} and {len(names) - 3} more"
-
-
-def check_called(callback: Callable[..., object]) -> None:
-    """Refuse a callback of ``on_lost`` that cannot be called, or would have to be awaited: nothing does."""
-    if not callable(callback):
-        raise UsageError(
-            f"on_lost must be a function, which is called with what was held, not {type(callback).__name__}"
-        )
-    if inspect.iscoroutinefunction(callback):
-        raise UsageError("on_lost is called and not awaited: make it an ordinary function, which may start a task")
 
 
 def at_least_one(name: str, number: int) -> int:

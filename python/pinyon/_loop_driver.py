@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Optional, Protocol, Union
 
 if TYPE_CHECKING:
     from pinyon._native import CredentialsQuestion
+    from pinyon._waits import Waits
     from pinyon.events import Event
 
 
@@ -28,6 +29,11 @@ class LoopDriver(ABC):
     The native client makes a driver for each loop that it is used in, and reads these attributes once. A driver derives
     from ``TaskDriver`` or ``GreenletDriver``.
     """
+
+    #: Returns the running task or greenlet, which holds locks.
+    current_owner: ClassVar[Callable[[], Any]]
+    #: How the callers of ``get_or_set`` wait for each other.
+    waits: ClassVar[type[Waits]]
 
     @abstractmethod
     def __init__(self, loop: Any) -> None: ...
@@ -134,6 +140,8 @@ class GreenletDriver(LoopDriver):
 
 #: How a native client finds the running loop, or None, and makes a driver for one.
 Loops = tuple[Callable[[], Any], type[LoopDriver]]
+#: How the callers of a client wait: in loops, or as a function decides when the client is first used. None: as threads.
+Concurrency = Union[Loops, Callable[[], Optional[Loops]]]
 
 
 def addresses_of(found: list[Any]) -> list[str]:

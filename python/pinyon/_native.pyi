@@ -8,7 +8,7 @@ from typing import Any, TypeVar, final
 
 from typing_extensions import Literal, Self, TypeAlias, disjoint_base
 
-from pinyon._loop_driver import LoopDriver
+from pinyon._loop_driver import Concurrency, LoopDriver
 from pinyon.compression import Compression
 from pinyon.errors import Error
 from pinyon.events import Event
@@ -46,12 +46,10 @@ __all__ = [
     "check_compression",
     "check_setting",
     "dump_plain",
-    "know_classes",
     "load_plain",
-    "new_owner",
+    "register",
     "stop_telling",
     "tell_threads",
-    "thread_number",
     "turning_plain",
     "unknown_flags",
 ]
@@ -124,10 +122,12 @@ class Client:
         *,
         serializer: object = None,
         on_event: Callable[[Event], object] | None = None,
+        loops: Concurrency | None = None,
         migrating: tuple[Client, MigrationCounts, _Ttl | None, Callable[[Migration], Any] | None] | None = None,
         **settings: Any,
     ) -> Self: ...
-    def _share(self, current: Callable[[], Any], make: type[LoopDriver]) -> None: ...
+    @property
+    def _driver(self) -> type[LoopDriver] | None: ...
     @property
     def servers(self) -> list[str]:
         """The names of the servers that hold keys now, without those of the gutter."""
@@ -551,11 +551,11 @@ class Tls:
         accept_any_certificate_which_is_dangerous: bool = False,
     ) -> Self: ...
 
-def thread_number() -> int: ...
-def new_owner() -> int: ...
 def tell_threads(report: Callable[[int, Event, None], Any]) -> None: ...
 def stop_telling() -> None: ...
-def know_classes() -> None: ...
+def register(
+    classes: list[type[object]], *, run_awaitable: Callable[[Any], Any], start_telling: Callable[..., None]
+) -> None: ...
 def check_setting(table: str, name: str) -> None: ...
 def check_compression(compression: Compression) -> None: ...
 def dump_plain(value: object, serializer: str) -> tuple[bytes, int]: ...
@@ -571,9 +571,11 @@ class Locks:
         source: Locks | None = None,
         *,
         report: Callable[[int, Event, Callable[[Callable[[Event], object], Event], Any] | None], Any] | None = None,
+        loops: Concurrency | None = None,
         **settings: Any,
     ) -> Self: ...
-    def _share(self, current: Callable[[], Any], make: Callable[[Any], Any]) -> None: ...
+    @property
+    def _driver(self) -> type[LoopDriver] | None: ...
     def _tag_of(self, names: tuple[str | bytes, ...]) -> bytes | None: ...
     def _inspect(
         self, names: tuple[str | bytes, ...], question: Literal["each", "is_locked", "first_owner", "waiting"]
@@ -619,6 +621,7 @@ class Lock:
 
     def __new__(
         cls,
+        held: type[Held],
         locks: Locks,
         names: tuple[str | bytes, ...],
         ttl: float | timedelta | None,
@@ -632,8 +635,9 @@ class Lock:
     @property
     def names(self) -> tuple[str | bytes, ...]:
         """The names, as they were given."""
-    @property
-    def _on_lost(self) -> Callable[[Any], object] | None: ...
+    def owned(self) -> bool:
+        """Return whether the caller holds the names, acquired through this object. No server is asked."""
+    def _ask(self, at_once: bool = False, timeout: float | timedelta | None = None, /) -> Any: ...
     def _take_by_with(self) -> Any: ...
     def _give_back_by_with(
         self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
@@ -641,7 +645,7 @@ class Lock:
     def _keep(self, held: Held, by_block: bool) -> None: ...
     def _take(self, at_once: bool, timeout: float | timedelta | None) -> Any: ...
     def _untake(self) -> None: ...
-    def _held_by_caller(self) -> Any: ...
+    def _last(self) -> Any: ...
     @property
     def _locks(self) -> Any: ...
     def _leave(self, by_block: bool) -> Any: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pinyon import _native
 from pinyon._logging import LOCKS, log
@@ -16,16 +16,25 @@ from pinyon._logging import LOCKS, log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pinyon._base_locks import BaseLocks
     from pinyon.events import Event
+
+
+class Listening(Protocol):
+    """Locks with an ``on_event``, perhaps."""
+
+    _on_event: Callable[[Event], object] | None
+
+    @property
+    def _source(self) -> int: ...
+
 
 #: That of this process, and of the one that it was forked from.
 _threads: list[threading.Thread] = []
 #: The clients with an ``on_event``, by the source of their events. This does not keep them alive.
-_listening: weakref.WeakValueDictionary[int, BaseLocks] = weakref.WeakValueDictionary()
+_listening: weakref.WeakValueDictionary[int, Listening] = weakref.WeakValueDictionary()
 
 
-def listen(locks: BaseLocks) -> None:
+def listen(locks: Listening) -> None:
     """Let a client's ``on_event`` have its events."""
     _listening[locks._source] = locks
 

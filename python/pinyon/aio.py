@@ -5,8 +5,6 @@ All tasks of an event loop share one connection to each server.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 from pinyon import _native
@@ -21,7 +19,7 @@ from pinyon._get_or_set import get_or_set
 from pinyon._settings import DEFAULT_TTL, check_names
 from pinyon._steps import cross, drive_awaiting
 from pinyon.client import DEFAULT_LEASE, BaseClient
-from pinyon.errors import Error, UsageError
+from pinyon.errors import UsageError
 from pinyon.leases import BaseLease, ask_lease
 from pinyon.migration import BaseMigratingClient
 
@@ -89,36 +87,6 @@ class Lease(BaseLease):
     ) -> None:
         if self._is_to_return:
             await self.give_back()
-
-
-class _Signal:
-    """Something that one task waits for."""
-
-    def __init__(self) -> None:
-        self.future = asyncio.get_running_loop().create_future()
-
-    def set(self) -> None:
-        if not self.future.done() and not self.future.get_loop().is_closed():
-            self.future.set_result(None)
-
-
-class _Tasks:
-    """How tasks wait for each other."""
-
-    scope = staticmethod(asyncio.get_running_loop)
-    caller = staticmethod(asyncio.current_task)
-    sleep = staticmethod(asyncio.sleep)
-    signal = _Signal
-
-    @staticmethod
-    async def wait(signal: _Signal, seconds: float) -> None:
-        await asyncio.wait([signal.future], timeout=seconds)
-
-    @staticmethod
-    def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
-        with contextlib.suppress(Error, RuntimeError):  # the latter where the loop is over
-            outcome: Any = client._give_back(key, cas, keep)
-            outcome.add_done_callback(lambda over: over.cancelled() or over.exception())
 
 
 @awaited_methods(_native.Client, PUBLIC)
@@ -282,7 +250,7 @@ class Client(BaseClient, ClosingAwaited):
             LeaseTimeout: another task was still making the value after ``wait`` seconds.
             Unsupported: the server is older than memcached 1.6.10.
         """
-        return await drive_awaiting(get_or_set(self, _Tasks, key, make, ttl, stale, early, lease, wait))
+        return await drive_awaiting(get_or_set(self, key, make, ttl, stale, early, lease, wait))
 
     @awaited_before_its_block
     async def lease(

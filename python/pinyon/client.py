@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pinyon import _native, serializers
-from pinyon._calls import CALLS
 from pinyon._closing import Closing
-from pinyon._get_or_set import Threads, get_or_set
-from pinyon._gevent_choice import undecided
+from pinyon._get_or_set import get_or_set
+from pinyon._gevent_choice import choose_for
 from pinyon._logging import logging_too
 from pinyon._settings import check_callable, check_names
 from pinyon._steps import drive
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Literal, Self
 
     from pinyon._credentials import CredentialsFunction
-    from pinyon._loop_driver import Loops
+    from pinyon._loop_driver import Concurrency
     from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
     from pinyon.compression import Compression
     from pinyon.events import Event
@@ -39,6 +38,8 @@ _T = TypeVar("_T")
 #: Where there is no value.
 _MISSING: Any = object()
 
+_CHOOSE = choose_for("Client")
+
 _OF_LOOPS = "connections is a setting of pinyon.gevent.Client and pinyon.aio.Client; threads have max_connections"
 
 
@@ -51,14 +52,12 @@ class BaseClient(_native.Client, Uncopied):
     _source: object
 
     @classmethod
-    def _made(cls, loops: Loops | None, settings: dict[str, Any]) -> Self:
+    def _made(cls, loops: Concurrency, settings: dict[str, Any]) -> Self:
         """Make a client of the arguments of ``__new__``."""
         del settings["cls"]
         settings["serializer"] = serializers.find(settings["serializer"])
         settings["on_event"] = logging_too(check_callable("on_event", settings["on_event"]))
-        made = _native.Client.__new__(cls, **settings)
-        if loops is not None:
-            made._share(*loops)
+        made = _native.Client.__new__(cls, loops=loops, **settings)
         made._source = object()
         return made
 
@@ -207,10 +206,7 @@ class Client(BaseClient, Closing):
         username: str | CredentialsFunction | None = None,
         password: str | bytes | CredentialsFunction | None = None,
     ) -> Self:
-        return (_UndecidedClient if cls is Client else cls)._made(None, {**locals()})
-
-    #: How its callers wait for each other.
-    _waits: Any = Threads
+        return cls._made(_CHOOSE, {**locals()})
 
     def __getitem__(self, key: str | bytes) -> Any:
         """Return the value of a key, like ``get``, but raise ``KeyError`` if there is none."""
@@ -270,7 +266,7 @@ class Client(BaseClient, Closing):
             LeaseTimeout: another caller was still making the value after ``wait`` seconds.
             Unsupported: the server is older than memcached 1.6.10.
         """
-        return drive(get_or_set(self, self._waits, key, make, ttl, stale, early, lease, wait))  # type: ignore[no-any-return]
+        return drive(get_or_set(self, key, make, ttl, stale, early, lease, wait))  # type: ignore[no-any-return]
 
     def lease(
         self,
@@ -295,9 +291,3 @@ class Client(BaseClient, Closing):
             Unsupported: the server is older than memcached 1.6.10.
         """
         return Lease(self, key, drive(ask_lease(self, key, lease, recache)))
-
-
-#: The methods that wait for servers, or return what does.
-METHODS = frozenset(CALLS) | {"get_or_set", "lease", "quiet", "using"}
-
-_UndecidedClient = undecided(Client, METHODS, "Client")

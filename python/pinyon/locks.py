@@ -5,26 +5,27 @@
 ...     transfer(fence=held.token)
 """
 
+# tools/async_to_sync.py writes this file from _aio_locks.py: change that, and run `make signatures`.
+
 from __future__ import annotations
 
 import functools
 import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 
-from pinyon import _native
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
-from pinyon._closing import FOR_THREADS, Closing
-from pinyon._gevent_choice import undecided
-from pinyon._held import BaseHeld, BaseLock, at_least_one, without_others
+from pinyon._blocks import BlockingLock
+from pinyon._closing import Closing
+from pinyon._gevent_choice import choose_for
+from pinyon._held import BaseHeld, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
 from pinyon._redis_py import unknown_argument
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
     from datetime import timedelta
-    from types import TracebackType
 
-    from typing_extensions import Literal, Never, Self
+    from typing_extensions import Literal, Never
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -118,15 +119,13 @@ class Held(BaseHeld):
         return notified
 
 
-class Lock(BaseLock):
+class Lock(BlockingLock[Held]):
     """Names to lock, and how: ``with locks.lock("a", "b") as held: …``. ``Locks.lock`` makes one.
 
     It can be used many times, and by many threads at once.
     """
 
     __slots__ = ()
-
-    _held = Held
 
     @overload
     def acquire(
@@ -172,34 +171,18 @@ class Lock(BaseLock):
         Raises:
             UsageError: nothing was acquired.
         """
-        released: bool = self._acquired(self._leave(False)).release()
+        released: bool = self._leave(False).release()
         return released
 
     def extend(self, ttl: float) -> bool:
         """Let what the caller acquired last expire in ``ttl`` seconds from now, like ``Held.extend``."""
-        extended: bool = self._acquired(self._held_by_caller()).extend(ttl)
+        extended: bool = self._last().extend(ttl)
         return extended
 
     def locked(self) -> bool:
         """Ask the server whether any of the names is held, by this process or another one."""
         locks: Locks = self._locks
         return locks.is_locked(*self.names)
-
-    if TYPE_CHECKING:
-
-        def __enter__(self) -> Held: ...
-
-        def __exit__(
-            self,
-            kind: type[BaseException] | None,
-            exception: BaseException | None,
-            traceback: TracebackType | None,
-        ) -> None: ...
-
-    else:
-        __enter__ = _native.Lock._take_by_with
-        __exit__ = _native.Lock._give_back_by_with
-        __aenter__ = FOR_THREADS
 
     def __call__(self, function: _Function) -> _Function:
         """Decorate a function: the names are locked while it runs."""
@@ -268,15 +251,8 @@ class Locks(BaseLocks, Closing):
 
     __slots__ = ()
 
-    _lock = Lock
-    _owner = staticmethod(_native.thread_number)
-
-    @classmethod
-    def _made(cls, settings: dict[str, Any]) -> Self:
-        if cls is Locks:
-            made: Self = _UndecidedLocks._made(settings)
-            return made
-        return super()._made(settings)
+    _lock, _held = Lock, Held
+    _loops = choose_for("Locks")
 
     @without_others
     def lock(
@@ -311,7 +287,7 @@ class Locks(BaseLocks, Closing):
         """
         if others:
             raise unknown_argument("lock", others)
-        return self._lock(self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
 
     def try_lock(
         self,
@@ -335,7 +311,7 @@ class Locks(BaseLocks, Closing):
         Returns:
             What is held, or None if any of the names is not free.
         """
-        lock = self._lock(self, names, ttl, None, renew, max_hold, reentrant, on_lost)
+        lock = self._lock(self._held, self, names, ttl, None, renew, max_hold, reentrant, on_lost)
         try:
             taken: Held | None = lock._take(True, None)
             return taken
@@ -415,10 +391,5 @@ class Locks(BaseLocks, Closing):
         Returns:
             The reply: bytes for stored values, text for statuses such as ``OK``, numbers, and lists of these.
         """
-        return self._command(parts)
-
-
-#: What each use of locks calls. Making locks, or decorating with them, is not a use yet.
-USES = frozenset(("_owner", "_inspect", "_take_away", "_command"))
-
-_UndecidedLocks = undecided(Locks, USES, "Locks")
+        reply: Any = self._command(parts)
+        return reply

@@ -10,6 +10,7 @@ import pkgutil
 import typing
 from typing import Any
 
+import async_to_sync
 import pytest
 import signatures
 import uvloop
@@ -73,6 +74,11 @@ PUBLIC = {
 @pytest.mark.parametrize("path", signatures.paths(), ids=lambda path: str(path.name))
 def test_generated_signatures_and_docstrings_are_up_to_date(path: Any) -> None:
     assert path.read_text() == signatures.written(path), "run: make signatures"
+
+
+def test_the_locks_for_threads_are_written_from_those_for_tasks() -> None:
+    pytest.importorskip("ruff", reason="ruff formats them")
+    assert async_to_sync.WRITTEN.read_text() == async_to_sync.written(), "run: make signatures"
 
 
 def test_choices_are_those_of_the_core() -> None:

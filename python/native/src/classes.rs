@@ -1,11 +1,12 @@
-//! The classes of the Python half that the native half makes objects of.
+//! What the Python half registers when `pinyon` is imported: classes to make objects of, and functions to call.
 //!
-//! They are looked up when `pinyon` is imported: while the interpreter ends, nothing can be imported any more, but objects
-//! are still finalized, and may use a client.
+//! The native half imports nothing of the Python half. While the interpreter ends, nothing can be imported any more, but
+//! objects are still finalized, and may use a client.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pinyon_net::error::kinds::ErrorKind;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -21,32 +22,36 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    const ALL: [(Self, &'static str, &'static str); 6] = [
-        (Self::BatchFailure, "pinyon.errors", "BatchFailure"),
-        (Self::Event, "pinyon.events", "Event"),
-        (Self::ItemMetadata, "pinyon.metadata", "ItemMetadata"),
-        (Self::CommandMetrics, "pinyon.metrics", "CommandMetrics"),
-        (Self::ServerMetrics, "pinyon.metrics", "ServerMetrics"),
-        (Self::LockMetrics, "pinyon.metrics", "LockMetrics"),
+    const ALL: [(Self, &'static str); 6] = [
+        (Self::BatchFailure, "BatchFailure"),
+        (Self::Event, "Event"),
+        (Self::ItemMetadata, "ItemMetadata"),
+        (Self::CommandMetrics, "CommandMetrics"),
+        (Self::ServerMetrics, "ServerMetrics"),
+        (Self::LockMetrics, "LockMetrics"),
     ];
 
     pub(crate) fn of(self, py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
-        Ok(Classes::known(py)?.others[self as usize].bind(py).clone())
+        Ok(Registered::known()?.others[self as usize].bind(py).clone())
     }
 }
 
-/// All of them.
-pub(crate) struct Classes {
+/// All of it.
+pub(crate) struct Registered {
     errors: Vec<Py<PyType>>,
     others: Vec<Py<PyType>>,
+    /// Returns the result of an awaitable, in a thread without an event loop.
+    pub(crate) run_awaitable: Py<PyAny>,
+    /// Starts the thread that tells of lost locks. Its argument is what is called with events.
+    pub(crate) start_telling: Py<PyAny>,
 }
 
-static KNOWN: Mutex<Option<Arc<Classes>>> = Mutex::new(None);
+static REGISTERED: Mutex<Option<Arc<Registered>>> = Mutex::new(None);
 
-impl Classes {
-    pub(crate) fn known(py: Python<'_>) -> PyResult<Arc<Self>> {
-        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        known.map_or_else(|| look_up(py), Ok)
+impl Registered {
+    pub(crate) fn known() -> PyResult<Arc<Self>> {
+        let known = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        known.ok_or_else(|| PyRuntimeError::new_err("pinyon is being imported"))
     }
 
     /// The class of a kind. Tests ensure that each kind has exactly one.
@@ -55,21 +60,22 @@ impl Classes {
     }
 }
 
-/// Looks up the classes of the modules that were imported last.
+/// Takes classes by their names. What was registered last is used.
 #[pyfunction]
-pub(crate) fn know_classes(py: Python<'_>) -> PyResult<()> {
-    look_up(py).map(drop)
-}
-
-fn look_up(py: Python<'_>) -> PyResult<Arc<Classes>> {
-    let class = |module: &str, name: &str| -> PyResult<Py<PyType>> {
-        Ok(py.import(module)?.getattr(name)?.cast_into::<PyType>()?.unbind())
+#[pyo3(signature = (classes, *, run_awaitable, start_telling))]
+pub(crate) fn register(
+    classes: Vec<Bound<'_, PyType>>,
+    run_awaitable: Py<PyAny>,
+    start_telling: Py<PyAny>,
+) -> PyResult<()> {
+    let class = |wanted: &str| {
+        let found = classes.iter().find(|class| class.name().is_ok_and(|name| name == wanted));
+        found.map(|class| class.clone().unbind()).ok_or_else(|| PyRuntimeError::new_err(format!("{wanted} is missing")))
     };
-    let errors = ErrorKind::ALL.into_iter().map(|kind| class("pinyon.errors", kind.as_str()));
-    let others = Class::ALL.into_iter().map(|(_, module, name)| class(module, name));
-    let classes =
-        Arc::new(Classes { errors: errors.collect::<PyResult<_>>()?, others: others.collect::<PyResult<_>>()? });
-    let earlier = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).replace(classes.clone());
+    let errors = ErrorKind::ALL.into_iter().map(|kind| class(kind.as_str())).collect::<PyResult<_>>()?;
+    let others = Class::ALL.into_iter().map(|(_, name)| class(name)).collect::<PyResult<_>>()?;
+    let registered = Registered { errors, others, run_awaitable, start_telling };
+    let earlier = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).replace(registered.into());
     drop(earlier);
-    Ok(classes)
+    Ok(())
 }

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDelta, PyDict, PyFloat, PyInt, PyString};
 
 use crate::arguments::delta_seconds;
+use crate::classes::Registered;
 
 /// A callable of the user's that returns credentials.
 pub(crate) struct Returns(pub(crate) Py<PyAny>);
@@ -39,7 +40,7 @@ fn call(function: &Bound<'_, PyAny>) -> PyResult<Told> {
     let py = function.py();
     let mut returned = function.call0()?;
     if returned.hasattr("__await__")? {
-        returned = py.import("pinyon._credentials")?.getattr("run")?.call1((returned,))?;
+        returned = Registered::known()?.run_awaitable.bind(py).call1((returned,))?;
     }
     told(&returned)
 }

@@ -10,11 +10,11 @@ use pyo3::exceptions::{PyBaseException, PyException, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-use crate::classes::Classes;
+use crate::classes::Registered;
 
 /// The class of a kind.
 pub(crate) fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyType>> {
-    Ok(Classes::known(py)?.error(py, kind).clone())
+    Ok(Registered::known()?.error(py, kind).clone())
 }
 
 /// An exception for a mistake that involves no server.
@@ -26,7 +26,7 @@ pub(crate) fn exception(py: Python<'_>, kind: ErrorKind, message: &str) -> PyErr
 /// The most specific kind of an exception; [`ErrorKind::Error`] for exceptions that are not Pinyon's.
 #[cold]
 pub(crate) fn kind_of(error: &Bound<'_, PyBaseException>) -> PyResult<ErrorKind> {
-    let classes = Classes::known(error.py())?;
+    let classes = Registered::known()?;
     for kind in ErrorKind::ALL.into_iter().rev() {
         if error.is_instance(classes.error(error.py(), kind))? {
             return Ok(kind);
@@ -166,7 +166,7 @@ fn of_kind(
     change: impl FnOnce(&Bound<'_, PyBaseException>) -> PyResult<()>,
 ) -> PyErr {
     let value = error.value(py);
-    let changed = || match value.is_instance(Classes::known(py)?.error(py, kind))? {
+    let changed = || match value.is_instance(Registered::known()?.error(py, kind))? {
         true => change(value),
         false => Ok(()),
     };

@@ -5,6 +5,7 @@ mod arguments;
 mod callers;
 mod classes;
 mod client;
+mod concurrency;
 mod credentials;
 mod driver;
 mod errors;
@@ -60,18 +61,16 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<locks::LocksDriver>()?;
     module.add_class::<metrics::Latencies>()?;
     module.add_class::<client::migrating::Migration>()?;
-    module.add_class::<client::migrating::MigrationCounts>()?;
+    module.add_class::<client::MigrationCounts>()?;
     module.add_class::<replies::AwaitedMethod>()?;
     module.add_class::<settings::Tls>()?;
     module.add_class::<shared::Driver>()
 }
 
 fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(classes::know_classes, module)?)?;
-    module.add_function(wrap_pyfunction!(locks::new_owner, module)?)?;
+    module.add_function(wrap_pyfunction!(classes::register, module)?)?;
     module.add_function(wrap_pyfunction!(locks::stop_telling, module)?)?;
     module.add_function(wrap_pyfunction!(locks::tell_threads, module)?)?;
-    module.add_function(wrap_pyfunction!(locks::thread_number, module)?)?;
     module.add_function(wrap_pyfunction!(replies::turning_plain, module)?)?;
     module.add_function(wrap_pyfunction!(serializers::dump_plain, module)?)?;
     module.add_function(wrap_pyfunction!(serializers::load_plain, module)?)?;

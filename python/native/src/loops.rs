@@ -1,5 +1,7 @@
 //! Finds a client's connections for the running event loop.
 
+use std::sync::Arc;
+
 use pinyon_net::driven::Drivers;
 use pyo3::prelude::*;
 
@@ -18,7 +20,7 @@ pub(crate) struct Loops<D: LoopDriver> {
 }
 
 /// Makes the connections for a driver in Python.
-type Connect<D> = Box<dyn Fn(&Bound<'_, PyAny>) -> PyResult<D> + Send + Sync>;
+pub(crate) type Connect<D> = Arc<dyn Fn(&Bound<'_, PyAny>) -> PyResult<D> + Send + Sync>;
 
 /// The attributes of a driver's class, as in `pinyon._loop_driver.LoopDriver`.
 #[derive(FromPyObject)]
@@ -29,6 +31,8 @@ struct DriverClass {
     is_over: Py<PyAny>,
     /// Returns the running greenlet, if coroutines are greenlets.
     current_greenlet: Option<Py<PyAny>>,
+    /// Returns what holds locks: the running task or greenlet.
+    current_owner: Py<PyAny>,
 }
 
 /// The calling coroutine: its loop's connections, and the greenlet if it is one.
@@ -59,13 +63,8 @@ impl<'py, D: LoopDriver> Caller<'py, D> {
 }
 
 impl<D: LoopDriver> Loops<D> {
-    pub(crate) fn new(
-        current: Py<PyAny>,
-        make: Bound<'_, PyAny>,
-        connect: impl Fn(&Bound<'_, PyAny>) -> PyResult<D> + Send + Sync + 'static,
-    ) -> PyResult<Self> {
-        let (class, connect) = (make.extract()?, Box::new(connect));
-        Ok(Self { current, class, make: make.unbind(), connect, drivers: Drivers::default() })
+    pub(crate) fn new(current: Py<PyAny>, make: Bound<'_, PyAny>, connect: Connect<D>) -> PyResult<Self> {
+        Ok(Self { current, class: make.extract()?, make: make.unbind(), connect, drivers: Drivers::default() })
     }
 
     pub(crate) fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, D>> {
@@ -75,6 +74,11 @@ impl<D: LoopDriver> Loops<D> {
             None => self.driver(self.current.bind(py).call0()?)?,
         };
         Ok(Caller { driver, greenlet })
+    }
+
+    /// The running task or greenlet, which holds locks.
+    pub(crate) fn owner<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.class.current_owner.bind(py).call0()
     }
 
     /// The driver whose loop has resumed the caller. In a busy program there nearly always is one, and finding it this

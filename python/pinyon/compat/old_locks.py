@@ -12,16 +12,15 @@ True
 
 from __future__ import annotations
 
-import asyncio
 import random
 import secrets
-import sys
 import time
 from typing import TYPE_CHECKING, Any, Union
 
 from pinyon._aio_locks import Locks as AioLocks
 from pinyon._base_locks import BaseLocks
 from pinyon._steps import drive, drive_awaiting
+from pinyon._waits import waits_of
 from pinyon.errors import Error, LockLost, LockTimeout, UsageError
 
 if TYPE_CHECKING:
@@ -80,11 +79,7 @@ class OldKeys:
         return Both(self, name, 10.0 if ttl is None else ttl, 10.0 if timeout is None else timeout)
 
     def _sleep(self, seconds: float) -> Any:
-        if self._awaits:
-            return asyncio.sleep(seconds)
-        if type(self._locks).__module__ == "pinyon.gevent":
-            return sys.modules["gevent"].sleep(seconds)
-        return time.sleep(seconds)
+        return waits_of(self._locks).sleep(seconds)
 
     def _carry_out(self, steps: Steps) -> Any:
         return drive_awaiting(steps) if self._awaits else drive(steps)

@@ -49,7 +49,6 @@ class Metrics(Observer):
 
 def view(plain: Any, tracing: Tracing) -> Any:
     """Return a view of a client, the operations of which have spans."""
-    plain.using  # noqa: B018  # a client that has not decided yet how it waits does so now
     return _traced(tracing, type(plain))._viewing(plain)
 
 

@@ -113,13 +113,13 @@ def _address(locks: BaseLocks) -> Attributes:
 
 def view(plain: Any, tracing: Tracing) -> Any:
     """Return a view of locks, the operations of which have spans."""
-    plain._owner  # noqa: B018  # locks that have not decided yet how they wait do so now
     locks = type(plain)
     traces = _Traces(tracing, _address(plain))
     shared = {"_traces": traces, "_awaited": inspect.iscoroutinefunction(locks.try_lock)}
-    held = _made(locks._lock._held, _TracedHeld, slots=("_acquiring", "_holding"), **shared)
-    lock = _made(locks._lock, _TracedLock if shared["_awaited"] else _TracedBlock, _held=held)
-    made = _native.Locks.__new__(_made(locks, _TracedLocks, slots=("_plain",), _lock=lock, **shared), plain)
+    held = _made(locks._held, _TracedHeld, slots=("_acquiring", "_holding"), **shared)
+    lock = _made(locks._lock, _TracedLock if shared["_awaited"] else _TracedBlock)
+    kind = _made(locks, _TracedLocks, slots=("_plain",), _lock=lock, _held=held, **shared)
+    made = _native.Locks.__new__(kind, plain)
     made._on_event, made._plain = plain._on_event, plain
     return made
 
@@ -290,7 +290,7 @@ class _TracedBlock(_TracedLock):
     __slots__ = ()
 
     def __exit__(self, kind: object, exception: BaseException | None, traceback: object) -> None:
-        held = self._leave(True) or self._not_entered()
+        held = self._leave(True)
         if held._given_back:
             return
         try:

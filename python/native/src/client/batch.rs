@@ -160,7 +160,7 @@ impl Batch {
         let (py, client) = (this.py(), this.get().client.get());
         client.check_open(py)?;
         let failover = client.policy.failover;
-        let commands = match client.loops.get() {
+        let commands = match client.loops.get(py)? {
             None => Commands::OfThread(blocking::Batch::new(client.directory.clone(), failover).into()),
             Some(loops) => {
                 let runs = Runs::new(failover);

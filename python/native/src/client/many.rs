@@ -67,7 +67,7 @@ impl Client {
         if let Some(both) = &self.both {
             return both.fetch_many(py, &given, failed.map(Bound::unbind), each);
         }
-        if self.loops.get().is_some() {
+        if self.loops.known().is_some() {
             let fetch = Fetch::new(sent, each, LoopValues(self.codec.clone()), self.policy);
             let becomes = Becomes::Values(WantedKeys { keys: given, failed: failed.map(Bound::unbind) }.into());
             return self.run_in_loop(py, fetch.into(), becomes);
@@ -103,7 +103,7 @@ impl Client {
             }
             blocks.push(DataBlock { data: value.data()?, size, client_flags: *client_flags });
         }
-        if self.loops.get().is_some() || self.both.is_some() {
+        if self.loops.known().is_some() || self.both.is_some() {
             let kept = blocks.iter().map(|DataBlock { data, size, client_flags }| {
                 let (size, client_flags) = (*size, *client_flags);
                 DataBlock { data: Kept::from(data), size, client_flags }
@@ -131,7 +131,7 @@ impl Client {
         }
         let mut change = Change::<Kept>::each(sent, each, self.policy);
         let gives = each.call_of_many().gives;
-        if self.loops.get().is_some() {
+        if self.loops.known().is_some() {
             let change = AnyOperation::Change(change.into());
             return self.run_in_loop(py, change, Becomes::Changed(gives, given.into()));
         }

@@ -1,7 +1,6 @@
 //! `pinyon.Client`: what Python sees of it. Each method is one line of the table; the work is done elsewhere.
 
 use std::sync::atomic::Ordering;
-use std::sync::Arc;
 
 use pinyon_cache::operations::{Beside, Request, ServerCommand, Win};
 use pinyon_proto::{Direction, Mode};
@@ -9,45 +8,41 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 
 use super::batch::Batch;
-use super::migrating::Migrating;
 use super::running::Call;
-use super::{Client, Returned};
+use super::{Client, Migrating, Returned};
 use crate::arguments::{cas_token, delta, initial};
+use crate::concurrency::Given;
 use crate::driver::LoopDriver;
 use crate::errors::{checked, unsupported};
-use crate::loops::Loops;
-use crate::shared::Driver;
 use crate::ttl::{self, StoredTtl};
 
 #[pymethods]
 impl Client {
     /// `source`: a client to share everything with. `migrating`: what makes it the client of a new pool that serves an old
-    /// one, too. `settings`: those of the core; of a view, those of a view.
+    /// one, too. `loops`: how coroutines share connections, see `Given`; None for threads. `settings`: those of the core; of
+    /// a view, those of a view.
     #[new]
-    #[pyo3(signature = (source = None, *, serializer = None, on_event = None, migrating = None, **settings))]
+    #[pyo3(signature = (source = None, *, serializer = None, on_event = None, loops = None, migrating = None, **settings))]
     fn new(
         py: Python<'_>,
         source: Option<Bound<'_, Self>>,
         serializer: Option<Bound<'_, PyAny>>,
         on_event: Option<Py<PyAny>>,
+        loops: Option<Given>,
         migrating: Option<Migrating<'_>>,
         settings: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         match (source, migrating) {
             (Some(new), Some(migrating)) => Self::migrating(&new, migrating),
             (Some(source), None) => Self::viewing(&source, settings.as_ref()),
-            (None, _) => Self::of_settings(py, serializer, on_event, settings.as_ref()),
+            (None, _) => Self::of_settings(py, serializer, on_event, loops, settings.as_ref()),
         }
     }
 
-    /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
-    ///
-    /// `current` returns the running event loop, `make` a driver for it.
-    fn _share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>) -> PyResult<()> {
-        let (directory, watcher, connections) = (self.directory.clone(), self.watcher.clone(), self.connections);
-        let connect = move |host: &Bound<'_, PyAny>| Driver::new(host, directory.clone(), watcher.clone(), connections);
-        let _ = self.loops.set(Arc::new(Loops::new(current, make, connect)?));
-        Ok(())
+    /// The class of drivers of the event loops whose coroutines use this client. None if threads do.
+    #[getter]
+    fn _driver<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.loops.driver_class(py)
     }
 
     /// Return the value of a key.
@@ -441,7 +436,7 @@ impl Client {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.closed.store(true, Ordering::Relaxed);
         self.directory.close();
-        for driver in self.loops.get().into_iter().flat_map(|loops| loops.take_drivers()) {
+        for driver in self.loops.known().into_iter().flat_map(|loops| loops.take_drivers()) {
             driver.get().event_loop().shut(py)?;
         }
         Ok(())
@@ -464,7 +459,7 @@ impl Client {
 
     /// Return one line about each server: its name, whether it is up, and its connections. No server is asked.
     fn describe(&self) -> Vec<String> {
-        let shared = self.loops.get().is_some();
+        let shared = self.loops.known().is_some();
         self.directory.known().metrics().map(|server| server.line(shared)).collect()
     }
 

@@ -6,17 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinyon_cache::blocking::run_on_both;
 use pinyon_cache::calls::Gives;
-use pinyon_cache::migration::{Counts, Crossing, Failing, Next, OnePool, Pools, Progress, Side, Unconverted, Wanted};
+use pinyon_cache::migration::{Crossing, Failing, Next, OnePool, Pools, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
     Answer, AnyOperation, DataBlock, Head, Operation, OwnedKey, Policy, Request, SentKey, ServerCommand, Values,
 };
 use pinyon_cache::{Destination, Value};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::running::Call;
-use super::{Client, Returned};
+use super::{Both, Client, Returned};
 use crate::answers::{changed, failed, fetched, leased, of_servers, read};
 use crate::callers::Unseen;
 use crate::errors::{class_of, ErrorKind};
@@ -25,40 +24,7 @@ use crate::reading::Reader;
 use crate::shared::{Becomes, Part};
 use crate::stored::{Content, Stored};
 use crate::supplied::{KeptKey, LoopOperation, LoopValues};
-use crate::ttl;
 use crate::value_bytes::{Encoded, Kept};
-
-/// The progress of a migrating client and its views.
-#[pyclass(frozen, module = "pinyon._native")]
-pub(crate) struct MigrationCounts(Arc<Counts>);
-
-#[pymethods]
-impl MigrationCounts {
-    #[new]
-    fn new() -> Self {
-        Self(Arc::default())
-    }
-
-    /// The fields of `pinyon.Progress`.
-    fn progress(&self) -> [u64; 5] {
-        let Progress { new, old, moved, refused, missing } = self.0.progress();
-        [new, old, moved, refused, missing]
-    }
-}
-
-/// The clients of both pools. They are asked for when they are used: what they are may be decided late.
-pub(crate) struct Both {
-    clients: [Py<Client>; 2],
-    counts: Arc<Counts>,
-    /// For items moved from servers that cannot report it.
-    ttl: Option<i64>,
-    /// Makes a coroutine of a [`Migration`], if the methods are awaited.
-    cross: Option<Py<PyAny>>,
-}
-
-/// What Python passes to make them: the old client, the counts, the ttl, and what makes a coroutine.
-pub(crate) type Migrating<'py> =
-    (Py<Client>, Bound<'py, MigrationCounts>, Option<Bound<'py, PyAny>>, Option<Py<PyAny>>);
 
 /// A request on both pools.
 pub(super) struct Asked<'py> {
@@ -77,11 +43,6 @@ impl Asked<'_> {
 }
 
 impl Both {
-    pub(super) fn new((old, counts, ttl, cross): Migrating<'_>, new: Py<Client>) -> PyResult<Self> {
-        let ttl = ttl.map(|ttl| ttl::seconds(&ttl)).transpose()?;
-        Ok(Self { clients: [old, new], counts: counts.get().0.clone(), ttl, cross })
-    }
-
     fn client(&self, side: Side) -> &Client {
         self.clients[side as usize].get()
     }
@@ -122,7 +83,7 @@ impl Both {
     /// Runs a request. Returns its result, or what a coroutine must await.
     pub(super) fn run<'py>(self: &Arc<Self>, py: Python<'py>, asked: Asked<'_>) -> Returned<'py> {
         for client in &self.clients {
-            client.bind(py).getattr(intern!(py, "get"))?; // it is decided now what kind of client it is
+            client.get().loops.get(py)?;
             client.get().check_open(py)?;
         }
         let Asked { wanted, given, data, blocks, default, failed } = asked;
@@ -136,7 +97,7 @@ impl Both {
             _ => Gives::NotStored,
         };
         let asked = Given { both: self.clone(), keys, given, data, blocks, changes, default, failed, raised: None };
-        if self.clients.iter().all(|client| client.get().loops.get().is_none()) {
+        if self.clients.iter().all(|client| client.get().loops.known().is_none()) {
             return self
                 .wait(py, Crossing::new(OfBoth::<Thread>::new(asked), wanted, count, self.counts.clone(), self.ttl));
         }

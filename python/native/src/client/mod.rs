@@ -7,10 +7,11 @@ pub(crate) mod migrating;
 mod running;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use pinyon_cache::directory::Directory;
 use pinyon_cache::lease::Flights;
+use pinyon_cache::migration::{Counts, Progress};
 use pinyon_cache::operations::Policy;
 use pinyon_cache::settings::{CacheSettings, ViewSettings};
 use pinyon_cache::ttl::DefaultTtl;
@@ -19,14 +20,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::callers::Callers;
+use crate::concurrency::{Concurrency, Given, SharedConnections};
 use crate::errors::{checked, exception, ErrorKind};
 use crate::events::Watcher;
 use crate::keys::Routing;
-use crate::loops::Loops;
 use crate::settings::changed;
 use crate::shared::Driver;
+use crate::ttl;
 use crate::values::Codec;
-use migrating::{Both, Migrating};
 
 /// A memcached client that blocks the calling thread while it waits, and that thread alone.
 ///
@@ -41,14 +42,50 @@ pub(crate) struct Client {
     pub(crate) policy: Policy,
     pub(crate) default_ttl: DefaultTtl,
     pub(crate) watcher: Arc<Watcher>,
-    /// To each server, per event loop.
-    pub(crate) connections: usize,
-    /// Set if the client's methods return what a coroutine awaits, instead of waiting themselves.
-    pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
+    /// If the client is for coroutines, its methods return what they await, instead of waiting themselves.
+    pub(crate) loops: Arc<SharedConnections<Driver>>,
     pub(crate) flights: Arc<Flights<Callers>>,
     pub(crate) closed: Arc<AtomicBool>,
     /// If its methods serve an old and a new pool. All else here is the new one's.
     both: Option<Arc<Both>>,
+}
+
+/// The progress of a migrating client and its views.
+#[pyclass(frozen, module = "pinyon._native")]
+pub(crate) struct MigrationCounts(Arc<Counts>);
+
+#[pymethods]
+impl MigrationCounts {
+    #[new]
+    fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// The fields of `pinyon.Progress`.
+    fn progress(&self) -> [u64; 5] {
+        let Progress { new, old, moved, refused, missing } = self.0.progress();
+        [new, old, moved, refused, missing]
+    }
+}
+
+/// The clients of both pools. They are asked for when they are used: what they are may be decided late.
+struct Both {
+    clients: [Py<Client>; 2],
+    counts: Arc<Counts>,
+    /// For items moved from servers that cannot report it.
+    ttl: Option<i64>,
+    /// Makes a coroutine of a `Migration`, if the methods are awaited.
+    cross: Option<Py<PyAny>>,
+}
+
+/// What Python passes to make them: the old client, the counts, the ttl, and what makes a coroutine.
+type Migrating<'py> = (Py<Client>, Bound<'py, MigrationCounts>, Option<Bound<'py, PyAny>>, Option<Py<PyAny>>);
+
+impl Both {
+    fn new((old, counts, ttl, cross): Migrating<'_>, new: Py<Client>) -> PyResult<Self> {
+        let ttl = ttl.map(|ttl| ttl::seconds(&ttl)).transpose()?;
+        Ok(Self { clients: [old, new], counts: counts.get().0.clone(), ttl, cross })
+    }
 }
 
 /// The return value of a method: the answer, or what a coroutine must await.
@@ -73,21 +110,24 @@ impl Client {
         py: Python<'_>,
         serializer: Option<Bound<'_, PyAny>>,
         on_event: Option<Py<PyAny>>,
+        loops: Option<Given>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let settings = changed(CacheSettings::default(), settings)?;
         let parts = checked(py, py.detach(|| settings.build(on_event.is_some())))?;
         let serializer = serializer.unwrap_or_else(|| py.None().into_bound(py));
+        let (directory, watcher) = (Arc::new(parts.directory), Arc::new(Watcher::new(on_event)));
+        let (of_loops, watched, connections) = (directory.clone(), watcher.clone(), parts.connections);
+        let connect = move |host: &Bound<'_, PyAny>| Driver::new(host, of_loops.clone(), watched.clone(), connections);
         Ok(Self {
-            directory: Arc::new(parts.directory),
+            directory,
             keys: parts.keys,
             routing: if parts.quotes_bytes { Routing::Repr } else { Routing::Bytes },
             codec: Arc::new(Codec::new(&serializer, parts.packing)?),
             policy: parts.policy,
             default_ttl: parts.default_ttl,
-            watcher: Arc::new(Watcher::new(on_event)),
-            connections: parts.connections,
-            loops: OnceLock::new(),
+            watcher,
+            loops: SharedConnections::new(Concurrency::new(loops).into(), connect).into(),
             flights: Arc::default(),
             closed: Arc::default(),
             both: None,

@@ -75,7 +75,7 @@ impl Client {
         if self.both.is_some() {
             return self.begin_on_both(call);
         }
-        match self.loops.get() {
+        match self.loops.get(call.key.py())? {
             None => self.execute(call).map(Begun::Over),
             Some(_) => self.submit(call),
         }
@@ -186,14 +186,14 @@ impl Client {
     }
 
     fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, Driver>> {
-        let Some(loops) = self.loops.get() else { unreachable!("clients that wait by themselves have no driver") };
+        let Some(loops) = self.loops.known() else { unreachable!("clients that wait by themselves have no driver") };
         loops.caller(py)
     }
 
     /// Checks what would make a call fail before it has taken keys from an iterable.
     pub(super) fn check_usable(&self, py: Python<'_>) -> PyResult<()> {
         self.check_open(py)?;
-        self.loops.get().map_or(Ok(()), |loops| loops.caller(py).map(drop))
+        self.loops.get(py)?.map_or(Ok(()), |loops| loops.caller(py).map(drop))
     }
 
     /// The calling coroutine, which must be in the loop of this driver.
@@ -235,7 +235,7 @@ impl Client {
             return both.ask_servers(py, command);
         }
         let mut everywhere = Everywhere::new(command);
-        if self.loops.get().is_some() {
+        if self.loops.get(py)?.is_some() {
             return self.run_in_loop(py, everywhere.into(), Becomes::OfServers);
         }
         self.carry_out(py, &mut everywhere)?;

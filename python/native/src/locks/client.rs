@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinyon_locks::settings::{LockParts, LockSettings, UsualLock};
-use pinyon_locks::{owners, Asked, Asks, Branches, Names, StatusQuestion, Voting};
+use pinyon_locks::{Asked, Asks, Branches, Names, StatusQuestion, Voting};
 use pinyon_proto::resp::Command;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::answers::value_in_python;
 use super::place::{Keeping, Operation};
+use crate::concurrency::{Concurrency, Given};
 use crate::errors::{checked, exception, from_core, unsupported, ErrorKind};
 use crate::keys::{key_bytes, text_bytes};
 use crate::metrics::of_locks;
@@ -28,13 +29,15 @@ pub(crate) struct Locks {
 
 #[pymethods]
 impl Locks {
-    /// `source`: a client to share everything with; nothing else is given then. `settings`: those of the core.
+    /// `source`: a client to share everything with; nothing else is given then. `settings`: those of the core. `loops`: how
+    /// coroutines share connections, see `Given`. None for threads.
     #[new]
-    #[pyo3(signature = (source = None, *, report = None, **settings))]
+    #[pyo3(signature = (source = None, *, report = None, loops = None, **settings))]
     fn new(
         py: Python<'_>,
         source: Option<&Bound<'_, Self>>,
         report: Option<Py<PyAny>>,
+        loops: Option<Given>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         if let Some(source) = source {
@@ -44,13 +47,8 @@ impl Locks {
         let settings = changed(LockSettings::default(), settings)?;
         let LockParts { setup, usual, names_have_tags } = checked(py, py.detach(|| settings.build()))?;
         let branches = names_have_tags.then(Arc::default);
-        let keeping = Arc::new(Keeping::new(setup, Arc::default(), report));
+        let keeping = Arc::new(Keeping::new(py, setup, Concurrency::new(loops).into(), report));
         Ok(Self { keeping, branches, usual })
-    }
-
-    /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
-    fn _share(&self, current: Py<PyAny>, make: Py<PyAny>) {
-        self.keeping.share(current, make);
     }
 
     /// The hash tag in these names, if they have one.
@@ -148,6 +146,12 @@ impl Locks {
         self.keeping.settings().sentinels.as_ref().map(|sentinels| sentinels.service.name.clone())
     }
 
+    /// The class of drivers of the event loops whose coroutines use these locks. None if threads do.
+    #[getter]
+    fn _driver<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.keeping.driver_class(py)
+    }
+
     /// Which events are this client's.
     #[getter]
     fn _source(&self) -> u64 {
@@ -202,18 +206,6 @@ impl Locks {
             None => Ok(self.keeping.clone()),
         }
     }
-}
-
-/// The number of the calling thread, as an owner of locks.
-#[pyfunction]
-pub(crate) fn thread_number() -> u64 {
-    owners::this_thread()
-}
-
-/// A number that no other owner of locks in this process ever has.
-#[pyfunction]
-pub(crate) fn new_owner() -> u64 {
-    owners::new_owner()
 }
 
 /// The hash tag that all of these names share, if they have one.

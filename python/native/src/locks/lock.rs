@@ -13,9 +13,8 @@ use pinyon_locks::LockRequest;
 use pinyon_net::settings::waiting_time;
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::answers::raised;
 use super::client::{lock_names, Locks};
@@ -27,6 +26,8 @@ use crate::errors::{checked, exception, ErrorKind};
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Lock {
+    /// The class of what is held: a subclass of [`Held`].
+    held: Py<PyType>,
     locks: Py<Locks>,
     /// The client of these names. It lives as long as this object may need it.
     keeping: Arc<Keeping>,
@@ -35,7 +36,6 @@ pub(crate) struct Lock {
     names: Py<PyTuple>,
     /// The request, without the owner.
     request: LockRequest,
-    #[pyo3(get, name = "_on_lost")]
     on_lost: Option<Py<PyAny>>,
     /// The acquired locks to release, in the order of acquisition.
     taken: Mutex<Vec<Taken>>,
@@ -54,12 +54,13 @@ struct Taken {
 #[pymethods]
 impl Lock {
     #[new]
-    #[pyo3(signature = (locks = None, names = None, ttl = None, timeout = None, renew = true, max_hold = None,
-                        reentrant = None, on_lost = None, /, **_others),
-           text_signature = "(locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, /)")]
+    #[pyo3(signature = (held = None, locks = None, names = None, ttl = None, timeout = None, renew = true,
+                        max_hold = None, reentrant = None, on_lost = None, /, **_others),
+           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, /)")]
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
         py: Python<'_>,
+        held: Option<&Bound<'_, PyAny>>,
         locks: Option<&Bound<'_, PyAny>>,
         names: Option<&Bound<'_, PyAny>>,
         ttl: Option<&Bound<'_, PyAny>>,
@@ -70,13 +71,12 @@ impl Lock {
         on_lost: Option<&Bound<'_, PyAny>>,
         _others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let (Some(Ok(locks)), Some(Ok(names))) = (locks.map(Bound::cast::<Locks>), names.map(Bound::cast::<PyTuple>))
-        else {
+        let made_by_client =
+            (held.map(Bound::cast::<PyType>), locks.map(Bound::cast::<Locks>), names.map(Bound::cast::<PyTuple>));
+        let (Some(Ok(held)), Some(Ok(locks)), Some(Ok(names))) = made_by_client else {
             return Err(made_by_hand(py));
         };
-        if let Some(callback) = on_lost {
-            locks.py().import("pinyon._held")?.call_method1("check_called", (callback,))?;
-        }
+        on_lost.map_or(Ok(()), Listener::check)?;
         let usual = &locks.get().usual;
         let time = |given: Option<&Bound<'_, PyAny>>, name| given.map(|given| seconds(given, name)).transpose();
         let terms = LockTerms {
@@ -87,6 +87,7 @@ impl Lock {
             reentrant: reentrant.unwrap_or(usual.reentrant),
         };
         Ok(Self {
+            held: held.clone().unbind(),
             keeping: locks.get().of(names)?,
             request: checked(locks.py(), terms.request(lock_names(names)?))?,
             names: names.clone().unbind(),
@@ -98,9 +99,19 @@ impl Lock {
 
     /// Acquires the lock for a `with` block. Tasks cannot use it, since they must await.
     fn _take_by_with<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let held = slf.getattr(intern!(slf.py(), "_held"))?.call1((slf,))?;
+        let held = slf.get().held.bind(slf.py()).call1((slf,))?;
         Self::keep(slf, &held, true, None)?;
         Ok(held)
+    }
+
+    /// Asks for the names. Returns a `Held`, whose `_answer` a task awaits.
+    #[pyo3(signature = (at_once = false, timeout = None, /))]
+    fn _ask<'py>(
+        slf: &Bound<'py, Self>,
+        at_once: bool,
+        timeout: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().held.bind(slf.py()).call1((slf, at_once, timeout))
     }
 
     /// Acquires the lock, and keeps it until `_release`. Returns None if it was not free `at_once`. Not for tasks.
@@ -112,7 +123,7 @@ impl Lock {
         let thread = std::thread::current().id();
         let before = |taken: &&mut Taken| taken.fresh == Some(thread);
         slf.get().lock_taken().iter_mut().filter(before).for_each(|taken| taken.fresh = None);
-        let held = slf.getattr(intern!(slf.py(), "_held"))?.call1((slf, at_once, timeout))?;
+        let held = Self::_ask(slf, at_once, timeout)?;
         if at_once && held.cast::<Held>()?.get()._answer().is_none_or(|answer| answer.is_none(slf.py())) {
             return Ok(None);
         }
@@ -141,11 +152,8 @@ impl Lock {
         error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let (py, lock) = (slf.py(), slf.get());
-        let Some(held) = lock._leave(py, true)? else {
-            return slf.call_method0(intern!(py, "_not_entered")).map(drop);
-        };
-        let held = held.bind(py);
+        let py = slf.py();
+        let held = slf.get()._leave(py, true)?.into_bound(py);
         if held.get()._given_back() {
             return Ok(());
         }
@@ -163,7 +171,7 @@ impl Lock {
     }
 
     /// Returns and forgets the lock that the caller acquired last. If there is only one, another task may release it.
-    fn _leave(&self, py: Python<'_>, by_block: bool) -> PyResult<Option<Py<Held>>> {
+    fn _leave(&self, py: Python<'_>, by_block: bool) -> PyResult<Py<Held>> {
         let mut taken = self.lock_taken();
         let owner = match only_owner(&taken) {
             Some(owner) => owner,
@@ -175,15 +183,22 @@ impl Lock {
             }
         };
         let last = taken.iter().rposition(|taken| taken.owner == owner && taken.by_block == by_block);
-        Ok(last.map(|last| taken.remove(last).held))
+        if let Some(last) = last {
+            return Ok(taken.remove(last).held);
+        }
+        drop(taken);
+        Err(self.not_acquired(py, by_block))
     }
 
-    /// Returns the lock that the caller acquired last, in whatever way, or None.
-    fn _held_by_caller(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
-        let owner = self.owner(py)?;
-        let taken = self.lock_taken();
-        let last = taken.iter().rev().find(|taken| taken.owner == owner && !taken.held.get()._given_back());
-        Ok(last.map(|taken| taken.held.clone_ref(py)))
+    /// Returns the lock that the caller acquired last, in whatever way.
+    fn _last(&self, py: Python<'_>) -> PyResult<Py<Held>> {
+        self.last(py)?.ok_or_else(|| self.not_acquired(py, false))
+    }
+
+    /// Return whether the caller holds the names, acquired through this object. No server is asked.
+    fn owned(&self, py: Python<'_>) -> PyResult<bool> {
+        let held = self.last(py)?;
+        held.map_or(Ok(false), |held| Ok(held.get()._left(py)?.is_some()))
     }
 
     /// The client that made it.
@@ -192,7 +207,12 @@ impl Lock {
         self.locks.clone_ref(py)
     }
 
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        Ok(format!("<{} on {}>", class_name(slf)?, listed(slf.get().names.bind(slf.py()))?))
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.held)?;
         visit.call(&self.locks)?;
         visit.call(&self.on_lost)?;
         let Ok(taken) = self.taken.try_lock() else { return Ok(()) };
@@ -209,8 +229,8 @@ impl Lock {
     /// See [`Self::_keep`].
     fn keep(slf: &Bound<'_, Self>, held: &Bound<'_, PyAny>, by_block: bool, fresh: Option<ThreadId>) -> PyResult<()> {
         if let Some(callback) = &slf.get().on_lost {
-            let listening = held.call_method1(intern!(slf.py(), "on_lost"), (callback,));
-            if let Err(raised) = listening {
+            let callback = callback.bind(slf.py()).clone();
+            if let Err(raised) = Held::listen(held.cast()?, callback) {
                 held.cast::<Held>()?.get().give_up(slf.py())?;
                 return Err(raised);
             }
@@ -230,7 +250,26 @@ impl Lock {
 
     /// The number of the calling thread, greenlet or task.
     pub(super) fn owner(&self, py: Python<'_>) -> PyResult<u64> {
-        self.locks.bind(py).call_method0(intern!(py, "_owner"))?.extract()
+        self.keeping.owner(py)
+    }
+
+    fn last(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
+        let owner = self.owner(py)?;
+        let taken = self.lock_taken();
+        let last = taken.iter().rev().find(|taken| taken.owner == owner && !taken.held.get()._given_back());
+        Ok(last.map(|taken| taken.held.clone_ref(py)))
+    }
+
+    #[cold]
+    fn not_acquired(&self, py: Python<'_>, by_block: bool) -> PyErr {
+        let why = match by_block {
+            true => "is left by a caller that has not entered it",
+            false => "was not acquired by the caller: acquire it first",
+        };
+        match listed(self.names.bind(py)) {
+            Ok(names) => exception(py, ErrorKind::UsageError, &format!("the lock on {names} {why}")),
+            Err(raised) => raised,
+        }
     }
 
     /// `at_once`: without waiting. `timeout`: how long to wait, unless as long as the lock says.
@@ -299,6 +338,14 @@ impl Held {
         self.place.cancel(py, &self.grant)
     }
 
+    /// See [`Self::_tell`]. The callback was checked.
+    fn listen(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        match slf.get().grant.listen(Listener::new(slf, callback.clone())?) {
+            Ok(()) => Ok(()),
+            Err(_) => callback.call1((slf,)).map(drop),
+        }
+    }
+
     fn grant(&self) -> Arc<Grant> {
         self.grant.clone()
     }
@@ -355,10 +402,8 @@ impl Held {
 
     /// Registers a callback for the loss of the lock. Calls it at once if the lock is lost already.
     fn _tell(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
-        match slf.get().grant.listen(Listener::new(slf, callback.clone())?) {
-            Ok(()) => Ok(()),
-            Err(_) => callback.call1((slf,)).map(drop),
-        }
+        Listener::check(&callback)?;
+        Self::listen(slf, callback)
     }
 
     /// Releases the lock. Returns whether it was held until then.
@@ -397,6 +442,13 @@ impl Held {
         self.place.cancel(py, &self.grant)
     }
 
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let (py, held) = (slf.py(), slf.get());
+        let state = held._left(py)?.map_or_else(|| "not held".to_owned(), |left| format!("{left:.3} s left"));
+        let names = listed(held.names.bind(py))?;
+        Ok(format!("<{} {names}, token {}, {state}>", class_name(slf)?, held.token()))
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let visit_all = |listeners: &[Listener]| listeners.iter().try_for_each(|listener| listener.traverse(&visit));
         self.grant.with_listeners(visit_all).unwrap_or(Ok(()))
@@ -405,6 +457,20 @@ impl Held {
     fn __clear__(&self) {
         drop(self.grant.take_listeners());
     }
+}
+
+/// The first few of the names, for people to read.
+fn listed(names: &Bound<'_, PyTuple>) -> PyResult<String> {
+    const FEW: usize = 3;
+    let few = names.iter().take(FEW).map(|name| Ok(name.repr()?.to_string())).collect::<PyResult<Vec<_>>>()?;
+    let rest = names.len().saturating_sub(FEW);
+    Ok(if rest == 0 { few.join(", ") } else { format!("{} and {rest} more", few.join(", ")) })
+}
+
+/// The name of an object's class, with its module.
+fn class_name(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    let class = object.get_type();
+    Ok(format!("{}.{}", class.module()?, class.qualname()?))
 }
 
 fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {

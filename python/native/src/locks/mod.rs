@@ -3,10 +3,11 @@
 mod answers;
 mod client;
 mod lock;
+mod owners;
 mod place;
 mod telling;
 
-pub(crate) use client::{new_owner, thread_number, Locks};
+pub(crate) use client::Locks;
 pub(crate) use lock::{Held, Lock};
 pub(crate) use place::LocksDriver;
 pub(crate) use telling::{stop_telling, tell_threads};

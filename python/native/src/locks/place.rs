@@ -1,15 +1,17 @@
 //! Where the locks of one server or one hash tag are kept: together for all threads, or separately for each event loop.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_locks::{Front, LockFinished, LockMetrics, LockOperation, Setup, Station, ThreadLocks};
+use pinyon_locks::{owners, Front, LockFinished, LockMetrics, LockOperation, Setup, Station, ThreadLocks};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::answers::{answer, raised};
+use super::owners::number_of;
 use super::telling::{self, tell, Listener};
+use crate::concurrency::{Concurrency, SharedConnections};
 use crate::driver::{driver, EventLoop, LoopDriver, Machine};
 use crate::errors::{exception, ErrorKind};
 use crate::host::PythonHost;
@@ -19,14 +21,10 @@ use crate::waiter::{Unsettled, Waiter};
 pub(crate) type Grant = pinyon_locks::Grant<Listener>;
 pub(crate) type Operation = LockOperation<Listener>;
 
-/// How to find the running event loop, and how to drive it, if coroutines share connections.
-type Sharing = OnceLock<(Py<PyAny>, Py<PyAny>)>;
-
 /// The client of a server, or of one hash tag.
 pub(crate) struct Keeping {
     threads: ThreadLocks<Listener>,
-    sharing: Arc<Sharing>,
-    loops: OnceLock<Arc<Loops<LocksDriver>>>,
+    loops: SharedConnections<LocksDriver>,
     report: Py<PyAny>,
 }
 
@@ -37,19 +35,34 @@ pub(crate) enum Place {
 }
 
 impl Keeping {
-    pub(super) fn new(settings: Setup, sharing: Arc<Sharing>, report: Py<PyAny>) -> Self {
-        let threads = ThreadLocks::new(settings, telling::notes().clone());
-        Self { threads, sharing, loops: OnceLock::new(), report }
+    pub(super) fn new(py: Python<'_>, settings: Setup, concurrency: Arc<Concurrency>, report: Py<PyAny>) -> Self {
+        let (of_loops, report_in_loops) = (settings.clone(), report.clone_ref(py));
+        let connect = move |host: &Bound<'_, PyAny>| {
+            let front = Front::new(of_loops.clone());
+            let soon = host.getattr(intern!(host.py(), "report"))?.unbind();
+            let telling = Telling { report: report_in_loops.clone_ref(host.py()), soon };
+            Ok(LocksDriver(EventLoop::new(host, front, telling)?))
+        };
+        let loops = SharedConnections::new(concurrency, connect);
+        Self { threads: ThreadLocks::new(settings, telling::notes().clone()), loops, report }
     }
 
     /// The client of a hash tag.
     pub(super) fn tagged(&self, py: Python<'_>, tag: &[u8]) -> Self {
-        Self::new(self.settings().tagged(tag), self.sharing.clone(), self.report.clone_ref(py))
+        Self::new(py, self.settings().tagged(tag), self.loops.concurrency().clone(), self.report.clone_ref(py))
     }
 
-    /// From now on coroutines share connections, also those of hash tags.
-    pub(super) fn share(&self, current: Py<PyAny>, make: Py<PyAny>) {
-        let _ = self.sharing.set((current, make));
+    /// See [`SharedConnections::driver_class`].
+    pub(super) fn driver_class<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.loops.driver_class(py)
+    }
+
+    /// The number of the calling thread, greenlet or task.
+    pub(super) fn owner(&self, py: Python<'_>) -> PyResult<u64> {
+        match self.loops.get(py)? {
+            None => Ok(owners::this_thread()),
+            Some(loops) => number_of(&loops.owner(py)?),
+        }
     }
 
     pub(super) fn settings(&self) -> &Setup {
@@ -66,7 +79,7 @@ impl Keeping {
 
     pub(super) fn place(&self, py: Python<'_>) -> PyResult<Place> {
         self.threads.check_open().map_err(|failure| raised(py, failure))?;
-        if let Some(loops) = self.loops(py)? {
+        if let Some(loops) = self.loops.get(py)? {
             return Ok(Place::Loop { driver: loops.caller(py)?.driver.unbind(), loops: loops.clone() });
         }
         telling::start(py, &self.report)?;
@@ -75,30 +88,14 @@ impl Keeping {
 
     pub(super) fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.threads.close();
-        let Some(loops) = self.loops.get() else { return Ok(()) };
+        let Some(loops) = self.loops.known() else { return Ok(()) };
         loops.drivers(py).into_iter().try_for_each(|driver| driver.get().event_loop().shut(py))
-    }
-
-    fn loops(&self, py: Python<'_>) -> PyResult<Option<&Arc<Loops<LocksDriver>>>> {
-        if let Some(loops) = self.loops.get() {
-            return Ok(Some(loops));
-        }
-        let Some((current, make)) = self.sharing.get() else { return Ok(None) };
-        let (settings, report) = (self.settings().clone(), self.report.clone_ref(py));
-        let connect = move |host: &Bound<'_, PyAny>| {
-            let front = Front::new(settings.clone());
-            let soon = host.getattr(intern!(host.py(), "report"))?.unbind();
-            let telling = Telling { report: report.clone_ref(host.py()), soon };
-            Ok(LocksDriver(EventLoop::new(host, front, telling)?))
-        };
-        let loops = Loops::new(current.clone_ref(py), make.bind(py).clone(), connect)?;
-        Ok(Some(self.loops.get_or_init(|| Arc::new(loops))))
     }
 }
 
 impl Drop for Keeping {
     fn drop(&mut self) {
-        if let Some(loops) = self.loops.get() {
+        if let Some(loops) = self.loops.known() {
             loops.retire();
         }
     }

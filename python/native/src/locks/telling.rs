@@ -6,10 +6,11 @@ use std::sync::{Arc, OnceLock};
 use pinyon_locks::{Note, Notes};
 use pinyon_net::fork;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 
+use crate::classes::Registered;
+use crate::errors::{exception, ErrorKind};
 use crate::events::python;
 
 /// A callback of `on_lost`, and the lock to call it with. It does not keep the lock alive: a lock that nothing refers
@@ -22,6 +23,20 @@ pub(crate) struct Listener {
 impl Listener {
     pub(super) fn new(held: &Bound<'_, PyAny>, callback: Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self { held: PyWeakrefReference::new(held)?.unbind(), callback: callback.unbind() })
+    }
+
+    /// Refuses a callback that cannot be called, or would have to be awaited: nothing does.
+    pub(super) fn check(callback: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = callback.py();
+        let wrong = |message: &str| Err(exception(py, ErrorKind::UsageError, message));
+        if !callback.is_callable() {
+            let class = callback.get_type().name()?;
+            return wrong(&format!("on_lost must be a function, which is called with what was held, not {class}"));
+        }
+        if py.import("inspect")?.call_method1("iscoroutinefunction", (callback,))?.is_truthy()? {
+            return wrong("on_lost is called and not awaited: make it an ordinary function, which may start a task");
+        }
+        Ok(())
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -64,7 +79,7 @@ pub(super) fn start(py: Python<'_>, report: &Py<PyAny>) -> PyResult<()> {
     if STARTED_BY.load(Ordering::Relaxed) == process || STARTED_BY.swap(process, Ordering::Relaxed) == process {
         return Ok(());
     }
-    let start = || py.import(intern!(py, "pinyon._telling"))?.call_method1(intern!(py, "start"), (report,));
+    let start = || Registered::known()?.start_telling.call1(py, (report,));
     start().map(drop).inspect_err(|_| STARTED_BY.store(u64::MAX, Ordering::Relaxed))
 }
 

@@ -7,7 +7,7 @@ it is set.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from pinyon.compat.pylibmc.errors import Error, NotSupportedError
 from pinyon.compat.pylibmc.rings import MODULA, WEIGHTED, placement
@@ -15,8 +15,6 @@ from pinyon.compat.pylibmc.servers import Spec
 
 if TYPE_CHECKING:
     from typing_extensions import TypeAlias
-
-    from pinyon.compat.pylibmc.foundation import Foundation
 
     _Dict = dict[str, Any]
 else:
@@ -232,10 +230,16 @@ def settings(state: Mapping[str, Any], specs: list[Spec]) -> dict[str, Any]:
     }
 
 
+class Behaving(Protocol):
+    """A client that has behaviors."""
+
+    def set_behaviors(self, behaviors: Mapping[str, Any]) -> None: ...
+
+
 class BehaviorDict(_Dict):
     """A client's behaviors. Setting one here sets it on the client."""
 
-    def __init__(self, client: Foundation, state: Mapping[str, Any]) -> None:
+    def __init__(self, client: Behaving, state: Mapping[str, Any]) -> None:
         super().__init__(state)
         self.client = client
 

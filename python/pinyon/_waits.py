@@ -1,0 +1,62 @@
+"""How the callers of ``get_or_set`` wait for each other, in each concurrency model."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pinyon.errors import Error
+
+if TYPE_CHECKING:
+    from pinyon import _native
+
+
+class Waits(Protocol):
+    """How the callers of one concurrency model wait."""
+
+    def scope(self) -> Any:
+        """Return an object that is the same for all callers that can wake each other."""
+
+    def caller(self) -> Any:
+        """Return an object that stands for the running thread, task or greenlet."""
+
+    def sleep(self, seconds: float) -> Any:
+        """Sleep."""
+
+    def signal(self) -> Any:
+        """Return an object with a method ``set``, for one caller to wait for."""
+
+    def wait(self, signal: Any, seconds: float) -> Any:
+        """Wait until the signal is set, or until so many seconds have passed."""
+
+    def give_back(self, client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
+        """Give a lease back for a caller that no longer waits."""
+
+
+class Threads:
+    """How threads wait."""
+
+    caller = staticmethod(threading.current_thread)
+    signal = threading.Event
+    sleep = staticmethod(time.sleep)
+
+    @staticmethod
+    def scope() -> None:
+        """All threads share None."""
+
+    @staticmethod
+    def wait(signal: threading.Event, seconds: float) -> None:
+        signal.wait(seconds)
+
+    @staticmethod
+    def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
+        with contextlib.suppress(Error):
+            client._give_back(key, cas, keep)
+
+
+def waits_of(client: _native.Client | _native.Locks) -> Any:
+    """Return how the callers of a client wait: a ``Waits``."""
+    driver = client._driver
+    return Threads if driver is None else driver.waits
