@@ -513,6 +513,21 @@ class Client:
         Returns:
             A dict by server.
         """
+    def touch_many(self, keys: Iterable[_KeyT], ttl: _Ttl) -> Reply[list[_KeyT]]:
+        """Set the ttl of many items.
+
+        All servers are asked at the same time.
+
+        Args:
+            keys: text or bytes.
+            ttl: as for `touch`, the same for all items.
+
+        Returns:
+            A list of the keys that have an item.
+
+        Raises:
+            Error: a server failed. The attribute `partial` of the error has the keys whose items did get the ttl.
+        """
     def close(self) -> None:
         """Close the connections. A closed client refuses further use. Closing it again does nothing."""
     def servers_of(self, key: _Key) -> list[str]:
@@ -640,6 +655,8 @@ class MigratingClient:
         """Return the statistics of each server of both pools."""
     async def version(self) -> dict[str, str]:
         """Return the version of each server of both pools."""
+    async def touch_many(self, keys: Iterable[_KeyT], ttl: _Ttl) -> list[_KeyT]:
+        """Like ``Client.touch_many``; values in the old pool only are moved first."""
     def close(self) -> None:
         """Close the connections to both pools."""
     def servers_of(self, key: _Key) -> list[str]:

@@ -176,6 +176,7 @@ MISSES: dict[str, tuple[Callable[[Any, str], Any], Any]] = {
     "gets_many": (lambda cache, key: cache.gets_many([key]), {}),
     "set_many": (lambda cache, key: cache.set_many({key: 1}), None),
     "delete_many": (lambda cache, key: cache.delete_many([key]), 0),
+    "touch_many": (lambda cache, key: cache.touch_many([key], 60), []),
 }
 
 
@@ -192,6 +193,7 @@ async def test_a_failure_may_be_a_miss(
             assert await operation(cache, key) == miss, name
     assert await cache.get_many(KEYS) == dict.fromkeys(fleet.other_keys, "value")
     assert await cache.set_many(dict.fromkeys(KEYS, "new")) == fleet.lost_keys
+    assert await cache.touch_many(KEYS, 60) == fleet.other_keys
     assert await cache.delete_many(KEYS) == len(fleet.other_keys)
     failed: dict[str, pinyon.Error] = {}
     assert await cache.get_many(KEYS, failed=failed) == {}

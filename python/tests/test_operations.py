@@ -201,10 +201,20 @@ def test_many_values_are_stored_read_and_deleted(setting: Setting) -> None:
     assert setting.client.get_many(values) == {key: number for key, number in values.items() if number >= 300}
 
 
+def test_many_items_are_touched(setting: Setting) -> None:
+    values = {f"key:{number}": number for number in range(500)}
+    setting.client.set_many(values)
+    some = list(values)[:300]
+    assert setting.client.touch_many([*some, "missing"], 100) == some
+    assert setting.client.touch_many(some, -1) == some
+    assert setting.client.get_many(values) == {key: number for key, number in values.items() if number >= 300}
+
+
 def test_no_keys_at_all_are_no_work(setting: Setting) -> None:
     assert setting.client.get_many([]) == {}
     assert setting.client.set_many({}) == []
     assert setting.client.delete_many([]) == 0
+    assert setting.client.touch_many([], 1) == []
 
 
 def test_a_quiet_batch_does_all_it_was_told(setting: Setting) -> None:

@@ -95,6 +95,8 @@ pub enum Gives {
     Compared,
     /// The keys that were not stored.
     NotStored,
+    /// The keys that have an item.
+    Found,
     /// How many items there were.
     Count,
     Number,
@@ -155,7 +157,7 @@ words! {
     }
     Gives {
         Value "value" ValueAndCas "value_and_cas" ValueAndTtl "value_and_ttl" Values "values"
-        ValuesAndCas "values_and_cas" Done "done" Compared "compared" NotStored "not_stored" Count "count"
+        ValuesAndCas "values_and_cas" Done "done" Compared "compared" NotStored "not_stored" Found "found" Count "count"
         Number "number" Metadata "metadata" Lease "lease" Texts "texts" Statistics "statistics" Nothing "nothing"
     }
     Language { Python "python" Ruby "ruby" Perl "perl" C "c" }

@@ -59,6 +59,8 @@ calls! {
     GATS = "gats", asks Key, takes [Key Ttl], gives ValueAndCas, names [(Python "") (Ruby "")];
     /// Sets the ttl of an item.
     TOUCH = "touch", asks Key, takes [Key Ttl], gives Done;
+    /// Sets the ttl of many items.
+    TOUCH_MANY = "touch_many", asks Keys, takes [Keys Ttl], gives Found, names [(Perl "touch_multi") (C "")];
     /// Stores a value.
     SET = "set", asks Key, takes [Key Value StoredTtl], gives Done, may be_joined;
     /// Stores a value unless the key has one.

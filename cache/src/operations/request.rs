@@ -243,6 +243,7 @@ impl Request {
             Request::Get(Beside::Cas) => &calls::GETS_MANY,
             Request::Store { mode: Mode::Set, cas: None, .. } => &calls::SET_MANY,
             Request::Delete => &calls::DELETE_MANY,
+            Request::Touch { .. } => &calls::TOUCH_MANY,
             other => other.call(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinyon_cache::blocking::{run, run_on_both};
 use pinyon_cache::migration::{Counts, Crossing, Failing, Next, OnePool, Pools, Progress, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
-    Answer, AnyOperation, AsBytes, Beside, Bytes, DataBlock, Fetched, Mode, OwnedData, OwnedKey, Policy, Request,
+    Answer, AnyOperation, AsBytes, Beside, Bytes, DataBlock, Fact, Fetched, Mode, OwnedData, OwnedKey, Policy, Request,
     Single,
 };
 use pinyon_cache::settings::{CacheParts, CacheSettings};
@@ -205,6 +205,28 @@ fn many_keys_are_deleted_wherever_they_are() {
     let Some((_, AnyOperation::Change(change))) = over.into_iter().next() else { unreachable!("it deletes many keys") };
     assert_eq!(&*change.finish().failures.raised().expect("the old pool fails").server, NOBODY);
     assert_eq!(text(&nobody.alone(Side::New, "new", GET, "")), Some("newer".into()), "the old pool comes first");
+}
+
+#[test]
+fn many_keys_are_touched_in_the_new_pool() {
+    let servers = [(); 2].map(|()| Memcached::tcp());
+    let both = pools(&servers);
+    both.only_old_has("old", "value");
+    both.alone(Side::New, "new", store(Mode::Set, "newer"), "newer");
+    let touch = Request::Touch { ttl: 1000 };
+    let over = both.run(Wanted::ChangeMany(touch), &["old", "nothing", "new"], "").unwrap();
+    let Some((_, AnyOperation::Change(change))) = over.into_iter().next() else { unreachable!("it changes many keys") };
+    let mut touched = change.finish();
+    assert_eq!((touched.done, touched.failures.raised().is_none()), (vec![true, false, true], true));
+    for key in ["old", "new"] {
+        let answer = both.alone(Side::New, key, Request::Get(Beside::Ttl), "");
+        assert!(matches!(answer, Answer::ValueAnd(_, Fact::Ttl(Some(900..=1000)))), "{key}: {answer:?}");
+    }
+    let nobody = Both::new(&servers[0].address().to_string(), NOBODY);
+    let over = nobody.run(Wanted::ChangeMany(touch), &["old"], "").unwrap();
+    let Some((_, AnyOperation::Change(change))) = over.into_iter().next() else { unreachable!("it changes many keys") };
+    let raised = change.finish().failures.raised().expect("the new pool fails");
+    assert_eq!((&*raised.server, raised.command), (NOBODY, "touch_many"));
 }
 
 #[test]

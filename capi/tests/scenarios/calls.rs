@@ -58,6 +58,7 @@ impl Call {
         match name {
             "get_many" => call[1].as_array().unwrap().iter().for_each(|key| made.push(Verb::Get, &text(key), "")),
             "delete_many" => call[1].as_array().unwrap().iter().for_each(|key| made.push(Verb::Delete, &text(key), "")),
+            "touch_many" => made.push_each_with_ttl(Verb::Touch, call),
             "set_many" => {
                 let pairs = call[1].as_object().unwrap();
                 pairs.iter().for_each(|(key, value)| made.push(Verb::Set, key, value.as_str().unwrap()));
@@ -107,6 +108,13 @@ impl Call {
         }
     }
 
+    fn push_each_with_ttl(&mut self, verb: Verb, call: &[Value]) {
+        for key in call[1].as_array().unwrap() {
+            self.push(verb, &text(key), "");
+            self.requests.last_mut().unwrap().ttl = call[2].as_i64().unwrap();
+        }
+    }
+
     fn push(&mut self, verb: Verb, key: &str, value: &str) {
         self.texts.extend([key.to_owned(), value.to_owned()]);
         let [.., key, value] = &self.texts[..] else { unreachable!("two were pushed") };
@@ -127,13 +135,18 @@ impl Call {
             return outcome(&self.requests[0], &replies[0]);
         }
         let raised = replies.iter().find_map(|reply| raised(reply.error));
-        if self.requests.first().is_some_and(|request| request.verb != Verb::Get as u32) {
-            let done = replies.iter().filter(|reply| reply.status == Status::Done as i32).count();
-            return Outcome { value: json!(done), raised };
-        }
-        let found = self.requests.iter().zip(replies).filter(|(_, reply)| reply.marks & marks::HAS_VALUE != 0);
         // SAFETY: the key is there as long as this call.
         let name = |request: &Request| String::from_utf8_lossy(unsafe { request.key.slice() }).into_owned();
+        let all = self.requests.iter().zip(replies);
+        let done = all.clone().filter(|(_, reply)| reply.status == Status::Done as i32);
+        match self.requests.first().map(|request| Verb::ALL[request.verb as usize]) {
+            Some(Verb::Get) | None => {}
+            Some(Verb::Touch) => {
+                return Outcome { value: done.map(|(request, _)| json!(name(request))).collect(), raised }
+            }
+            Some(_) => return Outcome { value: json!(done.count()), raised },
+        }
+        let found = all.filter(|(_, reply)| reply.marks & marks::HAS_VALUE != 0);
         let found = found.map(|(request, reply)| (name(request), value_of(reply).value));
         Outcome { value: Value::Object(found.collect()), raised }
     }

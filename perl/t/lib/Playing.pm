@@ -200,6 +200,11 @@ sub _use {
         my $done = $way->got( scalar $client->delete_multi( @{ $arguments[0] } ) );
         return scalar grep { $_ } values %{$done};
     }
+    if ( $name eq 'touch_many' ) {
+        my ( $keys, $ttl ) = @arguments;
+        my $done = $way->got( scalar $client->touch_multi( map { [ $_ => $ttl ] } @{$keys} ) );
+        return [ grep { $done->{$_} } @{$keys} ];
+    }
     if ( $name eq 'batch' ) {
         $way->got(
             scalar $client->quiet(

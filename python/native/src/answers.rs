@@ -145,6 +145,7 @@ pub(crate) fn changed<'py>(
     let listed = |wanted| PyList::new(py, these(wanted).map(|(key, _)| key).collect::<Vec<_>>());
     let result = match gives {
         Gives::NotStored => listed(false)?.into_any(),
+        Gives::Found => listed(true)?.into_any(),
         _ => these(true).count().into_bound_py_any(py)?,
     };
     achieved(result, changed.failures)

@@ -195,6 +195,18 @@ module Pinyon
       tell if @on_event
     end
 
+    # Set the ttl of many keys. All servers are asked at the same time.
+    #
+    # @param keys [Array<String, Symbol>]
+    # @param ttl [Numeric] the same for all; seconds until they expire, 0 never expires
+    # @return [Array] the keys that have an item
+    # @raise [Error] a server failed; its {Error#partial} has the keys whose items did get the ttl
+    def touch_many(keys, ttl)
+      @native.touch_many(many(keys), ttl)
+    ensure
+      tell if @on_event
+    end
+
     # Delete an item.
     #
     # @param stale [Numeric, nil] seconds for which the item stays instead, marked as stale: the next caller that asks

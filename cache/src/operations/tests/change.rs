@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::stage::{fleet, key_of, keys, letter, Stage, META};
+use super::stage::{fleet, key_of, keys, letter, Stage, CLASSIC, META};
 use crate::operations::{Change, Changed, DataBlock, End, Next, Operation, Policy, Request};
 use pinyon_net::error::{Error, Kind, Sent};
 
@@ -50,6 +50,27 @@ fn a_deletion_counts_where_there_was_something() {
     let mut changed = finished(stage);
     assert_eq!(changed.done, [true, false, true]);
     assert!(changed.failures.raised().is_none());
+}
+
+#[test]
+fn a_ttl_is_set_where_there_is_an_item() {
+    let touch = || Change::<Option<Vec<u8>>>::each(keys(&["k", "l", "m"]), Request::Touch { ttl: 60 }, NO_FAILOVER);
+    for (version, sent, replies) in [
+        (META, "a: mg k T60 O*|mg l T60 O*|mg m T60 O*", "HD O*|EN O*|HD O*"),
+        (CLASSIC, "a: touch k 60|touch l 60|touch m 60", "TOUCHED|NOT_FOUND|TOUCHED"),
+    ] {
+        let mut stage = Stage::new("a", version, touch());
+        assert_eq!(stage.begin(), [sent]);
+        assert!(stage.answer("a", replies).is_empty());
+        let mut changed = finished(stage);
+        assert_eq!(changed.done, [true, false, true]);
+        assert!(changed.failures.raised().is_none());
+    }
+    let mut lost = Stage::new("a", META, touch());
+    lost.begin();
+    assert!(lost.time_out("a").is_empty(), "it was sent, and is not sent again");
+    let raised = finished(lost).failures.raised().unwrap();
+    assert_eq!((raised.kind, raised.sent, raised.command), (Kind::Timeout, Sent::Maybe, "touch_many"));
 }
 
 #[test]

@@ -42,6 +42,10 @@ pub fn owned(key: &str) -> OwnedKey {
     OwnedKey::new(&KeyRules::default(), key.as_bytes()).unwrap()
 }
 
+fn ttl(call: &[Value]) -> i32 {
+    call[2].as_i64().unwrap() as i32
+}
+
 pub fn operation(call: &[Value]) -> Op {
     let policy = Policy::default();
     if let Some((key, request, data)) = request(call) {
@@ -50,6 +54,7 @@ pub fn operation(call: &[Value]) -> Op {
     match call[0].as_str().unwrap() {
         "get_many" => Fetch::new(keys(&call[1]), Request::Get(Beside::Nothing), operations::AsBytes, policy).into(),
         "delete_many" => Change::each(keys(&call[1]), Request::Delete, policy).into(),
+        "touch_many" => Change::each(keys(&call[1]), Request::Touch { ttl: ttl(call) }, policy).into(),
         "set_many" => {
             let block = |value| {
                 let (data, client_flags) = encoded(value);
@@ -80,7 +85,12 @@ pub fn outcome(operation: Op, call: &[Value]) -> Outcome {
         }
         AnyOperation::Change(change) => {
             let mut changed = change.finish();
-            of_many(json!(changed.done.iter().filter(|done| **done).count()), &mut changed.failures)
+            let done = call[1].as_array().into_iter().flatten().zip(&changed.done).filter(|(_, done)| **done);
+            let value = match call[0].as_str() {
+                Some("touch_many") => done.map(|(key, _)| key.clone()).collect(),
+                _ => json!(changed.done.iter().filter(|done| **done).count()),
+            };
+            of_many(value, &mut changed.failures)
         }
         AnyOperation::Everywhere(everywhere) => match everywhere.finish() {
             Ok(lines) => {

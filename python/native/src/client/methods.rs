@@ -147,6 +147,23 @@ impl Client {
         self.ask(key, Request::Touch { ttl })
     }
 
+    /// Set the ttl of many items.
+    ///
+    /// All servers are asked at the same time.
+    ///
+    /// Args:
+    ///     keys: text or bytes.
+    ///     ttl: as for `touch`, the same for all items.
+    ///
+    /// Returns:
+    ///     A list of the keys that have an item.
+    ///
+    /// Raises:
+    ///     Error: a server failed. The attribute `partial` of the error has the keys whose items did get the ttl.
+    fn touch_many<'py>(&self, keys: &Bound<'py, PyAny>, #[pyo3(from_py_with = ttl::sent)] ttl: i32) -> Returned<'py> {
+        self.change_many(keys, Request::Touch { ttl })
+    }
+
     /// Store a value.
     ///
     /// Args:

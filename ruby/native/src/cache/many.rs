@@ -37,6 +37,7 @@ pub(super) fn changed(ruby: &Ruby, given: RArray, changed: Changed, gives: Gives
     let listed = |wanted| ruby.ary_from_iter(these(wanted).map(|(key, _)| key)).as_value();
     let result = match gives {
         Gives::NotStored => listed(false),
+        Gives::Found => listed(true),
         _ => these(true).count().into_value_with(ruby),
     };
     achieved(ruby, result, changed.failures)
