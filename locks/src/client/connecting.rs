@@ -6,7 +6,6 @@ use super::lane::Lane;
 use super::link::{Phase, COMMANDS};
 use super::{Client, Platform};
 use pinyon_net::address::Address;
-use pinyon_net::driven::Action;
 use pinyon_net::error::{Error, Kind};
 
 impl<W, P: Platform> Client<W, P> {
@@ -14,9 +13,8 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn connect_if_wanted(&mut self, now: Instant) {
         let wanted = self.is_connection_wanted();
         let link = &mut self.link;
-        let waits = link.resolving || link.lanes.iter().any(Lane::is_forgotten);
-        link.retry_at = link.retry_at.filter(|at| *at > now);
-        if self.closed || !wanted || waits || link.retry_at.is_some() || link.phase != Phase::Down {
+        let waits = !link.lanes[COMMANDS].may_try(now) || link.lanes.iter().any(Lane::waits_for_host);
+        if self.closed || !wanted || waits || link.phase != Phase::Down {
             return;
         }
         link.phase = Phase::Rising;
@@ -46,26 +44,17 @@ impl<W, P: Platform> Client<W, P> {
                 }
             }
         }
-        match self.endpoint.addresses() {
-            Ok(addresses) => self.resolved(lane, Ok(addresses), now),
-            Err((name, port)) => {
-                self.link.resolving = true;
-                self.actions.push_back(Action::Resolve { lane, name: name.to_owned(), port });
-            }
+        if let Some(addresses) = self.link.lanes[lane].look_up(&self.endpoint, &mut self.actions) {
+            self.resolved(lane, Ok(addresses), now);
         }
     }
 
     pub(super) fn resolved(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
-        self.link.resolving = false;
-        if self.closed || !self.link.lanes[lane].session.is_closed() {
+        if !self.link.lanes[lane].resolved() || self.closed {
             return;
         }
         let timeout = self.nodes.connect_timeout(&self.endpoint, self.settings.connect_timeout);
-        let session = &mut self.link.lanes[lane].session;
-        match resolved {
-            Ok(addresses) => session.connect(addresses, now, timeout),
-            Err(why) => session.fail(Error::unresolved(Kind::Connect, &self.settings.server, &why)),
-        }
+        self.link.lanes[lane].connect(resolved, now, timeout);
         self.advance(now);
     }
 
@@ -73,7 +62,8 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn rise(&mut self, now: Instant) {
         self.report_connected(now);
         let link = &mut self.link;
-        (link.phase, link.failures, link.down_since, link.has_been_up) = (Phase::Up, 0, None, true);
+        (link.phase, link.down_since, link.has_been_up) = (Phase::Up, None, true);
+        link.lanes[COMMANDS].failures = 0;
         self.nodes.rise(now);
         self.machine.connected(self.platform.boot_time());
         self.pump(now);

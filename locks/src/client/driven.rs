@@ -5,16 +5,15 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::lane::Lane;
-use super::link::{earlier, COMMANDS, PUSHES};
+use super::lane::{earlier, Lane};
+use super::link::{COMMANDS, PUSHES};
 use super::replicas::CONFIRMATIONS;
 use super::sentinels::FIRST_LANE;
-use super::{Client, Platform, Report};
+use super::{Client, Now, Platform, Report};
 use crate::machine::Moment;
 use pinyon_net::address::Address;
 use pinyon_net::driven::{Action, Actions, Driven};
 use pinyon_net::error::{Error, Kind};
-use pinyon_net::network::System;
 
 impl<W, P: Platform> Driven for Client<W, P> {
     type Finished = Report<W>;
@@ -68,9 +67,7 @@ impl<W, P: Platform> Driven for Client<W, P> {
         self.refresh_nodes(now);
         self.ask_again_for_slot(now);
         for lane in &mut self.link.lanes {
-            if lane.session.deadline().is_some_and(|until| until <= now) {
-                lane.session.poll(now);
-            }
+            lane.expire(now);
         }
         self.expire_sentinels(now);
         self.expire_confirmations(now);
@@ -96,7 +93,7 @@ impl<W, P: Platform> Driven for Client<W, P> {
 
     fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
         let sentinels = self.sentinels.iter().flat_map(|sentinels| sentinels.watched());
-        let replicas = self.replicas.iter().filter_map(|replicas| replicas.watched());
+        let replicas = self.replicas.iter().filter_map(|replicas| replicas.lane().watched());
         self.link.watched().chain(replicas).chain(sentinels)
     }
 
@@ -180,19 +177,15 @@ impl<W> Client<W> {
     /// The descriptors to wait for, and whether each waits to be writable. They are owned, since the client may close
     /// its own descriptors meanwhile.
     pub fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {
-        let of = |(index, lane): (usize, &Lane<System>)| {
-            let (descriptor, write) = lane.descriptor()?;
-            Some((index, descriptor, write))
-        };
         let sentinels = self.sentinels.iter().flat_map(|sentinels| sentinels.lanes());
-        let replicas = self.replicas.iter().map(|replicas| (CONFIRMATIONS, replicas.lane()));
-        self.link.lanes.iter().enumerate().chain(replicas).chain(sentinels).filter_map(of).collect()
+        let replicas = self.replicas.iter().map(|replicas| replicas.lane());
+        self.link.lanes.iter().chain(replicas).chain(sentinels).filter_map(Lane::descriptor).collect()
     }
 
     /// The descriptor, if it is the only one, and only bytes are awaited until `timeout` has passed since `now`, which
     /// was read just now. A thread may then receive from it directly, for at most `timeout` at a time, and pass the
     /// bytes to [`Self::received`]. Only one thread may do so.
-    pub fn only_descriptor(&self, now: Instant, timeout: Duration) -> Option<Arc<OwnedFd>> {
+    pub fn only_descriptor(&self, now: Now, timeout: Duration) -> Option<Arc<OwnedFd>> {
         let [commands, pushes] = &self.link.lanes;
         let listens = self.sentinels.as_ref().is_some_and(|sentinels| sentinels.are_connected());
         let is_only = self.link.is_up()
@@ -200,7 +193,7 @@ impl<W> Client<W> {
             && pushes.session.is_closed()
             && !commands.session.wants_to_write()
             && !listens
-            && !self.is_due_before(self.in_time(now, timeout));
+            && !self.is_due_before(InTime { instant: now.instant + timeout, moment: now.moment + timeout });
         let socket = commands.session.stream().filter(|_| is_only)?;
         socket.let_wait(|| timeout).is_ok().then(|| socket.descriptor())
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Command, Value};
 
-use super::lane::Lane;
+use super::lane::{earlier, pause, Lane, FIRST_PAUSE};
 use super::{Client, MachineFailure, Outcome, Platform, Report};
 use crate::handler::Handler;
 use crate::observed::LockEvent;
@@ -20,10 +20,6 @@ use pinyon_net::error::{Error, Kind, Sent};
 /// The connection for commands, and the one for pushes if one connection cannot carry both (RESP2).
 pub(super) const COMMANDS: usize = 0;
 pub(super) const PUSHES: usize = 1;
-
-/// The pause before reconnecting after a failure. It doubles with each further failure.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause before asking again for a slot that is moving.
 pub(super) const MOVING: Duration = Duration::from_millis(20);
@@ -38,10 +34,8 @@ pub(super) struct Link<W, P: Platform> {
     refused: VecDeque<(About<W>, RespRefused)>,
     /// The subject of each exchange on the commands' connection, in order.
     flight: Sequence<About<W>>,
-    /// The number of connection attempts that failed in a row, and when the first of them failed.
-    pub(super) failures: u32,
+    /// When the first of the connection attempts failed that failed in a row.
     pub(super) down_since: Option<Instant>,
-    pub(super) retry_at: Option<Instant>,
     pub(super) has_been_up: bool,
     /// The node that was connected last.
     pub(super) served_by: Option<Endpoint>,
@@ -53,7 +47,6 @@ pub(super) struct Link<W, P: Platform> {
     pub(super) moved: bool,
     /// The number of redirections in a row that led to no node with the keys.
     redirections: u32,
-    pub(super) resolving: bool,
     /// Whether something was submitted since the last send.
     pub(super) fresh: bool,
     /// When to repeat the calls that wait for a slot to move.
@@ -93,24 +86,21 @@ pub(super) enum About<W> {
 }
 
 impl<W, P: Platform> Link<W, P> {
-    pub(super) fn new(handler: Handler, sessions: [RespSession<P>; 2]) -> Self {
+    pub(super) fn new(handler: Handler, [commands, pushes]: [RespSession<P>; 2]) -> Self {
         Self {
-            lanes: sessions.map(Lane::new),
+            lanes: [Lane::new(COMMANDS, commands), Lane::new(PUSHES, pushes)],
             handler,
             phase: Phase::Down,
             outbox: VecDeque::new(),
             refused: VecDeque::new(),
             flight: Sequence::default(),
-            failures: 0,
             down_since: None,
-            retry_at: None,
             has_been_up: false,
             served_by: None,
             told_down: false,
             away: Vec::new(),
             moved: false,
             redirections: 0,
-            resolving: false,
             fresh: false,
             again_at: None,
             read_only: Vec::new(),
@@ -150,18 +140,13 @@ impl<W, P: Platform> Link<W, P> {
 
     /// Whether a connection for commands is being made.
     pub(super) fn is_connecting(&self) -> bool {
-        self.resolving || !self.lanes[COMMANDS].session.is_closed() || self.lanes[COMMANDS].is_forgotten()
-    }
-
-    /// Lets the next attempt to connect begin at once.
-    pub(super) fn end_pause(&mut self) {
-        self.retry_at = None;
+        self.lanes[COMMANDS].is_connecting() || self.lanes[PUSHES].waits_for_host()
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let mut due = earlier(self.retry_at, self.again_at);
+        let mut due = self.again_at;
         for lane in &self.lanes {
-            due = earlier(due, lane.session.deadline());
+            due = earlier(due, lane.deadline());
         }
         for item in self.outbox.iter().filter(|item| matches!(item.about, About::Command(_))) {
             due = earlier(due, Some(item.deadline));
@@ -170,7 +155,7 @@ impl<W, P: Platform> Link<W, P> {
     }
 
     pub(super) fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
-        self.lanes.iter().enumerate().filter_map(|(lane, of)| Some((lane, of.watched()?)))
+        self.lanes.iter().filter_map(Lane::watched)
     }
 
     /// Submits commands in order, until the connection takes no more.
@@ -213,18 +198,6 @@ impl<W, P: Platform> Link<W, P> {
             }
         }
     }
-}
-
-/// The earlier of two times, as far as there are any.
-pub(super) fn earlier<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
-    let Some(other) = other else { return one };
-    Some(one.map_or(other, |one| one.min(other)))
-}
-
-/// The pause before the next attempt to connect, after so many failures in a row.
-pub(super) fn pause(failures: u32) -> Duration {
-    let pause = FIRST_PAUSE * 2u32.saturating_pow(failures.saturating_sub(1).min(8));
-    pause.min(LONGEST_PAUSE)
 }
 
 impl<W, P: Platform> Client<W, P> {
@@ -329,7 +302,7 @@ impl<W, P: Platform> Client<W, P> {
                 let message = "the server's answer does not fit the request";
                 let error = Error::new(Kind::Protocol, &self.settings.server, message);
                 self.link.lanes[COMMANDS].session.fail(error);
-                self.link.retry_at = Some(self.platform.now() + FIRST_PAUSE);
+                self.link.lanes[COMMANDS].retry_at = Some(self.platform.now() + FIRST_PAUSE);
             }
             let answer = match answer {
                 Err(error) if error.is_of_replica() => {
@@ -457,7 +430,7 @@ impl<W, P: Platform> Client<W, P> {
         for lane in [COMMANDS, PUSHES] {
             self.link.lanes[lane].session.fail(error.clone());
             self.take_from(lane, now);
-            self.link.lanes[lane].put_away(lane, &mut self.actions);
+            self.link.lanes[lane].put_away(&mut self.actions);
         }
         self.standing = None;
         self.end_confirmations(&error);
@@ -492,7 +465,7 @@ impl<W, P: Platform> Client<W, P> {
         }
         if moved && self.link.redirections > 1 {
             // Nodes that redirect a client to each other have not agreed yet.
-            self.link.retry_at = Some(now + pause(self.link.redirections - 1));
+            self.link.lanes[COMMANDS].retry_at = Some(now + pause(self.link.redirections - 1));
         }
         self.take_events();
         if !self.link.lanes.iter().any(Lane::is_forgotten) {
@@ -520,8 +493,11 @@ impl<W, P: Platform> Client<W, P> {
     /// `patiently`: a cluster is about to serve the slot again. Whoever waits for it does so within its own time.
     fn unreachable(&mut self, error: &Error, patiently: bool, now: Instant) {
         let (link, steadily) = (&mut self.link, self.nodes.steady_pause());
-        link.failures = if steadily.is_some() { 0 } else { link.failures + 1 };
-        link.retry_at = Some(now + steadily.unwrap_or_else(|| pause(link.failures)));
+        let lane = &mut link.lanes[COMMANDS];
+        match steadily {
+            Some(pause) => (lane.failures, lane.retry_at) = (0, Some(now + pause)),
+            None => lane.failed(now),
+        }
         if !std::mem::replace(&mut link.told_down, true) && !self.closed {
             self.report(LockEvent::down(&self.settings.server.clone(), error));
         }
@@ -564,8 +540,6 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Updates what the host watches.
     fn watch(&mut self) {
-        for (index, lane) in self.link.lanes.iter_mut().enumerate() {
-            lane.watch(index, &mut self.actions);
-        }
+        self.link.lanes.iter_mut().for_each(|lane| lane.watch(&mut self.actions));
     }
 }

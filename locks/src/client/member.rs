@@ -72,6 +72,7 @@ pub trait Member {
 impl<W, P: Platform> Member for Client<W, P> {
     type Waiter = W;
 
+    #[inline]
     fn lock(&mut self, request: LockRequest, claim: Option<Claim>, waiter: W, now: Now) -> Option<u64> {
         let begun = match claim {
             // An owner that waits for replicas neither holds its lock yet, nor may it wait for itself.
@@ -87,6 +88,7 @@ impl<W, P: Platform> Member for Client<W, P> {
         number
     }
 
+    #[inline]
     fn release(&mut self, number: u64, waiter: W, now: Now) {
         let released = self.machine.release(number, now.moment).map(|()| number);
         self.started(released.map_err(|NotHeld| Outcome::Released { held: false }), Awaited::Release, waiter, now);
@@ -126,6 +128,7 @@ impl<W, P: Platform> Member for Client<W, P> {
         self.machine.held(number, now.moment).map(|(_, remaining)| remaining)
     }
 
+    #[inline]
     fn next_report(&mut self) -> Option<Report<W>> {
         self.finished.pop_front()
     }
@@ -182,6 +185,7 @@ impl<W, P: Platform> Client<W, P> {
     }
 
     /// Lets a waiter wait for what was begun, or tells it why nothing was.
+    #[inline(always)]
     fn started(&mut self, begun: Result<u64, Outcome>, awaited: Awaited, waiter: W, now: Now) {
         match begun {
             Ok(number) => {

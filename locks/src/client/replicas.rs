@@ -8,13 +8,12 @@
 mod tests;
 
 use std::collections::VecDeque;
-use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Command, Value};
 
-use super::lane::Lane;
-use super::link::{pause, MOVING};
+use super::lane::{earlier, Lane};
+use super::link::MOVING;
 use super::{Awaited, Client, MachineFailure, Outcome, Platform, Setup};
 use crate::call::ScriptAnswer;
 use crate::handler::{Handler, Redirection};
@@ -42,9 +41,6 @@ pub(super) struct Replicas<P: Platform> {
     grants: Vec<Grant>,
     batch: Option<Batch>,
     next_call: u64,
-    resolving: bool,
-    failures: u32,
-    retry_at: Option<Instant>,
     /// When to repeat what waits for a slot to move.
     again_at: Option<Instant>,
     /// Why the last connection failed.
@@ -77,15 +73,12 @@ impl<P: Platform> Replicas<P> {
         (setup.replicas > 0).then(|| {
             Box::new(Self {
                 wanted: setup.replicas,
-                lane: Lane::new(setup.session(platform)),
+                lane: Lane::new(CONFIRMATIONS, setup.session(platform)),
                 handler: setup.handler(),
                 flight: Sequence::default(),
                 grants: Vec::new(),
                 batch: None,
                 next_call: 0,
-                resolving: false,
-                failures: 0,
-                retry_at: None,
                 again_at: None,
                 trouble: None,
             })
@@ -94,10 +87,6 @@ impl<P: Platform> Replicas<P> {
 
     pub(super) fn lane(&self) -> &Lane<P> {
         &self.lane
-    }
-
-    pub(super) fn watched(&self) -> Option<(usize, RawFd)> {
-        Some((CONFIRMATIONS, self.lane.watched()?))
     }
 
     pub(super) fn is_quiet(&self) -> bool {
@@ -111,7 +100,7 @@ impl<P: Platform> Replicas<P> {
 
     /// When the connection needs attention.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        [self.lane.session.deadline(), self.retry_at, self.again_at].into_iter().flatten().min()
+        earlier(self.lane.deadline(), self.again_at)
     }
 
     pub(super) fn discard(&mut self) {
@@ -127,9 +116,7 @@ impl<P: Platform> Replicas<P> {
     /// Closes the connection. What it waited for begins anew on the next one.
     fn close(&mut self, error: &Error, actions: &mut VecDeque<Action>) {
         if !self.lane.is_forgotten() {
-            self.lane.session.fail(error.clone());
-            while self.lane.session.next().is_some() {}
-            self.lane.put_away(CONFIRMATIONS, actions);
+            self.lane.give_up(error, actions);
         }
         self.flight.clear();
         self.handler.reset();
@@ -220,7 +207,7 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn close_confirmations(&mut self, error: &Error) {
         let Some(replicas) = &mut self.replicas else { return };
         replicas.close(error, &mut self.actions);
-        replicas.retry_at = None;
+        replicas.lane.retry_at = None;
         for grant in std::mem::take(&mut replicas.grants) {
             if let Some(waiter) = self.take_waiter(grant.number, Awaited::Grant) {
                 self.finish(waiter, Outcome::Failed(MachineFailure::Server(error.clone())));
@@ -245,7 +232,7 @@ impl<W, P: Platform> Client<W, P> {
         self.mend_confirmations(now);
         self.begin_wait(now);
         if let Some(replicas) = &mut self.replicas {
-            replicas.lane.watch(CONFIRMATIONS, &mut self.actions);
+            replicas.lane.watch(&mut self.actions);
         }
         if self.link.is_broken() {
             self.sent(now);
@@ -270,31 +257,21 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn confirmations_resolved(&mut self, found: Result<Vec<Address>, String>, now: Instant) {
         let (is_wanted, timeout) = (self.link.is_up() && !self.closed, self.settings.connect_timeout);
         let Some(replicas) = &mut self.replicas else { return };
-        replicas.resolving = false;
-        if !is_wanted || !replicas.lane.session.is_closed() {
-            return;
+        if replicas.lane.resolved() && is_wanted {
+            replicas.lane.connect(found, now, timeout);
+            self.confirm_grants(now);
         }
-        match found {
-            Ok(addresses) => replicas.lane.session.connect(addresses, now, timeout),
-            Err(why) => {
-                let error = Error::unresolved(Kind::Connect, replicas.lane.session.name(), &why);
-                replicas.lane.session.fail(error);
-            }
-        }
-        self.confirm_grants(now);
     }
 
     /// Looks after the connection when its time has come.
     pub(super) fn expire_confirmations(&mut self, now: Instant) {
         let Some(replicas) = &mut self.replicas else { return };
-        if replicas.lane.session.deadline().is_some_and(|until| until <= now) {
-            replicas.lane.session.poll(now);
-        }
+        replicas.lane.expire(now);
         if replicas.again_at.is_some_and(|at| at <= now) {
             replicas.again_at = None;
             replicas.handler.try_again();
         }
-        replicas.retry_at = replicas.retry_at.filter(|at| *at > now);
+        replicas.lane.may_try(now);
     }
 
     fn take_confirmations(&mut self) {
@@ -302,7 +279,7 @@ impl<W, P: Platform> Client<W, P> {
         while let Some(event) = replicas.lane.session.next() {
             match event {
                 RespEvent::Ready => {
-                    (replicas.failures, replicas.trouble) = (0, None);
+                    (replicas.lane.failures, replicas.trouble) = (0, None);
                     let server = replicas.lane.session.server().clone();
                     replicas.handler.meet(&server);
                 }
@@ -342,7 +319,7 @@ impl<W, P: Platform> Client<W, P> {
             Err(error) => error,
         };
         let batch = replicas.batch.take().map(|batch| batch.grants).unwrap_or_default();
-        replicas.retry_at = Some(self.platform.now() + MOVING);
+        replicas.lane.retry_at = Some(self.platform.now() + MOVING);
         match error {
             ScriptError::Moved { slot, address, asking: false } if self.link.is_up() => {
                 self.sent_on(Redirection { slot, address });
@@ -401,13 +378,12 @@ impl<W, P: Platform> Client<W, P> {
     fn mend_confirmations(&mut self, now: Instant) {
         let Some(replicas) = &mut self.replicas else { return };
         if let Some(error) = replicas.lane.session.failure().cloned() {
-            replicas.failures += 1;
-            replicas.retry_at = Some(now + pause(replicas.failures));
+            replicas.lane.failed(now);
             replicas.close(&error, &mut self.actions);
             replicas.trouble = Some(error);
         }
-        let waits = replicas.resolving || replicas.lane.is_forgotten() || replicas.retry_at.is_some();
-        if waits || replicas.grants.is_empty() || !replicas.lane.session.is_closed() || !self.link.is_up() {
+        let waits = replicas.lane.is_connecting() || replicas.lane.retry_at.is_some();
+        if waits || replicas.grants.is_empty() || !self.link.is_up() {
             return;
         }
         if let Some(tls) = &self.settings.login.tls {
@@ -420,12 +396,8 @@ impl<W, P: Platform> Client<W, P> {
                 }
             }
         }
-        match self.endpoint.addresses() {
-            Ok(addresses) => self.confirmations_resolved(Ok(addresses), now),
-            Err((name, port)) => {
-                replicas.resolving = true;
-                self.actions.push_back(Action::Resolve { lane: CONFIRMATIONS, name: name.to_owned(), port });
-            }
+        if let Some(addresses) = replicas.lane.look_up(&self.endpoint, &mut self.actions) {
+            self.confirmations_resolved(Ok(addresses), now);
         }
     }
 
@@ -438,7 +410,7 @@ impl<W, P: Platform> Client<W, P> {
             return;
         }
         let left = replicas.due().map_or(Duration::ZERO, |due| due - at);
-        if replicas.batch.is_none() && !replicas.grants.is_empty() && replicas.retry_at.is_none() {
+        if replicas.batch.is_none() && !replicas.grants.is_empty() && replicas.lane.retry_at.is_none() {
             let call = replicas.next_call;
             replicas.next_call += 1;
             let grants: Vec<(u64, u64)> = replicas.grants.iter().map(|grant| (grant.number, grant.token)).collect();

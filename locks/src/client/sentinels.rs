@@ -14,7 +14,7 @@ use std::time::Instant;
 use pinyon_proto::resp::Value;
 
 use super::lane::Lane;
-use super::link::{pause, Phase, COMMANDS};
+use super::link::{Phase, COMMANDS};
 use super::{Client, Platform};
 use crate::observed::LockEvent;
 use crate::redis::{Protocol, Refusal, RespEvent, RespSession, SessionSettings, Ticket};
@@ -47,13 +47,9 @@ struct Sentinel<P: Platform> {
     endpoint: Endpoint,
     tls: Option<ServerTls>,
     lane: Lane<P>,
-    resolving: bool,
     /// The question for the primary, until it is answered.
     question: Option<Ticket>,
     vote: Vote,
-    /// The number of connection attempts that failed in a row.
-    failures: u32,
-    retry_at: Option<Instant>,
     /// Whether its connection was closed to ask on a new one.
     is_replaced: bool,
     /// Why it could not log in anew.
@@ -85,22 +81,19 @@ enum Verdict {
 
 impl<P: Platform> Sentinels<P> {
     pub(super) fn new(setup: &SentinelSetup, platform: &P) -> Self {
-        let sentinel = |endpoint: &Endpoint| {
+        let sentinel = |(index, endpoint): (usize, &Endpoint)| {
             let session = RespSession::new(endpoint.to_string().into(), platform.clone(), setup.login.clone());
             Sentinel {
                 endpoint: endpoint.clone(),
                 tls: setup.login.tls.clone(),
-                lane: Lane::new(session),
-                resolving: false,
+                lane: Lane::new(FIRST_LANE + index, session),
                 question: None,
                 vote: Vote::Awaited,
-                failures: 0,
-                retry_at: None,
                 is_replaced: false,
                 trouble: None,
             }
         };
-        let each = setup.service.sentinels.iter().map(sentinel).collect();
+        let each = setup.service.sentinels.iter().enumerate().map(sentinel).collect();
         Self { service: setup.service.name.clone(), each, primary: None }
     }
 
@@ -113,18 +106,18 @@ impl<P: Platform> Sentinels<P> {
         verdict(&self.service, self.each.iter().map(|sentinel| (&sentinel.endpoint, &sentinel.vote)))
     }
 
-    pub(super) fn lanes(&self) -> impl Iterator<Item = (usize, &Lane<P>)> {
-        self.each.iter().enumerate().map(|(index, sentinel)| (FIRST_LANE + index, &sentinel.lane))
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane<P>> {
+        self.each.iter().map(|sentinel| &sentinel.lane)
     }
 
     pub(super) fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
-        self.lanes().filter_map(|(lane, of)| Some((lane, of.watched()?)))
+        self.lanes().filter_map(Lane::watched)
     }
 
     /// When to continue. `is_wanted`: whether a Sentinel that cannot be reached is tried again.
     pub(super) fn deadline(&self, is_wanted: bool) -> Option<Instant> {
-        let of = |sentinel: &Sentinel<P>| [sentinel.lane.session.deadline(), sentinel.retry_at.filter(|_| is_wanted)];
-        self.each.iter().flat_map(of).flatten().min()
+        let of = |lane: &Lane<P>| if is_wanted { lane.deadline() } else { lane.session.deadline() };
+        self.lanes().filter_map(of).min()
     }
 
     /// Whether a host must wait for messages of theirs.
@@ -133,11 +126,9 @@ impl<P: Platform> Sentinels<P> {
     }
 
     pub(super) fn close(&mut self, error: &Error, actions: &mut VecDeque<Action>) {
-        for (index, sentinel) in self.each.iter_mut().enumerate() {
-            sentinel.lane.session.fail(error.clone());
-            while sentinel.lane.session.next().is_some() {}
-            sentinel.lane.put_away(FIRST_LANE + index, actions);
-            sentinel.retry_at = None;
+        for Sentinel { lane, .. } in &mut self.each {
+            lane.give_up(error, actions);
+            lane.retry_at = None;
         }
     }
 
@@ -185,7 +176,7 @@ impl<P: Platform> Sentinel<P> {
             let error = Error::new(Kind::Refused, self.lane.session.name(), "this is no Sentinel");
             return self.lane.session.fail(error);
         }
-        self.failures = 0;
+        self.lane.failures = 0;
         self.ask(service, deadline);
         self.submit(&[b"SUBSCRIBE", SWITCHES], deadline);
     }
@@ -227,7 +218,7 @@ impl<W, P: Platform> Client<W, P> {
         let Some(sentinels) = &mut self.sentinels else { return };
         for sentinel in &mut sentinels.each {
             sentinel.vote = Vote::Awaited;
-            sentinel.retry_at = None;
+            sentinel.lane.retry_at = None;
             sentinel.ask_again(&sentinels.service, deadline);
         }
         for index in 0..sentinels.each.len() {
@@ -240,7 +231,7 @@ impl<W, P: Platform> Client<W, P> {
         let tls = self.sentinel(index).and_then(|sentinel| sentinel.tls.clone());
         self.renew_certificates(tls.as_ref());
         let Some(sentinel) = self.sentinels.as_mut().map(|all| &mut all.each[index]) else { return };
-        if sentinel.resolving || sentinel.lane.is_forgotten() || !sentinel.lane.session.is_closed() {
+        if sentinel.lane.is_connecting() {
             return;
         }
         sentinel.vote = Vote::Awaited;
@@ -248,12 +239,8 @@ impl<W, P: Platform> Client<W, P> {
             Ok(tls) => sentinel.lane.session.set_tls(tls),
             Err(error) => return self.found_sentinel(index, Err(error.to_string()), now),
         }
-        match sentinel.endpoint.addresses() {
-            Ok(addresses) => self.found_sentinel(index, Ok(addresses), now),
-            Err((name, port)) => {
-                sentinel.resolving = true;
-                self.actions.push_back(Action::Resolve { lane: FIRST_LANE + index, name: name.to_owned(), port });
-            }
+        if let Some(addresses) = sentinel.lane.look_up(&sentinel.endpoint, &mut self.actions) {
+            self.found_sentinel(index, Ok(addresses), now);
         }
     }
 
@@ -261,18 +248,10 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn found_sentinel(&mut self, index: usize, found: Result<Vec<Address>, String>, now: Instant) {
         let (closed, timeout) = (self.closed, self.settings.connect_timeout);
         let Some(sentinel) = self.sentinel(index) else { return };
-        sentinel.resolving = false;
-        if closed || !sentinel.lane.session.is_closed() {
-            return;
+        if sentinel.lane.resolved() && !closed {
+            sentinel.lane.connect(found, now, timeout);
+            self.advance_sentinel(index, now);
         }
-        match found {
-            Ok(addresses) => sentinel.lane.session.connect(addresses, now, timeout),
-            Err(why) => {
-                let error = Error::unresolved(Kind::Connect, sentinel.lane.session.name(), &why);
-                sentinel.lane.session.fail(error);
-            }
-        }
-        self.advance_sentinel(index, now);
     }
 
     pub(super) fn sentinel_ready(&mut self, index: usize, now: Instant) {
@@ -299,11 +278,9 @@ impl<W, P: Platform> Client<W, P> {
         let is_wanted = !self.closed && !self.machine.is_idle();
         for index in 0..count {
             let Some(sentinel) = self.sentinel(index) else { return };
-            if sentinel.lane.session.deadline().is_some_and(|until| until <= now) {
-                sentinel.lane.session.poll(now);
+            if sentinel.lane.expire(now) {
                 self.advance_sentinel(index, now);
-            } else if is_wanted && sentinel.retry_at.is_some_and(|at| at <= now) {
-                sentinel.retry_at = None;
+            } else if is_wanted && sentinel.lane.retry_at.take_if(|at| *at <= now).is_some() {
                 self.connect_sentinel(index, now);
             }
         }
@@ -314,26 +291,25 @@ impl<W, P: Platform> Client<W, P> {
         let deadline = now + self.settings.options.patience;
         let Some(sentinels) = &mut self.sentinels else { return };
         let sentinel = &mut sentinels.each[index];
-        let failed_before = sentinel.failures > 0;
+        let failed_before = sentinel.lane.failures > 0;
         let mut told = sentinel.take(&sentinels.service, deadline);
         let name = sentinel.lane.session.name().clone();
         let trouble = sentinel.trouble.take();
-        let mut event = (failed_before && sentinel.failures == 0).then(|| LockEvent::sentinel_up(&name));
+        let mut event = (failed_before && sentinel.lane.failures == 0).then(|| LockEvent::sentinel_up(&name));
         match sentinel.lane.session.failure().cloned() {
             None if sentinel.lane.session.is_closed() => return self.connect_sentinel(index, now),
-            None => sentinel.lane.watch(FIRST_LANE + index, &mut self.actions),
+            None => sentinel.lane.watch(&mut self.actions),
             Some(error) => {
                 sentinel.take(&sentinels.service, deadline);
-                sentinel.lane.put_away(FIRST_LANE + index, &mut self.actions);
+                sentinel.lane.put_away(&mut self.actions);
                 sentinel.question = None;
                 if std::mem::take(&mut sentinel.is_replaced) {
                     return self.connect_sentinel(index, now);
                 }
-                sentinel.failures += 1;
-                if sentinel.failures == 1 && !self.closed {
+                sentinel.lane.failed(now);
+                if sentinel.lane.failures == 1 && !self.closed {
                     event = Some(LockEvent::sentinel_down(&name, &error));
                 }
-                sentinel.retry_at = Some(now + pause(sentinel.failures));
                 let why = format!("cannot be asked ({})", error.message);
                 sentinel.vote = if error.kind == Kind::Refused { Vote::Never(why) } else { Vote::None(why) };
                 told = true;
@@ -360,7 +336,7 @@ impl<W, P: Platform> Client<W, P> {
                 self.connect_lane(COMMANDS, now);
             }
             (Verdict::Primary(primary), Phase::Down) if primary != self.endpoint => {
-                self.link.end_pause();
+                self.link.lanes[COMMANDS].retry_at = None;
                 self.connect_if_wanted(now);
             }
             (Verdict::Primary(primary), _) if primary != self.endpoint => {

@@ -5,9 +5,9 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Front, LockFinished, Pending};
-use crate::client::{Client, InTime, Platform};
-use crate::quorum::Waiter;
+use super::members::{Asked, OfFront};
+use super::{Front, LockFinished};
+use crate::client::{Client, InTime, Now, Platform};
 use pinyon_net::address::Address;
 use pinyon_net::driven::{Action, Actions, Driven};
 use pinyon_net::error::{Error, Kind};
@@ -17,7 +17,7 @@ const LANES: usize = 2;
 
 impl<W, L, P: Platform> Front<W, L, P> {
     /// The member whose lane this is, with its own number for it.
-    fn with_lane(&mut self, lane: usize, act: impl FnOnce(&mut Client<Waiter<Pending<W, L>>, P>, usize)) {
+    fn with_lane(&mut self, lane: usize, act: impl FnOnce(&mut Asked<W, L, P>, usize)) {
         match &mut self.members[..] {
             [alone] => act(alone, lane),
             several => {
@@ -28,11 +28,19 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
     }
 
-    /// Counts what the members have said.
+    /// Counts what the members have said, if there are several.
+    #[inline]
     fn count(&mut self, now: Instant) {
+        if self.votes.is_some() {
+            self.with_quorum(now, |quorum, at| quorum.collect(at));
+        }
+    }
+
+    #[cold]
+    fn with_quorum(&mut self, now: Instant, act: impl FnOnce(&mut OfFront<'_, W, L, P>, Now)) {
         let at = self.members[0].at(now);
         if let Some(mut quorum) = self.quorum() {
-            quorum.collect(at);
+            act(&mut quorum, at);
         }
     }
 }
@@ -83,9 +91,8 @@ impl<W, L, P: Platform> Driven for Front<W, L, P> {
     fn expire(&mut self, now: Instant) {
         self.at(now);
         self.members.iter_mut().for_each(|member| member.expire(now));
-        let at = self.members[0].at(now);
-        if let Some(mut quorum) = self.quorum() {
-            quorum.expire(at);
+        if self.votes.is_some() {
+            self.with_quorum(now, |quorum, at| quorum.expire(at));
         }
     }
 
@@ -138,7 +145,10 @@ impl<W, L, P: Platform> Front<W, L, P> {
 
     /// The next pending order to the host. Take orders after every call.
     pub(crate) fn next_action(&mut self) -> Option<Action> {
-        let next = |(index, member): (usize, &mut Client<_, P>)| Some((index * LANES, member.next_action()?));
+        if let [alone] = &mut self.members[..] {
+            return alone.next_action();
+        }
+        let next = |(index, member): (usize, &mut Asked<W, L, P>)| Some((index * LANES, member.next_action()?));
         let (base, action) = self.members.iter_mut().enumerate().find_map(next)?;
         Some(match action {
             Action::Resolve { lane, name, port } => Action::Resolve { lane: base + lane, name, port },
@@ -171,7 +181,9 @@ impl<W, L> Front<W, L> {
     /// The only thing to wait for, see [`Client::only_descriptor`]. Several members have several.
     pub(crate) fn only_descriptor(&self, now: Instant, timeout: Duration) -> Option<Arc<OwnedFd>> {
         match &self.members[..] {
-            [alone] => alone.only_descriptor(now, timeout),
+            // The clocks were read when the operation began.
+            [alone] if self.begun.instant == now => alone.only_descriptor(self.begun, timeout),
+            [alone] => alone.only_descriptor(alone.at(now), timeout),
             _ => None,
         }
     }

@@ -4,15 +4,20 @@ use std::time::{Duration, Instant};
 
 use super::{Front, Pending};
 use crate::call::Call;
-use crate::client::{Client, Member, Platform, Report};
+use crate::client::{Client, Member, Now, Platform, Report};
 use crate::failure::Unreleased;
 use crate::machine::LockRequest;
 use crate::quorum::{Quorum, Waiter};
 
+/// A server that is asked for a front.
+pub(super) type Asked<W, L, P> = Client<Waiter<Pending<W, L>>, P>;
+
+pub(super) type OfFront<'q, W, L, P> = Quorum<'q, Pending<W, L>, Asked<W, L, P>>;
+
 impl<W, L, P: Platform> Front<W, L, P> {
     /// Takes a lock. Returns the number of the attempt, if one was begun.
-    pub(super) fn lock(&mut self, request: LockRequest, waiter: Pending<W, L>, now: Instant) -> Option<u64> {
-        let now = self.members[0].at(now);
+    #[inline]
+    pub(super) fn lock(&mut self, request: LockRequest, waiter: Pending<W, L>, now: Now) -> Option<u64> {
         let Some(mut quorum) = self.quorum() else {
             return self.members[0].lock(request, None, Waiter::Caller(waiter), now);
         };
@@ -21,8 +26,8 @@ impl<W, L, P: Platform> Front<W, L, P> {
         number
     }
 
-    pub(super) fn release(&mut self, number: u64, waiter: Pending<W, L>, now: Instant) {
-        let now = self.members[0].at(now);
+    #[inline]
+    pub(super) fn release(&mut self, number: u64, waiter: Pending<W, L>, now: Now) {
         match self.quorum() {
             None => return self.members[0].release(number, Waiter::Caller(waiter), now),
             Some(mut quorum) => quorum.release(number, waiter, now),
@@ -30,8 +35,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
         self.end_turn();
     }
 
-    pub(super) fn extend(&mut self, number: u64, ttl: Duration, waiter: Pending<W, L>, now: Instant) {
-        let now = self.members[0].at(now);
+    pub(super) fn extend(&mut self, number: u64, ttl: Duration, waiter: Pending<W, L>, now: Now) {
         match self.quorum() {
             None => return self.members[0].extend(number, ttl, Waiter::Caller(waiter), now),
             Some(mut quorum) => quorum.extend(number, ttl, waiter, now),
@@ -40,8 +44,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
     }
 
     /// Asks something that concerns no lock of this client.
-    pub(super) fn ask(&mut self, call: Call, waiter: Pending<W, L>, now: Instant) {
-        let now = self.members[0].at(now);
+    pub(super) fn ask(&mut self, call: Call, waiter: Pending<W, L>, now: Now) {
         match self.quorum() {
             None => return self.members[0].ask(call, Waiter::Caller(waiter), now),
             Some(mut quorum) => quorum.ask_all(&call, waiter, now),
@@ -72,6 +75,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
     }
 
     /// How long a lock still counts as held.
+    #[inline]
     pub(super) fn held(&self, number: u64) -> Option<Duration> {
         let now = self.members[0].at(self.now);
         match &self.votes {
@@ -89,6 +93,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
     }
 
+    #[inline]
     pub(super) fn next_report(&mut self) -> Option<Report<Waiter<Pending<W, L>>>> {
         match &mut self.votes {
             None => self.members[0].next_report(),
@@ -97,12 +102,14 @@ impl<W, L, P: Platform> Front<W, L, P> {
     }
 
     /// What counts the votes of several members.
-    pub(super) fn quorum(&mut self) -> Option<Quorum<'_, Pending<W, L>, Client<Waiter<Pending<W, L>>, P>>> {
+    #[inline]
+    pub(super) fn quorum(&mut self) -> Option<OfFront<'_, W, L, P>> {
         let votes = self.votes.as_deref_mut()?;
         Some(Quorum { members: &mut self.members, votes })
     }
 
     /// Has the host end the turn, which hands out what has finished.
+    #[inline]
     pub(super) fn end_turn(&mut self) {
         self.members[0].end_turn();
     }

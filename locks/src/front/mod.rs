@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use pinyon_proto::resp::{Command, Value};
 
 use crate::call::{Call, Names, ScriptAnswer};
-use crate::client::{Client, Outcome, Platform, Report, Setup, Voting};
+use crate::client::{Client, Now, Outcome, Platform, Report, Setup, Voting};
 use crate::failure::LockFailure;
 use crate::grant::{Grant, Registry};
 use crate::identity::new_client;
@@ -106,7 +106,7 @@ pub enum LockFinished<W, L> {
 /// The servers and the locks held there. `W` identifies a waiting thread or coroutine to the host; `L` is a listener.
 pub struct Front<W, L, P: Platform = System> {
     /// Nearly always one.
-    members: Vec<Client<Waiter<Pending<W, L>>, P>>,
+    members: Vec<members::Asked<W, L, P>>,
     /// What the members say, if their votes are counted.
     votes: Option<Box<Votes<Pending<W, L>>>>,
     closed: bool,
@@ -117,6 +117,8 @@ pub struct Front<W, L, P: Platform = System> {
     notes: Option<Arc<Notes<L>>>,
     /// The time of the last call.
     now: Instant,
+    /// When the last operation began.
+    begun: Now,
     counts: Arc<Counts>,
 }
 
@@ -160,8 +162,9 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 (members, Some(votes.into()))
             }
         };
-        let (registry, finished, now) = (Registry::default(), VecDeque::new(), Instant::now());
-        Self { members, votes, closed: false, registry, finished, notes: None, now, counts }
+        let (registry, finished, begun) = (Registry::default(), VecDeque::new(), members[0].now());
+        let now = begun.instant;
+        Self { members, votes, closed: false, registry, finished, notes: None, now, begun, counts }
     }
 
     /// Begins an operation. Its outcome comes as [`LockFinished::Done`].
@@ -170,10 +173,12 @@ impl<W, L, P: Platform> Front<W, L, P> {
             self.finished.push_back(LockFinished::Done { waiter, outcome, unheard: Vec::new() });
             return self.end_turn();
         }
+        let now = self.members[0].at(now);
+        self.begun = now;
         let pending = |about| Pending { waiter, about };
         match operation {
             LockOperation::Acquire { grant, request } => {
-                let waiter = pending(About::Acquire(grant.clone(), now));
+                let waiter = pending(About::Acquire(grant.clone(), now.instant));
                 if let Some(number) = self.lock(request, waiter, now) {
                     grant.begun(number);
                 }
@@ -189,12 +194,12 @@ impl<W, L, P: Platform> Front<W, L, P> {
             LockOperation::Park { grant, wait, relock } => {
                 let (number, relock) = (grant.number(), relock.max(RELOCK_AT_LEAST));
                 let (server, waiter) = (&mut self.members[0], Waiter::Caller(pending(About::Lock(grant))));
-                server.park(number, wait, relock, waiter, server.at(now));
+                server.park(number, wait, relock, waiter, now);
             }
             LockOperation::Notify { grant, most } => {
                 let number = grant.number();
                 let (server, waiter) = (&mut self.members[0], Waiter::Caller(pending(About::Lock(grant))));
-                server.notify(number, most, waiter, server.at(now));
+                server.notify(number, most, waiter, now);
             }
             LockOperation::Inspect { asked, question } => {
                 let call = Call::Inspect { names: asked.names().clone() };
@@ -204,8 +209,8 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 self.ask(Call::ForceRelease { names, token }, pending(About::Other), now);
             }
             LockOperation::Execute { command } => {
-                let deadline = now + self.settings().options.patience;
-                self.members[0].execute(command, deadline, Waiter::Caller(pending(About::Other)), now);
+                let deadline = now.instant + self.settings().options.patience;
+                self.members[0].execute(command, deadline, Waiter::Caller(pending(About::Other)), now.instant);
             }
         }
     }
