@@ -170,7 +170,7 @@ async def test_names_and_unix_sockets(
 async def test_while_a_name_is_not_resolved_every_request_has_its_deadline(
     model: Model, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for driver in (pinyon._aio_driver.Driver, pinyon.gevent._Driver):
+    for driver in (pinyon._aio_driver.Driver, pinyon._gevent_driver.Driver):
         monkeypatch.setattr(driver, "resolve", lambda *_: None)
     cache = connect("server.invalid", timeout=0.2)
     timeouts = 0
