@@ -56,7 +56,7 @@ enum Version {
 #[derive(Arbitrary, Debug)]
 enum Ask<'a> {
     Get { cas: bool },
-    GetMany { cas: bool },
+    GetMany { cas: bool, ttl: Option<i32> },
     GetAndTouch { ttl: i32, cas: bool },
     Touch { ttl: i32 },
     Store { mode: u8, size: usize, client_flags: u32, ttl: i32, cas: Option<u64>, returns_cas: bool },
@@ -186,7 +186,7 @@ fn check_classic(command: &Command<'_>, capabilities: &Capabilities, key: Key<'_
         Command::NoOp | Command::Version | Command::FlushAll { .. } | Command::Stats(_) => {
             assert!(words.len() <= 2);
         }
-        Command::GetMany { .. } => assert!(keys >= 2 && words.len() == 3),
+        Command::GetMany { ttl, .. } => assert!(keys >= 2 && words.len() == 3 + usize::from(ttl.is_some())),
         Command::Store(store) if capabilities.meta() => {
             assert!(keys >= 1 && store.spares_item());
         }
@@ -198,7 +198,7 @@ fn command<'a>(ask: &'a Ask<'_>, key: Key<'a>, flags: &'a [Flag], many: &'a [u8]
     Some(match *ask {
         Ask::Get { cas } => Command::Get { key, cas },
         Ask::GetMany { .. } if key.is_base64() => return None,
-        Ask::GetMany { cas } => Command::GetMany { keys: many, cas },
+        Ask::GetMany { cas, ttl } => Command::GetMany { keys: many, cas, ttl },
         Ask::GetAndTouch { ttl, cas } => Command::GetAndTouch { key, ttl, cas },
         Ask::Touch { ttl } => Command::Touch { key, ttl },
         Ask::Store { mode, size, client_flags, ttl, cas, returns_cas } => {

@@ -8,8 +8,9 @@ use crate::{Key, MAX_KEY};
 pub enum Command<'a> {
     /// Reads one item: its value and client flags, and its CAS token if `cas`.
     Get { key: Key<'a>, cas: bool },
-    /// Reads many items with one classic `get` line. `keys` are plain keys as sent, separated by single spaces.
-    GetMany { keys: &'a [u8], cas: bool },
+    /// Reads many items with one classic `get` line. `keys` are plain keys as sent, separated by single spaces. With `ttl`,
+    /// also sets their ttl; servers before 1.5.3 do not know that.
+    GetMany { keys: &'a [u8], cas: bool, ttl: Option<i32> },
     /// Reads one item like [`Command::Get`], and sets its ttl. Servers before 1.5.3 do not know it.
     GetAndTouch { key: Key<'a>, ttl: i32, cas: bool },
     /// Sets an item's ttl.
@@ -263,7 +264,8 @@ impl Command<'_> {
     pub fn name(&self) -> &'static str {
         match self {
             Command::Get { .. } => "get",
-            Command::GetMany { .. } => "get_many",
+            Command::GetMany { ttl: None, .. } => "get_many",
+            Command::GetMany { .. } => "gat_many",
             Command::GetAndTouch { .. } => "gat",
             Command::Touch { .. } => "touch",
             Command::Store(store) if store.cas.is_some() => "cas",
@@ -296,6 +298,7 @@ impl Command<'_> {
         let within = |ttl: i32| if ttl == 0 { most } else { ttl.min(most) };
         match self {
             Command::GetAndTouch { key, ttl, cas } => Command::GetAndTouch { key, ttl: within(ttl), cas },
+            Command::GetMany { keys, cas, ttl } => Command::GetMany { keys, cas, ttl: ttl.map(within) },
             Command::Touch { key, ttl } => Command::Touch { key, ttl: within(ttl) },
             Command::Store(store) => Command::Store(Store { ttl: within(store.ttl), ..store }),
             Command::MarkStale(mark) => Command::MarkStale(MarkStale { ttl: mark.ttl.map(within), ..mark }),
@@ -309,7 +312,7 @@ impl Command<'_> {
     /// idempotent: a lease won by a lost reply ends by itself.
     pub fn is_idempotent(&self) -> bool {
         match self {
-            Command::Get { .. } | Command::GetMany { .. } | Command::Lease(_) => true,
+            Command::Get { .. } | Command::GetMany { ttl: None, .. } | Command::Lease(_) => true,
             Command::NoOp | Command::Stats(_) | Command::Version | Command::ClusterConfig => true,
             Command::Meta(meta) => meta.only_reads(),
             _ => false,

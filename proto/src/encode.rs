@@ -110,8 +110,17 @@ pub fn encode(
 /// Encodes the commands that are the same for every server, and the stores that are safe only in classic text.
 fn plain(command: &Command<'_>, capabilities: &Capabilities, out: &mut Vec<u8>) -> Option<Form> {
     match command {
-        Command::GetMany { keys, cas } => {
-            out.extend_from_slice(if *cas { b"gets " } else { b"get " });
+        Command::GetMany { keys, cas, ttl } => {
+            out.extend_from_slice(match (ttl, cas) {
+                (None, false) => b"get ",
+                (None, true) => b"gets ",
+                (Some(_), false) => b"gat ",
+                (Some(_), true) => b"gats ",
+            });
+            if let Some(ttl) = ttl {
+                push(out, *ttl);
+                out.push(b' ');
+            }
             out.extend_from_slice(keys);
             out.extend_from_slice(b"\r\n");
             Some(Form::ClassicGet)

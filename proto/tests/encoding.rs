@@ -47,7 +47,7 @@ fn commands<'a>(key: Key<'a>, number: u64, ttl: i32, flags: &'a [Flag]) -> Vec<C
         commands.push(Command::Meta(MetaCommand { verb, key, size, flags }));
     }
     if !key.is_base64() {
-        commands.push(Command::GetMany { keys: key.wire(), cas: false });
+        commands.push(Command::GetMany { keys: key.wire(), cas: false, ttl: None });
     }
     commands
 }

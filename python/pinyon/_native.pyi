@@ -420,6 +420,22 @@ class Client:
         Raises:
             Error: a server failed. The attribute `partial` of the error has the keys whose items did get the ttl.
         """
+    def gat_many(self, keys: Iterable[_KeyT], ttl: _Ttl, *, failed: dict[str, Error] | None = None) -> dict[_KeyT, Any]:
+        """Return the values of many keys, and set their ttl (get and touch).
+
+        All servers are asked at the same time.
+
+        Args:
+            keys: text or bytes.
+            ttl: as for `gat`, the same for all items.
+            failed: as for `get_many`.
+
+        Returns:
+            A dict of the values, without the keys that have none.
+
+        Raises:
+            Error: as for `get_many`.
+        """
     def close(self) -> None:
         """Close the connections. A closed client refuses further use. Closing it again does nothing."""
     def servers_of(self, key: _Key) -> list[str]:

@@ -528,6 +528,24 @@ class Client:
         Raises:
             Error: a server failed. The attribute `partial` of the error has the keys whose items did get the ttl.
         """
+    def gat_many(
+        self, keys: Iterable[_KeyT], ttl: _Ttl, *, failed: dict[str, Error] | None = None
+    ) -> Reply[dict[_KeyT, Any]]:
+        """Return the values of many keys, and set their ttl (get and touch).
+
+        All servers are asked at the same time.
+
+        Args:
+            keys: text or bytes.
+            ttl: as for `gat`, the same for all items.
+            failed: as for `get_many`.
+
+        Returns:
+            A dict of the values, without the keys that have none.
+
+        Raises:
+            Error: as for `get_many`.
+        """
     def close(self) -> None:
         """Close the connections. A closed client refuses further use. Closing it again does nothing."""
     def servers_of(self, key: _Key) -> list[str]:
@@ -657,6 +675,10 @@ class MigratingClient:
         """Return the version of each server of both pools."""
     async def touch_many(self, keys: Iterable[_KeyT], ttl: _Ttl) -> list[_KeyT]:
         """Like ``Client.touch_many``; values in the old pool only are moved first."""
+    async def gat_many(
+        self, keys: Iterable[_KeyT], ttl: _Ttl, *, failed: dict[str, Error] | None = None
+    ) -> dict[_KeyT, Any]:
+        """Like ``Client.gat_many``; values in the old pool only are moved first."""
     def close(self) -> None:
         """Close the connections to both pools."""
     def servers_of(self, key: _Key) -> list[str]:

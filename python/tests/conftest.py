@@ -207,6 +207,7 @@ SETTINGS = ("meta", "older_meta", "classic", "unix", "ipv6", "namespace", "encod
 #: What cannot pass behind twemproxy, and the command that the proxy does not know.
 NOT_BEHIND_TWEMPROXY = {
     "test_touch_and_gat_set_the_ttl": "gat",
+    "test_gat_many_sets_the_ttl_of_what_it_reads": "gat",
     "test_flush_all_makes_all_servers_forget": "flush_all",
     "test_version_and_stats_name_every_server": "stats",
 }

@@ -176,6 +176,7 @@ MISSES: dict[str, tuple[Callable[[Any, str], Any], Any]] = {
     "gets_many": (lambda cache, key: cache.gets_many([key]), {}),
     "set_many": (lambda cache, key: cache.set_many({key: 1}), None),
     "delete_many": (lambda cache, key: cache.delete_many([key]), 0),
+    "gat_many": (lambda cache, key: cache.gat_many([key], 60), {}),
     "touch_many": (lambda cache, key: cache.touch_many([key], 60), []),
 }
 

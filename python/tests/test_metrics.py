@@ -35,6 +35,7 @@ OPERATIONS = {
     "meta": ([("set", "k", "v"), ("meta", "k"), ("meta", "absent")], "meta", (1, 1, 0, 0)),
     "get_many": ([("set", "k", "v"), ("get_many", ["k", *map(str, range(99))])], "get", (1, 99, 0, 0)),
     "set_many": ([("set_many", {str(number): number for number in range(50)})], "set", (0, 0, 50, 0)),
+    "gat_many": ([("set", "k", "v"), ("gat_many", ["k", "a", "b"], 60)], "gat", (1, 2, 0, 0)),
     "touch_many": ([("set", "k", "v"), ("touch_many", ["k", "a", "b"], 60)], "touch", (1, 2, 0, 0)),
     "delete_many": ([("set", "k", "v"), ("delete_many", ["k", "a", "b"])], "delete", (1, 2, 0, 0)),
 }

@@ -90,6 +90,7 @@ OPERATIONS: dict[str, tuple[Callable[[Any], Any], tuple[Any, Any, Any], tuple[An
     "decr": (lambda both: both.decr("key"), (6, GONE, 6), (None, GONE, GONE)),
     "delete": (lambda both: both.delete("key"), (True, GONE, GONE), (False, GONE, GONE)),
     "delete_many": (lambda both: both.delete_many(["key", "other"]), (1, GONE, GONE), (0, GONE, GONE)),
+    "gat_many": (lambda both: both.gat_many(["key", "other"], 100), ({"key": 7}, 7, 7), ({}, GONE, GONE)),
     "touch_many": (lambda both: both.touch_many(["key", "other"], 100), (["key"], 7, 7), ([], GONE, GONE)),
     "flush_all": (lambda both: both.flush_all(), (None, GONE, GONE), (None, GONE, GONE)),
 }

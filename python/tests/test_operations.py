@@ -210,6 +210,19 @@ def test_many_items_are_touched(setting: Setting) -> None:
     assert setting.client.get_many(values) == {key: number for key, number in values.items() if number >= 300}
 
 
+def test_gat_many_sets_the_ttl_of_what_it_reads(setting: Setting) -> None:
+    values = {f"key:{number}": number for number in range(500)}
+    setting.client.set_many(values)
+    some = {key: number for key, number in values.items() if number < 300}
+    assert setting.client.gat_many([*some, "missing"], 100) == some
+    if not setting.classic:
+        assert 90 <= setting.client.meta("key:299").ttl <= 100
+        assert setting.client.meta("key:300").ttl is None
+    assert setting.client.gat_many(some, -1) == some
+    assert setting.client.get_many(some) == {}
+    assert setting.client.gat_many([], 1) == {}
+
+
 def test_no_keys_at_all_are_no_work(setting: Setting) -> None:
     assert setting.client.get_many([]) == {}
     assert setting.client.set_many({}) == []

@@ -95,6 +95,8 @@ class TestClient < PinyonTest
     assert_equal pairs, cache.get_many(pairs.keys + [key("missing")])
     assert_equal pairs, cache.gets_many(pairs.keys).transform_values(&:first)
     assert_equal({ key(1).to_sym => "value 1" }, cache.get_many([key(1).to_sym].to_set))
+    assert_equal pairs, cache.gat_many(pairs.keys + [key("missing")], 1000)
+    assert_includes 900..1000, cache.meta(key(50)).ttl
     assert_equal pairs.keys, cache.touch_many(pairs.keys + [key("missing")], 100)
     assert_includes 90..100, cache.meta(key(50)).ttl
     assert_equal 50, cache.delete_many(pairs.keys + [key("missing")])

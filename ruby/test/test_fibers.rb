@@ -58,6 +58,7 @@ class TestFibers < PinyonTest
       assert_equal [5, 7, 6], [cache.incr(key("n"), initial: 5), cache.incr(key("n"), 2), cache.decr(key("n"))]
       assert_equal [], cache.set_many({ key("a") => 1, key("b") => 2 })
       assert_equal({ key("a") => 1, key("b") => 2 }, cache.get_many([key("a"), key("b"), key("c")]))
+      assert_equal({ key("a") => 1, key("b") => 2 }, cache.gat_many([key("a"), key("b"), key("c")], 60))
       assert_equal [key("a"), key("b")], cache.touch_many([key("a"), key("b"), key("c")], 60)
       assert_equal 2, cache.delete_many([key("a"), key("b"), key("c")])
       assert_equal [memcached.address], [cache.version, cache.stats].flat_map(&:keys).uniq

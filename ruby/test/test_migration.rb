@@ -35,6 +35,7 @@ class TestMigration < PinyonTest
     decr: [->(both, key) { both.decr(key) }, [6, nil, 6], [nil, nil, nil]],
     delete: [->(both, key) { both.delete(key) }, [true, nil, nil], [false, nil, nil]],
     delete_stale: [->(both, key) { both.delete(key, stale: 30) }, [true, nil, 7], [false, nil, nil]],
+    gat_many: [->(both, key) { both.gat_many([key, "other"], 1000).values }, [[7], 7, 7], [[], nil, nil]],
     touch_many: [->(both, key) { both.touch_many([key, "other"], 1000).size }, [1, 7, 7], [0, nil, nil]],
     delete_many: [->(both, key) { both.delete_many([key, "other"]) }, [1, nil, nil], [0, nil, nil]]
   }.freeze

@@ -57,6 +57,8 @@ calls! {
     GAT = "gat", asks Key, takes [Key Ttl], gives Value;
     /// Returns the value of a key with its CAS token, and sets its ttl.
     GATS = "gats", asks Key, takes [Key Ttl], gives ValueAndCas, names [(Python "") (Ruby "")];
+    /// Returns the values of many keys, and sets their ttl.
+    GAT_MANY = "gat_many", asks Keys, takes [Keys Ttl Failed], gives Values, names [(Perl "gat_multi") (C "")];
     /// Sets the ttl of an item.
     TOUCH = "touch", asks Key, takes [Key Ttl], gives Done;
     /// Sets the ttl of many items.

@@ -89,7 +89,8 @@ impl Counted {
     pub(crate) fn of(command: &Command<'_>) -> Self {
         match command {
             Command::Get { .. } => Self::Get,
-            Command::GetMany { .. } => Self::GetMany,
+            Command::GetMany { ttl: None, .. } => Self::GetMany,
+            Command::GetMany { .. } => Self::GetAndTouch,
             Command::GetAndTouch { .. } => Self::GetAndTouch,
             Command::Touch { .. } => Self::Touch,
             Command::Store(store) if store.cas.is_some() => Self::CompareAndSwap,

@@ -1,4 +1,4 @@
-//! Reading many keys. Plain keys of the same server share a `get` line.
+//! Reading many keys, which may also set their ttl. Plain keys of the same server share a `get` line, or a `gat` line.
 //!
 //! A line holds up to two hundred keys. It costs the server about half as much as one `mg` for each key. It repeats
 //! the keys, so replies are still verified. Keys that are sent as base64 use `mg`.
@@ -27,6 +27,7 @@ pub struct Fetch<V: Values> {
     each: Request,
     /// Whether it asks for CAS tokens too.
     cas: bool,
+    only_reads: bool,
     parts: Vec<Part>,
     /// The keys to ask for in the next `begin`.
     wanted: Vec<u32>,
@@ -98,6 +99,7 @@ impl<V: Values> Fetch<V> {
             values,
             each,
             cas: each.reads_token(),
+            only_reads: each.ttl().is_none(),
             parts: Vec::new(),
             in_doubt: Vec::new(),
             unreadable: None,
@@ -243,12 +245,12 @@ impl<V: Values> Operation for Fetch<V> {
 
     fn submit<N: Network>(&mut self, part: u32, session: &mut Session<N>, sending: Sending) -> Result<Ticket, Refused> {
         let Part { keys, alone, .. } = &self.parts[part as usize];
-        if *alone {
-            let command = self.each.command(self.keys.key(keys[0] as usize));
-            return session.submit(&command, Data::None, sending.deadline);
-        }
-        let keys = self.keys.join(keys);
-        session.submit(&Command::GetMany { keys, cas: self.cas }, Data::None, sending.deadline)
+        let command = match alone {
+            true => self.each.command(self.keys.key(keys[0] as usize)),
+            false => Command::GetMany { keys: self.keys.join(keys), cas: self.cas, ttl: self.each.ttl() },
+        };
+        let command = sending.longest_ttl.map_or(command, |most| command.expiring_within(most));
+        session.submit(&command, Data::None, sending.deadline)
     }
 
     fn reply(&mut self, part: u32, reply: Reply<'_>) {
@@ -283,7 +285,7 @@ impl<V: Values> Operation for Fetch<V> {
         match end {
             End::Answered => {}
             End::Withdrawn => self.ask_again(&mut part),
-            End::Failed { error, in_time: true } if may_go_on(&error, true) => {
+            End::Failed { error, in_time: true } if may_go_on(&error, self.only_reads) => {
                 self.retried.push(Unanswered { keys: part.keys.clone(), error: error.clone() });
                 self.failures.retry(error);
                 self.ask_again(&mut part);
@@ -303,7 +305,7 @@ impl<V: Values> Operation for Fetch<V> {
     }
 
     fn only_reads(&self, _part: u32) -> bool {
-        true
+        self.only_reads
     }
 
     fn fail(&mut self, error: Error) {
@@ -329,12 +331,12 @@ impl<V: Values> Fetch<V> {
     #[cold]
     fn explained(&self, error: Error) -> Error {
         if error.kind != Kind::Timeout || self.found.is_empty() {
-            return error.reading(true);
+            return error.reading(self.only_reads);
         }
         let (found, keys, timeout) = (self.found.len(), self.keys.len(), self.timeout.as_secs_f64());
         let message =
             format!("{found} of {keys} values arrived within {timeout} s: raise \"timeout\", or ask for fewer keys");
-        Error { message, ..error.reading(true) }
+        Error { message, ..error.reading(self.only_reads) }
     }
 
     /// Asks for all keys of a request again.

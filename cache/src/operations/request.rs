@@ -241,6 +241,7 @@ impl Request {
         match self {
             Request::Get(Beside::Nothing) => &calls::GET_MANY,
             Request::Get(Beside::Cas) => &calls::GETS_MANY,
+            Request::GetAndTouch { cas: false, .. } => &calls::GAT_MANY,
             Request::Store { mode: Mode::Set, cas: None, .. } => &calls::SET_MANY,
             Request::Delete => &calls::DELETE_MANY,
             Request::Touch { .. } => &calls::TOUCH_MANY,
@@ -271,6 +272,14 @@ impl Request {
             Request::Metadata,
         ];
         all.into_iter().find(|request| [request.call(), request.call_of_many()].contains(&call))
+    }
+
+    /// The ttl that it sets without storing a value.
+    pub(super) fn ttl(&self) -> Option<i32> {
+        match *self {
+            Request::GetAndTouch { ttl, .. } | Request::Touch { ttl } => Some(ttl),
+            _ => None,
+        }
     }
 
     /// The same with a ttl, if it takes one.

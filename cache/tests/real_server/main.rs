@@ -223,7 +223,7 @@ fn large_values_and_small_ones_of_many_keys_come_back_in_one_go() {
         host.store(Mode::Set, name, &value_of(number)).unwrap();
     }
     let keys = names.join(" ");
-    host.submit(&Command::GetMany { keys: keys.as_bytes(), cas: false }, Data::None);
+    host.submit(&Command::GetMany { keys: keys.as_bytes(), cas: false, ttl: None }, Data::None);
     host.drive(|host| host.session.is_clean());
     assert_eq!(host.done.len(), 61);
     for (number, (_, answer)) in host.done[..60].iter().enumerate() {

@@ -115,6 +115,15 @@ impl Both {
         self.alone(Side::New, key, Request::Delete, "");
     }
 
+    /// Checks how many seconds these keys live in the new pool.
+    fn live_in_new(&self, keys: &[&str], seconds: std::ops::RangeInclusive<u32>) {
+        for key in keys {
+            let answer = self.alone(Side::New, key, Request::Get(Beside::Ttl), "");
+            let Answer::ValueAnd(_, Fact::Ttl(Some(left))) = answer else { panic!("{key}: {answer:?}") };
+            assert!(seconds.contains(&left), "{key}: {left}");
+        }
+    }
+
     /// The values in the old pool and in the new one.
     fn in_pools(&self, key: &str) -> [Option<String>; 2] {
         [Side::Old, Side::New].map(|side| text(&self.alone(side, key, Request::Get(Beside::Nothing), "")))
@@ -218,15 +227,27 @@ fn many_keys_are_touched_in_the_new_pool() {
     let Some((_, AnyOperation::Change(change))) = over.into_iter().next() else { unreachable!("it changes many keys") };
     let mut touched = change.finish();
     assert_eq!((touched.done, touched.failures.raised().is_none()), (vec![true, false, true], true));
-    for key in ["old", "new"] {
-        let answer = both.alone(Side::New, key, Request::Get(Beside::Ttl), "");
-        assert!(matches!(answer, Answer::ValueAnd(_, Fact::Ttl(Some(900..=1000)))), "{key}: {answer:?}");
-    }
+    both.live_in_new(&["old", "new"], 900..=1000);
     let nobody = Both::new(&servers[0].address().to_string(), NOBODY);
     let over = nobody.run(Wanted::ChangeMany(touch), &["old"], "").unwrap();
     let Some((_, AnyOperation::Change(change))) = over.into_iter().next() else { unreachable!("it changes many keys") };
     let raised = change.finish().failures.raised().expect("the new pool fails");
     assert_eq!((&*raised.server, raised.command), (NOBODY, "touch_many"));
+}
+
+#[test]
+fn many_values_get_a_ttl_in_the_new_pool() {
+    let servers = [(); 2].map(|()| Memcached::tcp());
+    let both = pools(&servers);
+    both.only_old_has("old", "value");
+    both.alone(Side::New, "new", store(Mode::Set, "newer"), "newer");
+    let wanted = Wanted::GetMany { each: Request::GetAndTouch { ttl: 1000, cas: false }, failing: Failing::Ends };
+    let over = both.run(wanted, &["old", "nothing", "new"], "").unwrap();
+    let found = over.into_iter().flat_map(|(_, operation)| fetched(operation).found);
+    let mut found: Vec<_> = found.map(|one| (one.index, String::from_utf8(one.value.bytes).unwrap())).collect();
+    found.sort_unstable();
+    assert_eq!(found, [(0, "value".to_owned()), (2, "newer".to_owned())]);
+    both.live_in_new(&["old", "new"], 900..=1000);
 }
 
 #[test]

@@ -58,6 +58,7 @@ impl Call {
         match name {
             "get_many" => call[1].as_array().unwrap().iter().for_each(|key| made.push(Verb::Get, &text(key), "")),
             "delete_many" => call[1].as_array().unwrap().iter().for_each(|key| made.push(Verb::Delete, &text(key), "")),
+            "gat_many" => made.push_each_with_ttl(Verb::Gat, call),
             "touch_many" => made.push_each_with_ttl(Verb::Touch, call),
             "set_many" => {
                 let pairs = call[1].as_object().unwrap();
@@ -140,7 +141,7 @@ impl Call {
         let all = self.requests.iter().zip(replies);
         let done = all.clone().filter(|(_, reply)| reply.status == Status::Done as i32);
         match self.requests.first().map(|request| Verb::ALL[request.verb as usize]) {
-            Some(Verb::Get) | None => {}
+            Some(Verb::Get | Verb::Gat) | None => {}
             Some(Verb::Touch) => {
                 return Outcome { value: done.map(|(request, _)| json!(name(request))).collect(), raised }
             }

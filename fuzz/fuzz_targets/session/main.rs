@@ -198,7 +198,7 @@ impl Run {
         let command = match ask {
             Ask::JoinedGets => return self.ask_joined(number, patient),
             Ask::Get => Command::Get { key, cas: false },
-            Ask::GetMany => Command::GetMany { keys: all.as_bytes(), cas: false },
+            Ask::GetMany => Command::GetMany { keys: all.as_bytes(), cas: false, ttl: None },
             Ask::Set | Ask::JoinedSet => {
                 Command::Store(Store { mode, key, size, client_flags: 0, ttl: 0, cas: None, returns_cas: false })
             }

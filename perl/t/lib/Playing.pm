@@ -200,6 +200,10 @@ sub _use {
         my $done = $way->got( scalar $client->delete_multi( @{ $arguments[0] } ) );
         return scalar grep { $_ } values %{$done};
     }
+    if ( $name eq 'gat_many' ) {
+        my ( $keys, $ttl ) = @arguments;
+        return $way->got( scalar $client->gat_multi( $ttl, @{$keys} ) );
+    }
     if ( $name eq 'touch_many' ) {
         my ( $keys, $ttl ) = @arguments;
         my $done = $way->got( scalar $client->touch_multi( map { [ $_ => $ttl ] } @{$keys} ) );

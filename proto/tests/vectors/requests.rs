@@ -78,9 +78,10 @@ fn with_command<T>(vector: &Value, run: impl FnOnce(&Command<'_>) -> T) -> T {
     let name = text(vector, "command");
     let command = match name {
         "get" => Command::Get { key: key(), cas: flag(vector, "cas") },
-        "get_many" => {
+        "get_many" | "gat_many" => {
             let keys: Vec<&str> = vector["keys"].as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
-            return run(&Command::GetMany { keys: keys.join(" ").as_bytes(), cas: flag(vector, "cas") });
+            let (keys, ttl) = (keys.join(" "), vector.get("ttl").map(ttl));
+            return run(&Command::GetMany { keys: keys.as_bytes(), cas: flag(vector, "cas"), ttl });
         }
         "gat" => Command::GetAndTouch { key: key(), ttl: ttl(&vector["ttl"]), cas: flag(vector, "cas") },
         "touch" => Command::Touch { key: key(), ttl: ttl(&vector["ttl"]) },

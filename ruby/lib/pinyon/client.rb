@@ -262,6 +262,17 @@ module Pinyon
       tell if @on_event
     end
 
+    # Return the values of many keys, and set their ttl.
+    #
+    # @param ttl [Numeric] the same for all; seconds until they expire, 0 never expires
+    # @return [Hash] values by key, without the keys that have none
+    # @see #get_many
+    def gat_many(keys, ttl, failed: nil)
+      @native.gat_many(many(keys), ttl, failed)
+    ensure
+      tell if @on_event
+    end
+
     # Store many values.
     #
     # @param pairs [Hash] values by key

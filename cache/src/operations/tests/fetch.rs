@@ -75,6 +75,38 @@ fn cas_tokens_come_where_they_are_wanted() {
 }
 
 #[test]
+fn a_line_also_sets_the_ttl_and_is_not_sent_twice() {
+    let gat = |names: &[&str]| {
+        Fetch::new(keys(names), Request::GetAndTouch { ttl: 60, cas: false }, AsBytes, Policy::default())
+    };
+    for version in [META, "1.5.22"] {
+        let mut stage = Stage::new("a", version, gat(&["k", "l"]));
+        assert_eq!(stage.begin(), ["a: gat 60 k l"]);
+        assert!(stage.answer("a", "VALUE l 0 1|x|END").is_empty());
+        assert_eq!(found(&finished(stage)), [(1, "x")]);
+    }
+    let mut doubted = Stage::new("a", META, gat(&["k", "l"]));
+    doubted.begin();
+    assert_eq!(doubted.answer("a", "VALUE k 0 0||END"), ["a: mg k f v T60 O*"], "it may be a placeholder");
+    let fleet = fleet("a,b", &[]);
+    let name = key_of(&fleet, "a", 0);
+    let mut lost = Stage::with(fleet, META, gat(&[&name]));
+    lost.begin();
+    assert!(lost.close("a").is_empty(), "it was sent");
+    let raised = finished(lost).failures.raised().unwrap();
+    assert_eq!((raised.kind, raised.sent, raised.command), (Kind::Closed, Sent::Maybe, "gat_many"));
+}
+
+#[test]
+fn the_gutter_keeps_nothing_long() {
+    let each = Request::GetAndTouch { ttl: 60, cas: false };
+    let fetch = Fetch::new(keys(&["k", "l"]), each, AsBytes, Policy::default());
+    let mut stage = Stage::with(fleet("a", &["c"]), META, fetch);
+    stage.unreachable.push(("a", Kind::Connect));
+    assert_eq!(stage.begin(), ["c: gat 10 k l"]);
+}
+
+#[test]
 fn a_line_has_200_keys_and_8_kilobytes_at_most() {
     let keys_of_lines = |length: usize, count: usize| {
         let names: Vec<_> = (0..count).map(|index| format!("{index:0length$}")).collect();

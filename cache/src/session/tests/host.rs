@@ -238,7 +238,7 @@ pub fn get(name: &str) -> Command<'_> {
 }
 
 pub fn get_many(names: &str) -> Command<'_> {
-    Command::GetMany { keys: names.as_bytes(), cas: false }
+    Command::GetMany { keys: names.as_bytes(), cas: false, ttl: None }
 }
 
 pub fn set(name: &str, size: usize) -> Command<'_> {

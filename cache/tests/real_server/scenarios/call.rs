@@ -53,6 +53,10 @@ pub fn operation(call: &[Value]) -> Op {
     }
     match call[0].as_str().unwrap() {
         "get_many" => Fetch::new(keys(&call[1]), Request::Get(Beside::Nothing), operations::AsBytes, policy).into(),
+        "gat_many" => {
+            let each = Request::GetAndTouch { ttl: ttl(call), cas: false };
+            Fetch::new(keys(&call[1]), each, operations::AsBytes, policy).into()
+        }
         "delete_many" => Change::each(keys(&call[1]), Request::Delete, policy).into(),
         "touch_many" => Change::each(keys(&call[1]), Request::Touch { ttl: ttl(call) }, policy).into(),
         "set_many" => {

@@ -135,6 +135,30 @@ impl Client {
         self.ask(key, Request::GetAndTouch { ttl, cas: false })
     }
 
+    /// Return the values of many keys, and set their ttl (get and touch).
+    ///
+    /// All servers are asked at the same time.
+    ///
+    /// Args:
+    ///     keys: text or bytes.
+    ///     ttl: as for `gat`, the same for all items.
+    ///     failed: as for `get_many`.
+    ///
+    /// Returns:
+    ///     A dict of the values, without the keys that have none.
+    ///
+    /// Raises:
+    ///     Error: as for `get_many`.
+    #[pyo3(signature = (keys, ttl, *, failed = None))]
+    fn gat_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = ttl::sent)] ttl: i32,
+        failed: Option<Bound<'py, PyAny>>,
+    ) -> Returned<'py> {
+        self.fetch_many(keys, failed, Request::GetAndTouch { ttl, cas: false })
+    }
+
     /// Set the ttl of an item.
     ///
     /// Args:
