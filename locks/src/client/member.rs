@@ -83,30 +83,43 @@ impl<W, P: Platform> Member for Client<W, P> {
             None => self.machine.lock(request, now.moment),
             Some(claim) => self.machine.claim(request, claim, now.moment),
         };
-        let number = begun.as_ref().ok().copied();
-        self.started(begun.map_err(Outcome::Failed), Awaited::Grant, waiter, now);
-        number
+        match begun {
+            Ok(number) => {
+                self.started(number, Awaited::Grant, waiter, now);
+                Some(number)
+            }
+            Err(failure) => {
+                self.refuse(waiter, Outcome::Failed(failure));
+                None
+            }
+        }
     }
 
     #[inline]
     fn release(&mut self, number: u64, waiter: W, now: Now) {
-        let released = self.machine.release(number, now.moment).map(|()| number);
-        self.started(released.map_err(|NotHeld| Outcome::Released { held: false }), Awaited::Release, waiter, now);
+        match self.machine.release(number, now.moment) {
+            Ok(()) => self.started(number, Awaited::Release, waiter, now),
+            Err(NotHeld) => self.refuse(waiter, Outcome::Released { held: false }),
+        }
     }
 
     fn extend(&mut self, number: u64, ttl: Duration, waiter: W, now: Now) {
-        let extended = self.machine.extend(number, ttl, now.moment).map(|()| number);
-        self.started(extended.map_err(|NotHeld| Outcome::Extended { held: false }), Awaited::Extension, waiter, now);
+        match self.machine.extend(number, ttl, now.moment) {
+            Ok(()) => self.started(number, Awaited::Extension, waiter, now),
+            Err(NotHeld) => self.refuse(waiter, Outcome::Extended { held: false }),
+        }
     }
 
     fn raise(&mut self, number: u64, floor: u64, waiter: W, now: Now) {
-        let raised = self.machine.raise(number, floor, now.moment).map(|()| number);
-        self.started(raised.map_err(|NotHeld| Outcome::Extended { held: false }), Awaited::Extension, waiter, now);
+        match self.machine.raise(number, floor, now.moment) {
+            Ok(()) => self.started(number, Awaited::Extension, waiter, now),
+            Err(NotHeld) => self.refuse(waiter, Outcome::Extended { held: false }),
+        }
     }
 
     fn ask(&mut self, call: Call, waiter: W, now: Now) {
         let question = self.machine.question(call, now.moment);
-        self.started(Ok(question), Awaited::ScriptAnswer, waiter, now);
+        self.started(question, Awaited::ScriptAnswer, waiter, now);
     }
 
     fn cancel(&mut self, number: u64, now: Now) {
@@ -159,7 +172,10 @@ impl<W, P: Platform> Client<W, P> {
             Ok(()) => self.machine.park(number, wait, relock, now.moment).map_err(|NotHeld| MachineFailure::NotHeld),
             Err(error) => Err(MachineFailure::Server(error)),
         };
-        self.started(parked.map(|()| number).map_err(Outcome::Failed), Awaited::Grant, waiter, now);
+        match parked {
+            Ok(()) => self.started(number, Awaited::Grant, waiter, now),
+            Err(failure) => self.refuse(waiter, Outcome::Failed(failure)),
+        }
     }
 
     /// Notifies `most` of the waiters parked on a lock's names, or all if 0: [`Outcome::Answered`].
@@ -169,7 +185,10 @@ impl<W, P: Platform> Client<W, P> {
             let call = Call::Notify { attempt: self.machine.attempt(number), names, most };
             self.machine.question(call, now.moment)
         });
-        self.started(asked.map_err(Outcome::Failed), Awaited::ScriptAnswer, waiter, now);
+        match asked {
+            Ok(question) => self.started(question, Awaited::ScriptAnswer, waiter, now),
+            Err(failure) => self.refuse(waiter, Outcome::Failed(failure)),
+        }
     }
 
     /// Sends any command on the same connection: [`Outcome::Value`], or the server's error.
@@ -184,18 +203,16 @@ impl<W, P: Platform> Client<W, P> {
         (!self.link.handler.is_plain()).then_some(()).ok_or_else(without)
     }
 
-    /// Lets a waiter wait for what was begun, or tells it why nothing was.
-    #[inline(always)]
-    fn started(&mut self, begun: Result<u64, Outcome>, awaited: Awaited, waiter: W, now: Now) {
-        match begun {
-            Ok(number) => {
-                self.wait_for((number, awaited), waiter);
-                self.begun(now.instant);
-            }
-            Err(outcome) => {
-                self.finish(waiter, outcome);
-                self.end_turn();
-            }
-        }
+    /// Lets a waiter wait for what was begun.
+    #[inline]
+    fn started(&mut self, number: u64, awaited: Awaited, waiter: W, now: Now) {
+        self.wait_for((number, awaited), waiter);
+        self.begun(now.instant);
+    }
+
+    #[cold]
+    fn refuse(&mut self, waiter: W, outcome: Outcome) {
+        self.finish(waiter, outcome);
+        self.end_turn();
     }
 }

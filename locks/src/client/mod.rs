@@ -296,6 +296,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
+    #[inline]
     fn wait_for(&mut self, what: (u64, Awaited), waiter: W) {
         match self.waiting.entry(what) {
             Entry::Occupied(waiters) => waiters.into_mut().others.push(waiter),

@@ -348,9 +348,8 @@ impl<W, L, P: Platform> Front<W, L, P> {
             }
         }
         if let Some(grant) = operation.held() {
-            let is_released = !grant.is_held() && grant.loss().is_none();
-            if let Some(outcome) = operation.outcome_if_not_held().filter(|_| grant.is_inherited() || is_released) {
-                return Some(outcome);
+            if grant.is_inherited() || !grant.is_held() && grant.loss().is_none() {
+                return operation.outcome_if_not_held();
             }
         }
         let failure = match self.votes {

@@ -133,7 +133,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
         lock.seats[member].fail(None, Some(heartbeat), now.moment);
         let wanted = match lock.stage {
             Stage::Held { .. } => {
-                lock.remaining(&self.members, now).is_some() && lock.is_kept(now.moment) && kept(Rule::AskAgain)
+                lock.remaining(self.members, now).is_some() && lock.is_kept(now.moment) && kept(Rule::AskAgain)
             }
             _ => lock.waits(),
         };
@@ -162,7 +162,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
         let Some(lock) = self.votes.locks.get(&number) else { return };
         match lock.stage {
             Stage::Waiting(_) => self.count(number, now),
-            Stage::Held { .. } if lock.remaining(&self.members, now).is_none() => self.lose(number, loss, now),
+            Stage::Held { .. } if lock.remaining(self.members, now).is_none() => self.lose(number, loss, now),
             Stage::Held { .. } | Stage::Lined(_) | Stage::Lost => {}
         }
         if let Some(due) = self.votes.locks.get(&number).and_then(|lock| lock.due(now.moment)) {
@@ -174,14 +174,14 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
     fn count(&mut self, number: u64, now: Now) {
         let majority = self.majority();
         let lock = self.votes.locks.get_mut(&number).expect("it was there");
-        let mut tokens: Vec<u64> = lock.voters(&self.members, now).map(|(_, granted)| granted.least()).collect();
+        let mut tokens: Vec<u64> = lock.voters(self.members, now).map(|(_, granted)| granted.least()).collect();
         if tokens.len() >= majority {
             tokens.sort_unstable();
             let agreed = lock.target.filter(|target| tokens[majority - 1] <= *target);
             let token = agreed.unwrap_or(tokens[majority - 1]);
             let stored =
                 |granted: &Granted| granted.least() <= token && (granted.stored >= token || !kept(Rule::StoredToken));
-            if lock.voters(&self.members, now).filter(|(_, granted)| stored(granted)).count() >= majority {
+            if lock.voters(self.members, now).filter(|(_, granted)| stored(granted)).count() >= majority {
                 return self.hold(number, token, now);
             }
             lock.target = Some(token);
@@ -277,7 +277,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
         };
         let why: Vec<Why> = lock.seats.iter().enumerate().filter_map(said).collect();
         match why.len() > self.members.len() - self.majority() {
-            true => failed(&self.members, why.into_iter(), "no majority of the servers can hold the lock"),
+            true => failed(self.members, why.into_iter(), "no majority of the servers can hold the lock"),
             false => lock.taken(lock.blocker(self.majority())),
         }
     }

@@ -50,7 +50,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
             }
         }
         if changed {
-            self.votes.twins = twins(&self.members);
+            self.votes.twins = twins(self.members);
             let waiting = self.votes.locks.iter().filter(|(_, lock)| matches!(lock.stage, Stage::Waiting(_)));
             let waiting: Vec<u64> = waiting.map(|(number, _)| *number).collect();
             waiting.into_iter().for_each(|number| self.await_votes(number));

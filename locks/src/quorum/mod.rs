@@ -340,7 +340,10 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
 
     /// Asks all members something that concerns no lock of this client.
     pub fn ask_all(&mut self, call: &Call, waiter: W, now: Now) {
-        let ask = |_, member: &mut M, ballot| Some(member.ask(call.clone(), ballot, now));
+        let ask = |_, member: &mut M, ballot| {
+            member.ask(call.clone(), ballot, now);
+            Some(())
+        };
         let poll = self.poll(Question::Ask, Some(waiter), ask);
         self.answer_poll(poll, now);
         self.collect(now);
