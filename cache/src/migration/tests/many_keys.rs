@@ -121,7 +121,7 @@ fn failures_end_an_operation_on_many_keys() {
 fn those_who_are_told_of_outages_get_what_there_is_though_keys_cannot_be_moved() {
     let begun = |operation| {
         let mut many = Many::begin(operation, 2, true, None);
-        many.found(&format!("read [0, 1] in New"), []);
+        many.found("read [0, 1] in New", []);
         many
     };
     let mut many = begun("get_many");
