@@ -375,7 +375,7 @@ print({each.get() for each in [gevent.spawn(request, number) for number in range
 
 def test_caches_of_all_greenlets_share_a_client_that_lets_others_run(own_server: Memcached) -> None:
     before, asking, used = own_server.statistic("total_connections"), 1, 1
-    assert what_it_prints(GREENLETS, own_server.address) == "{'pinyon.gevent'}"
+    assert what_it_prints(GREENLETS, own_server.address) == "{'pinyon.client'}"
     assert own_server.statistic("total_connections") == before + asking + used
 
 
