@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use magnus::rb_sys::AsRawId;
 use magnus::value::ReprValue;
 use magnus::{method, Error, Module, RArray, RClass, RHash, Ruby, TryConvert, Value};
-use pinyon_cache::calls::{Language, Takes, ALL};
-use pinyon_cache::operations::Request;
+use pinyon_cache::calls::{Language, Takes, ALL, SET};
+use pinyon_cache::operations::{Mode, Request};
 
 use super::{Cache, Returned};
 use crate::known::This;
@@ -24,6 +24,9 @@ pub(super) fn define(ruby: &Ruby, class: RClass) -> Result<(), Error> {
         match call.takes {
             [Takes::Key] => class.define_method(name, method!(of_key, 1))?,
             [Takes::Key, Takes::Ttl] => class.define_method(name, method!(of_key_and_ttl, 2))?,
+            [Takes::Key, Takes::Value, Takes::StoredTtl] if *call == SET => {
+                class.define_method(name, method!(set, 3))?
+            }
             [Takes::Key, Takes::Value, Takes::StoredTtl] => class.define_method(name, method!(of_value, 3))?,
             [Takes::Key, Takes::Bytes] => class.define_method(name, method!(of_bytes, 2))?,
             [Takes::Key, Takes::Delta, ..] => class.define_method(name, method!(of_delta, 4))?,
@@ -52,6 +55,11 @@ fn of_key(ruby: &Ruby, this: This<Cache>, key: Value) -> Returned {
 
 fn of_key_and_ttl(ruby: &Ruby, this: This<Cache>, key: Value, ttl: Value) -> Returned {
     this.ask(ruby, key, called().with_ttl(ttl::sent(ruby, ttl)?))
+}
+
+/// Programs call it often, and looking for its request would take 100 instructions.
+fn set(ruby: &Ruby, this: This<Cache>, key: Value, value: Value, ttl: Value) -> Returned {
+    this.store(ruby, Mode::Set, key, value, ttl, None)
 }
 
 fn of_value(ruby: &Ruby, this: This<Cache>, key: Value, value: Value, ttl: Value) -> Returned {
