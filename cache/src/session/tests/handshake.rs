@@ -98,9 +98,7 @@ fn a_connection_that_is_not_made_in_time_fails() {
     assert!(host.session.failure().is_none());
     host.pass(Duration::from_millis(1));
     host.turn();
-    let (kind, message) = host.failure();
-    assert_eq!(kind, Kind::Timeout);
-    assert!(message.contains("did not accept the connection in time"), "{message}");
+    host.has_failed(Kind::Timeout, "did not accept the connection in time");
 }
 
 #[test]
@@ -111,9 +109,7 @@ fn a_server_that_accepts_and_stays_silent_fails_in_the_same_time() {
     host.peer.reply(b"VERS");
     host.pass(TIMEOUT);
     host.turn();
-    let (kind, message) = host.failure();
-    assert_eq!(kind, Kind::Timeout);
-    assert!(message.contains("did not answer \"version\" in time"), "{message}");
+    host.has_failed(Kind::Timeout, "did not answer \"version\" in time");
 }
 
 #[test]
@@ -140,9 +136,7 @@ fn a_host_that_looks_late_gives_a_silent_server_its_time_only_once() {
     host.peer.reply(b"VERS");
     host.pass(TIMEOUT);
     host.turn();
-    let (kind, message) = host.failure();
-    assert_eq!(kind, Kind::Timeout);
-    assert!(message.contains("did not answer \"version\" in time"), "{message}");
+    host.has_failed(Kind::Timeout, "did not answer \"version\" in time");
 }
 
 #[test]
@@ -151,9 +145,7 @@ fn what_is_not_memcached_is_told_by_its_answer() {
         let mut host = unconnected();
         host.connect(1);
         host.answer(garbage);
-        let (kind, message) = host.failure();
-        assert_eq!(kind, Kind::Protocol);
-        assert!(message.contains("this is not a memcached server"), "{message}");
+        host.has_failed(Kind::Protocol, "this is not a memcached server");
     }
     for (line, instead) in [("-ERR unknown command 'version'", "Redis"), ("HTTP/1.1 400 Bad Request", "HTTP")] {
         let mut host = unconnected();
@@ -186,9 +178,7 @@ fn a_server_at_its_limit_of_connections_says_so_even_if_it_does_not_read_the_gre
             host.peer.end(Ending::Closed);
         }
         host.turn();
-        let (kind, message) = host.failure();
-        assert_eq!(kind, Kind::Crowded);
-        assert!(message.contains("its limit of connections (option -c)"), "{message}");
+        host.has_failed(Kind::Crowded, "its limit of connections (option -c)");
     }
 }
 

@@ -158,6 +158,12 @@ impl Host {
         let error = self.session.failure().expect("the connection is broken");
         (error.kind, error.to_string())
     }
+
+    pub fn has_failed(&self, kind: Kind, part: &str) {
+        let (failed, message) = self.failure();
+        assert_eq!(failed, kind);
+        assert!(message.contains(part), "{message}");
+    }
 }
 
 impl Event {

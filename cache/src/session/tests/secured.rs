@@ -45,9 +45,7 @@ fn a_handshake_that_stalls_fails_in_the_time_of_connecting() {
         assert!(host.session.failure().is_none());
         host.pass(Duration::from_millis(1));
         host.turn();
-        let (kind, message) = host.failure();
-        assert_eq!(kind, Kind::Timeout);
-        assert!(message.contains("did not answer the handshake of TLS in time"), "{message}");
+        host.has_failed(Kind::Timeout, "did not answer the handshake of TLS in time");
     }
 }
 
@@ -108,9 +106,7 @@ fn what_breaks_a_handshake_is_told() {
         host.connect(1);
         host.peer.end(ending);
         host.turn();
-        let (kind, message) = host.failure();
-        assert_eq!(kind, Kind::Connect);
-        assert!(message.contains("speak TLS on this port?"), "{message}");
+        host.has_failed(Kind::Connect, "speak TLS on this port?");
     }
 }
 
