@@ -367,7 +367,7 @@ def request(number):
     cache = PinyonCache(sys.argv[1], {})
     cache.set(str(number), number)
     assert cache.get(str(number)) == number
-    return type(cache._cache).__module__
+    return cache._cache._driver.__module__
 
 print({each.get() for each in [gevent.spawn(request, number) for number in range(50)]})
 """
@@ -375,7 +375,7 @@ print({each.get() for each in [gevent.spawn(request, number) for number in range
 
 def test_caches_of_all_greenlets_share_a_client_that_lets_others_run(own_server: Memcached) -> None:
     before, asking, used = own_server.statistic("total_connections"), 1, 1
-    assert what_it_prints(GREENLETS, own_server.address) == "{'pinyon.client'}"
+    assert what_it_prints(GREENLETS, own_server.address) == "{'pinyon._gevent_driver'}"
     assert own_server.statistic("total_connections") == before + asking + used
 
 
