@@ -15,7 +15,7 @@ use super::route::{by_server, may_go_on};
 use super::values::Values;
 use super::{Ask, Asks, End, Next, Operation, Policy, Sending};
 use crate::fleet::{Choice, Fleet};
-use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
+use crate::session::{Data, Destination, Refused, Reply, Session, Ticket, BYTES_PER_GAT_LINE, BYTES_PER_LINE};
 use pinyon_net::error::{Error, Kind, Sent};
 use pinyon_net::network::Network;
 
@@ -172,12 +172,17 @@ impl<V: Values> Fetch<V> {
         };
         let (by_server, down) = by_server(fleet, failover, now, wanted, |index| keys.routed(index as usize), refuse);
         for (choice, keys) in by_server {
-            match !alone && self.keys.fit_on_line(&keys) == keys.len() {
+            match !alone && self.fit_on_line(&keys) == keys.len() {
                 true => self.ask_for(choice, keys, false, asks),
                 false => self.ask_apart(choice, &keys, alone, asks),
             }
         }
         down
+    }
+
+    /// How many of these keys, counted from the first, share a line.
+    fn fit_on_line(&self, keys: &[u32]) -> usize {
+        self.keys.fit_on_line(keys, if self.only_reads { BYTES_PER_LINE } else { BYTES_PER_GAT_LINE })
     }
 
     fn ask_for(&mut self, choice: Choice, keys: Vec<u32>, alone: bool, asks: &mut Vec<Ask>) {
@@ -189,7 +194,7 @@ impl<V: Values> Fetch<V> {
     fn ask_apart(&mut self, choice: Choice, keys: &[u32], alone: bool, asks: &mut Vec<Ask>) {
         let mut rest = keys;
         while let [first, others @ ..] = rest {
-            let on_line = if alone { 0 } else { self.keys.fit_on_line(rest) };
+            let on_line = if alone { 0 } else { self.fit_on_line(rest) };
             if on_line == 0 {
                 self.ask_for(choice, vec![*first], true, asks);
                 rest = others;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use pinyon_proto::{Key, KeyError, KeyRules};
 
 use super::values::SentKey;
-use crate::session::{BYTES_PER_LINE, KEYS_PER_LINE};
+use crate::session::KEYS_PER_LINE;
 
 /// Many keys, addressed by index.
 #[derive(Clone, Debug, Default)]
@@ -122,13 +122,13 @@ impl Keys {
         Key::known(self.wire(index), self.0.spans[index].base64)
     }
 
-    /// How many of these keys, counted from the first, fit on one `get` line.
-    pub(super) fn fit_on_line(&self, indexes: &[u32]) -> usize {
+    /// How many of these keys, counted from the first, fit on a line that holds `most` bytes of them.
+    pub(super) fn fit_on_line(&self, indexes: &[u32], most: usize) -> usize {
         let mut length = 0;
         let fits = |index: &&u32| {
             let span = &self.0.spans[**index as usize];
             length += span.wire.len() + 1;
-            length <= BYTES_PER_LINE && !span.base64
+            length <= most && !span.base64
         };
         indexes.iter().take(KEYS_PER_LINE).take_while(fits).count()
     }

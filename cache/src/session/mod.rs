@@ -49,7 +49,7 @@ pub(crate) use protocol::Manner;
 use protocol::Probe;
 pub use protocol::Protocol;
 pub(crate) use rest_check::RESTED;
-pub use submission::{BYTES_PER_LINE, KEYS_PER_LINE};
+pub use submission::{BYTES_PER_GAT_LINE, BYTES_PER_LINE, KEYS_PER_LINE};
 
 use crate::metrics::Meter;
 use exchange::{About, Exchange};

@@ -30,6 +30,11 @@ const LONGEST_QUIET_RUN: usize = 128;
 pub const KEYS_PER_LINE: usize = 200;
 pub const BYTES_PER_LINE: usize = 8 * 1024;
 
+/// The most bytes of keys on one `gat` line. memcached closes a connection whose first 2,048 unread bytes have no end of
+/// line, 1,024 in earlier versions, unless they begin with `get` or `gets`: which ones it sees depends on how the bytes
+/// arrive. The command and the ttl need the rest.
+pub const BYTES_PER_GAT_LINE: usize = 1000;
+
 /// From so many keys on, a classic line costs less than separate meta commands. The server sends each line's reply by
 /// itself, whereas it gathers the replies to meta commands.
 const FEWEST_KEYS_PER_LINE: usize = 16;

@@ -98,6 +98,19 @@ fn a_line_also_sets_the_ttl_and_is_not_sent_twice() {
 }
 
 #[test]
+fn a_line_that_sets_ttls_ends_before_a_server_takes_it_for_garbage() {
+    let each = Request::GetAndTouch { ttl: i32::MIN, cas: true };
+    for length in [4, 9, 127, 249, 250] {
+        let names: Vec<_> = (0..220).map(|index| format!("{index:0length$}")).collect();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        let sent = Stage::new("a", META, Fetch::new(keys(&names), each, AsBytes, Policy::default())).begin().remove(0);
+        let lines: Vec<_> = sent.trim_start_matches("a: ").split('|').collect();
+        assert!(lines.iter().all(|line| line.len() + 2 <= 1024), "{length}");
+        assert_eq!(lines.iter().map(|line| line.split(' ').count() - 2).sum::<usize>(), 220);
+    }
+}
+
+#[test]
 fn the_gutter_keeps_nothing_long() {
     let each = Request::GetAndTouch { ttl: 60, cas: false };
     let fetch = Fetch::new(keys(&["k", "l"]), each, AsBytes, Policy::default());
