@@ -56,10 +56,14 @@ pub enum Kind {
     Unreadable,
     /// The host's function returned no credentials for a connection.
     Credentials,
+    /// The host's function could not make a value.
+    Maker,
+    /// The namespace was cleared while the command was on its way, so the command had no effect.
+    Outdated,
 }
 
 impl Kind {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Connect,
         Self::Refused,
         Self::Timeout,
@@ -77,6 +81,8 @@ impl Kind {
         Self::Lost,
         Self::Unreadable,
         Self::Credentials,
+        Self::Maker,
+        Self::Outdated,
     ];
 }
 
@@ -146,7 +152,7 @@ impl Error {
     /// Whether another server or connection may succeed, if the command may be repeated.
     pub fn may_pass(&self) -> bool {
         let connects = matches!(self.kind, Kind::Connect | Kind::Refused | Kind::Crowded);
-        connects || matches!(self.kind, Kind::Timeout | Kind::Closed | Kind::Down | Kind::Lost)
+        connects || matches!(self.kind, Kind::Timeout | Kind::Closed | Kind::Down | Kind::Lost | Kind::Outdated)
     }
 
     /// Whether the same server may succeed later, without a change by anybody.

@@ -32,7 +32,7 @@
 //! # Threads
 //!
 //! All threads may use a `Directory`, and everything else that `build` returns, at the same time. The same holds for
-//! `ThreadLocks`, its stations, and grants. Only one thread at a time may use an operation, a batch, a `Polled`, a
+//! `Drivers` of locks, their stations, and `Held`s. Only one thread at a time may use an operation, a batch, a `Polled`, a
 //! `Stepwise` or a `LoopMachine`.
 //!
 //! Any thread may ring the [`Doorbell`](driven::Doorbell) of a `Polled`, which ends its wait.
@@ -81,6 +81,8 @@ pub mod credentials;
 pub mod driven;
 pub mod error;
 pub mod events;
+#[cfg(any(test, feature = "testing"))]
+pub mod fake_clock;
 pub mod fork;
 pub mod host;
 pub mod invalid;
@@ -99,6 +101,7 @@ pub mod json;
 pub mod network;
 #[doc(hidden)]
 pub mod own_thread;
+pub mod random;
 #[doc(hidden)]
 pub mod resolver;
 #[doc(hidden)]

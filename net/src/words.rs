@@ -23,6 +23,8 @@ pub struct Words {
     pub tls: &'static str,
     /// What `compression` takes beside yes, no and the name of an algorithm.
     pub compression: &'static str,
+    /// What `near` takes beside yes and no.
+    pub near: &'static str,
     pub function: &'static str,
 }
 
@@ -41,6 +43,7 @@ const PLAIN: Words = Words {
     plain: "bytes, text, numbers, booleans, null, lists and maps",
     tls: "a Tls",
     compression: "a Compression",
+    near: "a Near",
     function: "a function",
 };
 

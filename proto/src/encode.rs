@@ -101,7 +101,7 @@ pub fn encode(
         return classic::encode(command, capabilities, out).map(Expect::classic);
     }
     let verb = meta::encode(command, capabilities, out)?;
-    let quiet = quiet && (verb != Verb::Get || matches!(command, Command::Meta(_)));
+    let quiet = quiet && command.can_be_quiet();
     push_hex(out, *b" O", opaque.0);
     out.extend_from_slice(if quiet { b" q\r\n" } else { b"\r\n" });
     Ok(Expect { form: Form::Meta(verb), opaque: Some(opaque), opaque_on_miss: capabilities.opaque_on_miss(), quiet })

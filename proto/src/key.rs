@@ -16,7 +16,7 @@ impl<'a> Key<'a> {
     pub fn new(wire: &'a [u8], base64: bool) -> Result<Self, KeyError> {
         match wire {
             [] => Err(KeyError::Empty),
-            _ if wire.len() > MAX_KEY => Err(KeyError::TooLong { length: wire.len(), namespace: 0 }),
+            _ if wire.len() > MAX_KEY => Err(KeyError::TooLong { length: wire.len(), namespace: 0, generation: 0 }),
             _ => match first_forbidden(wire) {
                 None => Ok(Self { wire, base64 }),
                 Some((byte, position)) => Err(KeyError::Forbidden { byte, position }),
@@ -46,10 +46,11 @@ impl<'a> Key<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyError {
     Empty,
-    /// The lengths of the key and of the namespace before it.
+    /// The lengths of the key, of the namespace before it, and of the room for a generation between them.
     TooLong {
         length: usize,
         namespace: usize,
+        generation: usize,
     },
     /// The key is too long even in the form that the rule gives it.
     TooLongEncoded {
@@ -76,12 +77,16 @@ impl KeyError {
         const REMEDY: &str = "shorten it, or set encode_keys to send a digest instead";
         match self {
             Self::Empty => format!("the key {key} is empty; memcached's keys have 1 to {MAX_KEY} bytes"),
-            Self::TooLong { length, namespace: 0 } => {
+            Self::TooLong { length, namespace: 0, .. } => {
                 format!("the key {key} has {length} bytes; memcached's limit is {MAX_KEY}: {REMEDY}")
             }
-            Self::TooLong { length, namespace } => format!(
+            Self::TooLong { length, namespace, generation: 0 } => format!(
                 "the key {key} has {length} bytes and the namespace {namespace}; memcached's limit for both together \
                  is {MAX_KEY}: {REMEDY}"
+            ),
+            Self::TooLong { length, namespace, generation } => format!(
+                "the key {key} has {length} bytes, the namespace {namespace} and its generation {generation}; memcached's \
+                 limit for all together is {MAX_KEY}: {REMEDY}"
             ),
             Self::TooLongEncoded { length } => format!(
                 "the key {key} has {length} bytes once it is encoded; memcached's limit is {MAX_KEY}: shorten it, or \

@@ -8,7 +8,7 @@ use md5::Md5;
 use sha2::{Digest, Sha256};
 
 use crate::key::{first_forbidden, is_plain};
-use crate::{Key, KeyError, MAX_KEY};
+use crate::{Key, KeyError, GENERATION_LENGTH, MAX_KEY, NO_GENERATION};
 
 /// The longest namespace under rules that put a digest behind it.
 const MAX_BEFORE_DIGEST: usize = MAX_KEY - DIGEST_MARK.len() - 64;
@@ -85,7 +85,10 @@ impl From<bool> for KeyRule {
 /// A client's rules for keys: the namespace, and a rule for unusual keys.
 #[derive(Clone, Debug, Default)]
 pub struct KeyRules {
-    namespace: Vec<u8>,
+    /// What stands before every key: the namespace, and room for its generation if it is clearable.
+    prefix: Vec<u8>,
+    /// The length of the namespace.
+    length: usize,
     rule: KeyRule,
 }
 
@@ -99,7 +102,22 @@ impl KeyRules {
         if let Some((byte, position)) = first_forbidden(namespace) {
             return Err(KeyError::NamespaceForbidden { byte, position });
         }
-        Ok(Self { namespace: namespace.to_vec(), rule })
+        Ok(Self { prefix: namespace.to_vec(), length, rule })
+    }
+
+    /// The same with room for a generation behind the namespace, so that the namespace can be cleared. Keys that memcached
+    /// does not accept are then always sent as a digest.
+    pub fn clearable(self) -> Result<Self, KeyError> {
+        let limit = self.rule.longest_namespace() - GENERATION_LENGTH;
+        if self.length > limit {
+            return Err(KeyError::NamespaceTooLong { length: self.length, limit });
+        }
+        Ok(Self { prefix: [&self.prefix, &NO_GENERATION[..]].concat(), ..self })
+    }
+
+    /// Whether its keys have room for a generation.
+    pub fn is_clearable(&self) -> bool {
+        self.length < self.prefix.len()
     }
 
     /// How keys that memcached does not accept are made to fit.
@@ -108,14 +126,14 @@ impl KeyRules {
     }
 
     pub fn namespace(&self) -> &[u8] {
-        &self.namespace
+        &self.prefix[..self.length]
     }
 
     /// Appends the key to `out` as it is sent, and returns whether it is base64. On an error, `out` is unchanged.
     pub fn push(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, KeyError> {
-        let length = self.namespace.len() + key.len();
+        let length = self.prefix.len() + key.len();
         if !key.is_empty() && length <= MAX_KEY && is_plain(key) && !self.would_meet_a_digest(key) {
-            out.extend_from_slice(&self.namespace);
+            out.extend_from_slice(&self.prefix);
             out.extend_from_slice(key);
             return Ok(false);
         }
@@ -126,7 +144,14 @@ impl KeyRules {
     #[inline]
     pub fn as_given<'k>(&self, key: &'k [u8]) -> Option<Key<'k>> {
         let is_usual = !key.is_empty() && key.len() <= MAX_KEY && is_plain(key) && !self.would_meet_a_digest(key);
-        (is_usual && self.namespace.is_empty()).then_some(Key { wire: key, base64: false })
+        (is_usual && self.prefix.is_empty()).then_some(Key { wire: key, base64: false })
+    }
+
+    /// Whether a key that memcached accepts is sent as it was given, and as no other key is. To find one among those that
+    /// were sent, it need not be checked.
+    #[inline]
+    pub fn leaves(&self, key: &[u8]) -> bool {
+        self.prefix.is_empty() && !self.would_meet_a_digest(key)
     }
 
     /// The key that the ring hashes, without its namespace. Dalli hashes the shortened key.
@@ -134,24 +159,25 @@ impl KeyRules {
         if self.rule != KeyRule::Dalli {
             return Cow::Borrowed(key);
         }
-        match shortened(&self.namespace, key) {
+        match shortened(&self.prefix, key) {
             // The shortened key still begins with the namespace, which is shorter.
-            Some(shortened) => Cow::Owned(shortened[self.namespace.len()..].to_vec()),
+            Some(shortened) => Cow::Owned(shortened[self.prefix.len()..].to_vec()),
             None => Cow::Borrowed(key),
         }
     }
 
+    #[inline]
     fn would_meet_a_digest(&self, key: &[u8]) -> bool {
         self.rule == KeyRule::Encoded && key.starts_with(DIGEST_MARK)
     }
 
     fn too_long(&self, key: &[u8]) -> KeyError {
-        KeyError::TooLong { length: key.len(), namespace: self.namespace.len() }
+        KeyError::TooLong { length: key.len(), namespace: self.length, generation: self.prefix.len() - self.length }
     }
 
     #[cold]
     fn push_unusual(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, KeyError> {
-        let raw = [self.namespace.as_slice(), key].concat();
+        let raw = [self.prefix.as_slice(), key].concat();
         if raw.is_empty() || key.is_empty() && self.rule != KeyRule::CacheMemcached {
             return Err(KeyError::Empty);
         }
@@ -165,9 +191,9 @@ impl KeyRules {
                 None if raw.len() > MAX_KEY => Err(self.too_long(key)),
                 None => push_somehow(&raw, out),
             },
-            KeyRule::Dalli => push_somehow(&shortened(&self.namespace, key).unwrap_or(raw), out),
-            KeyRule::Encoded if raw.len() > MAX_RAW_KEY || key.starts_with(DIGEST_MARK) => {
-                out.extend_from_slice(&self.namespace);
+            KeyRule::Dalli => push_somehow(&shortened(&self.prefix, key).unwrap_or(raw), out),
+            KeyRule::Encoded if raw.len() > MAX_RAW_KEY || key.starts_with(DIGEST_MARK) || self.is_clearable() => {
+                out.extend_from_slice(&self.prefix);
                 out.extend_from_slice(DIGEST_MARK);
                 out.extend_from_slice(hexadecimal(&Sha256::digest(&raw)).as_bytes());
                 Ok(false)
@@ -239,7 +265,29 @@ mod tests {
         assert_eq!(written(&rules, b"a b"), Err(KeyError::Forbidden { byte: b' ', position: 1 }));
         assert_eq!(written(&rules, b"a\r\nflush_all"), Err(KeyError::Forbidden { byte: b'\r', position: 1 }));
         assert_eq!(written(&rules, &[b'k'; 246]), Ok(([&b"app:"[..], &[b'k'; 246]].concat(), false)));
-        assert_eq!(written(&rules, &[b'k'; 247]), Err(KeyError::TooLong { length: 247, namespace: 4 }));
+        assert_eq!(written(&rules, &[b'k'; 247]), Err(KeyError::TooLong { length: 247, namespace: 4, generation: 0 }));
+    }
+
+    #[test]
+    fn keys_of_a_clearable_namespace_have_room_for_its_generation() {
+        let rules = KeyRules::new(b"app:", false).unwrap().clearable().unwrap();
+        assert_eq!((rules.namespace(), rules.is_clearable()), (&b"app:"[..], true));
+        assert_eq!(written(&rules, b"user:1"), Ok((b"app:!!!!!!!!!!!user:1".to_vec(), false)));
+        assert_eq!(*rules.routed(b"user:1"), *b"user:1");
+        assert_eq!(written(&rules, &[b'k'; 235]).unwrap().0.len(), MAX_KEY);
+        let refused = written(&rules, &[b'k'; 236]).unwrap_err();
+        assert_eq!(refused, KeyError::TooLong { length: 236, namespace: 4, generation: 11 });
+        assert!(refused.about("k").contains("236 bytes, the namespace 4 and its generation 11"), "{refused}");
+        assert!(KeyRules::new(&[b'n'; 239], false).unwrap().clearable().is_err());
+    }
+
+    #[test]
+    fn unusual_keys_of_a_clearable_namespace_are_digests() {
+        let rules = KeyRules::new(b"app:", true).unwrap().clearable().unwrap();
+        for key in [&b"a b"[..], &[b'k'; 300], b"sha256:"] {
+            let (wire, base64) = written(&rules, key).unwrap();
+            assert!(wire.starts_with(b"app:!!!!!!!!!!!sha256:") && wire.len() == 86 && !base64);
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod classic;
 mod command;
 mod encode;
+mod generation;
 mod key;
 mod key_rules;
 mod meta;
@@ -19,6 +20,7 @@ mod version;
 
 pub use command::{Arithmetic, Command, Direction, Flag, Lease, MarkStale, MetaCommand, Mode, StatsKind, Store, Verb};
 pub use encode::{encode, Expect, Form, Opaque, Unsupported};
+pub use generation::{Generation, GENERATION_LENGTH, NO_GENERATION};
 pub use key::{Key, KeyError, MAX_KEY};
 pub use key_rules::{KeyRule, KeyRules};
 pub use reader::{Decoded, ReplyReader, MAX_LINE};

@@ -91,6 +91,11 @@ impl Capabilities {
         self.opaque_on_miss
     }
 
+    /// Whether a meta get can leave out a value that the caller has ([`Flag::CompareCas`](crate::Flag::CompareCas)).
+    pub fn conditional_get(&self) -> bool {
+        self.since(CONDITIONAL_GET)
+    }
+
     pub(crate) fn since(&self, version: ServerVersion) -> bool {
         !self.classic && self.version.is_some_and(|have| have >= version)
     }

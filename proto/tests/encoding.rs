@@ -97,7 +97,11 @@ proptest! {
             for version in VERSIONS {
                 let (request, expect) = written(&command, version, opaque, quiet);
                 match expect {
-                    Ok(_) => prop_assert!(is_one_line(&request), "{:?}: {}", command, request.escape_ascii()),
+                    Ok(expect) => {
+                        prop_assert!(is_one_line(&request), "{:?}: {}", command, request.escape_ascii());
+                        prop_assert!(!expect.quiet || quiet && command.can_be_quiet(), "{:?}", command);
+                        prop_assert_eq!(expect.quiet, request.ends_with(b" q\r\n"));
+                    }
                     Err(_) => prop_assert!(request.is_empty(), "{:?}", command),
                 }
             }
@@ -138,7 +142,7 @@ fn a_kind_of_statistics_is_no_longer_than_a_key() {
 #[test]
 fn keys_that_cannot_be_sent_say_why() {
     assert_eq!(Key::new(b"", false), Err(KeyError::Empty));
-    assert_eq!(Key::new(&[b'k'; 251], false), Err(KeyError::TooLong { length: 251, namespace: 0 }));
+    assert_eq!(Key::new(&[b'k'; 251], false), Err(KeyError::TooLong { length: 251, namespace: 0, generation: 0 }));
     assert_eq!(Key::new(b"a b", false), Err(KeyError::Forbidden { byte: b' ', position: 1 }));
 }
 

@@ -201,7 +201,7 @@ impl From<Kind> for ErrorKind {
     fn from(kind: Kind) -> Self {
         match kind {
             Kind::Connect | Kind::Refused | Kind::Crowded | Kind::Credentials => Self::ConnectError,
-            Kind::Timeout | Kind::Busy => Self::Timeout,
+            Kind::Timeout | Kind::Busy | Kind::Outdated => Self::Timeout,
             Kind::Closed | Kind::Lost => Self::ConnectionLost,
             Kind::Protocol => Self::ProtocolError,
             Kind::Server | Kind::NotNow | Kind::OutOfMemory => Self::ServerError,
@@ -210,6 +210,8 @@ impl From<Kind> for ErrorKind {
             Kind::Usage => Self::UsageError,
             Kind::Down => Self::ServerDown,
             Kind::Unreadable => Self::UndecodableValue,
+            // It is never raised: the host has an error of its own.
+            Kind::Maker => Self::Error,
         }
     }
 }
@@ -246,7 +248,8 @@ mod tests {
     fn outages_are_of_servers_and_not_of_what_is_asked() {
         let outages = Kind::ALL.into_iter().filter(|kind| ErrorKind::from(*kind).is_outage());
         let unreachable = [Kind::Connect, Kind::Refused, Kind::Timeout, Kind::Closed, Kind::Protocol, Kind::Down];
-        let expected = [&unreachable[..], &[Kind::Busy, Kind::Crowded, Kind::Lost, Kind::Credentials]].concat();
+        let expected =
+            [&unreachable[..], &[Kind::Busy, Kind::Crowded, Kind::Lost, Kind::Credentials, Kind::Outdated]].concat();
         assert_eq!(outages.collect::<Vec<_>>(), expected);
         assert!(ErrorKind::LeaseTimeout.is_outage() && !ErrorKind::LockTimeout.is_outage());
     }

@@ -29,6 +29,8 @@ pub enum Given<'a> {
     Tls(Arc<Tls>),
     /// The settings of compression, which values define.
     Compression(Arc<dyn Any + Send + Sync>),
+    /// The settings of hot keys in memory, which caches define.
+    Near(Arc<dyn Any + Send + Sync>),
     /// A function, for the settings that may be one.
     Function(Arc<dyn Function>),
     /// Anything else, with the language's name for its type.
@@ -48,6 +50,7 @@ impl Given<'_> {
             Given::List(_) => words().list,
             Given::Tls(_) => words().tls,
             Given::Compression(_) => words().compression,
+            Given::Near(_) => words().near,
             Given::Function(_) => words().function,
             Given::Other(kind) => kind,
         }
