@@ -3,6 +3,7 @@
 //! The client of a tag uses the node of the cluster that has the tag's slot.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use foldhash::HashMap;
@@ -12,16 +13,68 @@ use pinyon_net::fork::PerProcess;
 /// How many clients keep their connection while they hold nothing and no lock of theirs exists.
 pub const KEPT: usize = 64;
 
-/// The clients of the hash tags in use; `B` is what a host makes of each. The most recent ones stay. A client also
-/// stays alive while it holds a lock, or while a lock object refers to it.
+/// The client of a server, and those of the hash tags there if names carry their own. `C` is what a host makes of each.
 #[derive(Debug)]
-pub struct Branches<B>(PerProcess<Mutex<Known<B>>>);
+pub struct ByTag<C> {
+    main: Arc<C>,
+    branches: Option<Branches<C>>,
+    closed: AtomicBool,
+}
+
+/// The clients of the hash tags in use. The most recent ones stay. A client also stays alive while it holds a lock, or
+/// while a lock object refers to it.
+#[derive(Debug)]
+struct Branches<B>(PerProcess<Mutex<Known<B>>>);
 
 #[derive(Debug)]
 struct Known<B> {
     by_tag: HashMap<Box<[u8]>, Weak<B>>,
     /// The most recent one is last.
     recent: VecDeque<(Box<[u8]>, Arc<B>)>,
+}
+
+impl<C> ByTag<C> {
+    /// `main`: the client of names without a hash tag.
+    pub fn new(main: C, names_have_tags: bool) -> Self {
+        Self { main: Arc::new(main), branches: names_have_tags.then(Branches::default), closed: false.into() }
+    }
+
+    /// The client of names without a hash tag.
+    pub fn main(&self) -> &Arc<C> {
+        &self.main
+    }
+
+    pub fn names_have_tags(&self) -> bool {
+        self.branches.is_some()
+    }
+
+    /// The client of a hash tag, made of the main one by `make` if needed. `tag` is not asked if names have none or if
+    /// the clients are closed.
+    pub fn of<T: AsRef<[u8]>, E>(
+        &self,
+        tag: impl FnOnce() -> Result<Option<T>, E>,
+        make: impl FnOnce(&C, &[u8]) -> C,
+    ) -> Result<Arc<C>, E> {
+        let Some(branches) = self.branches.as_ref().filter(|_| !self.closed.load(Ordering::Relaxed)) else {
+            return Ok(self.main.clone());
+        };
+        Ok(match tag()? {
+            Some(tag) => branches.of(tag.as_ref(), || make(&self.main, tag.as_ref())),
+            None => self.main.clone(),
+        })
+    }
+
+    /// Makes no further client. Returns [all](Self::all), which the host must close.
+    pub fn close(&self) -> Vec<Arc<C>> {
+        self.closed.store(true, Ordering::Relaxed);
+        self.all()
+    }
+
+    /// All clients in use. The main one is first.
+    pub fn all(&self) -> Vec<Arc<C>> {
+        let branches = self.branches.iter().flat_map(Branches::all);
+        std::iter::once(self.main.clone()).chain(branches).collect()
+    }
 }
 
 impl<B> Default for Known<B> {
@@ -39,19 +92,19 @@ impl<B> Default for Branches<B> {
 impl<B> Branches<B> {
     /// Returns the only client of a tag, made by `make` if needed. No mutex is held while `make` runs or a client is
     /// dropped.
-    pub fn of<E>(&self, tag: &[u8], make: impl FnOnce() -> Result<B, E>) -> Result<Arc<B>, E> {
+    fn of(&self, tag: &[u8], make: impl FnOnce() -> B) -> Arc<B> {
         let known = self.lock().by_tag.get(tag).and_then(Weak::upgrade);
         let (branch, is_new) = match known {
             Some(branch) => (branch, false),
-            None => (Arc::new(make()?), true),
+            None => (Arc::new(make()), true),
         };
         let (branch, dropped) = self.lock().used(tag, branch, is_new);
         drop(dropped);
-        Ok(branch)
+        branch
     }
 
     /// All clients in use.
-    pub fn all(&self) -> Vec<Arc<B>> {
+    fn all(&self) -> Vec<Arc<B>> {
         self.lock().by_tag.values().filter_map(Weak::upgrade).collect()
     }
 
@@ -117,8 +170,7 @@ mod tests {
     }
 
     fn of<'c>(branches: &Branches<Client<'c>>, tag: usize, dropped: &'c Cell<usize>) -> Arc<Client<'c>> {
-        let Ok(branch) = branches.of(tag.to_string().as_bytes(), || Ok::<_, Infallible>(Client(dropped)));
-        branch
+        branches.of(tag.to_string().as_bytes(), || Client(dropped))
     }
 
     #[test]
@@ -157,20 +209,39 @@ mod tests {
     fn whoever_makes_a_client_may_use_the_branches_meanwhile() {
         let (dropped, branches) = (Cell::new(0), Branches::default());
         let mut inner = None;
-        let Ok(outer) = branches.of(b"0", || {
+        let outer = branches.of(b"0", || {
             inner = Some(of(&branches, 0, &dropped));
-            Ok::<_, Infallible>(Client(&dropped))
+            Client(&dropped)
         });
         assert!(inner.is_some_and(|inner| Arc::ptr_eq(&inner, &outer)), "there is only one of a tag");
         assert_eq!(dropped.get(), 1);
     }
 
+    /// The client for names with `tag`, which is its tag in words.
+    fn tagged(clients: &ByTag<String>, tag: Option<&str>) -> String {
+        let make = |main: &String, tag: &[u8]| format!("{main}{{{}}}", String::from_utf8_lossy(tag));
+        let Ok(client) = clients.of(|| Ok::<_, Infallible>(tag), make);
+        client.to_string()
+    }
+
     #[test]
-    fn a_client_that_cannot_be_made_leaves_nothing() {
-        let branches = Branches::<()>::default();
-        assert_eq!(branches.of(b"0", || Err("why")).unwrap_err(), "why");
-        assert!(branches.all().is_empty());
-        assert!(branches.of(b"0", || Ok::<_, Infallible>(())).is_ok());
+    fn the_hash_tag_of_names_chooses_their_client() {
+        let clients = ByTag::new("main".to_owned(), true);
+        assert_eq!(tagged(&clients, Some("a")), "main{a}");
+        assert_eq!(tagged(&clients, None), "main");
+        assert_eq!(clients.of(|| Err::<Option<&str>, _>("why"), |main, _| main.clone()).unwrap_err(), "why");
+        let namespace = ByTag::new("main".to_owned(), false);
+        assert_eq!(tagged(&namespace, Some("a")), "main", "the namespace's tag is that of all names");
+    }
+
+    #[test]
+    fn closed_clients_make_no_further_one() {
+        let clients = ByTag::new("main".to_owned(), true);
+        let Ok(kept) = clients.of(|| Ok::<_, Infallible>(Some("a")), |_, _| "a".to_owned());
+        let closed = clients.close();
+        assert_eq!(closed, [clients.main().clone(), kept], "the host closes the main one first");
+        assert_eq!(tagged(&clients, Some("b")), "main");
+        assert_eq!(clients.close().len(), closed.len());
     }
 
     #[test]

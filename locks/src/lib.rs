@@ -12,8 +12,11 @@
 //! [`LockSettings`](settings::LockSettings) builds a [`Setup`]. Threads share one [`ThreadLocks`]. An event loop
 //! drives a [`Front`] just as it drives `Shared`. Both carry out [`LockOperation`]s on [`Grant`]s. A grant is a lock
 //! that was asked for; if the lock is lost, the grant knows why. A [`Keeper`](pinyon_net::driven::Keeper) renews the
-//! locks of a `Polled` whose host may be held up. [`Branches`] keeps one client for each hash tag, for clusters whose
-//! lock names carry tags of their own.
+//! locks of a `Polled` whose host may be held up. [`ByTag`] chooses the client of a hash tag, for clusters whose lock
+//! names carry tags of their own.
+//!
+//! A language that has both keeps its loops in [`Drivers`], which finds the [`Driver`] of each caller. What users hold
+//! is a [`Held`], whatever its driver is; a [`LoopDriver`] tells it how to reach the front of a loop.
 //!
 //! ```no_run
 //! # use std::{sync::Arc, time::Duration};
@@ -38,10 +41,12 @@
 
 mod branches;
 mod clock;
+mod drivers;
 mod failure;
 mod front;
 mod grant;
 mod handler;
+mod held;
 mod holding;
 mod identity;
 mod interview;
@@ -59,7 +64,6 @@ mod station;
 mod status;
 #[cfg(test)]
 pub mod tests;
-mod threads;
 mod token;
 mod value;
 
@@ -81,14 +85,16 @@ pub mod redis;
 #[doc(hidden)]
 pub mod script;
 
-pub use branches::Branches;
+pub use branches::ByTag;
 pub use call::{Attempt, Holder, Inspected, Name, Names};
 pub use client::{QuorumSetup, SentinelSetup, Setup, Slots, Voting};
 pub use clock::boot_time;
+pub use drivers::{Driver, Drivers, ThreadLocks};
 pub use failure::LockFailure;
 pub use front::{Front, LockFinished, LockOperation, LockOutcome};
 pub use grant::Grant;
 pub use handler::HandlerKind;
+pub use held::{Held, LoopDriver};
 pub use identity::new_client;
 pub use interview::{place, Asks};
 pub use keys::{common_tag, names, NameError, SeveralTags};
@@ -97,5 +103,5 @@ pub use machine::{LockRequest, Renewal};
 pub use notes::{Note, Notes};
 pub use observed::{LockEvent, LockEventKind, LockMetrics, Observed};
 pub use pinyon_proto::resp::{Command as RedisCommand, Value as RedisValue};
+pub use station::Station;
 pub use status::{Asked, StatusAnswer, StatusQuestion};
-pub use threads::{Station, ThreadLocks};

@@ -12,7 +12,7 @@ use std::fs;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
-use pinyon_locks::{Branches, LockOutcome, Loss, Note, Renewal, StatusAnswer, StatusQuestion};
+use pinyon_locks::{ByTag, LockOutcome, Loss, Note, Renewal, StatusAnswer, StatusQuestion};
 
 use program::{until, Operation, Program, TTL};
 use server::Redis;
@@ -54,8 +54,8 @@ fn a_process_has_what_it_acquired_and_a_keeper_for_it() {
     until(|| keepers().len() == 1);
     let all_but_kill_and_stop = u64::from_str_radix(&keepers()[0], 16).unwrap() | 1 << 8 | 1 << 18;
     assert_eq!(all_but_kill_and_stop & 0x7fff_ffff, 0x7fff_ffff, "it gets no signals");
-    let branches = Branches::<u8>::default();
-    let Ok(branch) = branches.of(b"tag", || Ok::<_, Infallible>(7));
+    let clients = ByTag::new(0, true);
+    let Ok(branch) = clients.of(|| Ok::<_, Infallible>(Some("tag")), |_, _| 7);
 
     in_child(|| {
         assert!(keepers().is_empty());
@@ -78,7 +78,7 @@ fn a_process_has_what_it_acquired_and_a_keeper_for_it() {
         until(|| keepers().len() == 1);
         locks.see_renewed("b", TTL);
         assert!(locks.release(&own));
-        let Ok(again) = branches.of(b"tag", || Ok::<_, Infallible>(8));
+        let Ok(again) = clients.of(|| Ok::<_, Infallible>(Some("tag")), |_, _| 8);
         assert!(Arc::ptr_eq(&again, &branch), "there is one client of a tag");
         locks.threads.close();
         until(|| keepers().is_empty());

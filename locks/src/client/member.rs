@@ -119,7 +119,7 @@ impl<W, P: Platform> Member for Client<W, P> {
 
     fn ask(&mut self, call: Call, waiter: W, now: Now) {
         let question = self.machine.question(call, now.moment);
-        self.started(question, Awaited::ScriptAnswer, waiter, now);
+        self.started(question, Awaited::Answer, waiter, now);
     }
 
     fn cancel(&mut self, number: u64, now: Now) {
@@ -186,7 +186,7 @@ impl<W, P: Platform> Client<W, P> {
             self.machine.question(call, now.moment)
         });
         match asked {
-            Ok(question) => self.started(question, Awaited::ScriptAnswer, waiter, now),
+            Ok(question) => self.started(question, Awaited::Answer, waiter, now),
             Err(failure) => self.refuse(waiter, Outcome::Failed(failure)),
         }
     }

@@ -25,13 +25,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foldhash::HashMap;
-use pinyon_proto::resp::Value;
 
-use crate::call::ScriptAnswer;
 use crate::handler::{Handler, HandlerKind};
 use crate::keys::LockKeys;
 use crate::loss::Loss;
-use crate::machine::{Fairness, LockOptions, Machine, MachineEvent, MachineFailure};
+pub use crate::machine::Outcome;
+use crate::machine::{Awaited, Fairness, LockOptions, Machine, MachineEvent, MachineFailure};
 use crate::observed::LockEvent;
 use crate::redis;
 pub use driven::InTime;
@@ -93,17 +92,6 @@ impl Setup {
     }
 }
 
-/// The outcome of an operation.
-#[derive(Debug)]
-pub enum Outcome {
-    Granted { number: u64, token: u64, notified: bool },
-    Failed(MachineFailure),
-    Released { held: bool },
-    Extended { held: bool },
-    Answered(ScriptAnswer),
-    Value(Value),
-}
-
 #[derive(Debug)]
 pub enum Report<W> {
     Done {
@@ -119,15 +107,6 @@ pub enum Report<W> {
     Event(Box<LockEvent>),
     /// Something else that the operators of the program should know.
     Warning(String),
-}
-
-/// The part of an attempt that a waiter awaits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Awaited {
-    Grant,
-    Release,
-    Extension,
-    ScriptAnswer,
 }
 
 /// The waiters for the same thing, in order. Nearly always there is one.
@@ -254,44 +233,21 @@ impl<W, P: Platform> Client<W, P> {
     /// Passes the machine's events to their waiters.
     fn take_events(&mut self) {
         while let Some(event) = self.machine.next_event() {
-            let (number, awaited, outcome) = match event {
-                MachineEvent::Granted { number, token, notified, again } => {
-                    if self.replicas.is_some() && self.hold_back(number, token, notified, again) {
-                        continue;
+            match event {
+                MachineEvent::Done { outcome: Outcome::Granted { number, token, notified, again }, .. }
+                    if self.replicas.is_some() && self.hold_back(number, token, notified, again) => {}
+                MachineEvent::Done { number, awaited, outcome } => {
+                    if let Some(waiter) = self.take_waiter(number, awaited) {
+                        self.finish(waiter, outcome);
                     }
-                    (number, Awaited::Grant, Outcome::Granted { number, token, notified })
                 }
-                MachineEvent::Failed { number, failure } => (number, Awaited::Grant, Outcome::Failed(failure)),
-                MachineEvent::Released { number, held } => (number, Awaited::Release, Outcome::Released { held }),
-                MachineEvent::ReleaseFailed { number, error } => {
-                    (number, Awaited::Release, Outcome::Failed(MachineFailure::Server(error)))
-                }
-                MachineEvent::Extended { number, answer: Ok(held) } => {
-                    (number, Awaited::Extension, Outcome::Extended { held })
-                }
-                MachineEvent::Extended { number, answer: Err(error) } => {
-                    (number, Awaited::Extension, Outcome::Failed(MachineFailure::Server(error)))
-                }
-                MachineEvent::Answered { request, answer } => {
-                    (request, Awaited::ScriptAnswer, answer.map_or_else(Outcome::Failed, Outcome::Answered))
-                }
-                MachineEvent::Lost { number, .. } if self.lost_too_early(number) => continue,
-                MachineEvent::Lost { number, loss } => {
-                    self.finished.push_back(Report::Lost { number, loss });
-                    continue;
-                }
-                MachineEvent::Contested { number } => {
-                    self.contested.push(number);
-                    continue;
-                }
+                MachineEvent::Lost { number, .. } if self.lost_too_early(number) => {}
+                MachineEvent::Lost { number, loss } => self.finished.push_back(Report::Lost { number, loss }),
+                MachineEvent::Contested { number } => self.contested.push(number),
                 MachineEvent::RenewalRefused { error } => {
                     let event = LockEvent::renewals(&self.settings.server, &error);
                     self.report(event);
-                    continue;
                 }
-            };
-            if let Some(waiter) = self.take_waiter(number, awaited) {
-                self.finish(waiter, outcome);
             }
         }
     }

@@ -428,7 +428,7 @@ impl<W, P: Platform> Client<W, P> {
     fn grant_counts(&mut self, number: u64) {
         let Some(Grant { token, notified, .. }) = self.take_grant(number) else { return };
         if let Some(waiter) = self.take_waiter(number, Awaited::Grant) {
-            self.finish(waiter, Outcome::Granted { number, token, notified });
+            self.finish(waiter, Outcome::Granted { number, token, notified, again: false });
         }
     }
 

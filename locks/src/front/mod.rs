@@ -280,12 +280,12 @@ impl<W, L, P: Platform> Front<W, L, P> {
     fn done(&mut self, waiter: W, about: About<L>, outcome: Outcome) -> LockFinished<W, L> {
         let mut unheard = Vec::new();
         let outcome = match (outcome, &about) {
-            (Outcome::Granted { number, token, notified }, About::Acquire(grant, begun)) => {
+            (Outcome::Granted { number, token, notified, .. }, About::Acquire(grant, begun)) => {
                 self.counts.acquired(self.now.saturating_duration_since(*begun));
                 self.granted(grant, number, token);
                 LockOutcome::Held { notified }
             }
-            (Outcome::Granted { number, token, notified }, About::Lock(grant)) => {
+            (Outcome::Granted { number, token, notified, .. }, About::Lock(grant)) => {
                 self.granted(grant, number, token);
                 LockOutcome::Held { notified }
             }

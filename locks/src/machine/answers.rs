@@ -6,7 +6,9 @@ use super::asking::LONGEST_RETRY;
 use super::entry::{Entry, Held, Stage};
 use super::stages::Why;
 use super::time::believed;
-use super::{About, Blocker, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment, ScriptAnswer};
+use super::{
+    About, Awaited, Blocker, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment, Outcome, ScriptAnswer,
+};
 use crate::call::{Holder, Pushed};
 use crate::loss::Loss;
 use pinyon_net::error::{Error, Kind};
@@ -44,17 +46,16 @@ impl Machine {
             (About::Poll(number), Ok(answer)) => self.polled(number, answer, sent, now),
             (About::Poll(number), Err(error)) => self.poll_again(number, &error, now),
             (About::Unlock(number), answer) => self.unlocked(number, answer, sent, now),
-            (About::Extend { numbers, wanted }, answer) => self.extended(&numbers, wanted, answer, sent, now),
+            (About::Renewal(numbers), answer) => self.renewed(&numbers, answer, sent, now),
             (About::Park(number), answer) => self.parked(number, answer, sent, now),
             (About::Look(names), Ok(ScriptAnswer::Inspected(inspected))) => self.looked(&names, &inspected, now),
             (About::Look(names), _) => self.looked(&names, &[], now),
-            (About::Question(request), Ok(ScriptAnswer::NotHeld)) => {
-                self.events.push_back(MachineEvent::Answered { request, answer: Err(MachineFailure::NotHeld) });
+            (About::Awaited(number, Awaited::Extension), answer) => self.extended(number, answer, sent, now),
+            (About::Awaited(request, awaited), Ok(ScriptAnswer::NotHeld)) => {
+                self.tell_failed(request, awaited, MachineFailure::NotHeld);
             }
-            (About::Question(request), answer) => {
-                self.events
-                    .push_back(MachineEvent::Answered { request, answer: answer.map_err(MachineFailure::Server) });
-            }
+            (About::Awaited(request, awaited), Ok(answer)) => self.done(request, awaited, Outcome::Answered(answer)),
+            (About::Awaited(request, awaited), Err(error)) => self.tell_error(request, awaited, error),
         }
     }
 
@@ -141,10 +142,7 @@ impl Machine {
 
     /// Queues up again: the server has forgotten this waiter.
     fn ask_anew(&mut self, number: u64, now: Moment) {
-        let entry = self.entries.get_mut(&number).expect("it was there");
-        if matches!(entry.stage, Stage::Parked { .. }) {
-            self.wait_anew(number, now);
-        }
+        self.begin_relock(number, now);
         self.ask(number, Why::Unknown, now);
     }
 
@@ -217,7 +215,7 @@ impl Machine {
         entry.stage.turn(Why::Granted, Stage::Held(held));
         self.holding.add(entry.owner, number);
         self.wake_for(number);
-        self.events.push_back(MachineEvent::Granted { number, token, notified, again: false });
+        self.done(number, Awaited::Grant, Outcome::Granted { number, token, notified, again: false });
     }
 
     /// Notes a number that a server told.
@@ -231,7 +229,6 @@ impl Machine {
     /// is behind. Once the counter is raised, the names are asked for again.
     fn distrust(&mut self, number: u64, token: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        let was_parked = matches!(entry.stage, Stage::Parked { .. });
         if std::mem::replace(&mut entry.distrusted, true) {
             let message = format!(
                 "the server gives out tokens again that were given out before: {token}, although {} was seen",
@@ -242,9 +239,7 @@ impl Machine {
             return self.fail(number, MachineFailure::Server(error), now);
         }
         self.send(About::Open, Call::Open { seen: self.highest }, now);
-        if was_parked {
-            self.wait_anew(number, now);
-        }
+        self.begin_relock(number, now);
         self.ask_as_another(number, Why::Distrusted, now);
     }
 
@@ -275,14 +270,12 @@ impl Machine {
             }
             return;
         };
-        let event = match answer {
+        let held = match answer {
             // The first of two releases may have succeeded without an answer.
-            ScriptAnswer::Released { released } => {
-                MachineEvent::Released { number, held: released == entry.names.len() || again && sent < until }
-            }
-            _ => MachineEvent::Released { number, held: false },
+            ScriptAnswer::Released { released } => released == entry.names.len() || again && sent < until,
+            _ => false,
         };
-        self.events.push_back(event);
+        self.events.push_back(MachineEvent::released(number, held));
         self.forget_released(number, now);
     }
 
@@ -292,30 +285,24 @@ impl Machine {
         }
     }
 
-    fn extended(
-        &mut self,
-        numbers: &[u64],
-        wanted: bool,
-        answer: Result<ScriptAnswer, Error>,
-        sent: Moment,
-        now: Moment,
-    ) {
-        let (each, error) = match answer {
-            Ok(ScriptAnswer::Extended(each)) => (each, None),
-            Ok(_) => (Vec::new(), None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
-        self.tell_refusal(error.as_ref());
+    fn renewed(&mut self, numbers: &[u64], answer: Result<ScriptAnswer, Error>, sent: Moment, now: Moment) {
+        let (each, refusal) = extended(answer);
+        self.tell_refusal(refusal.as_ref());
         for (index, number) in numbers.iter().copied().enumerate() {
             let held = self.prolonged(number, each.get(index).copied(), sent, now);
-            if wanted {
-                let answer = error.clone().map_or(Ok(held), Err);
-                self.events.push_back(MachineEvent::Extended { number, answer });
-            } else {
-                let counts = self.options.observed.counts();
-                counts.renewals.add(u64::from(held));
-                counts.renewals_refused.add(u64::from(error.is_some()));
-            }
+            let counts = self.options.observed.counts();
+            counts.renewals.add(u64::from(held));
+            counts.renewals_refused.add(u64::from(refusal.is_some()));
+        }
+    }
+
+    fn extended(&mut self, number: u64, answer: Result<ScriptAnswer, Error>, sent: Moment, now: Moment) {
+        let (each, refusal) = extended(answer);
+        self.tell_refusal(refusal.as_ref());
+        let held = self.prolonged(number, each.first().copied(), sent, now);
+        match refusal {
+            None => self.done(number, Awaited::Extension, Outcome::Extended { held }),
+            Some(error) => self.tell_error(number, Awaited::Extension, error),
         }
     }
 
@@ -358,9 +345,18 @@ impl Machine {
             Ok(answer) => self.asked(number, answer, sent, now),
             Err(error) => {
                 // It is unknown whether the earlier attempt released it. Now it is released.
-                self.events.push_back(MachineEvent::Failed { number, failure: MachineFailure::Server(error) });
+                self.tell_error(number, Awaited::Grant, error);
                 self.cancel(number, now);
             }
         }
+    }
+}
+
+/// Whether each lock is still held, as far as the server said so, and its refusal.
+fn extended(answer: Result<ScriptAnswer, Error>) -> (Vec<bool>, Option<Error>) {
+    match answer {
+        Ok(ScriptAnswer::Extended(each)) => (each, None),
+        Ok(_) => (Vec::new(), None),
+        Err(error) => (Vec::new(), Some(error)),
     }
 }

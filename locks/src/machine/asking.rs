@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::entry::{Stage, Trouble};
 use super::stages::Why;
-use super::{About, Call, InFlight, Machine, Moment};
+use super::{About, Awaited, Call, InFlight, Machine, Moment};
+use crate::call::{Attempt, Names};
 use pinyon_net::error::Error;
 
 /// How many locks one call extends.
@@ -21,7 +22,7 @@ impl Machine {
         }
         let id = self.next_call;
         self.next_call += 1;
-        let again = matches!(about, About::Question(_) | About::Extend { wanted: true, .. } | About::Tidy);
+        let again = matches!(about, About::Awaited(..) | About::Tidy);
         let again = again.then(|| call.clone());
         self.flight.insert(id, InFlight { about, sent: now, call: again });
         self.calls.push_back((id, call));
@@ -76,40 +77,37 @@ impl Machine {
 
     pub(super) fn send_renewals(&mut self, numbers: &[u64], now: Moment) {
         for batch in numbers.chunks(EXTENDED_AT_ONCE) {
-            self.send_extend(batch.to_vec(), false, now);
+            let held = batch.iter().filter_map(|number| self.begin_extension(*number)).collect();
+            if self.connected {
+                self.send(About::Renewal(batch.to_vec()), Call::Extend { held }, now);
+            }
         }
     }
 
-    pub(super) fn send_extend(&mut self, numbers: Vec<u64>, wanted: bool, now: Moment) {
-        let mut held = Vec::with_capacity(numbers.len());
-        for number in &numbers {
-            let attempt = self.attempt(*number);
-            let Some(entry) = self.entries.get_mut(number) else { continue };
-            if let Stage::Held(held) = &mut entry.stage {
-                held.extending = true;
-            }
-            held.push((attempt, entry.names.clone(), entry.ttl));
-        }
-        if self.connected || wanted {
-            self.send(About::Extend { numbers, wanted }, Call::Extend { held }, now);
-        }
+    pub(super) fn send_extension(&mut self, number: u64, now: Moment) {
+        let Some(held) = self.begin_extension(number) else { return };
+        self.send(About::Awaited(number, Awaited::Extension), Call::Extend { held: vec![held] }, now);
     }
 
     pub(super) fn send_raise(&mut self, number: u64, floor: u64, now: Moment) {
+        let Some((attempt, names, ttl)) = self.begin_extension(number) else { return };
+        self.wake_by(now + self.options.patience);
+        let about = About::Awaited(number, Awaited::Extension);
+        self.send(about, Call::Raise { attempt, names, ttl, floor }, now);
+    }
+
+    fn begin_extension(&mut self, number: u64) -> Option<(Attempt, Names, Duration)> {
         let attempt = self.attempt(number);
-        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let entry = self.entries.get_mut(&number)?;
         if let Stage::Held(held) = &mut entry.stage {
             held.extending = true;
         }
-        let (names, ttl) = (entry.names.clone(), entry.ttl);
-        self.wake_by(now + self.options.patience);
-        let about = About::Extend { numbers: vec![number], wanted: true };
-        self.send(about, Call::Raise { attempt, names, ttl, floor }, now);
+        Some((attempt, entry.names.clone(), entry.ttl))
     }
 
     /// Takes the names of a parked lock again. The time to wait is that of a new lock.
     pub(super) fn send_unpark(&mut self, number: u64, now: Moment) {
-        self.wait_anew(number, now);
+        self.begin_relock(number, now);
         self.entries.entry(number).and_modify(|entry| entry.unparking = true);
         self.send_unpark_again(number, Why::Due, now);
     }

@@ -3,7 +3,7 @@
 use super::asking::may_grant;
 use super::entry::{Entry, Stage};
 use super::stages::Why;
-use super::{About, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment};
+use super::{About, Awaited, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment};
 use crate::claim::place_of;
 use pinyon_net::error::{Error, Kind};
 
@@ -45,7 +45,7 @@ impl Machine {
     /// Takes the names with a new attempt. Parking the old one went unanswered, so the server may or may not have
     /// parked it. The old attempt is given up, and the lock counts as notified.
     fn take_anew(&mut self, number: u64, now: Moment) {
-        self.wait_anew(number, now);
+        self.begin_relock(number, now);
         self.ask_as_another(number, Why::Connected, now);
     }
 
@@ -90,8 +90,7 @@ impl Machine {
             let waits = entry.waits();
             match &mut entry.stage {
                 Stage::Asking(Some(_)) if !waits && !moved => {
-                    self.events
-                        .push_back(MachineEvent::Failed { number, failure: MachineFailure::Server(error.clone()) });
+                    self.tell_error(number, Awaited::Grant, error.clone());
                     self.cancel(number, now);
                 }
                 Stage::Releasing { again, .. } => *again = true,
@@ -124,12 +123,12 @@ impl Machine {
     /// Tells the caller of a release that it goes on without it.
     pub(super) fn tell_unreleased(&mut self, number: u64) {
         let error = self.trouble.clone().unwrap_or_else(|| self.unanswered());
-        self.events.push_back(MachineEvent::ReleaseFailed { number, error });
+        self.tell_error(number, Awaited::Release, error);
     }
 
     /// Takes the unanswered questions and awaited extensions, with the times when they were asked.
     fn take_unanswered(&mut self) -> Vec<(About, Call, Moment)> {
-        let awaited = |call: &InFlight| matches!(call.about, About::Question(_) | About::Extend { wanted: true, .. });
+        let awaited = |call: &InFlight| matches!(call.about, About::Awaited(..));
         let again = |call: InFlight| call.call.map(|again| (call.about, again, call.sent));
         self.flight.extract(awaited).into_iter().filter_map(again).collect()
     }
@@ -141,11 +140,8 @@ impl Machine {
         self.end_looks();
         for call in self.flight.take() {
             match call.about {
-                About::Question(request) => {
-                    let answer = Err(MachineFailure::Server(error.clone()));
-                    self.events.push_back(MachineEvent::Answered { request, answer });
-                }
-                About::Extend { numbers, wanted } => self.extension_unanswered(&numbers, wanted.then_some(error), now),
+                About::Awaited(number, awaited) => self.stays_unanswered(number, awaited, error.clone(), now),
+                About::Renewal(numbers) => numbers.into_iter().for_each(|number| self.renew_at_once(number, now)),
                 _ => {}
             }
         }
@@ -155,19 +151,16 @@ impl Machine {
     /// them, but they are not renewed, and count as lost here.
     pub fn close(&mut self, error: &Error, now: Moment) {
         for (number, entry) in &self.entries {
-            let number = *number;
-            let event = match entry.stage {
+            let awaited = match entry.stage {
                 Stage::Lined
                 | Stage::Asking(_)
                 | Stage::Queued { .. }
                 | Stage::Refused { .. }
-                | Stage::Parked { .. } => {
-                    MachineEvent::Failed { number, failure: MachineFailure::Server(error.clone()) }
-                }
-                Stage::Releasing { .. } => MachineEvent::ReleaseFailed { number, error: error.clone() },
+                | Stage::Parked { .. } => Awaited::Grant,
+                Stage::Releasing { .. } => Awaited::Release,
                 Stage::Held(_) | Stage::Cancelling { .. } | Stage::Lost => continue,
             };
-            self.events.push_back(event);
+            self.events.push_back(MachineEvent::failed(*number, awaited, MachineFailure::Server(error.clone())));
         }
         self.end_flight(error, now);
         self.entries.clear();
@@ -186,15 +179,19 @@ impl Machine {
 
     /// Handles an extension without an answer. It may have succeeded. Renewals are repeated, and the old validity
     /// continues.
-    pub(super) fn extension_unanswered(&mut self, numbers: &[u64], wanted: Option<&Error>, now: Moment) {
-        for number in numbers.iter().copied() {
-            if let Some(Stage::Held(held)) = self.entries.get_mut(&number).map(|entry| &mut entry.stage) {
-                held.extending = false;
-                held.renew_at = held.renew_at.map(|_| now);
-            }
-            if let Some(error) = wanted {
-                self.events.push_back(MachineEvent::Extended { number, answer: Err(error.clone()) });
-            }
+    /// Tells the caller of a question or of an extension that no answer comes.
+    pub(super) fn stays_unanswered(&mut self, number: u64, awaited: Awaited, error: Error, now: Moment) {
+        if awaited == Awaited::Extension {
+            self.renew_at_once(number, now);
+        }
+        self.tell_error(number, awaited, error);
+    }
+
+    /// Has a lock renewed soon, if it is renewed at all, since an extension of it stayed without an answer.
+    fn renew_at_once(&mut self, number: u64, now: Moment) {
+        if let Some(Stage::Held(held)) = self.entries.get_mut(&number).map(|entry| &mut entry.stage) {
+            held.extending = false;
+            held.renew_at = held.renew_at.map(|_| now);
         }
     }
 }

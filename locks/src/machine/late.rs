@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
     use crate::call::{Attempt, Holder, ScriptAnswer};
-    use crate::machine::{LockOptions, LockRequest, MachineEvent, Renewal};
+    use crate::machine::{LockOptions, LockRequest, MachineEvent, Outcome, Renewal};
     use pinyon_net::error::kinds::ErrorKind;
     use pinyon_net::error::{Error, Kind};
 
@@ -129,7 +129,7 @@ mod tests {
 
     fn failure(machine: &mut Machine) -> Option<MachineFailure> {
         match machine.next_event()? {
-            MachineEvent::Failed { failure, .. } => Some(failure),
+            MachineEvent::Done { outcome: Outcome::Failed(failure), .. } => Some(failure),
             other => panic!("{other:?}"),
         }
     }

@@ -19,6 +19,7 @@ mod answers;
 mod asking;
 mod connection;
 mod entry;
+mod events;
 mod late;
 mod moment;
 mod releases;
@@ -33,6 +34,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use events::{Awaited, Blocker, MachineEvent, MachineFailure, NotHeld, Outcome};
 pub use moment::Moment;
 pub use request::{LockOptions, LockRequest, Renewal};
 pub use table::Fairness;
@@ -49,85 +51,6 @@ use late::Looks;
 use pinyon_net::error::{Error, Kind};
 use releases::Releases;
 use stages::{Name, Why};
-
-/// What happened to an attempt or a question.
-#[derive(Clone, Debug)]
-pub enum MachineEvent {
-    Granted {
-        number: u64,
-        token: u64,
-        /// For a parked lock: whether it was notified.
-        notified: bool,
-        /// Whether its owner held it already, and has acquired it once more.
-        again: bool,
-    },
-    Failed {
-        number: u64,
-        failure: MachineFailure,
-    },
-    /// It was released. `held`: whether it was held until then.
-    Released {
-        number: u64,
-        held: bool,
-    },
-    /// The release may have failed. In that case the lock ends with its ttl.
-    ReleaseFailed {
-        number: u64,
-        error: Error,
-    },
-    /// Whether it is still held.
-    Extended {
-        number: u64,
-        answer: Result<bool, Error>,
-    },
-    /// It was lost: it is no longer held, though its holder did not release it.
-    Lost {
-        number: u64,
-        loss: Loss,
-    },
-    Answered {
-        request: u64,
-        answer: Result<ScriptAnswer, MachineFailure>,
-    },
-    /// On a quorum: an attempt that comes before this one waits for its names on this server.
-    Contested {
-        number: u64,
-    },
-    /// The server refuses to renew held locks. Reported once, until a renewal succeeds again.
-    RenewalRefused {
-        error: Error,
-    },
-}
-
-/// Why a lock was not taken, or a question not answered.
-#[derive(Clone, Debug)]
-pub enum MachineFailure {
-    /// The time to wait is up, and the names are taken according to the server or to this process. `blocker`: their
-    /// holder, if known.
-    Timeout { waited: Duration, blocker: Option<Blocker> },
-    /// The names are taken, and the request does not wait.
-    Busy,
-    /// Its owner already holds one of the names.
-    AlreadyHeld,
-    /// It would wait for an owner that waits for it. Contains the holders of the cycle, in order.
-    Deadlock { cycle: Vec<Attempt> },
-    /// Some of the names are not held.
-    NotHeld,
-    /// The error of the server or of the connection.
-    Server(Error),
-}
-
-/// The holder of a name that an attempt waited for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocker {
-    pub holder: Attempt,
-    /// How long it has held the name; unknown if the pure handler acquired it.
-    pub held_for: Option<Duration>,
-}
-
-/// A usage error of the host: the lock is not held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotHeld;
 
 pub struct Machine {
     options: LockOptions,
@@ -178,14 +101,12 @@ enum About {
     /// A release that belongs to no attempt any more: of lost names, since the server may still have some of them, and
     /// of names whose release it refused.
     Tidy,
-    Extend {
-        numbers: Vec<u64>,
-        /// Whether the holder asked for it, rather than the clock.
-        wanted: bool,
-    },
+    /// Locks that are extended because it is time, and not because their holders asked for it.
+    Renewal(Vec<u64>),
     Park(u64),
     Unpark(u64),
-    Question(u64),
+    /// What a caller waits for: the answer to a question, or the extension of a lock.
+    Awaited(u64, Awaited),
     /// The question for the holder of these names.
     Look(Names),
 }
@@ -247,7 +168,7 @@ impl Machine {
         self.entries.is_empty() && self.flight.is_empty() && self.releases.are_taken()
     }
 
-    /// Takes a lock: [`MachineEvent::Granted`] or [`MachineEvent::Failed`] follows. Returns the number that identifies
+    /// Takes a lock: [`Outcome::Granted`] or [`Outcome::Failed`] follows. Returns the number that identifies
     /// the lock in all later calls and events.
     pub fn lock(&mut self, request: LockRequest, now: Moment) -> Result<u64, MachineFailure> {
         let nested = self.holding.has(request.owner);
@@ -298,7 +219,7 @@ impl Machine {
         Ok(number)
     }
 
-    /// Releases a lock: [`MachineEvent::Released`] or [`MachineEvent::ReleaseFailed`] follows, unless its owner has
+    /// Releases a lock: [`Outcome::Released`] or [`Outcome::Failed`] follows, unless its owner has
     /// acquired it more than once. A lost lock is forgotten.
     pub fn release(&mut self, number: u64, now: Moment) -> Result<(), NotHeld> {
         let patience = self.options.patience;
@@ -306,7 +227,7 @@ impl Machine {
         match &mut entry.stage {
             Stage::Held(_) if entry.holds > 1 => {
                 entry.holds -= 1;
-                self.events.push_back(MachineEvent::Released { number, held: true });
+                self.events.push_back(MachineEvent::released(number, true));
             }
             Stage::Held(held) if self.away => {
                 let until = held.until;
@@ -324,7 +245,7 @@ impl Machine {
             Stage::Lost => {
                 entry.holds -= 1;
                 let is_over = entry.holds == 0;
-                self.events.push_back(MachineEvent::Released { number, held: false });
+                self.events.push_back(MachineEvent::released(number, false));
                 if is_over {
                     self.remove(number, Why::Release, now);
                 }
@@ -332,7 +253,7 @@ impl Machine {
             // Its owner waits for it to return, with one acquisition less.
             Stage::Parked { .. } | Stage::Queued { .. } if entry.holds > 1 => {
                 entry.holds -= 1;
-                self.events.push_back(MachineEvent::Released { number, held: false });
+                self.events.push_back(MachineEvent::released(number, false));
             }
             _ => return Err(NotHeld),
         }
@@ -393,7 +314,7 @@ impl Machine {
         }
     }
 
-    /// Extends a held lock to `ttl` from now, as soon as there is a connection: [`MachineEvent::Extended`] follows.
+    /// Extends a held lock to `ttl` from now, as soon as there is a connection: [`Outcome::Extended`] follows.
     pub fn extend(&mut self, number: u64, ttl: Duration, now: Moment) -> Result<(), NotHeld> {
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
         let Stage::Held(held) = &mut entry.stage else { return Err(NotHeld) };
@@ -402,18 +323,18 @@ impl Machine {
         }
         entry.ttl = ttl;
         self.wake_by(now + self.options.patience);
-        self.send_extend(vec![number], true, now);
+        self.send_extension(number, now);
         Ok(())
     }
 
-    /// Raises the counter of a held lock's server to `floor`, and extends the lock: [`MachineEvent::Extended`] follows.
+    /// Raises the counter of a held lock's server to `floor`, and extends the lock: [`Outcome::Extended`] follows.
     pub fn raise(&mut self, number: u64, floor: u64, now: Moment) -> Result<(), NotHeld> {
         self.held(number, now).ok_or(NotHeld)?;
         if self.connected {
             self.send_raise(number, floor, now);
         } else {
-            let answer = Err(Error::new(Kind::Closed, &"".into(), "there is no connection to the server now"));
-            self.events.push_back(MachineEvent::Extended { number, answer });
+            let error = Error::new(Kind::Closed, &"".into(), "there is no connection to the server now");
+            self.tell_error(number, Awaited::Extension, error);
         }
         Ok(())
     }
@@ -432,7 +353,7 @@ impl Machine {
     }
 
     /// Releases the names entirely, and waits for a notification, for at most `wait`. Then takes them again with the
-    /// same number of acquisitions, within `relock`: [`MachineEvent::Granted`] or [`MachineEvent::Failed`] follows.
+    /// same number of acquisitions, within `relock`: [`Outcome::Granted`] or [`Outcome::Failed`] follows.
     pub fn park(&mut self, number: u64, wait: Option<Duration>, relock: Duration, now: Moment) -> Result<(), NotHeld> {
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
         if !matches!(&entry.stage, Stage::Held(held) if held.until > now) {
@@ -457,12 +378,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Asks the server something that concerns no attempt of this client: [`MachineEvent::Answered`] follows.
+    /// Asks the server something that concerns no attempt of this client: [`Outcome::Answered`] follows.
     pub fn question(&mut self, call: Call, now: Moment) -> u64 {
         let request = self.next_number;
         self.next_number += 1;
         self.wake_by(now + self.options.patience);
-        self.send(About::Question(request), call, now);
+        self.send(About::Awaited(request, Awaited::Answer), call, now);
         request
     }
 
@@ -531,7 +452,8 @@ impl Machine {
             });
         }
         entry.holds += 1;
-        self.events.push_back(MachineEvent::Granted { number, token: held.token, notified: false, again: true });
+        let outcome = Outcome::Granted { number, token: held.token, notified: false, again: true };
+        self.done(number, Awaited::Grant, outcome);
         Ok(Some(number))
     }
 
@@ -557,13 +479,16 @@ impl Machine {
     }
 
     fn fail(&mut self, number: u64, failure: MachineFailure, now: Moment) {
-        self.events.push_back(MachineEvent::Failed { number, failure });
+        self.tell_failed(number, Awaited::Grant, failure);
         self.remove(number, Why::Fail, now);
     }
 
-    /// Restarts the time to wait.
-    fn wait_anew(&mut self, number: u64, now: Moment) {
+    /// Begins the time that a parked lock has for taking its names again. One that takes them already has begun.
+    fn begin_relock(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
+        if !matches!(entry.stage, Stage::Parked { .. }) {
+            return;
+        }
         entry.deadline = now + entry.wait.unwrap_or_default();
         entry.looked = false;
         let due = entry.look_at().unwrap_or(entry.deadline);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::asking::{retry_pause, LONGEST_RETRY};
 use super::entry::{Entry, Stage};
 use super::stages::Why;
-use super::{About, Call, Machine, MachineEvent, Moment};
+use super::{About, Awaited, Call, Machine, Moment};
 use crate::call::{Attempt, Names, ScriptAnswer};
 use pinyon_net::error::{Error, Kind};
 
@@ -212,7 +212,7 @@ impl Machine {
         let Stage::Releasing { until, .. } = self.entries[&number].stage else { return };
         if error.kind != Kind::NotNow || lasts {
             self.begin_cancelling(number, Why::Unanswered, Some(until), now);
-            self.events.push_back(MachineEvent::ReleaseFailed { number, error });
+            self.tell_error(number, Awaited::Release, error);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::entry::Stage;
 use super::stages::Why;
-use super::{About, Machine, MachineEvent, MachineFailure, Moment, Renewal};
+use super::{About, Awaited, InFlight, Machine, MachineEvent, Moment, Renewal};
 use crate::loss::Loss;
 
 /// Renewals due within an eighth of their interval join earlier ones.
@@ -51,7 +51,7 @@ impl Machine {
             }
             Stage::Asking(Some(_)) | Stage::Queued { .. } | Stage::Refused { .. } if entry.deadline <= now => {
                 let failure = self.out_of_time(number, now);
-                self.events.push_back(MachineEvent::Failed { number, failure });
+                self.tell_failed(number, Awaited::Grant, failure);
                 self.cancel(number, now);
             }
             Stage::Refused { again_at } if again_at <= now => match entry.unparking {
@@ -83,23 +83,16 @@ impl Machine {
         let mut late = Vec::new();
         for (id, call) in self.flight.iter() {
             match call.about {
-                About::Question(_) | About::Extend { wanted: true, .. } if call.sent + patience <= now => {
-                    late.push(*id)
-                }
-                About::Question(_) | About::Extend { wanted: true, .. } => next = next.or(Some(call.sent + patience)),
+                About::Awaited(..) if call.sent + patience <= now => late.push(*id),
+                About::Awaited(..) => next = next.or(Some(call.sent + patience)),
                 _ => {}
             }
         }
         for id in late {
             self.calls.retain(|(call, _)| *call != id);
             let error = self.trouble().cloned().unwrap_or_else(|| self.unanswered());
-            match self.flight.remove(id).map(|call| call.about) {
-                Some(About::Question(request)) => {
-                    self.events
-                        .push_back(MachineEvent::Answered { request, answer: Err(MachineFailure::Server(error)) });
-                }
-                Some(About::Extend { numbers, .. }) => self.extension_unanswered(&numbers, Some(&error), now),
-                _ => {}
+            if let Some(InFlight { about: About::Awaited(number, awaited), .. }) = self.flight.remove(id) {
+                self.stays_unanswered(number, awaited, error, now);
             }
         }
         self.due = [self.due, next].into_iter().flatten().min();

@@ -224,7 +224,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
         }
         raise(self.members, lock, number, token, now);
         self.votes.holding.add(lock.owner, number);
-        let outcome = Outcome::Granted { number, token, notified: false };
+        let outcome = Outcome::Granted { number, token, notified: false, again: false };
         self.votes.tell(waiter, outcome);
     }
 

@@ -241,7 +241,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
         let number = match self.admitted(&request, now) {
             Ok(None) => self.enter(request, waiter, now),
             Ok(Some((number, token))) => {
-                self.votes.tell(waiter, Outcome::Granted { number, token, notified: false });
+                self.votes.tell(waiter, Outcome::Granted { number, token, notified: false, again: true });
                 number
             }
             Err(failure) => {

@@ -12,6 +12,13 @@ const fn at(milliseconds: u64) -> Moment {
 
 /// A machine whose lock is parked until 50 ms, and the number of the lock.
 fn parked() -> (Machine, u64) {
+    let (mut machine, number) = parking();
+    answer_last(&mut machine, at(3));
+    (machine, number)
+}
+
+/// The same, but the server has not answered yet.
+fn parking() -> (Machine, u64) {
     let mut machine = Machine::new("0123.ab.0".into(), LockOptions::default());
     let names: Names = [b"a".as_slice().into()].into();
     let (ttl, wait) = (Duration::from_secs(10), Some(Duration::from_secs(10)));
@@ -24,7 +31,6 @@ fn parked() -> (Machine, u64) {
         }
     }
     machine.park(number, Some(Duration::from_millis(48)), Duration::from_secs(10), at(2)).unwrap();
-    answer_last(&mut machine, at(3));
     (machine, number)
 }
 
@@ -76,4 +82,18 @@ fn one_whose_time_is_not_up_stays_parked() {
     machine.expire(at(60));
     assert!(matches!(answer_last(&mut machine, at(61)), Call::Unpark { .. }));
     machine.cancel(number, at(62));
+}
+
+#[test]
+fn the_time_to_take_its_names_again_begins_once() {
+    let (mut machine, number) = parking();
+    cut(&mut machine, at(20));
+    machine.expire(at(60));
+    assert_eq!(machine.wait_ends(number), Some(at(10_060)));
+    for now in [5_000, 9_000] {
+        machine.connected(at(now));
+        assert!(matches!(last_call(&mut machine), Some((_, Call::Lock { .. }))), "with a new attempt");
+        assert_eq!(machine.wait_ends(number), Some(at(10_060)), "although it reconnected at {now}");
+        cut(&mut machine, at(now + 100));
+    }
 }

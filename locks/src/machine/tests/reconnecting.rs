@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::call::{Attempt, Call, Names, ScriptAnswer};
-use crate::machine::{LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Moment, Renewal};
+use crate::machine::{
+    Awaited, LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Moment, Outcome, Renewal,
+};
 use pinyon_net::error::Error;
 
 pub(super) const NOW: Moment = Moment(Duration::from_secs(1));
@@ -74,7 +76,10 @@ fn a_request_without_an_answer_is_repeated_under_its_identity() {
         let again = only(&mut machine, ScriptAnswer::Granted { token: 7 });
         assert_eq!(again, *asked);
         let event = machine.next_event();
-        assert!(matches!(event, Some(MachineEvent::Granted { token: 7, .. })), "{event:?}");
+        assert!(
+            matches!(event, Some(MachineEvent::Done { outcome: Outcome::Granted { token: 7, .. }, .. })),
+            "{event:?}"
+        );
     }
 }
 
@@ -86,7 +91,10 @@ fn a_request_that_does_not_wait_fails_with_its_connection() {
         calls(&mut machine);
         go_on(&mut machine, false);
         let event = machine.next_event();
-        assert!(matches!(event, Some(MachineEvent::Failed { failure: MachineFailure::Server(_), .. })), "{event:?}");
+        assert!(
+            matches!(event, Some(MachineEvent::Done { outcome: Outcome::Failed(MachineFailure::Server(_)), .. })),
+            "{event:?}"
+        );
         assert!(matches!(only(&mut machine, ScriptAnswer::Released { released: 0 }), Call::Unlock { .. }));
     }
 }
@@ -118,7 +126,10 @@ fn a_release_without_an_answer_is_repeated() {
     go_on(&mut machine, false);
     let again = only(&mut machine, ScriptAnswer::Released { released: 0 });
     assert!(matches!(again, Call::Unlock { .. }), "{again:?}");
-    assert!(matches!(machine.next_event(), Some(MachineEvent::Released { held: true, .. })), "the first one may have");
+    assert!(
+        matches!(machine.next_event(), Some(MachineEvent::Done { outcome: Outcome::Released { held: true }, .. })),
+        "the first one may have"
+    );
 }
 
 #[test]
@@ -159,14 +170,16 @@ fn an_extension_waits_for_the_next_connection_unless_it_may_have_been_carried_ou
             extend(&mut machine);
         }
         let event = machine.next_event();
-        let fails = matches!(event, Some(MachineEvent::Extended { answer: Err(_), .. }));
+        let fails =
+            matches!(event, Some(MachineEvent::Done { awaited: Awaited::Extension, outcome: Outcome::Failed(_), .. }));
         assert_eq!(fails, asked_before && !moved, "{event:?}");
         machine.connected(NOW);
         for (id, call) in calls(&mut machine) {
             assert!(matches!(call, Call::Extend { .. }), "{call:?}");
             machine.answer(id, Ok(ScriptAnswer::Extended([true].into())), NOW);
         }
-        let extended = matches!(machine.next_event(), Some(MachineEvent::Extended { answer: Ok(true), .. }));
+        let extended =
+            matches!(machine.next_event(), Some(MachineEvent::Done { outcome: Outcome::Extended { held: true }, .. }));
         assert_eq!(extended, !fails);
     }
 }

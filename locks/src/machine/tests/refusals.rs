@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::reconnecting::{calls, lock, machine, only, waits, NOW, QUEUED};
 use crate::call::{Call, Names, Pushed, ScriptAnswer};
-use crate::machine::{LockRequest, Machine, MachineEvent, MachineFailure, Moment, Renewal};
+use crate::machine::{Awaited, LockRequest, Machine, MachineEvent, MachineFailure, Moment, Outcome, Renewal};
 use pinyon_net::error::{Error, Kind};
 
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -17,7 +17,7 @@ fn error(kind: Kind) -> Error {
 fn held(machine: &mut Machine, owner: u64) -> u64 {
     let number = lock(machine, owner, waits());
     only(machine, ScriptAnswer::Granted { token: 7 + owner });
-    assert!(matches!(machine.next_event(), Some(MachineEvent::Granted { .. })));
+    assert!(matches!(machine.next_event(), Some(MachineEvent::Done { outcome: Outcome::Granted { .. }, .. })));
     number
 }
 
@@ -44,7 +44,11 @@ fn is_over(machine: &Machine) -> bool {
 
 fn failed_release(machine: &mut Machine) -> Error {
     match machine.next_event() {
-        Some(MachineEvent::ReleaseFailed { error, .. }) => error,
+        Some(MachineEvent::Done {
+            awaited: Awaited::Release,
+            outcome: Outcome::Failed(MachineFailure::Server(error)),
+            ..
+        }) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -61,7 +65,7 @@ fn a_release_refused_for_a_while_is_repeated_until_it_is_answered() {
     machine.expire(half + Duration::from_millis(250));
     assert!(matches!(only(&mut machine, RELEASED), Call::Unlock { .. }));
     let event = machine.next_event();
-    assert!(matches!(event, Some(MachineEvent::Released { held: true, .. })), "{event:?}");
+    assert!(matches!(event, Some(MachineEvent::Done { outcome: Outcome::Released { held: true }, .. })), "{event:?}");
     assert!(is_over(&machine));
 }
 
@@ -105,7 +109,12 @@ fn one_release_asks_for_all_and_the_others_follow_it() {
         machine.answer(id, Ok(RELEASED), now);
     }
     let released = std::iter::from_fn(|| machine.next_event());
-    assert_eq!(released.filter(|event| matches!(event, MachineEvent::Released { held: true, .. })).count(), 20);
+    assert_eq!(
+        released
+            .filter(|event| matches!(event, MachineEvent::Done { outcome: Outcome::Released { held: true }, .. }))
+            .count(),
+        20
+    );
     assert!(is_over(&machine));
 }
 
@@ -160,7 +169,9 @@ fn an_attempt_asks_again_until_its_time_is_up_and_says_what_was_said_last() {
         assert!((5..60).contains(&asked), "{asked}");
         assert!(machine.next_event().is_none());
         machine.expire(end);
-        let Some(MachineEvent::Failed { failure: MachineFailure::Server(told), .. }) = machine.next_event() else {
+        let Some(MachineEvent::Done { outcome: Outcome::Failed(MachineFailure::Server(told)), .. }) =
+            machine.next_event()
+        else {
             panic!("{wait:?}: it failed for another reason")
         };
         assert_eq!((told.kind, &*told.message), (Kind::NotNow, "BUSY Redis is busy running a script"));
@@ -174,7 +185,10 @@ fn an_attempt_is_granted_once_the_server_answers() {
     refuse_until(&mut machine, Kind::NotNow, NOW, NOW + Duration::from_secs(1));
     machine.expire(NOW + Duration::from_secs(2));
     assert!(matches!(only(&mut machine, ScriptAnswer::Granted { token: 9 }), Call::Lock { .. }));
-    assert!(matches!(machine.next_event(), Some(MachineEvent::Granted { token: 9, .. })));
+    assert!(matches!(
+        machine.next_event(),
+        Some(MachineEvent::Done { outcome: Outcome::Granted { token: 9, .. }, .. })
+    ));
 }
 
 #[test]
@@ -194,7 +208,10 @@ fn what_does_not_pass_fails_at_once() {
     let mut machine = machine();
     lock(&mut machine, 1, waits());
     refuse_until(&mut machine, Kind::Server, NOW, NOW + Duration::from_millis(1));
-    assert!(matches!(machine.next_event(), Some(MachineEvent::Failed { failure: MachineFailure::Server(_), .. })));
+    assert!(matches!(
+        machine.next_event(),
+        Some(MachineEvent::Done { outcome: Outcome::Failed(MachineFailure::Server(_)), .. })
+    ));
 }
 
 #[test]
@@ -208,7 +225,7 @@ fn a_server_that_is_not_there_is_awaited_and_one_that_refuses_the_client_is_not(
         if awaited {
             machine.connected(NOW + Duration::from_secs(30));
             only(&mut machine, ScriptAnswer::Granted { token: 9 });
-            assert!(matches!(machine.next_event(), Some(MachineEvent::Granted { .. })));
+            assert!(matches!(machine.next_event(), Some(MachineEvent::Done { outcome: Outcome::Granted { .. }, .. })));
         }
     }
 }
@@ -236,7 +253,7 @@ fn of_nested_blocks_only_the_first_waits_for_a_server_that_is_gone() {
             let request = LockRequest { names, owner, ttl, wait, renewal, reentrant: false };
             let number = machine.lock(request, NOW).unwrap();
             only(&mut machine, ScriptAnswer::Granted { token });
-            assert!(matches!(machine.next_event(), Some(MachineEvent::Granted { .. })));
+            assert!(matches!(machine.next_event(), Some(MachineEvent::Done { outcome: Outcome::Granted { .. }, .. })));
             number
         })
         .into();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::call::{Call, Names, Pushed, ScriptAnswer};
-use crate::machine::{LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Moment, Renewal};
+use crate::machine::{LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Moment, Outcome, Renewal};
 use pinyon_net::error::Error;
 
 const NOW: Moment = Moment(Duration::from_secs(1));
@@ -37,7 +37,7 @@ fn answer(machine: &mut Machine, is_it: impl Fn(&Call) -> bool, answer: ScriptAn
 
 fn granted(machine: &mut Machine) -> Option<(u64, u64)> {
     match machine.next_event() {
-        Some(MachineEvent::Granted { number, token, .. }) => Some((number, token)),
+        Some(MachineEvent::Done { outcome: Outcome::Granted { number, token, .. }, .. }) => Some((number, token)),
         None => None,
         other => panic!("{other:?}"),
     }
@@ -85,7 +85,7 @@ fn a_server_that_does_so_again_is_not_asked_without_end() {
     let calls: Vec<Call> = std::iter::from_fn(|| machine.next_call()).map(|(_, call)| call).collect();
     assert!(matches!(calls[..], [Call::Unlock { .. }]), "{calls:?}");
     let failed = machine.next_event();
-    let Some(MachineEvent::Failed { failure: MachineFailure::Server(error), .. }) = failed else {
+    let Some(MachineEvent::Done { outcome: Outcome::Failed(MachineFailure::Server(error)), .. }) = failed else {
         panic!("{failed:?}")
     };
     assert!(error.to_string().contains("8, although 1000 was seen"), "{error}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::{Call, Name, Names, Pushed, ScriptAnswer};
-use crate::machine::{Fairness, LockOptions, LockRequest, Machine, MachineEvent, Moment, Renewal};
+use crate::machine::{Awaited, Fairness, LockOptions, LockRequest, Machine, MachineEvent, Moment, Outcome, Renewal};
 use crate::tests::model::{Model, Push};
 use pinyon_net::error::{Error, Kind};
 
@@ -314,7 +314,7 @@ impl World {
             self.note(|| format!("client {client}: {event:?}"));
             let of = &mut self.clients[client];
             match event {
-                MachineEvent::Granted { number, token, .. } => {
+                MachineEvent::Done { outcome: Outcome::Granted { number, token, .. }, .. } => {
                     let wanted = of.waiting.remove(&number).or_else(|| of.parked.remove(&number));
                     let wanted = wanted.expect("only what is waited for is granted");
                     assert!(of.machine.held(number, now).is_some(), "what is granted is held");
@@ -329,11 +329,11 @@ impl World {
                     of.holding.insert(number, wanted);
                     self.granted += 1;
                 }
-                MachineEvent::Failed { number, .. } => {
+                MachineEvent::Done { number, awaited: Awaited::Grant, .. } => {
                     let waited = of.waiting.remove(&number).or_else(|| of.parked.remove(&number));
                     assert!(waited.is_some(), "only what is waited for fails");
                 }
-                MachineEvent::Released { number, .. } | MachineEvent::ReleaseFailed { number, .. } => {
+                MachineEvent::Done { number, awaited: Awaited::Release, .. } => {
                     assert!(of.releasing.remove(&number), "only what is given back is said to be");
                 }
                 MachineEvent::Lost { number, .. } => {
@@ -343,8 +343,8 @@ impl World {
                     lost = true;
                 }
                 MachineEvent::Contested { .. } => panic!("only claims are contested"),
-                MachineEvent::Extended { .. } | MachineEvent::Answered { .. } | MachineEvent::RenewalRefused { .. } => {
-                }
+                MachineEvent::Done { awaited: Awaited::Extension | Awaited::Answer, .. } => {}
+                MachineEvent::RenewalRefused { .. } => {}
             }
         }
         match lost {

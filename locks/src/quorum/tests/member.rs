@@ -7,21 +7,13 @@ use std::time::Duration;
 use crate::call::{Call, Pushed, ScriptAnswer};
 use crate::claim::Claim;
 use crate::client::{Member, Now, Outcome, Report, Standing};
-use crate::machine::{LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Renewal};
+use crate::machine::{Awaited, LockOptions, LockRequest, Machine, MachineEvent, Renewal};
 use crate::quorum::Waiter;
 use pinyon_net::error::{Error, Kind};
 
 pub(super) enum Said {
     Answer(u64, ScriptAnswer),
     Push(Pushed),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Awaited {
-    Grant,
-    Release,
-    Extension,
-    Answer,
 }
 
 pub(super) struct Wired {
@@ -103,21 +95,7 @@ impl Wired {
         }
         while let Some(event) = self.machine.next_event() {
             let (number, awaited, outcome) = match event {
-                MachineEvent::Granted { number, token, notified, .. } => {
-                    (number, Awaited::Grant, Outcome::Granted { number, token, notified })
-                }
-                MachineEvent::Failed { number, failure } => (number, Awaited::Grant, Outcome::Failed(failure)),
-                MachineEvent::Released { number, held } => (number, Awaited::Release, Outcome::Released { held }),
-                MachineEvent::ReleaseFailed { number, error } => {
-                    (number, Awaited::Release, Outcome::Failed(MachineFailure::Server(error)))
-                }
-                MachineEvent::Extended { number, answer } => {
-                    let failed = |error| Outcome::Failed(MachineFailure::Server(error));
-                    (number, Awaited::Extension, answer.map_or_else(failed, |held| Outcome::Extended { held }))
-                }
-                MachineEvent::Answered { request, answer } => {
-                    (request, Awaited::Answer, answer.map_or_else(Outcome::Failed, Outcome::Answered))
-                }
+                MachineEvent::Done { number, awaited, outcome } => (number, awaited, outcome),
                 MachineEvent::Lost { number, loss } => {
                     self.reports.push_back(Report::Lost { number, loss });
                     continue;

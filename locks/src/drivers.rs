@@ -1,4 +1,5 @@
-//! The locks of a process's threads: each process has a client of its own, made at its first use.
+//! What carries out operations: a station for the threads of each process, made at its first use, or what a host drives
+//! its event loops with.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,26 +8,48 @@ use crate::client::Setup;
 use crate::failure::LockFailure;
 use crate::notes::Notes;
 use crate::observed::LockMetrics;
-pub use crate::station::Station;
+use crate::station::Station;
 use pinyon_net::error::{Error, Kind};
 use pinyon_net::fork::PerProcess;
 
-/// Locks on one server, for all threads of every process that has this object. Dropping it closes the connections.
-pub struct ThreadLocks<L: Send + 'static> {
+/// The drivers of a caller's locks. `D`: what drives its event loop.
+pub enum Driver<L, D> {
+    Threads(Arc<Station<L>>),
+    Loop(D),
+}
+
+/// All drivers of the locks on one server, or of one hash tag there, for every process that has this object. Dropping it
+/// closes the connections of threads. `D`: what a host has for its event loops.
+pub struct Drivers<L: Send + 'static, D = ()> {
     settings: Setup,
     notes: Arc<Notes<L>>,
     stations: PerProcess<OnceLock<Arc<Station<L>>>>,
+    loops: D,
     closed: AtomicBool,
 }
+
+/// The drivers of a host without event loops, or of one whose loops know nothing of its threads.
+pub type ThreadLocks<L> = Drivers<L, ()>;
 
 impl<L: Send + 'static> ThreadLocks<L> {
     /// `notes`: where it leaves news for the host.
     pub fn new(settings: Setup, notes: Arc<Notes<L>>) -> Self {
-        Self { settings, notes, stations: PerProcess::new(OnceLock::new()), closed: AtomicBool::new(false) }
+        Self::with_loops(settings, notes, ())
+    }
+}
+
+impl<L: Send + 'static, D> Drivers<L, D> {
+    /// `notes`: where the stations leave news for the host.
+    pub fn with_loops(settings: Setup, notes: Arc<Notes<L>>, loops: D) -> Self {
+        Self { settings, notes, stations: PerProcess::new(OnceLock::new()), loops, closed: AtomicBool::new(false) }
     }
 
     pub fn settings(&self) -> &Setup {
         &self.settings
+    }
+
+    pub fn loops(&self) -> &D {
+        &self.loops
     }
 
     /// What its clients have counted in this process.
@@ -45,6 +68,20 @@ impl<L: Send + 'static> ThreadLocks<L> {
         }
     }
 
+    /// The caller's driver: that of its event loop, if `of_loop` finds one, or else the station. `raised`: a failure in
+    /// the host's terms.
+    pub fn of_caller<O, E>(
+        &self,
+        of_loop: impl FnOnce(&D) -> Result<Option<O>, E>,
+        raised: impl Fn(LockFailure) -> E,
+    ) -> Result<Driver<L, O>, E> {
+        self.check_open().map_err(&raised)?;
+        match of_loop(&self.loops)? {
+            Some(driver) => Ok(Driver::Loop(driver)),
+            None => self.station().map(Driver::Threads).map_err(raised),
+        }
+    }
+
     /// The station that this process's threads share. A forked child starts without its parent's locks and connection.
     pub fn station(&self) -> Result<Arc<Station<L>>, LockFailure> {
         self.check_open()?;
@@ -59,7 +96,8 @@ impl<L: Send + 'static> ThreadLocks<L> {
         Ok(station.get_or_init(|| Arc::new(made)).clone())
     }
 
-    /// Fails all waits and closes the connections. Held locks are lost here; on the server they end with their ttl.
+    /// Fails all waits of threads and closes their connections. Held locks are lost here; on the server they end with
+    /// their ttl. The host closes its loops.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         if let Some(station) = self.of_process().get() {
@@ -77,7 +115,7 @@ impl<L: Send + 'static> ThreadLocks<L> {
     }
 }
 
-impl<L: Send + 'static> Drop for ThreadLocks<L> {
+impl<L: Send + 'static, D> Drop for Drivers<L, D> {
     fn drop(&mut self) {
         self.close();
     }
