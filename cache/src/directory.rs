@@ -12,6 +12,9 @@ use crate::discovery::Discovery;
 use crate::discovery::DiscoverySettings;
 use crate::events::{Event, EventKind};
 pub use crate::fleet::{Fleet, FleetOptions, Server};
+use crate::near::Near;
+use crate::operations::Policy;
+use crate::tags::KnownTags;
 use pinyon_net::address::ServerSpec;
 use pinyon_net::error::{Error, Kind};
 use pinyon_net::fork::PerProcess;
@@ -79,6 +82,18 @@ impl Directory {
         }
     }
 
+    /// The client's hot keys, if it keeps them in memory.
+    #[inline]
+    pub fn near(&self) -> Option<&Arc<Near>> {
+        self.first.near()
+    }
+
+    /// The client's hot keys, if a plain get with this policy may be answered from them, without an operation.
+    #[inline]
+    pub fn near_to(&self, policy: Policy) -> Option<&Near> {
+        self.near().filter(|_| policy.near).map(|near| &**near)
+    }
+
     /// The fleet found last, without a new look.
     pub fn known(&self) -> Arc<Fleet> {
         self.looking().map_or_else(|| self.first.clone(), |looking| looking.read().fleet.clone())
@@ -105,6 +120,11 @@ impl Directory {
         self.first.options()
     }
 
+    /// What this client knows of tags, if its values can have some.
+    pub fn tags(&self) -> Option<&Arc<KnownTags>> {
+        self.first.tags()
+    }
+
     /// Whether [`Self::take_events`] has something to tell.
     #[inline]
     pub fn has_events(&self) -> bool {
@@ -121,6 +141,13 @@ impl Directory {
     #[cold]
     pub fn unreadable(&self, server: &str, command: &'static str, reason: &str) {
         self.first.unreadable(server, command, reason);
+    }
+
+    /// Takes note that a value could not be made, and that its old value stays in use: an event, and a count of the server
+    /// that has the key. `routed_key`: what chooses the server. `reason`: what the maker's error says, in a line.
+    #[cold]
+    pub fn kept_stale(&self, routed_key: &[u8], failover: bool, reason: &str) {
+        self.known().kept_stale(routed_key, failover, reason);
     }
 
     /// Closes idle connections now, and the others when they are returned.

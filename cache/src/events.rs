@@ -53,6 +53,8 @@ pub enum EventKind {
     Crowded,
     /// A stored value cannot be read, and counts as missing. Each reason is told once.
     Unreadable,
+    /// The maker of a value failed, and its caller keeps the old value.
+    Stale,
     /// The files of TLS have changed and were read again.
     Certificates,
     /// The files of TLS have changed, but cannot be used; what was read of them last stays in use.
@@ -71,6 +73,7 @@ impl EventKind {
             EventKind::Classic => "classic",
             EventKind::Crowded => "crowded",
             EventKind::Unreadable => "unreadable",
+            EventKind::Stale => "stale",
             EventKind::Certificates => "certificates",
             EventKind::StaleCertificates => "stale_certificates",
         }
@@ -82,7 +85,8 @@ impl EventKind {
             EventKind::Servers | EventKind::Classic | EventKind::Certificates => Level::Info,
             // A reader of the warning that a server went down also needs to know that it is back.
             EventKind::Down | EventKind::Up | EventKind::Discovery => Level::Warning,
-            EventKind::Crowded | EventKind::Unreadable | EventKind::StaleCertificates => Level::Warning,
+            EventKind::Crowded | EventKind::Unreadable | EventKind::Stale => Level::Warning,
+            EventKind::StaleCertificates => Level::Warning,
         }
     }
 }
@@ -106,6 +110,9 @@ impl std::fmt::Display for Event {
             }
             EventKind::Crowded => f.write_str(&error),
             EventKind::Unreadable => write!(f, "a stored value cannot be read, so it counts as missing: {error}"),
+            EventKind::Stale => {
+                write!(f, "{server}: a value could not be made, so the old one stays in use: {}", self.words())
+            }
             EventKind::Certificates => write!(f, "{server}: {CERTIFICATES_ARE_NEW}"),
             EventKind::StaleCertificates => write!(f, "{server}: {CERTIFICATES_ARE_STALE}: {}", self.words()),
             EventKind::Discovery => {
@@ -127,7 +134,8 @@ impl Event {
             level: self.kind.level(),
             server: &self.server,
             command: Some(self.command).filter(|command| !command.is_empty()),
-            error: self.error.as_ref(),
+            // The host raises or logs an error of its own.
+            error: self.error.as_ref().filter(|_| self.kind != EventKind::Stale),
             duration: self.duration,
             line: self.to_string().into(),
             previous: None,
@@ -223,6 +231,13 @@ mod tests {
                 "get",
                 Level::Warning,
                 format!("a stored value cannot be read, so it counts as missing: cache1:11211: get: {late}"),
+            ),
+            (
+                EventKind::Stale,
+                "lease",
+                Level::Warning,
+                "cache1:11211: a value could not be made, so the old one stays in use: the server did not answer in time"
+                    .to_owned(),
             ),
         ] {
             assert_eq!(event(kind, command), (level, line));

@@ -1,6 +1,8 @@
 //! The servers: which one holds a key now, their health, and their connections.
 
 mod evidence;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -9,9 +11,11 @@ use std::time::{Duration, Instant};
 use crate::events::{Event, EventKind, Events};
 use crate::health::{Health, Verdict};
 use crate::metrics::{Metrics, ServerMetrics};
+use crate::near::Near;
 use crate::pool::Pool;
 use crate::ring::{Ring, Rule};
-use crate::session::{Limits, Manner, Protocol, Session};
+use crate::session::{Clearing, Generations, Limits, Manner, Protocol, Session};
+use crate::tags::KnownTags;
 use pinyon_net::address::ServerSpec;
 use pinyon_net::credentials::LoginBy;
 use pinyon_net::error::{Error, Kind, Sent};
@@ -44,11 +48,18 @@ pub struct FleetOptions {
     pub slow_after: Option<Duration>,
 }
 
-/// The credentials for the servers.
+/// What connections need besides addresses and options: credentials, the namespace whose generation is asked for, and the
+/// hot keys that they write.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     pub tls: Option<Arc<Tls>>,
     pub login: Option<LoginBy>,
+    /// The namespace, if it can be cleared.
+    pub clearing: Option<Arc<Clearing>>,
+    /// The client's hot keys, if it keeps them in memory.
+    pub near: Option<Arc<Near>>,
+    /// What is known of tags, if values can have some.
+    pub tags: Option<Arc<KnownTags>>,
 }
 
 /// All servers of a client. A fleet does not change: when servers come or go, a new fleet replaces it (`with_servers`).
@@ -66,6 +77,8 @@ pub struct Fleet {
     retired: Vec<(usize, Instant)>,
     options: FleetOptions,
     access: Arc<Access>,
+    /// The access's.
+    near: Option<Arc<Near>>,
     pools: PerProcess<Vec<Arc<Pool>>>,
     events: Option<Arc<Events>>,
     /// Whether a server was marked down since the last question.
@@ -113,6 +126,17 @@ impl Server {
         let tls = access.tls.as_ref().map(|tls| tls.of_server(&spec)).transpose()?;
         Ok(Self { name: spec.name().into(), spec, health: Health::default(), manner: manner.into(), tls })
     }
+
+    /// What this process knows of the namespace there, if it is clearable.
+    pub(crate) fn generations(&self) -> Option<&Arc<Generations>> {
+        self.manner.generations()
+    }
+
+    /// What its sessions have in common.
+    #[cfg(test)]
+    pub(crate) fn manner(&self) -> &Arc<Manner> {
+        &self.manner
+    }
 }
 
 /// The server chosen for an operation.
@@ -144,7 +168,11 @@ impl Fleet {
         let of_gutter = (specs.len()..specs.len() + gutter.len()).collect();
         let of_gutter = (!gutter.is_empty()).then(|| Arc::new(Members::new(&Rule::default(), &gutter, of_gutter)));
         let events: Option<Arc<Events>> = options.events.then(Arc::default);
-        let manner = || Manner::new(options.protocol, events.clone());
+        let manner = || {
+            Manner::new(options.protocol, events.clone())
+                .clearing(access.clearing.as_ref())
+                .keeping(access.near.as_ref())
+        };
         let server = |spec| Server::new(spec, &access, manner()).map(Arc::new);
         let servers = specs.into_iter().chain(gutter).map(server).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
@@ -155,10 +183,16 @@ impl Fleet {
             pools: PerProcess::new(Self::make_pools(servers.len(), options)),
             servers,
             options,
+            near: access.near.clone(),
             access: Arc::new(access),
             events,
             shaken: Arc::default(),
         })
+    }
+
+    /// What this client knows of tags, if its values can have some.
+    pub fn tags(&self) -> Option<&Arc<KnownTags>> {
+        self.access.tags.as_ref()
     }
 
     /// The same fleet with these servers in its ring. Servers that stay keep their index, health and connections.
@@ -172,7 +206,9 @@ impl Fleet {
             let stays = self.members.servers.iter().find(|index| self.servers[**index].spec == *spec);
             let index = stays.copied().or_else(|| free.next()).unwrap_or(servers.len());
             if stays.is_none() {
-                let manner = Manner::new(self.options.protocol, self.events.clone());
+                let manner = Manner::new(self.options.protocol, self.events.clone())
+                    .clearing(self.access.clearing.as_ref())
+                    .keeping(self.access.near.as_ref());
                 put(&mut servers, index, Arc::new(Server::new(spec.clone(), &self.access, manner)?));
                 put(&mut pools, index, Self::make_pool(self.options));
             }
@@ -192,6 +228,7 @@ impl Fleet {
             pools: PerProcess::new(pools),
             options: self.options,
             access: self.access.clone(),
+            near: self.near.clone(),
             events: self.events.clone(),
             shaken: self.shaken.clone(),
         })
@@ -203,6 +240,12 @@ impl Fleet {
 
     pub(crate) fn access(&self) -> &Access {
         &self.access
+    }
+
+    /// The client's hot keys, if it keeps them in memory.
+    #[inline]
+    pub(crate) fn near(&self) -> Option<&Arc<Near>> {
+        self.near.as_ref()
     }
 
     /// All servers by index, including removed ones.
@@ -340,6 +383,18 @@ impl Fleet {
         events.note_unreadable(Error::new(Kind::Unreadable, &server.into(), reason).of(command, Sent::Yes));
     }
 
+    /// Counts and tells that a value could not be made, and that its old value stays in use.
+    #[cold]
+    pub(crate) fn kept_stale(&self, key: &[u8], failover: bool, reason: &str) {
+        let candidates = self.candidates(key, failover);
+        let is_up = |server: &&usize| self.servers[**server].health.is_up();
+        let Some(server) = candidates.iter().find(is_up).or(candidates.first()) else { return };
+        self.pool(*server).metrics.kept();
+        let name = &self.servers[*server].name;
+        let error = Error::new(Kind::Maker, name, reason).of("lease", Sent::Yes);
+        self.note(EventKind::Stale, name, "lease", Some(&error), None);
+    }
+
     /// The counters of the server that an error names, if any.
     fn metrics_of(&self, error: &Error) -> Option<&Metrics> {
         let server = self.members().find(|index| self.servers[*index].name == error.server)?;
@@ -446,109 +501,5 @@ fn put<T>(items: &mut Vec<T>, index: usize, item: T) {
     match items.get_mut(index) {
         Some(place) => *place = item,
         None => items.push(item),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pinyon_net::address::parse_servers;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn fleet(gutter: &[&str]) -> Fleet {
-        let options = FleetOptions {
-            timeout: SECOND,
-            connect_timeout: SECOND,
-            max_connections: 1,
-            limits: Limits::default(),
-            protocol: Protocol::Auto,
-            keepalive: Keepalive::default(),
-            gutter_ttl: 10,
-            events: true,
-            slow_after: Some(SECOND),
-        };
-        let gutter = if gutter.is_empty() { Vec::new() } else { parse_servers(gutter.iter().copied()).unwrap() };
-        Fleet::new(parse_servers(["a,b,c"]).unwrap(), gutter, Rule::default(), options, Access::default()).unwrap()
-    }
-
-    fn fail(fleet: &Fleet, choice: Choice) {
-        fleet.failed(choice, &Error::unanswered(&fleet.servers()[choice.server].name));
-    }
-
-    fn kinds(fleet: &Fleet) -> Vec<EventKind> {
-        fleet.take_events().iter().map(|event| event.kind).collect()
-    }
-
-    #[test]
-    fn the_keys_of_a_server_that_is_down_go_to_the_next_or_nowhere() {
-        let fleet = fleet(&[]);
-        let first = fleet.choose(b"key", true, Instant::now()).unwrap();
-        fail(&fleet, first);
-        let now = Instant::now();
-        let next = fleet.choose(b"key", true, now).unwrap();
-        assert_ne!(next.server, first.server);
-        assert_eq!(fleet.choose(b"key", false, now).unwrap_err().kind, Kind::Down);
-        fail(&fleet, next);
-        let last = fleet.choose(b"key", true, Instant::now()).unwrap();
-        fail(&fleet, last);
-        assert_eq!(fleet.choose(b"key", true, Instant::now()).unwrap_err().server, fleet.servers()[first.server].name);
-    }
-
-    #[test]
-    fn the_gutter_takes_them_where_there_is_one_and_keeps_nothing_long() {
-        let fleet = fleet(&["g", "h"]);
-        let first = fleet.choose(b"key", true, Instant::now()).unwrap();
-        assert_eq!(fleet.longest_ttl(first.server), None);
-        fail(&fleet, first);
-        let gutter = fleet.choose(b"key", true, Instant::now()).unwrap();
-        assert!(["g:11211", "h:11211"].contains(&&*fleet.servers()[gutter.server].name));
-        assert_eq!(fleet.longest_ttl(gutter.server), Some(10));
-        fail(&fleet, gutter);
-        let other = fleet.choose(b"key", true, Instant::now()).unwrap();
-        assert!(fleet.is_gutter(other.server) && other != gutter);
-        fail(&fleet, other);
-        assert!(fleet.choose(b"key", true, Instant::now()).is_err());
-    }
-
-    #[test]
-    fn the_probe_is_answered_and_told() {
-        let fleet = fleet(&[]);
-        let first = fleet.choose(b"key", false, Instant::now()).unwrap();
-        fail(&fleet, first);
-        let later = Instant::now() + SECOND;
-        let probe = fleet.choose(b"key", false, later).unwrap();
-        assert_eq!(probe, Choice { probe: true, ..first });
-        assert!(fleet.choose(b"key", false, later).is_err());
-        fleet.succeeded(first);
-        assert!(fleet.choose(b"key", false, later).is_err());
-        fleet.succeeded(probe);
-        assert_eq!(fleet.choose(b"key", false, later).unwrap(), first);
-        assert_eq!(kinds(&fleet), [EventKind::Down, EventKind::Up]);
-    }
-
-    #[test]
-    fn an_error_of_the_servers_own_is_an_answer() {
-        let fleet = fleet(&[]);
-        let first = fleet.choose(b"key", false, Instant::now()).unwrap();
-        fail(&fleet, first);
-        let probe = fleet.choose(b"key", false, Instant::now() + SECOND).unwrap();
-        fleet.failed(probe, &Error::new(Kind::Server, &"a".into(), "out of memory"));
-        assert!(fleet.servers()[first.server].health.is_up());
-    }
-
-    #[test]
-    fn what_takes_long_is_told() {
-        let fleet = fleet(&[]);
-        fleet.took(0, "get", SECOND / 2);
-        fleet.took(0, "get", SECOND);
-        assert_eq!(kinds(&fleet), [EventKind::Slow]);
-    }
-
-    #[test]
-    fn events_that_nobody_takes_are_bounded() {
-        let fleet = fleet(&[]);
-        (0..10_000).for_each(|_| fleet.took(0, "get", SECOND));
-        assert_eq!(fleet.take_events().len(), 4096);
     }
 }

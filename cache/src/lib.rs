@@ -132,14 +132,17 @@ pub mod events;
 pub mod lease;
 pub mod metrics;
 pub mod migration;
+pub mod near;
 pub mod operations;
 pub mod settings;
 pub mod shared;
 pub mod spare;
+pub mod tags;
 pub mod ttl;
 
 mod discovery;
 mod fleet;
+mod generation;
 mod health;
 mod ring;
 

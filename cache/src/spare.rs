@@ -77,12 +77,13 @@ pub struct Reused<T>(Box<Option<T>>);
 pub struct Vacant<T>(Box<Option<T>>);
 
 impl<T> Reused<T> {
-    /// Places the value in `memory`, if given.
+    /// Places the value in `memory`, if given. Have the memory at hand before making the value: it is made in place then.
     #[inline]
     pub fn new(value: T, memory: Option<Vacant<T>>) -> Self {
         match memory {
             Some(Vacant(mut place)) => {
-                *place = Some(value);
+                // Nothing is there to be dropped, and only without a drop is the value made in place.
+                std::mem::forget(place.replace(value));
                 Self(place)
             }
             None => Self(Box::new(Some(value))),

@@ -173,9 +173,9 @@ pub(super) fn give_back(fleet: &Fleet, ask: Ask, operation: &impl Operation) {
 
 /// Leaves a lease and its connection to the thread that reads late replies. One that was not asked for yet is not asked
 /// for.
-pub(super) fn go_on_late(fleet: &Fleet, mut loan: Loan, operation: &impl Operation, ask: Ask, is_submitted: bool) {
+fn go_on_late(fleet: &Fleet, mut loan: Loan, operation: &impl Operation, ask: Ask, is_submitted: bool) {
     let lease = operation.late(ask.part).filter(|lease| is_submitted || !lease.may_win());
     if let (Some(session), Some(lease)) = (loan.take(), lease) {
-        late::go_on(fleet, ask.choice.server, session, lease, is_submitted);
+        late::go_on(fleet, ask.choice.server, session, vec![lease], usize::from(is_submitted));
     }
 }

@@ -99,8 +99,13 @@ impl<K> Batch<K> {
         let mut timer = Timer::start(now, fleet.options().timeout);
         match self.work.connected(fleet, host, sent.routed(), submitted.command, now, &mut timer) {
             Ok(position) => self.work.submit(fleet, position, &command, data, submitted, &timer),
-            Err(Failure::Error(error)) => self.work.failed(submitted, error),
-            Err(interrupted) => return Err(interrupted),
+            Err(failure) => {
+                request.forget_changed(fleet, sent.wire());
+                match failure {
+                    Failure::Error(error) => self.work.failed(submitted, error),
+                    interrupted => return Err(interrupted),
+                }
+            }
         }
         Ok(())
     }

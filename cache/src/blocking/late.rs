@@ -14,7 +14,7 @@ use crate::directory::Directory;
 use crate::fleet::{Fleet, Server};
 use crate::operations::{LateLease, Next, Operation, OwnedKey, Policy, Request, Sending, Win};
 use crate::pool::Offer;
-use crate::session::{Outcome, Session};
+use crate::session::{Outcome, Reply, Session};
 use pinyon_net::error::Error;
 use pinyon_net::fork::PerProcess;
 use pinyon_net::host::NoHost;
@@ -56,8 +56,8 @@ struct Line {
     /// When it may connect.
     next: Instant,
     leases: VecDeque<Late>,
-    /// Whether the session has taken the request of the first one.
-    is_submitted: bool,
+    /// Of how many of them, from the first on, the session has taken the requests.
+    submitted: usize,
 }
 
 /// A lease, or one that is given back.
@@ -66,10 +66,9 @@ struct Late {
     until: Instant,
 }
 
-/// How far the first lease of a line has come.
+/// How far a line has come.
 enum Progress {
     Awaits,
-    Over,
     /// The session is not connected.
     Lost,
 }
@@ -83,9 +82,9 @@ pub(super) fn matters_until(lease: &LateLease) -> Instant {
     Instant::now() + life.min(LONGEST)
 }
 
-/// Has the thread go on with a lease. `is_submitted`: whether the session has taken its request.
-pub(super) fn go_on(fleet: &Fleet, server: usize, session: Box<Session>, lease: LateLease, is_submitted: bool) {
-    with_thread(|reading| reading.new.extend(Line::new(fleet, server, session, lease, is_submitted)));
+/// Has the thread go on with leases. `submitted`: of how many of them the session has taken the requests, in their order.
+pub(super) fn go_on(fleet: &Fleet, server: usize, session: Box<Session>, leases: Vec<LateLease>, submitted: usize) {
+    with_thread(|reading| reading.new.extend(Line::new(fleet, server, session, leases, submitted)));
 }
 
 /// Has the thread give a lease back.
@@ -96,7 +95,7 @@ pub(super) fn give_back(fleet: &Fleet, server: usize, lease: LateLease) {
             Some(line) => line.leases.push_back(Late::new(lease)),
             None => {
                 let session = connects_alone(fleet, server);
-                reading.new.extend(session.and_then(|session| Line::new(fleet, server, session, lease, false)));
+                reading.new.extend(session.and_then(|session| Line::new(fleet, server, session, vec![lease], 0)));
             }
         }
     });
@@ -169,23 +168,24 @@ fn read() {
 }
 
 impl Line {
-    /// A line with one lease, unless the session cannot do without the host.
+    /// A line with these leases, unless the session cannot do without the host.
     fn new(
         fleet: &Fleet,
         server: usize,
         mut session: Box<Session>,
-        lease: LateLease,
-        is_submitted: bool,
+        leases: Vec<LateLease>,
+        submitted: usize,
     ) -> Option<Self> {
-        let (connects, lease) = (!session.asks_host(), Late::new(lease));
-        session.leave_host(lease.until).then(|| Self {
+        let (connects, leases) = (!session.asks_host(), leases.into_iter().map(Late::new).collect::<VecDeque<_>>());
+        let until = leases.iter().map(|late| late.until).max()?;
+        session.leave_host(until).then(|| Self {
             server: fleet.servers()[server].clone(),
             session,
             connect_timeout: fleet.options().connect_timeout,
             connects,
             next: Instant::now(),
-            leases: VecDeque::from([lease]),
-            is_submitted,
+            leases,
+            submitted,
         })
     }
 
@@ -214,34 +214,76 @@ impl Line {
         if self.session.wants().until.is_some_and(|until| now >= until) {
             self.session.poll(now);
         }
-        while let Some(first) = self.leases.front_mut() {
+        loop {
+            let progress = self.progress();
+            let Some(first) = self.leases.front() else { return };
             let is_late = now >= first.until;
-            match first.progress(&mut self.session, &mut self.is_submitted) {
+            match progress {
                 Progress::Awaits if !is_late => return,
                 Progress::Awaits => {
                     // Its reply is not to be taken for the next one's.
-                    if self.is_submitted {
+                    if self.submitted > 0 {
                         self.session.fail(Error::unanswered(&self.server.name));
                     }
-                    self.end_first();
+                    self.leases.pop_front();
+                    self.submitted = self.submitted.saturating_sub(1);
                 }
-                Progress::Over => self.end_first(),
-                // Whoever asked for a lease and has no answer cannot give it back.
-                Progress::Lost if is_late || !self.connects || first.lease.may_win() => self.end_first(),
-                Progress::Lost if now < self.next => return,
-                Progress::Lost => self.connect(now),
+                Progress::Lost => {
+                    self.submitted = 0;
+                    // Whoever asked for a lease and has no answer cannot give it back.
+                    self.leases.retain(|late| self.connects && !late.lease.may_win() && now < late.until);
+                    if self.leases.is_empty() || now < self.next {
+                        return;
+                    }
+                    self.connect(now);
+                }
             }
         }
     }
 
+    /// Takes what has arrived, and sends the next request once all that were sent are answered.
+    fn progress(&mut self) -> Progress {
+        loop {
+            if self.submitted == 0 && self.session.is_ready() {
+                let Some(first) = self.leases.front_mut() else { return Progress::Awaits };
+                let sending = Sending { is_shared: false, longest_ttl: None, deadline: first.until };
+                if first.lease.submit(0, &mut self.session, sending).is_err() {
+                    self.leases.pop_front();
+                    continue;
+                }
+                self.submitted = 1;
+                self.session.flush();
+            }
+            let Some(completion) = self.session.next() else { break };
+            match completion.outcome {
+                Outcome::Part(reply) => take(&mut self.leases, reply),
+                Outcome::Reply(reply) => {
+                    take(&mut self.leases, reply);
+                    self.end_first();
+                }
+                // The session allocates memory for it.
+                Outcome::Large { .. } => {}
+                Outcome::Failed(error) => self.session.fail(error),
+            }
+        }
+        match self.session.is_down() {
+            true => Progress::Lost,
+            false => Progress::Awaits,
+        }
+    }
+
+    /// Ends the first one, which was answered. What it has won is given back after all others that were sent.
     fn end_first(&mut self) {
-        self.leases.pop_front();
-        self.is_submitted = false;
+        self.submitted = self.submitted.saturating_sub(1);
+        let Some(mut first) = self.leases.pop_front() else { return };
+        if first.lease.may_win() && first.lease.give_back() == Next::Again {
+            self.leases.push_back(first);
+        }
     }
 
     fn connect(&mut self, now: Instant) {
         while self.session.next().is_some() {}
-        (self.next, self.is_submitted) = (now + AGAIN, false);
+        (self.next, self.submitted) = (now + AGAIN, 0);
         let timer = Timer { deadline: now + RESOLVING, unused: None };
         if let Ok(addresses) = addresses(&self.server, &NoHost, &timer) {
             self.session.connect(addresses, Instant::now(), self.connect_timeout);
@@ -253,36 +295,10 @@ impl Late {
     fn new(lease: LateLease) -> Self {
         Self { until: matters_until(&lease), lease }
     }
+}
 
-    /// Takes what has arrived, and sends the request.
-    fn progress(&mut self, session: &mut Session, is_submitted: &mut bool) -> Progress {
-        loop {
-            if !*is_submitted && session.is_ready() {
-                let sending = Sending { is_shared: false, longest_ttl: None, deadline: self.until };
-                if self.lease.submit(0, session, sending).is_err() {
-                    return Progress::Over;
-                }
-                *is_submitted = true;
-                session.flush();
-            }
-            let Some(completion) = session.next() else { break };
-            match completion.outcome {
-                Outcome::Part(reply) => self.lease.reply(0, reply),
-                Outcome::Reply(reply) => {
-                    self.lease.reply(0, reply);
-                    if !self.lease.may_win() || self.lease.give_back() != Next::Again {
-                        return Progress::Over;
-                    }
-                    *is_submitted = false;
-                }
-                // The session allocates memory for it.
-                Outcome::Large { .. } => {}
-                Outcome::Failed(error) => session.fail(error),
-            }
-        }
-        match session.is_down() {
-            true => Progress::Lost,
-            false => Progress::Awaits,
-        }
+fn take(leases: &mut VecDeque<Late>, reply: Reply<'_>) {
+    if let Some(first) = leases.front_mut() {
+        first.lease.reply(0, reply);
     }
 }

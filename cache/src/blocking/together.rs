@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::alone::{give_back, go_on_late};
+use super::alone::give_back;
+use super::late;
 use super::open::begin;
 use super::wait::{wait, wait_any};
 use super::{Failure, Listening, Timer};
@@ -247,15 +248,22 @@ impl Part {
         is_heard || !self.choice.probe && !fleet.is_enough(self.begun.elapsed())
     }
 
-    /// Leaves the ask of an interrupted caller to the thread that reads late replies, if it must reach its end.
+    /// Leaves the asks of an interrupted caller to the thread that reads late replies, if they must reach their end. A
+    /// lease that was not asked for yet is not asked for.
     #[cold]
     fn leave(self, fleet: &Fleet, operation: &impl Operation) {
-        let Self { choice, loan, unsubmitted, flight, .. } = self;
-        let ask = |part: &u32| Ask { part: *part, choice };
-        match (flight.front(), unsubmitted.front()) {
-            (Some((_, part)), None) => go_on_late(fleet, loan, operation, ask(part), true),
-            (None, Some(part)) => go_on_late(fleet, loan, operation, ask(part), false),
-            _ => {}
+        let Self { choice, mut loan, unsubmitted, flight, .. } = self;
+        let mut leases: Vec<_> = flight.iter().map_while(|(_, part)| operation.late(*part)).collect();
+        let submitted = leases.len();
+        if submitted == flight.len() {
+            let late = unsubmitted.iter().filter_map(|part| operation.late(*part));
+            leases.extend(late.filter(|lease| !lease.may_win()));
+        }
+        if leases.is_empty() {
+            return;
+        }
+        if let Some(session) = loan.take() {
+            late::go_on(fleet, choice.server, session, leases, submitted);
         }
     }
 

@@ -77,6 +77,8 @@ pub enum Takes {
     Recache,
     /// Whether the value of an item stays.
     Keep,
+    /// Names of tags, each an argument of its own.
+    Tags,
 }
 
 /// What a call returns.
@@ -154,6 +156,7 @@ words! {
         Key "key" Keys "keys" Pairs "pairs" Value "value" Bytes "bytes" Ttl "ttl" StoredTtl "stored_ttl" Cas "cas"
         Stale "stale" Delta "delta" Initial "initial" Default "default" Failed "failed" Kind "kind" Delay "delay"
         Lease "lease" Recache "recache" Keep "keep"
+        Tags "tags"
     }
     Gives {
         Value "value" ValueAndCas "value_and_cas" ValueAndTtl "value_and_ttl" Values "values"

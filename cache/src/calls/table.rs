@@ -89,6 +89,10 @@ calls! {
     META = "meta", asks Key, takes [Key], gives Metadata, only reads, needs meta;
     /// Makes all servers forget all items.
     FLUSH_ALL = "flush_all", asks Servers, takes [Delay], gives Nothing;
+    /// Forgets all items of the namespace, and nothing else. Needs the setting `clearable`.
+    CLEAR_NAMESPACE = "clear_namespace", asks Servers, takes [], gives Nothing;
+    /// Has all values with one of these tags count as missing, wherever they are.
+    INVALIDATE_TAGS = "invalidate_tags", asks Keys, takes [Tags], gives Nothing;
     /// Returns the statistics of each server.
     STATS = "stats", asks Servers, takes [Kind], gives Statistics, only reads;
     /// Returns the version of each server.

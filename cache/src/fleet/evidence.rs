@@ -25,7 +25,8 @@ impl Fleet {
     /// Updates the server's health after a failed operation or connection attempt. If the server is marked down, its
     /// idle connections are no longer trusted.
     pub(crate) fn failed(&self, choice: Choice, error: &Error) {
-        let answers = [Kind::Server, Kind::OutOfMemory, Kind::TooLarge, Kind::Unsupported, Kind::Crowded];
+        let answers =
+            [Kind::Server, Kind::OutOfMemory, Kind::TooLarge, Kind::Unsupported, Kind::Crowded, Kind::Outdated];
         if answers.contains(&error.kind) {
             return self.succeeded(choice);
         }

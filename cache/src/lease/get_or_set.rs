@@ -1,90 +1,20 @@
 //! The machine of one caller: its next step after each answer, and what it tells its followers.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::flights::{Flight, FlightKey, Flights, Part, Progress, Told};
 use super::patience::Patience;
-use super::{LeaseTypes, Terms};
+use super::steps::{Refusal, Step, StepOutcome};
+use super::{LeaseTypes, Made, Terms};
 use crate::operations::{Finding, Win, RENEWALS};
-use crate::operations::{Found, Request};
-use pinyon_net::error::kinds::ErrorKind;
+use crate::operations::{Found, FoundTags, ReadTags, Request};
 use pinyon_net::fork::generation;
-
-/// The next step for the host, with the [`StepOutcome`] to report. Every step may fail: [`StepOutcome::Failed`].
-pub enum Step<H: LeaseTypes> {
-    /// Send the request for a lease ([`Request::Lease`] or [`Request::Renew`]): [`StepOutcome::Found`].
-    Ask(Request),
-    /// Wait for this time: [`StepOutcome::Done`].
-    Pause(Duration),
-    /// Make a signal and register it with [`GetOrSet::follow`]. If that returns true, wait until the signal wakes this
-    /// caller, for at most this time: [`StepOutcome::Done`].
-    Follow(Duration),
-    /// Call the user's function that makes the value: [`StepOutcome::Value`].
-    Make,
-    /// Turn [`GetOrSet::value`] into something that followers make their own values from: [`StepOutcome::Shared`].
-    Share,
-    /// Store [`GetOrSet::value`] with a ttl in seconds, if the item still has this token: [`StepOutcome::Stored`].
-    Store { cas: u64, ttl: i64 },
-    /// Send the request that lets others make the value: [`StepOutcome::Done`].
-    GiveBack(Request),
-    /// Make a value from what the leader shared: [`StepOutcome::Value`].
-    Copy(H::Shared),
-    /// The end: return this value.
-    Return(H::Value),
-    /// The end: raise this error.
-    Raise(H::Error),
-    /// The end: there is no value, for a reason of the core's.
-    Refuse(Refusal),
-}
-
-/// The outcome of a [`Step`].
-pub enum StepOutcome<H: LeaseTypes> {
-    Found(Found<H::Value>),
-    Value(H::Value),
-    Shared(H::Shared),
-    Done,
-    /// Whether the value was stored. Another caller may have changed the item, or the policy reports failures so.
-    Stored(bool),
-    /// `is_outage`: [`ErrorKind::is_outage`] of the error's kind.
-    Failed {
-        error: H::Error,
-        is_outage: bool,
-    },
-}
-
-/// Why the core refuses to return a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Another caller is still making it, and this caller's time to wait is up.
-    StillBeingMade,
-    /// The caller would wait for itself.
-    Recursion,
-}
-
-impl Refusal {
-    pub fn kind(self) -> ErrorKind {
-        match self {
-            Self::StillBeingMade => ErrorKind::LeaseTimeout,
-            Self::Recursion => ErrorKind::UsageError,
-        }
-    }
-
-    /// `key`: in the notation of the host's language.
-    pub fn message(self, key: &str) -> String {
-        match self {
-            Self::StillBeingMade => {
-                format!("the value of {key} is still being made by another caller; to wait for it longer, raise wait")
-            }
-            Self::Recursion => {
-                format!("what makes the value of {key} asks for this value, and would wait for itself")
-            }
-        }
-    }
-}
+use pinyon_net::invalid::InvalidArgument;
 
 /// One caller's way to a value. If it is dropped before the end, its followers continue by themselves.
-pub struct GetOrSet<H: LeaseTypes> {
+pub struct GetOrSet<H: LeaseTypes, N = Infallible> {
     flights: Arc<Flights<H>>,
     flight_key: FlightKey,
     caller: usize,
@@ -96,10 +26,24 @@ pub struct GetOrSet<H: LeaseTypes> {
     win: Option<Win>,
     /// The process that has won.
     winner: u64,
+    /// Whether a value that is made without a lease takes the place of whatever is stored.
+    is_anew: bool,
     value: Option<H::Value>,
+    /// What stands for the value, if its maker has left it out.
+    nothing: Option<N>,
     error: Option<H::Error>,
+    /// The error of a maker in whose place the old value is returned.
+    suppressed: Option<H::Error>,
+    /// Whether its caller has the old value and is done.
+    is_behind: bool,
+    /// Any number.
+    chance: u64,
+    /// The ttl of the item with the value that is made; `None` if it is not to be stored.
+    ttl: Option<i64>,
     /// The token of the value that was found.
     cas: Option<u64>,
+    /// What the value is stored with.
+    tags: FoundTags,
     /// The token of a value that this caller cannot read, for its next question.
     unreadable: Option<u64>,
     /// How often this caller could not read the value.
@@ -110,18 +54,20 @@ pub struct GetOrSet<H: LeaseTypes> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Asking,
+    ReadingTags,
     Pausing,
     Following,
     Making,
     SharingStale,
     SharingLast,
     Storing,
+    KeepingStale,
     GivingBack,
     Copying,
     Over,
 }
 
-impl<H: LeaseTypes> GetOrSet<H> {
+impl<H: LeaseTypes, N> GetOrSet<H, N> {
     /// `caller`: a number that no other caller of this flight has now. `chance`: any number; callers with different
     /// numbers do not ask the server in step.
     pub fn new(
@@ -132,7 +78,7 @@ impl<H: LeaseTypes> GetOrSet<H> {
         chance: u64,
         now: Instant,
     ) -> Self {
-        let patience = Patience::new(terms.wait, chance, now);
+        let patience = Patience::new(terms.wait(), chance, now);
         Self {
             flights,
             flight_key,
@@ -144,16 +90,24 @@ impl<H: LeaseTypes> GetOrSet<H> {
             follows: None,
             win: None,
             winner: 0,
+            is_anew: false,
             value: None,
+            nothing: None,
             error: None,
+            suppressed: None,
+            is_behind: false,
+            chance,
+            ttl: None,
             cas: None,
+            tags: FoundTags::NONE,
             unreadable: None,
             failures_to_read: 0,
         }
     }
 
     /// The first step.
-    pub fn begin(&mut self, now: Instant) -> Step<H> {
+    pub fn begin(&mut self, now: Instant) -> Step<H, N> {
+        self.is_anew = false;
         match self.flights.join(&self.flight_key, self.caller) {
             Part::Recurs => Step::Refuse(Refusal::Recursion),
             Part::Leads(flight) => {
@@ -173,8 +127,23 @@ impl<H: LeaseTypes> GetOrSet<H> {
         }
     }
 
+    /// The first step of a caller that makes a value now, whatever is stored, and stores it in its place. It neither follows
+    /// others nor leads them: they get what is stored meanwhile. A maker that has a lease already cannot store its value
+    /// afterwards.
+    pub fn begin_anew(&mut self) -> Step<H, N> {
+        (self.is_anew, self.winner) = (true, generation());
+        self.make()
+    }
+
+    /// The same for a value with tags, which are read before it is made.
+    pub fn begin_tagged_anew(&mut self) -> Step<H, N> {
+        (self.is_anew, self.winner) = (true, generation());
+        let (lease, recache) = (self.terms.lease(), self.terms.recache());
+        self.step(At::ReadingTags, Step::ReadTags(Request::Lease { lease, recache }))
+    }
+
     /// The step that follows [`Step::Return`] for a caller that reads values only then, and cannot read this one.
-    pub fn unreadable(&mut self, now: Instant) -> Step<H> {
+    pub fn unreadable(&mut self, now: Instant) -> Step<H, N> {
         match self.cas.take() {
             Some(cas) => self.renew(cas, now),
             None => {
@@ -189,34 +158,76 @@ impl<H: LeaseTypes> GetOrSet<H> {
         self.follows.as_ref().is_some_and(|flight| flight.follow(signal))
     }
 
+    /// Whether the caller that this one follows has neither answered nor ended, and this one still waits.
+    pub(super) fn still_follows(&self, now: Instant) -> bool {
+        let is_under_way = |flight: &Arc<Flight<H>>| matches!(flight.progress(), Progress::UnderWay);
+        self.follows.as_ref().is_some_and(is_under_way) && !self.patience.left(now).is_zero()
+    }
+
+    /// The remaining time to wait.
+    pub(super) fn left(&self, now: Instant) -> Duration {
+        self.patience.left(now)
+    }
+
+    /// What the maker says about storing the value, before [`StepOutcome::Value`]. If it makes no sense, the maker has
+    /// failed: report the error instead of the value. Terms without a ttl need it for each value.
+    pub fn made_with(&mut self, made: Made) -> Result<(), InvalidArgument> {
+        self.ttl = self.terms.ttl_of_made(made, self.chance)?;
+        Ok(())
+    }
+
+    /// The error of a maker that failed and in whose place the old value is returned, or was returned before, once: from the
+    /// step on that follows the failure. Behind its caller, also why a value that was made cannot be stored. The host
+    /// passes it to [`Directory::kept_stale`](crate::directory::Directory::kept_stale).
+    pub fn suppressed(&mut self) -> Option<H::Error> {
+        self.suppressed.take()
+    }
+
     /// The value to store or to share.
     pub fn value(&self) -> Option<&H::Value> {
         self.value.as_ref()
     }
 
+    /// The tags to store the value with ([`Step::Store`]): those of the caller as they were before the value was made, or
+    /// those of the old value.
+    pub fn tags(&self) -> Option<&ReadTags> {
+        match self.at {
+            At::KeepingStale => self.tags.of_value.as_ref(),
+            _ => self.tags.given.as_ref(),
+        }
+    }
+
     /// The step that follows this outcome.
-    pub fn next(&mut self, outcome: StepOutcome<H>, now: Instant) -> Step<H> {
+    pub fn next(&mut self, outcome: StepOutcome<H, N>, now: Instant) -> Step<H, N> {
         match (self.at, outcome) {
             (At::Asking, StepOutcome::Found(found)) => self.found(found, now),
+            (At::ReadingTags, StepOutcome::Found(found)) => self.make_with_tags(found.tags),
             (At::Pausing, StepOutcome::Done) => self.ask(),
             (At::Following, StepOutcome::Done) => self.followed(now),
             (At::SharingStale, StepOutcome::Shared(shared)) => self.tell_and_make(Ok(shared)),
             (At::SharingStale, StepOutcome::Failed { error, .. }) => self.tell_and_make(Err(error)),
             (At::Making, StepOutcome::Value(value)) => self.made(value),
-            (At::Making, StepOutcome::Failed { error, .. }) => self.give_back(error),
+            (At::Making, StepOutcome::Late) => self.return_old(),
+            (At::Making, StepOutcome::Nothing(nothing)) => self.made_nothing(nothing),
+            (At::Making, StepOutcome::Failed { error, .. }) => self.maker_failed(error),
             (At::Storing, StepOutcome::Failed { error, is_outage: false }) => self.give_back(error),
             // A server that fails cannot take the lease back either.
             (At::Storing, StepOutcome::Failed { error, is_outage: true }) => self.fail(error),
             // The server may have refused the value. Others must not wait for it.
             (At::Storing, StepOutcome::Stored(false)) if self.flight_key.policy.miss => self.return_lease(),
             (At::Storing, _) => self.finish(),
+            // The old value is there, whatever came of storing it again.
+            (At::KeepingStale, StepOutcome::Failed { is_outage: false, .. }) => self.return_lease(),
+            (At::KeepingStale, StepOutcome::Stored(false)) if self.flight_key.policy.miss => self.return_lease(),
+            (At::KeepingStale, _) => self.finish(),
             (At::GivingBack, _) => self.finish(),
             (At::SharingLast, StepOutcome::Shared(shared)) => self.tell_and_return(Ok(shared)),
             (At::SharingLast, StepOutcome::Failed { error, .. }) => self.tell_and_return(Err(error)),
             (At::Copying, StepOutcome::Value(value)) => Step::Return(value),
-            (At::Asking | At::Pausing | At::Following | At::Copying, StepOutcome::Failed { error, .. }) => {
-                self.fail(error)
-            }
+            (
+                At::Asking | At::ReadingTags | At::Pausing | At::Following | At::Copying,
+                StepOutcome::Failed { error, .. },
+            ) => self.fail(error),
             (at, _) => unreachable!("this is not the outcome of {at:?}"),
         }
     }
@@ -233,9 +244,9 @@ impl<H: LeaseTypes> GetOrSet<H> {
         self.win.take().filter(|_| self.winner == generation())
     }
 
-    fn ask(&mut self) -> Step<H> {
+    fn ask(&mut self) -> Step<H, N> {
         self.at = At::Asking;
-        let Terms { lease, recache, .. } = self.terms;
+        let (lease, recache) = (self.terms.lease(), self.terms.recache());
         Step::Ask(match self.unreadable.take() {
             Some(cas) => Request::Renew { lease, recache, cas },
             None => Request::Lease { lease, recache },
@@ -243,11 +254,11 @@ impl<H: LeaseTypes> GetOrSet<H> {
     }
 
     /// Has a value made anew that this caller cannot read.
-    fn renew(&mut self, cas: u64, now: Instant) -> Step<H> {
+    fn renew(&mut self, cas: u64, now: Instant) -> Step<H, N> {
         self.failures_to_read += 1;
         if self.failures_to_read > RENEWALS {
             (self.win, self.winner) = (Some(Win { cas, keep: true }), generation());
-            return self.step(At::Making, Step::Make);
+            return self.make();
         }
         self.unreadable = Some(cas);
         match self.leads {
@@ -256,8 +267,8 @@ impl<H: LeaseTypes> GetOrSet<H> {
         }
     }
 
-    fn found(&mut self, found: Found<H::Value>, now: Instant) -> Step<H> {
-        self.cas = found.cas;
+    fn found(&mut self, found: Found<H::Value>, now: Instant) -> Step<H, N> {
+        (self.cas, self.tags) = (found.cas, found.tags.clone());
         match found {
             // It may be the value that this caller cannot read. Another caller makes a new one.
             Found { finding: Finding::Stale, .. } if self.failures_to_read > 0 => self.pause(now),
@@ -266,27 +277,27 @@ impl<H: LeaseTypes> GetOrSet<H> {
                 self.finish()
             }
             Found { finding: Finding::Unreadable, cas: Some(cas), .. } => self.renew(cas, now),
-            Found { finding: Finding::Unreadable, cas: None, .. } => self.step(At::Making, Step::Make),
+            Found { finding: Finding::Unreadable, cas: None, .. } => self.make(),
             Found { finding: Finding::Won(win), value, .. } => {
                 (self.win, self.winner) = (win, generation());
                 self.value = value;
                 match self.value {
                     Some(_) => self.step(At::SharingStale, Step::Share),
-                    None => self.step(At::Making, Step::Make),
+                    None => self.make(),
                 }
             }
             _ => self.pause(now),
         }
     }
 
-    fn pause(&mut self, now: Instant) -> Step<H> {
+    fn pause(&mut self, now: Instant) -> Step<H, N> {
         match self.patience.pause(now) {
             Some(pause) => self.step(At::Pausing, Step::Pause(pause)),
             None => self.refuse(),
         }
     }
 
-    fn followed(&mut self, now: Instant) -> Step<H> {
+    fn followed(&mut self, now: Instant) -> Step<H, N> {
         match self.follows.take().map(|flight| flight.progress()) {
             Some(Progress::Told(told)) => self.told(told),
             Some(Progress::UnderWay) => self.refuse(),
@@ -294,28 +305,80 @@ impl<H: LeaseTypes> GetOrSet<H> {
         }
     }
 
-    fn told(&mut self, told: Told<H>) -> Step<H> {
+    fn told(&mut self, told: Told<H>) -> Step<H, N> {
         match told {
             Ok(shared) => self.step(At::Copying, Step::Copy(shared)),
             Err(error) => self.step(At::Over, Step::Raise(error)),
         }
     }
 
-    fn made(&mut self, value: H::Value) -> Step<H> {
+    fn make(&mut self) -> Step<H, N> {
+        self.ttl = self.terms.ttl_of_item(self.chance);
+        let soft_timeout = self.terms.soft_timeout().filter(|_| self.has_old());
+        self.step(At::Making, soft_timeout.map_or(Step::Make, Step::MakeWithin))
+    }
+
+    /// Without the tags, as the policy may forgive, the value is not stored.
+    fn make_with_tags(&mut self, tags: FoundTags) -> Step<H, N> {
+        self.is_anew = tags.given.is_some();
+        self.tags = tags;
+        self.make()
+    }
+
+    /// Goes on behind the caller. Whoever asks from now on leads a flight of its own.
+    fn return_old(&mut self) -> Step<H, N> {
+        self.end();
+        self.is_behind = true;
+        self.step(At::Making, Step::ReturnOld)
+    }
+
+    /// Whether there is an old value. One that this caller cannot read is none.
+    fn has_old(&self) -> bool {
+        self.value.is_some() && self.failures_to_read == 0
+    }
+
+    fn made(&mut self, value: H::Value) -> Step<H, N> {
         self.value = Some(value);
+        let Some(ttl) = self.ttl else { return self.return_lease() };
+        self.store(At::Storing, ttl)
+    }
+
+    /// Lets another caller make the value. An old one is not returned in its place.
+    fn made_nothing(&mut self, nothing: N) -> Step<H, N> {
+        (self.value, self.nothing) = (None, Some(nothing));
+        self.return_lease()
+    }
+
+    /// Stores the value under the caller's token, if it has one, or in place of whatever is stored.
+    fn store(&mut self, at: At, ttl: i64) -> Step<H, N> {
         self.win = self.own_win();
         match self.win {
-            Some(Win { cas, .. }) => self.step(At::Storing, Step::Store { cas, ttl: self.terms.ttl }),
+            Some(Win { cas, .. }) => self.step(at, Step::Store { cas, ttl }),
+            None if self.is_anew && self.winner == generation() => self.step(at, Step::Set { ttl }),
             None => self.finish(),
         }
     }
 
-    fn give_back(&mut self, error: H::Error) -> Step<H> {
-        self.error = Some(error);
+    /// Keeps the old value, if there is one and the terms say so.
+    fn maker_failed(&mut self, error: H::Error) -> Step<H, N> {
+        match self.terms.ttl_of_kept().filter(|_| self.has_old()) {
+            Some(ttl) => {
+                self.suppressed = Some(error);
+                match self.tags.are_lost {
+                    true => self.return_lease(),
+                    false => self.store(At::KeepingStale, ttl),
+                }
+            }
+            None => self.give_back(error),
+        }
+    }
+
+    fn give_back(&mut self, error: H::Error) -> Step<H, N> {
+        self.note(error);
         self.return_lease()
     }
 
-    fn return_lease(&mut self) -> Step<H> {
+    fn return_lease(&mut self) -> Step<H, N> {
         self.win = self.own_win();
         // It is kept: the caller may be interrupted before it has sent the request.
         match self.win {
@@ -324,13 +387,21 @@ impl<H: LeaseTypes> GetOrSet<H> {
         }
     }
 
-    fn fail(&mut self, error: H::Error) -> Step<H> {
-        self.error = Some(error);
+    fn fail(&mut self, error: H::Error) -> Step<H, N> {
+        self.note(error);
         self.finish()
     }
 
+    /// Keeps an error for the caller. If that has the old value already, the error is told in another way.
+    fn note(&mut self, error: H::Error) {
+        match self.is_behind {
+            true => self.suppressed = Some(error),
+            false => self.error = Some(error),
+        }
+    }
+
     /// Passes the answer, possibly an error, to the followers, and ends.
-    fn finish(&mut self) -> Step<H> {
+    fn finish(&mut self) -> Step<H, N> {
         self.win = None;
         match self.error.take() {
             Some(error) => {
@@ -338,31 +409,32 @@ impl<H: LeaseTypes> GetOrSet<H> {
                 self.end();
                 Step::Raise(error)
             }
-            None if self.has_followers() => self.step(At::SharingLast, Step::Share),
+            None if self.value.is_some() && self.has_followers() => self.step(At::SharingLast, Step::Share),
             None => self.return_value(),
         }
     }
 
     /// Ends a caller that has waited long enough. Its followers have waiting times of their own.
-    fn refuse(&mut self) -> Step<H> {
+    fn refuse(&mut self) -> Step<H, N> {
         self.end();
         Step::Refuse(Refusal::StillBeingMade)
     }
 
-    fn return_value(&mut self) -> Step<H> {
+    fn return_value(&mut self) -> Step<H, N> {
         self.end();
-        match self.value.take() {
-            Some(value) => Step::Return(value),
-            None => unreachable!("a caller that succeeds has a value"),
+        match (self.value.take(), self.nothing.take()) {
+            (Some(value), _) => Step::Return(value),
+            (None, Some(nothing)) => Step::Nothing(nothing),
+            (None, None) => unreachable!("without a value there is an error, or it was left out"),
         }
     }
 
-    fn tell_and_make(&mut self, told: Told<H>) -> Step<H> {
+    fn tell_and_make(&mut self, told: Told<H>) -> Step<H, N> {
         self.tell(told);
-        self.step(At::Making, Step::Make)
+        self.make()
     }
 
-    fn tell_and_return(&mut self, told: Told<H>) -> Step<H> {
+    fn tell_and_return(&mut self, told: Told<H>) -> Step<H, N> {
         self.tell(told);
         self.return_value()
     }
@@ -385,13 +457,13 @@ impl<H: LeaseTypes> GetOrSet<H> {
         }
     }
 
-    fn step(&mut self, at: At, step: Step<H>) -> Step<H> {
+    fn step(&mut self, at: At, step: Step<H, N>) -> Step<H, N> {
         self.at = at;
         step
     }
 }
 
-impl<H: LeaseTypes> Drop for GetOrSet<H> {
+impl<H: LeaseTypes, N> Drop for GetOrSet<H, N> {
     fn drop(&mut self) {
         self.end();
     }

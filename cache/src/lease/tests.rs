@@ -1,3 +1,9 @@
+mod anew;
+mod bad_days;
+mod behind;
+mod many;
+mod schedules;
+mod sharing;
 mod unreadable;
 
 use crate::operations::{Finding, Win};
@@ -10,12 +16,13 @@ use pinyon_proto::{Head, Item, Status};
 
 use super::patience::LONGEST_PAUSE;
 use super::*;
-use crate::operations::Found;
 use crate::operations::Policy;
+use crate::operations::{Found, FoundTags};
+use pinyon_net::invalid::InvalidArgument;
 
 const WIN: Win = Win { cas: 7, keep: false };
-const WON: Found<&str> = Found { finding: Finding::Won(Some(WIN)), value: None, cas: None };
-const FILLING: Found<&str> = Found { finding: Finding::Filling, value: None, cas: None };
+const WON: Found<&str> = Found { finding: Finding::Won(Some(WIN)), value: None, cas: None, tags: FoundTags::NONE };
+const FILLING: Found<&str> = Found { finding: Finding::Filling, value: None, cas: None, tags: FoundTags::NONE };
 const DAY: i64 = 24 * 60 * 60;
 
 /// Values are texts. Followers get them in a different form, so that a copy is recognizable.
@@ -30,7 +37,7 @@ impl LeaseTypes for Texts {
 }
 
 #[derive(Clone, Default)]
-struct Woken(Rc<Cell<bool>>);
+pub struct Woken(Rc<Cell<bool>>);
 
 impl Signal for Woken {
     fn wake(self) {
@@ -108,7 +115,8 @@ const ASK: &str = "ask: Lease { lease: 5, recache: 40 }";
 const GIVE_BACK: &str = "give back: GiveBack(Win { cas: 7, keep: false })";
 
 const RENEW: &str = "ask: Renew { lease: 5, recache: 40, cas: 7 }";
-const UNREADABLE: Found<&str> = Found { finding: Finding::Unreadable, value: None, cas: Some(7) };
+const UNREADABLE: Found<&str> =
+    Found { finding: Finding::Unreadable, value: None, cas: Some(7), tags: FoundTags::NONE };
 
 fn said(step: &Step<Texts>) -> String {
     match step {
@@ -116,12 +124,17 @@ fn said(step: &Step<Texts>) -> String {
         Step::Pause(pause) => format!("pause for {pause:?}"),
         Step::Follow(patience) => format!("follow for {patience:?}"),
         Step::Make => "make".to_owned(),
+        Step::MakeWithin(time) => format!("make within {time:?}"),
+        Step::ReturnOld => "return old one".to_owned(),
         Step::Share => "share".to_owned(),
         Step::Store { cas, ttl } => format!("store at {cas} for {ttl}"),
+        Step::Set { ttl } => format!("set for {ttl}"),
+        Step::ReadTags(request) => format!("read tags: {request:?}"),
         Step::GiveBack(request) => format!("give back: {request:?}"),
         Step::Copy((by, value)) => format!("copy {by} {value}"),
         Step::Return(value) => format!("return {value}"),
         Step::Raise(error) => format!("raise {error}"),
+        Step::Nothing(never) => match *never {},
         Step::Refuse(refusal) => format!("refuse: {refusal:?}"),
     }
 }
@@ -135,7 +148,7 @@ fn flight_key(key: &str) -> FlightKey {
 }
 
 fn hit(value: &'static str) -> Found<&'static str> {
-    Found { finding: Finding::Hit, value: Some(value), cas: Some(7) }
+    Found { finding: Finding::Hit, value: Some(value), cas: Some(7), tags: FoundTags::NONE }
 }
 
 fn won_beside(value: &'static str) -> Found<&'static str> {
@@ -144,10 +157,13 @@ fn won_beside(value: &'static str) -> Found<&'static str> {
 
 #[test]
 fn terms_become_what_the_server_counts() {
-    assert_eq!(terms(), Terms { ttl: 90, lease: 5, recache: 40, wait: Duration::from_secs(12) });
-    assert_eq!(Terms::new(0, 0, 0, 5, Some(0.0)).unwrap().ttl, 0);
-    assert_eq!(Terms::new(9, 0, 0, 5, Some(0.25)).unwrap().wait, Duration::from_millis(250));
-    assert_eq!(Terms::new(i64::MAX, 30 * DAY, 0, 5, None).unwrap().ttl, i64::MAX);
+    let ends_at = |terms: Result<Terms, InvalidArgument>| terms.unwrap().ttl_of_item(1);
+    assert_eq!((terms().lease(), terms().recache(), terms().wait()), (5, 40, Duration::from_secs(12)));
+    assert_eq!(ends_at(Ok(terms())), Some(90));
+    assert_eq!(ends_at(Terms::new(0, 0, 0, 5, Some(0.0))), Some(0));
+    assert_eq!(Terms::new(9, 0, 0, 5, Some(0.25)).unwrap().wait(), Duration::from_millis(250));
+    assert_eq!(ends_at(Terms::new(i64::MAX, 30 * DAY, 0, 5, None)), Some(i64::MAX));
+    assert_eq!(ends_at(Terms::new(None, 30, 10, 5, None)), None, "each value has its own");
 }
 
 #[test]
@@ -254,7 +270,7 @@ fn a_refused_value_that_the_policy_forgives_is_returned_and_the_lease_given_back
 
 #[test]
 fn without_a_token_a_value_is_made_and_neither_stored_nor_given_back() {
-    let won = Found { finding: Finding::Won(None), value: None, cas: None };
+    let won = Found { finding: Finding::Won(None), value: None, cas: None, tags: FoundTags::NONE };
     for (outcome, expected) in [
         (StepOutcome::Value("made"), "return made"),
         (StepOutcome::Failed { error: "no value", is_outage: false }, "raise no value"),
@@ -534,11 +550,10 @@ fn the_lease_of_a_maker_that_died_is_won_by_one_that_waits() {
 fn nobody_waits_for_longer_than_it_wants() {
     for wait in [0.0, 0.001, 3.0] {
         let mut caller = Process::new().caller();
-        let terms = Terms::new(60, 0, 0, 5, Some(wait)).unwrap();
-        let asks = Terms { recache: 40, ..terms };
-        caller.machine = GetOrSet::new(Arc::default(), flight_key("key"), 1, asks, 1, caller.now);
+        let terms = Terms::new(60, 30, 10, 5, Some(wait)).unwrap();
+        caller.machine = GetOrSet::new(Arc::default(), flight_key("key"), 1, terms, 1, caller.now);
         let (step, elapsed, _) = ask_on(&mut caller, |_| FILLING);
-        assert_eq!((step.as_str(), elapsed), ("refuse: StillBeingMade", terms.wait), "it asks once more at the end");
+        assert_eq!((step.as_str(), elapsed), ("refuse: StillBeingMade", terms.wait()), "it asks once more at the end");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The commands that have counters of their own.
 
-use pinyon_proto::{Command, Direction, Mode};
+use pinyon_proto::{Command, Direction, Flag, MetaCommand, Mode, Verb};
 
 /// A command. Reading many keys counts as that many gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +107,8 @@ impl Counted {
                 Direction::Increment => Self::Increment,
                 Direction::Decrement => Self::Decrement,
             },
+            // A get of a value that may be in memory.
+            Command::Meta(MetaCommand { verb: Verb::Get, flags: [Flag::CompareCas(_), ..], .. }) => Self::Get,
             Command::Meta(_) => Self::Metadata,
             Command::Version => Self::Version,
             Command::Stats(_) => Self::Stats,

@@ -73,7 +73,9 @@ pub struct CommandMetrics {
     pub stored: u64,
     /// For commands that store: the value was not stored, as by an `add` to an existing item.
     pub not_stored: u64,
-    /// The sum of all these; for commands without a key, the number of answers.
+    /// For leases: how often the old value was kept, because a new one could not be made.
+    pub kept: u64,
+    /// The sum of hits, misses, stored and not stored; for commands without a key, the number of answers.
     pub answered: u64,
     /// Failed requests, by kind of failure. All keys of a shared line are one request.
     pub errors: Vec<(Kind, u64)>,
@@ -92,6 +94,7 @@ impl CommandMetrics {
             misses: 0,
             stored: 0,
             not_stored: 0,
+            kept: 0,
             answered: 0,
             errors: Vec::new(),
             retries: 0,
@@ -126,7 +129,7 @@ impl CommandMetrics {
     }
 
     pub(super) fn was_asked_for(&self) -> bool {
-        self.answered + self.retries > 0 || !self.errors.is_empty()
+        self.answered + self.retries + self.kept > 0 || !self.errors.is_empty()
     }
 }
 
@@ -137,6 +140,7 @@ impl AddAssign<&Self> for CommandMetrics {
         self.misses += other.misses;
         self.stored += other.stored;
         self.not_stored += other.not_stored;
+        self.kept += other.kept;
         self.answered += other.answered;
         self.retries += other.retries;
         self.latencies += &other.latencies;

@@ -37,6 +37,8 @@ const TIMED: u32 = 32;
 pub(crate) struct Metrics {
     blocks: Mutex<Vec<Arc<Block>>>,
     failures: [Failures; Counted::ALL.len()],
+    /// How often an old value was kept, as a new one could not be made.
+    kept: AtomicU64,
 }
 
 /// The failures of one command.
@@ -119,6 +121,11 @@ impl Metrics {
         self.failures_of(command).retries.fetch_add(1, Ordering::Relaxed);
     }
 
+    #[cold]
+    pub(crate) fn kept(&self) {
+        self.kept.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn failures_of(&self, command: &str) -> &Failures {
         &self.failures[Counted::named(command).place()]
     }
@@ -155,6 +162,7 @@ impl Metrics {
         let mut all = CommandMetrics {
             errors: errors.filter(|(_, count)| *count > 0).collect(),
             retries: retries.load(Ordering::Relaxed),
+            kept: if command == Counted::Lease { self.kept.load(Ordering::Relaxed) } else { 0 },
             ..CommandMetrics::none(command)
         };
         for answers in blocks.iter().filter_map(|block| block.commands[command.place()].get()) {

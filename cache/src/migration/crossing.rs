@@ -7,8 +7,9 @@ use super::pools::{Pools, Unconverted, ValueOf};
 use super::{Counts, Migration, Plan, Side, Step, StepOutcome, NEEDS_TTL};
 use crate::operations::{
     Answer, AnyOperation, Beside, Change, Changed, Compared, DataBlock, Everywhere, Failed, Fetch, Fetched, FoundKey,
-    Keys, Mode, Request, ServerCommand, Single, Unanswered, Unreadable, Values,
+    Keys, Mode, Policy, Request, ServerCommand, Single, Tags, Unanswered, Unreadable, Values,
 };
+use crate::tags::KnownTags;
 use crate::ttl::Ttl;
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::error::{Error, Kind};
@@ -33,6 +34,11 @@ pub enum Wanted {
     ChangeMany(Request),
     /// Asks every server of both pools.
     Everywhere(ServerCommand),
+    /// Invalidates tags, which are those of the new pool.
+    Invalidate {
+        known: Arc<KnownTags>,
+        tags: Tags,
+    },
 }
 
 /// What failures of servers do to a request that reads many keys.
@@ -116,7 +122,7 @@ impl Wanted {
             Self::SetMany { .. } => Some(Plan::Set),
             Self::ChangeMany(Request::Delete) => Some(Plan::Delete),
             Self::ChangeMany(_) => Some(Plan::FindMany),
-            Self::Everywhere(_) => None,
+            Self::Everywhere(_) | Self::Invalidate { .. } => None,
         }
     }
 }
@@ -126,6 +132,12 @@ impl<P: Pools> Crossing<P> {
     pub fn new(pools: P, wanted: Wanted, keys: usize, counts: Arc<Counts>, ttl: Option<i64>) -> Self {
         let plan = wanted.plan();
         Self::planned(pools, wanted, plan, keys, counts, ttl)
+    }
+
+    /// A client's policy. Pools are always asked: what is in memory may be older than what the other pool has. A value with
+    /// tags counts as missing in the old pool: the new one does not know what was invalidated.
+    pub(super) fn policy(&self, side: Side) -> Policy {
+        Policy { near: false, tagged_is_miss: side == Side::Old, ..self.pools.policy(side) }
     }
 
     /// The same by another plan; `None`: on the new pool alone.
@@ -234,7 +246,7 @@ impl<P: Pools> Crossing<P> {
                         let request =
                             Request::Store { mode, size, client_flags, ttl, cas: Some(cas), returns_cas: false };
                         let key = self.pools.key(Side::New, self.key());
-                        let (values, policy) = (self.pools.values(Side::New), self.pools.policy(Side::New));
+                        let (values, policy) = (self.pools.values(Side::New), self.policy(Side::New));
                         let store = Single::new(request, key, block.data, values, policy);
                         return self.run(Side::New, Asked::Pool(Side::New), |_| store.into());
                     }
@@ -259,10 +271,10 @@ impl<P: Pools> Crossing<P> {
     /// A request of the machine's about its key.
     fn ask(&mut self, side: Side, request: Request) -> OnePool<P> {
         if let Wanted::SetMany { .. } | Wanted::ChangeMany(Request::Delete) = self.wanted {
-            return Change::each(self.all_keys(side), Request::Delete, self.pools.policy(side)).into();
+            return Change::each(self.all_keys(side), Request::Delete, self.policy(side)).into();
         }
         let (key, data) = (self.pools.key(side, self.key()), P::Data::default());
-        Single::new(request, key, data, self.pools.values(side), self.pools.policy(side)).into()
+        Single::new(request, key, data, self.pools.values(side), self.policy(side)).into()
     }
 
     /// The user's request, which creates nothing as long as the old pool may have the item.
@@ -280,9 +292,12 @@ impl<P: Pools> Crossing<P> {
         match &self.wanted {
             Wanted::One(request) => self.single(*request).into(),
             Wanted::Everywhere(command) => Everywhere::new(command.clone()).into(),
+            Wanted::Invalidate { known, tags } => Change::invalidate(known, tags).into(),
             Wanted::SetMany { ttl } => {
                 let (keys, ttl) = (self.all_keys(Side::New), *ttl);
-                Change::store(keys, self.pools.blocks(), ttl, self.pools.policy(Side::New)).into()
+                Change::store(keys, self.pools.blocks(), ttl, self.policy(Side::New))
+                    .with_tags(self.pools.tags())
+                    .into()
             }
             Wanted::GetMany { .. } | Wanted::ChangeMany(_) => unreachable!("the machine reads and changes them"),
         }
@@ -290,7 +305,7 @@ impl<P: Pools> Crossing<P> {
 
     /// The user's request for some of many keys.
     fn operation_on(&self, side: Side, indexes: &[usize]) -> OnePool<P> {
-        let (keys, policy) = (self.keys_of(side, indexes.iter().copied()), self.pools.policy(side));
+        let (keys, policy) = (self.keys_of(side, indexes.iter().copied()), self.policy(side));
         match self.wanted {
             Wanted::GetMany { each, .. } => self.named(Fetch::new(keys, each, self.pools.values(side), policy)).into(),
             Wanted::ChangeMany(each) => Change::each(keys, each, policy).into(),
@@ -299,8 +314,9 @@ impl<P: Pools> Crossing<P> {
     }
 
     fn single(&self, request: Request) -> Single<P::Key, P::Data, P::Values> {
-        let (values, policy) = (self.pools.values(Side::New), self.pools.policy(Side::New));
-        Single::new(request, self.pools.key(Side::New, 0), self.pools.data(), values, policy)
+        let (values, policy) = (self.pools.values(Side::New), self.policy(Side::New));
+        let single = Single::new(request, self.pools.key(Side::New, 0), self.pools.data(), values, policy);
+        single.with_tags(self.pools.tags())
     }
 
     /// The failures of keys are those of gets.

@@ -53,7 +53,7 @@ impl<P: Pools> Crossing<P> {
 
     /// Ends with the keys that were changed, or what was in the way of storing or changing.
     fn has_changed(&mut self, error: Option<Error>) -> Next<P> {
-        let (keys, policy) = (self.all_keys(Side::New), self.pools.policy(Side::New));
+        let (keys, policy) = (self.all_keys(Side::New), self.policy(Side::New));
         let each = if let Wanted::ChangeMany(each) = self.wanted { each } else { Request::Delete };
         let change = Change::over(keys, each, std::mem::take(&mut self.done), error, policy);
         self.ends([(Side::New, change.into())])
@@ -62,7 +62,7 @@ impl<P: Pools> Crossing<P> {
     /// Ends with an answer to the user's request, whose value is a pool's. Without one, nothing was found.
     fn answers(&mut self, side: Side, answered: Result<Option<Answer<ValueOf<P>>>, FailedOf<P>>) -> Next<P> {
         let Wanted::One(request) = self.wanted else { unreachable!("it is about one key") };
-        let (values, policy) = (self.pools.values(side), self.pools.policy(Side::New));
+        let (values, policy) = (self.pools.values(side), self.policy(Side::New));
         let mut single = Single::new(request, self.pools.key(Side::New, 0), P::Data::default(), values, policy);
         single.end(answered.map(|answer| answer.unwrap_or_else(|| request.lost())));
         self.ends([(side, single.into())])
@@ -84,7 +84,7 @@ impl<P: Pools> Crossing<P> {
             }
         }
         let mut over = |side, found| {
-            let (keys, values, policy) = (self.all_keys(side), self.pools.values(side), self.pools.policy(side));
+            let (keys, values, policy) = (self.all_keys(side), self.pools.values(side), self.policy(side));
             let unreadable = self.unreadable[side as usize].take();
             self.named(Fetch::over(keys, each, values, policy, found).with_unreadable(unreadable))
         };

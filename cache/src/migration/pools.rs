@@ -1,7 +1,7 @@
 //! What a host supplies to a request on both pools.
 
 use super::Side;
-use crate::operations::{DataBlock, Policy, SentData, SentKey, Values};
+use crate::operations::{DataBlock, Policy, SentData, SentKey, Tagging, Values};
 
 /// A request of the host's on both pools: its keys and values by the conventions of each pool's client.
 pub trait Pools {
@@ -14,6 +14,11 @@ pub trait Pools {
 
     /// The data block of the request. It may be sent twice.
     fn data(&self) -> Self::Data;
+
+    /// The tags of the values that the request stores, or asks for leases for.
+    fn tags(&self) -> Option<Tagging> {
+        None
+    }
 
     /// The data blocks of a request that stores many values.
     fn blocks(&mut self) -> Vec<DataBlock<Self::Data>> {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use pinyon_proto::Head;
 
 use super::values::{SentData, SentKey, Values};
-use super::{Asks, Change, End, Everywhere, Fetch, LateLease, Next, Operation, Quiet, Sending, Single};
+use super::{Asks, Change, End, Everywhere, Fetch, LateLease, Next, Operation, Quiet, Sending, Several, Single};
 use crate::fleet::Fleet;
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
 use crate::spare::Reused;
@@ -19,6 +19,7 @@ pub enum AnyOperation<K, D, V: Values> {
     Change(Box<Change<D>>),
     Everywhere(Box<Everywhere>),
     Quiet(Box<Quiet<K, D>>),
+    Several(Box<Several<K, D, V>>),
 }
 
 macro_rules! each {
@@ -29,6 +30,7 @@ macro_rules! each {
             AnyOperation::Change($operation) => $call,
             AnyOperation::Everywhere($operation) => $call,
             AnyOperation::Quiet($operation) => $call,
+            AnyOperation::Several($operation) => $call,
         }
     };
 }
@@ -48,6 +50,12 @@ impl<K, D, V: Values> From<Fetch<V>> for AnyOperation<K, D, V> {
 impl<K, D, V: Values> From<Change<D>> for AnyOperation<K, D, V> {
     fn from(change: Change<D>) -> Self {
         Self::Change(change.into())
+    }
+}
+
+impl<K, D, V: Values> From<Several<K, D, V>> for AnyOperation<K, D, V> {
+    fn from(several: Several<K, D, V>) -> Self {
+        Self::Several(several.into())
     }
 }
 

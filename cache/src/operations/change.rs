@@ -2,7 +2,10 @@
 //!
 //! The commands are quiet meta commands, and a no-op ends them.
 
+mod tagged;
+
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Instant;
 
 use pinyon_proto::{Mode, Status};
@@ -10,13 +13,17 @@ use pinyon_proto::{Mode, Status};
 use super::failures::Failures;
 use super::keys::Keys;
 use super::route::{choose_each, may_go_on};
+use super::tagging::AskedTags;
+use super::untaken::PutBacks;
 use super::values::SentData;
 use super::{Ask, Asks, End, Next, Operation, Policy, Request, Sending};
 use crate::calls;
 use crate::fleet::Fleet;
 use crate::session::{Data, Refused, Reply, Session, Ticket};
+use crate::tags::KnownTags;
 use pinyon_net::error::{Error, Kind};
 use pinyon_net::network::Network;
+use tagged::{Invalidated, Tagged};
 
 /// Stores many keys, or does the same to each of them.
 pub struct Change<D> {
@@ -27,7 +34,12 @@ pub struct Change<D> {
     done: Vec<bool>,
     /// Keys to send alone: the server failed one of several joined commands and did not say which one.
     alone: BTreeSet<u32>,
+    put_backs: PutBacks,
     failures: Failures,
+    /// If its values have tags.
+    tagged: Option<Box<Tagged>>,
+    /// What is known of tags that it invalidates.
+    known: Option<Arc<KnownTags>>,
 }
 
 /// What to do with every key.
@@ -36,6 +48,8 @@ enum What<D> {
     Each(Request),
     /// Stores the block that has the key's index.
     Store { blocks: Vec<DataBlock<D>>, ttl: i32 },
+    /// Gives each tag another generation.
+    Invalidate(Vec<Invalidated>),
 }
 
 /// A value to store.
@@ -67,7 +81,17 @@ impl<D: SentData> Change<D> {
 
     fn new(keys: Keys, what: What<D>, name: &'static str, policy: Policy) -> Self {
         let (wanted, done) = ((0..keys.len() as u32).collect(), vec![false; keys.len()]);
-        Self { keys, what, wanted, done, alone: BTreeSet::new(), failures: Failures::new(name, policy) }
+        Self {
+            keys,
+            what,
+            wanted,
+            done,
+            alone: BTreeSet::new(),
+            put_backs: PutBacks::default(),
+            failures: Failures::new(name, policy),
+            tagged: None,
+            known: None,
+        }
     }
 
     /// A change that is over: whether it was done to each key, and what it raises.
@@ -93,42 +117,88 @@ impl<D: SentData> Operation for Change<D> {
         self.failures.name()
     }
 
+    fn name_of(&self, part: u32) -> &'static str {
+        self.of_tag(part).map_or(self.name(), AskedTags::name_of)
+    }
+
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
+        if self.tagged.is_some() {
+            if let Some(asks) = self.begin_tags(fleet, now) {
+                return asks;
+            }
+        }
+        if let What::Invalidate(_) = self.what {
+            self.known = fleet.tags().cloned();
+        }
         let (wanted, keys) = (std::mem::take(&mut self.wanted), &self.keys);
+        if let Some(near) = fleet.near() {
+            wanted.iter().for_each(|index| near.forget(keys.key(*index as usize)));
+        }
         let mut asks = Vec::with_capacity(wanted.len());
         let routed = |index| keys.routed(index as usize);
         let take = |part, choice| asks.push(Ask { part, choice });
         let down = choose_each(fleet, self.failures.policy().failover, now, &wanted, routed, take, |_, _| {});
+        // A right that cannot be put back is no failure.
+        let down = down.into_iter().filter(|_| wanted.iter().any(|key| self.put_backs.of(*key).is_none())).collect();
         self.failures.begin_again(fleet, down);
         Asks::of(asks)
     }
 
     fn routed(&self, part: u32) -> &[u8] {
-        self.keys.routed(part as usize)
+        match (self.of_tag(part), &self.tagged) {
+            (Some(tag), Some(tagged)) => tagged.asked.routed(tag),
+            _ => self.keys.routed(part as usize),
+        }
     }
 
     fn submit<N: Network>(&mut self, part: u32, session: &mut Session<N>, sending: Sending) -> Result<Ticket, Refused> {
-        let (request, data) = self.what.of(part as usize);
-        let command = request.command(self.keys.key(part as usize));
+        if let Some(tag) = self.of_tag(part) {
+            return self.tagged().asked.submit(tag, session, sending);
+        }
+        let (mut request, mut data) = self.what.of(part as usize);
+        let tagged = match self.tagged {
+            Some(_) => self.with_tags_before(&data),
+            None => None,
+        };
+        if let Some((tags, block)) = &tagged {
+            (request, data) = (request.tagged(tags), Data::Copied(block));
+        }
+        let put_back = self.put_backs.of(part);
+        let command = put_back.unwrap_or(request).command(self.keys.key(part as usize));
         let command = sending.longest_ttl.map_or(command, |most| command.expiring_within(most));
-        match self.alone.contains(&part) {
+        match self.alone.contains(&part) || put_back.is_some() {
             true => session.submit(&command, data, sending.deadline),
             false => session.submit_joined(&command, data, sending.deadline),
         }
     }
 
     fn reply(&mut self, part: u32, reply: Reply<'_>) {
+        if let Some(tag) = self.of_tag(part) {
+            return self.tagged().asked.reply(tag, &reply);
+        }
+        if self.put_backs.take(part, &reply.head.item) {
+            return;
+        }
         self.done[part as usize] = reply.head.status == Status::Done;
+        if let (true, What::Each(request)) = (reply.head.item.won, &self.what) {
+            self.put_backs.won(part, request);
+        }
     }
 
     fn over(&mut self, part: u32, end: End) -> Next {
+        if let Some(tag) = self.of_tag(part) {
+            return self.tagged().over(tag, end);
+        }
         let again = match end {
-            End::Answered => false,
+            End::Answered => self.put_backs.of(part).is_some(),
             End::Withdrawn => true,
+            End::Failed { .. } if self.put_backs.give_up(part) => false,
             End::Failed { error, in_time } => self.is_tried_again(part, error, in_time),
         };
         if again {
             self.wanted.push(part);
+        } else if let (What::Invalidate(tags), Some(known)) = (&self.what, &self.known) {
+            tags[part as usize].over(known, self.done[part as usize]);
         }
         match self.wanted.is_empty() {
             true => Next::Nothing,
@@ -137,7 +207,9 @@ impl<D: SentData> Operation for Change<D> {
     }
 
     fn fail(&mut self, error: Error) {
-        self.failures.note(error);
+        if self.wanted.is_empty() || self.wanted.iter().any(|key| self.put_backs.of(*key).is_none()) {
+            self.failures.note(error);
+        }
     }
 }
 
@@ -171,6 +243,12 @@ impl<D: SentData> What<D> {
                     Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: None, returns_cas: false },
                     data.data(),
                 )
+            }
+            What::Invalidate(tags) => {
+                let (text, mode) = (&tags[index].text[..], Mode::Set);
+                let store =
+                    Request::Store { mode, size: text.len(), client_flags: 0, ttl: 0, cas: None, returns_cas: false };
+                (store, Data::Copied(text))
             }
         }
     }

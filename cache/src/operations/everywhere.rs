@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_proto::{Command, StatsKind, Status};
+use pinyon_proto::{Command, KeyRules, StatsKind, Status};
 
 use super::failures::Failures;
 use super::{Ask, Asks, End, Next, Operation, Policy, Sending};
+use crate::calls;
 use crate::fleet::{Choice, Fleet};
-use crate::session::{Data, Refused, Reply, Session, Ticket};
-use pinyon_net::error::Error;
+use crate::session::{Data, Generations, Refused, Reply, Session, Ticket, NOT_CLEARABLE};
+use pinyon_net::error::{Error, Kind};
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::network::Network;
 
@@ -23,11 +24,21 @@ pub enum ServerCommand {
     FlushAll {
         delay: u32,
     },
+    /// Forgets all items of the client's namespace: see [`Self::clear_namespace`].
+    ClearNamespace,
 }
 
 /// Asks every server, whatever its state.
+///
+/// A server that a clear of the namespace did not reach is cleared before the next command that this process sends to it.
 pub struct Everywhere {
     command: ServerCommand,
+    /// What is known of the namespace on each server, by the number of its ask, while the namespace is cleared.
+    generations: Vec<(usize, Arc<Generations>)>,
+    /// The asks to repeat in the next `begin`, on a new connection.
+    again: Vec<u32>,
+    /// Whether asks were repeated.
+    is_repeated: bool,
     /// The lines of each server, by the number of its ask.
     lines: Vec<(Arc<str>, Vec<String>)>,
     failures: Failures,
@@ -57,20 +68,31 @@ impl ServerCommand {
         delay.try_into().map(|delay| Self::FlushAll { delay }).map_err(refused)
     }
 
-    fn command(&self) -> Command<'_> {
+    /// Forgets all items of a namespace, and nothing else, if these rules make it clearable.
+    pub fn clear_namespace(keys: &KeyRules) -> Result<Self, InvalidArgument> {
+        match keys.is_clearable() {
+            true => Ok(Self::ClearNamespace),
+            false => Err(InvalidArgument::usage(NOT_CLEARABLE)),
+        }
+    }
+
+    /// `None` for what a session itself makes.
+    fn command(&self) -> Option<Command<'_>> {
         match self {
-            ServerCommand::Version => Command::Version,
-            ServerCommand::Stats(kind) => Command::Stats(StatsKind::new(kind).unwrap_or_default()),
-            ServerCommand::FlushAll { delay } => Command::FlushAll { delay: *delay },
+            ServerCommand::Version => Some(Command::Version),
+            ServerCommand::Stats(kind) => Some(Command::Stats(StatsKind::new(kind).unwrap_or_default())),
+            ServerCommand::FlushAll { delay } => Some(Command::FlushAll { delay: *delay }),
+            ServerCommand::ClearNamespace => None,
         }
     }
 }
 
 impl Everywhere {
     pub fn new(command: ServerCommand) -> Self {
-        let nothing_is_forgiven = Policy { failover: false, miss: false, unreadable_is_miss: false };
-        let failures = Failures::new(command.command().name(), nothing_is_forgiven);
-        Self { command, lines: Vec::new(), failures }
+        let nothing_is_forgiven = Policy { failover: false, near: false, ..Policy::default() };
+        let name = command.command().map_or(calls::CLEAR_NAMESPACE.name, |command| command.name());
+        let failures = Failures::new(name, nothing_is_forgiven);
+        Self { command, generations: Vec::new(), again: Vec::new(), is_repeated: false, lines: Vec::new(), failures }
     }
 
     /// The command that every server gets.
@@ -100,8 +122,17 @@ impl Operation for Everywhere {
     }
 
     fn begin(&mut self, fleet: &Fleet, _now: Instant) -> Asks {
+        if !self.again.is_empty() {
+            self.is_repeated = true;
+            let again = |part: u32| Ask { part, choice: Choice::regardless(self.generations[part as usize].0) };
+            return Asks::of(std::mem::take(&mut self.again).into_iter().map(again).collect());
+        }
         let mut asks = Vec::new();
         for server in fleet.members() {
+            if self.command == ServerCommand::ClearNamespace {
+                let of_server = fleet.servers()[server].generations().cloned();
+                self.generations.extend(of_server.map(|generations| (server, generations)));
+            }
             asks.push(Ask { part: self.lines.len() as u32, choice: Choice::regardless(server) });
             self.lines.push((fleet.servers()[server].name.clone(), Vec::new()));
         }
@@ -118,7 +149,10 @@ impl Operation for Everywhere {
         session: &mut Session<N>,
         sending: Sending,
     ) -> Result<Ticket, Refused> {
-        session.submit(&self.command.command(), Data::None, sending.deadline)
+        match self.command.command() {
+            Some(command) => session.submit(&command, Data::None, sending.deadline),
+            None => session.submit_clearing(sending.deadline),
+        }
     }
 
     fn reply(&mut self, part: u32, reply: Reply<'_>) {
@@ -132,12 +166,28 @@ impl Operation for Everywhere {
             End::Answered => {}
             // The server left before it was asked, so it is reported like servers that left earlier.
             End::Withdrawn => self.lines[part as usize].1.clear(),
-            End::Failed { error, .. } => self.failures.note(error),
+            End::Failed { error, in_time } => self.failed(part, error, in_time),
         }
-        Next::Nothing
+        match self.again.is_empty() {
+            true => Next::Nothing,
+            false => Next::Again,
+        }
     }
 
     fn fail(&mut self, error: Error) {
+        self.failures.note(error);
+    }
+}
+
+impl Everywhere {
+    fn failed(&mut self, part: u32, error: Error, in_time: bool) {
+        if let Some((_, generations)) = self.generations.get(part as usize) {
+            // To clear twice does no harm, and the connection may have been closed while it was idle.
+            if in_time && !self.is_repeated && matches!(error.kind, Kind::Closed | Kind::Lost) {
+                return self.again.push(part);
+            }
+            generations.owe();
+        }
         self.failures.note(error);
     }
 }

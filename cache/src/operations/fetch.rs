@@ -3,7 +3,10 @@
 //! A line holds up to two hundred keys. It costs the server about half as much as one `mg` for each key. It repeats
 //! the keys, so replies are still verified. Keys that are sent as base64 use `mg`.
 
+mod tagged;
+
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_proto::{Command, Head, Status};
@@ -12,12 +15,17 @@ use super::failures::Failures;
 use super::keys::Keys;
 use super::request::{without_tokens, Request};
 use super::route::{by_server, may_go_on};
+use super::tagging::AskedTags;
+use super::untaken::PutBacks;
 use super::values::Values;
 use super::{Ask, Asks, End, Next, Operation, Policy, Sending};
 use crate::fleet::{Choice, Fleet};
-use crate::session::{Data, Destination, Refused, Reply, Session, Ticket, BYTES_PER_GAT_LINE, BYTES_PER_LINE};
+use crate::near::{Asked, Look, Near};
+use crate::session::{Data, Destination, Refused, Reply, Session, Ticket, Value, BYTES_PER_GAT_LINE, BYTES_PER_LINE};
+use crate::tags::TAGGED;
 use pinyon_net::error::{Error, Kind, Sent};
 use pinyon_net::network::Network;
+use tagged::Tagged;
 
 /// Reads the values of many keys.
 pub struct Fetch<V: Values> {
@@ -33,7 +41,15 @@ pub struct Fetch<V: Values> {
     wanted: Vec<u32>,
     /// Keys whose value may be a placeholder. Each is asked for again by a command of its own, which can tell.
     in_doubt: Vec<u32>,
+    /// The rights to renew that are put back, after the keys were answered.
+    put_backs: PutBacks,
+    /// The keys whose rights to ask about in the next `begin`.
+    taken: Vec<u32>,
+    /// If some of the values have tags.
+    tagged: Option<Box<Tagged>>,
     found: Vec<FoundKey<V::Value>>,
+    /// What keeps values in memory, by the keys' indexes, once memory was looked at.
+    asked: Option<Vec<Option<Asked>>>,
     unreadable: Option<Unreadable<V::Error>>,
     failures: Failures,
     /// The failed requests whose keys are asked for again.
@@ -50,6 +66,8 @@ struct Part {
     /// Whether the request is a command for one key rather than a shared line.
     alone: bool,
     in_doubt: Vec<u32>,
+    /// The ask for a tag, of a part that has no keys.
+    tag: Option<u32>,
 }
 
 /// What was found under a key.
@@ -102,6 +120,10 @@ impl<V: Values> Fetch<V> {
             only_reads: each.ttl().is_none(),
             parts: Vec::new(),
             in_doubt: Vec::new(),
+            put_backs: PutBacks::default(),
+            taken: Vec::new(),
+            asked: None,
+            tagged: None,
             unreadable: None,
             failures: Failures::new(each.call_of_many().name, policy),
             retried: Vec::new(),
@@ -187,7 +209,7 @@ impl<V: Values> Fetch<V> {
 
     fn ask_for(&mut self, choice: Choice, keys: Vec<u32>, alone: bool, asks: &mut Vec<Ask>) {
         asks.push(Ask { part: self.parts.len() as u32, choice });
-        self.parts.push(Part { keys, alone, in_doubt: Vec::new() });
+        self.parts.push(Part { keys, alone, in_doubt: Vec::new(), tag: None });
     }
 
     /// Asks one server for keys that do not fit on one line or must not share one.
@@ -232,26 +254,41 @@ impl<V: Values> Operation for Fetch<V> {
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
         let mut asks = Vec::new();
         self.timeout = fleet.options().timeout;
+        if let Some(near) = fleet.near() {
+            self.look_in_memory(near, now);
+        }
         let (wanted, in_doubt) = (std::mem::take(&mut self.wanted), std::mem::take(&mut self.in_doubt));
         self.found.reserve(wanted.len());
         let mut down = self.ask(fleet, now, wanted, false, &mut asks);
         down.extend(self.ask(fleet, now, in_doubt, true, &mut asks));
+        self.put_back(fleet, now, &mut asks);
         self.retried.clear();
         self.failures.begin_again(fleet, down);
+        if self.tagged.is_some() {
+            self.begin_tags(fleet, now, &mut asks);
+        }
         Asks::of(asks)
     }
 
+    fn name_of(&self, part: u32) -> &'static str {
+        self.parts[part as usize].tag.map_or(self.name(), AskedTags::name_of)
+    }
+
     fn routed(&self, part: u32) -> &[u8] {
-        match self.parts[part as usize].alone {
-            true => self.keys.routed(self.parts[part as usize].keys[0] as usize),
-            false => &[],
+        match (&self.parts[part as usize], &self.tagged) {
+            (Part { tag: Some(tag), .. }, Some(tagged)) => tagged.asked.routed(*tag),
+            (Part { alone: true, keys, .. }, _) => self.keys.routed(keys[0] as usize),
+            _ => &[],
         }
     }
 
     fn submit<N: Network>(&mut self, part: u32, session: &mut Session<N>, sending: Sending) -> Result<Ticket, Refused> {
-        let Part { keys, alone, .. } = &self.parts[part as usize];
+        let Part { keys, alone, tag, .. } = &self.parts[part as usize];
+        if let (Some(tag), Some(tagged)) = (tag, &self.tagged) {
+            return tagged.asked.submit(*tag, session, sending);
+        }
         let command = match alone {
-            true => self.each.command(self.keys.key(keys[0] as usize)),
+            true => self.put_backs.of(keys[0]).unwrap_or(self.each).command(self.keys.key(keys[0] as usize)),
             false => Command::GetMany { keys: self.keys.join(keys), cas: self.cas, ttl: self.each.ttl() },
         };
         let command = sending.longest_ttl.map_or(command, |most| command.expiring_within(most));
@@ -260,10 +297,17 @@ impl<V: Values> Operation for Fetch<V> {
 
     fn reply(&mut self, part: u32, reply: Reply<'_>) {
         let part = &mut self.parts[part as usize];
+        // The reply to a shared line tells of no right.
+        if part.alone && self.put_backs.takes(part.keys[0], &self.each, &reply.head.item) {
+            return;
+        }
         if reply.head.status != Status::Hit {
             return;
         }
-        let key = part.keys[reply.index];
+        let Some(&key) = part.keys.get(reply.index) else {
+            let tag = part.tag;
+            return self.reply_of_tag(tag, &reply);
+        };
         if reply.head.is_placeholder() {
             return;
         }
@@ -274,6 +318,16 @@ impl<V: Values> Operation for Fetch<V> {
         if cas == Some(0) {
             return self.failures.note(without_tokens(reply.server).of("", Sent::Yes));
         }
+        let is_tagged = reply.head.item.client_flags & TAGGED != 0;
+        if let Some(asked) = self.asked.as_mut().and_then(|asked| asked[index].take()) {
+            match is_tagged {
+                true => asked.missing(self.keys.key(index)),
+                false => asked.fill(self.keys.key(index), reply.to_keep()),
+            }
+        }
+        if is_tagged {
+            return self.keep(key, reply);
+        }
         match self.values.read_of(index, reply.head, reply.value, reply.server) {
             Ok(value) => self.found.push(FoundKey { index, value, cas }),
             Err(error) => drop(self.unreadable.get_or_insert(Unreadable { index, error })),
@@ -281,14 +335,26 @@ impl<V: Values> Operation for Fetch<V> {
     }
 
     fn destination(&mut self, part: u32, index: usize, head: &Head) -> Box<dyn Destination> {
-        let key = self.parts[part as usize].keys[index];
-        self.values.destination_of(key as usize, head)
+        let Some(key) = self.parts[part as usize].keys.get(index) else {
+            return Box::new(vec![0; head.size.unwrap_or_default()]);
+        };
+        self.values.destination_of(*key as usize, head)
     }
 
     fn over(&mut self, part: u32, end: End) -> Next {
         let mut part = std::mem::take(&mut self.parts[part as usize]);
+        if let Some(tag) = part.tag {
+            return self.over_tag(tag, end);
+        }
         match end {
-            End::Answered => {}
+            End::Answered => {
+                self.forget_missing(&part);
+                if part.alone {
+                    self.taken.extend(self.put_backs.of(part.keys[0]).map(|_| part.keys[0]));
+                }
+            }
+            End::Withdrawn if self.puts_back(&part) => self.taken.push(part.keys[0]),
+            End::Failed { .. } if self.puts_back(&part) => drop(self.put_backs.give_up(part.keys[0])),
             End::Withdrawn => self.ask_again(&mut part),
             End::Failed { error, in_time: true } if may_go_on(&error, self.only_reads) => {
                 self.retried.push(Unanswered { keys: part.keys.clone(), error: error.clone() });
@@ -303,17 +369,22 @@ impl<V: Values> Operation for Fetch<V> {
             }
         }
         self.in_doubt.extend(&part.in_doubt);
-        match self.wanted.is_empty() && self.in_doubt.is_empty() {
+        let is_over = self.wanted.is_empty() && self.in_doubt.is_empty() && self.taken.is_empty();
+        match is_over && !self.keeps_some() {
             true => Next::Nothing,
             false => Next::Again,
         }
     }
 
-    fn only_reads(&self, _part: u32) -> bool {
-        self.only_reads
+    fn only_reads(&self, part: u32) -> bool {
+        let part = &self.parts[part as usize];
+        part.tag.map_or(self.only_reads && !self.puts_back(part), AskedTags::only_reads)
     }
 
     fn fail(&mut self, error: Error) {
+        if !self.taken.is_empty() && self.wanted.is_empty() && self.in_doubt.is_empty() {
+            return;
+        }
         let keys = (0..self.keys.len() as u32).collect();
         self.unanswered.push(Unanswered { keys, error: error.clone() });
         self.failures.note(error);
@@ -321,6 +392,47 @@ impl<V: Values> Operation for Fetch<V> {
 }
 
 impl<V: Values> Fetch<V> {
+    /// Takes the values that are in memory, and prepares to keep the others. Keys that are changed are forgotten.
+    #[cold]
+    #[inline(never)]
+    fn look_in_memory(&mut self, near: &Arc<Near>, now: Instant) {
+        let (keys, wanted) = (&self.keys, &mut self.wanted);
+        if self.each.changes() {
+            wanted.iter().for_each(|index| near.forget(keys.key(*index as usize)));
+        }
+        if !self.each.may_be_near(self.failures.policy()) || self.asked.is_some() {
+            return;
+        }
+        let mut all: Vec<Option<Asked>> = Vec::new();
+        all.resize_with(keys.len(), || None);
+        wanted.retain(|of| {
+            let index = *of as usize;
+            let held = match near.look(keys.key(index), now) {
+                Look::Hit(held) => held,
+                Look::Ask(ticket) => {
+                    all[index] = Some(Asked::new(near.clone(), ticket));
+                    return true;
+                }
+            };
+            match self.values.read_of(index, &held.head(), Value::Borrowed(&held.bytes), &held.server) {
+                Ok(value) => self.found.push(FoundKey { index, value, cas: None }),
+                Err(error) => drop(self.unreadable.get_or_insert(Unreadable { index, error })),
+            }
+            false
+        });
+        self.asked = Some(all);
+    }
+
+    /// Takes note of the keys of a request that were not found.
+    fn forget_missing(&mut self, part: &Part) {
+        let Some(asked) = &mut self.asked else { return };
+        for key in part.keys.iter().filter(|key| !part.in_doubt.contains(key)) {
+            if let Some(missing) = asked[*key as usize].take() {
+                missing.missing(self.keys.key(*key as usize));
+            }
+        }
+    }
+
     /// Leaves out the keys that were found before their request failed.
     #[cold]
     fn complete_unanswered(&mut self) {
@@ -329,6 +441,21 @@ impl<V: Values> Fetch<V> {
         for Unanswered { keys, error } in &mut self.unanswered {
             keys.retain(|key| !is_found[*key as usize]);
             *error = self.failures.told(error.clone());
+        }
+    }
+
+    /// Whether a request puts a right back rather than reads.
+    fn puts_back(&self, part: &Part) -> bool {
+        part.alone && self.put_backs.of(part.keys[0]).is_some()
+    }
+
+    /// Goes on with the rights that are put back. Where that cannot be done, the read is over nevertheless.
+    fn put_back(&mut self, fleet: &Fleet, now: Instant, asks: &mut Vec<Ask>) {
+        for key in std::mem::take(&mut self.taken) {
+            match fleet.choose(self.keys.routed(key as usize), self.failures.policy().failover, now) {
+                Ok(choice) => self.ask_for(choice, vec![key], true, asks),
+                Err(_) => drop(self.put_backs.give_up(key)),
+            }
         }
     }
 
@@ -347,6 +474,7 @@ impl<V: Values> Fetch<V> {
     /// Asks for all keys of a request again.
     fn ask_again(&mut self, part: &mut Part) {
         self.found.retain(|one| !part.keys.contains(&(one.index as u32)));
+        self.forget_kept(&part.keys);
         part.in_doubt.clear();
         let asked = if part.alone { &mut self.in_doubt } else { &mut self.wanted };
         asked.append(&mut part.keys);

@@ -19,14 +19,17 @@ mod failures;
 mod fetch;
 mod finding;
 mod keys;
+mod meaning;
 mod policy;
 mod quiet;
 mod request;
 mod route;
 mod several;
 mod single;
+mod tagging;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+mod untaken;
 mod values;
 
 use std::time::Instant;
@@ -42,12 +45,14 @@ pub use failures::Failures;
 pub use fetch::{Fetch, Fetched, FoundKey, Unanswered, Unreadable};
 pub use finding::{Finding, Win, RENEWALS};
 pub use keys::Keys;
+pub use meaning::{remaining, Answer, Compared, Fact, Found, FoundTags};
 pub use policy::Policy;
 pub use quiet::Quiet;
-pub use request::{remaining, Answer, Beside, Compared, Fact, Found, Initial, Request};
+pub use request::{Beside, Initial, Request};
 pub(crate) use route::{choose, may_go_on, told};
 pub use several::Several;
 pub use single::{Answered, Failed, LateLease, Single};
+pub use tagging::{ReadTags, Tagging, Tags};
 pub use values::{AsBytes, BorrowedKey, Bytes, OwnedData, OwnedKey, SentData, SentKey, Unread, Values};
 
 use crate::fleet::{Choice, Fleet};

@@ -19,11 +19,15 @@ pub struct Policy {
     pub miss: bool,
     /// Whether a stored value that the host cannot read counts as missing.
     pub unreadable_is_miss: bool,
+    /// Whether reading may return what the process keeps in memory, if the client keeps anything.
+    pub near: bool,
+    /// Whether a value with tags counts as missing: where it is moved from, its tags could not follow it.
+    pub tagged_is_miss: bool,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { failover: true, miss: false, unreadable_is_miss: false }
+        Self { failover: true, miss: false, unreadable_is_miss: false, near: true, tagged_is_miss: false }
     }
 }
 
@@ -32,7 +36,7 @@ impl Policy {
     pub fn new(failover: bool, on_failure: &str, on_unreadable: &str) -> Result<Self, InvalidArgument> {
         let miss = Self::is_miss("on_failure", on_failure)?;
         let unreadable_is_miss = Self::is_miss("on_unreadable", on_unreadable)?;
-        Ok(Self { failover, miss, unreadable_is_miss })
+        Ok(Self { failover, miss, unreadable_is_miss, near: true, tagged_is_miss: false })
     }
 
     /// The meaning of "raise" or "miss" in the setting `name`.
@@ -74,7 +78,7 @@ mod tests {
                 message: String::new(),
             };
             let is_answer = matches!(kind, Kind::Server | Kind::NotNow | Kind::TooLarge | Kind::Unsupported);
-            let is_forgiven = !is_answer && !matches!(kind, Kind::Usage | Kind::Unreadable);
+            let is_forgiven = !is_answer && !matches!(kind, Kind::Usage | Kind::Unreadable | Kind::Maker);
             assert_eq!(missing.forgives(&of("cache1:11211")), is_forgiven, "{kind:?}");
             assert_eq!(missing.forgives(&of("")), kind == Kind::OutOfMemory, "{kind:?}");
             assert!(!Policy::default().forgives(&of("cache1:11211")), "{kind:?}");

@@ -69,6 +69,7 @@ impl<K: SentKey, D: SentData> Quiet<K, D> {
     #[inline]
     fn ask(&mut self, part: u32, fleet: &Fleet, now: Instant) -> Option<Ask> {
         let command = &self.commands[part as usize];
+        command.request.forget_changed(fleet, command.key.wire());
         match choose(fleet, command.key.routed(), self.failover, now, || command.name(), command.failure.as_deref()) {
             Ok(choice) => Some(Ask { part, choice }),
             Err(error) => {

@@ -1,23 +1,23 @@
-//! The commands on one key: what each sends, and what its reply means.
+//! The commands on one key, and what each sends. What a reply means: see [`meaning`](super::meaning).
 //!
 //! Single commands are meta commands with an opaque, except conditional stores. They are as fast as classic text, and
 //! even the reply to a miss is verified.
 //!
 //! A caller that cannot read a value *renews* it: the caller marks the value stale under its CAS token and asks again,
 //! so memcached chooses which caller makes a new one. The host says at the end of the operation whether it can read a
-//! value ([`Answer::read`]), because only then does it run the user's code.
+//! value ([`Answer::read`](super::Answer::read)), because only then does it run the user's code.
 
 use std::sync::Arc;
 
-use pinyon_proto::{
-    Arithmetic, Command, Direction, Flag, Item, Key, Lease, MarkStale, MetaCommand, Mode, Status, Store, Verb,
-};
+use pinyon_proto::{Arithmetic, Command, Direction, Flag, Key, Lease, MarkStale, MetaCommand, Mode, Store, Verb};
 
-use super::values::Values;
-use super::Policy;
+use super::{Policy, ReadTags};
 use crate::calls::{self, Call};
-use crate::operations::{Finding, Win};
-use crate::session::{larger_than_stored, Refused, Reply};
+use crate::fleet::Fleet;
+use crate::near::Near;
+use crate::operations::Win;
+use crate::session::{larger_than_stored, Refused};
+use crate::tags::TAGGED;
 use pinyon_net::error::{Error, Kind, Sent};
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::shown::shown;
@@ -98,49 +98,6 @@ pub struct Initial {
     pub number: u64,
     pub ttl: i32,
     pub client_flags: u32,
-}
-
-/// The answer to a request. `V` is the host's type of values.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Answer<V> {
-    /// There is no such item.
-    Missing,
-    Value(V),
-    ValueAnd(V, Fact),
-    /// Whether the server did it.
-    Done(bool),
-    Compared(Compared),
-    Number(u64),
-    Metadata(Box<Item>),
-    ValueAndMetadata(Box<(V, Item)>),
-    Lease(Box<Found<V>>),
-}
-
-/// What is known of an item beside its value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fact {
-    Cas(u64),
-    /// The seconds until it expires; `None` if never.
-    Ttl(Option<u32>),
-}
-
-/// The result of a store that compares CAS tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compared {
-    Stored,
-    /// The item has a different token now.
-    Changed,
-    Gone,
-}
-
-/// The result of asking for a lease.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found<V> {
-    pub finding: Finding,
-    /// The value. For a winner, it is stale.
-    pub value: Option<V>,
-    /// The item's CAS token, for a caller that cannot read the value: see [`Request::Renew`].
-    pub cas: Option<u64>,
 }
 
 const WITH_TTL: &[Flag] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
@@ -351,6 +308,34 @@ impl Request {
         )
     }
 
+    /// Whether a value in memory answers it: plain reads alone. Leases and CAS tokens are the server's.
+    #[inline]
+    pub fn may_be_near(&self, policy: Policy) -> bool {
+        policy.near && matches!(self, Request::Get(Beside::Nothing))
+    }
+
+    /// Whether it changes the item.
+    #[inline]
+    pub(crate) fn changes(&self) -> bool {
+        !matches!(self, Request::Get(_) | Request::Lease { .. } | Request::Metadata)
+    }
+
+    /// Forgets what is in memory of a key that this changes, even if no server can be asked.
+    #[inline]
+    pub(crate) fn forget_changed(&self, fleet: &Fleet, key: Key<'_>) {
+        if let Some(near) = fleet.near() {
+            self.forget(near, key);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn forget(&self, near: &Near, key: Key<'_>) {
+        if self.changes() {
+            near.forget(key);
+        }
+    }
+
     /// Whether the caller is told the CAS token that was read.
     #[inline]
     pub(super) fn reads_token(&self) -> bool {
@@ -363,59 +348,16 @@ impl Request {
         policy.unreadable_is_miss || matches!(self, Request::Lease { .. } | Request::Renew { .. })
     }
 
-    /// Interprets the reply.
-    #[inline]
-    pub(super) fn answer<V: Values>(&self, values: &V, reply: Reply<'_>) -> Result<Answer<V::Value>, V::Error> {
-        let head = reply.head;
-        if head.status != Status::Hit {
-            return Ok(self.answer_without_value(head.status, &head.item));
-        }
-        if let Request::Lease { .. } = self {
-            return Ok(Answer::Lease(Found::of(values, reply).into()));
-        }
-        if head.is_placeholder() {
-            return Ok(Answer::Missing);
-        }
-        if let Request::Arithmetic { .. } = self {
-            return Ok(number(&reply).map_or(Answer::Missing, Answer::Number));
-        }
-        if let Request::Get(Beside::Nothing) = self {
-            return values.read(head, reply.value, reply.server).map(Answer::Value);
-        }
-        let value = values.read(head, reply.value, reply.server)?;
-        Ok(match self {
-            Request::Get(Beside::Cas) | Request::GetAndTouch { cas: true, .. } => {
-                Answer::ValueAnd(value, Fact::Cas(head.item.cas.unwrap_or_default()))
+    /// The same request for a value that is stored with these tags.
+    #[cold]
+    pub(super) fn tagged(self, tags: &ReadTags) -> Self {
+        match self {
+            Request::Store { mode, size, client_flags, ttl, cas, returns_cas } => {
+                let (size, client_flags) = (size + tags.bytes().len(), client_flags | TAGGED);
+                Request::Store { mode, size, client_flags, ttl, cas, returns_cas }
             }
-            Request::Get(Beside::Ttl) => Answer::ValueAnd(value, Fact::Ttl(remaining(&head.item))),
-            Request::Get(Beside::Metadata { .. }) => with_metadata(value, &head.item),
-            _ => Answer::Value(value),
-        })
-    }
-
-    #[inline(always)]
-    fn answer_without_value<V>(&self, status: Status, item: &Item) -> Answer<V> {
-        match (self, status) {
-            (Request::Metadata, Status::Done) => Answer::Metadata(Box::new(*item)),
-            (Request::Store { returns_cas: true, .. }, Status::Done) => {
-                item.cas.map_or(Answer::Done(true), Answer::Number)
-            }
-            (Request::Store { cas: Some(_), .. }, Status::Done) => Answer::Compared(Compared::Stored),
-            (Request::Store { cas: Some(_), .. }, Status::NotFound) => Answer::Compared(Compared::Gone),
-            (Request::Store { cas: Some(_), .. }, _) => Answer::Compared(Compared::Changed),
-            (Request::Store { .. } | Request::Touch { .. } | Request::Delete, status) => {
-                Answer::Done(status == Status::Done)
-            }
-            (Request::MarkStale { .. } | Request::GiveBack(_), status) => Answer::Done(status == Status::Done),
-            (Request::Lease { .. } | Request::Renew { .. }, _) => Answer::Lease(Found::nothing().into()),
-            _ => Answer::Missing,
+            other => other,
         }
-    }
-
-    /// The answer if no server could carry it out, for policies that report failures as misses: no item, nothing
-    /// stored.
-    pub(crate) fn lost<V>(&self) -> Answer<V> {
-        self.answer_without_value(Status::NotFound, &Item::default())
     }
 }
 
@@ -423,11 +365,6 @@ impl Request {
 fn get_with_metadata(key: Key<'_>, bumps: bool) -> Command<'_> {
     let flags = &GET_WITH_METADATA[..GET_WITH_METADATA.len() - usize::from(bumps)];
     Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags })
-}
-
-#[cold]
-fn with_metadata<V>(value: V, item: &Item) -> Answer<V> {
-    Answer::ValueAndMetadata((value, *item).into())
 }
 
 impl Beside {
@@ -438,91 +375,6 @@ impl Beside {
             Self::Cas
         } else {
             Self::Nothing
-        }
-    }
-}
-
-impl Fact {
-    /// The number that hosts return in a pair with the value.
-    pub fn number(self) -> Option<u64> {
-        match self {
-            Fact::Cas(cas) => Some(cas),
-            Fact::Ttl(ttl) => ttl.map(u64::from),
-        }
-    }
-}
-
-impl<V> Answer<V> {
-    /// The value that it has.
-    pub fn value(&self) -> Option<&V> {
-        match self {
-            Answer::Value(value) | Answer::ValueAnd(value, _) => Some(value),
-            Answer::ValueAndMetadata(both) => Some(&both.0),
-            Answer::Lease(found) => found.value.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// Reads the answer's value, for hosts that keep bytes until the operation is over. `read` returns `None` for a value
-    /// that it cannot read and that counts as missing.
-    pub fn read<W, E>(self, read: impl FnOnce(V) -> Result<Option<W>, E>) -> Result<Answer<W>, E> {
-        let or_missing = |answer: Option<Answer<W>>| answer.unwrap_or(Answer::Missing);
-        Ok(match self {
-            Answer::Value(value) => or_missing(read(value)?.map(Answer::Value)),
-            Answer::ValueAnd(value, fact) => or_missing(read(value)?.map(|value| Answer::ValueAnd(value, fact))),
-            Answer::ValueAndMetadata(both) => {
-                let (value, item) = *both;
-                or_missing(read(value)?.map(|value| Answer::ValueAndMetadata((value, item).into())))
-            }
-            Answer::Lease(found) => Answer::Lease(found.read(read)?.into()),
-            Answer::Missing => Answer::Missing,
-            Answer::Done(done) => Answer::Done(done),
-            Answer::Compared(compared) => Answer::Compared(compared),
-            Answer::Number(number) => Answer::Number(number),
-            Answer::Metadata(item) => Answer::Metadata(item),
-        })
-    }
-}
-
-impl<V> Found<V> {
-    /// For a server that could not be asked or made no placeholder: the caller may make a value, but cannot store it.
-    fn nothing() -> Self {
-        Self { finding: Finding::Won(None), value: None, cas: None }
-    }
-
-    fn of<L: Values<Value = V>>(values: &L, reply: Reply<'_>) -> Self {
-        let head = reply.head;
-        let (finding, cas) = (Finding::of(head), head.item.cas.map(Win::token));
-        if head.is_placeholder() {
-            return Self { finding, value: None, cas };
-        }
-        let value = values.read(head, reply.value, reply.server).ok();
-        Self { finding: finding.with(value.is_some()), value, cas }
-    }
-
-    /// The same with the host's value. See [`Answer::read`].
-    pub fn read<W, E>(self, read: impl FnOnce(V) -> Result<Option<W>, E>) -> Result<Found<W>, E> {
-        let Self { finding, value, cas } = self;
-        let Some(stored) = value else { return Ok(Found { finding, value: None, cas }) };
-        let value = read(stored)?;
-        Ok(Found { finding: finding.with(value.is_some()), value, cas })
-    }
-
-    /// The lease that was won, to store under or to give back. A value that the caller cannot read is its to replace.
-    pub fn win(&self) -> Option<Win> {
-        match self.finding {
-            Finding::Won(win) => win,
-            Finding::Unreadable => self.cas.map(|cas| Win { cas, keep: true }),
-            _ => None,
-        }
-    }
-
-    /// What a caller asks next that asks for leases by hand, and cannot read the value. It asks so [`RENEWALS`](super::RENEWALS) times at
-    /// most.
-    pub fn renewal(&self, lease: i32, recache: i32) -> Option<Request> {
-        match (self.finding, self.cas) {
-            (Finding::Unreadable, Some(cas)) => Some(Request::Renew { lease, recache, cas }),
-            _ => None,
         }
     }
 }
@@ -538,17 +390,4 @@ pub(super) fn without_tokens(server: &Arc<str>) -> Error {
 #[cold]
 fn too_large(mode: Mode, size: usize, limit: usize) -> Error {
     Refused::TooLarge { size, limit }.into_error(&"".into(), mode.name())
-}
-
-/// The number in the reply to an arithmetic command, meta or classic.
-fn number(reply: &Reply<'_>) -> Option<u64> {
-    if reply.head.number.is_some() {
-        return reply.head.number;
-    }
-    std::str::from_utf8(reply.value.bytes()).ok()?.trim_end().parse().ok()
-}
-
-/// Seconds until an item expires; `None` if it never does (the server sends -1).
-pub fn remaining(item: &Item) -> Option<u32> {
-    item.ttl?.try_into().ok()
 }

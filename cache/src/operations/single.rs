@@ -4,16 +4,22 @@
 //! such a win back when its reply arrives. A win whose reply is lost expires. So a request for a lease can be retried
 //! like a get, although it changes something.
 
+mod aside;
+mod tagged;
+
 use std::time::Instant;
 
 use pinyon_proto::{Head, Mode, Status};
 
 use super::request::without_tokens;
 use super::route::{choose, may_go_on, told};
+use super::tagging::AskedTags;
 use super::values::{OwnedData, OwnedKey, SentData, SentKey, Unread, Values};
-use super::{Answer, Ask, Asks, End, Initial, Next, Operation, Policy, Request, Sending};
+use super::{Answer, Ask, Asks, End, Next, Operation, Policy, Request, Sending};
 use crate::fleet::Fleet;
 use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
+use crate::tags::TAGGED;
+use aside::{Aside, Rare};
 use pinyon_net::error::{Error, Kind, Sent};
 use pinyon_net::network::Network;
 
@@ -29,20 +35,10 @@ pub struct Single<K, D, V: Values> {
     /// Whether the value may be a placeholder. A classic reply does not tell.
     is_in_doubt: bool,
     answer: Option<Result<Answer<V::Value>, V::Error>>,
-    /// The last failure, until there is an answer.
-    failure: Option<Box<Error>>,
     /// The most that any of its tries may have sent.
     sent: Sent,
-    /// The creation of a missing counter, while it is under way.
-    beginning: Option<Box<Beginning>>,
-}
-
-/// The creation of a missing counter: the original request, and the digits to store. If another caller stores a counter
-/// first, that one is used.
-struct Beginning {
-    arithmetic: Request,
-    initial: u64,
-    digits: Vec<u8>,
+    /// What most requests never have. One look tells so.
+    rare: Option<Box<Rare<V>>>,
 }
 
 /// A lease, or one that is given back, whose caller was interrupted.
@@ -73,16 +69,15 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
             alone: false,
             is_in_doubt: false,
             answer: None,
-            failure: None,
             sent: Sent::No,
-            beginning: None,
+            rare: None,
         }
     }
 
     /// Takes the answer. Call it once, when the operation is over.
     #[inline]
     pub fn take_answer(&mut self) -> Answered<V> {
-        if self.failure.is_none() {
+        if self.rare.is_none() {
             if let Some(Ok(answer)) = self.answer.take_if(|answer| answer.is_ok()) {
                 return Ok(answer);
             }
@@ -92,7 +87,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
 
     #[cold]
     fn take_failure(&mut self) -> Answered<V> {
-        match (self.failure.take(), self.answer.take()) {
+        match (self.take_error(), self.answer.take()) {
             (None, Some(Ok(answer))) => Ok(answer),
             (None, Some(Err(error))) => {
                 let command = self.request.name();
@@ -114,14 +109,18 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
     pub(crate) fn end(&mut self, answered: Answered<V>) {
         match answered {
             Ok(answer) => self.answer = Some(Ok(answer)),
-            Err(Failed::Error(error)) => self.failure = Some(error),
+            Err(Failed::Error(error)) => self.fail_with(error),
             Err(Failed::Unreadable { error, .. }) => self.answer = Some(Err(error)),
         }
     }
 
     /// The request, as the host made it.
     pub fn request(&self) -> &Request {
-        self.beginning.as_ref().map_or(&self.request, |beginning| &beginning.arithmetic)
+        match self.aside() {
+            Some(Aside::Beginning(beginning)) => &beginning.arithmetic,
+            Some(Aside::PuttingBack(kept)) => &kept.request,
+            _ => &self.request,
+        }
     }
 
     pub(super) fn key_and_data(&mut self) -> (&mut K, &mut D) {
@@ -156,29 +155,42 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
 
     #[inline(always)]
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
+        if fleet.near().is_some() || self.rare.is_some() {
+            return self.begin_beside(fleet, now);
+        }
         let (key, failover) = (self.key.routed(), self.policy.failover);
-        match choose(fleet, key, failover, now, || self.name(), self.failure.as_deref()) {
+        match choose(fleet, key, failover, now, || self.name(), None) {
             Ok(choice) => Asks::One(Ask { part: 0, choice }),
             Err(error) => {
-                self.failure = Some(error);
+                self.fail_with(error);
                 Asks::None
             }
         }
     }
 
-    fn routed(&self, _part: u32) -> &[u8] {
-        self.key.routed()
+    fn name_of(&self, part: u32) -> &'static str {
+        match part.checked_sub(1) {
+            None => self.name(),
+            Some(part) => AskedTags::name_of(part),
+        }
+    }
+
+    fn routed(&self, part: u32) -> &[u8] {
+        match part {
+            0 => self.key.routed(),
+            part => self.routed_of_tag(part),
+        }
     }
 
     #[inline(always)]
-    fn submit<N: Network>(
-        &mut self,
-        _part: u32,
-        session: &mut Session<N>,
-        sending: Sending,
-    ) -> Result<Ticket, Refused> {
-        let key = self.key.wire();
+    fn submit<N: Network>(&mut self, part: u32, session: &mut Session<N>, sending: Sending) -> Result<Ticket, Refused> {
         self.alone |= !sending.is_shared;
+        if self.rare.is_some() {
+            if let Some(submitted) = self.submit_beside(part, session, sending) {
+                return submitted;
+            }
+        }
+        let key = self.key.wire();
         let joined = !self.alone && self.request.may_be_joined();
         if let (Request::Get(_), true) = (self.request, joined) {
             return session.submit_joined_get(key, sending.deadline);
@@ -194,17 +206,11 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
     }
 
     #[inline]
-    fn reply(&mut self, _part: u32, reply: Reply<'_>) {
-        if reply.head.status == Status::End && self.answer.is_some() {
-            return;
+    fn reply(&mut self, part: u32, reply: Reply<'_>) {
+        match self.rare {
+            None => self.reply_alone(reply),
+            Some(_) => self.reply_aside(part, reply),
         }
-        self.is_in_doubt = !self.alone && reply.head.may_be_placeholder();
-        if self.request.reads_token() && reply.head.item.cas == Some(0) {
-            self.failure = Some(without_tokens(reply.server).of(self.name(), Sent::Yes).into());
-            self.answer = Some(Ok(Answer::Missing));
-            return;
-        }
-        self.answer = Some(self.request.answer(&self.values, reply));
     }
 
     fn destination(&mut self, _part: u32, _index: usize, head: &Head) -> Box<dyn Destination> {
@@ -212,42 +218,27 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
     }
 
     #[inline(always)]
-    fn over(&mut self, _part: u32, end: End) -> Next {
+    fn over(&mut self, part: u32, end: End) -> Next {
         match end {
-            End::Answered if self.is_in_doubt && matches!(self.request, Request::Get(_)) => {
-                self.alone = true;
-                self.answer = None;
-                Next::Again
-            }
-            // The server answered, but without a token.
-            End::Answered if self.failure.as_ref().is_some_and(|error| error.kind == Kind::Unsupported) => {
-                Next::Nothing
-            }
-            End::Answered => {
-                self.failure = None;
-                match self.request {
-                    Request::Arithmetic { initial: Some(initial), .. } => self.counted(initial),
-                    Request::Store { mode: Mode::Add, .. } => self.added(),
-                    Request::Renew { lease, recache, .. } => {
-                        self.request = Request::Lease { lease, recache };
-                        self.answer = None;
-                        Next::Again
-                    }
-                    _ => Next::Nothing,
-                }
-            }
-            End::Withdrawn => Next::Again,
-            End::Failed { error, in_time } => self.failed(error, in_time),
+            End::Answered if self.is_in_doubt => self.over_in_doubt(part, End::Answered),
+            End::Answered => self.answered(),
+            other => self.over_in_doubt(part, other),
         }
     }
 
     fn fail(&mut self, error: Error) {
+        if self.end_putting_back() {
+            return;
+        }
         self.end_beginning();
-        self.failure = Some(told(error, self.name(), self.sent).into());
+        self.fail_with(told(error, self.name(), self.sent).into());
     }
 
-    fn only_reads(&self, _part: u32) -> bool {
-        self.request.is_idempotent() && !self.may_win()
+    fn only_reads(&self, part: u32) -> bool {
+        match part.checked_sub(1) {
+            None => self.request.is_idempotent() && !self.may_win(),
+            Some(part) => AskedTags::only_reads(part),
+        }
     }
 
     fn may_win(&self) -> bool {
@@ -258,8 +249,8 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         self.may_win() || matches!(self.request, Request::GiveBack(_))
     }
 
-    fn late(&self, _part: u32) -> Option<LateLease> {
-        if !matches!(self.request, Request::Lease { .. } | Request::GiveBack(_)) {
+    fn late(&self, part: u32) -> Option<LateLease> {
+        if part != 0 || !matches!(self.request, Request::Lease { .. } | Request::GiveBack(_)) {
             return None;
         }
         Some(LateLease::of(self.request, self.key.owned(), self.policy))
@@ -267,65 +258,147 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
 
     fn give_back(&mut self) -> Next {
         let won = match &self.answer {
-            Some(Ok(Answer::Lease(found))) if self.failure.is_none() => found.win(),
-            _ => None,
+            Some(Ok(Answer::Lease(found))) if self.failure().is_none() => found.win(),
+            _ => self.kept_win(),
         };
         let Some(win) = won else { return Next::Nothing };
         self.request = Request::GiveBack(win);
+        self.take_tagged();
         self.answer = None;
         Next::Again
     }
 }
 
 impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
-    /// Creates the counter if it is missing.
+    /// Takes a reply to a request that does something beside.
     #[cold]
-    fn counted(&mut self, initial: Initial) -> Next {
-        if !matches!(self.answer, Some(Ok(Answer::Missing))) {
+    #[inline(never)]
+    fn reply_aside(&mut self, part: u32, reply: Reply<'_>) {
+        if self.is_tagged() {
+            return self.reply_beside_tags(part, reply);
+        }
+        if reply.head.status == Status::Done {
+            return self.reply_from_memory(reply);
+        }
+        if self.alone || !reply.head.may_be_placeholder() {
+            self.keep_in_memory(&reply);
+        }
+        self.reply_alone(reply);
+    }
+
+    #[inline(always)]
+    fn reply_alone(&mut self, reply: Reply<'_>) {
+        if self.is_remarkable(reply.head) {
+            return self.reply_remarkable(reply);
+        }
+        self.is_in_doubt = false;
+        self.answer = Some(self.request.answer(&self.values, reply));
+    }
+
+    /// Whether a reply means more than the answer in it.
+    #[inline(always)]
+    fn is_remarkable(&self, head: &Head) -> bool {
+        let item = &head.item;
+        head.status == Status::End
+            || item.won
+            || item.client_flags & TAGGED != 0
+            || item.cas == Some(0)
+            || head.may_be_placeholder()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reply_remarkable(&mut self, reply: Reply<'_>) {
+        if reply.head.status == Status::End && self.answer.is_some() {
+            return;
+        }
+        self.is_in_doubt = !self.alone && reply.head.may_be_placeholder();
+        if self.request.reads_token() && reply.head.item.cas == Some(0) {
+            self.fail_with(without_tokens(reply.server).of(self.name(), Sent::Yes).into());
+            self.answer = Some(Ok(Answer::Missing));
+            return;
+        }
+        if reply.head.item.client_flags & TAGGED != 0 && reply.head.status == Status::Hit {
+            return self.keep(reply);
+        }
+        let is_won = reply.head.item.won;
+        self.answer = Some(self.request.answer(&self.values, reply));
+        if is_won {
+            self.won();
+        }
+    }
+
+    #[inline(always)]
+    fn answered(&mut self) -> Next {
+        if self.rare.is_some() {
+            return self.answered_aside();
+        }
+        match self.request {
+            Request::Arithmetic { initial: Some(initial), .. } => self.counted(initial),
+            Request::Renew { lease, recache, .. } => self.renewed(lease, recache),
+            _ => Next::Nothing,
+        }
+    }
+
+    /// The same for a request that failed before, or that does something beside.
+    #[cold]
+    fn answered_aside(&mut self) -> Next {
+        // The server answered, but without a token.
+        if self.failure().is_some_and(|error| error.kind == Kind::Unsupported) {
             return Next::Nothing;
         }
-        let Initial { number, ttl, client_flags } = initial;
-        let digits = number.to_string().into_bytes();
-        let store =
-            Request::Store { mode: Mode::Add, size: digits.len(), client_flags, ttl, cas: None, returns_cas: false };
-        let arithmetic = std::mem::replace(&mut self.request, store);
-        self.beginning = Some(Beginning { arithmetic, initial: number, digits }.into());
+        self.take_error();
+        match self.request {
+            Request::Arithmetic { initial: Some(initial), .. } => self.counted(initial),
+            Request::Store { mode: Mode::Add, .. } => self.added(),
+            Request::Renew { lease, recache, .. } => self.renewed(lease, recache),
+            Request::Metadata | Request::GiveBack(_) => self.putting_back(),
+            _ => Next::Nothing,
+        }
+    }
+
+    /// Asks for the lease that was renewed.
+    fn renewed(&mut self, lease: i32, recache: i32) -> Next {
+        self.request = Request::Lease { lease, recache };
         self.answer = None;
         Next::Again
     }
 
-    /// Ends the creation. If another caller was first, asks to change its counter instead.
     #[cold]
-    fn added(&mut self) -> Next {
-        let Some(beginning) = self.end_beginning() else { return Next::Nothing };
-        match self.answer {
-            Some(Ok(Answer::Done(true))) => {
-                self.answer = Some(Ok(Answer::Number(beginning.initial)));
-                Next::Nothing
-            }
-            _ => {
-                self.answer = None;
-                Next::Again
-            }
+    fn over_in_doubt(&mut self, part: u32, end: End) -> Next {
+        match self.is_tagged() {
+            false => self.over_alone(end),
+            true => self.over_beside_tags(part, end),
         }
     }
 
-    /// Restores the original request.
-    fn end_beginning(&mut self) -> Option<Box<Beginning>> {
-        let beginning = self.beginning.take()?;
-        self.request = beginning.arithmetic;
-        Some(beginning)
+    #[cold]
+    fn over_alone(&mut self, end: End) -> Next {
+        match end {
+            End::Answered if self.is_in_doubt && matches!(self.request, Request::Get(_)) => {
+                self.alone = true;
+                self.answer = None;
+                Next::Again
+            }
+            End::Answered => self.answered(),
+            End::Withdrawn => Next::Again,
+            End::Failed { error, in_time } => self.failed(error, in_time),
+        }
     }
 
     fn block(&self) -> Data<'_> {
-        match &self.beginning {
-            Some(beginning) => Data::Copied(&beginning.digits),
-            None => self.data.data(),
+        match self.aside() {
+            Some(Aside::Beginning(beginning)) => Data::Copied(&beginning.digits),
+            Some(Aside::Tagged(tagged)) if !tagged.block.is_empty() => Data::Copied(&tagged.block),
+            _ => self.data.data(),
         }
     }
 
     #[cold]
     fn failed(&mut self, error: Error, in_time: bool) -> Next {
+        if self.end_putting_back() {
+            return Next::Nothing;
+        }
         self.end_beginning();
         let is_idempotent = self.request.is_idempotent();
         let error = self.request.explained(told(error, self.name(), self.sent)).reading(self.only_reads(0));
@@ -336,7 +409,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
             return Next::Again;
         }
         let again = in_time && may_go_on(&error, is_idempotent);
-        self.failure = Some(error.into());
+        self.fail_with(error.into());
         match again {
             true => Next::Again,
             false => Next::Nothing,

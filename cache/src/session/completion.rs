@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use pinyon_proto::Head;
+use pinyon_proto::{Head, Item};
 
+use crate::near::Read;
 pub use pinyon_net::connection::Ticket;
 use pinyon_net::error::Error;
 
@@ -42,6 +43,14 @@ pub struct Reply<'s> {
     pub line: &'s [u8],
     /// The server's name, for messages.
     pub server: &'s Arc<str>,
+}
+
+impl Reply<'_> {
+    /// Its value, to be kept in memory.
+    pub(crate) fn to_keep(&self) -> Read<'_> {
+        let Item { client_flags, cas, .. } = self.head.item;
+        Read { bytes: self.value.bytes(), client_flags, server: self.server, token: cas }
+    }
 }
 
 #[derive(Debug)]

@@ -57,6 +57,16 @@ impl About {
     }
 }
 
+impl About {
+    /// Changes the keys of its own line as `write` does.
+    #[cold]
+    pub(crate) fn rewrite(&mut self, write: impl FnOnce(&mut [u8])) {
+        if let About::Keys(keys) = self {
+            write(&mut keys.text);
+        }
+    }
+}
+
 impl Exchange {
     /// Whether a reply with this head may belong to this exchange, judging by what the head echoes.
     pub(crate) fn is_echoed_by(&self, head: &Head) -> bool {

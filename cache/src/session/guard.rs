@@ -12,7 +12,6 @@ use pinyon_proto::{encode, Command, Form, Opaque, StatsKind, Status, Store};
 
 use super::completion::Ticket;
 use super::exchange::{About, Exchange, NOT_ENCODED};
-use super::replies::Reading;
 use super::{Data, Refused, Session, SharedBytes};
 use crate::metrics::Counted;
 use pinyon_net::error::{Error, Sent};
@@ -39,6 +38,10 @@ pub(super) struct Held {
 impl Held {
     pub(super) fn ticket(&self) -> Ticket {
         self.exchange.ticket
+    }
+
+    pub(super) fn exchange_mut(&mut self) -> &mut Exchange {
+        &mut self.exchange
     }
 
     pub(super) fn deadline(&self) -> Instant {
@@ -95,10 +98,14 @@ impl<N: Network> Session<N> {
         (size, item): (usize, usize),
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
+        let generation = self.generation_of(command, deadline)?;
         let ticket = Ticket(self.next_ticket);
         let (mut line, mut shared) = (Vec::new(), None);
         let expect = encode(command, &self.capabilities, Opaque(ticket.0 as u16), false, &mut line);
         let expect = expect.map_err(Refused::Unsupported)?;
+        if let (Some(generation), Some(stamping)) = (generation, &self.stamping) {
+            stamping.write(generation, &mut line);
+        }
         match data {
             Data::None => {}
             Data::Copied(bytes) => line.extend_from_slice(bytes),
@@ -122,6 +129,7 @@ impl<N: Network> Session<N> {
             about: About::Echo,
         };
         self.held = Some(Box::new(Held { exchange, line, shared, size, item }));
+        self.keep_stamp(ticket, generation);
         Ok(ticket)
     }
 
@@ -165,7 +173,7 @@ impl<N: Network> Session<N> {
         if item > limit {
             let refused = Refused::TooLargeForServer { size, limit };
             let error = refused.into_error(self.server(), exchange.command.as_str());
-            return self.expired.push_back((exchange.ticket, error));
+            return self.ended.push_back((exchange.ticket, Err(error)));
         }
         exchange.begin = self.outgoing.end();
         self.outgoing.append_bytes(&line);
@@ -180,15 +188,14 @@ impl<N: Network> Session<N> {
     pub(super) fn expire_held(&mut self, now: Instant) {
         let Some(held) = self.held.take_if(|held| held.deadline() <= now) else { return };
         let error = Error::unanswered(self.server()).of(held.exchange.command.as_str(), Sent::No);
-        self.expired.push_back((held.ticket(), error));
+        self.ended.push_back((held.ticket(), Err(error)));
     }
 
-    /// Fails the store that waits, as the connection broke.
+    /// Fails the store that waits, as the connection broke. Returns whether there was one.
     #[cold]
-    pub(super) fn finish_held(&mut self, error: Error) -> Reading {
-        match self.held.take() {
-            Some(held) => self.failed(held.ticket(), error.of(held.exchange.command.as_str(), Sent::No)),
-            None => Reading::Wait,
-        }
+    pub(super) fn fail_held(&mut self, error: Error) -> bool {
+        let Some(held) = self.held.take() else { return false };
+        self.ended.push_back((held.ticket(), Err(error.of(held.exchange.command.as_str(), Sent::No))));
+        true
     }
 }

@@ -60,6 +60,7 @@ impl<N: Network> Session<N> {
         self.unattributed = None;
         self.quiet_run = 0;
         self.held = None;
+        self.connected = None;
         self.forget_joined();
         self.connection.connect(addresses, now, timeout);
         self.advance_connection(now);
@@ -163,7 +164,7 @@ impl<N: Network> Session<N> {
         let command = first.command.as_str();
         let why = format!("the connection was closed on it: a proxy that does not know \"{command}\" does so");
         let error = Error::new(Kind::Unsupported, self.server(), why).of(command, Sent::Maybe);
-        self.expired.push_back((first.ticket, error));
+        self.ended.push_back((first.ticket, Err(error)));
         self.queue.pop_front();
     }
 

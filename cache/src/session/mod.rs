@@ -27,14 +27,17 @@
 
 mod completion;
 mod exchange;
+mod generations;
 mod guard;
 mod handshake;
 mod protocol;
 mod replies;
 mod rest_check;
+mod stamping;
 mod submission;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+mod writing;
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -53,6 +56,7 @@ pub use submission::{BYTES_PER_GAT_LINE, BYTES_PER_LINE, KEYS_PER_LINE};
 
 use crate::metrics::Meter;
 use exchange::{About, Exchange};
+pub(crate) use generations::{Clearing, Generations};
 use guard::Held;
 pub(crate) use guard::{larger_than_stored, NO_TOKEN};
 use handshake::Awaited;
@@ -64,7 +68,9 @@ use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::network::{Network, Stream, System};
 use pinyon_net::tls::ServerTls;
 use replies::{Current, Receiving};
+use stamping::{is_awaited, Stamping};
 use submission::Lines;
+use writing::Writing;
 
 /// Values of this size or more are received straight into the host's memory, and sent from it.
 pub const LARGE: usize = 16 * 1024;
@@ -120,6 +126,10 @@ pub enum Data<'a> {
     Shared(SharedBytes),
 }
 
+/// Why a namespace cannot be cleared.
+pub(crate) const NOT_CLEARABLE: &str =
+    "the namespace cannot be cleared: give all clients that share it the settings \"namespace\" and \"clearable\"";
+
 /// Why a session did not take a command. Nothing of it was sent or queued.
 #[derive(Debug)]
 pub enum Refused {
@@ -135,6 +145,8 @@ pub enum Refused {
         size: usize,
         limit: usize,
     },
+    /// The client's namespace cannot be cleared.
+    NotClearable,
 }
 
 impl Refused {
@@ -151,6 +163,7 @@ impl Refused {
                 let message = format!("{}; its item_size_max is {limit} bytes", larger_than_stored(size));
                 Error::new(Kind::TooLarge, server, message)
             }
+            Refused::NotClearable => Error::new(Kind::Usage, server, NOT_CLEARABLE),
         };
         error.of(command, Sent::No)
     }
@@ -187,12 +200,21 @@ pub struct Session<N: Network = System> {
     lines: Lines,
     /// The number of stores joined since anything else was submitted or sent.
     stores: usize,
-    expired: VecDeque<(Ticket, Error)>,
+    /// Exchanges that end out of turn: by an error, or else by the reply that was read last.
+    ended: VecDeque<(Ticket, Result<(), Error>)>,
     /// A store that waits until the server's limit is known.
     held: Option<Box<Held>>,
+    /// What writes generations into keys, if their namespace is clearable.
+    stamping: Option<Box<Stamping>>,
+    /// What tells the store of hot keys what is written, if the client has one.
+    writing: Option<Box<Writing>>,
+    /// Whether it has neither.
+    is_plain: bool,
     /// When the socket was last read. Once everything received by then is handled, exchanges due before it may fail.
     looked_at: Option<Instant>,
     meter: Option<Meter>,
+    /// A moment when the connection was there.
+    connected: Option<Instant>,
 }
 
 impl<N: Network> Session<N> {
@@ -219,10 +241,14 @@ impl<N: Network> Session<N> {
             quiet_run: 0,
             lines: Lines::default(),
             stores: 0,
-            expired: VecDeque::new(),
+            ended: VecDeque::new(),
             held: None,
+            stamping: None,
+            writing: None,
+            is_plain: true,
             looked_at: None,
             meter: None,
+            connected: None,
         }
     }
 
@@ -239,6 +265,9 @@ impl<N: Network> Session<N> {
 
     /// The same session, with the server's known manner of speaking.
     pub(crate) fn in_manner(mut self, manner: Arc<Manner>) -> Self {
+        self.stamping = manner.generations().map(|generations| Stamping::new(generations.clone()).into());
+        self.writing = manner.near().map(|near| Writing::new(near.clone()).into());
+        self.is_plain = self.stamping.is_none() && self.writing.is_none();
         self.manner = manner;
         self
     }
@@ -319,6 +348,11 @@ impl<N: Network> Session<N> {
         &self.capabilities
     }
 
+    /// Since when the connection is there, at the latest; `None` if it is new.
+    pub(crate) fn connected_since(&self) -> Option<Instant> {
+        self.connected
+    }
+
     /// The server's name in messages.
     pub fn server(&self) -> &Arc<str> {
         self.connection.server()
@@ -358,8 +392,9 @@ impl<N: Network> Session<N> {
     pub fn abandon(&mut self, ticket: Ticket) {
         if let Ok(position) = self.queue.binary_search_by_key(&ticket, |exchange| exchange.ticket) {
             self.queue[position].abandoned = true;
+            self.drop_stamp(ticket);
         }
-        self.expired.retain(|(expired, _)| *expired != ticket);
+        self.ended.retain(|(ended, _)| *ended != ticket);
         self.held.take_if(|held| held.ticket() == ticket);
     }
 
@@ -389,6 +424,9 @@ impl<N: Network> Session<N> {
     /// Calling it early, late or needlessly does no harm.
     pub fn poll(&mut self, now: Instant) {
         self.arrived(now);
+        if self.connected.is_none() && self.is_ready() {
+            self.connected = Some(now);
+        }
         self.advance_connection(now);
         self.flush();
         let mut received = 0;
@@ -404,7 +442,12 @@ impl<N: Network> Session<N> {
 
     /// What to wait for before the next [`Self::poll`].
     pub fn wants(&self) -> Wants {
-        let until = self.queue.iter().filter(|exchange| !exchange.abandoned).map(|exchange| exchange.deadline).min();
+        let until = self
+            .queue
+            .iter()
+            .filter(|exchange| is_awaited(exchange, &self.stamping))
+            .map(|exchange| exchange.deadline)
+            .min();
         let until = until.or(self.held.as_ref().map(|held| held.deadline()));
         Wants {
             read: self.connection.wants_to_read(),
@@ -479,12 +522,12 @@ impl<N: Network> Session<N> {
     /// the server has stopped answering, and the connection is closed.
     fn expire(&mut self, now: Instant) {
         let position = self.outgoing.position();
-        let before = self.expired.len();
+        let before = self.ended.len();
         let mut arriving = self.is_in_reply();
         for exchange in self.queue.iter_mut().skip(self.silent) {
             // Replies come in order, so what has arrived belongs to the first.
             let arrives = std::mem::take(&mut arriving);
-            if exchange.abandoned || exchange.deadline > now {
+            if !is_awaited(exchange, &self.stamping) || exchange.deadline > now {
                 continue;
             }
             exchange.abandoned = true;
@@ -493,17 +536,21 @@ impl<N: Network> Session<N> {
                 true => Error::cut_short(self.connection.server()),
                 false => Error::unanswered(self.connection.server()),
             };
-            self.expired.push_back((exchange.ticket, exchange.failed(error, sent)));
+            self.ended.push_back((exchange.ticket, Err(exchange.failed(error, sent))));
+        }
+        for position in before..self.ended.len() {
+            self.drop_stamp(self.ended[position].0);
         }
         self.expire_held(now);
-        if self.expired.len() == before {
+        if self.ended.len() == before {
             return;
         }
-        if self.queue.iter().all(|exchange| exchange.abandoned) {
+        if self.queue.iter().all(|exchange| !is_awaited(exchange, &self.stamping)) {
             return self.fail(Error::unanswered(self.server()));
         }
         // Other exchanges keep the connection, so the unsent part leaves with theirs.
-        self.expired.iter_mut().skip(before).for_each(|(_, error)| error.sent = Sent::Maybe);
+        let errors = self.ended.iter_mut().skip(before).filter_map(|(_, ended)| ended.as_mut().err());
+        errors.for_each(|error| error.sent = Sent::Maybe);
     }
 
     /// Breaks the connection. Everything in flight fails with this error.

@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use pinyon_proto::{Capabilities, ServerVersion};
 
+use super::generations::{Clearing, Generations};
 use crate::events::{Event, EventKind, Events};
+use crate::near::Near;
 
 /// Which commands to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +48,10 @@ pub(crate) struct Manner {
     /// Whether the server has no CAS tokens.
     without_tokens: AtomicBool,
     events: Option<Arc<Events>>,
+    /// What is known of the namespace on the server, if it is clearable.
+    generations: Option<Arc<Generations>>,
+    /// The client's hot keys, if it keeps them.
+    near: Option<Arc<Near>>,
 }
 
 /// What the last greeting taught about meta commands.
@@ -76,7 +82,26 @@ pub(super) enum Probe {
 impl Manner {
     pub(crate) fn new(protocol: Protocol, events: Option<Arc<Events>>) -> Self {
         let taught = AtomicU8::new(Taught::Nothing as u8);
-        Self { protocol, taught, largest_item: AtomicUsize::new(0), without_tokens: AtomicBool::new(false), events }
+        let (largest_item, without_tokens) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { protocol, taught, largest_item, without_tokens, events, generations: None, near: None }
+    }
+
+    /// The same with a namespace that can be cleared.
+    pub(crate) fn clearing(self, clearing: Option<&Arc<Clearing>>) -> Self {
+        Self { generations: clearing.map(|clearing| Generations::new(clearing.clone()).into()), ..self }
+    }
+
+    /// The same of a client that keeps hot keys in memory.
+    pub(crate) fn keeping(self, near: Option<&Arc<Near>>) -> Self {
+        Self { near: near.cloned(), ..self }
+    }
+
+    pub(super) fn near(&self) -> Option<&Arc<Near>> {
+        self.near.as_ref()
+    }
+
+    pub(crate) fn generations(&self) -> Option<&Arc<Generations>> {
+        self.generations.as_ref()
     }
 
     /// Whether a new connection asks for the version.

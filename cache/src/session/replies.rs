@@ -57,7 +57,6 @@ pub(super) enum What {
     /// An outcome that the server did not spell out: a quiet command succeeded, or a key was not found.
     Silence(&'static Head),
     Large,
-    Failed(Box<Error>),
 }
 
 pub(super) enum Location {
@@ -70,14 +69,38 @@ impl<N: Network> Session<N> {
     /// The next completion, or `None` if more bytes must arrive first. Its bytes are borrowed until the next call.
     #[allow(clippy::should_implement_trait)] // what it returns borrows from the session, as an iterator's items cannot
     pub fn next(&mut self) -> Option<Completion<'_>> {
-        loop {
+        if self.ended.is_empty() {
             match self.step() {
                 Ok(Reading::Completed(ticket, what)) => return Some(self.lend(ticket, what)),
                 Ok(Reading::Again) => {}
                 Ok(Reading::Wait) => return self.next_late(),
-                Err(malformed) => self.fail(Error::new(Kind::Protocol, self.server(), self.explained(&malformed))),
+                Err(malformed) => self.fail_on(&malformed),
             }
         }
+        self.next_after_steps()
+    }
+
+    /// The same where the first step leads to none. The loop stands apart: what it needs would cost each call some
+    /// instructions.
+    #[cold]
+    #[inline(never)]
+    fn next_after_steps(&mut self) -> Option<Completion<'_>> {
+        loop {
+            if let Some((ticket, ended)) = self.ended.pop_front() {
+                return Some(self.out_of_turn(ticket, ended));
+            }
+            match self.step() {
+                Ok(Reading::Completed(ticket, what)) => return Some(self.lend(ticket, what)),
+                Ok(Reading::Again) => {}
+                Ok(Reading::Wait) => return self.next_late(),
+                Err(malformed) => self.fail_on(&malformed),
+            }
+        }
+    }
+
+    #[cold]
+    fn fail_on(&mut self, malformed: &Malformed) {
+        self.fail(Error::new(Kind::Protocol, self.server(), self.explained(malformed)));
     }
 
     /// The next exchange that is late, once all arrived bytes are read.
@@ -102,15 +125,11 @@ impl<N: Network> Session<N> {
 
     #[inline(always)]
     fn step(&mut self) -> Result<Reading, Malformed> {
-        if let Some((ticket, error)) = self.expired.pop_front() {
-            return Ok(self.failed(ticket, error));
-        }
         if self.silent > 0 {
             return Ok(self.finish_silent());
         }
-        if let Some(error) = self.failure() {
-            let error = error.clone();
-            return Ok(self.finish_broken(error));
+        if self.failure().is_some() {
+            return Ok(if self.finish_broken() { Reading::Again } else { Reading::Wait });
         }
         let Some(front) = self.queue.front().filter(|front| front.begin != NOT_ENCODED) else {
             return match self.is_ready() && !self.incoming.is_empty() {
@@ -141,7 +160,8 @@ impl<N: Network> Session<N> {
             let text = self.redacted(line);
             let status = head.status;
             self.incoming.consume(consumed);
-            return Ok(self.finish_error(status, text));
+            self.finish_error(status, text);
+            return Ok(Reading::Again);
         }
         let position = self.answered(form, head, key);
         let position = position.ok_or_else(|| Malformed::new("the reply belongs to no request", line))?;
@@ -255,27 +275,34 @@ impl<N: Network> Session<N> {
         match self.end_reply() {
             Some((ticket, last)) => Reading::Completed(ticket, What::Reply { index, value, line, last }),
             None => {
-                self.hear_limit(line);
+                self.finish_dropped(line);
                 Reading::Again
             }
         }
     }
 
-    /// Takes note of a reply. Returns whose it is and whether it is the last, if a caller waits for it.
+    /// Takes note of a reply. Returns whose it is and whether it is the last, if a caller takes it as it is.
     fn end_reply(&mut self) -> Option<(Ticket, bool)> {
         let Some(front) = self.queue.front() else { unreachable!("a reply answers an exchange") };
         let (ticket, abandoned) = (front.ticket, front.abandoned);
+        if abandoned {
+            return None;
+        }
         let head = self.reader.head();
         let last = front.ends_with(head);
         if last {
-            if !abandoned {
-                self.count(front, head);
-            }
-            if let Some(Exchange { about: About::Keys(keys), .. }) = self.pop_exchange() {
-                self.lines.keep(keys.into_memory());
-            }
+            self.count(front, head);
+            self.pop_answered();
         }
-        (!abandoned).then_some((ticket, last))
+        Some((ticket, last))
+    }
+
+    /// Ends the exchange whose last reply has arrived.
+    #[inline(always)]
+    pub(super) fn pop_answered(&mut self) {
+        if let Some(Exchange { about: About::Keys(keys), .. }) = self.pop_exchange() {
+            self.lines.keep(keys.into_memory());
+        }
     }
 
     /// Counts an answered exchange, if a caller waits for it.
@@ -303,6 +330,9 @@ impl<N: Network> Session<N> {
 
     /// Removes the exchange at the front of the queue, which is over.
     fn pop_exchange(&mut self) -> Option<Exchange> {
+        if !self.is_plain {
+            self.end_writes();
+        }
         let exchange = self.queue.pop_front()?;
         if matches!(exchange.about, About::EndOfLine) {
             self.lines.end();
@@ -319,10 +349,12 @@ impl<N: Network> Session<N> {
             _ => self.unattributed.clone(),
         };
         if exchange.abandoned {
+            self.tell_spoiled(exchange.ticket);
             return Reading::Again;
         }
         if let Some(error) = error {
-            return self.failed(exchange.ticket, exchange.failed(error, Sent::Maybe));
+            self.ended.push_back((exchange.ticket, Err(exchange.failed(error, Sent::Maybe))));
+            return Reading::Again;
         }
         let head = exchange.silence();
         self.count(&exchange, head);
@@ -330,7 +362,8 @@ impl<N: Network> Session<N> {
     }
 
     /// Ends an exchange that the server answered with an error.
-    fn finish_error(&mut self, status: Status, text: String) -> Reading {
+    #[cold]
+    fn finish_error(&mut self, status: Status, text: String) {
         let kind = self.kind_of(&text);
         let error = Error::new(kind, self.server(), told(kind, &text));
         let Some(front) = self.queue.front() else { unreachable!("an error answers an exchange") };
@@ -338,7 +371,7 @@ impl<N: Network> Session<N> {
             let end = self.queue.iter().position(|exchange| matches!(exchange.about, About::EndOfLine));
             self.silent = end.map_or(0, |end| end + 1);
             self.unattributed = Some(error);
-            return Reading::Again;
+            return;
         }
         let quiet = front.expect.quiet;
         let stores = front.stores || self.queue.iter().take_while(|one| one.expect.quiet).any(|one| one.stores);
@@ -352,15 +385,20 @@ impl<N: Network> Session<N> {
         if quiet {
             let message = format!("{} to one of several quiet commands", error.message);
             self.unattributed.get_or_insert(Error { message, ..error });
-            return Reading::Again;
+            return;
         }
+        self.end_writes();
         let Some(exchange) = self.queue.pop_front() else { unreachable!("it was there just now") };
-        match exchange.abandoned {
-            true => {
-                self.hear_no_limit();
-                Reading::Again
+        if !exchange.abandoned {
+            return self.ended.push_back((exchange.ticket, Err(exchange.failed(error, Sent::Yes))));
+        }
+        self.refused_question(exchange.ticket, &error);
+        match self.take_stamp(exchange.ticket) {
+            Some(stamp) => {
+                let error = stamp.spoiled.unwrap_or_else(|| exchange.failed(error, Sent::Yes));
+                self.ended.push_back((exchange.ticket, Err(error)));
             }
-            false => self.failed(exchange.ticket, exchange.failed(error, Sent::Yes)),
+            None => self.hear_no_limit(),
         }
     }
 
@@ -379,30 +417,40 @@ impl<N: Network> Session<N> {
         Kind::OutOfMemory
     }
 
-    /// Fails an exchange of a broken connection. Call it until none is left.
-    fn finish_broken(&mut self, error: Error) -> Reading {
-        let Some(exchange) = self.queue.pop_front() else { return self.finish_held(error) };
-        if exchange.abandoned {
-            return Reading::Again;
+    /// Fails an exchange of a broken connection. Call it while it returns true: until none is left.
+    #[cold]
+    fn finish_broken(&mut self) -> bool {
+        let Some(error) = self.failure().cloned() else { return false };
+        self.end_writes();
+        let Some(exchange) = self.queue.pop_front() else { return self.fail_held(error) };
+        let stamp = if exchange.abandoned { self.take_stamp(exchange.ticket) } else { None };
+        if exchange.abandoned && stamp.is_none() {
+            return true;
         }
         let sent = if self.outgoing.position() > exchange.begin { Sent::Maybe } else { Sent::No };
-        self.failed(exchange.ticket, exchange.failed(error, sent))
+        let spoiled = stamp.and_then(|stamp| stamp.spoiled);
+        let error = spoiled.unwrap_or_else(|| exchange.failed(error, sent));
+        self.ended.push_back((exchange.ticket, Err(error)));
+        true
     }
 
-    /// Reports a failed exchange, if a caller waits for it.
+    /// Hands out an exchange that has ended out of turn.
     #[cold]
-    pub(super) fn failed(&self, ticket: Ticket, error: Error) -> Reading {
-        if let Some(meter) = &self.meter {
+    fn out_of_turn(&self, ticket: Ticket, ended: Result<(), Error>) -> Completion<'_> {
+        let Err(error) = ended else {
+            let what = What::Reply { index: 0, value: Location::None, line: 0..0, last: true };
+            return self.lend(ticket, what);
+        };
+        if let Some(meter) = self.meter.as_ref().filter(|_| error.kind != Kind::Outdated) {
             meter.failed(&error);
         }
-        Reading::Completed(ticket, What::Failed(Box::new(error)))
+        Completion { ticket, outcome: Outcome::Failed(error) }
     }
 
     #[inline(always)]
     fn lend(&self, ticket: Ticket, what: What) -> Completion<'_> {
         let server = self.server();
         let outcome = match what {
-            What::Failed(error) => Outcome::Failed(*error),
             What::Large => {
                 let index = self.current.as_ref().map_or(0, |current| current.index);
                 Outcome::Large { head: *self.reader.head(), index }

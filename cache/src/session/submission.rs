@@ -21,6 +21,7 @@ use super::exchange::{About, Exchange, NOT_ENCODED};
 use super::{Data, Refused, Session};
 use crate::metrics::Counted;
 use pinyon_net::network::Network;
+use pinyon_proto::Generation;
 
 /// A no-op is inserted after so many quiet commands.
 const LONGEST_QUIET_RUN: usize = 128;
@@ -144,8 +145,23 @@ impl<N: Network> Session<N> {
         if self.lines.is_full_for(wire) {
             self.end_line();
         }
+        if self.stamping.is_some() {
+            return self.join_stamped(wire, deadline);
+        }
         let place = self.lines.join(wire);
         Ok(self.push_of_line(About::KeyOfLine(place), NOT_ENCODED, deadline))
+    }
+
+    #[cold]
+    fn join_stamped(&mut self, wire: &[u8], deadline: Instant) -> Result<Ticket, Refused> {
+        let generation = self.generation(wire, deadline)?;
+        let place = self.lines.join(wire);
+        let ticket = self.push_of_line(About::KeyOfLine(place.clone()), NOT_ENCODED, deadline);
+        if let (Some(generation), Some(stamping)) = (generation, &self.stamping) {
+            stamping.write(generation, &mut self.lines.open[place]);
+        }
+        self.keep_stamp(ticket, generation);
+        Ok(ticket)
     }
 
     /// Like [`Self::submit`], for a store or a deletion that many others may follow. Of consecutive ones, all but the
@@ -182,6 +198,7 @@ impl<N: Network> Session<N> {
     pub(super) fn forget_joined(&mut self) {
         self.lines = Lines::default();
         self.stores = 0;
+        self.stamping.iter_mut().for_each(|stamping| stamping.forget());
     }
 
     /// Encodes the joined gets. The next get begins a new line.
@@ -286,10 +303,46 @@ impl<N: Network> Session<N> {
         }
         self.end_line();
         self.stores = 0;
+        match self.is_plain {
+            true => self.encode(command, data, quiet, deadline, None),
+            false => self.encode_marked(command, data, quiet, deadline),
+        }
+    }
+
+    /// The same with the generation in its keys, and telling of what it writes.
+    #[cold]
+    #[inline(never)]
+    fn encode_marked(
+        &mut self,
+        command: &Command<'_>,
+        data: Data<'_>,
+        quiet: bool,
+        deadline: Instant,
+    ) -> Result<Ticket, Refused> {
+        let generation = self.generation_of(command, deadline)?;
+        self.begin_writes(command, Ticket(self.next_ticket));
+        let ticket = self.encode(command, data, quiet, deadline, generation)?;
+        self.keep_stamp(ticket, generation);
+        Ok(ticket)
+    }
+
+    #[inline(always)]
+    fn encode(
+        &mut self,
+        command: &Command<'_>,
+        data: Data<'_>,
+        quiet: bool,
+        deadline: Instant,
+        generation: Option<Generation>,
+    ) -> Result<Ticket, Refused> {
         let begin = self.outgoing.end();
         let opaque = Opaque(self.next_ticket as u16);
         let encoded = self.outgoing.append(|out| {
+            let line = out.len();
             let expect = encode(command, &self.capabilities, opaque, quiet, out)?;
+            if let (Some(generation), Some(stamping)) = (generation, &self.stamping) {
+                stamping.write(generation, &mut out[line..]);
+            }
             if let Data::Copied(bytes) = &data {
                 out.extend_from_slice(bytes);
                 out.extend_from_slice(b"\r\n");
@@ -303,7 +356,10 @@ impl<N: Network> Session<N> {
             self.outgoing.append_bytes(b"\r\n");
         }
         self.quiet_run = if expect.quiet { self.quiet_run + 1 } else { 0 };
-        let about = About::of(command, expect.form, &self.capabilities, &mut self.lines.spare);
+        let mut about = About::of(command, expect.form, &self.capabilities, &mut self.lines.spare);
+        if let (Some(generation), Some(stamping)) = (generation, &self.stamping) {
+            about.rewrite(|keys| stamping.write(generation, keys));
+        }
         Ok(self.push(Exchange {
             ticket: Ticket(self.next_ticket),
             command: Counted::of(command),

@@ -1,5 +1,6 @@
 //! The settings of a client of caches, and what a client is made of.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pinyon_proto::{KeyRule, KeyRules};
@@ -7,14 +8,16 @@ use pinyon_proto::{KeyRule, KeyRules};
 use pinyon_net::settings;
 use pinyon_net::settings::{keepalive, positive, seconds, up_to, ServerTexts, TlsChoice};
 
-use super::CompressionChoice;
+use super::{CompressionChoice, NearChoice};
 use crate::dialect::{Dialect, Packing};
 use crate::directory::Directory;
 use crate::discovery::{DiscoverySettings, Source};
 use crate::fleet::{Access, Fleet, FleetOptions};
+use crate::near::Near;
 use crate::operations::Policy;
 use crate::ring::Rule;
-use crate::session::{Limits, Protocol};
+use crate::session::{Clearing, Limits, Protocol};
+use crate::tags::KnownTags;
 use crate::ttl::{self, DefaultTtl};
 use pinyon_net::address::{gutter_servers, parse_servers, usual_servers, Endpoint, ServerSpec};
 use pinyon_net::credentials::{Credentials, Login, LoginBy, Password, Supplied};
@@ -32,6 +35,11 @@ settings! {
         servers: Option<ServerTexts> = None,
         /// A prefix for every key, which gets nothing in between: end it with a separator, such as `shop:`.
         namespace: Option<Vec<u8>> = None,
+        /// Whether the namespace can be cleared, by `clear_namespace`. All clients that share the namespace must agree.
+        clearable: bool = false,
+        /// How long other processes may use a namespace after it was cleared, and values after one of their tags was
+        /// invalidated, in seconds. 0 asks before every command, in the same send, and for the tags of each value.
+        generation_ttl: f64 = 1.0,
         /// The rule that assigns keys to servers: `"ketama"`, or the name of the client whose rule it is, such as
         /// `"dalli"`. The page "Rings" lists all of them.
         ring: String = "ketama".into(),
@@ -80,6 +88,9 @@ settings! {
         /// How to compress large values: `true` as the dialect does, an algorithm, or a `Compression` with more
         /// settings. Compressed values are read in any case.
         compression: Option<CompressionChoice> = None,
+        /// Whether to keep keys that are read often in this process's memory, for all threads and event loops of the client:
+        /// `true`, or a `Near` with more settings. Another process's write of such a key may go unnoticed for so long.
+        near: Option<NearChoice> = None,
         /// The client whose format of stored values is used, to share a cache with it.
         dialect: String = "pinyon".into(),
         /// Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text. `"meta"`: meta
@@ -133,14 +144,20 @@ impl CacheSettings {
         let namespace = self.namespace.as_deref().unwrap_or_default();
         let keys = KeyRules::new(namespace, self.key_rule()?)
             .map_err(|error| InvalidArgument::new(ErrorKind::InvalidKey, error.to_string()))?;
+        let options = self.options(events)?;
+        let near =
+            self.near.as_ref().and_then(NearChoice::settings).map(|near| near.limits(options.timeout)).transpose()?;
+        let near = near.map(|limits| Arc::new(Near::new(limits)));
+        let (keys, clearing) = self.clearing(keys, near.as_ref())?;
+        let has_tags = Dialect::named(&self.dialect)? == Dialect::Pinyon;
+        let tags = has_tags.then_some(KnownTags::new(keys.clone(), self.generation_ttl()?).into());
         let rule = Rule::named(&self.ring, namespace)?;
         rule.check(&servers)?;
         Rule::default().check(&gutter)?;
         let quotes_bytes = rule.quotes_bytes();
-        let options = self.options(events)?;
         let policy = Policy::new(self.failover, &self.on_failure, &self.on_unreadable)?;
         let tls = self.tls.as_ref().map(TlsChoice::tls).transpose()?.flatten();
-        let access = Access { tls, login: self.login(options.timeout)? };
+        let access = Access { tls, login: self.login(options.timeout)?, clearing, near, tags };
         let directory = match self.discovery(&servers)? {
             None => Directory::fixed(Fleet::new(servers, gutter, rule, options, access)?),
             Some(discovery) => {
@@ -214,6 +231,38 @@ impl CacheSettings {
             }
             Err(_) => Err(InvalidArgument::usage("username and password go together: give both")),
         }
+    }
+
+    fn generation_ttl(&self) -> Result<Duration, InvalidArgument> {
+        match self.generation_ttl {
+            0.0 => Ok(Duration::ZERO),
+            ttl => seconds("generation_ttl", ttl),
+        }
+    }
+
+    /// The rules for keys, and the namespace if it can be cleared.
+    fn clearing(
+        &self,
+        keys: KeyRules,
+        near: Option<&Arc<Near>>,
+    ) -> Result<(KeyRules, Option<Arc<Clearing>>), InvalidArgument> {
+        let ttl = self.generation_ttl()?;
+        if !self.clearable {
+            return Ok((keys, None));
+        }
+        if keys.namespace().is_empty() {
+            return Err(InvalidArgument::usage(
+                "clearable needs a namespace: set namespace to a prefix, such as \"shop:\"",
+            ));
+        }
+        if !matches!(keys.rule(), KeyRule::Refused | KeyRule::Encoded) {
+            return Err(InvalidArgument::usage(
+                "clearable and key_rule do not go together: the other client does not know the generation in the keys",
+            ));
+        }
+        let clearing = Clearing::new(keys.namespace(), ttl).keeping(near);
+        let keys = keys.clearable().map_err(|error| InvalidArgument::new(ErrorKind::InvalidKey, error.to_string()))?;
+        Ok((keys, Some(clearing.into())))
     }
 
     fn key_rule(&self) -> Result<KeyRule, InvalidArgument> {

@@ -6,6 +6,8 @@
 mod cache;
 mod compression;
 mod elsewhere;
+mod near;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -15,6 +17,8 @@ use pinyon_proto::KeyRule;
 
 pub use cache::{CacheParts, CacheSettings};
 pub use compression::CompressionChoice;
+pub use near::{NearChoice, NearSettings};
+pub use terms::{TagTexts, TermsSettings};
 pub use view::ViewSettings;
 
 use crate::dialect::Dialect;
@@ -28,9 +32,16 @@ pub fn described() -> Described {
         defaults: vec![
             ("Client", json_values(&CacheSettings::default())),
             ("View", json_values(&ViewSettings::default())),
+            ("Terms", json_values(&TermsSettings::default())),
             ("Compression", json_values(&CompressionSettings::default())),
+            ("Near", json_values(&NearSettings::default())),
         ],
-        texts: vec![("Client", json_texts(CacheSettings::TEXTS)), ("View", json_texts(ViewSettings::TEXTS))],
+        texts: vec![
+            ("Client", json_texts(CacheSettings::TEXTS)),
+            ("View", json_texts(ViewSettings::TEXTS)),
+            ("Terms", json_texts(TermsSettings::TEXTS)),
+            ("Near", json_texts(NearSettings::TEXTS)),
+        ],
         choices: vec![
             ("ring", names(Rule::names())),
             ("dialect", names(Dialect::ALL.iter().map(|dialect| dialect.name()))),

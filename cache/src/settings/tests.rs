@@ -11,7 +11,7 @@ use pinyon_net::settings::{json_texts, json_values, Described, Given, NamedSetti
 use pinyon_net::tls::{Tls, TlsSettings};
 use pinyon_proto::{KeyRule, KeyRules};
 
-use super::{CacheParts, CacheSettings, CompressionSettings, ViewSettings};
+use super::{CacheParts, CacheSettings, CompressionSettings, NearSettings, ViewSettings};
 use crate::compression::Algorithm;
 use crate::dialect::Dialect;
 use crate::operations::OwnedKey;
@@ -247,6 +247,28 @@ fn compression_is_named_in_words_of_every_host() {
 }
 
 #[test]
+fn hot_keys_are_kept_if_the_settings_say_so_and_as_they_say() {
+    let keeps = |given| cache(&[("near", given)]).unwrap().directory.near().is_some();
+    let own = |named| Given::Near(Arc::new(filled::<NearSettings>(named).unwrap()));
+    assert!(cache(&[]).unwrap().directory.near().is_none());
+    for off in [Given::Nothing, Given::Flag(false), Given::Untyped("off")] {
+        assert!(!keeps(off));
+    }
+    for on in [Given::Flag(true), Given::Untyped("on"), own(&[("fresh", Given::Number(0.5))])] {
+        assert!(keeps(on));
+    }
+    let rows = [
+        (own(&[("fresh", Given::Number(0.0))]), "fresh must be "),
+        (own(&[("max_bytes", Given::Whole(0))]), "max_bytes must be "),
+        (Given::Whole(5), "near must be true, false or a Near, not a whole number"),
+        (Given::Text("hot"), "near must be true, false or a Near, not text"),
+    ];
+    for (given, message) in rows {
+        assert_refused(cache, &[(&[("near", given)], USAGE, message)]);
+    }
+}
+
+#[test]
 fn dictionaries_are_given_with_their_ids_or_alone() {
     let read =
         |given| filled::<CompressionSettings>(&[("dictionaries", given)]).map(|settings| settings.dictionaries.0);
@@ -258,6 +280,32 @@ fn dictionaries_are_given_with_their_ids_or_alone() {
     for wrong in [Given::Text("x"), Given::List(vec![Given::Whole(1)]), Given::List(vec![Given::List(vec![])])] {
         assert_eq!(read(wrong).unwrap_err().kind, TYPE);
     }
+}
+
+#[test]
+fn a_namespace_is_clearable_if_it_has_a_name_and_rules_of_its_own() {
+    let (clearable, named) = (("clearable", Given::Flag(true)), ("namespace", Given::Text("shop:")));
+    let parts = cache(&[clearable.clone(), named.clone(), ("generation_ttl", Given::Whole(0))]).unwrap();
+    assert!(parts.keys.is_clearable());
+    assert!(parts.directory.known().servers().iter().all(|server| server.generations().is_some()));
+    let plain = cache(std::slice::from_ref(&named)).unwrap();
+    assert!(!plain.keys.is_clearable());
+    assert!(plain.directory.known().servers().iter().all(|server| server.generations().is_none()));
+    let rows: &[(Named<'_>, ErrorKind, &str)] = &[
+        (&[("clearable", Given::Flag(true))], USAGE, "clearable needs a namespace"),
+        (
+            &[clearable.clone(), named.clone(), ("key_rule", Given::Text("dalli"))],
+            USAGE,
+            "clearable and key_rule do not go together",
+        ),
+        (&[clearable.clone(), named.clone(), ("generation_ttl", Given::Number(-1.0))], USAGE, "generation_ttl"),
+        (
+            &[clearable, ("namespace", Given::Text(&"n".repeat(239)))],
+            ErrorKind::InvalidKey,
+            "the namespace has 239 bytes and leaves no room",
+        ),
+    ];
+    assert_refused(cache, rows);
 }
 
 #[test]
@@ -330,6 +378,7 @@ fn the_tables_hand_out_what_they_hold() {
     assert_hands_out_what_it_holds::<CacheSettings>();
     assert_hands_out_what_it_holds::<ViewSettings>();
     assert_hands_out_what_it_holds::<CompressionSettings>();
+    assert_hands_out_what_it_holds::<NearSettings>();
 }
 
 #[test]
@@ -346,7 +395,7 @@ fn described(part: usize) -> serde_json::Value {
 fn the_defaults_of_all_settings_are_exported_as_json() {
     let all = described(0);
     let names = |table| all[table].as_object().unwrap().len();
-    assert_eq!(["Client", "View", "Compression"].map(names), [31, 3, 5]);
+    assert_eq!(["Client", "View", "Compression", "Near"].map(names), [34, 4, 5, 2]);
     assert_eq!(all["Client"]["timeout"], 1.0);
     assert_eq!(all["Client"]["max_connections"], 64);
     assert_eq!(all["Client"]["failover"], true);

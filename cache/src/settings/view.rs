@@ -13,6 +13,8 @@ settings! {
         on_failure: Option<String> = None,
         /// As for the client.
         on_unreadable: Option<String> = None,
+        /// Whether to return values that the client keeps in memory (`near`), or to ask the servers.
+        near: Option<bool> = None,
     }
 }
 
@@ -25,6 +27,8 @@ impl ViewSettings {
             failover: self.failover.unwrap_or(policy.failover),
             miss: changed("on_failure", &self.on_failure, policy.miss)?,
             unreadable_is_miss: changed("on_unreadable", &self.on_unreadable, policy.unreadable_is_miss)?,
+            near: self.near.unwrap_or(policy.near),
+            ..policy
         })
     }
 }
@@ -49,6 +53,8 @@ mod tests {
         assert_eq!(view(Some(true), Some("raise")).changed(missing).unwrap(), policy);
         assert!(view(None, Some("return")).changed(policy).is_err());
         let passing_over = ViewSettings { on_unreadable: Some("miss".into()), ..view(None, None) };
+        let asking = ViewSettings { near: Some(false), ..view(None, None) };
+        assert_eq!(asking.changed(policy).unwrap(), Policy { near: false, ..policy });
         assert_eq!(passing_over.changed(policy).unwrap(), Policy { unreadable_is_miss: true, ..policy });
     }
 }

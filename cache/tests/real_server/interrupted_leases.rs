@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pinyon_cache::blocking::{give_back_late, run};
 use pinyon_cache::directory::Directory;
-use pinyon_cache::operations::{AsBytes, BorrowedKey, Policy, Request, SentKey, Single, Values, Win};
+use pinyon_cache::operations::{AsBytes, BorrowedKey, Policy, Request, SentKey, Several, Single, Values, Win};
 use pinyon_cache::session::{Destination, Value};
 use pinyon_cache::settings::CacheSettings;
 use pinyon_cache::Data;
@@ -205,6 +205,33 @@ fn a_lease_that_is_granted_later_is_given_back() {
         connection.send(&format!("{granted} {opaque}\r\n{value}\r\n"));
         connection.answers_last(given_back, "HD");
     }
+}
+
+#[test]
+fn leases_that_are_granted_later_are_all_given_back() {
+    let (listener, host) = (listen(), Interrupting::default());
+    let directory = directory(&listener);
+    let several = || {
+        let single = |_| {
+            let sent = BorrowedKey { wire: key("k"), routed: b"k" };
+            Single::new(LEASE, sent, Data::None, AsBytes, Policy::default())
+        };
+        run(&directory, &host, &mut Several::new((0..3).map(single).collect()))
+    };
+    let mut connection = std::thread::scope(|scope| {
+        let caller = scope.spawn(several);
+        let mut connection = Connection::accept(&listener);
+        let opaques = [(); 3].map(|()| connection.command().1);
+        host.0.store(true, Ordering::Relaxed);
+        assert_eq!(caller.join().unwrap(), Err(Interrupt));
+        let [first, second, third] = opaques;
+        connection.send(&format!("VA 0 c9 f0 W {first}\r\n\r\nVA 0 c9 f0 Z {second}\r\n\r\n"));
+        connection.send(&format!("VA 0 c9 f0 W {third}\r\n\r\n"));
+        connection
+    });
+    let opaque = connection.next_give_back().unwrap();
+    connection.send(&format!("HD {opaque}\r\n"));
+    connection.answers_last("md k C9", "HD");
 }
 
 #[test]

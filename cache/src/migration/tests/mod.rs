@@ -3,7 +3,7 @@ mod many_keys;
 use std::sync::Arc;
 
 use super::*;
-use crate::operations::{Beside, Compared, Direction, Fact, Finding, Found, Initial, Mode, Win};
+use crate::operations::{Beside, Compared, Direction, Fact, Finding, Found, FoundTags, Initial, Mode, Win};
 
 type Machine = Migration<&'static str, &'static str>;
 type StepOutcome = super::StepOutcome<&'static str, &'static str, &'static str>;
@@ -78,7 +78,7 @@ fn with_ttl(value: &'static str, ttl: Option<u32>) -> StepOutcome {
 }
 
 fn lease(finding: Finding, value: Option<&'static str>) -> StepOutcome {
-    StepOutcome::Answered(Answer::Lease(Found { finding, value, cas: None }.into()))
+    StepOutcome::Answered(Answer::Lease(Found { finding, value, cas: None, tags: FoundTags::NONE }.into()))
 }
 
 fn won() -> StepOutcome {

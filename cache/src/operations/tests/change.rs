@@ -8,7 +8,8 @@ use pinyon_net::error::{Error, Kind, Sent};
 
 type Op = Change<Option<Vec<u8>>>;
 
-const NO_FAILOVER: Policy = Policy { failover: false, miss: false, unreadable_is_miss: false };
+const NO_FAILOVER: Policy =
+    Policy { failover: false, miss: false, unreadable_is_miss: false, near: false, tagged_is_miss: false };
 
 fn store(names: &[&str], policy: Policy) -> Op {
     let block = |name: &&str| DataBlock { data: Some(name.as_bytes().to_vec()), size: name.len(), client_flags: 7 };
@@ -155,8 +156,14 @@ fn a_store_that_a_server_refuses_is_not_done_and_no_failure() {
 
 #[test]
 fn a_deletion_that_a_server_refuses_is_a_failure() {
-    let mut stage =
-        Stage::new("a", META, delete(&["k"], Policy { failover: false, miss: true, unreadable_is_miss: false }));
+    let mut stage = Stage::new(
+        "a",
+        META,
+        delete(
+            &["k"],
+            Policy { failover: false, miss: true, unreadable_is_miss: false, near: false, tagged_is_miss: false },
+        ),
+    );
     stage.begin();
     assert!(stage.answer("a", "SERVER_ERROR not now").is_empty());
     let raised = finished(stage).failures.raised().unwrap();
@@ -207,5 +214,27 @@ fn late(end: End) -> End {
     match end {
         End::Failed { error, .. } => End::Failed { error, in_time: false },
         end => end,
+    }
+}
+
+#[test]
+fn a_touch_that_takes_the_right_to_renew_puts_it_back() {
+    let touching = |failing: bool| {
+        let touch = Change::<Option<Vec<u8>>>::each(keys(&["k", "l"]), Request::Touch { ttl: 60 }, NO_FAILOVER);
+        let mut stage = Stage::new("a", META, touch);
+        stage.begin();
+        assert_eq!(stage.answer("a", "HD X W O*|HD O*"), ["a: mg k f c h l s t u O*"]);
+        if failing {
+            assert!(stage.close("a").is_empty());
+        } else {
+            assert_eq!(stage.answer("a", "HD f0 c9 h1 l0 s1 t60 Z X O*"), ["a: md k I C9 O*"]);
+            assert!(stage.answer("a", "EX O*").is_empty(), "another caller has changed it");
+        }
+        finished(stage)
+    };
+    for failing in [false, true] {
+        let mut changed = touching(failing);
+        assert_eq!(changed.done, [true, true]);
+        assert!(changed.failures.raised().is_none());
     }
 }

@@ -4,7 +4,7 @@ use pinyon_proto::KeyRules;
 
 use super::single::GET;
 use super::stage::{fleet, key_of, keys, letter, Stage, CLASSIC, META};
-use crate::operations::{AsBytes, Beside, Fetch, Fetched, Keys, Policy, Request, Unanswered};
+use crate::operations::{AsBytes, Beside, Fetch, Fetched, Keys, Operation, Policy, Request, Unanswered};
 use pinyon_net::error::{Error, Kind, Sent};
 
 type Outcome = Fetched<super::single::Value, std::convert::Infallible>;
@@ -50,7 +50,8 @@ fn of_two(policy: Policy) -> (Stage<Fetch<AsBytes>>, String, String) {
     (Stage::with(fleet, META, operation), of_a, of_b)
 }
 
-const NO_FAILOVER: Policy = Policy { failover: false, miss: false, unreadable_is_miss: false };
+const NO_FAILOVER: Policy =
+    Policy { failover: false, miss: false, unreadable_is_miss: false, near: false, tagged_is_miss: false };
 
 #[test]
 fn the_keys_of_a_server_share_a_line_and_each_server_is_asked_at_once() {
@@ -152,7 +153,7 @@ fn a_value_that_may_be_a_placeholder_is_asked_for_by_itself() {
     stage.begin();
     let again = stage.answer("a", "VALUE k 0 0||VALUE l 7 0||VALUE m 0 1|x|VALUE n 0 0||END");
     assert_eq!(again, ["a: mg k f v O*|mg n f v O*"]);
-    assert!(stage.answer("a", "VA 0 f0 W O*||VA 0 f0 O*|").is_empty());
+    assert!(stage.answer("a", "VA 0 f0 Z O*||VA 0 f0 O*|").is_empty());
     assert_eq!(found(&finished(stage)), [(1, ""), (2, "x"), (3, "")]);
 
     let mut classic = Stage::new("a", CLASSIC, fetch(&["k"], Policy::default()));
@@ -219,7 +220,7 @@ fn each_server_has_one_failure_with_the_most_that_became_of_its_keys() {
 
 #[test]
 fn the_policy_miss_forgives_outages_and_no_refusals() {
-    let miss = Policy { failover: false, miss: true, unreadable_is_miss: false };
+    let miss = Policy { failover: false, miss: true, unreadable_is_miss: false, near: false, tagged_is_miss: false };
     let (mut stage, ..) = of_two(miss);
     stage.begin();
     stage.time_out("a");
@@ -271,7 +272,7 @@ fn each_key_without_an_answer_has_the_failure_of_its_server() {
     stage.time_out("a");
     let again = stage.answer("b", &format!("VALUE {} 0 1|x|VALUE {} 0 0||SERVER_ERROR of it", names[1], names[2]));
     assert_eq!(again, [format!("b: mg {} f v O*", names[2])], "what may be a placeholder");
-    stage.answer("b", "VA 0 f0 W O*|");
+    stage.answer("b", "VA 0 f0 Z O*|");
     let outcome = finished(stage);
     assert_eq!(found(&outcome), [(1, "x")]);
     let (timeout, refusal) = ((0, Kind::Timeout, Sent::Maybe, "a"), (3, Kind::Server, Sent::Yes, "b"));
@@ -304,4 +305,49 @@ fn keys_that_no_server_is_left_for_have_the_failure_of_their_last_try() {
     refused.begin();
     let told = |key| (key, Kind::Connect, Sent::No, "a");
     assert_eq!(unanswered(&finished(refused)), [told(0), told(1)]);
+}
+
+/// Keys that are sent as base64, one command each.
+fn in_base64(each: Request) -> Stage<Fetch<AsBytes>> {
+    let mut names = Keys::default();
+    let rules = KeyRules::new(b"", true).unwrap();
+    ["k l", "k m"].iter().for_each(|name| names.push(&rules, name.as_bytes()).unwrap());
+    let mut stage = Stage::new("a", META, Fetch::new(names, each, AsBytes, Policy::default()));
+    stage.begin();
+    stage
+}
+
+#[test]
+fn each_key_whose_right_to_renew_was_taken_has_it_put_back() {
+    let mut stage = in_base64(GET);
+    let sent = stage.answer("a", "VA 1 f0 X W O*|v|VA 1 f0 O*|w");
+    assert_eq!(sent, ["a: mg ayBs b f c h l s t u O*"]);
+    assert_eq!(stage.answer("a", "HD f0 c9 h1 l0 s1 t9 Z X O*"), ["a: md ayBs b I C9 O*"]);
+    assert!(!stage.operation.only_reads(3));
+    assert!(stage.answer("a", "HD O*").is_empty());
+    assert_eq!(found(&finished(stage)), [(0, "v"), (1, "w")]);
+
+    let mut told = in_base64(Request::Get(Beside::Cas));
+    assert!(told.answer("a", "VA 1 f0 c9 X W O*|v|VA 1 f0 c8 O*|w").is_empty(), "its caller may store under the token");
+}
+
+#[test]
+fn a_right_that_cannot_be_put_back_fails_no_key() {
+    type Failing = fn(&mut Stage<Fetch<AsBytes>>) -> Vec<String>;
+    let failures: [Failing; 3] = [
+        |stage| stage.close("a"),
+        |stage| stage.time_out("a"),
+        |stage| stage.answer("a", "SERVER_ERROR out of memory"),
+    ];
+    for fail in failures {
+        let mut stage = in_base64(GET);
+        stage.answer("a", "VA 1 f0 X W O*|v|VA 1 f0 X W O*|w");
+        fail(&mut stage);
+        if !stage.is_over() {
+            fail(&mut stage);
+        }
+        let mut outcome = finished(stage);
+        assert_eq!(found(&outcome), [(0, "v"), (1, "w")]);
+        assert!(outcome.failures.raised().is_none() && outcome.unanswered.is_empty());
+    }
 }

@@ -5,7 +5,7 @@ use pinyon_proto::{encode, Capabilities, Direction, Item, Key, Mode, Opaque, Ser
 use super::single::{finished, on, store, value, GET};
 use super::stage::{Stage, CLASSIC, META};
 use crate::calls::{self, Asks, Takes, ALL};
-use crate::operations::{Answer, Beside, Compared, Fact, Found, Initial, Request};
+use crate::operations::{Answer, Beside, Compared, Fact, Found, FoundTags, Initial, Request};
 use crate::operations::{Finding, Win};
 use pinyon_net::error::Kind;
 
@@ -53,7 +53,7 @@ fn reads_in_classic_text() {
 
 #[test]
 fn a_placeholder_is_a_miss() {
-    means(META, GET, "mg key f v O*", "VA 0 f0 W O*|", Answer::Missing);
+    means(META, CAS, "mg key f c v O*", "VA 0 c1 f0 W O*|", Answer::Missing);
     means(META, GET, "mg key f v O*", "VA 0 f0 Z O*|", Answer::Missing);
     means(META, GET, "mg key f v O*", "VA 0 f0 O*|", Answer::Value(value("", 0)));
     means(META, GET, "mg key f v O*", "VA 0 f7 Z O*|", Answer::Value(value("", 7)));
@@ -186,7 +186,7 @@ fn a_value_with_what_the_server_knows_of_it() {
 
 #[test]
 fn leases() {
-    let found = |finding, value| Answer::Lease(Box::new(Found { finding, value, cas: Some(9) }));
+    let found = |finding, value| Answer::Lease(Box::new(Found { finding, value, cas: Some(9), tags: FoundTags::NONE }));
     let win = |keep| Finding::Won(Some(Win { cas: 9, keep }));
     for (reply, answer) in [
         ("VA 1 c9 f0 O*|v", found(Finding::Hit, Some(value("v", 0)))),
@@ -194,7 +194,15 @@ fn leases() {
         ("VA 1 c9 f0 X Z O*|v", found(Finding::Stale, Some(value("v", 0)))),
         ("VA 0 c9 f0 W O*|", found(win(false), None)),
         ("VA 0 c9 f0 Z O*|", found(Finding::Filling, None)),
-        ("EN O*", Answer::Lease(Box::new(Found { finding: Finding::Won(None), value: None, cas: None }))),
+        (
+            "EN O*",
+            Answer::Lease(Box::new(Found {
+                finding: Finding::Won(None),
+                value: None,
+                cas: None,
+                tags: FoundTags::NONE,
+            })),
+        ),
     ] {
         means(META, LEASE, "mg key f c v N20 R5 O*", reply, answer);
     }
@@ -269,14 +277,14 @@ fn a_value_that_cannot_be_read_is_missing_or_has_to_be_made() {
     ] {
         assert_eq!(lease(found, Some("?")).read(unreadable), Ok(lease(becomes, None)));
     }
-    let found = Found { finding: Finding::Unreadable, value: None::<usize>, cas: Some(9) };
+    let found = Found { finding: Finding::Unreadable, value: None::<usize>, cas: Some(9), tags: FoundTags::NONE };
     assert_eq!(found.renewal(20, 5), Some(Request::Renew { lease: 20, recache: 5, cas: 9 }));
     assert_eq!((found.win(), found.finding.word()), (win, "won"), "after that, it may replace it");
     assert_eq!(Found { finding: Finding::Hit, ..found }.renewal(20, 5), None);
 }
 
 fn lease<V>(finding: Finding, value: Option<V>) -> Answer<V> {
-    Answer::Lease(Found { finding, value, cas: Some(9) }.into())
+    Answer::Lease(Found { finding, value, cas: Some(9), tags: FoundTags::NONE }.into())
 }
 
 #[test]
@@ -302,7 +310,7 @@ fn a_request_is_made_as_the_table_says() {
     for call in ALL {
         let request = Request::of(call);
         let made = request.map(|request| if call.asks == Asks::Key { request.call() } else { request.call_of_many() });
-        let depends = call.takes.iter().any(|takes| matches!(takes, Takes::Cas | Takes::Lease));
+        let depends = call.takes.iter().any(|takes| matches!(takes, Takes::Cas | Takes::Lease | Takes::Tags));
         assert_eq!(made, (call.asks != Asks::Servers && !depends).then_some(call), "{}", call.name);
     }
     assert_eq!(Request::of(&calls::TOUCH).unwrap().with_ttl(60), Request::Touch { ttl: 60 });

@@ -6,7 +6,9 @@ use std::time::Instant;
 use pinyon_proto::{Direction, Head, Mode};
 
 use super::stage::{fleet, key_of, letter, owned, Stage, CLASSIC, META};
-use crate::operations::{Answer, AsBytes, Beside, Bytes, Failed, OwnedKey, Policy, Request, Single, Values};
+use crate::operations::{
+    Answer, AsBytes, Beside, Bytes, Fact, Failed, Operation, OwnedKey, Policy, Request, Single, Values,
+};
 use pinyon_net::error::{Error, Kind, Sent};
 
 pub type Value = Bytes;
@@ -56,8 +58,10 @@ fn other_server(sent: &[String]) -> String {
     letter(line).to_owned()
 }
 
-const NO_FAILOVER: Policy = Policy { failover: false, miss: false, unreadable_is_miss: false };
-const MISS: Policy = Policy { failover: false, miss: true, unreadable_is_miss: false };
+const NO_FAILOVER: Policy =
+    Policy { failover: false, miss: false, unreadable_is_miss: false, near: false, tagged_is_miss: false };
+const MISS: Policy =
+    Policy { failover: false, miss: true, unreadable_is_miss: false, near: false, tagged_is_miss: false };
 
 #[test]
 fn a_read_that_was_sent_is_tried_again_elsewhere_and_its_failure_is_told() {
@@ -285,4 +289,94 @@ fn a_value_that_the_host_cannot_read_is_told_with_its_command() {
     assert_eq!((&*error, command), ("flags 7 of a", "get"));
     let Ok(Answer::Lease(found)) = get(Request::Lease { lease: 1, recache: 9 }) else { panic!("a lease") };
     assert!(found.value.is_none() && found.win().is_some(), "the winner puts another in its place");
+}
+
+const TTL: Request = Request::Get(Beside::Ttl);
+const GAT: Request = Request::GetAndTouch { ttl: 60, cas: false };
+const TOUCH: Request = Request::Touch { ttl: 60 };
+const LOOK_UP: &str = "a: mg key f c h l s t u O*";
+
+/// A read whose reply gives it the right to renew the item.
+fn taking(request: Request, reply: &str) -> (Stage<Op>, Vec<String>) {
+    let mut stage = Stage::new("a", META, on("key", request));
+    stage.begin();
+    let sent = stage.answer("a", reply);
+    (stage, sent)
+}
+
+#[test]
+fn a_read_puts_the_right_to_renew_back_and_keeps_its_answer() {
+    let stale = || Answer::Value(value("v", 0));
+    for (request, reply, answer) in [
+        (GET, "VA 1 f0 X W O*|v", stale()),
+        (TTL, "VA 1 f0 t9 X W O*|v", Answer::ValueAnd(value("v", 0), Fact::Ttl(Some(9)))),
+        (GAT, "VA 1 f0 X W O*|v", stale()),
+        (TOUCH, "HD X W O*", Answer::Done(true)),
+        (GET, "VA 0 f0 X W O*|", Answer::Missing),
+    ] {
+        let (mut stage, sent) = taking(request, reply);
+        assert_eq!(sent, [LOOK_UP], "{request:?}");
+        assert_eq!(stage.answer("a", "HD f0 c9 h1 l0 s1 t9 Z X O*"), ["a: md key I C9 O*"], "{request:?}");
+        assert_eq!(stage.operation.request(), &request);
+        assert!(stage.operation.outlives_its_caller() && !stage.operation.may_win());
+        assert!(stage.answer("a", "HD O*").is_empty());
+        assert_eq!(finished(stage).unwrap(), answer, "{request:?}");
+    }
+}
+
+#[test]
+fn a_right_that_another_caller_has_by_now_is_not_touched() {
+    for item in ["HD f0 c9 h1 l0 s1 t9 O*", "HD f0 c9 h1 l0 s1 t9 Z O*", "HD f0 c9 h1 l0 s1 t9 X O*", "EN O*"] {
+        let (mut stage, _) = taking(GET, "VA 1 f0 X W O*|v");
+        assert!(stage.answer("a", item).is_empty(), "{item}");
+        assert_eq!(finished(stage).unwrap(), Answer::Value(value("v", 0)), "{item}");
+    }
+    let (mut stage, _) = taking(GET, "VA 1 f0 X W O*|v");
+    stage.answer("a", "HD f0 c9 h1 l0 s1 t9 Z X O*");
+    assert!(stage.answer("a", "EX O*").is_empty(), "its token has changed");
+    assert_eq!(finished(stage).unwrap(), Answer::Value(value("v", 0)));
+}
+
+#[test]
+fn the_look_up_puts_back_what_it_takes_itself() {
+    let (mut stage, _) = taking(GET, "VA 1 f0 X W O*|v");
+    assert_eq!(stage.answer("a", "HD f0 c10 h1 l0 s1 t9 X W O*"), ["a: md key I C10 O*"]);
+}
+
+#[test]
+fn a_right_that_cannot_be_put_back_does_not_fail_the_read() {
+    type Failing = fn(&mut Stage<Op>) -> Vec<String>;
+    let failures: [Failing; 4] = [
+        |stage| stage.close("a"),
+        |stage| stage.time_out("a"),
+        |stage| stage.answer("a", "SERVER_ERROR out of memory"),
+        |stage| {
+            stage.operation.fail(Error::new(Kind::Closed, &"".into(), "the client was closed"));
+            Vec::new()
+        },
+    ];
+    for fail in failures {
+        for looks_up in [true, false] {
+            let (mut stage, _) = taking(GET, "VA 1 f0 X W O*|v");
+            if !looks_up {
+                stage.answer("a", "HD f0 c9 h1 l0 s1 t9 Z X O*");
+            }
+            assert!(fail(&mut stage).is_empty());
+            let Ok(Answer::Value(found)) = stage.operation.finish() else { panic!("it has its answer") };
+            assert_eq!(found, value("v", 0));
+        }
+    }
+}
+
+#[test]
+fn a_caller_that_is_told_the_token_or_the_right_has_it() {
+    let cas = Answer::ValueAnd(value("v", 0), Fact::Cas(9));
+    for request in [Request::Get(Beside::Cas), Request::GetAndTouch { ttl: 60, cas: true }] {
+        let (stage, sent) = taking(request, "VA 1 f0 c9 X W O*|v");
+        assert!(sent.is_empty(), "{request:?}");
+        assert_eq!(finished(stage).unwrap(), cas);
+    }
+    let (stage, sent) = taking(Request::Metadata, "HD f0 c9 h1 l0 s1 t9 X W O*");
+    assert!(sent.is_empty());
+    assert!(matches!(finished(stage), Ok(Answer::Metadata(item)) if item.won));
 }

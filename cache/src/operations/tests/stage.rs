@@ -2,22 +2,27 @@
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_proto::KeyRules;
 
 use crate::events::EventKind;
-use crate::fleet::{Access, Choice, Fleet, FleetOptions};
+use crate::fleet::tests::made;
+use crate::fleet::{Access, Choice, Fleet, Server};
+use crate::near::Near;
 use crate::operations::{Ask, Asks, End, Keys, Next, Operation, OwnedKey, Sending};
-use crate::ring::Rule;
-use crate::session::{Limits, Outcome, Protocol, Session, Ticket};
-use pinyon_net::address::{parse_servers, Address};
+use crate::session::{Limits, Manner, Outcome, Protocol, Session, Ticket};
+use pinyon_net::address::Address;
 use pinyon_net::connection::peer::{Ending, Peer};
 use pinyon_net::error::{Error, Kind, Sent};
-use pinyon_net::network::Keepalive;
 
 pub const SECOND: Duration = Duration::from_secs(1);
+/// A limit that no test meets, however long its machine keeps it from running.
+pub const AN_HOUR: Duration = Duration::from_secs(3600);
 pub const META: &str = "1.6.18";
+/// The first version whose `mg` takes `C`.
+pub const COMPARING: &str = "1.6.40";
 pub const CLASSIC: &str = "1.4.15";
 
 /// Carries out one operation, and begins it again as soon as it wants to. What it sends is reported as one line per
@@ -48,19 +53,61 @@ struct Connection {
 }
 
 pub fn fleet(servers: &str, gutter: &[&str]) -> Fleet {
-    let options = FleetOptions {
-        timeout: SECOND,
-        connect_timeout: SECOND,
-        max_connections: 1,
-        limits: Limits::default(),
-        protocol: Protocol::Auto,
-        keepalive: Keepalive::default(),
-        gutter_ttl: 10,
-        events: true,
-        slow_after: None,
-    };
-    let gutter = if gutter.is_empty() { Vec::new() } else { parse_servers(gutter.iter().copied()).unwrap() };
-    Fleet::new(parse_servers([servers]).unwrap(), gutter, Rule::default(), options, Access::default()).unwrap()
+    made(servers, gutter, None, Access::default())
+}
+
+/// The same of a client that keeps hot keys in memory.
+pub fn keeping(servers: &str, near: &Arc<Near>) -> Fleet {
+    made(servers, &[], None, Access { near: Some(near.clone()), ..Access::default() })
+}
+
+/// Connects a session to a peer in memory, as a server of this version greets it.
+pub fn greeted(mut session: Session<Peer>, peer: &Peer, version: &str) -> Session<Peer> {
+    session.connect(vec![Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)))], Instant::now(), AN_HOUR);
+    for answer in [format!("VERSION {version}\r\n"), "MN\r\n".into()] {
+        session.poll(Instant::now());
+        peer.reply(answer.as_bytes());
+    }
+    session.poll(Instant::now());
+    // As after an exchange.
+    session.poll(Instant::now());
+    peer.take_received();
+    assert!(session.is_clean(), "{:?}", session.failure());
+    session
+}
+
+/// Hands to an operation what has arrived on a session. Returns the asks that are over, with the error of each that failed.
+pub fn take_arrived(
+    operation: &mut impl Operation,
+    session: &mut Session<Peer>,
+    flight: &mut VecDeque<(Ticket, Ask)>,
+) -> Vec<(Ask, Option<Error>)> {
+    let mut over = Vec::new();
+    for _ in 0..3 {
+        session.poll(Instant::now());
+        while let Some(completion) = session.next() {
+            let Some(position) = flight.iter().position(|(ticket, _)| *ticket == completion.ticket) else { continue };
+            let part = flight[position].1.part;
+            let error = match completion.outcome {
+                Outcome::Part(reply) => {
+                    operation.reply(part, reply);
+                    continue;
+                }
+                Outcome::Large { head, index } => {
+                    let destination = operation.destination(part, index, &head);
+                    session.receive_into(destination);
+                    continue;
+                }
+                Outcome::Reply(reply) => {
+                    operation.reply(part, reply);
+                    None
+                }
+                Outcome::Failed(error) => Some(error),
+            };
+            over.extend(flight.remove(position).map(|(_, ask)| (ask, error)));
+        }
+    }
+    over
 }
 
 impl<O: Operation> Stage<O> {
@@ -70,7 +117,8 @@ impl<O: Operation> Stage<O> {
     }
 
     pub fn with(fleet: Fleet, version: &'static str, operation: O) -> Self {
-        let connections = fleet.servers().iter().map(|server| Connection::new(&server.name, version)).collect();
+        let connection = |server: &Arc<Server>| Connection::new(&fleet, &server.name, version);
+        let connections = fleet.servers().iter().map(connection).collect();
         let (now, in_time, is_shared, begins_again) = (Instant::now(), true, true, false);
         let unreachable = Vec::new();
         Self { fleet, operation, now, in_time, is_shared, unreachable, version, connections, begins_again }
@@ -154,10 +202,10 @@ impl<O: Operation> Stage<O> {
                 .failed(ask, Error::new(*kind, &name, "no connection").of(self.operation.name_of(ask.part), Sent::No));
         }
         if self.connections[server].session.failure().is_some() {
-            self.connections[server] = Connection::new(&name, self.version);
+            self.connections[server] = Connection::new(&self.fleet, &name, self.version);
         }
         let connection = &mut self.connections[server];
-        let (longest_ttl, deadline) = (self.fleet.longest_ttl(server), Instant::now() + SECOND);
+        let (longest_ttl, deadline) = (self.fleet.longest_ttl(server), Instant::now() + AN_HOUR);
         let sending = Sending { is_shared: self.is_shared, longest_ttl, deadline };
         match self.operation.submit(ask.part, &mut connection.session, sending) {
             Ok(ticket) => connection.flight.push_back((ticket, ask)),
@@ -167,32 +215,19 @@ impl<O: Operation> Stage<O> {
 
     /// Takes what a server's session has, failures last.
     fn take(&mut self, index: usize) {
-        let (mut over, mut failed) = (Vec::new(), Vec::new());
-        for _ in 0..3 {
-            let Connection { session, flight, .. } = &mut self.connections[index];
-            session.poll(Instant::now());
-            while let Some(completion) = session.next() {
-                let Some(position) = flight.iter().position(|(ticket, _)| *ticket == completion.ticket) else {
-                    continue;
-                };
-                let part = flight[position].1.part;
-                match completion.outcome {
-                    Outcome::Part(reply) => self.operation.reply(part, reply),
-                    Outcome::Reply(reply) => {
-                        self.operation.reply(part, reply);
-                        over.extend(flight.remove(position));
-                    }
-                    Outcome::Failed(error) => failed.extend(flight.remove(position).map(|entry| (entry, error))),
-                    Outcome::Large { .. } => {}
+        let Connection { session, flight, .. } = &mut self.connections[index];
+        let mut failed = Vec::new();
+        for (ask, error) in take_arrived(&mut self.operation, session, flight) {
+            match error {
+                None => {
+                    self.fleet.succeeded(ask.choice);
+                    self.over(ask, End::Answered);
                 }
+                Some(error) => failed.push((ask, error)),
             }
         }
-        for (_, ask) in over {
-            self.fleet.succeeded(ask.choice);
-            self.over(ask, End::Answered);
-        }
-        failed.iter().for_each(|((_, ask), error)| self.fleet.failed(ask.choice, error));
-        for ((_, ask), error) in failed {
+        failed.iter().for_each(|(ask, error)| self.fleet.failed(ask.choice, error));
+        for (ask, error) in failed {
             self.over(ask, End::Failed { error, in_time: self.in_time });
         }
     }
@@ -208,18 +243,11 @@ impl<O: Operation> Stage<O> {
 }
 
 impl Connection {
-    fn new(server: &str, version: &str) -> Self {
+    fn new(fleet: &Fleet, server: &str, version: &str) -> Self {
         let peer = Peer::default();
-        let mut session = Session::new(server.into(), peer.clone(), Limits::default());
-        session.connect(vec![Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)))], Instant::now(), SECOND);
-        for answer in [format!("VERSION {version}\r\n"), "MN\r\n".into()] {
-            session.poll(Instant::now());
-            peer.reply(answer.as_bytes());
-        }
-        session.poll(Instant::now());
-        peer.take_received();
-        assert!(session.is_clean(), "{:?}", session.failure());
-        Self { session, peer, flight: VecDeque::new(), opaques: VecDeque::new() }
+        let session = Session::new(server.into(), peer.clone(), Limits::default());
+        let session = session.in_manner(Manner::new(Protocol::Auto, None).keeping(fleet.near()).into());
+        Self { session: greeted(session, &peer, version), peer, flight: VecDeque::new(), opaques: VecDeque::new() }
     }
 
     /// What was sent since the last call.

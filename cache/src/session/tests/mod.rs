@@ -3,15 +3,17 @@
 mod abandoning;
 mod asking;
 mod bounds;
+mod clearing_model;
 mod deadlines;
 mod faults;
+mod generations;
 mod guard;
 mod handshake;
 mod host;
 mod joined;
 mod large;
+pub(crate) mod memcached;
 mod model;
-
 mod quiet;
 mod rest_check;
 mod script;
@@ -19,5 +21,6 @@ mod secured;
 mod server;
 mod terminator;
 mod verifying;
+mod writing;
 
 use pinyon_net::connection::peer;

@@ -103,6 +103,7 @@ pub fn outcome(operation: Op, call: &[Value]) -> Outcome {
             }
             Err(error) => error.into(),
         },
+        AnyOperation::Several(_) => unreachable!("scenarios have no requests that leave together"),
         AnyOperation::Quiet(_) => unreachable!("a batch's outcome is that of all its runs"),
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pinyon_cache::blocking::{self, run, Failure};
 use pinyon_cache::directory::Directory;
 use pinyon_cache::operations::{AnyOperation, BorrowedKey, Broken, OwnedKey, Request, SentData, SentKey, Unsuccessful};
-use pinyon_cache::settings::CacheSettings;
+use pinyon_cache::settings::{CacheSettings, NearChoice};
 use pinyon_cache::shared::{Batch, Finished, Shared, Waiter};
 use pinyon_net::driven::{Polled, Wake};
 use pinyon_net::host::NoHost;
@@ -39,6 +39,7 @@ fn directory(scenario: &Value) -> Arc<Directory> {
         username: text(&given["username"]).map(Supplied::Fixed),
         password: text(&given["password"]).map(Password::from).map(Supplied::Fixed),
         slow_after: given["slow_after"].as_f64(),
+        near: (given["near"] == true).then_some(NearChoice::Usual),
         ..CacheSettings::default()
     };
     settings.timeout = given["timeout"].as_f64().unwrap_or(settings.timeout);
