@@ -5,7 +5,8 @@
  * Failures   are a status below 0. Then a `pinyon_error *` says why: in the reply, or where the parameter `error`
  *            points. Pass NULL there if you do not want to know. A miss is not a failure.
  * Handles    are opaque. Every *_free takes NULL. Threads may use a client, a client of locks and a lock at the same
- *            time; a batch, a loop, a reader, a writer, a reply, or a `pinyon_making` is used by one thread at a time.
+ *            time; a batch, a loop, a reader, a writer, a reply, or a `pinyon_making` (`_many`) is used by one thread at
+ *            a time.
  * Structs    that you fill begin with their size. Set it, and zero the rest: 0 is the usual choice everywhere. Later
  *            versions add fields at the end only.
  * Texts      that are `const char *` are UTF-8, end with a NUL, and live as long as what they come from.
@@ -177,7 +178,7 @@ void pinyon_credentials_answer(pinyon_credentials_question *question, const piny
 void pinyon_credentials_fail(pinyon_credentials_question *question, pinyon_bytes why);
 
 /* All settings as JSON, with "defaults", "texts" (what each is for) and "choices" (of settings with a fixed choice). Each
- * has the tables "Client", "View", "Locks"; "defaults" has "Tls" and "Compression", too. */
+ * has the tables "Client", "View", "Locks"; "defaults" has "Tls", "Compression" and "Near", too. */
 const char *pinyon_settings(void);
 
 /* ---- Requests: the same for threads and for event loops ---------------------------------------------------------- */
@@ -201,7 +202,12 @@ typedef enum pinyon_verb {
     /* These go to every server, and have no key. The reply's `answers` say what each answered. */
     PINYON_VERSIONS  = 15,
     PINYON_STATS     = 16, /* `value`: the kind of statistics as memcached names it, or nothing */
-    PINYON_FLUSH_ALL = 17  /* `ttl`: the delay */
+    PINYON_FLUSH_ALL = 17, /* `ttl`: the delay */
+    PINYON_CLEAR_NAMESPACE = 18, /* forget all items of the client's namespace, and nothing else. Needs the settings
+                                   "namespace" and "clearable"; other processes see it within their "generation_ttl" */
+    /* This has no key either. */
+    PINYON_INVALIDATE_TAGS = 19 /* `tags`: have all values with one of them count as missing, wherever they are. Other
+                                   processes see it within their "generation_ttl" */
 } pinyon_verb;
 
 /* For `with`, added up by |. */
@@ -235,6 +241,10 @@ bool pinyon_command_named(const char *name, pinyon_command *command);
 /* The calls in their order; false from `index` = their number on. */
 bool pinyon_command_at(size_t index, pinyon_command *command);
 
+/* Tags of values: names of what they were made from, such as "user:7". PINYON_INVALIDATE_TAGS has all values with a tag
+ * count as missing, in all programs and languages. */
+typedef struct pinyon_tags pinyon_tags;
+
 /* For `ttl`: an item without end, if the option default_ttl says otherwise. */
 #define PINYON_FOREVER INT64_MAX
 
@@ -254,6 +264,7 @@ typedef struct pinyon_request {
     uint64_t     initial; /* INCR, DECR with PINYON_WITH_INITIAL */
     int64_t      recache; /* LEASE: win an item that has fewer seconds left than this; 0: never */
     void        *context; /* yours: comes back with the reply, and is what `place` is told */
+    const pinyon_tags *tags; /* SET, ADD, REPLACE: of the value. INVALIDATE_TAGS. NULL: none. Not in batches */
 } pinyon_request;
 
 typedef enum pinyon_status {
@@ -284,7 +295,8 @@ typedef enum pinyon_mark {
     PINYON_IS_WON       = 0x80,  /* with METADATA: this caller should make a new value */
     PINYON_IS_FILLING   = 0x100, /* with METADATA: another caller makes a new value already */
     PINYON_WAS_NOTIFIED = 0x200, /* PARK: it was notified, rather than that its time was up */
-    PINYON_OF_OLD       = 0x400  /* migrating: the value is as the old pool has it. Read it as one of the old client's */
+    PINYON_OF_OLD       = 0x400, /* migrating: the value is as the old pool has it. Read it as one of the old client's */
+    PINYON_HAS_TAGS     = 0x800  /* LEASE: the value has tags, by which programs invalidate it */
 } pinyon_mark;
 
 typedef struct pinyon_answers pinyon_answers;
@@ -402,6 +414,16 @@ typedef struct pinyon_found {
 pinyon_status pinyon_get_many(const pinyon_client *client, pinyon_found *keys, size_t count, uint32_t with,
                               const pinyon_host *host);
 
+/* Makes tags for values of a client and its views, from names of 1 to 255 bytes, 64 at most. Any number of requests and
+ * terms may have them, in any thread; free them afterwards, not before a call with them has returned. A migrating client has
+ * the tags of its new client. Fails for a client of another dialect than "pinyon".
+ *
+ * A value counts while its tags are as they were when it was stored. So a value that you make yourself and set does not
+ * notice an invalidation in between: have it made by pinyon_making_new (`tags` of the terms). For many values with the same
+ * tags, pass pinyon_run_many requests with the same pinyon_tags, which are read once. */
+pinyon_tags *pinyon_tags_new(const pinyon_client *client, const pinyon_bytes *names, size_t count, pinyon_error **error);
+void         pinyon_tags_free(pinyon_tags *tags);
+
 /* The servers that may have the key, in the order in which they are asked; all servers if key.start is NULL. An answer
  * for each, with the server's name only. NULL: they are not known yet. */
 pinyon_answers *pinyon_servers_of(const pinyon_client *client, pinyon_bytes key, const pinyon_host *host,
@@ -412,12 +434,27 @@ pinyon_bytes pinyon_namespace(const pinyon_client *client);
 char *pinyon_metrics(const pinyon_client *client);
 void  pinyon_text_free(char *text);
 
+/* What came of the keys that a client keeps in the memory of this process (options near, near.fresh, near.max_bytes). All
+ * views of a client share them. A forked child counts from zero. */
+typedef struct pinyon_near_figures {
+    size_t   size;          /* sizeof(pinyon_near_figures), set by you */
+    uint64_t hits;          /* values returned without asking a server */
+    uint64_t fills;         /* values that were read and kept */
+    uint64_t revalidations; /* of these, values that were in memory, but no longer fresh */
+    uint64_t evictions;     /* values that made room for others */
+    uint64_t bytes;         /* the memory in use */
+} pinyon_near_figures;
+
+/* Contacts no server. False: the client keeps no keys in memory, and all figures are 0. A migrating client reads nothing
+ * from memory; its figures are those of its new client. */
+bool pinyon_near_metrics(const pinyon_client *client, pinyon_near_figures *figures);
+
 /* What happened: a server went down or came back, a command was slow or repeated, … Events are kept where the option
  * `events` is set. Take them now and then, for instance after a call, from any thread. */
 typedef struct pinyon_event {
     size_t              size;      /* that of the library's struct */
     const char         *kind;      /* down, up, retry, slow, servers, discovery, classic, crowded,
-                                    * unreadable, certificates, stale_certificates; of locks: see pinyon_note */
+                                    * unreadable, stale, certificates, stale_certificates; of locks: see pinyon_note */
     const char         *level;     /* debug, info, warning */
     const char         *server;    /* "" if there is none */
     const char         *command;   /* "" if there is none */
@@ -524,7 +561,25 @@ typedef struct pinyon_terms {
     uint64_t     scope;    /* callers that can wake each other: 0 for threads; a number for each event loop */
     uint64_t     caller;   /* who must not wait for itself: 0 for the calling thread; a number for each coroutine */
     void        *context;  /* yours: comes back with the replies, and from pinyon_next_woken */
+    uint32_t     with;     /* any of PINYON_TERMS_... */
+    double       jitter;   /* the share of each ttl that may be taken off at random: from 0 to below 1 */
+    double       retry_after; /* how long an old value is kept after a failure before the next caller tries; 0: 5 seconds */
+    double       soft_timeout; /* with PINYON_TERMS_SOFT_TIMEOUT: from 0 on */
+    const pinyon_tags *tags; /* of the value, or of each: as they were before it was made. Copied. NULL: none */
 } pinyon_terms;
+
+enum {
+    PINYON_TERMS_STALE_ON_ERROR = 0x1, /* pinyon_making_failed while there is an old value: the old value is the reply. It is
+                                          stored again for `retry_after`, and told as the event "stale". `stale` is needed */
+    PINYON_TERMS_TTL_OF_VALUE   = 0x2, /* instead of `ttl`: each value comes with its own, by pinyon_making_made_with */
+    PINYON_TERMS_ANEW           = 0x4, /* the value is made now, whatever is stored, and stored in its place. Others get what is
+                                          stored meanwhile, and makers that have a lease already cannot store theirs after it.
+                                          Not for many keys */
+    /* The next two need `stale` or `early`, and a caller by pinyon_making_step: pinyon_making_run refuses them. */
+    PINYON_TERMS_SOFT_TIMEOUT   = 0x8, /* while there is an old value, waits `soft_timeout` for the maker, which then goes on
+                                          behind the caller: PINYON_STEP_MAKE_WITHIN */
+    PINYON_TERMS_BEHIND         = 0x10 /* the same with 0 seconds: the caller has the old value at once. Not with the other */
+};
 
 pinyon_making *pinyon_making_new(const pinyon_client *client, const pinyon_terms *terms, pinyon_error **error);
 /* Goes on until the value is there (PINYON_DONE, in the reply), must be made (PINYON_MAKE), or cannot be had
@@ -532,17 +587,40 @@ pinyon_making *pinyon_making_new(const pinyon_client *client, const pinyon_terms
 pinyon_status pinyon_making_run(pinyon_making *making, pinyon_reply *reply, const pinyon_host *host);
 /* After PINYON_MAKE: the value, as it is stored. It is compressed as any other. */
 void pinyon_making_made(pinyon_making *making, pinyon_bytes value, uint32_t client_flags);
+/* How long a value that was made is kept, where the terms do not say it. */
+typedef struct pinyon_made {
+    size_t   size; /* sizeof(pinyon_made) */
+    uint32_t with; /* which fields count: any of PINYON_MADE_... */
+    double   ttl;  /* how long this value is fresh; 0: for ever */
+    double   stale; /* for how much longer it stays, at most as long as the terms say */
+} pinyon_made;
+
+enum {
+    PINYON_MADE_TTL        = 0x1,
+    PINYON_MADE_STALE      = 0x2,
+    PINYON_MADE_NOT_STORED = 0x4 /* it is the reply, and is not stored: the next caller makes another */
+};
+
+/* The same, with more to say of the value. Returns PINYON_DONE; or PINYON_FAILED if that makes no sense: then the value was
+ * not taken. */
+pinyon_status pinyon_making_made_with(pinyon_making *making, pinyon_bytes value, uint32_t client_flags, const pinyon_made *how,
+                                      pinyon_error **error);
 /* After PINYON_MAKE: the value cannot be made. The lease is given back. This caller and those that wait for it fail with
- * PINYON_E_MAKER and this message. */
+ * PINYON_E_MAKER and this message; see also PINYON_TERMS_STALE_ON_ERROR. */
 void pinyon_making_failed(pinyon_making *making, pinyon_bytes message);
 
 typedef enum pinyon_step_kind {
     PINYON_STEP_ASK    = 0, /* carry out `request`, whose context you may set; have no `place` for its value, and pass
-                               its reply to pinyon_making_replied */
+                               its reply to pinyon_making_replied as it is */
     PINYON_STEP_PAUSE  = 1, /* wait for `seconds` */
     PINYON_STEP_FOLLOW = 2, /* wait until pinyon_next_woken returns this caller's context, for `seconds` at most */
     PINYON_STEP_MAKE   = 3, /* make the value: pinyon_making_made, or pinyon_making_failed */
-    PINYON_STEP_OVER   = 4  /* it is over: the reply is filled, with PINYON_DONE or PINYON_FAILED */
+    PINYON_STEP_OVER   = 4, /* it is over: the reply is filled, with PINYON_DONE or PINYON_FAILED */
+    PINYON_STEP_MAKE_WITHIN = 5, /* begin to make the value beside the caller, and wait for it for `seconds`: then as after
+                               PINYON_STEP_MAKE. If it takes longer, ask for the next step without it. The reply has the old
+                               value: a caller that cannot read it waits to the end */
+    PINYON_STEP_RETURN_OLD = 6 /* the reply has the old value: the caller is done with it. Go on behind it as after
+                               PINYON_STEP_MAKE. PINYON_STEP_OVER is for nobody then: failures are told as events "stale" */
 } pinyon_step_kind;
 
 typedef struct pinyon_step {
@@ -553,7 +631,7 @@ typedef struct pinyon_step {
 } pinyon_step;
 
 /* The next step. Call it again when the step was carried out; a step that was not counts as timed out. `reply` is filled
- * at the end, and may have been used for anything before. Returns PINYON_DONE, or PINYON_FAILED if it is used wrongly.
+ * where the kind says so, and may have been used for anything before. Returns PINYON_DONE, or PINYON_FAILED if it is used wrongly.
  */
 pinyon_status pinyon_making_step(pinyon_making *making, pinyon_step *step, pinyon_reply *reply);
 /* The reply to the request of the last step. It is yours to clear. */
@@ -568,6 +646,53 @@ bool pinyon_making_unreadable(pinyon_making *making, pinyon_bytes reason);
  * `give_back`, so that another caller can win the lease at once; what it points to lives until pinyon_making_free. */
 bool pinyon_making_leave(pinyon_making *making, pinyon_request *give_back);
 void pinyon_making_free(pinyon_making *making);
+
+/* One caller's way to the values of many keys, as `get_or_set_many` of the other languages goes. What this caller won, it
+ * makes in one go; each key fails by itself. Keys are numbers: their places in the array.
+ *
+ *     making = pinyon_making_many_new(client, &terms, keys, count, &error);
+ *     while ((status = pinyon_making_many_run(making, &reply, NULL)) == PINYON_MAKE)
+ *         for (index = 0; pinyon_making_many_wanted(making, index, &key); index++)
+ *             pinyon_making_many_made(making, key, value, client_flags, NULL, NULL);
+ *     for (key = 0; status == PINYON_DONE && key < count; key++)
+ *         if (pinyon_making_many_answer(making, key, &reply) == PINYON_DONE) use(reply.value);
+ *     pinyon_making_many_free(making); */
+typedef struct pinyon_making_many pinyon_making_many;
+
+/* `terms` counts for each key, and has no `key` and no `route`. Fails if a key makes no sense. */
+pinyon_making_many *pinyon_making_many_new(const pinyon_client *client, const pinyon_terms *terms, const pinyon_bytes *keys,
+                                           size_t count, pinyon_error **error);
+/* Goes on until it is known what became of each key (PINYON_DONE: pinyon_making_many_answer), values must be made
+ * (PINYON_MAKE, more than once if others fail to make theirs), or the call fails as a whole (PINYON_FAILED). Waits
+ * meanwhile. After PINYON_INTERRUPTED, call it again to go on, or pinyon_making_many_leave. */
+pinyon_status pinyon_making_many_run(pinyon_making_many *making, pinyon_reply *reply, const pinyon_host *host);
+/* After PINYON_MAKE: a key whose value is to be made; false from `index` = their number on. */
+bool pinyon_making_many_wanted(const pinyon_making_many *making, size_t index, size_t *key);
+/* After PINYON_MAKE: the value of a wanted key, and how long it is kept (NULL: as the terms say). Returns PINYON_DONE; or
+ * PINYON_FAILED if that makes no sense: then the value was not taken. A key without a value is left out: its answer is
+ * PINYON_MISS, and the next caller makes it. Keys that are not wanted are ignored. */
+pinyon_status pinyon_making_many_made(pinyon_making_many *making, size_t key, pinyon_bytes value, uint32_t client_flags,
+                                      const pinyon_made *how, pinyon_error **error);
+/* After PINYON_MAKE: nothing can be made. All leases are given back, and the call fails with PINYON_E_MAKER and this
+ * message; with PINYON_TERMS_STALE_ON_ERROR, not if there is an old value of each key. */
+void pinyon_making_many_failed(pinyon_making_many *making, pinyon_bytes message);
+/* What became of a key, once it is over: PINYON_DONE and its value, PINYON_MISS, or PINYON_FAILED. */
+pinyon_status pinyon_making_many_answer(const pinyon_making_many *making, size_t key, pinyon_reply *reply);
+/* For a caller that cannot read the value of a key, once it is over: the next pinyon_making_many_run or _step has a new one
+ * made. Name all such keys before. `reason`: a line for the event "unreadable". False: there was no value. */
+bool pinyon_making_many_unreadable(pinyon_making_many *making, size_t key, pinyon_bytes reason);
+/* In a coroutine or an event loop: the next step, as pinyon_making_step. For PINYON_STEP_ASK, carry out all that
+ * pinyon_making_many_request gives, together, and pass each reply to pinyon_making_many_replied. `request` of the step is
+ * not used. At the end (PINYON_STEP_OVER), the reply says whether the call failed as a whole. */
+pinyon_status pinyon_making_many_step(pinyon_making_many *making, pinyon_step *step, pinyon_reply *reply);
+/* A request of the last step, whose context you may set; false from `index` = their number on. What it points to lives until
+ * the next step. */
+bool pinyon_making_many_request(const pinyon_making_many *making, size_t index, pinyon_request *request);
+/* The reply to this request. It is yours to clear. */
+void pinyon_making_many_replied(pinyon_making_many *making, size_t index, const pinyon_reply *reply);
+/* Ends a caller that was cancelled. True: it had a lease; carry out `give_back`, and call it again for the next one. */
+bool pinyon_making_many_leave(pinyon_making_many *making, pinyon_request *give_back);
+void pinyon_making_many_free(pinyon_making_many *making);
 
 #ifdef __cplusplus
 }

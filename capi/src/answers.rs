@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use pinyon_cache::operations::{statistics, version, ServerCommand, ServerLines};
+use pinyon_cache::operations::{statistics, version, FoundTags, ServerCommand, ServerLines};
 use pinyon_locks::{Inspected, RedisValue};
 use pinyon_net::Error as CoreError;
 
@@ -18,6 +18,8 @@ pub struct Answers {
     next: usize,
     /// The answer to a command of the server that keeps locks.
     pub value: Option<RedisValue>,
+    /// The tags that a request for a lease found, for the steps of a maker.
+    pub tags: Option<FoundTags>,
 }
 
 #[derive(Debug, Default)]
@@ -62,6 +64,10 @@ impl Answers {
         Self { value: Some(value), ..Self::default() }
     }
 
+    pub fn of_tags(tags: FoundTags) -> Self {
+        Self { tags: Some(tags), ..Self::default() }
+    }
+
     /// What servers answered, and the failures of the others.
     pub fn of_servers(command: &ServerCommand, lines: &ServerLines, failures: &[CoreError]) -> Self {
         let mut rows = Vec::new();
@@ -69,7 +75,7 @@ impl Answers {
             let row = || Row::of_server(server);
             match command {
                 ServerCommand::Version => rows.push(Row { value: version(lines).into(), ..row() }),
-                ServerCommand::FlushAll { .. } => rows.push(row()),
+                ServerCommand::FlushAll { .. } | ServerCommand::ClearNamespace => rows.push(row()),
                 ServerCommand::Stats(_) => {
                     rows.extend(statistics(lines).map(|(name, value)| Row {
                         name: name.into(),

@@ -11,6 +11,7 @@ use pinyon_cache::directory::Directory;
 use pinyon_cache::events::Event;
 use pinyon_cache::lease::Flights;
 use pinyon_cache::migration::{Counts, Side};
+use pinyon_cache::near::Figures;
 use pinyon_cache::operations::{KeyRules, Policy};
 use pinyon_cache::settings::{CacheParts, CacheSettings, ViewSettings};
 use pinyon_cache::ttl::DefaultTtl;
@@ -26,7 +27,7 @@ use crate::guard::{free, Handle, Poison};
 use crate::host::Host;
 use crate::metrics;
 use crate::options::Options;
-use crate::structs::{self, Bytes, Convert, Migration, NamedText, FOREVER};
+use crate::structs::{self, to_fill, Bytes, Convert, Migration, NamedText, NearFigures, FOREVER};
 
 /// A client, or a view of one with another policy or namespace.
 #[derive(Clone)]
@@ -36,6 +37,8 @@ pub struct View {
     pub shared: Arc<Shared>,
     pub policy: Policy,
     pub keys: KeyRules,
+    /// Whether memory may answer its plain gets.
+    pub is_near: bool,
     /// If it stands for two pools. All else here is the new one's.
     pub migrating: Option<Arc<Migrating>>,
     poison: Poison,
@@ -97,18 +100,21 @@ impl Client {
     }
 
     fn of(shared: Arc<Shared>, policy: Policy, keys: KeyRules) -> Self {
-        Self(Arc::new(View { shared, policy, keys, migrating: None, poison: Poison::default() }))
+        let is_near = shared.directory.near_to(policy).is_some();
+        Self(Arc::new(View { shared, policy, keys, is_near, migrating: None, poison: Poison::default() }))
     }
 
     /// One that uses two pools, of which this is the new one's.
     pub fn migrating(&self, migrating: Migrating) -> Self {
-        let (policy, keys, poison) = (self.policy, self.keys.clone(), Poison::default());
-        Self(Arc::new(View { shared: self.shared.clone(), policy, keys, migrating: Some(migrating.into()), poison }))
+        let (shared, policy, keys, poison) = (self.shared.clone(), self.policy, self.keys.clone(), Poison::default());
+        let (is_near, migrating) = (false, Some(migrating.into()));
+        Self(Arc::new(View { shared, policy, keys, is_near, migrating, poison }))
     }
 
     pub fn using(&self, mut options: Options<'_>) -> Result<Self, Error> {
         let rule: KeyRule = self.keys.rule();
         let keys = match options.take("namespace") {
+            Some(namespace) if namespace == self.keys.namespace() => self.keys.clone(),
             Some(namespace) => KeyRules::new(namespace, rule).map_err(InvalidArgument::from)?,
             None => self.keys.clone(),
         };
@@ -312,6 +318,14 @@ exported! {
 
     fn pinyon_metrics(client: &Client) -> *mut c_char {
         c_string(&metrics::json(client.pools().map(|pool| &*pool.directory)))
+    }
+
+    fn pinyon_near_metrics(client: &Client, figures: *mut NearFigures) -> bool {
+        let figures = to_fill(figures)?;
+        let near = client.shared.directory.near();
+        let Figures { hits, revalidations, fills, evictions, bytes } = near.map_or_else(Figures::default, |near| near.figures());
+        *figures = NearFigures { size: figures.size, hits, fills, revalidations, evictions, bytes };
+        near.is_some()
     }
 
     fn pinyon_text_free(text: *mut c_char) {

@@ -11,7 +11,7 @@ use crate::requests::{with, Verb};
 use crate::structs::{to_fill, Command};
 
 /// The verb and the flags of each call that one request makes.
-const REQUESTS: [(&Call, Verb, u32); 21] = [
+const REQUESTS: [(&Call, Verb, u32); 23] = [
     (&calls::GET, Verb::Get, 0),
     (&calls::GETS, Verb::Get, with::CAS),
     (&calls::GET_WITH_TTL, Verb::Get, with::TTL),
@@ -31,6 +31,8 @@ const REQUESTS: [(&Call, Verb, u32); 21] = [
     (&calls::LEASE, Verb::Lease, 0),
     (&calls::GIVE_BACK, Verb::GiveBack, 0),
     (&calls::FLUSH_ALL, Verb::FlushAll, 0),
+    (&calls::CLEAR_NAMESPACE, Verb::ClearNamespace, 0),
+    (&calls::INVALIDATE_TAGS, Verb::InvalidateTags, 0),
     (&calls::STATS, Verb::Stats, 0),
     (&calls::VERSION, Verb::Versions, 0),
 ];

@@ -18,10 +18,11 @@
 //! loops run                                      a request in an event loop; a request of a thread that waits
 //! migrating wishes                               a client of two pools; what is asked of locks
 //! awaited                                        callers of event loops, who may leave
-//! commands many single                             many requests on one pool; one
+//! commands many near single                        many requests on one pool; one that memory answers; one
 //! replies submitted                              the core's answers as replies; commands of batches
 //! locks                                          a client of locks, held locks, notes
 //! events requests values                         what happens by itself; requests as the core's; values part by part
+//! tags                                           tags of values
 //! client                                         a client, and views of it
 //! options                                        settings
 //! answers credentials error_fields               rows of many servers; sources of credentials; what C asks of errors
@@ -50,6 +51,7 @@ pub mod making;
 pub mod many;
 mod metrics;
 pub mod migrating;
+mod near;
 pub mod options;
 pub mod placing;
 pub mod replies;
@@ -59,6 +61,7 @@ mod single;
 pub mod status;
 pub mod structs;
 mod submitted;
+mod tags;
 pub mod values;
 pub mod wishes;
 
@@ -68,8 +71,8 @@ use exported::exported;
 use locks::structs::Note;
 use loops::structs::{Action, Reading};
 use structs::{
-    Answer, Bytes, Command, Credentials, CredentialsSource, Event, Found, Host, Layout, Migration, NamedText, Part,
-    Progress, Reply, Request, Step, Terms,
+    Answer, Bytes, Command, Credentials, CredentialsSource, Event, Found, Host, HowMade, Layout, Migration, NamedText,
+    NearFigures, Part, Progress, Reply, Request, Step, Terms,
 };
 use wishes::wanted::Wish;
 
@@ -77,7 +80,7 @@ use wishes::wanted::Wish;
 pub const ABI: u32 = 1;
 
 /// The layouts of all structs of the header.
-pub const LAYOUTS: [Layout; 20] = [
+pub const LAYOUTS: [Layout; 22] = [
     Bytes::LAYOUT,
     NamedText::LAYOUT,
     CredentialsSource::LAYOUT,
@@ -90,10 +93,12 @@ pub const LAYOUTS: [Layout; 20] = [
     Host::LAYOUT,
     Event::LAYOUT,
     Terms::LAYOUT,
+    HowMade::LAYOUT,
     Step::LAYOUT,
     Part::LAYOUT,
     Migration::LAYOUT,
     Progress::LAYOUT,
+    NearFigures::LAYOUT,
     Wish::LAYOUT,
     Note::LAYOUT,
     Action::LAYOUT,

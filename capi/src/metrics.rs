@@ -45,6 +45,7 @@ fn command(metrics: &CommandMetrics) -> String {
         ("misses", metrics.misses.to_string()),
         ("stored", metrics.stored.to_string()),
         ("not_stored", metrics.not_stored.to_string()),
+        ("kept", metrics.kept.to_string()),
         ("retries", metrics.retries.to_string()),
         ("errors", object(metrics.raised())),
         ("latency", latency(&metrics.latencies)),

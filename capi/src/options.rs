@@ -3,7 +3,7 @@
 use std::ffi::{c_char, CStr, CString};
 use std::sync::{Arc, OnceLock};
 
-use pinyon_cache::settings::CompressionSettings;
+use pinyon_cache::settings::{CompressionSettings, NearSettings};
 use pinyon_net::json;
 use pinyon_net::settings::{speak, Described, Given, NamedSettings, Words};
 use pinyon_net::tls::{Tls, TlsSettings};
@@ -28,6 +28,7 @@ const WORDS: Words = Words {
     plain: "bytes, text, numbers, booleans, null, lists and maps",
     tls: "further options of TLS",
     compression: "further options of compression",
+    near: "further options of near",
     function: "a source of credentials",
 };
 
@@ -98,7 +99,7 @@ impl<'o> Options<'o> {
 
     /// Fills settings. An option without a value is only checked for its name.
     pub fn fill<S: NamedSettings>(mut self, settings: &mut S) -> Result<(), Error> {
-        let [tls, compression] = ["tls", "compression"].map(|name| match S::check_name(name) {
+        let [tls, compression, near] = ["tls", "compression", "near"].map(|name| match S::check_name(name) {
             Ok(()) => self.take_below(name),
             Err(_) => Self(Vec::new()),
         });
@@ -107,6 +108,9 @@ impl<'o> Options<'o> {
         }
         if let Some(given) = self.compression(compression)? {
             settings.set("compression", given)?;
+        }
+        if let Some(given) = self.near(near)? {
+            settings.set("near", given)?;
         }
         for (name, values) in &self.0 {
             if let Some(name) = name.strip_suffix(".function") {
@@ -154,6 +158,18 @@ impl<'o> Options<'o> {
         more.fill(&mut settings)?;
         settings.check().map_err(pinyon_net::invalid::InvalidArgument::from)?;
         Ok(Some(Given::Compression(Arc::new(settings))))
+    }
+
+    /// Hot keys in memory with further settings, unless they are off.
+    fn near(&mut self, more: Self) -> Result<Option<Given<'o>>, Error> {
+        if more.0.is_empty() || self.is_off("near") {
+            return Ok(None);
+        }
+        self.take("near");
+        let mut settings = NearSettings::default();
+        more.fill(&mut settings)?;
+        settings.check()?;
+        Ok(Some(Given::Near(Arc::new(settings))))
     }
 
     fn is_off(&self, name: &str) -> bool {

@@ -5,7 +5,9 @@ use std::ptr::null_mut;
 
 use pinyon_cache::dialect::ValueError;
 use pinyon_cache::directory::Directory;
-use pinyon_cache::operations::{Answer, Answered, Compared, Fact, Failed, Finding, Found, Item, Policy, Values, Win};
+use pinyon_cache::operations::{
+    Answer, Answered, Compared, Fact, Failed, Finding, Found, FoundTags, Item, Policy, Values, Win,
+};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::invalid::InvalidArgument;
 
@@ -48,6 +50,7 @@ impl Reply {
     }
 
     /// Copies a value into the memory that it has.
+    #[inline]
     pub fn keep_value(&mut self, bytes: &[u8]) {
         let mut room = self.take_memory();
         room.clear();
@@ -129,6 +132,7 @@ impl Reply {
     }
 
     /// Gives a value to the host, or keeps it if the host has no place for it.
+    #[inline]
     pub fn place(&mut self, bytes: &[u8], client_flags: u32, place: Option<Place>) {
         (self.client_flags, self.marks) = (client_flags, self.marks | marks::HAS_VALUE);
         if let Some(place) = place {
@@ -248,7 +252,13 @@ impl Reply {
     #[cold]
     fn found(&mut self, found: Found<Placed>) -> Status {
         let win = found.win();
-        let Found { finding, value, cas } = found;
+        let Found { finding, value, cas, tags } = found;
+        if tags.of_value.is_some() {
+            self.marks |= marks::HAS_TAGS;
+        }
+        if tags != FoundTags::NONE {
+            self.answer_all(Answers::of_tags(tags));
+        }
         if let Some(value) = value {
             self.value(value);
         }

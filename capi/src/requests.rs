@@ -11,6 +11,7 @@ use crate::client::View;
 use crate::errors::{Error, Failure};
 use crate::status::numbered;
 use crate::structs::{Request, FOREVER};
+use crate::tags::Takes;
 
 numbered! {
     /// What a request asks for.
@@ -33,6 +34,8 @@ numbered! {
         Versions = 15,
         Stats = 16,
         FlushAll = 17,
+        ClearNamespace = 18,
+        InvalidateTags = 19,
     }
 }
 
@@ -42,10 +45,16 @@ impl Verb {
         Self::ALL.get(request.verb as usize).copied().ok_or_else(|| no_verb(request.verb))
     }
 
+    /// Whether it is not about a key.
+    #[inline]
+    pub fn has_no_key(self) -> bool {
+        self as u32 >= Self::Versions as u32
+    }
+
     /// Whether it goes to every server.
     #[inline]
     pub fn is_for_all(self) -> bool {
-        matches!(self, Self::Versions | Self::Stats | Self::FlushAll)
+        matches!(self, Self::Versions | Self::Stats | Self::FlushAll | Self::ClearNamespace)
     }
 
     /// How a value is stored.
@@ -166,9 +175,14 @@ impl<'d> Keyed<'d> {
             }
         }
         if let Some(mode) = verb.mode() {
+            let takes = if matches!(mode, Mode::Append | Mode::Prepend) { Takes::NoTags } else { Takes::Tags };
             // SAFETY: the caller says so.
+            unsafe { asked.check_tags(view, takes)? };
+            // SAFETY: as above.
             return store(view, mode, asked, unsafe { asked.value.slice() });
         }
+        // SAFETY: as above.
+        unsafe { asked.check_tags(view, if verb == Verb::Lease { Takes::TagsOfSteps } else { Takes::NoTags })? };
         without_data(view, verb, asked).map(|request| Self { request, data: None })
     }
 }
@@ -221,8 +235,8 @@ fn without_data(view: &View, verb: Verb, asked: &Request) -> Result<operations::
         }
         Verb::GiveBack => Core::GiveBack(Win { cas: asked.cas, keep: asked.has(with::KEEP) }),
         Verb::Set | Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend => unreachable!("it has data"),
-        Verb::Versions | Verb::Stats | Verb::FlushAll => {
-            return Err(Failure::usage("this verb goes to every server, and is not among requests about keys"))
+        Verb::Versions | Verb::Stats | Verb::FlushAll | Verb::ClearNamespace | Verb::InvalidateTags => {
+            return Err(Failure::usage("this verb has no key, and is not among requests about keys"))
         }
     })
 }
@@ -241,7 +255,7 @@ fn calculate(view: &View, direction: Direction, asked: &Request) -> Result<opera
 
 /// The command for every server, of a verb that [is for all](Verb::is_for_all).
 #[cold]
-pub fn for_all(verb: Verb, asked: &Request) -> Result<ServerCommand, Error> {
+pub fn for_all(view: &View, verb: Verb, asked: &Request) -> Result<ServerCommand, Error> {
     match verb {
         Verb::Versions => Ok(ServerCommand::Version),
         Verb::Stats => {
@@ -250,6 +264,7 @@ pub fn for_all(verb: Verb, asked: &Request) -> Result<ServerCommand, Error> {
             let kind = kind.map_err(|_| Failure::usage("the kind of statistics is not text"))?;
             Ok(ServerCommand::stats(kind)?)
         }
+        Verb::ClearNamespace => Ok(ServerCommand::clear_namespace(&view.keys)?),
         _ => Ok(ServerCommand::flush_all(asked.ttl)?),
     }
 }

@@ -6,6 +6,7 @@ use crate::exported::exported;
 use crate::guard::with;
 use crate::host::Host;
 use crate::many::{each, fail_each, run_many, to_fill_each};
+use crate::near::in_memory;
 use crate::replies::replied;
 use crate::status::Status;
 use crate::structs::{self, borrowed, Reply, Request};
@@ -26,11 +27,34 @@ pub unsafe fn run(view: &View, asked: &Request, reply: &mut Reply, host: &Host) 
     }
 }
 
+/// # Safety
+/// The requests' bytes stay as they are.
+pub unsafe fn carry_out_many(
+    client: &Client,
+    requests: &[&Request],
+    replies: &mut [&mut Reply],
+    host: &Host,
+) -> Result<Status, Error> {
+    // SAFETY: the caller says so.
+    unsafe {
+        match &client.migrating {
+            None => run_many(client, requests, replies, host),
+            Some(migrating) => migrating::many::run_many(client, migrating, requests, replies, host),
+        }
+    }
+}
+
 exported! {
     fn pinyon_run(
         client: *const Client, request: *const Request, reply: *mut Reply, host: *const structs::Host
     ) -> i32 {
-        replied(reply, |reply| with(client, |client| run(client, borrowed(request)?, reply, &Host::new(host)?)))
+        replied(reply, |reply| with(client, |client| {
+            let (asked, host) = (borrowed(request)?, Host::new(host)?);
+            match client.is_near && in_memory(client, asked, reply, &host)? {
+                true => Ok(Status::Done),
+                false => run(client, asked, reply, &host),
+            }
+        }))
     }
 
     fn pinyon_run_many(
@@ -42,11 +66,7 @@ exported! {
         let Ok(mut replies) = to_fill_each(replies, count) else { return Status::Failed as i32 };
         let requests = each(requests, count);
         let outcome = with(client, |client| {
-            let (requests, host) = (requests?, Host::new(host)?);
-            match &client.migrating {
-                None => run_many(client, &requests, &mut replies, &host),
-                Some(migrating) => migrating::many::run_many(client, migrating, &requests, &mut replies, &host),
-            }
+            carry_out_many(client, &requests?, &mut replies, &Host::new(host)?)
         });
         outcome.unwrap_or_else(|error| fail_each(&mut replies, &error)) as i32
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use pinyon_cache::dialect::Packing;
-use pinyon_cache::operations::{Everywhere, Single};
+use pinyon_cache::operations::{Change, Everywhere, SentData, Single};
 use pinyon_cache::{blocking, Data};
 
 use crate::answers::Answers;
@@ -28,8 +28,9 @@ pub unsafe fn run(
     host: &Host,
 ) -> Result<Status, Error> {
     let verb = Verb::of(asked)?;
-    if verb.is_for_all() {
-        return ask_servers(view, Everywhere::new(for_all(verb, asked)?), reply, host);
+    if verb.has_no_key() {
+        // SAFETY: the caller says so.
+        return unsafe { run_without_key(view, verb, asked, reply, host) };
     }
     let mut scratch = Vec::new();
     // SAFETY: the caller says so.
@@ -43,17 +44,45 @@ pub unsafe fn run(
         room: Cell::new(room),
     };
     let mut single = Single::new(keyed.request, key, data, placing, asked.policy(view));
+    // SAFETY: as above.
+    unsafe { asked.tag(&mut single) };
     if let Err(Interrupted) = blocking::run(&view.shared.directory, host, &mut single) {
         return Ok(reply.finish(Status::Interrupted));
     }
     Ok(reply.fill::<Placing<&Packing>>(&view.shared.directory, single.policy(), verb, single.take_answer()))
 }
 
+/// # Safety
+/// As for [`run`].
 #[cold]
-fn ask_servers(view: &View, mut asking: Everywhere, reply: &mut Reply, host: &Host) -> Result<Status, Error> {
-    match blocking::run(&view.shared.directory, host, &mut asking) {
-        Ok(()) => Ok(asked_servers([asking], reply)),
-        Err(Interrupted) => Ok(reply.finish(Status::Interrupted)),
+unsafe fn run_without_key(
+    view: &View,
+    verb: Verb,
+    asked: &Request,
+    reply: &mut Reply,
+    host: &Host,
+) -> Result<Status, Error> {
+    let directory = &view.shared.directory;
+    if let Verb::InvalidateTags = verb {
+        // SAFETY: the caller says so.
+        let mut change: Change<Option<Vec<u8>>> = unsafe { asked.invalidation(view)? };
+        return Ok(match blocking::run(directory, host, &mut change) {
+            Ok(()) => invalidated(change, reply),
+            Err(Interrupted) => reply.finish(Status::Interrupted),
+        });
+    }
+    let mut asking = Everywhere::new(for_all(view, verb, asked)?);
+    Ok(match blocking::run(directory, host, &mut asking) {
+        Ok(()) => asked_servers([asking], reply),
+        Err(Interrupted) => reply.finish(Status::Interrupted),
+    })
+}
+
+/// Fills a reply with what came of invalidating tags.
+pub fn invalidated<D: SentData>(change: Change<D>, reply: &mut Reply) -> Status {
+    match change.finish().failures.raised() {
+        Some(error) => reply.fail((&error).into()),
+        None => reply.finish(Status::Done),
     }
 }
 

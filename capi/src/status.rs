@@ -56,4 +56,5 @@ pub mod marks {
     pub const IS_FILLING: u32 = 0x100;
     pub const WAS_NOTIFIED: u32 = 0x200;
     pub const OF_OLD: u32 = 0x400;
+    pub const HAS_TAGS: u32 = 0x800;
 }

@@ -9,6 +9,7 @@ pub mod forward {
     pub enum Answers {}
     pub enum CredentialsQuestion {}
     pub enum Lock {}
+    pub enum Tags {}
 }
 
 /// A struct that begins with its size. Any bytes are a valid value of it, all zero included.
@@ -123,6 +124,7 @@ c_structs! {
         initial: u64,
         recache: i64,
         context: *mut c_void,
+        tags: *const forward::Tags,
     }
 
     "pinyon_reply" Reply {
@@ -200,6 +202,18 @@ c_structs! {
         scope: u64,
         caller: u64,
         context: *mut c_void,
+        with: u32,
+        jitter: f64,
+        retry_after: f64,
+        soft_timeout: f64,
+        tags: *const forward::Tags,
+    }
+
+    "pinyon_made" HowMade {
+        size: usize,
+        with: u32,
+        ttl: f64,
+        stale: f64,
     }
 
     "pinyon_step" Step {
@@ -223,6 +237,15 @@ c_structs! {
         moved: u64,
         refused: u64,
         missing: u64,
+    }
+
+    "pinyon_near_figures" NearFigures {
+        size: usize,
+        hits: u64,
+        fills: u64,
+        revalidations: u64,
+        evictions: u64,
+        bytes: u64,
     }
 
     "pinyon_part" Part {
@@ -288,7 +311,7 @@ impl Bytes {
 /// The ttl of an item without end, whatever the default ttl.
 pub const FOREVER: i64 = i64::MAX;
 
-sized! { CredentialsSource, Credentials, Command, Request, Reply, Found, Answer, Host, Terms, Step, Part, Migration, Progress }
+sized! { CredentialsSource, Credentials, Command, Request, Reply, Found, Answer, Host, Terms, HowMade, Step, Part, Migration, Progress, NearFigures }
 
 /// All zero, but for its size.
 pub fn empty<T: CStruct>() -> T {
@@ -364,6 +387,22 @@ pub unsafe fn stride<T: CStruct>(first: *const T) -> Result<usize, Error> {
         check_size(first)?;
         Ok(first.cast::<usize>().read())
     }
+}
+
+/// # Safety
+/// The pointer is null, or to so many names, which stay as they are for the lifetime.
+pub unsafe fn names_of<'n>(first: *const Bytes, count: usize) -> Result<Vec<&'n [u8]>, Error> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if first.is_null() {
+        return Err(missing("list of names"));
+    }
+    // SAFETY: the caller says so.
+    let names = unsafe { std::slice::from_raw_parts(first, count) };
+    names.iter().try_for_each(|name| name.check("a name"))?;
+    // SAFETY: the caller says so.
+    Ok(unsafe { names.iter().map(|name| name.slice()).collect() })
 }
 
 #[inline]

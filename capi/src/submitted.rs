@@ -22,6 +22,11 @@ pub fn verb_of(asked: &Request) -> Result<Verb, Error> {
     if let Verb::Get | Verb::Gat | Verb::Lease | Verb::Metadata = verb {
         return Err(Failure::usage("a batch takes commands that change something: what it reads, nobody would see"));
     }
+    if !asked.tags.is_null() {
+        return Err(Failure::usage(
+            "batches do not store values with tags: run each request (pinyon_run, pinyon_run_many)",
+        ));
+    }
     if asked.has(flags::INITIAL) {
         return Err(Failure::usage("in a batch, a missing counter cannot be made from an initial number: run it"));
     }

@@ -4,7 +4,7 @@ use std::ffi::{c_char, CStr, CString};
 use std::sync::Arc;
 
 use pinyon_locks::settings::{LockParts, LockSettings, UsualLock};
-use pinyon_locks::{owners, Branches, Notes, Setup, ThreadLocks};
+use pinyon_locks::{owners, ByTag, Notes, Setup, ThreadLocks};
 
 use super::listener::Listener;
 use crate::errors::{c_string, Error};
@@ -14,17 +14,15 @@ use crate::metrics;
 use crate::options::Options;
 use crate::structs::{Bytes, NamedText};
 
-/// The threads' client of a server, or of one hash tag there.
-pub type Keeping = ThreadLocks<Listener>;
+/// The threads' drivers of a server, or of one hash tag there. Each event loop has its own.
+pub type Drivers = ThreadLocks<Listener>;
 
 /// A client of locks.
 #[derive(Clone)]
 pub struct Locks(Arc<Shared>);
 
 struct Shared {
-    keeping: Arc<Keeping>,
-    /// The clients of hash tags, if names have their own.
-    branches: Option<Branches<Keeping>>,
+    clients: ByTag<Drivers>,
     usual: UsualLock,
     notes: Arc<Notes<Listener>>,
     server: CString,
@@ -51,13 +49,12 @@ impl Locks {
     pub fn of(LockParts { setup, usual, names_have_tags }: LockParts, events: bool) -> Self {
         let notes = Arc::new(Notes::new(events));
         let server = c_string(&setup.server);
-        let keeping = Arc::new(Keeping::new(setup, notes.clone()));
-        let branches = names_have_tags.then(Branches::default);
-        Self(Arc::new(Shared { keeping, branches, usual, notes, server, poison: Poison::default() }))
+        let clients = ByTag::new(Drivers::new(setup, notes.clone()), names_have_tags);
+        Self(Arc::new(Shared { clients, usual, notes, server, poison: Poison::default() }))
     }
 
     pub fn setup(&self) -> &Setup {
-        self.0.keeping.settings()
+        self.0.clients.main().settings()
     }
 
     pub fn usual(&self) -> &UsualLock {
@@ -73,22 +70,19 @@ impl Locks {
     }
 
     pub fn check_open(&self) -> Result<(), Error> {
-        Ok(self.0.keeping.check_open()?)
+        Ok(self.0.clients.main().check_open()?)
     }
 
     /// Whether names of locks carry hash tags of their own.
     pub fn has_tags(&self) -> bool {
-        self.0.branches.is_some()
+        self.0.clients.names_have_tags()
     }
 
-    /// The threads' client of a hash tag, or of names without one.
-    pub fn of_tag(&self, tag: Option<&[u8]>) -> Result<Arc<Keeping>, Error> {
+    /// The threads' drivers of a hash tag, or of names without one.
+    pub fn of_tag(&self, tag: Option<&[u8]>) -> Result<Arc<Drivers>, Error> {
         self.check_open()?;
-        let make = |tag: &[u8]| Keeping::new(self.setup().tagged(tag), self.notes().clone());
-        match (&self.0.branches, tag) {
-            (Some(branches), Some(tag)) => branches.of(tag, || Ok(make(tag))),
-            _ => Ok(self.0.keeping.clone()),
-        }
+        let make = |main: &Drivers, tag: &[u8]| Drivers::new(main.settings().tagged(tag), self.notes().clone());
+        self.0.clients.of(|| Ok(tag), make)
     }
 
     pub fn is(&self, other: &Self) -> bool {
@@ -96,8 +90,7 @@ impl Locks {
     }
 
     pub fn close(&self) {
-        self.0.keeping.close();
-        self.0.branches.iter().flat_map(Branches::all).for_each(|branch| branch.close());
+        self.0.clients.close().iter().for_each(|client| client.close());
         self.notes().close();
     }
 }

@@ -1,39 +1,34 @@
 //! A lock that was acquired.
 
+use std::convert::Infallible;
 use std::ffi::{c_char, c_void, CString};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pinyon_locks::{Loss, Station};
+use pinyon_locks::{LoopDriver, Loss};
 
-use super::client::{Keeping, Locks};
-use super::listener::{Grant, Listener};
+use super::client::{Drivers, Locks};
+use super::listener::Listener;
 use crate::errors::{c_string, Error, Failure};
 use crate::exported::exported;
 use crate::guard::{free, with, Handle, Poison};
 use crate::status::Status;
 
-/// A lock that was acquired. It keeps its client alive, which renews it.
+/// A lock that was acquired.
 pub struct Lock {
-    pub grant: Arc<Grant>,
-    /// How long it tries to take its names again after it was parked.
-    pub relock: Duration,
+    pub held: Held,
     locks: Locks,
-    place: Place,
     poison: Poison,
 }
 
-/// Where a lock is kept.
-pub enum Place {
-    Threads { keeping: Arc<Keeping>, station: Arc<Station<Listener>> },
-    Loop(Arc<dyn Machine>),
-}
+/// It keeps the drivers of threads alive, if one of them is its own.
+pub type Held = pinyon_locks::Held<Listener, Arc<Machine>, Option<Arc<Drivers>>>;
+
+/// A caller's driver.
+pub type Driver = pinyon_locks::Driver<Listener, Arc<Machine>>;
 
 /// The machine of an event loop, as its locks know it. Any thread may use it.
-pub trait Machine {
-    fn remaining(&self, grant: &Arc<Grant>) -> Option<Duration>;
-    fn forsake(&self, grant: &Arc<Grant>);
-}
+pub type Machine = dyn LoopDriver<Listener, Error = Infallible>;
 
 impl Handle for Lock {
     const NAME: &'static str = "pinyon_lock";
@@ -44,43 +39,27 @@ impl Handle for Lock {
 }
 
 impl Lock {
-    pub fn new(grant: Arc<Grant>, relock: Duration, locks: Locks, place: Place) -> Self {
-        Self { grant, relock, locks, place, poison: Poison::default() }
+    pub fn new(held: Held, locks: Locks) -> Self {
+        Self { held, locks, poison: Poison::default() }
     }
 
-    /// Where it is kept, if it is this client's.
-    pub fn place(&self, locks: &Locks) -> Result<&Place, Error> {
+    /// The lock, if it is this client's.
+    pub fn held(&self, locks: &Locks) -> Result<&Held, Error> {
         match self.locks.is(locks) {
-            true => Ok(&self.place),
+            true => Ok(&self.held),
             false => Err(Failure::usage("this lock was acquired by another client of locks")),
         }
     }
 
     fn remaining(&self) -> Option<Duration> {
-        match &self.place {
-            Place::Threads { station, .. } => station.remaining(&self.grant),
-            // A thread that is gone in a forked child may have the machine.
-            Place::Loop(_) if self.grant.is_inherited() => None,
-            Place::Loop(machine) => machine.remaining(&self.grant),
-        }
+        let Ok(remaining) = self.held.remaining();
+        remaining
     }
 
     fn check(&self) -> Result<Status, Error> {
         match self.remaining() {
             Some(_) => Ok(Status::Done),
-            None => Err(self.grant.not_held().into()),
-        }
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        if !self.grant.forsake() {
-            return;
-        }
-        match &self.place {
-            Place::Threads { station, .. } => station.forsake(&self.grant),
-            Place::Loop(machine) => machine.forsake(&self.grant),
+            None => Err(self.held.grant().not_held().into()),
         }
     }
 }
@@ -100,18 +79,18 @@ pub fn number(loss: Option<Loss>) -> u32 {
 pub const LOSSES: [Loss; 5] = [Loss::Expired, Loss::Gone, Loss::Forced, Loss::Closed, Loss::Forked];
 
 exported! {
-    fn pinyon_lock_token(lock: &Lock) -> u64 { lock.grant.token() }
+    fn pinyon_lock_token(lock: &Lock) -> u64 { lock.held.grant().token() }
 
     fn pinyon_lock_remaining(lock: &Lock) -> f64 { lock.remaining().unwrap_or_default().as_secs_f64() }
 
     fn pinyon_lock_check(lock: &Lock) -> Result<i32> { lock.check() }
 
     fn pinyon_lock_lost_early(lock: *const Lock) -> *mut Error {
-        let error = with(lock, |lock| Ok(lock.grant.lost_early().into()));
+        let error = with(lock, |lock| Ok(lock.held.grant().lost_early().into()));
         error.unwrap_or_else(|error: Error| error).into_raw()
     }
 
-    fn pinyon_lock_loss(lock: &Lock) -> u32 { number(lock.grant.loss()) }
+    fn pinyon_lock_loss(lock: &Lock) -> u32 { number(lock.held.grant().loss()) }
 
     fn pinyon_loss_text(loss: u32) -> *const c_char {
         // Made once, so that they live as long as the library.
@@ -122,7 +101,7 @@ exported! {
     }
 
     fn pinyon_lock_listen(lock: &Lock, context: *mut c_void) -> bool {
-        lock.grant.listen(Listener::of(context)).is_ok()
+        lock.held.grant().listen(Listener::of(context)).is_ok()
     }
 
     fn pinyon_lock_free(lock: *mut Lock) { free(lock) }

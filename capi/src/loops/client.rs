@@ -19,7 +19,7 @@ use crate::client::{Client, View};
 use crate::errors::{Error, Failure};
 use crate::placing::Placing;
 use crate::requests::{for_all, with, Keyed, Verb};
-use crate::single::asked_servers;
+use crate::single::{asked_servers, invalidated};
 use crate::status::Status;
 use crate::structs::{Place, Reply, Request};
 use crate::submitted::{verb_of, Submitted};
@@ -111,9 +111,10 @@ impl ClientLoop {
     unsafe fn begin_for(&mut self, view: &View, asked: &Request) -> Result<u64, Error> {
         view.check_open()?;
         let verb = Verb::of(asked)?;
-        if verb.is_for_all() {
-            let asking = Everywhere::new(for_all(verb, asked)?);
-            return self.start(asked, verb, |_, _| asking.into());
+        if verb.has_no_key() {
+            // SAFETY: the caller says so.
+            let operation = unsafe { without_key(view, verb, asked)? };
+            return self.start(asked, verb, |_, _| operation);
         }
         // SAFETY: the caller says so.
         let (key, Keyed { request, data }) = unsafe {
@@ -125,11 +126,14 @@ impl ClientLoop {
         let data = data_of(data, || self.texts.pop().unwrap_or_default());
         let (packing, policy, is_raw) = (view.shared.packing.clone(), asked.policy(view), asked.has(with::RAW));
         self.start(asked, verb, |of, caller| {
+            let memory = of.spare.take();
             let room = Cell::new(of.rooms.pop().unwrap_or_default());
             let placing = Placing { packing, place: of.place, context: asked.context, is_raw, room };
             let value = OneValue { placing, caller: caller.0.clone(), is_placed: Cell::new(false) };
-            let single = Single::new(request, key, data, LoopValues::One(value), policy);
-            AnyOperation::Single(Reused::new(single, of.spare.take()))
+            let mut single = Single::new(request, key, data, LoopValues::One(value), policy);
+            // SAFETY: the caller says so.
+            unsafe { asked.tag(&mut single) };
+            AnyOperation::Single(Reused::new(single, memory))
         })
     }
 
@@ -272,12 +276,24 @@ impl ClientLoop {
                 status
             }
             AnyOperation::Everywhere(asking) => asked_servers([*asking], reply),
+            AnyOperation::Change(change) => invalidated(*change, reply),
             AnyOperation::Fetch(fetch) => {
                 let wanted = self.wanted.remove(&reply.ticket);
                 reply.finish(wanted.map_or(Status::Failed, |wanted| wanted.end(*fetch)))
             }
             _ => unreachable!("no other operations are begun"),
         }
+    }
+}
+
+/// # Safety
+/// As for [`ClientLoop::begin`].
+#[cold]
+unsafe fn without_key(view: &View, verb: Verb, asked: &Request) -> Result<Operation, Error> {
+    match verb {
+        // SAFETY: the caller says so.
+        Verb::InvalidateTags => unsafe { asked.invalidation(view) }.map(Operation::from),
+        _ => Ok(Everywhere::new(for_all(view, verb, asked)?).into()),
     }
 }
 

@@ -3,10 +3,11 @@
 //! Each connection's machine has a lock of its own, because any thread may ask how long a held lock lasts, or free it.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinyon_locks::{Front, LockFinished};
+use pinyon_locks::{Front, LockFinished, LoopDriver};
 use pinyon_net::driven::{HostAlarm, Order, Stepwise};
 use pinyon_net::fork;
 
@@ -15,23 +16,33 @@ use crate::awaited::callers::{Caller, Callers};
 use crate::errors::{Error, Failure};
 use crate::locks::client::Locks;
 use crate::locks::listener::{Grant, Listener};
-use crate::locks::lock::{Machine, Place};
+use crate::locks::lock::{Driver, Held};
 use crate::structs::Reply;
 use crate::wishes::wanted::{About, Becomes, Wanted, Wish};
 
 /// The machine of one connection. Locks that it holds refer to it, from any thread.
 type LockMachine = Mutex<Stepwise<Front<Waiting, Listener>>>;
 
-impl Machine for LockMachine {
-    fn remaining(&self, grant: &Arc<Grant>) -> Option<Duration> {
-        self.lock().unwrap_or_else(PoisonError::into_inner).machine().remaining(grant)
+impl LoopDriver<Listener> for LockMachine {
+    type Error = Infallible;
+
+    fn remaining(&self, grant: &Arc<Grant>) -> Result<Option<Duration>, Infallible> {
+        Ok(self.lock().unwrap_or_else(PoisonError::into_inner).machine().remaining(grant))
+    }
+
+    fn cancel(&self, grant: &Arc<Grant>) -> Result<(), Infallible> {
+        change(self, |front, now| front.cancel(grant, now));
+        Ok(())
     }
 
     fn forsake(&self, grant: &Arc<Grant>) {
-        let mut machine = self.lock().unwrap_or_else(PoisonError::into_inner);
-        // It is refused in a forked child, which does not hold the lock.
-        let _ = machine.begin(|front, _| front.forsake(grant));
+        change(self, |front, _| front.forsake(grant));
     }
+}
+
+fn change(machine: &LockMachine, change: impl FnOnce(&mut Front<Waiting, Listener>, Instant)) {
+    // It is refused in a forked child, which does not hold the lock.
+    let _ = machine.lock().unwrap_or_else(PoisonError::into_inner).begin(change);
 }
 
 /// How many connections of hash tags are kept while no lock there is held or wanted.
@@ -100,22 +111,25 @@ impl LocksLoop {
         let Wanted { operation, becomes, about } = unsafe { Wanted::of(&self.locks, wish) }?;
         let branch = match about {
             About::Names(tag) => self.branch_of(tag),
-            About::Lock(lock) => self.branch_with(lock.place(&self.locks)?)?,
+            About::Lock(lock) => self.branch_with(lock.held(&self.locks)?)?,
         };
         let caller = self.callers.begin(wish.context);
         let ticket = caller.ticket;
         if let Some(grant) = operation.awaited() {
             self.awaited.insert(ticket, (branch, grant.clone()));
         }
-        self.change(branch, |front, now| front.begin(operation, Waiting { caller, becomes }, now));
+        if let Some(branch) = &self.branches[branch] {
+            change(&branch.machine, |front, now| front.begin(operation, Waiting { caller, becomes }, now));
+        }
         Ok(ticket)
     }
 
     /// A lock that the caller waits for is given up, or given back if it is there already.
     pub fn abandon(&mut self, ticket: u64) {
         self.callers.abandon(ticket);
-        if let Some((branch, grant)) = self.awaited.remove(&ticket) {
-            self.change(branch, |front, now| front.cancel(&grant, now));
+        let Some((branch, grant)) = self.awaited.remove(&ticket) else { return };
+        if let (true, Some(branch)) = (self.is_of_this_process(), &self.branches[branch]) {
+            let Ok(()) = branch.machine.cancel(&grant);
         }
     }
 
@@ -134,7 +148,7 @@ impl LocksLoop {
                 reply.ticket = caller.ticket;
                 self.awaited.remove(&caller.ticket);
                 self.callers.end(caller.ticket);
-                becomes.fill(reply, outcome, &self.locks, || Place::Loop(branch.machine.clone()));
+                becomes.fill(reply, outcome, &self.locks, || (Driver::Loop(branch.machine.clone()), None));
                 return true;
             }
         }
@@ -205,13 +219,6 @@ impl LocksLoop {
         }
     }
 
-    fn change(&self, branch: usize, change: impl FnOnce(&mut Front<Waiting, Listener>, Instant)) {
-        if let (true, Some(branch)) = (self.is_of_this_process(), &self.branches[branch]) {
-            // It is refused in a forked child only.
-            let _ = branch.machine().begin(change);
-        }
-    }
-
     /// The branch of a hash tag. A new one is made if needed, and one that nobody needs any more is closed instead.
     fn branch_of(&mut self, tag: Option<&[u8]>) -> usize {
         self.uses += 1;
@@ -244,8 +251,8 @@ impl LocksLoop {
     }
 
     /// The branch that keeps a lock.
-    fn branch_with(&self, place: &Place) -> Result<usize, Error> {
-        let Place::Loop(machine) = place else {
+    fn branch_with(&self, held: &Held) -> Result<usize, Error> {
+        let Driver::Loop(machine) = held.driver() else {
             return Err(Failure::usage("this lock is not of an event loop: carry out the wish by pinyon_lock_run"));
         };
         let is_it = |branch: &Branch| std::ptr::addr_eq(Arc::as_ptr(&branch.machine), Arc::as_ptr(machine));

@@ -19,6 +19,9 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Making {
     fn run(&mut self, reply: &mut Reply, host: &Host) -> Result<Status, Error> {
+        if let Some(refused) = &self.only_by_steps {
+            return Err(refused.clone());
+        }
         loop {
             self.advance()?;
             let done = match &self.at {
@@ -45,6 +48,7 @@ impl Making {
                 }
                 At::Making => return Ok(reply.finish(Status::Make)),
                 At::Over(outcome) => return Ok(fill(reply, outcome, host.place())),
+                At::MakingWithin(_) | At::MakingBehind => unreachable!("such terms are refused"),
                 At::Beginning | At::Unreadable => unreachable!("it has advanced"),
             };
             if let Err(Interrupted) = done {
@@ -65,14 +69,14 @@ pub(super) fn fill(reply: &mut Reply, outcome: &Result<Arc<Made>, Error>, place:
     }
 }
 
-type Bell = Arc<(Mutex<bool>, Condvar)>;
+pub(super) type Bell = Arc<(Mutex<bool>, Condvar)>;
 
-fn bell() -> Bell {
+pub(super) fn bell() -> Bell {
     Arc::new((Mutex::new(false), Condvar::new()))
 }
 
 /// Waits until the bell is rung, for so long at most.
-fn wait(host: &Host, time: Duration, bell: &Bell) -> Result<(), Interrupted> {
+pub(super) fn wait(host: &Host, time: Duration, bell: &Bell) -> Result<(), Interrupted> {
     let end = Instant::now() + time;
     loop {
         let left = end.saturating_duration_since(Instant::now());

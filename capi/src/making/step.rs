@@ -1,10 +1,12 @@
 //! A coroutine, whose host carries out the steps.
 
+use std::sync::Arc;
+
 use super::run::fill;
 use super::{At, Making};
 use crate::errors::Error;
 use crate::exported::exported;
-use crate::flights::Wake;
+use crate::flights::{Made, Wake};
 use crate::status::{numbered, Status};
 use crate::structs::{empty, given, to_fill, Reply, Step};
 
@@ -15,6 +17,8 @@ numbered! {
         Follow = 2,
         Make = 3,
         Over = 4,
+        MakeWithin = 5,
+        ReturnOld = 6,
     }
 }
 
@@ -34,10 +38,16 @@ impl Making {
                     (StepKind::Follow, time.as_secs_f64(), empty())
                 }
                 At::Making => (StepKind::Make, 0.0, empty()),
+                At::MakingWithin(time) => {
+                    self.give_old(reply);
+                    (StepKind::MakeWithin, time.as_secs_f64(), empty())
+                }
+                At::MakingBehind => {
+                    self.give_old(reply);
+                    (StepKind::ReturnOld, 0.0, empty())
+                }
                 At::Over(outcome) => {
-                    let room = reply.begin(self.context);
-                    reply.keep(room);
-                    fill(reply, outcome, None);
+                    self.fill(reply, outcome);
                     (StepKind::Over, 0.0, empty())
                 }
                 At::Beginning | At::Unreadable => unreachable!("it has advanced"),
@@ -45,6 +55,17 @@ impl Making {
             *step = Step { size: step.size, kind: kind as u32, seconds, request };
             return Ok(());
         }
+    }
+
+    fn give_old(&self, reply: &mut Reply) {
+        let old = self.machine.value().cloned().unwrap_or_default();
+        self.fill(reply, &Ok(old));
+    }
+
+    fn fill(&self, reply: &mut Reply, outcome: &Result<Arc<Made>, Error>) {
+        let room = reply.begin(self.context);
+        reply.keep(room);
+        fill(reply, outcome, None);
     }
 }
 

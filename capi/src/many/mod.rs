@@ -2,14 +2,16 @@
 
 pub mod keys;
 pub(crate) mod reading;
+mod tags;
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null_mut;
 
+use pinyon_cache::blocking::give_back_late;
 use pinyon_cache::dialect::Packing;
-use pinyon_cache::operations::{BorrowedKey, Key, SentData, Several, Single};
+use pinyon_cache::operations::{Answer, BorrowedKey, Key, SentData, SentKey, Several, Single};
 use pinyon_cache::spare::{emptied, SpareVector};
 use pinyon_cache::{blocking, Data};
 use pinyon_net::invalid::InvalidArgument;
@@ -21,6 +23,7 @@ use crate::placing::Placing;
 use crate::requests::{with as flags, Keyed, Verb};
 use crate::status::Status;
 use crate::structs::{borrowed, stride, to_fill, CStruct, Reply, Request};
+use tags::TagsOfMany;
 
 /// # Safety
 /// The first struct is followed by the others, each as large as the first says.
@@ -80,6 +83,7 @@ pub unsafe fn run_many(
     let mut singles: Vec<OneOfMany<'_>> = emptied(SpareVector::take(&SINGLES));
     singles.reserve(keys.all.len());
     let mut indexes = Vec::with_capacity(keys.all.len());
+    let mut read = TagsOfMany::default();
     for one in &keys.all {
         let (asked, reply) = (requests[one.index], &mut *replies[one.index]);
         // SAFETY: the caller says so.
@@ -94,14 +98,27 @@ pub unsafe fn run_many(
                 };
                 singles.push(Single::new(request, keys.key(one), Block(data), placing, asked.policy(view)));
                 indexes.push(one.index);
+                // SAFETY: the caller says so.
+                if let Some(tags) = unsafe { asked.tags() } {
+                    let Some(single) = singles.last_mut() else { unreachable!("it was added") };
+                    match read.tagging(view, tags, *single.key(), host) {
+                        Ok(tagging) => single.tag(Some(tagging)),
+                        Err(Interrupted) => return Ok(interrupted(replies)),
+                    }
+                }
             }
             Err(error) => drop(reply.fail(error)),
         }
     }
     let mut several = Several::new(singles);
     if let Err(Interrupted) = blocking::run(&view.shared.directory, host, &mut several) {
-        for index in indexes {
+        for (index, mut single) in indexes.into_iter().zip(several.finish()) {
             replies[index].finish(Status::Interrupted);
+            // Nobody hears of a lease that was won just before.
+            if let Ok(Answer::Lease(found)) = single.take_answer() {
+                let (directory, key, policy) = (&view.shared.directory, single.key().owned(), single.policy());
+                found.win().into_iter().for_each(|win| give_back_late(directory, key.clone(), win, policy));
+            }
         }
         return Ok(Status::Interrupted);
     }
@@ -115,6 +132,14 @@ pub unsafe fn run_many(
     SpareVector::give(&KEYS, emptied(keys.all));
     let failed = replies.iter().any(|reply| reply.status == Status::Failed as i32);
     Ok(if failed { Status::Failed } else { Status::Done })
+}
+
+#[cold]
+fn interrupted(replies: &mut [&mut Reply]) -> Status {
+    for reply in replies {
+        reply.finish(Status::Interrupted);
+    }
+    Status::Interrupted
 }
 
 type OneOfMany<'r> = Single<BorrowedKey<'r>, Block<'r>, Placing<&'r Packing>>;

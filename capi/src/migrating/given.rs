@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pinyon_cache::dialect::{Packing, ValueError};
 use pinyon_cache::migration::{Crossing, OnePool, Plan, Pools, Side, Unconverted, Wanted};
-use pinyon_cache::operations::{AnyOperation, DataBlock, OwnedData, OwnedKey, Policy, Values};
+use pinyon_cache::operations::{AnyOperation, DataBlock, OwnedData, OwnedKey, Policy, Tagging, Values};
 use pinyon_cache::{blocking, Data};
 
 use crate::client::Migrating;
@@ -15,9 +15,10 @@ use crate::errors::Error;
 use crate::host::Host;
 use crate::placing::{Placed, Placing};
 use crate::requests::{for_all, with as flags, Keyed, Verb};
-use crate::single::asked_servers;
+use crate::single::{asked_servers, invalidated};
 use crate::status::{marks, Status};
 use crate::structs::{Bytes, Place, Reply, Request};
+use crate::tags::Tags;
 use crate::values;
 
 /// What a request needs of the host's, for both pools. It borrows nothing.
@@ -27,6 +28,7 @@ pub struct Given<V> {
     keys: Vec<[OwnedKey; 2]>,
     policies: [Policy; 2],
     data: OwnedData,
+    tags: Option<Tagging>,
     is_raw: bool,
     kind: PhantomData<fn() -> V>,
 }
@@ -44,7 +46,8 @@ impl<V: Kept> Given<V> {
     pub fn of_keys(migrating: &Arc<Migrating>, keys: Vec<[OwnedKey; 2]>, first: &Request) -> Self {
         let policies = [Side::Old, Side::New].map(|side| first.policy(migrating.client(side)));
         let is_raw = first.has(flags::RAW);
-        Self { migrating: migrating.clone(), keys, policies, data: OwnedData::Nothing, is_raw, kind: PhantomData }
+        let (data, tags) = (OwnedData::Nothing, None);
+        Self { migrating: migrating.clone(), keys, policies, data, tags, is_raw, kind: PhantomData }
     }
 
     /// The request's course over both pools.
@@ -56,17 +59,27 @@ impl<V: Kept> Given<V> {
         migrating.client(Side::Old).check_open()?;
         new.check_open()?;
         if verb.is_for_all() {
-            let wanted = Wanted::Everywhere(for_all(verb, asked)?);
+            let wanted = Wanted::Everywhere(for_all(new, verb, asked)?);
+            return Ok(Crossing::new(Self::of_keys(migrating, Vec::new(), asked), wanted, 0, counts, ttl));
+        }
+        if let Verb::InvalidateTags = verb {
+            // SAFETY: the caller says so.
+            let (known, tags) = unsafe { asked.invalidated(new)? };
+            let wanted = Wanted::Invalidate { known: known.clone(), tags: tags.clone() };
             return Ok(Crossing::new(Self::of_keys(migrating, Vec::new(), asked), wanted, 0, counts, ttl));
         }
         // SAFETY: the caller says so.
         let (keys, Keyed { request, data }) = unsafe { (both_keys(migrating, asked)?, Keyed::of(new, verb, asked)?) };
         let data = data.as_deref().map_or(Data::None, Data::Copied);
-        let given = Self { data: OwnedData::from(&data), ..Self::of_keys(migrating, vec![keys], asked) };
+        // SAFETY: as above.
+        let tags = unsafe { asked.tags() };
+        let (data, tagging) = (OwnedData::from(&data), tags.map(Tags::tagging));
+        let given = Self { data, tags: tagging, ..Self::of_keys(migrating, vec![keys], asked) };
         let plan = match verb {
             // A value of the old pool would not be as the new one stores it.
             Verb::Get if asked.has(flags::RAW) => Some(Plan::Find),
             Verb::Delete if asked.has(flags::CAS) => Some(Plan::Change),
+            Verb::Lease if tags.is_some_and(Tags::are_alone) => None,
             _ => Plan::of(&request),
         };
         Ok(Crossing::planned(given, Wanted::One(request), plan, 1, counts, ttl))
@@ -95,6 +108,10 @@ impl<V: Kept> Pools for Given<V> {
 
     fn data(&self) -> OwnedData {
         self.data.clone()
+    }
+
+    fn tags(&self) -> Option<Tagging> {
+        self.tags.clone()
     }
 
     fn values(&self, side: Side) -> V {
@@ -175,8 +192,10 @@ pub fn fill<V: Kept>(
         });
         return asked_servers(asked, reply);
     }
-    let Some((side, AnyOperation::Single(mut single))) = over.into_iter().next() else {
-        unreachable!("a request about one key has one outcome")
+    let (side, mut single) = match over.into_iter().next() {
+        Some((side, AnyOperation::Single(single))) => (side, single),
+        Some((_, AnyOperation::Change(change))) => return invalidated(*change, reply),
+        _ => unreachable!("a request about one key, or about tags, has one outcome"),
     };
     let (directory, policy) = (&migrating.client(side).shared.directory, single.policy());
     drop(reply.take_memory()); // the value has its own

@@ -10,30 +10,30 @@ use crate::exported::exported;
 use crate::guard::with;
 use crate::host::{Host, Interrupted};
 use crate::locks::client::Locks;
-use crate::locks::lock::Place;
+use crate::locks::lock::Driver;
 use crate::replies::replied;
 use crate::status::Status;
-use crate::structs::{self, given, missing, Bytes, Reply};
-use wanted::{names_of, About, Wanted, Wish};
+use crate::structs::{self, given, missing, names_of, Bytes, Reply};
+use wanted::{About, Wanted, Wish};
 
 /// Carries out a wish, and waits for its reply.
 fn run(locks: &Locks, wanted: Wanted<'_>, reply: &mut Reply, host: &Host) -> Result<Status, Error> {
     let Wanted { operation, becomes, about } = wanted;
-    let (keeping, station) = match about {
+    let (drivers, station) = match about {
         About::Names(tag) => {
-            let keeping = locks.of_tag(tag)?;
-            let station = keeping.station()?;
-            (keeping, station)
+            let drivers = locks.of_tag(tag)?;
+            let station = drivers.station()?;
+            (Some(drivers), station)
         }
-        About::Lock(lock) => match lock.place(locks)? {
-            Place::Threads { keeping, station } => (keeping.clone(), station.clone()),
-            Place::Loop(_) => {
+        About::Lock(lock) => match lock.held(locks)?.driver() {
+            Driver::Threads(station) => (None, station.clone()),
+            Driver::Loop(_) => {
                 return Err(Failure::usage("this lock is an event loop's: begin the wish there (pinyon_lock_begin)"))
             }
         },
     };
     match station.run(host, operation) {
-        Ok(outcome) => Ok(becomes.fill(reply, outcome, locks, || Place::Threads { keeping, station })),
+        Ok(outcome) => Ok(becomes.fill(reply, outcome, locks, || (Driver::Threads(station), drivers))),
         Err(Interrupted) => Ok(reply.finish(Status::Interrupted)),
     }
 }

@@ -14,12 +14,12 @@ use pinyon_net::settings::waiting_time;
 
 use crate::answers::Answers;
 use crate::errors::{Error, Failure};
-use crate::locks::client::Locks;
+use crate::locks::client::{Drivers, Locks};
 use crate::locks::listener::{Grant, Listener};
-use crate::locks::lock::{Lock, Place};
+use crate::locks::lock::{Driver, Held, Lock};
 use crate::requests::check_flags;
 use crate::status::{marks, numbered, Status};
-use crate::structs::{c_structs, missing, sized, Bytes, Reply};
+use crate::structs::{c_structs, missing, names_of, sized, Bytes, Reply};
 
 c_structs! {
     "pinyon_wish" Wish {
@@ -136,18 +136,14 @@ impl<'w> Wanted<'w> {
 }
 
 fn of_lock<'w>(locks: &Locks, kind: WishKind, wish: &Wish, lock: &'w Lock) -> Result<Wanted<'w>, Error> {
-    let grant = lock.grant.clone();
+    let held = &lock.held;
     let (operation, becomes) = match kind {
-        WishKind::Release => (Operation::Release { grant }, Becomes::Other),
-        WishKind::Extend => {
-            let ttl = lock_ttl(or(wish.ttl, locks.usual().ttl))?;
-            (Operation::Extend { grant, ttl }, Becomes::Other)
-        }
-        WishKind::Notify => (Operation::Notify { grant, most: wish.most }, Becomes::Other),
+        WishKind::Release => (held.release(), Becomes::Other),
+        WishKind::Extend => (held.extend(lock_ttl(or(wish.ttl, locks.usual().ttl))?), Becomes::Other),
+        WishKind::Notify => (held.notify(wish.most), Becomes::Other),
         _ => {
             let wait = if wish.wait == 0.0 { None } else { Some(waiting_time("wait", or_none(wish.wait))?) };
-            let becomes = Becomes::Parked(grant.clone());
-            (Operation::Park { grant, wait, relock: lock.relock }, becomes)
+            (held.park(wait), Becomes::Parked(held.grant().clone()))
         }
     };
     Ok(Wanted { operation, becomes, about: About::Lock(lock) })
@@ -177,12 +173,19 @@ fn acquiring(locks: &Locks, wish: &Wish, names: Names) -> Result<(Arc<Grant>, Du
 }
 
 impl Becomes {
-    /// Fills a reply. `place`: where a lock is kept.
-    pub fn fill(self, reply: &mut Reply, outcome: LockOutcome, locks: &Locks, place: impl FnOnce() -> Place) -> Status {
+    /// Fills a reply. `driver`: what carried out the operation, and what keeps it alive.
+    pub fn fill(
+        self,
+        reply: &mut Reply,
+        outcome: LockOutcome,
+        locks: &Locks,
+        driver: impl FnOnce() -> (Driver, Option<Arc<Drivers>>),
+    ) -> Status {
         let status = match (outcome, self) {
             (LockOutcome::Held { .. }, Self::Lock { grant, relock }) => {
                 reply.number = grant.token();
-                reply.answer_lock(Lock::new(grant, relock, locks.clone(), place()));
+                let (driver, drivers) = driver();
+                reply.answer_lock(Lock::new(Held::new(grant, driver, relock, drivers), locks.clone()));
                 Status::Done
             }
             (LockOutcome::Held { notified }, becomes) => {
@@ -216,22 +219,6 @@ impl Becomes {
         };
         reply.finish(status)
     }
-}
-
-/// # Safety
-/// The pointer is null, or to so many names, which stay as they are for the lifetime.
-pub unsafe fn names_of<'n>(first: *const Bytes, count: usize) -> Result<Vec<&'n [u8]>, Error> {
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    if first.is_null() {
-        return Err(missing("list of names"));
-    }
-    // SAFETY: the caller says so.
-    let names = unsafe { std::slice::from_raw_parts(first, count) };
-    names.iter().try_for_each(|name| name.check("a name"))?;
-    // SAFETY: the caller says so.
-    Ok(unsafe { names.iter().map(|name| name.slice()).collect() })
 }
 
 fn checked(given: &[&[u8]]) -> Result<Names, Error> {

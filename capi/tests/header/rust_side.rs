@@ -5,6 +5,7 @@ use std::fmt::Write;
 use pinyon::errors::Kind;
 use pinyon::locks::lock::{number, LOSSES};
 use pinyon::making::step::StepKind;
+use pinyon::making::{made, terms};
 use pinyon::requests::{with, Verb};
 use pinyon::status::{marks, Status};
 use pinyon::values::parts::PartKind;
@@ -58,6 +59,7 @@ fn c_type(rust: &str) -> String {
         "c_void" | "()" => "void".to_owned(),
         "NamedText" => "pinyon_option".to_owned(),
         "Option<Place>" => "pinyon_place".to_owned(),
+        "HowMade" => "pinyon_made".to_owned(),
         name => format!("pinyon_{}", snake(name)),
     }
 }
@@ -115,6 +117,14 @@ const FLAGS: &[(&str, u32)] = &[
     ("NO_FAILOVER", with::NO_FAILOVER),
     ("RAW", with::RAW),
     ("TTL_AS_SENT", with::TTL_AS_SENT),
+    ("TERMS_STALE_ON_ERROR", terms::STALE_ON_ERROR),
+    ("TERMS_TTL_OF_VALUE", terms::TTL_OF_VALUE),
+    ("TERMS_ANEW", terms::ANEW),
+    ("TERMS_SOFT_TIMEOUT", terms::SOFT_TIMEOUT),
+    ("TERMS_BEHIND", terms::BEHIND),
+    ("MADE_TTL", made::TTL),
+    ("MADE_STALE", made::STALE),
+    ("MADE_NOT_STORED", made::NOT_STORED),
     ("AT_ONCE", flags::AT_ONCE),
     ("NO_RENEWAL", flags::NO_RENEWAL),
     ("REENTRANT", flags::REENTRANT),
@@ -131,6 +141,7 @@ const FLAGS: &[(&str, u32)] = &[
     ("IS_FILLING", marks::IS_FILLING),
     ("WAS_NOTIFIED", marks::WAS_NOTIFIED),
     ("OF_OLD", marks::OF_OLD),
+    ("HAS_TAGS", marks::HAS_TAGS),
 ];
 
 /// The name of a variant in the header.

@@ -33,6 +33,11 @@ fn leases_and_values_made_once() {
 }
 
 #[test]
+fn values_with_tags() {
+    check("tags");
+}
+
+#[test]
 fn values_part_by_part() {
     check("values");
 }

@@ -28,6 +28,7 @@ pub fn client(scenario: &Value) -> *mut Client {
     for name in ["timeout", "slow_after"] {
         options.extend(given[name].as_f64().map(|value| (name, value.to_string())));
     }
+    options.extend(given["near"].as_bool().map(|near| ("near", near.to_string())));
     let names: Vec<CString> = options.iter().map(|(name, _)| CString::new(*name).unwrap()).collect();
     let option = |(name, (_, value)): (&CString, &(_, String))| NamedText {
         name: name.as_ptr(),

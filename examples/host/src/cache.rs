@@ -145,6 +145,11 @@ impl Cache {
         self.directory.known().metrics().collect()
     }
 
+    /// Takes note that the old value of a key stays in use.
+    pub fn kept_stale(&self, key: &str, reason: &str) {
+        self.directory.kept_stale(&self.keys.routed(key.as_bytes()), self.policy.failover, reason);
+    }
+
     /// The events since the last call.
     pub fn events(&self) -> Vec<Event> {
         self.directory.take_events()

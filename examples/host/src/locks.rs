@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockSettings, UsualLock};
 use pinyon_locks::{
-    common_tag, names, owners, Asked, Branches, Front, Grant, LockFinished, LockOperation, LockOutcome, LockRequest,
-    Note, Notes, RedisCommand, RedisValue, Renewal, Setup, StatusAnswer, StatusQuestion, ThreadLocks,
+    common_tag, names, owners, Asked, ByTag, Front, Grant, LockFinished, LockOperation, LockOutcome, LockRequest, Note,
+    Notes, RedisCommand, RedisValue, Renewal, Setup, StatusAnswer, StatusQuestion, ThreadLocks,
 };
 use pinyon_net::driven::Polled;
 use pinyon_net::host::NoHost;
@@ -171,38 +171,32 @@ pub struct Locks {
     setup: Setup,
     usual: UsualLock,
     make: fn(Setup) -> Box<dyn LockWay>,
-    way: Arc<Branch>,
-    /// The clients of hash tags, if lock names choose the node of a cluster.
-    branches: Option<Branches<Branch>>,
+    clients: ByTag<Branch>,
 }
 
 impl Locks {
-    // Branches are `Arc`s because most hosts have threads.
-    #[allow(clippy::arc_with_non_send_sync)]
     pub fn new(settings: &[(&str, &str)], make: fn(Setup) -> Box<dyn LockWay>) -> Result<Self, Raised> {
         let mut known = LockSettings::default();
         for (name, value) in settings {
             known.set(name, Given::Untyped(value))?;
         }
         let parts = known.build()?;
-        let way = Arc::new(RefCell::new(make(parts.setup.clone())));
-        let branches = parts.names_have_tags.then(Branches::default);
-        Ok(Self { setup: parts.setup, usual: parts.usual, make, way, branches })
+        let clients = ByTag::new(RefCell::new(make(parts.setup.clone())), parts.names_have_tags);
+        Ok(Self { setup: parts.setup, usual: parts.usual, make, clients })
     }
 
     /// The client of these names: this one, or that of the names' own hash tag.
     pub fn of(&self, given: &[&str]) -> Result<Arc<Branch>, Raised> {
-        let Some(branches) = &self.branches else { return Ok(self.way.clone()) };
-        let bytes: Vec<&[u8]> = given.iter().map(|name| name.as_bytes()).collect();
-        match common_tag(&bytes)? {
-            Some(tag) => branches.of(tag, || Ok(RefCell::new((self.make)(self.setup.tagged(tag))))),
-            None => Ok(self.way.clone()),
-        }
+        let tag = || {
+            let names: Vec<&[u8]> = given.iter().map(|name| name.as_bytes()).collect();
+            Ok(common_tag(&names)?)
+        };
+        self.clients.of(tag, |_, tag| RefCell::new((self.make)(self.setup.tagged(tag))))
     }
 
     /// The number of clients for hash tags.
     pub fn branches(&self) -> usize {
-        self.branches.as_ref().map_or(0, |branches| branches.all().len())
+        self.clients.all().len() - 1
     }
 
     /// A lock for a new owner, and the operation that acquires it.
@@ -297,10 +291,7 @@ impl Locks {
     }
 
     pub fn close(&self) {
-        self.way.borrow_mut().close();
-        for branch in self.branches.iter().flat_map(Branches::all) {
-            branch.borrow_mut().close();
-        }
+        self.clients.close().iter().for_each(|client| client.borrow_mut().close());
     }
 
     fn run(&self, given: &[&str], operation: Operation) -> Result<LockOutcome, Raised> {

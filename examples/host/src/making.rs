@@ -82,7 +82,13 @@ impl Caller {
                 return Course::Follows;
             }
             State::Follows(..) => self.machine.next(StepOutcome::Done, Instant::now()),
-            State::Goes(outcome) => self.machine.next(outcome, Instant::now()),
+            State::Goes(outcome) => {
+                let step = self.machine.next(outcome, Instant::now());
+                if let Some(error) = self.machine.suppressed() {
+                    cache.kept_stale(&self.key, &error.message);
+                }
+                step
+            }
         };
         loop {
             let outcome = match step {

@@ -27,6 +27,8 @@ int main(int count, char **arguments)
     refused((pinyon_option)PINYON_OPTION("tls.ca", "/no/such/file"), PINYON_E_USAGE, "/no/such/file");
     refused((pinyon_option)PINYON_OPTION("tls.cb", "x"), PINYON_E_USAGE, "no setting \"cb\"");
     refused((pinyon_option)PINYON_OPTION("compression.threshold", "-5"), PINYON_E_USAGE, "threshold is 0 or more");
+    refused((pinyon_option)PINYON_OPTION("near.fresh", "0"), PINYON_E_USAGE, "fresh must be a positive number");
+    refused((pinyon_option)PINYON_OPTION("near", "hot"), PINYON_E_UNSUPPORTED_TYPE, "near must be true or false");
     CHECK(strstr(pinyon_settings(), "\"timeout\": 1") && strstr(pinyon_settings(), "\"choices\""));
 
     CHECK(!strcmp(pinyon_kind_name(PINYON_E_LOCK_TIMEOUT), "LockTimeout") && !pinyon_kind_name((pinyon_kind)99));

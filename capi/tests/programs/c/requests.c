@@ -127,6 +127,8 @@ static void all_servers(const char *one)
     run(storing(PINYON_SET, "flushed", "x"));
     pinyon_request flush = {sizeof flush, PINYON_FLUSH_ALL};
     CHECK(run(flush) == PINYON_DONE && run(about(PINYON_GET, "flushed")) == PINYON_MISS);
+    pinyon_request clear = {sizeof clear, PINYON_CLEAR_NAMESPACE};
+    CHECK(run(clear) == PINYON_FAILED && pinyon_error_kind(reply.error) == PINYON_E_USAGE);
     pinyon_answers *holders = pinyon_servers_of(client, pinyon_text("some key"), NULL, NULL);
     CHECK(holders && pinyon_next_answer(holders, &answer) && strstr(answer.server, "127.0.0.1:"));
     pinyon_answers_free(holders);
@@ -134,6 +136,25 @@ static void all_servers(const char *one)
     CHECK(pinyon_next_answer(holders, &answer) && !strcmp(answer.server, one));
     CHECK(pinyon_next_answer(holders, &answer) && !pinyon_next_answer(holders, &answer));
     pinyon_answers_free(holders);
+}
+
+/* The items of one namespace are forgotten and no others. */
+static void clearing(const char *servers)
+{
+    pinyon_option options[] = {{"servers", pinyon_text(servers)}, PINYON_OPTION("timeout", "30"),
+                               PINYON_OPTION("namespace", "cleared:"), PINYON_OPTION("clearable", "true")};
+    pinyon_error *error = NULL;
+    pinyon_client *clearable = pinyon_client_new(options, 4, &error), *other = client;
+    CHECK(clearable && !error);
+    run(storing(PINYON_SET, "kept", "x"));
+    client = clearable;
+    run(storing(PINYON_SET, "gone", "x"));
+    pinyon_request clear = {sizeof clear, PINYON_CLEAR_NAMESPACE};
+    CHECK(run(about(PINYON_GET, "gone")) == PINYON_DONE && run(clear) == PINYON_DONE);
+    CHECK(run(about(PINYON_GET, "gone")) == PINYON_MISS);
+    client = other;
+    CHECK(run(about(PINYON_GET, "kept")) == PINYON_DONE);
+    pinyon_client_free(clearable);
 }
 
 /* With a route, keys go where it says, so that those that belong together are together. */
@@ -163,6 +184,7 @@ int main(int count, char **arguments)
     counting();
     routes();
     all_servers(arguments[2]);
+    clearing(arguments[1]);
     char *metrics = pinyon_metrics(client);
     CHECK(strstr(metrics, "\"get\": {\"answered\": ") && strstr(metrics, arguments[2]));
     pinyon_text_free(metrics);

@@ -144,6 +144,36 @@ static void compressed(const char *servers)
     pinyon_client_free(plain);
 }
 
+/* A value in memory is returned until this process changes it. A view may ask the server. */
+static void in_memory(const char *servers)
+{
+    pinyon_option options[] = {{"servers", pinyon_text(servers)}, PINYON_OPTION("timeout", "30"), PINYON_OPTION("connect_timeout", "30"),
+                               PINYON_OPTION("near.fresh", "10000"), PINYON_OPTION("near.max_bytes", "1000000")};
+    pinyon_option asking[] = {PINYON_OPTION("near", "off")};
+    pinyon_client *near = pinyon_client_new(options, 5, &error), *other = client_of(servers, NULL, NULL);
+    CHECK(near);
+    pinyon_client *view = pinyon_client_using(near, asking, 1, &error);
+    CHECK(view);
+    pinyon_request old = storing(PINYON_SET, "hot", "old"), new = storing(PINYON_SET, "hot", "new"), get = about(PINYON_GET, "hot");
+    pinyon_reply reply = {sizeof reply};
+    CHECK(pinyon_run(other, &old, &reply, NULL) == PINYON_DONE);
+    CHECK(pinyon_run(near, &get, &reply, NULL) == PINYON_DONE && is(reply.value, "old"));
+    CHECK(pinyon_run(other, &new, &reply, NULL) == PINYON_DONE);
+    CHECK(pinyon_run(near, &get, &reply, NULL) == PINYON_DONE && is(reply.value, "old"));
+    CHECK(pinyon_run(view, &get, &reply, NULL) == PINYON_DONE && is(reply.value, "new"));
+    CHECK(pinyon_run(view, &new, &reply, NULL) == PINYON_DONE);
+    CHECK(pinyon_run(near, &get, &reply, NULL) == PINYON_DONE && is(reply.value, "new"));
+    pinyon_near_figures figures = {sizeof figures};
+    CHECK(pinyon_near_metrics(view, &figures) && figures.hits == 1 && figures.fills == 2);
+    CHECK(figures.revalidations == 0 && figures.evictions == 0 && figures.bytes > 0);
+    CHECK(!pinyon_near_metrics(other, &figures) && figures.hits == 0 && figures.fills == 0 && figures.bytes == 0);
+    CHECK(figures.size == sizeof figures && !pinyon_near_metrics(near, NULL) && !pinyon_near_metrics(NULL, &figures));
+    pinyon_reply_clear(&reply);
+    pinyon_client_free(view);
+    pinyon_client_free(near);
+    pinyon_client_free(other);
+}
+
 int main(int count, char **arguments)
 {
     CHECK(count == 3);
@@ -153,5 +183,6 @@ int main(int count, char **arguments)
     through_the_cache(arguments[1], "dialect", "dalli", 1);
     single_parts(arguments[1]);
     compressed(arguments[1]);
+    in_memory(arguments[1]);
     return 0;
 }
