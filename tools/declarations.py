@@ -33,7 +33,10 @@ PYTHON_TAKES = {
     "failed": "*, failed: dict[str, Error] | None = None",
     "kind": "kind: str | None = None",
     "delay": "delay: int = 0",
+    "tags": "*tags: _Key",
 }
+#: What a call of Python takes beside that if it stores values.
+TAGS = "*, tags: _Key | Iterable[_Key] | None = None"
 PYTHON_GIVES = {
     "value": "Any",
     "value_and_cas": "tuple[Any, int] | None",
@@ -69,6 +72,7 @@ RUBY_TAKES = {
     "kind": "?String? kind",
     "delay": "?seconds delay",
     "keep": "bool keep",
+    "tags": "*key tags",
 }
 #: An argument of a method of the native half, which takes all by position.
 NATIVE_TAKES = {
@@ -79,6 +83,7 @@ NATIVE_TAKES = {
     "keys": "Array[key] keys",
     "pairs": "Hash[key, untyped] pairs",
     "failed": "Hash[String, Error]? failed",
+    "tags": "Array[key] tags",
 }
 RUBY_GIVES = {
     "value": "untyped",
@@ -108,11 +113,18 @@ def is_internal(call: dict[str, Any]) -> bool:
     return bool(call["names"]["python"]) and call["names"]["python"].startswith("_")
 
 
+def stores_values(call: dict[str, Any]) -> bool:
+    """Whether a call stores values, which may have tags."""
+    return "stored_ttl" in call["takes"] and bool({"value", "pairs"} & {*call["takes"]})
+
+
 def in_python(call: dict[str, Any], gives: str) -> str:
     """Return the arguments and the type of a method, from its parenthesis to the colon."""
     takes = [PYTHON_TAKES[each] for each in call["takes"]]
     if call["gives"] == "count":
         takes = ["keys: Iterable[_Key]"]
+    if stores_values(call):
+        takes.append(TAGS)
     return f"({', '.join(['self', *takes])}) -> {gives.format(PYTHON_GIVES[call['gives']])}:"
 
 
@@ -171,7 +183,10 @@ def _signatures(source: str, first: str, takes: dict[str, str], known: set[str])
         gives = RUBY_GIVES[call["gives"]]
         if is_native and call["gives"] == "metadata":
             gives = "Array[untyped]?"
-        line = f"{indent}  def {method}: ({', '.join(takes[each] for each in call['takes'])}) -> {gives}"
+        arguments = [takes[each] for each in call["takes"]]
+        if stores_values(call):
+            arguments.append("tags? tags" if is_native else "?tags: tags?")
+        line = f"{indent}  def {method}: ({', '.join(arguments)}) -> {gives}"
         present = re.compile(rf"^{indent}  def {method}: .*$", re.MULTILINE)
         if present.search(body):
             body = present.sub(lambda _, line=line: line, body, count=1)

@@ -59,6 +59,8 @@ TYPES = {
     "Client": {
         "servers": "str | Iterable[str] | None",
         "namespace": "str | bytes | None",
+        "clearable": "bool",
+        "generation_ttl": "float | timedelta",
         "ring": "Ring | str",
         "timeout": "float",
         "connect_timeout": "float",
@@ -83,6 +85,7 @@ TYPES = {
         "max_value_size": "int",
         "max_decompressed_size": "int | None",
         "compression": "bool | Algorithm | Compression | None",
+        "near": "bool | Near | None",
         "dialect": "Dialect",
         "protocol": "Protocol",
         "max_in_flight": "int",
@@ -118,6 +121,18 @@ TYPES = {
         "sentinel_password": "str | bytes | CredentialsFunction | None",
         "sentinel_tls": "bool | Tls | None",
     },
+    "Terms": {
+        "stale": "float | timedelta",
+        "early": "float | timedelta",
+        "lease": "float | timedelta",
+        "wait": "float | timedelta | None",
+        "jitter": "float",
+        "on_error": 'Literal["raise", "stale"]',
+        "retry_after": "float | timedelta",
+        "tags": "str | bytes | Iterable[str | bytes]",
+        "soft_timeout": "float | timedelta | None",
+        "refresh": 'Literal["wait", "behind"]',
+    },
 }
 
 #: Whose arguments are written: the file, the class, and the table of its settings.
@@ -128,6 +143,10 @@ ARGUMENTS = [
     ("aio.pyi", "Client", "Client"),
     ("_base_locks.py", "BaseLocks", "Locks"),
 ]
+
+#: The file of the settings of ``get_or_set``, and the files of its methods, whose docstrings list them.
+TERMS = "_terms.py"
+TAKE_TERMS = ("client.py",)
 
 #: Whose docstrings list the settings.
 DOCUMENTED = [
@@ -152,13 +171,13 @@ OF_LOOPS = {"connections"}
 def names_of(table: str, *, shared: bool) -> list[str]:
     """Return the settings of a table in the order in which they are shown."""
     names = [name for name in DEFAULTS[table] if shared or name not in OF_LOOPS]
-    for name, (before, _, _) in OF_PYTHON[table].items():
+    for name, (before, _, _) in OF_PYTHON.get(table, {}).items():
         names.insert(names.index(before) + 1, name)
     return names
 
 
 def default_of(table: str, name: str) -> str:
-    if name in OF_PYTHON[table]:
+    if name in OF_PYTHON.get(table, {}):
         return OF_PYTHON[table][name][1]
     default = DEFAULTS[table][name]
     return json.dumps(default) if isinstance(default, str) else repr(default)
@@ -166,10 +185,12 @@ def default_of(table: str, name: str) -> str:
 
 def text_of(table: str, name: str) -> str:
     """Return a setting's text, with Python's words for values."""
-    text = OF_PYTHON[table][name][2] if name in OF_PYTHON[table] else TEXTS[table][name]
+    of_python = OF_PYTHON.get(table, {})
+    text = of_python[name][2] if name in of_python else TEXTS[table][name]
     for word, in_python in {
         "`true`": "`True`",
         "`Compression`": "`pinyon.Compression`",
+        "`Near`": "`pinyon.Near`",
         "`Tls`": "`pinyon.Tls`",
     }.items():
         text = text.replace(word, in_python)
@@ -187,18 +208,34 @@ def arguments(table: str, *, shared: bool) -> str:
 
 def documentation(table: str, *, shared: bool) -> str:
     """Return the section ``Args`` of a class."""
-    entries = [
-        textwrap.fill(
-            f"{name}: {text_of(table, name)}",
-            WIDTH,
-            initial_indent=" " * 8,
-            subsequent_indent=" " * 12,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for name in names_of(table, shared=shared)
-    ]
+    entries = [filled(f"{name}: {text_of(table, name)}", 8) for name in names_of(table, shared=shared)]
     return "\n".join(["    Args:", *entries, "", ""])
+
+
+def filled(entry: str, indent: int) -> str:
+    return textwrap.fill(
+        entry,
+        WIDTH,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 4),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def entry_of_term(name: str) -> str:
+    """Return what a setting of ``get_or_set`` is for, with its default."""
+    default = DEFAULTS["Terms"][name]
+    text = text_of("Terms", name)
+    return f"{name}: {text}" + ("" if default is None else f" Default: {default_of('Terms', name).removesuffix('.0')}.")
+
+
+def fields_of_terms() -> str:
+    """Return the body of the class ``Terms``."""
+    names = names_of("Terms", shared=True)
+    documented = "\n".join(filled(entry_of_term(name), 8) for name in names)
+    fields = "\n".join(f"    {name}: {TYPES['Terms'][name]}" for name in names)
+    return f'    Attributes:\n{documented}\n    """\n\n{fields}\n'
 
 
 def place_of(source: str, name: str) -> tuple[int, int]:
@@ -294,6 +331,12 @@ def written(path: Path) -> str:
         if file == path.name:
             text = documentation(table, shared=path.name != "client.py")
             source = replaced(source, name, r"^    Args:\n.*?\n?(?=    Raises:)", text)
+    if path.name == TERMS:
+        source = replaced(source, "Terms", r"^    Attributes:\n.*", fields_of_terms())
+    if path.name in TAKE_TERMS:
+        listed = "\n".join(filled(entry_of_term(name), 16) for name in names_of("Terms", shared=True))
+        text = f"            **terms: further settings, by name:\n\n{listed}\n"
+        source = replaced(source, "Client", r"^            \*\*terms: .*?\n(?=\n        Returns:)", text)
     if path.name in STUBS:
         SOURCE_LINES[:] = source.splitlines()
         module, names = STUBS[path.name]
@@ -303,7 +346,7 @@ def written(path: Path) -> str:
 
 def paths() -> list[Path]:
     """Return the files that this program writes to."""
-    names = {file for file, _, _ in [*ARGUMENTS, *DOCUMENTED]} | STUBS.keys()
+    names = {file for file, _, _ in [*ARGUMENTS, *DOCUMENTED]} | STUBS.keys() | {TERMS, *TAKE_TERMS}
     return sorted({PACKAGE / name for name in names} | declarations.FILES.keys())
 
 

@@ -20,13 +20,15 @@ True
 # __main__
 # cli compat frameworks                                the command; other clients' interfaces; cache backends
 # __init__ aio                                         what users import; the clients for asyncio
-# checking gevent migration opentelemetry              for tests; the clients for gevent; two pools as one; traces
+# checking gevent migration opentelemetry prometheus   for tests; clients for gevent; two pools as one; monitoring
+# _figures                                             what metrics come to
 # _aio_locks _survey client locks                      locks for tasks, and for threads; the client for threads
-# _aio_driver _base_locks _gevent_choice _registered   asyncio's loops; what all locks have; which model; see `_native`
-# _aio_replies _blocks _gevent_driver _telling compression leases
+# _aio_cached _aio_driver _base_locks _gevent_choice _registered   asyncio; what all locks have; which model; `_native`
+# _aio_replies _blocks _cached _get_or_set_many _gevent_driver _telling compression leases near
 # _closing _get_or_set _held _logging _loop_driver _settings
-# _redis_py _synchronized _uncopied _waits events serializers
-# _batch _calls _credentials _lock_status _steps errors metadata metrics tls
+# _decorated _iter_many _plain _redis_py _uncopied _waits events serializers
+# _behind                                              makers that go on behind their callers
+# _batch _calls _credentials _lock_status _made _steps _terms errors metadata metrics tls
 # ```
 
 try:
@@ -36,7 +38,9 @@ except ImportError as _refused:
         _why = "pinyon does not work in an interpreter with a GIL of its own: use threads, or a process for each"
         raise ImportError(_why) from _refused
     raise
+from pinyon._cached import Cached
 from pinyon._credentials import Credentials
+from pinyon._made import Made
 from pinyon._registered import register
 from pinyon.client import Client
 from pinyon.compression import Compression
@@ -72,8 +76,9 @@ from pinyon.events import Event
 from pinyon.leases import Lease, Outcome
 from pinyon.locks import Held, Lock, Locks, LockStatus
 from pinyon.metadata import ItemMetadata
-from pinyon.metrics import CommandMetrics, Latencies, LockMetrics, ServerMetrics
+from pinyon.metrics import CommandMetrics, Latencies, LockMetrics, NearMetrics, ServerMetrics
 from pinyon.migration import MigratingClient, Progress, migrating
+from pinyon.near import Near
 from pinyon.serializers import Serializer
 from pinyon.tls import Tls
 
@@ -82,6 +87,7 @@ __all__ = [
     "Batch",
     "BatchError",
     "BatchFailure",
+    "Cached",
     "Client",
     "Closed",
     "CommandMetrics",
@@ -107,7 +113,10 @@ __all__ = [
     "LockStatus",
     "LockTimeout",
     "Locks",
+    "Made",
     "MigratingClient",
+    "Near",
+    "NearMetrics",
     "Outcome",
     "Progress",
     "ProtocolError",

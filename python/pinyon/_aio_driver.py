@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pinyon._aio_replies import NoLoop, reply_class
 from pinyon._credentials import answer
 from pinyon._loop_driver import Loops, TaskDriver, addresses_of
+from pinyon._steps import drive_awaiting
 from pinyon.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pinyon import _native
+    from pinyon._behind import Behind
     from pinyon._native import CredentialsQuestion
     from pinyon.events import Event
 
@@ -46,6 +48,24 @@ class Tasks:
     @staticmethod
     async def wait(signal: _Signal, seconds: float) -> None:
         await asyncio.wait([signal.future], timeout=seconds)
+
+    @staticmethod
+    def beside(client: _native.Client, behind: Behind, executor: object) -> None:
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(drive_awaiting(behind.run()))
+        makers = client._behind
+        makers.add(behind)
+
+        def stop() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(task.cancel)
+
+        def over(_: object) -> None:
+            makers.discard(behind)
+            behind.ended(asyncio.CancelledError())
+
+        behind.stop = stop
+        task.add_done_callback(over)
 
     @staticmethod
     def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:

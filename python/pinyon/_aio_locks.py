@@ -13,10 +13,10 @@ from pinyon._aio_replies import awaited, awaited_later
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._blocks import AwaitedLock, had, result_of
 from pinyon._closing import ClosingAwaited
+from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
 from pinyon._held import BaseHeld, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
 from pinyon._redis_py import unknown_argument
-from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -202,7 +202,7 @@ class Lock(AwaitedLock[Held]):
 
     def __call__(self, function: _Function) -> _Function:
         """Decorate a coroutine function: the names are locked while it runs."""
-        check_runs_inside(function, awaited=True)
+        check_runs_inside(function, LOCKED, awaited=True)
 
         @functools.wraps(function)
         async def locked(*arguments: Any, **keywords: Any) -> Any:
@@ -350,10 +350,10 @@ class Locks(BaseLocks, ClosingAwaited):
             UsageError: a template needs an argument that the function does not have, or the function is not a coroutine
                 function.
         """
-        check_templates(templates)
+        check_templates(templates, LOCKED)
 
         def decorate(function: _Function) -> _Function:
-            check_runs_inside(function, awaited=True)
+            check_runs_inside(function, LOCKED, awaited=True)
             names_of = filled(templates, function)
 
             @functools.wraps(function)

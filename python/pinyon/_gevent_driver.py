@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -12,12 +13,14 @@ except ImportError as _missing:
     raise ImportError("pinyon.gevent needs gevent; install it with: pip install gevent") from _missing
 
 from pinyon._loop_driver import GreenletDriver, Loops, addresses_of
+from pinyon._steps import drive
 from pinyon.errors import Error, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pinyon import _native
+    from pinyon._behind import Behind
     from pinyon.events import Event
 
 
@@ -32,6 +35,22 @@ class Greenlets:
     @staticmethod
     def wait(signal: event.Event, seconds: float) -> None:
         signal.wait(seconds)
+
+    @staticmethod
+    def beside(client: _native.Client, behind: Behind, executor: object) -> None:
+        greenlet, loop, makers = gevent.spawn(drive, behind.run()), get_hub().loop, client._behind
+        makers.add(behind)
+
+        def stop() -> None:
+            if loop.ptr:
+                loop.run_callback_threadsafe(partial(greenlet.kill, block=False))
+
+        def over(_: object) -> None:
+            makers.discard(behind)
+            behind.ended(gevent.GreenletExit())
+
+        behind.stop = stop
+        greenlet.rawlink(over)
 
     @staticmethod
     def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:

@@ -1,6 +1,6 @@
 """Types of the native half; see ``pinyon.Client`` for what the arguments mean."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableSet, Sequence
 from datetime import timedelta
 from os import PathLike
 from types import TracebackType
@@ -9,11 +9,13 @@ from typing import Any, TypeVar, final
 from typing_extensions import Literal, Self, TypeAlias, disjoint_base
 
 from pinyon._loop_driver import Concurrency, LoopDriver
+from pinyon._terms import Terms
 from pinyon.compression import Compression
 from pinyon.errors import Error
 from pinyon.events import Event
 from pinyon.metadata import ItemMetadata
-from pinyon.metrics import LockMetrics, ServerMetrics
+from pinyon.metrics import LockMetrics, NearMetrics, ServerMetrics
+from pinyon.near import Near
 
 _Key: TypeAlias = str | bytes
 _KeyT = TypeVar("_KeyT", bound=str | bytes)
@@ -44,6 +46,7 @@ __all__ = [
     "Tls",
     "__version__",
     "check_compression",
+    "check_near",
     "check_setting",
     "dump_plain",
     "load_plain",
@@ -224,7 +227,7 @@ class Client:
         Returns:
             Whether there is such an item.
         """
-    def set(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
+    def set(self, key: _Key, value: object, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None) -> bool:
         """Store a value.
 
         Args:
@@ -232,6 +235,7 @@ class Client:
             value: any value that the serializer takes.
             ttl: seconds (int or float, rounded up) or a timedelta until it expires; by default the client's
                 `default_ttl`. 0 never expires; a negative ttl expires immediately.
+            tags: names, such as `("user:7",)`. `invalidate_tags` has the value count as missing.
 
         Returns:
             True. With `on_failure="miss"`, False if no server could store it.
@@ -240,24 +244,26 @@ class Client:
             UnsupportedType: the serializer does not take such a value.
             ValueTooLarge: the value is larger than `max_value_size`, or than the server allows.
         """
-    def add(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
+    def add(self, key: _Key, value: object, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None) -> bool:
         """Store a value unless the key has one.
 
         Args:
             key: as for `set`.
             value: as for `set`.
             ttl: as for `set`.
+            tags: as for `set`.
 
         Returns:
             Whether the value was stored.
         """
-    def replace(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
+    def replace(self, key: _Key, value: object, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None) -> bool:
         """Store a value if the key has one already.
 
         Args:
             key: as for `set`.
             value: as for `set`.
             ttl: as for `set`.
+            tags: as for `set`.
 
         Returns:
             Whether the value was stored.
@@ -285,7 +291,9 @@ class Client:
         Returns:
             Whether there was a value.
         """
-    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = ...) -> bool | None:
+    def cas(
+        self, key: _Key, value: object, cas: int, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> bool | None:
         """Store a value if the item has not changed since `gets` returned its CAS token (compare and swap).
 
         Args:
@@ -293,16 +301,20 @@ class Client:
             value: as for `set`.
             cas: the token.
             ttl: as for `set`.
+            tags: as for `set`.
 
         Returns:
             True if the value was stored, False if the item has changed, None if there is no item.
         """
-    def set_many(self, mapping: Mapping[_KeyT, object], ttl: _Ttl = ...) -> list[_KeyT]:
+    def set_many(
+        self, mapping: Mapping[_KeyT, object], ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> list[_KeyT]:
         """Store many values.
 
         Args:
             mapping: values by key.
             ttl: as for `set`, the same for all values.
+            tags: as for `set`, the same for all values.
 
         Returns:
             The keys that were not stored.
@@ -319,9 +331,18 @@ class Client:
         Returns:
             Whether there was such an item.
         """
-    def _ask_lease(self, key: _Key, lease: _Ttl, recache: _Ttl = 0, unreadable: int | None = None) -> Found: ...
+    def _ask_lease(
+        self,
+        key: _Key,
+        lease: _Ttl,
+        recache: _Ttl = 0,
+        unreadable: int | None = None,
+        tags: Tags | None = None,
+    ) -> Found: ...
     @property
     def _flights(self) -> list[int]: ...
+    @property
+    def _behind(self) -> MutableSet[Any]: ...
     def _give_back(self, key: _Key, cas: int, keep: bool) -> bool: ...
     def delete_many(self, keys: Iterable[_Key]) -> int:
         """Delete many items.
@@ -436,8 +457,33 @@ class Client:
         Raises:
             Error: as for `get_many`.
         """
+    def clear_namespace(self) -> None:
+        """Forget all items of the client's namespace, and nothing else. Needs the settings `namespace` and `clearable`.
+
+        The call replaces the generation that is part of every stored key. It deletes nothing, and costs one command for
+        each server. This process sees the clear at once, others within their `generation_ttl`.
+
+        Raises:
+            UsageError: the namespace is not clearable.
+            Error: a server could not be reached. The others are cleared, and this one is before this process sends it
+                anything else.
+        """
+    def invalidate_tags(self, *tags: _Key) -> None:
+        """Have all values with one of these tags count as missing, wherever they are.
+
+        The call gives each tag another generation. It costs one command for each tag. This process sees it at once,
+        others within their `generation_ttl`. What is made meanwhile does not count either.
+
+        Args:
+            tags: names, such as "user:7".
+
+        Raises:
+            Error: the server of a tag could not be reached: its values may still be read. Call it again.
+        """
     def close(self) -> None:
-        """Close the connections. A closed client refuses further use. Closing it again does nothing."""
+        """Close the connections. Values that are still being made behind callers with old ones are not stored any
+        more, and others may make them. A closed client refuses further use. Closing it again does nothing.
+        """
     def servers_of(self, key: _Key) -> list[str]:
         """Return the servers that hold a key: its own first, then those that replace it when it is down, in order.
 
@@ -458,6 +504,14 @@ class Client:
 
         Returns:
             A dict of `ServerMetrics` by the server's name.
+        """
+    def near_metrics(self) -> NearMetrics:
+        """Return what became of the hot keys that this client and its views keep in memory. No server is asked.
+
+        A forked process counts from zero.
+
+        Returns:
+            The `NearMetrics`. Without the setting `near`, they are zero.
         """
 
 @final
@@ -521,6 +575,9 @@ class Found:
 _Step: TypeAlias = tuple[Any, ...]
 
 @final
+class Tags: ...
+
+@final
 class GetOrSet:
     def __new__(
         cls,
@@ -528,21 +585,44 @@ class GetOrSet:
         key: _Key,
         scope: object,
         caller: object,
-        ttl: _Ttl,
-        stale: _Ttl,
-        early: _Ttl,
-        lease: _Ttl,
-        wait: float | None,
+        ttl: _Ttl | Callable[[Any], _Ttl],
+        can_go_behind: bool,
+        terms: Terms,
     ) -> Self: ...
     def begin(self) -> _Step: ...
+    def begin_anew(self) -> _Step: ...
     def follow(self, signal: object) -> bool: ...
     def found(self, found: Found) -> _Step: ...
+    def made_with(self, ttl: _Ttl | None, stale: _Ttl | None, store: bool) -> None: ...
+    def late(self) -> _Step: ...
     def made(self, value: object) -> _Step: ...
     def done(self, outcome: object) -> _Step: ...
     def stored(self, outcome: object) -> _Step: ...
     def failed(self, error: BaseException) -> _Step: ...
     def leave(self) -> tuple[int, bool] | None: ...
     def returned(self) -> None: ...
+    def abandon(self) -> None: ...
+
+@final
+class GetOrSetMany:
+    def __new__(
+        cls,
+        client: Client,
+        keys: Iterable[_Key],
+        scope: object,
+        caller: object,
+        ttl: _Ttl | Callable[[Any], _Ttl],
+        failed: dict[Any, Exception] | None,
+        terms: Terms,
+    ) -> Self: ...
+    def begin(self) -> _Step: ...
+    def send(self) -> Any: ...
+    def answered(self, _nothing: object) -> _Step: ...
+    def follow(self, key: int, signal: object) -> None: ...
+    def done(self, _outcome: object) -> _Step: ...
+    def made_with(self, key: int, ttl: _Ttl | None, stale: _Ttl | None, store: bool) -> None: ...
+    def made(self, values: list[tuple[Any] | None]) -> _Step: ...
+    def failed(self, error: BaseException) -> _Step: ...
     def abandon(self) -> None: ...
 
 @final
@@ -589,6 +669,7 @@ def register(
 ) -> None: ...
 def check_setting(table: str, name: str) -> None: ...
 def check_compression(compression: Compression) -> None: ...
+def check_near(near: Near) -> None: ...
 def dump_plain(value: object, serializer: str) -> tuple[bytes, int]: ...
 def load_plain(data: bytes, flags: int, serializer: str) -> Any: ...
 def unknown_flags(serializer: str, flags: int) -> Error: ...

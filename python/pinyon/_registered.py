@@ -9,5 +9,5 @@ def register() -> None:
     """Register all of it."""
     of_kinds: list[type[object]] = [getattr(errors, name) for name, *_ in _native.ERROR_KINDS]
     others = [errors.BatchFailure, events.Event, metadata.ItemMetadata]
-    measured = [metrics.CommandMetrics, metrics.LockMetrics, metrics.ServerMetrics]
+    measured = [metrics.CommandMetrics, metrics.LockMetrics, metrics.NearMetrics, metrics.ServerMetrics]
     _native.register([*of_kinds, *others, *measured], run_awaitable=_credentials.run, start_telling=_telling.start)

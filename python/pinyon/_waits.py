@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pinyon._steps import drive
 from pinyon.errors import Error
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
     from pinyon import _native
+    from pinyon._behind import Behind
 
 
 class Waits(Protocol):
@@ -31,6 +36,13 @@ class Waits(Protocol):
     def wait(self, signal: Any, seconds: float) -> Any:
         """Wait until the signal is set, or until so many seconds have passed."""
 
+    def beside(self, client: _native.Client, behind: Behind, executor: Any) -> None:
+        """Carry out ``behind.run`` beside the caller, and keep it in ``client._behind`` until it is over.
+
+        Args:
+            executor: an ``Executor``, which threads need.
+        """
+
     def give_back(self, client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
         """Give a lease back for a caller that no longer waits."""
 
@@ -49,6 +61,32 @@ class Threads:
     @staticmethod
     def wait(signal: threading.Event, seconds: float) -> None:
         signal.wait(seconds)
+
+    @staticmethod
+    def beside(client: _native.Client, behind: Behind, executor: Executor) -> None:
+        makers = client._behind
+
+        def make() -> None:
+            try:
+                drive(behind.run())
+            finally:
+                makers.discard(behind)
+
+        def over(future: Future[Any]) -> None:
+            makers.discard(behind)
+            if future.cancelled():
+                behind.ended(CancelledError())
+            elif (error := future.exception()) is not None:
+                behind.refused(error)
+
+        makers.add(behind)
+        try:
+            future = executor.submit(make)
+        except BaseException:
+            makers.discard(behind)
+            raise
+        behind.stop = future.cancel
+        future.add_done_callback(over)
 
     @staticmethod
     def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:

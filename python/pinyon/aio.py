@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pinyon import _native
+from pinyon._aio_cached import Cached, Caching
 from pinyon._aio_driver import LOOPS
 from pinyon._aio_locks import Held, Lock, Locks
 from pinyon._aio_replies import Reply, awaited_before_its_block, awaited_copies, awaited_methods
@@ -16,6 +17,8 @@ from pinyon._calls import PUBLIC
 from pinyon._closing import FOR_COROUTINES, ClosingAwaited
 from pinyon._credentials import CredentialsFunction
 from pinyon._get_or_set import get_or_set
+from pinyon._get_or_set_many import get_or_set_many
+from pinyon._iter_many import CHUNK, iter_many_awaited
 from pinyon._settings import DEFAULT_TTL, check_names
 from pinyon._steps import cross, drive_awaiting
 from pinyon.client import DEFAULT_LEASE, BaseClient
@@ -24,20 +27,23 @@ from pinyon.leases import BaseLease, ask_lease
 from pinyon.migration import BaseMigratingClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
     from datetime import timedelta
     from types import TracebackType
     from typing import NoReturn
 
-    from typing_extensions import Literal, Self
+    from typing_extensions import Literal, Self, Unpack
 
     from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
+    from pinyon._terms import Terms
     from pinyon.compression import Compression
+    from pinyon.errors import Error
     from pinyon.events import Event
+    from pinyon.near import Near
     from pinyon.serializers import Serializer
     from pinyon.tls import Tls
 
-__all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "Reply", "migrating"]
+__all__ = ["Batch", "Cached", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "Reply", "migrating"]
 
 
 class Lease(BaseLease):
@@ -90,7 +96,7 @@ class Lease(BaseLease):
 
 
 @awaited_methods(_native.Client, PUBLIC)
-class Client(BaseClient, ClosingAwaited):
+class Client(BaseClient, ClosingAwaited, Caching):
     """A client for one or several memcached servers, which all tasks of all event loops of a process can share.
 
     Its methods are those of ``pinyon.Client``, awaited: those that ask a server return a ``Reply``, which is an
@@ -101,6 +107,11 @@ class Client(BaseClient, ClosingAwaited):
         servers: The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated
             by commas. Without it, the environment variable `MEMCACHE_SERVERS`, or else `127.0.0.1:11211`.
         namespace: A prefix for every key, which gets nothing in between: end it with a separator, such as `shop:`.
+        clearable: Whether the namespace can be cleared, by `clear_namespace`. All clients that share the namespace must
+            agree.
+        generation_ttl: How long other processes may use a namespace after it was cleared, and values after one of their
+            tags was invalidated, in seconds. 0 asks before every command, in the same send, and for the tags of each
+            value.
         ring: The rule that assigns keys to servers: `"ketama"`, or the name of the client whose rule it is, such as
             `"dalli"`. The page "Rings" lists all of them.
         timeout: How long an operation may take, in seconds, including connecting and retries.
@@ -136,6 +147,9 @@ class Client(BaseClient, ClosingAwaited):
             `max_value_size`.
         compression: How to compress large values: `True` as the dialect does, an algorithm, or a `pinyon.Compression`
             with more settings. Compressed values are read in any case.
+        near: Whether to keep keys that are read often in this process's memory, for all threads and event loops of the
+            client: `True`, or a `pinyon.Near` with more settings. Another process's write of such a key may go
+            unnoticed for so long.
         dialect: The client whose format of stored values is used, to share a cache with it.
         protocol: Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text.
             `"meta"`: meta commands. `"classic"`: classic text, for proxies that do not even answer `version`.
@@ -164,6 +178,8 @@ class Client(BaseClient, ClosingAwaited):
         servers: str | Iterable[str] | None = None,
         *,
         namespace: str | bytes | None = None,
+        clearable: bool = False,
+        generation_ttl: float | timedelta = 1.0,
         ring: Ring | str = "ketama",
         timeout: float = 1.0,
         connect_timeout: float = 0.5,
@@ -185,6 +201,7 @@ class Client(BaseClient, ClosingAwaited):
         max_value_size: int = 1048576,
         max_decompressed_size: int | None = None,
         compression: bool | Algorithm | Compression | None = None,
+        near: bool | Near | None = None,
         dialect: Dialect = "pinyon",
         protocol: Protocol = "auto",
         max_in_flight: int = 4096,
@@ -225,23 +242,17 @@ class Client(BaseClient, ClosingAwaited):
         self,
         key: str | bytes,
         make: Callable[[], Any],
-        ttl: float | timedelta,
-        *,
-        stale: float | timedelta = 0,
-        early: float | timedelta = 0,
-        lease: float | timedelta = DEFAULT_LEASE,
-        wait: float | None = None,
+        ttl: float | timedelta | Callable[[Any], float | timedelta],
+        **terms: Unpack[Terms],
     ) -> Any:
         """Return the value of a key. If there is none, one task makes it, and all other tasks wait for it.
 
         Args:
             key: text or bytes.
-            make: a function or coroutine function without arguments that makes the value.
-            ttl: as for ``pinyon.Client.get_or_set``, like all further arguments.
-            stale: see there.
-            early: see there.
-            lease: see there.
-            wait: see there.
+            make: a function or coroutine function without arguments that makes the value. It may return a
+                ``pinyon.Made`` with the value.
+            ttl: as for ``pinyon.Client.get_or_set``.
+            **terms: see there.
 
         Returns:
             The value.
@@ -249,8 +260,60 @@ class Client(BaseClient, ClosingAwaited):
         Raises:
             LeaseTimeout: another task was still making the value after ``wait`` seconds.
             Unsupported: the server is older than memcached 1.6.10.
+            UsageError: an argument, or a ``Made``, makes no sense.
         """
-        return await drive_awaiting(get_or_set(self, key, make, ttl, stale, early, lease, wait))
+        return await drive_awaiting(get_or_set(self, key, make, ttl, terms))
+
+    async def get_or_set_many(
+        self,
+        keys: Iterable[Any],
+        make_many: Callable[[list[Any]], Any],
+        ttl: float | timedelta | Callable[[Any], float | timedelta],
+        *,
+        failed: dict[Any, Exception] | None = None,
+        **terms: Unpack[Terms],
+    ) -> dict[Any, Any]:
+        """Return the values of many keys. Those that are missing are made together, each by one task.
+
+        Args:
+            keys: text or bytes.
+            make_many: a function or coroutine function that is called with a list of keys, to make their values: see
+                ``pinyon.Client.get_or_set_many``.
+            ttl: see there.
+            failed: see there.
+            **terms: see there.
+
+        Returns:
+            A dict of the values, without the keys that ``make_many`` left out.
+
+        Raises:
+            Error: as there, for the first key without a value, unless ``failed`` is given.
+            UsageError: an argument, or a ``Made``, makes no sense.
+        """
+        return await drive_awaiting(get_or_set_many(self, keys, make_many, ttl, failed, terms))  # type: ignore[no-any-return]
+
+    def iter_many(
+        self, keys: Iterable[Any] | AsyncIterable[Any], *, chunk: int = CHUNK, failed: dict[str, Error] | None = None
+    ) -> AsyncIterator[Any]:
+        """Return the values of any number of keys, in bounded memory.
+
+        Args:
+            keys: text or bytes, from any iterable or asynchronous iterable. They are taken when they are needed.
+            chunk: how many keys are asked for at once. The next chunk is asked for before the pairs of the present one
+                are used, so twice as many values are in memory at most.
+            failed: as for ``get_many``.
+
+        Returns:
+            An asynchronous iterator of pairs, a key and its value, without the keys that have none. The keys of a chunk
+            are in their order.
+
+        Raises:
+            Error: as ``get_many``, when its chunk is reached. The attribute ``partial`` has the other values of the
+                chunk.
+            UnsupportedType: ``keys`` are no iterable.
+            UsageError: ``chunk`` is less than 1.
+        """
+        return iter_many_awaited(self, keys, chunk, failed)
 
     @awaited_before_its_block
     async def lease(
@@ -269,14 +332,20 @@ class Client(BaseClient, ClosingAwaited):
 
 
 @awaited_methods(_native.Client, PUBLIC)
-@awaited_copies(BaseMigratingClient, frozenset(("get_or_set",)))
-class MigratingClient(BaseMigratingClient, ClosingAwaited):
+@awaited_copies(BaseMigratingClient, frozenset(("get_or_set", "get_or_set_many")))
+class MigratingClient(BaseMigratingClient, ClosingAwaited, Caching):
     """Two clients in use as one, for asyncio. ``pinyon.aio.migrating`` makes one. Its methods are coroutines."""
 
     _cross = staticmethod(cross)
     _carry_out = staticmethod(drive_awaiting)
 
     lease = awaited_before_its_block(BaseMigratingClient.lease)
+
+    def iter_many(
+        self, keys: Iterable[Any] | AsyncIterable[Any], *, chunk: int = CHUNK, failed: dict[str, Error] | None = None
+    ) -> AsyncIterator[Any]:
+        """Like ``Client.iter_many``. Each chunk is read as by ``get_many``, from both pools."""
+        return iter_many_awaited(self, keys, chunk, failed)
 
 
 def migrating(old: Client, new: Client, *, ttl: int | float | timedelta | None = None) -> MigratingClient:

@@ -1,24 +1,29 @@
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
-from typing_extensions import Literal, Self, TypeAlias
+from typing_extensions import Literal, Self, TypeAlias, Unpack
 
 from pinyon import _native
+from pinyon._aio_cached import Cached as Cached
+from pinyon._aio_cached import Caching
 from pinyon._aio_locks import Held as Held
 from pinyon._aio_locks import Lock as Lock
 from pinyon._aio_locks import Locks as Locks
 from pinyon._aio_replies import Reply as Reply
 from pinyon._credentials import CredentialsFunction
+from pinyon._made import Made
 from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
+from pinyon._terms import Terms
 from pinyon.compression import Compression
 from pinyon.errors import Error
 from pinyon.events import Event
 from pinyon.leases import BaseLease
 from pinyon.metadata import ItemMetadata
-from pinyon.metrics import ServerMetrics
+from pinyon.metrics import NearMetrics, ServerMetrics
 from pinyon.migration import Progress
+from pinyon.near import Near
 from pinyon.serializers import Serializer
 from pinyon.tls import Tls
 
@@ -52,7 +57,7 @@ class Lease(BaseLease):
         traceback: TracebackType | None,
     ) -> None: ...
 
-class Client:
+class Client(Caching):
     """A client for one or several memcached servers, which all tasks of all event loops of a process can share.
 
     Its methods are those of ``pinyon.Client``, awaited: those that ask a server return a ``Reply``, which is an
@@ -63,6 +68,11 @@ class Client:
         servers: The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated
             by commas. Without it, the environment variable `MEMCACHE_SERVERS`, or else `127.0.0.1:11211`.
         namespace: A prefix for every key, which gets nothing in between: end it with a separator, such as `shop:`.
+        clearable: Whether the namespace can be cleared, by `clear_namespace`. All clients that share the namespace must
+            agree.
+        generation_ttl: How long other processes may use a namespace after it was cleared, and values after one of their
+            tags was invalidated, in seconds. 0 asks before every command, in the same send, and for the tags of each
+            value.
         ring: The rule that assigns keys to servers: `"ketama"`, or the name of the client whose rule it is, such as
             `"dalli"`. The page "Rings" lists all of them.
         timeout: How long an operation may take, in seconds, including connecting and retries.
@@ -98,6 +108,9 @@ class Client:
             `max_value_size`.
         compression: How to compress large values: `True` as the dialect does, an algorithm, or a `pinyon.Compression`
             with more settings. Compressed values are read in any case.
+        near: Whether to keep keys that are read often in this process's memory, for all threads and event loops of the
+            client: `True`, or a `pinyon.Near` with more settings. Another process's write of such a key may go
+            unnoticed for so long.
         dialect: The client whose format of stored values is used, to share a cache with it.
         protocol: Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text.
             `"meta"`: meta commands. `"classic"`: classic text, for proxies that do not even answer `version`.
@@ -123,6 +136,8 @@ class Client:
         servers: str | Iterable[str] | None = None,
         *,
         namespace: str | bytes | None = None,
+        clearable: bool = False,
+        generation_ttl: float | timedelta = 1.0,
         ring: Ring | str = "ketama",
         timeout: float = 1.0,
         connect_timeout: float = 0.5,
@@ -144,6 +159,7 @@ class Client:
         max_value_size: int = 1048576,
         max_decompressed_size: int | None = None,
         compression: bool | Algorithm | Compression | None = None,
+        near: bool | Near | None = None,
         dialect: Dialect = "pinyon",
         protocol: Protocol = "auto",
         max_in_flight: int = 4096,
@@ -184,6 +200,7 @@ class Client:
         failover: bool | None = None,
         on_failure: Literal["raise", "miss"] | None = None,
         on_unreadable: Literal["raise", "miss"] | None = None,
+        near: bool | None = None,
     ) -> Self:
         """Return a view of this client that behaves differently when a server fails, or a value cannot be read.
 
@@ -194,6 +211,8 @@ class Client:
             failover: as for the client. None leaves it as it is.
             on_failure: as for the client. None leaves it as it is.
             on_unreadable: as for the client. None leaves it as it is.
+            near: whether reading may return what the client keeps in memory. ``False`` asks the servers. None leaves it
+                as it is.
 
         Returns:
             The view, of the same class.
@@ -285,7 +304,9 @@ class Client:
         Returns:
             Whether there is such an item.
         """
-    def set(self, key: _Key, value: object, ttl: _Ttl = ...) -> Reply[bool]:
+    def set(
+        self, key: _Key, value: object, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> Reply[bool]:
         """Store a value.
 
         Args:
@@ -293,6 +314,7 @@ class Client:
             value: any value that the serializer takes.
             ttl: seconds (int or float, rounded up) or a timedelta until it expires; by default the client's
                 `default_ttl`. 0 never expires; a negative ttl expires immediately.
+            tags: names, such as `("user:7",)`. `invalidate_tags` has the value count as missing.
 
         Returns:
             True. With `on_failure="miss"`, False if no server could store it.
@@ -301,24 +323,30 @@ class Client:
             UnsupportedType: the serializer does not take such a value.
             ValueTooLarge: the value is larger than `max_value_size`, or than the server allows.
         """
-    def add(self, key: _Key, value: object, ttl: _Ttl = ...) -> Reply[bool]:
+    def add(
+        self, key: _Key, value: object, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> Reply[bool]:
         """Store a value unless the key has one.
 
         Args:
             key: as for `set`.
             value: as for `set`.
             ttl: as for `set`.
+            tags: as for `set`.
 
         Returns:
             Whether the value was stored.
         """
-    def replace(self, key: _Key, value: object, ttl: _Ttl = ...) -> Reply[bool]:
+    def replace(
+        self, key: _Key, value: object, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> Reply[bool]:
         """Store a value if the key has one already.
 
         Args:
             key: as for `set`.
             value: as for `set`.
             ttl: as for `set`.
+            tags: as for `set`.
 
         Returns:
             Whether the value was stored.
@@ -346,7 +374,9 @@ class Client:
         Returns:
             Whether there was a value.
         """
-    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = ...) -> Reply[bool | None]:
+    def cas(
+        self, key: _Key, value: object, cas: int, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> Reply[bool | None]:
         """Store a value if the item has not changed since `gets` returned its CAS token (compare and swap).
 
         Args:
@@ -354,16 +384,20 @@ class Client:
             value: as for `set`.
             cas: the token.
             ttl: as for `set`.
+            tags: as for `set`.
 
         Returns:
             True if the value was stored, False if the item has changed, None if there is no item.
         """
-    def set_many(self, mapping: Mapping[_KeyT, object], ttl: _Ttl = ...) -> Reply[list[_KeyT]]:
+    def set_many(
+        self, mapping: Mapping[_KeyT, object], ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> Reply[list[_KeyT]]:
         """Store many values.
 
         Args:
             mapping: values by key.
             ttl: as for `set`, the same for all values.
+            tags: as for `set`, the same for all values.
 
         Returns:
             The keys that were not stored.
@@ -423,24 +457,18 @@ class Client:
     async def get_or_set(
         self,
         key: _Key,
-        make: Callable[[], Awaitable[_T]],
-        ttl: _Ttl,
-        *,
-        stale: _Ttl = 0,
-        early: _Ttl = 0,
-        lease: _Ttl = 10,
-        wait: float | None = None,
+        make: Callable[[], Awaitable[_T | Made[_T]]],
+        ttl: _Ttl | Callable[[_T], _Ttl],
+        **terms: Unpack[Terms],
     ) -> _T:
         """Return the value of a key. If there is none, one task makes it, and all other tasks wait for it.
 
         Args:
             key: text or bytes.
-            make: a function or coroutine function without arguments that makes the value.
-            ttl: as for ``pinyon.Client.get_or_set``, like all further arguments.
-            stale: see there.
-            early: see there.
-            lease: see there.
-            wait: see there.
+            make: a function or coroutine function without arguments that makes the value. It may return a
+                ``pinyon.Made`` with the value.
+            ttl: as for ``pinyon.Client.get_or_set``.
+            **terms: see there.
 
         Returns:
             The value.
@@ -448,29 +476,24 @@ class Client:
         Raises:
             LeaseTimeout: another task was still making the value after ``wait`` seconds.
             Unsupported: the server is older than memcached 1.6.10.
+            UsageError: an argument, or a ``Made``, makes no sense.
         """
     @overload
     async def get_or_set(
         self,
         key: _Key,
-        make: Callable[[], _T],
-        ttl: _Ttl,
-        *,
-        stale: _Ttl = 0,
-        early: _Ttl = 0,
-        lease: _Ttl = 10,
-        wait: float | None = None,
+        make: Callable[[], _T | Made[_T]],
+        ttl: _Ttl | Callable[[_T], _Ttl],
+        **terms: Unpack[Terms],
     ) -> _T:
         """Return the value of a key. If there is none, one task makes it, and all other tasks wait for it.
 
         Args:
             key: text or bytes.
-            make: a function or coroutine function without arguments that makes the value.
-            ttl: as for ``pinyon.Client.get_or_set``, like all further arguments.
-            stale: see there.
-            early: see there.
-            lease: see there.
-            wait: see there.
+            make: a function or coroutine function without arguments that makes the value. It may return a
+                ``pinyon.Made`` with the value.
+            ttl: as for ``pinyon.Client.get_or_set``.
+            **terms: see there.
 
         Returns:
             The value.
@@ -478,6 +501,32 @@ class Client:
         Raises:
             LeaseTimeout: another task was still making the value after ``wait`` seconds.
             Unsupported: the server is older than memcached 1.6.10.
+            UsageError: an argument, or a ``Made``, makes no sense.
+        """
+    def iter_many(
+        self,
+        keys: Iterable[_KeyT] | AsyncIterable[_KeyT],
+        *,
+        chunk: int = 100,
+        failed: dict[str, Error] | None = None,
+    ) -> AsyncIterator[tuple[_KeyT, Any]]:
+        """Return the values of any number of keys, in bounded memory.
+
+        Args:
+            keys: text or bytes, from any iterable or asynchronous iterable. They are taken when they are needed.
+            chunk: how many keys are asked for at once. The next chunk is asked for before the pairs of the present one
+                are used, so twice as many values are in memory at most.
+            failed: as for ``get_many``.
+
+        Returns:
+            An asynchronous iterator of pairs, a key and its value, without the keys that have none. The keys of a chunk
+            are in their order.
+
+        Raises:
+            Error: as ``get_many``, when its chunk is reached. The attribute ``partial`` has the other values of the
+                chunk.
+            UnsupportedType: ``keys`` are no iterable.
+            UsageError: ``chunk`` is less than 1.
         """
     def meta(self, key: _Key) -> Reply[ItemMetadata | None]:
         """Return what the server knows of an item besides its value. This does not count as reading the item.
@@ -546,8 +595,33 @@ class Client:
         Raises:
             Error: as for `get_many`.
         """
+    def clear_namespace(self) -> Reply[None]:
+        """Forget all items of the client's namespace, and nothing else. Needs the settings `namespace` and `clearable`.
+
+        The call replaces the generation that is part of every stored key. It deletes nothing, and costs one command for
+        each server. This process sees the clear at once, others within their `generation_ttl`.
+
+        Raises:
+            UsageError: the namespace is not clearable.
+            Error: a server could not be reached. The others are cleared, and this one is before this process sends it
+                anything else.
+        """
+    def invalidate_tags(self, *tags: _Key) -> Reply[None]:
+        """Have all values with one of these tags count as missing, wherever they are.
+
+        The call gives each tag another generation. It costs one command for each tag. This process sees it at once,
+        others within their `generation_ttl`. What is made meanwhile does not count either.
+
+        Args:
+            tags: names, such as "user:7".
+
+        Raises:
+            Error: the server of a tag could not be reached: its values may still be read. Call it again.
+        """
     def close(self) -> None:
-        """Close the connections. A closed client refuses further use. Closing it again does nothing."""
+        """Close the connections. Values that are still being made behind callers with old ones are not stored any
+        more, and others may make them. A closed client refuses further use. Closing it again does nothing.
+        """
     def servers_of(self, key: _Key) -> list[str]:
         """Return the servers that hold a key: its own first, then those that replace it when it is down, in order.
 
@@ -567,6 +641,14 @@ class Client:
         Returns:
             A dict of `ServerMetrics` by the server's name.
         """
+    def near_metrics(self) -> NearMetrics:
+        """Return what became of the hot keys that this client and its views keep in memory. No server is asked.
+
+        A forked process counts from zero.
+
+        Returns:
+            The `NearMetrics`. Without the setting `near`, they are zero.
+        """
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
         self,
@@ -575,7 +657,7 @@ class Client:
         traceback: TracebackType | None,
     ) -> None: ...
 
-class MigratingClient:
+class MigratingClient(Caching):
     """Two clients in use as one, for asyncio. ``pinyon.aio.migrating`` makes one. Its methods are coroutines."""
 
     old: Client
@@ -594,6 +676,7 @@ class MigratingClient:
         failover: bool | None = None,
         on_failure: Literal["raise", "miss"] | None = None,
         on_unreadable: Literal["raise", "miss"] | None = None,
+        near: bool | None = None,
     ) -> Self:
         """Return a view of this client that behaves differently when a server fails, like ``Client.using``."""
     async def get(self, key: _Key, default: object = None) -> Any:
@@ -612,19 +695,29 @@ class MigratingClient:
         """Like ``Client.gat``; a value in the old pool only is moved first."""
     async def touch(self, key: _Key, ttl: _Ttl) -> bool:
         """Like ``Client.touch``; a value in the old pool only is moved first."""
-    async def set(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
+    async def set(
+        self, key: _Key, value: object, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> bool:
         """Store a value in the new pool, and delete it in the old pool."""
-    async def add(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
+    async def add(
+        self, key: _Key, value: object, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> bool:
         """Store a value unless either pool has one. Return whether it was stored."""
-    async def replace(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
+    async def replace(
+        self, key: _Key, value: object, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> bool:
         """Store a value if either pool has one. Return whether it was stored."""
     async def append(self, key: _Key, value: object) -> bool:
         """Append to the stored value. Return whether there was one."""
     async def prepend(self, key: _Key, value: object) -> bool:
         """Prepend to the stored value. Return whether there was one."""
-    async def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = ...) -> bool | None:
+    async def cas(
+        self, key: _Key, value: object, cas: int, ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> bool | None:
         """Like ``Client.cas``, with a token that this client's ``gets`` has returned."""
-    async def set_many(self, mapping: Mapping[_KeyT, object], ttl: _Ttl = ...) -> list[_KeyT]:
+    async def set_many(
+        self, mapping: Mapping[_KeyT, object], ttl: _Ttl = ..., *, tags: _Key | Iterable[_Key] | None = None
+    ) -> list[_KeyT]:
         """Store many values in the new pool, and delete them in the old pool. Return the keys that were not stored."""
     async def delete(self, key: _Key, *, stale: _Ttl | None = None) -> bool:
         """Delete an item in both pools. Return whether there was one.
@@ -643,26 +736,18 @@ class MigratingClient:
     async def get_or_set(
         self,
         key: _Key,
-        make: Callable[[], Awaitable[_T]],
-        ttl: _Ttl,
-        *,
-        stale: _Ttl = 0,
-        early: _Ttl = 0,
-        lease: _Ttl = 10,
-        wait: float | None = None,
+        make: Callable[[], Awaitable[_T | Made[_T]]],
+        ttl: _Ttl | Callable[[_T], _Ttl],
+        **terms: Unpack[Terms],
     ) -> _T:
         """Like ``Client.get_or_set``. No value is made while the old pool has one."""
     @overload
     async def get_or_set(
         self,
         key: _Key,
-        make: Callable[[], _T],
-        ttl: _Ttl,
-        *,
-        stale: _Ttl = 0,
-        early: _Ttl = 0,
-        lease: _Ttl = 10,
-        wait: float | None = None,
+        make: Callable[[], _T | Made[_T]],
+        ttl: _Ttl | Callable[[_T], _Ttl],
+        **terms: Unpack[Terms],
     ) -> _T:
         """Like ``Client.get_or_set``. No value is made while the old pool has one."""
     async def meta(self, key: _Key) -> ItemMetadata | None:
@@ -679,6 +764,8 @@ class MigratingClient:
         self, keys: Iterable[_KeyT], ttl: _Ttl, *, failed: dict[str, Error] | None = None
     ) -> dict[_KeyT, Any]:
         """Like ``Client.gat_many``; values in the old pool only are moved first."""
+    async def clear_namespace(self) -> None: ...
+    async def invalidate_tags(self, *tags: _Key) -> None: ...
     def close(self) -> None:
         """Close the connections to both pools."""
     def servers_of(self, key: _Key) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pinyon import _native, serializers
+from pinyon._cached import Caching
 from pinyon._closing import Closing
 from pinyon._get_or_set import get_or_set
+from pinyon._get_or_set_many import get_or_set_many
 from pinyon._gevent_choice import choose_for
+from pinyon._iter_many import CHUNK, iter_many
 from pinyon._logging import logging_too
 from pinyon._settings import check_callable, check_names
 from pinyon._steps import drive
@@ -16,15 +19,20 @@ from pinyon._uncopied import Uncopied, public_name
 from pinyon.leases import Lease, ask_lease
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
     from datetime import timedelta
 
-    from typing_extensions import Literal, Self
+    from typing_extensions import Literal, Self, Unpack
 
     from pinyon._credentials import CredentialsFunction
     from pinyon._loop_driver import Concurrency
+    from pinyon._made import Made
     from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
+    from pinyon._terms import Terms
     from pinyon.compression import Compression
+    from pinyon.errors import Error
     from pinyon.events import Event
+    from pinyon.near import Near
     from pinyon.serializers import Serializer
     from pinyon.tls import Tls
 
@@ -34,6 +42,7 @@ DEFAULT_LEASE = 10
 __all__ = ["Client"]
 
 _T = TypeVar("_T")
+_K = TypeVar("_K", str, bytes, "str | bytes")
 
 #: Where there is no value.
 _MISSING: Any = object()
@@ -73,12 +82,17 @@ class BaseClient(_native.Client, Uncopied):
         def __init__(self, *arguments: object, **settings: object) -> None:
             """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
 
+    def _sending(self, call: str, keys: int, send: Callable[[], Any]) -> Any:
+        """Send the requests of a step about many keys, each of which is this call for one key."""
+        return send()
+
     def using(
         self,
         *,
         failover: bool | None = None,
         on_failure: Literal["raise", "miss"] | None = None,
         on_unreadable: Literal["raise", "miss"] | None = None,
+        near: bool | None = None,
     ) -> Self:
         """Return a view of this client that behaves differently when a server fails, or a value cannot be read.
 
@@ -89,18 +103,20 @@ class BaseClient(_native.Client, Uncopied):
             failover: as for the client. None leaves it as it is.
             on_failure: as for the client. None leaves it as it is.
             on_unreadable: as for the client. None leaves it as it is.
+            near: whether reading may return what the client keeps in memory. ``False`` asks the servers. None leaves it
+                as it is.
 
         Returns:
             The view, of the same class.
         """
-        return self._viewing(self, failover=failover, on_failure=on_failure, on_unreadable=on_unreadable)
+        return self._viewing(self, failover=failover, on_failure=on_failure, on_unreadable=on_unreadable, near=near)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "; ".join(self.describe())
         return f"<{public_name(type(self))} {state}>"
 
 
-class Client(BaseClient, Closing):
+class Client(BaseClient, Closing, Caching):
     """A client for one or several memcached servers, which all threads of a process can share.
 
     It connects on first use, and again when a connection was lost. In a process that forks, or that starts workers with
@@ -113,6 +129,11 @@ class Client(BaseClient, Closing):
         servers: The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated
             by commas. Without it, the environment variable `MEMCACHE_SERVERS`, or else `127.0.0.1:11211`.
         namespace: A prefix for every key, which gets nothing in between: end it with a separator, such as `shop:`.
+        clearable: Whether the namespace can be cleared, by `clear_namespace`. All clients that share the namespace must
+            agree.
+        generation_ttl: How long other processes may use a namespace after it was cleared, and values after one of their
+            tags was invalidated, in seconds. 0 asks before every command, in the same send, and for the tags of each
+            value.
         ring: The rule that assigns keys to servers: `"ketama"`, or the name of the client whose rule it is, such as
             `"dalli"`. The page "Rings" lists all of them.
         timeout: How long an operation may take, in seconds, including connecting and retries.
@@ -147,6 +168,9 @@ class Client(BaseClient, Closing):
             `max_value_size`.
         compression: How to compress large values: `True` as the dialect does, an algorithm, or a `pinyon.Compression`
             with more settings. Compressed values are read in any case.
+        near: Whether to keep keys that are read often in this process's memory, for all threads and event loops of the
+            client: `True`, or a `pinyon.Near` with more settings. Another process's write of such a key may go
+            unnoticed for so long.
         dialect: The client whose format of stored values is used, to share a cache with it.
         protocol: Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text.
             `"meta"`: meta commands. `"classic"`: classic text, for proxies that do not even answer `version`.
@@ -175,6 +199,8 @@ class Client(BaseClient, Closing):
         servers: str | Iterable[str] | None = None,
         *,
         namespace: str | bytes | None = None,
+        clearable: bool = False,
+        generation_ttl: float | timedelta = 1.0,
         ring: Ring | str = "ketama",
         timeout: float = 1.0,
         connect_timeout: float = 0.5,
@@ -195,6 +221,7 @@ class Client(BaseClient, Closing):
         max_value_size: int = 1048576,
         max_decompressed_size: int | None = None,
         compression: bool | Algorithm | Compression | None = None,
+        near: bool | Near | None = None,
         dialect: Dialect = "pinyon",
         protocol: Protocol = "auto",
         max_in_flight: int = 4096,
@@ -231,33 +258,73 @@ class Client(BaseClient, Closing):
     #: Without this, Python would iterate by asking for the keys 0, 1, 2, ….
     __iter__: None = None
 
+    @overload
     def get_or_set(
         self,
         key: str | bytes,
-        make: Callable[[], _T],
-        ttl: float | timedelta,
+        make: Callable[[], Made[_T]],
+        ttl: float | timedelta | Callable[[_T], float | timedelta],
         *,
-        stale: float | timedelta = 0,
-        early: float | timedelta = 0,
-        lease: float | timedelta = DEFAULT_LEASE,
-        wait: float | None = None,
-    ) -> _T:
+        executor: Executor | None = None,
+        **terms: Unpack[Terms],
+    ) -> _T: ...
+
+    @overload
+    def get_or_set(
+        self,
+        key: str | bytes,
+        make: Callable[[], _T | Made[_T]],
+        ttl: float | timedelta | Callable[[_T], float | timedelta],
+        *,
+        executor: Executor | None = None,
+        **terms: Unpack[Terms],
+    ) -> _T: ...
+
+    def get_or_set(
+        self,
+        key: str | bytes,
+        make: Callable[[], Any],
+        ttl: float | timedelta | Callable[[Any], float | timedelta],
+        *,
+        executor: Executor | None = None,
+        **terms: Unpack[Terms],
+    ) -> Any:
         """Return the value of a key. If there is none, one caller makes it, and all other callers wait for it.
 
         A value that cannot be read is made anew, whatever ``on_unreadable`` says.
 
         Args:
             key: text or bytes.
-            make: called without arguments to make the value, which can be None. An error that it raises is raised here.
-                Then nothing is stored, and the next caller makes the value.
-            ttl: seconds, or a timedelta, for which the value is fresh. 0 never expires.
-            stale: seconds after that in which callers still get the old value while one of them makes a new one.
-            early: seconds before the end of ``ttl`` from which one caller makes a new value. All others still get the
-                old one.
-            lease: seconds, rounded up to whole ones, for making a missing value. Then another caller tries. A value
-                that is made later is returned, but not stored.
-            wait: seconds to wait for a value that another caller makes. By default, twice ``lease`` and 2 s more, which
-                is enough for the next caller if the first one dies.
+            make: called without arguments to make the value, which can be None. It may return a ``pinyon.Made`` with
+                the value. An error that it raises is raised here. Then nothing is stored, and the next caller makes the
+                value.
+            ttl: seconds, or a timedelta, for which the value is fresh. 0 never expires. Or a function that is called
+                with the value and returns its ttl.
+            executor: what goes on with ``make`` in another thread when this caller leaves with the old value: see
+                ``soft_timeout`` and ``refresh``, which need it. Greenlets need none.
+            **terms: further settings, by name:
+
+                stale: The time after `ttl` in which callers still get the old value while one of them makes a new one,
+                    in seconds. Default: 0.
+                early: How long before the end of `ttl` one caller makes a new value, in seconds. All others still get
+                    the old one. Default: 0.
+                lease: How long one caller may take to make a missing value, in seconds, rounded up to whole ones. Then
+                    another caller tries. A value that is made later is returned, but not stored. Default: 10.
+                wait: How long to wait for a value that another caller makes, in seconds. By default, twice `lease` and
+                    2 seconds more, which is enough for the next caller if the first one dies.
+                jitter: The share of `ttl` that may be taken off at random, less than 1. With `0.1`, values that were
+                    stored together do not expire together. Default: 0.
+                on_error: What a caller gets if the value cannot be made while an old one exists: the error (`"raise"`),
+                    or the old value (`"stale"`). Default: "raise".
+                retry_after: How long the old value is then used before the next caller tries again, in seconds.
+                    Default: 5.
+                tags: The tags of the value, such as `"user:7"`, by which `invalidate_tags` finds it: a list, or one
+                    alone.
+                soft_timeout: How long a caller waits for the value that it makes while an old one exists, in seconds.
+                    Then it gets the old value, and the value is made behind it. By default, it waits until the value is
+                    made.
+                refresh: Whether the caller that makes a new value while an old one exists waits for it (`"wait"`), or
+                    gets the old one at once (`"behind"`), like a `soft_timeout` of 0. Default: "wait".
 
         Returns:
             The value.
@@ -265,8 +332,68 @@ class Client(BaseClient, Closing):
         Raises:
             LeaseTimeout: another caller was still making the value after ``wait`` seconds.
             Unsupported: the server is older than memcached 1.6.10.
+            UsageError: an argument, or a ``Made``, makes no sense.
         """
-        return drive(get_or_set(self, key, make, ttl, stale, early, lease, wait))  # type: ignore[no-any-return]
+        return drive(get_or_set(self, key, make, ttl, terms, executor))
+
+    def get_or_set_many(
+        self,
+        keys: Iterable[_K],
+        make_many: Callable[[list[_K]], Mapping[_K, _T | Made[_T]] | Iterable[tuple[_K, _T | Made[_T]]]],
+        ttl: float | timedelta | Callable[[_T], float | timedelta],
+        *,
+        failed: dict[Any, Exception] | None = None,
+        **terms: Unpack[Terms],
+    ) -> dict[_K, _T]:
+        """Return the values of many keys. Those that are missing are made together, each by one caller.
+
+        All keys are asked for at once. ``make_many`` is called once with the keys that no other caller makes, and what
+        it returns is stored at once. Then this waits for the values that other callers make; those that they fail to
+        make, it makes in another call.
+
+        Args:
+            keys: text or bytes.
+            make_many: called with a list of keys, as they were given, to make their values. It returns a dict of keys
+                and values, or pairs of them. A value can be None, or a ``pinyon.Made``. A key that it leaves out is
+                missing from the result, too, and the next caller makes its value; keys that it was not called with are
+                ignored. An error that it raises is raised here. Then nothing is stored.
+            ttl: as for ``get_or_set``, for each value.
+            failed: a dict, to accept partial results. It receives, under each key that has no value, the error of its
+                server, or that its value is still being made by another caller or cannot be stored. The call raises
+                nothing for them.
+            **terms: as for ``get_or_set``, for each key.
+
+        Returns:
+            A dict of the values, without the keys that ``make_many`` left out.
+
+        Raises:
+            Error: as ``get_or_set``, for the first key without a value, unless ``failed`` is given. The attribute
+                ``partial`` of the error has the values of the others.
+            UsageError: an argument, or a ``Made``, makes no sense.
+        """
+        return drive(get_or_set_many(self, keys, make_many, ttl, failed, terms))  # type: ignore[no-any-return]
+
+    def iter_many(
+        self, keys: Iterable[_K], *, chunk: int = CHUNK, failed: dict[str, Error] | None = None
+    ) -> Iterator[tuple[_K, Any]]:
+        """Return the values of any number of keys, in bounded memory.
+
+        Args:
+            keys: text or bytes, from any iterable. They are taken when they are needed.
+            chunk: how many keys are asked for at once. So many values are in memory at most.
+            failed: as for ``get_many``.
+
+        Returns:
+            An iterator of pairs, a key and its value, without the keys that have none. The keys of a chunk are in
+            their order.
+
+        Raises:
+            Error: as ``get_many``, when its chunk is reached. The attribute ``partial`` has the other values of the
+                chunk.
+            UnsupportedType: ``keys`` are no iterable.
+            UsageError: ``chunk`` is less than 1.
+        """
+        return iter_many(self, keys, chunk, failed)
 
     def lease(
         self,

@@ -24,7 +24,8 @@ class Event:
             servers were discovered, and the last known ones stay in use. ``"classic"``: the server, or a proxy before
             it, does not take meta commands, and gets classic text from now on. ``"crowded"``: no further connection to
             the server could be made, and callers share those that work. ``"unreadable"``: a stored value cannot be
-            read, and counts as missing; each reason is told once.
+            read, and counts as missing; each reason is told once. ``"stale"``: ``get_or_set`` could not make a value,
+            and keeps the old one.
 
             Of both: ``"certificates"``: the files of a ``Tls`` have changed and were read again.
             ``"stale_certificates"``: they have changed but cannot be used, and those read last stay in use.
@@ -58,6 +59,7 @@ class Event:
         "classic",
         "crowded",
         "unreadable",
+        "stale",
         "certificates",
         "stale_certificates",
         "connected",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
     from pinyon.compression import Compression
     from pinyon.events import Event
+    from pinyon.near import Near
     from pinyon.serializers import Serializer
     from pinyon.tls import Tls
 
@@ -39,6 +40,11 @@ class Client(client.Client):
         servers: The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated
             by commas. Without it, the environment variable `MEMCACHE_SERVERS`, or else `127.0.0.1:11211`.
         namespace: A prefix for every key, which gets nothing in between: end it with a separator, such as `shop:`.
+        clearable: Whether the namespace can be cleared, by `clear_namespace`. All clients that share the namespace must
+            agree.
+        generation_ttl: How long other processes may use a namespace after it was cleared, and values after one of their
+            tags was invalidated, in seconds. 0 asks before every command, in the same send, and for the tags of each
+            value.
         ring: The rule that assigns keys to servers: `"ketama"`, or the name of the client whose rule it is, such as
             `"dalli"`. The page "Rings" lists all of them.
         timeout: How long an operation may take, in seconds, including connecting and retries.
@@ -74,6 +80,9 @@ class Client(client.Client):
             `max_value_size`.
         compression: How to compress large values: `True` as the dialect does, an algorithm, or a `pinyon.Compression`
             with more settings. Compressed values are read in any case.
+        near: Whether to keep keys that are read often in this process's memory, for all threads and event loops of the
+            client: `True`, or a `pinyon.Near` with more settings. Another process's write of such a key may go
+            unnoticed for so long.
         dialect: The client whose format of stored values is used, to share a cache with it.
         protocol: Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text.
             `"meta"`: meta commands. `"classic"`: classic text, for proxies that do not even answer `version`.
@@ -102,6 +111,8 @@ class Client(client.Client):
         servers: str | Iterable[str] | None = None,
         *,
         namespace: str | bytes | None = None,
+        clearable: bool = False,
+        generation_ttl: float | timedelta = 1.0,
         ring: Ring | str = "ketama",
         timeout: float = 1.0,
         connect_timeout: float = 0.5,
@@ -123,6 +134,7 @@ class Client(client.Client):
         max_value_size: int = 1048576,
         max_decompressed_size: int | None = None,
         compression: bool | Algorithm | Compression | None = None,
+        near: bool | Near | None = None,
         dialect: Dialect = "pinyon",
         protocol: Protocol = "auto",
         max_in_flight: int = 4096,

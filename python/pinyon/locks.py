@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._blocks import BlockingLock
 from pinyon._closing import Closing
+from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
 from pinyon._gevent_choice import choose_for
 from pinyon._held import BaseHeld, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
 from pinyon._redis_py import unknown_argument
-from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -186,7 +186,7 @@ class Lock(BlockingLock[Held]):
 
     def __call__(self, function: _Function) -> _Function:
         """Decorate a function: the names are locked while it runs."""
-        check_runs_inside(function, awaited=False)
+        check_runs_inside(function, LOCKED, awaited=False)
 
         @functools.wraps(function)
         def locked(*arguments: Any, **keywords: Any) -> Any:
@@ -330,10 +330,10 @@ class Locks(BaseLocks, Closing):
             UsageError: a template needs an argument that the function does not have, or the function is a coroutine
                 function or a generator.
         """
-        check_templates(templates)
+        check_templates(templates, LOCKED)
 
         def decorate(function: _Function) -> _Function:
-            check_runs_inside(function, awaited=False)
+            check_runs_inside(function, LOCKED, awaited=False)
             names_of = filled(templates, function)
 
             @functools.wraps(function)

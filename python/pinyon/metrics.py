@@ -10,7 +10,7 @@ from typing import Any
 
 from pinyon._native import LATENCY_BOUNDS, Latencies
 
-__all__ = ["BOUNDS", "CommandMetrics", "Latencies", "LockMetrics", "ServerMetrics"]
+__all__ = ["BOUNDS", "CommandMetrics", "Latencies", "LockMetrics", "NearMetrics", "ServerMetrics"]
 
 #: The upper bounds of the latency buckets, in seconds. The last bucket also counts everything that took longer.
 BOUNDS = LATENCY_BOUNDS
@@ -43,6 +43,7 @@ class CommandMetrics(_Picklable):
             request.
         retries: how many failed requests were retried, on the same server or another one.
         latencies: how long answers took, of a random sample.
+        kept: for ``lease``, how often ``get_or_set`` kept the old value, because a new one could not be made.
     """
 
     command: str
@@ -54,6 +55,7 @@ class CommandMetrics(_Picklable):
     errors: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     retries: int = 0
     latencies: Latencies = field(default_factory=Latencies)
+    kept: int = 0
 
     @property
     def failed(self) -> int:
@@ -71,6 +73,7 @@ class CommandMetrics(_Picklable):
             MappingProxyType(dict(Counter(self.errors) + Counter(other.errors))),
             self.retries + other.retries,
             self.latencies + other.latencies,
+            self.kept + other.kept,
         )
 
 
@@ -101,6 +104,25 @@ class ServerMetrics(_Picklable):
     def command(self, name: str) -> CommandMetrics:
         """Return the metrics of a command, with zeros if it was never used."""
         return self.commands.get(name, CommandMetrics(name))
+
+
+@dataclass(frozen=True)
+class NearMetrics:
+    """What became of the hot keys that a client and its views keep in memory (``near``), in this process.
+
+    Attributes:
+        hits: how many values were returned without asking a server.
+        revalidations: how many values were no longer fresh, and were read from their server again.
+        fills: how many values were read and kept, with revalidations.
+        evictions: how many values made room for others.
+        bytes: the memory in use now: keys, values, and what it takes to keep them.
+    """
+
+    hits: int = 0
+    revalidations: int = 0
+    fills: int = 0
+    evictions: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True)

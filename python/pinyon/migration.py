@@ -5,13 +5,15 @@ The native half of the package decides what to ask of which pool.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pinyon import _native
+from pinyon._cached import Caching
 from pinyon._closing import Closing
+from pinyon._iter_many import CHUNK, iter_many
 from pinyon._steps import drive
 from pinyon._uncopied import Uncopied
 from pinyon.client import DEFAULT_LEASE, BaseClient
@@ -20,11 +22,14 @@ from pinyon.errors import UndecodableValue, UsageError
 __all__ = ["MigratingClient", "Progress", "migrating"]
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import timedelta
 
-    from typing_extensions import Self, TypeAlias
+    from typing_extensions import Self, TypeAlias, Unpack
 
     from pinyon._steps import Steps
+    from pinyon._terms import Terms
+    from pinyon.errors import Error
     from pinyon.metrics import ServerMetrics
 
     _Key: TypeAlias = "str | bytes"
@@ -90,16 +95,26 @@ class BaseMigratingClient(_native.Client, Uncopied):
         self,
         key: _Key,
         make: Callable[[], Any],
-        ttl: _Ttl,
-        *,
-        stale: _Ttl = 0,
-        early: _Ttl = 0,
-        lease: _Ttl = DEFAULT_LEASE,
-        wait: float | None = None,
+        ttl: _Ttl | Callable[[Any], _Ttl],
+        **terms: Unpack[Terms],
     ) -> Any:
         """Like ``Client.get_or_set``. No value is made while the old pool has one."""
-        get_or_set = partial(self.new.get_or_set, key, make, ttl, stale=stale, early=early, lease=lease, wait=wait)
+        get_or_set = partial(self.new.get_or_set, key, make, ttl, **terms)
         return self._carry_out(self._after_moving(key, get_or_set))
+
+    def get_or_set_many(
+        self,
+        keys: Iterable[_Key],
+        make_many: Callable[[list[Any]], Any],
+        ttl: _Ttl | Callable[[Any], _Ttl],
+        *,
+        failed: dict[Any, Exception] | None = None,
+        **terms: Unpack[Terms],
+    ) -> Any:
+        """Like ``Client.get_or_set_many``. No value is made while the old pool has one."""
+        keys = list(keys)
+        get_or_set_many = partial(self.new.get_or_set_many, keys, make_many, ttl, failed=failed, **terms)
+        return self._carry_out(self._after_moving_many(keys, get_or_set_many))
 
     def lease(self, key: _Key, *, lease: _Ttl = DEFAULT_LEASE, recache: _Ttl = 0) -> Any:
         """Like ``Client.lease``; a value in the old pool only is moved first."""
@@ -109,6 +124,15 @@ class BaseMigratingClient(_native.Client, Uncopied):
         """Ask the new client, once a value in the old pool only was moved. One that cannot be read is made anew."""
         with suppress(UndecodableValue):
             yield self.get(key)
+        return (yield ask())
+
+    def _after_moving_many(self, keys: list[_Key], ask: Callable[[], Any]) -> Steps:
+        try:
+            found = yield self.get_many(keys)
+        except UndecodableValue as unread:
+            found = unread.partial or {}
+        with suppress(UndecodableValue):
+            yield self.gets_many(list(found))  # get_many leaves most keys where they are
         return (yield ask())
 
     def using(self, **settings: Any) -> Self:
@@ -132,13 +156,19 @@ class BaseMigratingClient(_native.Client, Uncopied):
         return f"<{type(self).__module__}.{type(self).__qualname__} from {self.old!r} to {self.new!r}>"
 
 
-class MigratingClient(BaseMigratingClient, Closing):
+class MigratingClient(BaseMigratingClient, Closing, Caching):
     """Two clients in use as one, for threads and greenlets. ``pinyon.migrating`` makes one.
 
     Its methods are those of ``pinyon.Client``, without batches. The page on migrating says what each does on each pool.
     """
 
     _carry_out = staticmethod(drive)
+
+    def iter_many(
+        self, keys: Iterable[_Key], *, chunk: int = CHUNK, failed: dict[str, Error] | None = None
+    ) -> Iterator[tuple[_Key, Any]]:
+        """Like ``Client.iter_many``. Each chunk is read as by ``get_many``, from both pools."""
+        return iter_many(self, keys, chunk, failed)
 
 
 def migrating(old: BaseClient, new: BaseClient, *, ttl: _Ttl | None = None) -> MigratingClient:

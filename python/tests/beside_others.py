@@ -9,6 +9,8 @@ Each line that it reads is a command:
     The same, but it makes the value at once. Prints ``made`` or ``found``, and the items.
 ``store KEY``, ``read KEY``
     Stores the page, which has a value of every portable type; prints whether it reads the same.
+``tag KEY TAG``, ``invalidate TAG KEY …``
+    Stores 1 with a tag; prints the values, then invalidates the tag.
 ``queue NAME ID``
     Acquires a lock in a thread, with a connection and so a place in the queue of its own, and releases it at once.
     Prints ``ID TOKEN``.
@@ -65,6 +67,17 @@ def race(cache: pinyon.Client, key: str) -> None:
     say("made" if made else "found", *found)
 
 
+def tagged(memcached: str, command: str, word: str, *words: str) -> None:
+    generous = {"timeout": GENEROUS, "connect_timeout": GENEROUS}
+    with pinyon.Client(memcached, generation_ttl=0, **generous) as cache:
+        if command == "tag":
+            cache.set(word, 1, tags=words)
+            return say("stored")
+        before = [cache.get(key) for key in words]
+        cache.invalidate_tags(word)
+        return say(*before)
+
+
 def locks_of(url: str, namespace: str) -> pinyon.Locks:
     """Locks whose waiters do not poll: without a wake-up, they stay asleep."""
     generous = {"ttl": 600, "heartbeat": 600, "command_timeout": GENEROUS, "connect_timeout": GENEROUS}
@@ -94,6 +107,8 @@ def main(memcached: str, url: str = "redis://127.0.0.1:6379", namespace: str = "
             say(cache.set(words[0], PAGE))
         elif command == "read":
             say(cache.get(words[0]) == PAGE)
+        elif command in ("tag", "invalidate"):
+            tagged(memcached, command, *words)
         elif command == "queue":
             threading.Thread(target=queue, args=(locks_of(url, namespace), *words), daemon=True).start()
         elif command == "hold":

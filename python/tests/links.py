@@ -6,6 +6,8 @@ import contextlib
 import socket
 import threading
 import time
+from collections import Counter
+from typing import ClassVar
 
 from faulty import Listener
 from servers import Memcached
@@ -48,6 +50,50 @@ class Link(Listener):
 
     def pass_reply(self, reply: bytes, connection: socket.socket) -> None:
         connection.sendall(reply)
+
+
+class CountingLink(Link):
+    """Counts round trips of a caller who awaits each reply before it asks again, and its commands by their names."""
+
+    #: Commands with a data block, and the field of their line that says its size.
+    SIZE_AT: ClassVar = {b"ms": 2, b"set": 4, b"add": 4, b"cas": 4}
+
+    def __init__(self, target: Memcached) -> None:
+        self.round_trips = 0
+        self.commands: Counter[str] = Counter()
+        self._is_answered = True
+        self._unread = b""
+        super().__init__(target)
+
+    def pass_request(self, request: bytes, onward: socket.socket, connection: socket.socket) -> None:
+        self.round_trips += self._is_answered
+        self._is_answered = False
+        self._unread += request
+        while self._count():
+            pass
+        super().pass_request(request, onward, connection)
+
+    def pass_reply(self, reply: bytes, connection: socket.socket) -> None:
+        self._is_answered = True
+        super().pass_reply(reply, connection)
+
+    def take(self) -> tuple[int, dict[str, int]]:
+        """Return what was counted, and begin anew."""
+        taken = self.round_trips, dict(self.commands)
+        self.round_trips = 0
+        self.commands.clear()
+        return taken
+
+    def _count(self) -> bool:
+        """Counts the next command. Returns whether it has arrived."""
+        line, end, rest = self._unread.partition(b"\r\n")
+        words = line.split(b" ")
+        block = int(words[self.SIZE_AT[words[0]]]) + 2 if end and words[0] in self.SIZE_AT else 0
+        if not end or len(rest) < block:
+            return False
+        self._unread = rest[block:]
+        self.commands[words[0].decode()] += 1
+        return True
 
 
 class SlowLink(Link):

@@ -76,6 +76,9 @@ class Awaited:
     def metrics(self) -> Any:
         return self.wrapped.metrics()
 
+    def near_metrics(self) -> Any:
+        return self.wrapped.near_metrics()
+
     def servers_of(self, key: str | bytes) -> list[str]:
         return list(self.wrapped.servers_of(key))
 

@@ -308,3 +308,18 @@ async def test_cached_makes_a_value_that_cannot_be_read_anew(model: Model, serve
 
     assert [await value(), await value()] == ["made", "made"]
     assert len(calls) == 1
+
+
+@on_asyncio
+async def test_clear_empties_the_namespace_of_a_clearable_cache(
+    model: Model, server: Memcached, client: pinyon.Client, made: Made
+) -> None:
+    client.set("other", 1)
+    async with made(namespace="site:", clearable=True) as cache:
+        for arguments in ({}, {"namespace": "site:"}):
+            await cache.set("key", 1)
+            assert await cache.clear(**arguments) is True
+            assert await cache.get("key") is None
+        with pytest.raises(ValueError, match="cannot clear a namespace"):
+            await cache.clear(namespace="other:")
+    assert client.get("other") == 1

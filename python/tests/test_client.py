@@ -108,7 +108,7 @@ def test_a_limit_must_be_at_least_one(option: str, value: int) -> None:
 
 def settings_of(made: type) -> dict[str, Any]:
     """The settings of a class, with their defaults. Its docstring has to list the same ones."""
-    rows = re.findall(r"^    ([\w, ]+): ", (inspect.getdoc(made) or "").split("Raises:")[0], re.MULTILINE)
+    rows = re.findall(r"^    (\w[\w, ]*): ", (inspect.getdoc(made) or "").split("Raises:")[0], re.MULTILINE)
     parameters = inspect.signature(made).parameters
     assert [name for row in rows for name in row.split(", ")] == list(parameters)
     return {name: parameter.default for name, parameter in parameters.items()}

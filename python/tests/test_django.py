@@ -2,79 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from django.core.cache.backends.base import BaseCache, InvalidCacheBackendError, InvalidCacheKey
-from django.core.cache.backends.memcached import PyLibMCCache, PyMemcacheCache
+from django.core.cache.backends.base import InvalidCacheKey
 from django.utils.safestring import SafeString
+from django_caches import ANY_OPTIONS, Connect, Scenario, _clients, cached_on
 from faulty import FaultyServer, Step
-from models import Asyncio, Gevent, Model, every_model
-from processes import what_it_prints
+from models import Model, every_model
 from servers import Memcached
-from test_examples import serving, visit
-from test_fork import in_child
 
 import pinyon
+import pinyon.aio
 import pinyon.gevent
-from pinyon.frameworks.django import _CLIENTS, PinyonCache
+from pinyon.frameworks.django import PinyonCache
 
-Connect = Callable[..., Any]
-ANY_OPTIONS = {"timeout": 20, "connect_timeout": 20}
 A_DAY = 24 * 60 * 60
 
-
-class CooperativeCache(PinyonCache):
-    """A cache as in a process that gevent has patched."""
-
-    def __init__(self, server: Any, params: dict[str, Any]) -> None:
-        super().__init__(server, params)
-        self._class = pinyon.gevent.Client
-
-
-class Scenario:
-    """A cache in any model: ``await cache.get(…)`` is ``aget`` in event loops, ``get`` in threads and greenlets."""
-
-    def __init__(self, model: Model, cache: PinyonCache) -> None:
-        self.prefix = "a" if isinstance(model, Asyncio) else ""
-        self.cache = cache
-
-    def __getattr__(self, name: str) -> Any:
-        async def call(*arguments: Any, **settings: Any) -> Any:
-            outcome = getattr(self.cache, self.prefix + name)(*arguments, **settings)
-            return await outcome if self.prefix else outcome
-
-        return call
-
-
-@pytest.fixture(autouse=True)
-def _clients() -> Iterator[None]:
-    """Closes the clients that the process keeps: other tests have other servers at the same addresses."""
-    yield
-    for _, client in _CLIENTS:
-        client.close()
-    _CLIENTS.clear()
-
-
-def cache_on(*servers: Memcached | str, **options: Any) -> PinyonCache:
-    """Makes a cache like Django, which has one for each thread and request."""
-    locations = [getattr(server, "address", server) for server in servers]
-    return PinyonCache(locations, {"OPTIONS": {**ANY_OPTIONS, **options}})
-
-
-@pytest.fixture
-def cached_on(model: Model) -> Callable[..., Scenario]:
-    def make(*servers: Memcached | str, **options: Any) -> Scenario:
-        locations = [getattr(server, "address", server) for server in servers]
-        backend = CooperativeCache if isinstance(model, Gevent) else PinyonCache
-        return Scenario(model, backend(locations, {"OPTIONS": {**ANY_OPTIONS, **options}}))
-
-    return make
+__all__ = ["_clients", "cached_on"]
 
 
 @every_model
@@ -266,182 +212,6 @@ async def test_a_failure_is_raised_unless_it_is_to_be_a_miss(model: Model, cache
             await getattr(cache, name)(*arguments)
 
 
-def test_locations_are_written_as_for_djangos_backends(unix_memcached: Memcached) -> None:
-    places = {
-        "127.0.0.1:11211": ["127.0.0.1:11211"],
-        "one:11211,two:11211": ["one:11211", "two:11211"],
-        "one:11211; two:11211:3": ["one:11211", "two:11211:3"],
-        "unix:/run/memcached": ["/run/memcached"],
-        ("one", "[::1]:11211"): ["one", "[::1]:11211"],
-    }
-    for location, servers in places.items():
-        assert PinyonCache(location, {}).client_servers == servers
-    cache = cache_on(f"unix:{unix_memcached.path}")
-    cache.set("key", "value")
-    assert cache.get("key") == "value"
-    for location in ("", [], [("127.0.0.1", 11211)]):
-        with pytest.raises(pinyon.InvalidServers):
-            PinyonCache(location, {}).get("key")
-
-
-def test_options_are_arguments_of_the_client(server: Memcached) -> None:
-    cache = cache_on(server, namespace="app:", serializer="portable")
-    cache.set("key", [1])
-    assert server.holds("app::1:key")
-    with pytest.raises(pinyon.UnsupportedType, match="does not take tuple"):
-        cache.set("key", (1,))
-    with pytest.raises(InvalidCacheBackendError, match=r"no_delay.*docs/django\.md"):
-        cache_on(server, no_delay=True).get("key")
-    with pytest.raises(pinyon.UsageError, match="timeout"):
-        cache_on(server, timeout=-1).get("key")
-
-
-def test_a_password_is_in_no_text_about_a_cache(guarded_memcached: Memcached) -> None:
-    cache = cache_on(guarded_memcached, username="app", password="wrong-horse")
-    with pytest.raises(pinyon.Error) as raised:
-        cache.get("key")
-    assert "wrong-horse" not in f"{cache!r} {cache} {cache._cache!r} {raised.value!r}"
-
-
-VALUES = {
-    "text": "größer",
-    "bytes": b"\0\xff",
-    "number": -7,
-    "None": None,
-    "float": 1.5,
-    "tuple": (1, {2}),
-    "fragment": SafeString("<b>"),
-    "time": datetime.datetime(2026, 1, 1),
-    "page": "x" * 100_000,
-}
-
-
-@pytest.mark.parametrize("other", [PyMemcacheCache, PyLibMCCache], ids=lambda other: other.__name__)
-def test_a_pool_is_shared_with_djangos_own_backends(server: Memcached, other: type[BaseCache]) -> None:
-    """While an application moves, both backends are in use."""
-    theirs, ours = other(server.address, {"KEY_PREFIX": "app"}), PinyonCache(server.address, {"KEY_PREFIX": "app"})
-    for writer, reader in ((theirs, ours), (ours, theirs)):
-        writer.set_many(VALUES, timeout=60)
-        read, own = reader.get_many(VALUES), writer.get_many(VALUES)
-        assert read == own == VALUES
-        assert [type(read[key]) for key in VALUES] == [type(own[key]) for key in VALUES]
-        for flag in (True, False):
-            writer.set("flag", flag)
-            assert reader.get("flag") == flag
-        writer.set("count", 41)
-        assert reader.incr("count") == 42
-        assert writer.incr("count") == 43
-        assert reader.add("count", 1) is False
-        assert reader.delete("count") is True
-    theirs.close()
-
-
-def test_caches_of_all_threads_share_a_client(own_server: Memcached) -> None:
-    before, together = own_server.statistic("total_connections"), threading.Barrier(8)
-
-    def request(number: int) -> Any:
-        cache = cache_on(own_server, max_connections=2)
-        together.wait(60)
-        for turn in range(50):
-            cache.set(f"{number}", turn)
-            assert cache.get(f"{number}") == turn
-            cache.close()
-        return cache._cache
-
-    with ThreadPoolExecutor(8) as threads:
-        clients = set(threads.map(request, range(8)))
-    assert len(clients) == 1
-    assert own_server.has_connections(2, at_least=1)
-    asking, used = 2, 2
-    assert own_server.statistic("total_connections") <= before + asking + used
-    assert cache_on(own_server, max_connections=3)._cache not in clients
-
-
-GREENLETS = """
-from gevent import monkey
-monkey.patch_all()
-import gevent, sys
-from pinyon.frameworks.django import PinyonCache
-
-def request(number):
-    cache = PinyonCache(sys.argv[1], {})
-    cache.set(str(number), number)
-    assert cache.get(str(number)) == number
-    return cache._cache._driver.__module__
-
-print({each.get() for each in [gevent.spawn(request, number) for number in range(50)]})
-"""
-
-
-def test_caches_of_all_greenlets_share_a_client_that_lets_others_run(own_server: Memcached) -> None:
-    before, asking, used = own_server.statistic("total_connections"), 1, 1
-    assert what_it_prints(GREENLETS, own_server.address) == "{'pinyon._gevent_driver'}"
-    assert own_server.statistic("total_connections") == before + asking + used
-
-
-def test_caches_of_several_event_loops_share_a_client(own_server: Memcached) -> None:
-    before = own_server.statistic("total_connections")
-
-    async def requests(name: str) -> None:
-        async def request(number: int) -> None:
-            cache = cache_on(own_server)
-            await cache.aset(f"{name}:{number}", number)
-            assert await cache.aget(f"{name}:{number}") == number
-            await cache.aclose()
-
-        for _ in range(3):
-            await asyncio.gather(*(request(number) for number in range(20)))
-
-    with ThreadPoolExecutor(2) as threads:
-        for _ in threads.map(lambda name: asyncio.run(requests(name)), "ab"):
-            pass
-    asyncio.run(requests("c"))
-    asking, loops = 1, 3
-    assert own_server.statistic("total_connections") == before + asking + loops
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_worker_has_connections_of_its_own(own_server: Memcached) -> None:
-    cache = cache_on(own_server)
-    cache.set("key", "value")
-
-    def worker() -> tuple[Any, Any, bool]:
-        # A loop that is closed takes its connection along.
-        return cache.get("key"), asyncio.run(cache.aget("key")), own_server.has_connections(2)
-
-    assert in_child(worker) == ("value", "value", True)
-    assert cache.get("key") == "value"
-    assert own_server.has_connections(1)
-
-
-SERVED = {
-    "threads": ("gunicorn", "--threads", "4", "django_site:wsgi"),
-    "gevent": ("gunicorn", "--worker-class", "gevent", "django_site:wsgi"),
-    "asyncio": ("uvicorn", "django_site:asgi"),
-}
-#: The most connections: of threads; of a hub; and of a loop and the thread for views that are not awaited.
-AT_MOST = {"threads": 4, "gevent": 1, "asyncio": 2}
-
-
-@pytest.mark.parametrize("name", SERVED)
-def test_a_site_keeps_its_connections_over_requests(name: str, own_server: Memcached) -> None:
-    program, *arguments = SERVED[name]
-    place = ["--port", "PORT", "--log-level", "warning"]
-    if program == "gunicorn":
-        place = ["--bind", "127.0.0.1:PORT", "--no-control-socket", "--log-level", "warning", "--graceful-timeout", "1"]
-    page = "awaited/a%20page" if name == "asyncio" else "a%20page"
-    with serving(program, *place, *arguments, caches=own_server) as address:
-        with ThreadPoolExecutor(8) as visitors:
-            counts = list(visitors.map(lambda _: visit(f"{address}/{page}"), range(60)))
-        assert sorted(map(int, counts)) == list(range(1, 61))
-        assert own_server.has_connections(AT_MOST[name], at_least=1)
-        before, asking = own_server.statistic("total_connections"), 1
-        assert visit(f"{address}/{page}") == "61\n"
-        assert own_server.statistic("total_connections") == before + asking
-        own_server.stop()
-        assert visit(f"{address}/{page}") == "unknown\n"
-
-
 class _Gone:
     """A class that a deployment removes."""
 
@@ -473,8 +243,8 @@ async def test_a_value_whose_class_is_gone_is_a_miss(
     assert await cache.add("three", 4) is False, "the key is taken"
     await cache.set("three", 4)
     assert await cache.get("three") == 4
-    said = [record.getMessage() for record in caplog.records if "cannot be read" in record.getMessage()]
-    assert ["_Gone" in line for line in said] == [True], "one line for the class"
+    said = [line for line in caplog.messages if "cannot be read" in line and f"'_Gone' on <module '{__name__}'" in line]
+    assert len(said) == 1, "one line for the class"
 
 
 def test_reading_can_raise_instead(server: Memcached, gone: Callable[[], None]) -> None:
@@ -483,3 +253,15 @@ def test_reading_can_raise_instead(server: Memcached, gone: Callable[[], None]) 
     gone()
     with pytest.raises(pinyon.UndecodableValue, match="_Gone"):
         cache.get("one")
+
+
+@every_model
+async def test_clear_empties_the_namespace_of_a_clearable_cache(
+    model: Model, server: Memcached, client: pinyon.Client, cached_on: Connect
+) -> None:
+    cache = cached_on(server, namespace="site:", clearable=True, generation_ttl=0)
+    client.set("other", 1)
+    await cache.set("key", 1)
+    await cache.clear()
+    assert await cache.get("key") is None
+    assert client.get("other") == 1

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django_caches import _clients
 from processes import what_it_prints
 from servers import Memcached
 
 import pinyon
-from pinyon.frameworks.django import _CLIENTS, PATCHED, PinyonCache
+from pinyon.frameworks.django import PATCHED, PinyonCache
+
+__all__ = ["_clients"]
 
 OPTIONS = {"timeout": 20, "connect_timeout": 20}
-
-
-@pytest.fixture(autouse=True)
-def _clients() -> Iterator[None]:
-    yield
-    for _, client in _CLIENTS:
-        client.close()
-    _CLIENTS.clear()
 
 
 class Spy:

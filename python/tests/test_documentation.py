@@ -46,7 +46,7 @@ def those_in(language: str) -> list[Block]:
 def test_every_block_says_what_it_is() -> None:
     """A block of text is output or a drawing. The tests of locks check SQL, Ruby's and Perl's tests run those and use
     YAML, the tests of the C interface compile C, and the tests below check all other blocks."""
-    known = {"python", "ruby", "perl", "c", "sh", "diff", "json", "yaml", "sql", "text"}
+    known = {"python", "ruby", "perl", "c", "sh", "diff", "json", "yaml", "sql", "promql", "text"}
     assert {block.name for block in BLOCKS if block.language not in known and block.page in GUIDES} == set()
     assert all(those_in(language) for language in known)
 

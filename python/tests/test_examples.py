@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from pinyon_verify.ports import free_port
+from processes import serving_web
 from servers import Memcached
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "docs" / "examples").glob("*.py"))
@@ -44,29 +44,12 @@ def test_a_script_does_what_it_says(example: Path, server: Memcached) -> None:
 def serving(module: str, *arguments: str, caches: Memcached) -> Iterator[str]:
     """The address of a running web server."""
     port = free_port()
-    arguments = tuple(argument.replace("PORT", str(port)) for argument in arguments)
-    process = subprocess.Popen(
-        [sys.executable, PATIENT, "-m", module, *arguments],
-        cwd=EXAMPLES[0].parent,
-        env={**os.environ, "MEMCACHE_SERVERS": caches.address, "PYTHONDONTWRITEBYTECODE": "1"},
-    )
+    command = [sys.executable, PATIENT, "-m", module]
+    command += [argument.replace("PORT", str(port)) for argument in arguments]
+    environment = {**os.environ, "MEMCACHE_SERVERS": caches.address, "PYTHONDONTWRITEBYTECODE": "1"}
     address = f"http://127.0.0.1:{port}"
-    try:
-        give_up = time.monotonic() + 60
-        while True:
-            assert process.poll() is None
-            try:
-                visit(f"{address}/first")
-                break
-            except urllib.error.URLError:
-                assert time.monotonic() < give_up
-                time.sleep(0.05)
+    with serving_web(command, lambda: visit(f"{address}/first"), folder=EXAMPLES[0].parent, environment=environment):
         yield address
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) in (0, -signal.SIGTERM)
-    finally:
-        process.kill()
-        process.wait()
 
 
 def visit(address: str) -> str:

@@ -14,13 +14,13 @@ import socket
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from first_mistakes import LOCKS, PAGE, TABLES, Mistake, normalised, page
+from logs import forgotten, warned
 from models import Model, every_model, on_asyncio
 from pinyon_verify.ports import free_port
 from servers import Memcached, Redis
@@ -165,15 +165,10 @@ async def test_a_counter_that_is_made_at_the_same_time_is_made_once(
     assert await cache.get("count") == 200
 
 
-def forgotten(caught: list[warnings.WarningMessage]) -> list[str]:
-    return [str(each.message) for each in caught if each.category is RuntimeWarning]
-
-
 @on_asyncio
 async def test_a_forgotten_await_warns(model: Model, connect: Connect, server: Memcached) -> None:
     cache = connect(server)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warned() as caught:
         cache.set("key", 1)
         cache.get_many(["key"])
         dropped = cache.incr("count", initial=1)
@@ -189,8 +184,7 @@ async def test_a_forgotten_await_warns(model: Model, connect: Connect, server: M
 async def test_a_forgotten_await_of_a_lock_warns(model: Model, redis: Redis, locks_on: Connect) -> None:
     locks = locks_on(redis)
     held = await locks.lock("a").acquire()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warned() as caught:
         held.extend(60)
         await locks.status("a")
         held.release()
@@ -205,8 +199,7 @@ async def test_a_forgotten_await_of_a_lock_warns(model: Model, redis: Redis, loc
 @on_asyncio
 async def test_what_is_awaited_later_does_not_warn(model: Model, connect: Connect, server: Memcached) -> None:
     cache, over = connect(server), []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warned() as caught:
         first, second = cache.get("a"), cache.get("b")
         await cache.get("c")
         await model.sleep(0.05)
@@ -222,8 +215,7 @@ async def test_what_is_awaited_later_does_not_warn(model: Model, connect: Connec
 async def test_a_future_that_is_kept_does_not_warn_but_its_failure_is_logged(model: Model, connect: Connect) -> None:
     cache, logged = connect(f"127.0.0.1:{free_port()}"), []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context["message"]))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warned() as caught:
         kept = cache.set("key", 1)
         await model.until(kept.done)
         del kept
@@ -358,14 +350,14 @@ def test_a_coroutine_function_makes_nothing_for_threads(server: Memcached) -> No
     async def load() -> int:
         return 1
 
-    with pinyon.Client(server.address, timeout=30, connect_timeout=30) as cache, warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with pinyon.Client(server.address, timeout=30, connect_timeout=30) as cache, warned() as caught:
         with pytest.raises(
             pinyon.UnsupportedType, match=r"make returned a coroutine \(.*load\), which is not awaited here"
         ):
             cache.get_or_set("key", load, 60)
         assert cache.lease("key").state is pinyon.Outcome.WON, "the lease was given back"
         gc.collect()
+    assert forgotten(caught) == []
 
 
 @pytest.mark.parametrize("serializer", [json, type("Class", (), {"dump": None, "load": None})])

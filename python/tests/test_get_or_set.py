@@ -205,6 +205,42 @@ async def test_a_stale_value_outlives_a_maker_that_fails(model: Model, server: M
     assert await cache.get_or_set("key", lambda: "new", 100, early=90, wait=0) == "new"
 
 
+@every_model
+async def test_while_the_database_is_down_all_callers_get_the_old_value_and_one_of_them_tries(
+    model: Model, server: Memcached, connect: Connect
+) -> None:
+    cache, other = connect(server), connect(server)
+    await cache.set("key", ["old"], ttl=50)
+    terms: dict[str, Any] = {"early": 90, "on_error": "stale", "retry_after": LONG}
+    maker = Maker(model, LookupError("the database is gone"), held=True)
+    first = model.spawn(cache.get_or_set("key", maker.make, 100, **terms))
+    await maker.begun()
+    callers = [model.spawn(each.get_or_set("key", maker.make, 100, **terms)) for each in (cache, other) * 10]
+    outcomes = [await model.join(caller) for caller in callers]
+    maker.held = False
+    outcomes.append(await model.join(first))
+    outcomes += [await each.get_or_set("key", maker.make, 100, wait=0, **terms) for each in (cache, other)]
+    assert outcomes == [["old"]] * 23
+    assert maker.calls == 1
+    assert len({id(outcome) for outcome in outcomes}) == 23, "each has its own"
+
+
+@every_model
+async def test_the_old_value_is_returned_though_it_cannot_be_stored_again(
+    model: Model, own_server: Memcached, connect: Connect
+) -> None:
+    cache = connect(own_server, timeout=3)
+    await cache.set("key", "old", ttl=50)
+
+    def make() -> Any:
+        own_server.stop()
+        raise LookupError("everything is down")
+
+    assert await cache.get_or_set("key", make, 100, early=90, on_error="stale") == "old"
+    with pytest.raises(pinyon.ConnectError):
+        await connect(own_server).get("key")
+
+
 @pytest.mark.parametrize("value", [b"", "", None, 0, False, [], {}])
 @every_model
 async def test_every_value_is_a_hit(model: Model, value: Any, server: Memcached, connect: Connect) -> None:

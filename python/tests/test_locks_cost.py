@@ -24,8 +24,10 @@ INSIDE = {"exists", "incr", "psetex", "get", "mget", "del"}
 @pytest.mark.parametrize("workers", [1, 10])
 @pytest.mark.parametrize("names", [1, 10])
 @every_model
-async def test_a_cycle_is_two_commands(model: Model, names: int, workers: int, redis: Redis, locks_on: LocksOn) -> None:
-    locks = locks_on(redis)
+async def test_a_cycle_is_two_commands(
+    model: Model, names: int, workers: int, own_redis: Redis, locks_on: LocksOn
+) -> None:
+    locks = locks_on(own_redis)
     wanted = [f"name {number}" for number in range(names)]
 
     async def work() -> None:
@@ -35,19 +37,19 @@ async def test_a_cycle_is_two_commands(model: Model, names: int, workers: int, r
 
     async with locks.lock("warm up"):
         pass
-    redis.ask("CONFIG", "RESETSTAT")
+    own_redis.ask("CONFIG", "RESETSTAT")
     assert await model.gather(work() for _ in range(workers)) == [None] * workers
-    counts = redis.calls()
+    counts = own_redis.calls()
     assert counts.pop("fcall") == 2 * CYCLES
     assert set(counts) <= INSIDE | {"config|resetstat"}
 
 
 @every_model
 async def test_among_clients_a_hand_over_is_two_commands_and_one_push(
-    model: Model, redis: Redis, locks_on: LocksOn
+    model: Model, own_redis: Redis, locks_on: LocksOn
 ) -> None:
     """A waiter asks once, is told once, and releases once."""
-    clients = [locks_on(redis) for _ in range(4)]
+    clients = [locks_on(own_redis) for _ in range(4)]
 
     async def work(client: Any) -> int:
         for _ in range(25):
@@ -58,9 +60,9 @@ async def test_among_clients_a_hand_over_is_two_commands_and_one_push(
     for client in clients:
         async with client.lock("warm up"):
             pass
-    redis.ask("CONFIG", "RESETSTAT")
+    own_redis.ask("CONFIG", "RESETSTAT")
     assert await model.gather(work(client) for client in clients) == [1] * 4
-    counts = redis.calls()
+    counts = own_redis.calls()
     assert counts["fcall"] == 2 * 100
     assert counts.get("publish", 0) <= 100
 

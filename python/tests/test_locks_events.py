@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from locking import queued
+from logs import about
 from models import Model, every_model
 from pinyon_verify.ports import free_port
 from servers import Redis
@@ -60,8 +61,9 @@ async def test_a_server_is_lost_and_found(
     assert up.duration is not None
     assert up.duration > 0
     assert [event.kind for event in watcher.events] == ["connected", "disconnected", "down", "up"]
-    assert [record.pinyon_event for record in caplog.records] == watcher.events
-    assert {record.name for record in caplog.records} == {"pinyon.locks"}
+    logged = about(own_redis, caplog)
+    assert [record.pinyon_event for record in logged] == watcher.events
+    assert {record.name for record in logged} == {"pinyon.locks"}
     metrics = locks.metrics()
     assert (metrics.connects, metrics.disconnects, metrics.switches) == (2, 1, 0)
 

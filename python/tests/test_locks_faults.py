@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from locking import nothing_left, queued
+from logs import about, text_about
 from models import Model, every_model
 from pinyon_verify.ports import free_port
 from servers import Memcached, Redis
@@ -239,7 +240,7 @@ async def test_a_wrong_password_is_told_of_and_never_shown(
     locks = locks_on(url.format(redis.address), **settings)
     with pytest.raises(pinyon.ConnectError, match=r"(?i)password|user") as raised:
         await take(locks, "a")
-    shown = f"{raised.value} {raised.value!r} {locks!r} {raised.value.__dict__} {caplog.text}"
+    shown = f"{raised.value} {raised.value!r} {locks!r} {raised.value.__dict__} {text_about(redis, caplog)}"
     assert redis.address in shown
     assert "secret" not in shown
     for right in (locks_on(f"redis://:right-secret@{redis.address}"), locks_on(redis, password=b"right-secret")):
@@ -254,12 +255,12 @@ async def test_a_server_that_may_throw_locks_out_is_warned_of_once(
     redis = redis_with("--maxmemory-policy", "allkeys-lru")
     locks = locks_on(redis)
     await take(locks, "a")
-    await model.until(lambda: caplog.records)
+    await model.until(lambda: about(redis, caplog))
     redis.ask("CLIENT", "KILL", "TYPE", "normal")
     redis.ask("CLIENT", "KILL", "TYPE", "pubsub")
     await take(locks, "a")
     await model.sleep(0.1)
-    warnings = [record for record in caplog.records if "maxmemory-policy is allkeys-lru" in record.getMessage()]
+    warnings = about(redis, caplog, "maxmemory-policy is allkeys-lru")
     assert [record.name for record in warnings] == ["pinyon.locks"]
     assert "noeviction" in warnings[0].getMessage()
 

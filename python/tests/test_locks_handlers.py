@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from locking import nothing_left, still_renewed
+from logs import about, text_about
 from models import BLOCKING, COOPERATIVE, Model, every_model, run_by, shuffled
 from servers import Redis
 
@@ -85,7 +86,7 @@ async def test_every_way_to_speak_keeps_locks(
     assert ("fcall" in calls) == (way in ("functions", "RESP2"))
     assert ("evalsha" in calls) == (way == "scripts")
     assert redis.clients() == (4 if "RESP2" in way else 2)
-    assert not [record for record in caplog.records if record.name == "pinyon.locks"]
+    assert not about(redis, caplog)
 
 
 @pytest.mark.parametrize("way", ["scripts", "pure"])
@@ -214,15 +215,15 @@ async def test_a_user_who_may_run_no_scripts_does_without(
     url = as_user(own_redis, *NO_SCRIPTS)
     clients = [locks_on(url), locks_on(own_redis)]
     await use(model, own_redis, clients)
-    await model.until(lambda: len(caplog.records) == 1)
-    assert caplog.records[0].name == "pinyon.locks"
-    assert caplog.records[0].levelno == logging.WARNING
-    assert "locks go without scripts" in caplog.text
-    assert 'set handler to "pure"' in caplog.text
+    await model.until(lambda: about(own_redis, caplog))
+    (record,) = about(own_redis, caplog)
+    assert (record.name, record.levelno) == ("pinyon.locks", logging.WARNING)
+    assert "locks go without scripts" in record.getMessage()
+    assert 'set handler to "pure"' in record.getMessage()
     strict = locks_on(url, handler="script")
     with pytest.raises(pinyon.ServerError, match=r"the user may not run .*; see the permissions"):
         await strict.lock("a").acquire()
-    assert "secret" not in caplog.text
+    assert "secret" not in text_about(own_redis, caplog)
     await nothing_left(model, own_redis)
 
 

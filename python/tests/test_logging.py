@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 from faulty import FaultyServer, Step
+from logs import about, text_about
 from models import Model, every_model
 from pinyon_verify.ports import free_port
 from servers import Memcached
 
 import pinyon
+from pinyon._logging import log
 
 Connect = Callable[..., Any]
 
@@ -38,7 +40,7 @@ async def test_a_server_that_goes_and_comes_back(
     caplog.set_level(logging.DEBUG, "pinyon")
     cache = connect(own_server)
     assert await cache.set("secret-key", "secret-value")
-    assert not any(own_server.address in record.getMessage() for record in caplog.records)
+    assert not about(own_server, caplog)
     own_server.stop()
     for _ in range(5):
         with contextlib.suppress(pinyon.Error):
@@ -49,7 +51,7 @@ async def test_a_server_that_goes_and_comes_back(
     await model.eventually(lambda: cache.get("secret-key"))
     up = await has_said(model, caplog, f"{own_server.address} is up again after ")
     assert up.levelno == logging.WARNING
-    assert "secret" not in caplog.text
+    assert "secret" not in text_about(own_server, caplog)
 
 
 @every_model
@@ -88,3 +90,13 @@ def test_without_any_setting_up_python_shows_that_a_server_is_down() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=True)
     line = f"{address} is marked down: cannot connect: Connection refused (os error 111)\n"
     assert (done.stdout, done.stderr) == ("None None False\n", line)
+
+
+def test_lines_about_the_servers_of_earlier_tests_are_told_apart(
+    own_server: Memcached, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "pinyon")
+    for address in (own_server.address, f"{own_server.address}0"):
+        log(pinyon.Event("down", address, level="warning", line=f"{address} is marked down"))
+    assert text_about(own_server, caplog) == f"{own_server.address} is marked down"
+    assert about(own_server, caplog, "is up again") == []

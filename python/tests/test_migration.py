@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from faulty import OlderServer
+from making import awaited
 from models import Awaited, Model, every_model, on_asyncio, shuffled
 from servers import Memcached, free_port
 
@@ -67,6 +68,15 @@ async def leased(both: Any) -> Any:
     return (await both.lease("key")).value
 
 
+async def refreshed(both: Any, **terms: Any) -> Any:
+    async def make() -> int:
+        return 8
+
+    client = getattr(both, "wrapped", both)
+    cached = client.cached("key", 60, **terms)(make if client is both else lambda: 8)
+    return await awaited(cached.refresh())
+
+
 GONE = None
 
 #: An operation if only the old pool has 7, or if neither has a value: its result, and the pools afterwards.
@@ -80,6 +90,8 @@ OPERATIONS: dict[str, tuple[Callable[[Any], Any], tuple[Any, Any, Any], tuple[An
     "touch": (lambda both: both.touch("key", 100), (True, 7, 7), (False, GONE, GONE)),
     "lease": (lambda both: leased(both), (7, 7, 7), (None, GONE, GONE)),
     "set": (lambda both: both.set("key", 8), (True, GONE, 8), (True, GONE, 8)),
+    "refresh": (lambda both: refreshed(both), (8, GONE, 8), (8, GONE, 8)),
+    "refresh with tags": (lambda both: refreshed(both, tags=["t"]), (8, GONE, 8), (8, GONE, 8)),
     "set_many": (lambda both: both.set_many({"key": 8}), ([], GONE, 8), ([], GONE, 8)),
     "add": (lambda both: both.add("key", 8), (False, 7, 7), (True, GONE, 8)),
     "replace": (lambda both: both.replace("key", 8), (True, GONE, 8), (False, GONE, GONE)),
@@ -154,6 +166,36 @@ async def test_many_keys_are_moved_by_and_by(model: Model, connect: Connect, fou
             break
         assert round_number < 10
     assert pools.both.progress.moved == 100
+
+
+@every_model
+async def test_any_number_of_values_is_read_in_the_order_of_the_keys(
+    model: Model, connect: Connect, four: list[Memcached]
+) -> None:
+    pools = Pools(connect, four)
+    values = [(f"key:{number}", number) for number in range(50)]
+    await pools.old.set_many(dict(values[::2]))
+    await pools.new.set_many(dict(values[1::2]))
+    pairs = getattr(pools.both, "wrapped", pools.both).iter_many((key for key, _ in values), chunk=20)
+    assert (list(pairs) if isinstance(pairs, Iterator) else [pair async for pair in pairs]) == values
+
+
+@every_model
+async def test_no_value_of_many_is_made_that_the_old_pool_has(
+    model: Model, connect: Connect, four: list[Memcached]
+) -> None:
+    pools = Pools(connect, four)
+    there = {f"key:{number}": number for number in range(40)}
+    await pools.old.set_many(there, ttl=100)
+    asked = []
+
+    def make(keys: list[str]) -> dict[str, str]:
+        asked.append(keys)
+        return dict.fromkeys(keys, "made")
+
+    found = await pools.both.get_or_set_many([*there, "other"], make, 60)
+    assert (found, asked) == ({**there, "other": "made"}, [["other"]])
+    assert await pools.new.get_many(list(there)) == there
 
 
 @every_model

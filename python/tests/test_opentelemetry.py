@@ -16,7 +16,7 @@ from test_migration import migrating
 import pinyon
 import pinyon.opentelemetry
 from pinyon._calls import CALLS
-from pinyon.opentelemetry._observing import address
+from pinyon._figures.figure import address
 
 __all__ = ["telemetry"]
 
@@ -88,6 +88,25 @@ async def test_a_value_that_is_made_has_a_span_for_each_request(
         await cache.get_or_set("other", {}.popitem, 60)
     names = [span.name.partition(" ")[0] for span in telemetry.spans()]
     assert names == ["lease", "cas", "lease", "lease", "give_back"]
+
+
+@every_model
+async def test_values_that_are_made_together_have_a_span_for_each_step(
+    model: Model, connect: Connect, server: Memcached, telemetry: Telemetry
+) -> None:
+    cache = telemetry.traced(connect(server))
+    await cache.get_or_set_many([SECRET, "left-out", "third"], lambda keys: dict.fromkeys(keys[::2], 1), 60)
+    with pytest.raises(LookupError):
+        await cache.get_or_set_many([SECRET, "left-out"], lambda keys: {}.popitem(), 60)
+    spans = [(span.name, (span.attributes or {}).get("db.operation.batch.size")) for span in telemetry.spans()]
+    assert spans == [
+        ("BATCH lease", 3),
+        ("BATCH cas", 2),
+        ("give_back", None),
+        ("BATCH lease", 2),
+        ("give_back", None),
+    ]
+    assert all(SECRET not in span.to_json() for span in telemetry.spans())
 
 
 @every_model

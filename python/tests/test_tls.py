@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from certificates import FAR_AHEAD, LONG_AGO, Authority, SecureMemcached, SecureRedis, Shown
 from front import Front, byte_by_byte
+from logs import about
 from models import Model, every_model
 from servers import Memcached, Redis
 from test_events import Watcher
@@ -425,13 +426,13 @@ async def test_renewed_files_are_used_without_a_new_client(
 
         key.write_text("not yet written")
         await reconnects(server, client)
-        said = [record.message for record in caplog.records if "files of TLS" in record.message]
+        said = [record.getMessage() for record in about(server, caplog, "files of TLS")]
         assert len(said) == 1
         assert "those read last stay in use: key: " in said[0]
 
         present(others)
         server.restart()
-        while "were read again" not in caplog.text:
+        while not about(server, caplog, "were read again"):
             with contextlib.suppress(pinyon.Error):
                 await client.get("key")
             await model.sleep(0.01)
@@ -479,7 +480,7 @@ async def test_locks_tell_of_renewed_files(
         assert read.line.endswith("the files of TLS have changed and were read again")
         kinds = [event.kind for event in watcher.events if "certificates" in event.kind]
         assert kinds == ["stale_certificates", "certificates"]
-        told = [record.pinyon_event for record in caplog.records if "files of TLS" in record.message]
+        told = [record.pinyon_event for record in about(server, caplog, "files of TLS")]
         assert told == [stale, read]
 
 

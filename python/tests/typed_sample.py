@@ -23,6 +23,7 @@ from pinyon import (
     LockLost,
     Locks,
     LockStatus,
+    Made,
     Outcome,
     Serializer,
     Timeout,
@@ -136,6 +137,12 @@ async def futures(client: pinyon.aio.Client, locks: pinyon.aio.Locks) -> None:
     print(both, done, await task, await asyncio.wait_for(client.touch("key", 1), 5), future.cancel())
 
 
+async def iterated(client: Client, in_tasks: pinyon.aio.Client, failed: dict[str, Error]) -> None:
+    pairs: list[tuple[str, Any]] = list(client.iter_many(["a"], chunk=5, failed=failed))
+    later: list[tuple[bytes, Any]] = [pair async for pair in in_tasks.iter_many(key for key in (b"a", b"b"))]
+    print(pairs, later)
+
+
 def mixed(client: Client, keys: list[str | bytes]) -> dict[str | bytes, Any]:
     client.set_many(dict.fromkeys(keys, 1))
     return client.get_many(keys)
@@ -146,6 +153,13 @@ def leased(client: Client) -> None:
     minute = datetime.timedelta(minutes=1)
     text: str = client.get_or_set(b"key", lambda: "value", minute, stale=minute, early=1.5, lease=5, wait=0.1)
     print(number, text)
+
+    def make() -> Made[str]:
+        return Made("value", ttl=5)
+
+    made: str = client.get_or_set("key", make, 60, jitter=0.1, on_error="stale", stale=5)
+    sized: str = client.get_or_set("key", lambda: "value", lambda text: len(text))
+    print(made, sized)
     lease: Lease = client.lease("key", lease=5, recache=minute)
     with lease as held:
         if held.state is Outcome.WON and not held.has_value:
@@ -161,6 +175,11 @@ async def leased_in_a_loop(client: pinyon.aio.Client) -> None:
 
     number: int = await client.get_or_set("key", make, 60)
     same: int = await client.get_or_set("key", lambda: 5, 60, stale=30)
+
+    async def make_it() -> Made[int]:
+        return Made(5, store=False)
+
+    same = await client.get_or_set("key", make_it, lambda number: number * 2, retry_after=5)
     async with await client.lease("key", lease=5) as lease:
         done: bool = await lease.fulfil("value", ttl=60)
     print(number, same, done, lease.state is Outcome.HIT, await client.delete("key", stale=9))
@@ -265,6 +284,39 @@ def report(user_id: int) -> str:
 
 
 reported: str = report(5)
+
+
+@cache.cached("product:{number}", ttl=60, stale=30, on_error="stale")
+def product(number: int, language: str = "en") -> str:
+    return f"{number} {language}"
+
+
+class Shop:
+    @cache.cached("{self}:{number}", ttl=lambda value: 5)
+    def product(self, number: int) -> pinyon.Made[str]:
+        return pinyon.Made(str(number))
+
+
+def cached_functions(shop: Shop) -> None:
+    whole: pinyon.Cached[..., str] = product
+    texts: tuple[str, str, str] = (product(5), product(number=5, language="de"), product.refresh(5))
+    peeked: str | None = product.peek(5)
+    key: str = product.key(5)
+    print(whole, texts, peeked, key, product.invalidate(5))
+    of_method: tuple[str, str | None] = (shop.product(5), shop.product.peek(number=5))
+    print(of_method)
+
+
+@in_tasks_with_pylibmc.cached("product:{number}", ttl=60)
+async def awaited_product(number: int) -> str:
+    return str(number)
+
+
+async def cached_coroutine_functions() -> None:
+    text: str = await awaited_product(5)
+    peeked: str | None = await awaited_product.peek(5)
+    key: str = awaited_product.key(5)
+    print(text, peeked, key, await awaited_product.invalidate(5))
 
 
 async def lock_in_a_loop(name: str) -> None:

@@ -20,3 +20,14 @@ with locks.lock("a") as held:
     held.token = 5  # misc
     held.unknown()  # attr-defined
 locks.try_lock("a").release()  # union-attr
+
+
+@client.cached("product:{number}", ttl=60)
+def product(number: int) -> str:
+    return str(number)
+
+
+product("5")  # arg-type
+product.refresh()  # call-arg
+text: int = product(5)  # assignment
+client.cached("key", ttl=60, unknown=5)  # call-arg

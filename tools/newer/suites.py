@@ -87,10 +87,8 @@ class Suite:
         return done.returncode == 0
 
     def _renamed(self) -> str:
-        links = "".join(
-            f"ln -s $(command -v {program}) /tmp/named/{name} && " for name, program in self.programs.items()
-        )
-        return f"mkdir /tmp/named && {links}export PATH=/tmp/named:$PATH && " if links else ""
+        links = "".join(f"ln -s $(command -v {program}) $named/{name} && " for name, program in self.programs.items())
+        return f"named=$(mktemp -d) && {links}export PATH=$named:$PATH && " if links else ""
 
 
 def suites(processes: int) -> dict[str, Suite]:

@@ -146,6 +146,7 @@ pub(crate) fn changed<'py>(
     let result = match gives {
         Gives::NotStored => listed(false)?.into_any(),
         Gives::Found => listed(true)?.into_any(),
+        Gives::Nothing => py.None().into_bound(py),
         _ => these(true).count().into_bound_py_any(py)?,
     };
     achieved(result, changed.failures)
@@ -157,7 +158,7 @@ pub(crate) fn of_servers(py: Python<'_>, everywhere: Everywhere) -> PyResult<Bou
     let (answered, all) = (everywhere.finish().map_err(|error| from_core(py, &error))?, PyDict::new(py));
     for (server, lines) in answered {
         match asked {
-            ServerCommand::FlushAll { .. } => {}
+            ServerCommand::FlushAll { .. } | ServerCommand::ClearNamespace => {}
             ServerCommand::Version => all.set_item(&*server, version(&lines))?,
             ServerCommand::Stats(_) => {
                 let statistics = statistics(&lines).collect::<Vec<_>>();
@@ -166,7 +167,7 @@ pub(crate) fn of_servers(py: Python<'_>, everywhere: Everywhere) -> PyResult<Bou
         }
     }
     match asked {
-        ServerCommand::FlushAll { .. } => Ok(py.None().into_bound(py)),
+        ServerCommand::FlushAll { .. } | ServerCommand::ClearNamespace => Ok(py.None().into_bound(py)),
         _ => Ok(all.into_any()),
     }
 }

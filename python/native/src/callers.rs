@@ -77,7 +77,8 @@ impl Found {
     /// The same for the core, which is to give it back from now on. `value`: makes the core's value.
     pub(crate) fn with<V>(&self, py: Python<'_>, value: impl FnOnce(Py<PyAny>) -> V) -> CoreFound<V> {
         self.is_seen();
-        CoreFound { finding: self.found.finding, value: self.value(py).map(value), cas: self.found.cas }
+        let CoreFound { finding, cas, tags, .. } = &self.found;
+        CoreFound { finding: *finding, value: self.value(py).map(value), cas: *cas, tags: tags.clone() }
     }
 }
 

@@ -19,16 +19,18 @@ pub(crate) enum Class {
     CommandMetrics,
     ServerMetrics,
     LockMetrics,
+    NearMetrics,
 }
 
 impl Class {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 7] = [
         (Self::BatchFailure, "BatchFailure"),
         (Self::Event, "Event"),
         (Self::ItemMetadata, "ItemMetadata"),
         (Self::CommandMetrics, "CommandMetrics"),
         (Self::ServerMetrics, "ServerMetrics"),
         (Self::LockMetrics, "LockMetrics"),
+        (Self::NearMetrics, "NearMetrics"),
     ];
 
     pub(crate) fn of(self, py: Python<'_>) -> PyResult<Bound<'_, PyType>> {

@@ -125,6 +125,17 @@ impl Futures {
         }
     }
 
+    /// A future that has this value.
+    pub(crate) fn ready<'py>(&self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        let future = self.create(py)?.into_bound(py);
+        match self {
+            Futures::Asyncio(asyncio) => asyncio.set_result.bind(py).call1((&future, value))?,
+            Futures::Others(_) => future.call_method1(intern!(py, "set_result"), (value,))?,
+        };
+        Ok(future)
+    }
+
     /// Whether a task may run its loop, instead of waiting, while it is resumed.
     #[inline(always)]
     pub(crate) fn may_nest(&self, py: Python<'_>) -> PyResult<bool> {

@@ -58,12 +58,14 @@ pub(crate) fn sent<'k>(
 }
 
 /// The bytes of a key, borrowed from the object.
+#[inline]
 pub(crate) fn key_bytes<'k>(key: &'k Bound<'_, PyAny>) -> PyResult<&'k [u8]> {
     text_bytes(key, ErrorKind::InvalidKey, "the key", "keys")
 }
 
 /// The bytes of a text, borrowed from the object. `kind`: the error for text that UTF-8 cannot express. `one`, `many`:
 /// its name in messages.
+#[inline]
 pub(crate) fn text_bytes<'k>(text: &'k Bound<'_, PyAny>, kind: ErrorKind, one: &str, many: &str) -> PyResult<&'k [u8]> {
     if let Ok(text) = text.cast::<PyString>() {
         return text.to_str().map(str::as_bytes).map_err(|_| lone_surrogate(text, kind, one));
@@ -71,7 +73,12 @@ pub(crate) fn text_bytes<'k>(text: &'k Bound<'_, PyAny>, kind: ErrorKind, one: &
     if let Ok(bytes) = text.cast::<PyBytes>() {
         return Ok(bytes.as_bytes());
     }
-    Err(unsupported(text, &format!("{many} are str or bytes")))
+    Err(neither(text, many))
+}
+
+#[cold]
+fn neither(text: &Bound<'_, PyAny>, many: &str) -> PyErr {
+    unsupported(text, &format!("{many} are str or bytes"))
 }
 
 /// The exception for text that UTF-8 cannot express. `what`: the name of the text in the message.

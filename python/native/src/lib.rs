@@ -19,6 +19,7 @@ mod keys;
 mod leases;
 mod locks;
 mod loops;
+mod many_leases;
 mod metrics;
 mod parts;
 mod reading;
@@ -29,6 +30,7 @@ mod settings;
 mod shared;
 mod stored;
 mod supplied;
+mod tags;
 mod ttl;
 mod value_bytes;
 mod values;
@@ -55,6 +57,8 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::Client>()?;
     module.add_class::<credentials::CredentialsQuestion>()?;
     module.add_class::<leases::GetOrSet>()?;
+    module.add_class::<tags::Tags>()?;
+    module.add_class::<many_leases::GetOrSetMany>()?;
     module.add_class::<locks::Held>()?;
     module.add_class::<locks::Lock>()?;
     module.add_class::<locks::Locks>()?;
@@ -76,6 +80,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(serializers::load_plain, module)?)?;
     module.add_function(wrap_pyfunction!(serializers::unknown_flags, module)?)?;
     module.add_function(wrap_pyfunction!(settings::check_compression, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::check_near, module)?)?;
     module.add_function(wrap_pyfunction!(settings::check_setting, module)?)
 }
 

@@ -47,6 +47,14 @@ impl<'py, D: LoopDriver> Caller<'py, D> {
         self.driver.get().event_loop().waiting().waiter(self.driver.py())
     }
 
+    /// What a caller gets that has nothing to wait for: a greenlet the value, a task a future that has it.
+    pub(crate) fn ready(&self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.greenlet {
+            Some(_) => Ok(value),
+            None => self.driver.get().event_loop().waiting().ready(value),
+        }
+    }
+
     /// Waits, if the caller is a greenlet. Returns the future if it is a task.
     pub(crate) fn wait(self, waiter: Waiter) -> PyResult<Bound<'py, PyAny>> {
         let py = self.driver.py();

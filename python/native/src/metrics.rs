@@ -1,6 +1,7 @@
 //! Metrics, as in `pinyon.metrics`.
 
 use pinyon_cache::metrics::{CommandMetrics, ServerMetrics};
+use pinyon_cache::near::Figures;
 use pinyon_locks::LockMetrics;
 use pinyon_net::latencies;
 use pyo3::exceptions::PyValueError;
@@ -103,6 +104,13 @@ impl Client {
         }
         Ok(measured)
     }
+
+    /// What became of the hot keys that the client keeps in memory.
+    pub(crate) fn measured_near<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let figures = self.directory.near().map_or_else(Figures::default, |near| near.figures());
+        let Figures { hits, revalidations, fills, evictions, bytes } = figures;
+        Class::NearMetrics.of(py)?.call1((hits, revalidations, fills, evictions, bytes))
+    }
 }
 
 /// What the locks of a client have come to.
@@ -137,8 +145,8 @@ fn of_server(py: Python<'_>, metrics: ServerMetrics) -> PyResult<Bound<'_, PyAny
 
 fn of_command(py: Python<'_>, metrics: CommandMetrics) -> PyResult<Bound<'_, PyAny>> {
     let errors = PyMappingProxy::new(py, metrics.raised().into_py_dict(py)?.as_mapping());
-    let CommandMetrics { command, hits, misses, stored, not_stored, answered, retries, latencies, .. } = metrics;
+    let CommandMetrics { command, hits, misses, stored, not_stored, kept, answered, retries, latencies, .. } = metrics;
     let latencies = Latencies(latencies);
-    let fields = (command.as_str(), hits, misses, stored, not_stored, answered, errors, retries, latencies);
+    let fields = (command.as_str(), hits, misses, stored, not_stored, answered, errors, retries, latencies, kept);
     Class::CommandMetrics.of(py)?.call1(fields)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pinyon_cache::settings::{CacheSettings, CompressionSettings, Dictionaries};
+use pinyon_cache::settings::{CacheSettings, CompressionSettings, Dictionaries, NearSettings};
 use pinyon_locks::settings::LockSettings;
 use pinyon_net::settings::{Given, NamedSettings, Words};
 use pinyon_net::tls::{self, TlsSettings};
@@ -30,6 +30,7 @@ pub(crate) const WORDS: Words = Words {
     plain: "bytes, str, numbers, bool, None, lists and dicts",
     tls: "a pinyon.Tls",
     compression: "a pinyon.Compression",
+    near: "a pinyon.Near",
     function: "a function",
 };
 
@@ -56,6 +57,26 @@ pub(crate) fn check_compression(py: Python<'_>, compression: Compression) -> PyR
     checked(py, compression.settings().check())
 }
 
+/// A `pinyon.Near`.
+#[derive(FromPyObject)]
+pub(crate) struct Near {
+    max_bytes: i64,
+    fresh: f64,
+}
+
+impl Near {
+    fn settings(self) -> NearSettings {
+        let Self { max_bytes, fresh } = self;
+        NearSettings { max_bytes, fresh }
+    }
+}
+
+/// Checks the arguments of a `pinyon.Near`.
+#[pyfunction]
+pub(crate) fn check_near(py: Python<'_>, near: Near) -> PyResult<()> {
+    checked(py, near.settings().check())
+}
+
 /// Refuses the name of a setting that a table does not have, and suggests the closest one.
 #[pyfunction]
 pub(crate) fn check_setting(table: &str, name: &str) -> PyResult<()> {
@@ -80,7 +101,7 @@ pub(crate) fn changed<S: NamedSettings>(mut settings: S, given: Option<&Bound<'_
 }
 
 /// Turns an iterable into a tuple; returns anything else unchanged, and a mapping too, which is no list of its keys.
-fn listed(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn listed(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let is_text = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
     if is_text || !value.hasattr("__iter__")? || value.cast::<PyMapping>().is_ok() {
         return Ok(value);
@@ -89,7 +110,7 @@ fn listed(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     Ok(PyTuple::new(value.py(), items)?.into_any())
 }
 
-fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
+pub(crate) fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     if value.is_none() {
         return Ok(Given::Nothing);
     }
@@ -110,6 +131,9 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     }
     if let Ok(compression) = value.extract::<Compression>() {
         return Ok(Given::Compression(Arc::new(compression.settings())));
+    }
+    if let Ok(near) = value.extract::<Near>() {
+        return Ok(Given::Near(Arc::new(near.settings())));
     }
     if let Ok(flag) = value.cast::<PyBool>() {
         return Ok(Given::Flag(flag.is_true()));

@@ -222,7 +222,7 @@ impl Part {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn give(&self, operation: LoopOperation) {
+    pub(crate) fn give(&self, operation: LoopOperation) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(operation);
     }
 }

@@ -160,6 +160,16 @@ impl Codec {
         self.read_simple(py, flags, value).unwrap_or_else(|other| self.read_other(py, flags, other))
     }
 
+    /// The value for bytes and client flags, if it is bytes or text.
+    #[inline]
+    pub(crate) fn read_plain<'py>(&self, py: Python<'py>, flags: u32, value: &[u8]) -> Option<Bound<'py, PyAny>> {
+        match (&self.kind, flags) {
+            (Kind::Plain | Kind::Raw, BYTES) => Some(PyBytes::new(py, value).into_any()),
+            (Kind::Plain, TEXT) => decode_text(py, value).ok(),
+            _ => None,
+        }
+    }
+
     /// The value, if it is bytes, text or an integer.
     #[inline(always)]
     fn read_simple<'py, 'v>(&self, py: Python<'py>, flags: u32, value: Value<'v>) -> Result<Read<'py>, Value<'v>> {

@@ -142,6 +142,14 @@ impl<'l> Waiting<'l> {
         }
     }
 
+    /// A future that has this value.
+    pub(crate) fn ready<'py>(&self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match self.coroutines {
+            Coroutines::Tasks { futures, .. } => futures.ready(value),
+            Coroutines::Greenlets(_) => Ok(value),
+        }
+    }
+
     pub(crate) fn greenlets(self) -> &'l Greenlets {
         let Coroutines::Greenlets(greenlets) = self.coroutines else { unreachable!("tasks do not switch") };
         greenlets

@@ -27,7 +27,8 @@ class PinyonCache(BaseCache):
         servers: as for ``pinyon.Client``.
         serializer: a serializer of aiocache, by default JSON. It makes the bytes that are stored.
         plugins: as for all caches of aiocache.
-        namespace: as for all caches of aiocache.
+        namespace: as for all caches of aiocache. With ``clearable=True``, it is the client's namespace, which ``clear``
+            clears.
         key_builder: as for all caches of aiocache.
         timeout: the total time of an operation, in seconds.
         ttl: as for all caches of aiocache.
@@ -54,6 +55,9 @@ class PinyonCache(BaseCache):
     ) -> None:
         serializer = serializer or JsonSerializer()
         # The client has a timeout. aiocache's own would create a task for every operation.
+        self._cleared = namespace if settings.get("clearable") else None
+        if settings.get("clearable"):
+            settings, namespace = {**settings, "namespace": namespace}, None
         super().__init__(serializer, plugins, namespace, key_builder, timeout=None, ttl=ttl)
         self._settings = {"servers": servers, "timeout": timeout, "encode_keys": True, "serializer": "raw", **settings}
         self.client: Client = Client(**self._settings)
@@ -108,8 +112,11 @@ class PinyonCache(BaseCache):
         return int(await self.client.delete(key))
 
     async def _clear(self, namespace: str | None = None, _conn: Any = None) -> bool:
+        if self._cleared is not None and namespace in (None, "", self._cleared):
+            await self.client.clear_namespace()
+            return True
         if namespace:
-            raise ValueError("memcached cannot clear a namespace; without one, clear() empties the servers")
+            raise ValueError("memcached cannot clear a namespace, except the cache's own with clearable=True")
         await self.client.flush_all()
         return True
 

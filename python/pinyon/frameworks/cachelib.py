@@ -23,7 +23,8 @@ class PinyonCache(BaseCache):
     Args:
         servers: as for ``pinyon.Client``.
         default_timeout: the ttl of items that are stored without one, in seconds. 0 never expires.
-        key_prefix: a prefix for every key, the client's ``namespace``. ``clear`` ignores it.
+        key_prefix: a prefix for every key, the client's ``namespace``. ``clear`` ignores it without
+            ``clearable=True``.
         ignore_delete_many_errors: with ``on_failure="miss"``, whether ``delete_many`` returns fewer keys when a server
             fails. Otherwise it raises a ``RuntimeError``.
         settings: further settings of ``pinyon.Client``. By default, ``serializer`` is ``"pickle"`` and
@@ -45,6 +46,7 @@ class PinyonCache(BaseCache):
         BaseCache.__init__(self, default_timeout)
         self.ignore_delete_many_errors = ignore_delete_many_errors
         self.key_prefix = key_prefix
+        self._is_clearable = bool(settings.get("clearable"))
         usual = {"serializer": "pickle", "encode_keys": True, "on_unreadable": "miss"}
         self.client: Client = Client(servers, namespace=key_prefix, **{**usual, **settings})
         self._counters = self.client.using(on_unreadable="raise")
@@ -100,9 +102,12 @@ class PinyonCache(BaseCache):
             return False
 
     def clear(self) -> bool:
-        """Delete all items on the servers, including those of other programs. Return whether all servers did so."""
+        """Clear the ``key_prefix`` with ``clearable``, or else empty the servers. Return whether all servers did so.
+
+        Without ``clearable``, the items of other programs are deleted, too.
+        """
         try:
-            self.client.flush_all()
+            self.client.clear_namespace() if self._is_clearable else self.client.flush_all()
         except self._forgiven:
             return False
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from functools import cached_property
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -16,7 +17,7 @@ from django.core.cache.backends.base import (
     InvalidCacheKey,
 )
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
-from django.core.exceptions import SynchronousOnlyOperation
+from django.core.exceptions import ImproperlyConfigured, SynchronousOnlyOperation
 
 import pinyon
 import pinyon.aio
@@ -68,6 +69,7 @@ class PinyonCache(BaseMemcachedCache):
     def __init__(self, server: str | Iterable[str], params: dict[str, Any]) -> None:
         super().__init__(server, params, library=pinyon, value_not_found_exception=())
         self._options: dict[str, Any] = {**DEFAULTS, **(params.get("OPTIONS") or {})}
+        self._locks: Any = params.get("LOCKS")
         self._is_strict = False
 
     @property
@@ -157,12 +159,52 @@ class PinyonCache(BaseMemcachedCache):
             raise ValueError(f"Key '{sent}' not found")
         return value
 
-    def get_or_set(self, key: str, default: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> Any:
-        """Return the value. If there is none, or it cannot be read, store the default, or what it returns."""
+    @property
+    def client(self) -> pinyon.Client:
+        """The client behind this cache, for calls that Django has no name for. Its keys are those of ``make_key``."""
+        return self._cache
+
+    @property
+    def aclient(self) -> pinyon.aio.Client:
+        """The client behind the methods that begin with ``a``."""
+        return self._acache
+
+    def get_or_set(
+        self, key: str, default: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None, **terms: Any
+    ) -> Any:
+        """Return the value. If there is none, or it cannot be read, store the default, or what it returns.
+
+        If the default is a function, one caller of all processes calls it, and the others wait for its value.
+
+        Args:
+            key: the key.
+            default: a value, or a function without arguments that makes it.
+            timeout: seconds, or None to keep the value for ever. By default, the cache's ``TIMEOUT``.
+            version: the version of the key. By default, the cache's ``VERSION``.
+            terms: further arguments of ``pinyon.Client.get_or_set`` by name, such as ``stale``.
+
+        Returns:
+            The value.
+
+        Raises:
+            pinyon.LeaseTimeout: another caller was still making the value after ``wait`` seconds.
+            pinyon.Unsupported: there are terms, and the server is older than memcached 1.6.10.
+        """
+        ttl, made = self.get_backend_timeout(timeout), _Made(default)
+        if not terms and (ttl < 0 or not callable(default)):
+            return self._get_or_add(key, made, timeout, version)
+        try:
+            return self._cache.get_or_set(self.make_and_validate_key(key, version), made, ttl, **terms)
+        except pinyon.Unsupported:
+            if terms or made.is_called:
+                raise
+        return self._get_or_add(key, made, timeout, version)
+
+    def _get_or_add(self, key: str, make: _Made, timeout: Any, version: int | None) -> Any:
         value = self.get(key, MISSING, version)
         if value is not MISSING:
             return value
-        made = default() if callable(default) else default
+        made = make()
         added = self.add(key, made, timeout, version)
         value = self.get(key, MISSING, version)
         if value is not MISSING:
@@ -172,12 +214,29 @@ class PinyonCache(BaseMemcachedCache):
         return made
 
     async def aget_or_set(
-        self, key: str, default: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+        self, key: str, default: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None, **terms: Any
     ) -> Any:
+        """As ``get_or_set``. The default may also be a coroutine function."""
+        ttl, made = self.get_backend_timeout(timeout), _Made(default)
+        if not terms and (ttl < 0 or not callable(default)):
+            return await self._aget_or_add(key, made, timeout, version)
+        sent = self.make_and_validate_key(key, version)
+        try:
+            return await self._acache.get_or_set(sent, made.awaited, ttl, **terms)
+        except pinyon.UnsupportedType as error:
+            if not isinstance(error.__cause__, SynchronousOnlyOperation):
+                raise
+        except pinyon.Unsupported:
+            if terms or made.is_called:
+                raise
+            return await self._aget_or_add(key, made, timeout, version)
+        return await sync_to_async(self._cache.get_or_set)(sent, lambda: made.value, ttl, **terms)
+
+    async def _aget_or_add(self, key: str, make: _Made, timeout: Any, version: int | None) -> Any:
         value = await self.aget(key, MISSING, version)
         if value is not MISSING:
             return value
-        made = default() if callable(default) else default
+        made = await make.awaited()
         added = await self.aadd(key, made, timeout, version)
         value = await self.aget(key, MISSING, version)
         if value is not MISSING:
@@ -185,6 +244,49 @@ class PinyonCache(BaseMemcachedCache):
         if not added:
             await self.aset(key, made, timeout, version)
         return made
+
+    def ttl(self, key: str, version: int | None = None) -> int | None:
+        """Return the seconds until a key expires, as django-redis does.
+
+        Returns:
+            None if it never expires, and 0 if there is no such key.
+
+        Raises:
+            pinyon.Unsupported: the server is older than memcached 1.6.10.
+        """
+        return _seconds_left(self._cache.get_with_ttl(self.make_and_validate_key(key, version)))
+
+    async def attl(self, key: str, version: int | None = None) -> int | None:
+        return _seconds_left(await self._acache.get_with_ttl(self.make_and_validate_key(key, version)))
+
+    def lock(self, name: str, version: int | None = None, **terms: Any) -> pinyon.Lock:
+        """Return a lock on the Redis or Valkey server of the setting ``LOCKS``: ``with cache.lock("order:7"): …``.
+
+        Args:
+            name: its name. ``KEY_PREFIX`` and the version precede it, as for a key.
+            version: the version. By default, the cache's ``VERSION``.
+            terms: further arguments of ``pinyon.Locks.lock`` by name, such as ``ttl``.
+
+        Returns:
+            The lock.
+
+        Raises:
+            ImproperlyConfigured: ``LOCKS`` is missing, or is nothing that ``pinyon.Locks`` takes.
+        """
+        return self._locks_of(pinyon.Locks).lock(self.make_key(name, version), **terms)
+
+    def alock(self, name: str, version: int | None = None, **terms: Any) -> pinyon.aio.Lock:
+        """As ``lock``, for ``async with``."""
+        return self._locks_of(pinyon.aio.Locks).lock(self.make_key(name, version), **terms)
+
+    def _locks_of(self, kind: Callable[..., T]) -> T:
+        if not self._locks:
+            raise ImproperlyConfigured("a lock needs LOCKS in CACHES: the URL of a Redis or Valkey server")
+        settings = self._locks if isinstance(self._locks, dict) else {"url": self._locks}
+        try:
+            return _shared(kind, settings)
+        except TypeError as error:
+            raise ImproperlyConfigured(f"LOCKS in CACHES has arguments of pinyon.Locks: {error}") from error
 
     def get_many(self, keys: Iterable[str], version: int | None = None) -> dict[str, Any]:
         asked = self._sent(keys, version)
@@ -233,8 +335,12 @@ class PinyonCache(BaseMemcachedCache):
     async def adelete_many(self, keys: Iterable[str], version: int | None = None) -> None:
         await self._acache.delete_many(self._sent(keys, version))
 
+    def clear(self) -> None:
+        """Clear the ``namespace`` in ``OPTIONS`` if it is ``clearable``. Otherwise empty the servers."""
+        self._cache.clear_namespace() if self._options.get("clearable") else self._cache.flush_all()
+
     async def aclear(self) -> None:
-        await self._acache.flush_all()
+        await (self._acache.clear_namespace() if self._options.get("clearable") else self._acache.flush_all())
 
     async def _store(self, command: str, *arguments: Any) -> Any:
         """Store in the event loop, or in a thread if pickling queries the database, as for a queryset."""
@@ -250,25 +356,53 @@ class PinyonCache(BaseMemcachedCache):
         return {self.make_and_validate_key(key, version): key for key in keys}
 
 
+def _seconds_left(found: tuple[Any, int | None] | None) -> int | None:
+    return 0 if found is None else found[1]
+
+
+class _Made:
+    """Makes the value of ``get_or_set``, and keeps it."""
+
+    def __init__(self, default: Any) -> None:
+        self._default = default
+        self.is_called = False
+        self.value: Any = None
+
+    def __call__(self) -> Any:
+        self.is_called = True
+        self.value = self._default() if callable(self._default) else self._default
+        return self.value
+
+    async def awaited(self) -> Any:
+        made = self()
+        if isinstance(made, CoroutineType):
+            self.value = await made
+        return self.value
+
+
 #: The clients of this process, each with the arguments it was made with. The settings bound their number.
-_CLIENTS: list[tuple[tuple[Any, list[str], dict[str, Any]], Any]] = []
+_CLIENTS: list[tuple[tuple[Any, tuple[Any, ...], dict[str, Any]], Any]] = []
 
 
 def _client(kind: Callable[..., T], servers: list[str], options: dict[str, Any]) -> T:
-    """Return the process's client of this kind, for these servers and options.
+    try:
+        return _shared(kind, options, servers)
+    except TypeError as error:
+        raise InvalidCacheBackendError(
+            f"OPTIONS of a PinyonCache are arguments of pinyon.Client: {error}; "
+            "docs/django.md says what to write for those of other backends"
+        ) from error
+
+
+def _shared(kind: Callable[..., T], settings: dict[str, Any], *arguments: Any) -> T:
+    """Return the process's client of this kind, with these arguments.
 
     Django creates a cache for every thread, and for every request in an event loop. Threads that call this at the same
     time may add several clients, but all of them get the first. So no lock is needed that a fork could leave held.
     """
-    asked = (kind, servers, options)
+    asked = (kind, arguments, settings)
     if not any(made_of == asked for made_of, _ in _CLIENTS):
-        try:
-            _CLIENTS.append((asked, kind(servers, **options)))
-        except TypeError as error:
-            raise InvalidCacheBackendError(
-                f"OPTIONS of a PinyonCache are arguments of pinyon.Client: {error}; "
-                "docs/django.md says what to write for those of other backends"
-            ) from error
+        _CLIENTS.append((asked, kind(*arguments, **settings)))
     client: T = next(client for made_of, client in _CLIENTS if made_of == asked)
     return client
 

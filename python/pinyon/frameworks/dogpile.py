@@ -10,6 +10,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
+from dogpile.cache import CacheRegion
 from dogpile.cache.api import NO_VALUE, BytesBackend, CacheMutex, CantDeserializeException
 
 from pinyon._logging import log_unreadable
@@ -18,7 +19,7 @@ from pinyon.errors import OUTAGES, LockTimeout, Unsupported
 from pinyon.locks import Held, Locks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dogpile.cache.api import NoValueType, SerializedReturnType, ValuePayload
 
@@ -28,6 +29,43 @@ if TYPE_CHECKING:
 LOCK_TIMEOUT = 60
 #: The longest pause between two attempts to acquire a lock on memcached: the first one, and any, in seconds.
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
+
+
+class Region(CacheRegion):
+    """dogpile.cache's region, whose calls for many keys make no value that another caller has just made.
+
+    ``get_or_create_multi`` reads all values before it waits for the locks of those that are missing. The region of
+    dogpile.cache then creates them all, also those that the holder of a lock has stored meanwhile. This one reads them
+    again first.
+    """
+
+    def get_or_create_multi(
+        self,
+        keys: Iterable[str],
+        creator: Callable[..., Sequence[Any]],
+        expiration_time: float | None = None,
+        should_cache_fn: Callable[[Any], bool] | None = None,
+    ) -> Sequence[Any]:
+        """As in dogpile.cache. ``creator`` is called with the keys that no other caller has created, if any."""
+        are_new: deque[bool] = deque()
+
+        def create(*missing: str) -> list[Any]:
+            found: list[Any] = self.get_multi(missing, expiration_time)  # type: ignore[no-untyped-call]
+            wanted = [key for key, value in zip(missing, found) if value is NO_VALUE]
+            made = iter(creator(*wanted) if wanted else ())
+            are_new.extend(value is NO_VALUE for value in found)
+            return [next(made) if value is NO_VALUE else value for value in found]
+
+        def should_cache(value: Any) -> bool:
+            # The region asks about each value in the order of the keys.
+            return are_new.popleft() and (should_cache_fn is None or should_cache_fn(value))
+
+        return super().get_or_create_multi(keys, create, expiration_time, should_cache)
+
+
+def make_region(*arguments: Any, **settings: Any) -> Region:
+    """Return a ``Region``. The arguments are those of ``dogpile.cache.make_region``."""
+    return Region(*arguments, **settings)
 
 
 class PinyonBackend(BytesBackend):

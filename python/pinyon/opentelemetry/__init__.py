@@ -15,16 +15,16 @@ except ImportError as _missing:
     raise ImportError("pinyon.opentelemetry needs its API: pip install opentelemetry-api") from _missing
 
 from pinyon import _native
-from pinyon._base_locks import BaseLocks
-from pinyon.client import BaseClient
-from pinyon.errors import UsageError
+from pinyon._figures import LOCKS, kind_of
 from pinyon.opentelemetry import _caches, _locks
-from pinyon.opentelemetry._observing import Observer
+from pinyon.opentelemetry._observing import instruments
 from pinyon.opentelemetry._spans import Tracing
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter, MeterProvider
     from opentelemetry.trace import TracerProvider
+
+    from pinyon._figures import Kind, Observed
 
 __all__ = ["instrument", "traced"]
 
@@ -45,12 +45,12 @@ def instrument(client: Any, *, meter_provider: MeterProvider | None = None) -> N
     Raises:
         UsageError: this is neither a client nor locks, or a migrating client.
     """
-    kind = _locks.Metrics if _has_locks(client) else _caches.Metrics
+    kind = kind_of(client)
     meter = metrics.get_meter("pinyon", _native.__version__, meter_provider)
-    observers = _observers.setdefault(meter, {})
-    if kind not in observers:
-        observers[kind] = kind(meter)
-    observers[kind].clients.add(client)
+    observed = _observed.setdefault(meter, {})
+    if kind not in observed:
+        observed[kind] = instruments(meter, kind)
+    observed[kind].add(client)
 
 
 def traced(
@@ -74,7 +74,7 @@ def traced(
     Raises:
         UsageError: this is neither a client nor locks, or a migrating client.
     """
-    view = _locks.view if _has_locks(client) else _caches.view
+    view = _locks.view if kind_of(client) is LOCKS else _caches.view
     tracing = Tracing(
         trace.get_tracer("pinyon", _native.__version__, tracer_provider),
         metrics.get_meter("pinyon", _native.__version__, meter_provider),
@@ -83,14 +83,4 @@ def traced(
     return made
 
 
-def _has_locks(client: Any) -> bool:
-    """Whether these are locks, and not a client of caches."""
-    if not isinstance(client, (BaseClient, BaseLocks)):
-        raise UsageError(
-            "a client or locks of pinyon, pinyon.gevent or pinyon.aio are wanted, "
-            f"not {type(client).__qualname__}; of a migrating client its old and its new one, before they are made one"
-        )
-    return isinstance(client, BaseLocks)
-
-
-_observers: weakref.WeakKeyDictionary[Meter, dict[type[Observer], Observer]] = weakref.WeakKeyDictionary()
+_observed: weakref.WeakKeyDictionary[Meter, dict[Kind, Observed]] = weakref.WeakKeyDictionary()

@@ -1,4 +1,4 @@
-"""Metrics and spans of locks."""
+"""Spans of locks."""
 
 from __future__ import annotations
 
@@ -12,99 +12,25 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from pinyon import _native
 from pinyon._base_locks import BaseLocks
+from pinyon._figures.figure import address
+from pinyon._figures.locks import SYSTEM
 from pinyon._held import BaseHeld, BaseLock
-from pinyon.opentelemetry._observing import DURATIONS, Observer, address, buckets
 from pinyon.opentelemetry._spans import Operation, failure, type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import timedelta
 
     from opentelemetry.context import Context
-    from opentelemetry.metrics import Meter
     from opentelemetry.trace import Span
     from typing_extensions import Self
 
-    from pinyon.metrics import LockMetrics
-    from pinyon.opentelemetry._observing import Attributes, Figures, Measured
+    from pinyon._figures.figure import Attributes
     from pinyon.opentelemetry._spans import Tracing
 
-    #: The metrics of a client, and the attributes of its servers.
-    Counted = tuple[LockMetrics, Attributes]
-
-SYSTEM = "redis"
-#: Seconds: waiting for locks, and holding them, may take long.
-WAITS = (*DURATIONS, 30.0, 60.0)
+#: Seconds: locks may be held for long.
 HOLDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0)
 
 _QUESTIONS = {"each": "status", "is_locked": "is_locked", "first_owner": "owner", "waiting": "waiting"}
-
-
-class Metrics(Observer):
-    """The metrics of clients of locks."""
-
-    def __init__(self, meter: Meter) -> None:
-        super().__init__(meter)
-        counter = self.counter
-        counter("pinyon.locks.attempts", _attempts, "{attempt}", "Attempts to acquire a lock, by what came of them.")
-        counter("pinyon.locks.queued", _one("queued"), "{attempt}", "Attempts that had to wait for others.")
-        counter("pinyon.locks.released", _one("released"), "{lock}", "Locks that were released while held.")
-        counter("pinyon.locks.lost", _lost, "{lock}", "Locks that were lost while held.")
-        counter("pinyon.locks.errors", _errors, "{operation}", "Operations that failed.")
-        counter("pinyon.locks.renewals", _renewals, "{renewal}", "Renewals of held locks in the background.")
-        counter("pinyon.locks.connects", _one("connects"), "{connection}", "Connections that were made.")
-        counter("pinyon.locks.disconnects", _one("disconnects"), "{connection}", "Connections that broke.")
-        counter("pinyon.locks.switches", _one("switches"), "{switch}", "Times another server took over as the primary.")
-        counter("pinyon.locks.acquire.duration.sum", _total, "s", "How long acquiring took, with waiting.")
-        counter(
-            "pinyon.locks.acquire.duration.bucket",
-            _buckets,
-            "{lock}",
-            "Locks that were acquired within the time that the attribute le says, in seconds.",
-        )
-
-    def measured(self) -> list[Counted]:
-        return [(client.metrics(), _address(client)) for client in self.observed()]
-
-
-def _one(name: str) -> Figures:
-    def figures(counted: Counted) -> Iterator[Measured]:
-        metrics, attributes = counted
-        yield getattr(metrics, name), attributes
-
-    return figures
-
-
-def _attempts(counted: Counted) -> Iterator[Measured]:
-    metrics, attributes = counted
-    for outcome, count in (("acquired", metrics.acquired), ("busy", metrics.busy), ("timeout", metrics.timeouts)):
-        yield count, {**attributes, "pinyon.outcome": outcome}
-
-
-def _lost(counted: Counted) -> Iterator[Measured]:
-    metrics, attributes = counted
-    return ((count, {**attributes, "pinyon.reason": reason}) for reason, count in metrics.lost.items())
-
-
-def _errors(counted: Counted) -> Iterator[Measured]:
-    metrics, attributes = counted
-    return ((count, {**attributes, "error.type": f"pinyon.errors.{name}"}) for name, count in metrics.errors.items())
-
-
-def _renewals(counted: Counted) -> Iterator[Measured]:
-    metrics, attributes = counted
-    yield metrics.renewals, {**attributes, "pinyon.outcome": "renewed"}
-    yield metrics.renewals_refused, {**attributes, "pinyon.outcome": "refused"}
-
-
-def _total(counted: Counted) -> Iterator[Measured]:
-    metrics, attributes = counted
-    yield metrics.waits.total, attributes
-
-
-def _buckets(counted: Counted) -> Iterator[Measured]:
-    metrics, attributes = counted
-    return buckets(metrics.waits, WAITS, attributes)
 
 
 def _address(locks: BaseLocks) -> Attributes:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
+from pinyon._figures.figure import DURATIONS, address
 from pinyon.errors import Error
-from pinyon.opentelemetry._observing import DURATIONS, address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, Meter
     from opentelemetry.trace import Span, Tracer
 
-    from pinyon.opentelemetry._observing import Attributes
+    from pinyon._figures.figure import Attributes
 
 
 class Tracing:

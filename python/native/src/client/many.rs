@@ -14,17 +14,18 @@ use crate::errors::{at_index, checked, exception, invalid_key, unstorable, unsup
 use crate::keys::key_bytes;
 use crate::shared::{Becomes, Wanted as WantedKeys};
 use crate::supplied::{LoopValues, ThreadValues};
+use crate::tags::{named, tagging};
 use crate::ttl::StoredTtl;
 use crate::value_bytes::Kept;
 
 /// Keys as Python objects, and as they are sent.
-struct Keys {
-    given: Vec<Py<PyAny>>,
+pub(crate) struct Keys {
+    pub(crate) given: Vec<Py<PyAny>>,
     sent: SentKeys,
 }
 
 impl Keys {
-    fn new(client: &Client, keys: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn new(client: &Client, keys: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = keys.py();
         if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
             let message = "keys must be a list, or another iterable of keys, not one key: put it in a list";
@@ -81,9 +82,18 @@ impl Client {
         read
     }
 
-    pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
+    pub(crate) fn store_many<'py>(
+        &self,
+        mapping: &Bound<'py, PyAny>,
+        ttl: StoredTtl<'_, '_>,
+        tags: Option<&Bound<'_, PyAny>>,
+    ) -> Returned<'py> {
         let py = mapping.py();
         let ttl = ttl.or(self.default_ttl)?;
+        let tags = match tags {
+            None => None,
+            Some(tags) => tagging(&self.directory, tags)?,
+        };
         self.check_usable(py)?;
         let pairs = PyDict::new(py);
         let not_a_mapping = |_| unsupported(mapping, "mapping must be a dict of keys and values");
@@ -110,15 +120,29 @@ impl Client {
             });
             let kept = kept.collect();
             if let Some(both) = &self.both {
-                return both.run(py, Asked { blocks: kept, ..Asked::of(Wanted::SetMany { ttl }, given) });
+                return both.run(py, Asked { blocks: kept, tags, ..Asked::of(Wanted::SetMany { ttl }, given) });
             }
-            let change = Change::store(sent, kept, ttl, self.policy);
+            let change = Change::store(sent, kept, ttl, self.policy).with_tags(tags);
             let becomes = Becomes::Changed(Gives::NotStored, given.into());
             return self.run_in_loop(py, change.into(), becomes);
         }
-        let mut change = Change::store(sent, blocks, ttl, self.policy);
+        let mut change = Change::store(sent, blocks, ttl, self.policy).with_tags(tags);
         self.carry_out(py, &mut change)?;
         changed(py, change.finish(), Gives::NotStored, &given)
+    }
+
+    /// Invalidates tags. A migrating client has them in its new pool.
+    pub(crate) fn invalidate<'py>(&self, tags: &Bound<'py, PyAny>) -> Returned<'py> {
+        let py = tags.py();
+        self.check_usable(py)?;
+        let (Some(known), names) = named(&self.directory, tags)? else { unreachable!("names are checked by it") };
+        let mut change = Change::<Kept>::invalidate(known, &names);
+        if self.loops.known().is_some() {
+            let change = AnyOperation::Change(change.into());
+            return self.run_in_loop(py, change, Becomes::Changed(Gives::Nothing, Vec::new().into()));
+        }
+        self.carry_out(py, &mut change)?;
+        changed(py, change.finish(), Gives::Nothing, &[])
     }
 
     /// Sends the same request for each of many keys, which changes it. Returns what the table says.
@@ -140,7 +164,7 @@ impl Client {
     }
 }
 
-fn dict_for_failures(failed: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
+pub(crate) fn dict_for_failures(failed: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
     let refuse =
         |failed: &Bound<'_, PyAny>| unsupported(failed, "failed must be a dict, which receives errors by server");
     failed.cast_into().map_err(|error| refuse(&error.into_inner()))

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use pinyon_cache::operations::{Beside, Request, ServerCommand, Win};
 use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyDict};
+use pyo3::types::{PyAny, PyDict, PySet, PyTuple};
 
 use super::batch::Batch;
 use super::running::Call;
@@ -14,6 +14,7 @@ use crate::arguments::{cas_token, delta, initial};
 use crate::concurrency::Given;
 use crate::driver::LoopDriver;
 use crate::errors::{checked, unsupported};
+use crate::tags::Tags;
 use crate::ttl::{self, StoredTtl};
 
 #[pymethods]
@@ -45,6 +46,12 @@ impl Client {
         self.loops.driver_class(py)
     }
 
+    /// The makers that may go on behind their callers: a set of `pinyon._behind.Behind`, for the client and its views.
+    #[getter]
+    fn _behind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        self.behind(py).cloned()
+    }
+
     /// Return the value of a key.
     ///
     /// Args:
@@ -59,7 +66,10 @@ impl Client {
     ///         it. With `on_unreadable="miss"`, that is a miss.
     #[pyo3(signature = (key, default = None))]
     fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
-        self.run(Call { key, request: Request::Get(Beside::Nothing), value: None, default })
+        match self.directory.near_to(self.policy) {
+            Some(near) => self.get_near(near, key, default),
+            None => self.get_from_server(key, default),
+        }
     }
 
     /// Return the values of many keys.
@@ -195,6 +205,7 @@ impl Client {
     ///     value: any value that the serializer takes.
     ///     ttl: seconds (int or float, rounded up) or a timedelta until it expires; by default the client's
     ///         `default_ttl`. 0 never expires; a negative ttl expires immediately.
+    ///     tags: names, such as `("user:7",)`. `invalidate_tags` has the value count as missing.
     ///
     /// Returns:
     ///     True. With `on_failure="miss"`, False if no server could store it.
@@ -202,9 +213,16 @@ impl Client {
     /// Raises:
     ///     UnsupportedType: the serializer does not take such a value.
     ///     ValueTooLarge: the value is larger than `max_value_size`, or than the server allows.
-    #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
-    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
-        self.begin_store(Mode::Set, key, value, ttl, None)?.end()
+    #[pyo3(signature = (key, value, ttl = StoredTtl::Default, *, tags = None),
+           text_signature = "($self, key, value, ttl=..., *, tags=None)")]
+    fn set<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
+        ttl: StoredTtl<'_, '_>,
+        tags: Option<&Bound<'_, PyAny>>,
+    ) -> Returned<'py> {
+        self.begin_store(Mode::Set, key, value, ttl, None, tags)?.end()
     }
 
     /// Store a value unless the key has one.
@@ -213,12 +231,20 @@ impl Client {
     ///     key: as for `set`.
     ///     value: as for `set`.
     ///     ttl: as for `set`.
+    ///     tags: as for `set`.
     ///
     /// Returns:
     ///     Whether the value was stored.
-    #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
-    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
-        self.begin_store(Mode::Add, key, value, ttl, None)?.end()
+    #[pyo3(signature = (key, value, ttl = StoredTtl::Default, *, tags = None),
+           text_signature = "($self, key, value, ttl=..., *, tags=None)")]
+    fn add<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
+        ttl: StoredTtl<'_, '_>,
+        tags: Option<&Bound<'_, PyAny>>,
+    ) -> Returned<'py> {
+        self.begin_store(Mode::Add, key, value, ttl, None, tags)?.end()
     }
 
     /// Store a value if the key has one already.
@@ -227,12 +253,20 @@ impl Client {
     ///     key: as for `set`.
     ///     value: as for `set`.
     ///     ttl: as for `set`.
+    ///     tags: as for `set`.
     ///
     /// Returns:
     ///     Whether the value was stored.
-    #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
-    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
-        self.begin_store(Mode::Replace, key, value, ttl, None)?.end()
+    #[pyo3(signature = (key, value, ttl = StoredTtl::Default, *, tags = None),
+           text_signature = "($self, key, value, ttl=..., *, tags=None)")]
+    fn replace<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
+        ttl: StoredTtl<'_, '_>,
+        tags: Option<&Bound<'_, PyAny>>,
+    ) -> Returned<'py> {
+        self.begin_store(Mode::Replace, key, value, ttl, None, tags)?.end()
     }
 
     /// Append to the stored value. Its ttl stays as it is.
@@ -247,7 +281,7 @@ impl Client {
     /// Returns:
     ///     Whether there was a value.
     fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.begin_store(Mode::Append, key, value, StoredTtl::None, None)?.end()
+        self.begin_store(Mode::Append, key, value, StoredTtl::None, None, None)?.end()
     }
 
     /// Prepend to the stored value, which must be text or bytes, as for `append`. Its ttl stays as it is.
@@ -259,7 +293,7 @@ impl Client {
     /// Returns:
     ///     Whether there was a value.
     fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.begin_store(Mode::Prepend, key, value, StoredTtl::None, None)?.end()
+        self.begin_store(Mode::Prepend, key, value, StoredTtl::None, None, None)?.end()
     }
 
     /// Store a value if the item has not changed since `gets` returned its CAS token (compare and swap).
@@ -269,18 +303,21 @@ impl Client {
     ///     value: as for `set`.
     ///     cas: the token.
     ///     ttl: as for `set`.
+    ///     tags: as for `set`.
     ///
     /// Returns:
     ///     True if the value was stored, False if the item has changed, None if there is no item.
-    #[pyo3(signature = (key, value, cas, ttl = StoredTtl::Default), text_signature = "($self, key, value, cas, ttl=...)")]
+    #[pyo3(signature = (key, value, cas, ttl = StoredTtl::Default, *, tags = None),
+           text_signature = "($self, key, value, cas, ttl=..., *, tags=None)")]
     fn cas<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         value: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = cas_token)] cas: u64,
         ttl: StoredTtl<'_, '_>,
+        tags: Option<&Bound<'_, PyAny>>,
     ) -> Returned<'py> {
-        self.begin_store(Mode::Set, key, value, ttl, Some(cas))?.end()
+        self.begin_store(Mode::Set, key, value, ttl, Some(cas), tags)?.end()
     }
 
     /// Store many values.
@@ -288,12 +325,19 @@ impl Client {
     /// Args:
     ///     mapping: values by key.
     ///     ttl: as for `set`, the same for all values.
+    ///     tags: as for `set`, the same for all values.
     ///
     /// Returns:
     ///     The keys that were not stored.
-    #[pyo3(signature = (mapping, ttl = StoredTtl::Default), text_signature = "($self, mapping, ttl=...)")]
-    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
-        self.store_many(mapping, ttl)
+    #[pyo3(signature = (mapping, ttl = StoredTtl::Default, *, tags = None),
+           text_signature = "($self, mapping, ttl=..., *, tags=None)")]
+    fn set_many<'py>(
+        &self,
+        mapping: &Bound<'py, PyAny>,
+        ttl: StoredTtl<'_, '_>,
+        tags: Option<&Bound<'_, PyAny>>,
+    ) -> Returned<'py> {
+        self.store_many(mapping, ttl, tags)
     }
 
     /// Delete an item, or mark it stale.
@@ -320,25 +364,25 @@ impl Client {
     ///
     /// `lease`: seconds, at most 30 days, until another caller can win a missing key. `recache`: one caller wins an
     /// item that has fewer seconds left than this; 0 for never. `unreadable`: the token of a value that the caller cannot
-    /// read, and that is marked stale first.
-    #[pyo3(signature = (key, lease, recache = None, unreadable = None),
-           text_signature = "($self, key, lease, recache=0, unreadable=None)")]
+    /// read, and that is marked stale first. `tags`: those of the value that is made.
+    #[pyo3(signature = (key, lease, recache = None, unreadable = None, tags = None),
+           text_signature = "($self, key, lease, recache=0, unreadable=None, tags=None)")]
     fn _ask_lease<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         lease: &Bound<'py, PyAny>,
         recache: Option<&Bound<'py, PyAny>>,
         unreadable: Option<u64>,
+        tags: Option<&Bound<'py, Tags>>,
     ) -> Returned<'py> {
         let lease = ttl::within(lease, "lease")?;
         let recache = recache.map_or(Ok(0), |recache| ttl::up_to_30_days(recache, "recache"))?;
-        self.ask(
-            key,
-            match unreadable {
-                Some(cas) => Request::Renew { lease, recache, cas },
-                None => Request::Lease { lease, recache },
-            },
-        )
+        let request = match unreadable {
+            Some(cas) => Request::Renew { lease, recache, cas },
+            None => Request::Lease { lease, recache },
+        };
+        let tags = tags.map(|tags| tags.get().0.clone());
+        self.run(Call { key, request, value: None, default: None, tags })
     }
 
     /// For each value that this process requests or makes by `get_or_set`: the number of callers that wait for it.
@@ -450,6 +494,34 @@ impl Client {
         self.ask_servers(py, checked(py, ServerCommand::flush_all(delay))?)
     }
 
+    /// Forget all items of the client's namespace, and nothing else. Needs the settings `namespace` and `clearable`.
+    ///
+    /// The call replaces the generation that is part of every stored key. It deletes nothing, and costs one command for
+    /// each server. This process sees the clear at once, others within their `generation_ttl`.
+    ///
+    /// Raises:
+    ///     UsageError: the namespace is not clearable.
+    ///     Error: a server could not be reached. The others are cleared, and this one is before this process sends it
+    ///         anything else.
+    fn clear_namespace<'py>(&self, py: Python<'py>) -> Returned<'py> {
+        self.ask_servers(py, checked(py, ServerCommand::clear_namespace(&self.keys))?)
+    }
+
+    /// Have all values with one of these tags count as missing, wherever they are.
+    ///
+    /// The call gives each tag another generation. It costs one command for each tag. This process sees it at once,
+    /// others within their `generation_ttl`. What is made meanwhile does not count either.
+    ///
+    /// Args:
+    ///     tags: names, such as "user:7".
+    ///
+    /// Raises:
+    ///     Error: the server of a tag could not be reached: its values may still be read. Call it again.
+    #[pyo3(signature = (*tags))]
+    fn invalidate_tags<'py>(&self, tags: &Bound<'py, PyTuple>) -> Returned<'py> {
+        self.invalidate(tags.as_any())
+    }
+
     /// Return the statistics of each server.
     ///
     /// Args:
@@ -473,8 +545,10 @@ impl Client {
         self.ask_servers(py, ServerCommand::Version)
     }
 
-    /// Close the connections. A closed client refuses further use. Closing it again does nothing.
+    /// Close the connections. Values that are still being made behind callers with old ones are not stored any
+    /// more, and others may make them. A closed client refuses further use. Closing it again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.end_behind(py)?;
         self.closed.store(true, Ordering::Relaxed);
         self.directory.close();
         for driver in self.loops.known().into_iter().flat_map(|loops| loops.take_drivers()) {
@@ -512,6 +586,16 @@ impl Client {
     ///     A dict of `ServerMetrics` by the server's name.
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.measured(py)
+    }
+
+    /// Return what became of the hot keys that this client and its views keep in memory. No server is asked.
+    ///
+    /// A forked process counts from zero.
+    ///
+    /// Returns:
+    ///     The `NearMetrics`. Without the setting `near`, they are zero.
+    fn near_metrics<'py>(&self, py: Python<'py>) -> Returned<'py> {
+        self.measured_near(py)
     }
 
     /// The names of the servers that hold keys now, without those of the gutter.

@@ -8,7 +8,8 @@ use pinyon_cache::blocking::run_on_both;
 use pinyon_cache::calls::Gives;
 use pinyon_cache::migration::{Crossing, Failing, Next, OnePool, Pools, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
-    Answer, AnyOperation, DataBlock, Head, Operation, OwnedKey, Policy, Request, SentKey, ServerCommand, Values,
+    Answer, AnyOperation, DataBlock, Head, Operation, OwnedKey, Policy, Request, SentKey, ServerCommand, Tagging,
+    Values,
 };
 use pinyon_cache::{Destination, Value};
 use pyo3::prelude::*;
@@ -34,11 +35,13 @@ pub(super) struct Asked<'py> {
     pub(super) blocks: Vec<DataBlock<Kept>>,
     pub(super) default: Option<&'py Bound<'py, PyAny>>,
     pub(super) failed: Option<Py<PyDict>>,
+    /// The tags of what is stored.
+    pub(super) tags: Option<Tagging>,
 }
 
 impl Asked<'_> {
     pub(super) fn of(wanted: Wanted, given: Vec<Py<PyAny>>) -> Self {
-        Self { wanted, given, data: Kept::Nothing, blocks: Vec::new(), default: None, failed: None }
+        Self { wanted, given, data: Kept::Nothing, blocks: Vec::new(), default: None, failed: None, tags: None }
     }
 }
 
@@ -51,7 +54,12 @@ impl Both {
     pub(super) fn ask<'py>(self: &Arc<Self>, call: &Call<'_, 'py>) -> Returned<'py> {
         let given = vec![call.key.clone().unbind()];
         let data = call.value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
-        let asked = Asked { data, default: call.default, ..Asked::of(Wanted::One(call.request), given) };
+        let asked = Asked {
+            data,
+            default: call.default,
+            tags: call.tags.clone(),
+            ..Asked::of(Wanted::One(call.request), given)
+        };
         self.run(call.key.py(), asked)
     }
 
@@ -86,7 +94,7 @@ impl Both {
             client.get().loops.get(py)?;
             client.get().check_open(py)?;
         }
-        let Asked { wanted, given, data, blocks, default, failed } = asked;
+        let Asked { wanted, given, data, blocks, default, failed, tags } = asked;
         let default = default.map(|default| default.clone().unbind());
         let key = |side, key: &Py<PyAny>| self.client(side).with_key(key.bind(py), |sent| Ok(OwnedKey::from(*sent)));
         let both_keys = |given| Ok([key(Side::Old, given)?, key(Side::New, given)?]);
@@ -96,7 +104,8 @@ impl Both {
             Wanted::ChangeMany(each) => each.call_of_many().gives,
             _ => Gives::NotStored,
         };
-        let asked = Given { both: self.clone(), keys, given, data, blocks, changes, default, failed, raised: None };
+        let asked =
+            Given { both: self.clone(), keys, given, data, blocks, changes, default, failed, tags, raised: None };
         if self.clients.iter().all(|client| client.get().loops.known().is_none()) {
             return self
                 .wait(py, Crossing::new(OfBoth::<Thread>::new(asked), wanted, count, self.counts.clone(), self.ttl));
@@ -150,6 +159,8 @@ struct Given {
     default: Option<Py<PyAny>>,
     /// For the errors of failed servers.
     failed: Option<Py<PyDict>>,
+    /// The tags of what is stored.
+    tags: Option<Tagging>,
     /// What ended the conversion of a value.
     raised: Option<PyErr>,
 }
@@ -237,6 +248,10 @@ impl<W: Way> Pools for OfBoth<W> {
         })
     }
 
+    fn tags(&self) -> Option<Tagging> {
+        self.asked.tags.clone()
+    }
+
     fn blocks(&mut self) -> Vec<DataBlock<Kept>> {
         std::mem::take(&mut self.asked.blocks)
     }
@@ -318,7 +333,7 @@ impl Given {
             }
             AnyOperation::Change(change) => changed(py, change.finish(), self.changes, &self.given),
             AnyOperation::Everywhere(everywhere) => of_servers(py, *everywhere),
-            AnyOperation::Quiet(_) => unreachable!("there are no batches"),
+            AnyOperation::Quiet(_) | AnyOperation::Several(_) => unreachable!("there are no batches"),
         }
     }
 }

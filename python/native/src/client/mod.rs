@@ -1,9 +1,10 @@
 //! `pinyon.Client`: its parts and settings. Its methods are in `methods`.
 
 pub(crate) mod batch;
-mod many;
+pub(crate) mod many;
 mod methods;
 pub(crate) mod migrating;
+mod near;
 mod running;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,8 @@ use pinyon_cache::settings::{CacheSettings, ViewSettings};
 use pinyon_cache::ttl::DefaultTtl;
 use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PySet};
 
 use crate::callers::Callers;
 use crate::concurrency::{Concurrency, Given, SharedConnections};
@@ -46,6 +48,8 @@ pub(crate) struct Client {
     pub(crate) loops: Arc<SharedConnections<Driver>>,
     pub(crate) flights: Arc<Flights<Callers>>,
     pub(crate) closed: Arc<AtomicBool>,
+    /// The makers of `get_or_set` that may go on behind their callers.
+    behind: Arc<PyOnceLock<Py<PySet>>>,
     /// If its methods serve an old and a new pool. All else here is the new one's.
     both: Option<Arc<Both>>,
 }
@@ -130,8 +134,23 @@ impl Client {
             loops: SharedConnections::new(Concurrency::new(loops).into(), connect).into(),
             flights: Arc::default(),
             closed: Arc::default(),
+            behind: PyOnceLock::new().into(),
             both: None,
         })
+    }
+
+    fn behind<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PySet>> {
+        Ok(self.behind.get_or_try_init(py, || PySet::empty(py).map(Bound::unbind))?.bind(py))
+    }
+
+    /// Ends the makers whose callers are done.
+    fn end_behind(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(behind) = self.behind.get(py) else { return Ok(()) };
+        // It changes meanwhile.
+        for maker in behind.bind(py).try_iter()?.collect::<PyResult<Vec<_>>>()? {
+            maker.call_method0("close")?;
+        }
+        Ok(())
     }
 
     pub(crate) fn check_open(&self, py: Python<'_>) -> PyResult<()> {

@@ -1,8 +1,8 @@
 //! Runs operations for the client: by waiting, or in the event loop of the calling coroutine.
 
 use pinyon_cache::operations::{
-    Answer, AnyOperation, BorrowedKey, Everywhere, Initial, Operation, Request, SentData, SentKey, ServerCommand,
-    Single,
+    Answer, AnyOperation, Beside, BorrowedKey, Everywhere, Initial, Operation, Request, SentData, SentKey,
+    ServerCommand, Single, Tagging,
 };
 use pinyon_cache::spare::Reused;
 use pinyon_cache::{blocking, Data};
@@ -20,6 +20,7 @@ use crate::reading::Reader;
 use crate::shared::{Awaited, Becomes, Driver};
 use crate::stored::Stored;
 use crate::supplied::{KeptKey, LoopOperation, LoopValues, ThreadValues};
+use crate::tags::tagging;
 use crate::ttl::StoredTtl;
 use crate::value_bytes::{Encoded, Kept};
 use crate::waiter::Waiter;
@@ -30,6 +31,8 @@ pub(super) struct Call<'c, 'py> {
     pub(super) request: Request,
     pub(super) value: Option<&'c Encoded<'c>>,
     pub(super) default: Option<&'c Bound<'py, PyAny>>,
+    /// The tags of the value that is stored, or made.
+    pub(super) tags: Option<Tagging>,
 }
 
 /// A request that has been begun.
@@ -56,9 +59,17 @@ impl Client {
         self.begin(&call)?.end()
     }
 
+    pub(super) fn get_from_server<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Option<&Bound<'py, PyAny>>,
+    ) -> Returned<'py> {
+        self.run(Call { key, request: Request::Get(Beside::Nothing), value: None, default, tags: None })
+    }
+
     /// Runs a request without a data block.
     pub(crate) fn ask<'py>(&self, key: &Bound<'py, PyAny>, request: Request) -> Returned<'py> {
-        self.run(Call { key, request, value: None, default: None })
+        self.run(Call { key, request, value: None, default: None, tags: None })
     }
 
     #[cold]
@@ -96,11 +107,16 @@ impl Client {
         value: &Bound<'_, PyAny>,
         ttl: StoredTtl<'_, '_>,
         cas: Option<u64>,
+        tags: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Begun<'py>> {
         let ttl = ttl.or(self.default_ttl)?;
         let (encoded, client_flags) = self.codec.encode_for(mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas, returns_cas: false };
-        self.begin(&Call { key, request, value: Some(&encoded), default: None })
+        let tags = match tags {
+            None => None,
+            Some(tags) => tagging(&self.directory, tags)?,
+        };
+        self.begin(&Call { key, request, value: Some(&encoded), default: None, tags })
     }
 
     /// Begins to add to an integer, or to subtract from it. Creates it if it is missing and `initial` is given.
@@ -118,17 +134,20 @@ impl Client {
             None => ttl.check().map(|()| None)?,
         };
         let request = checked(key.py(), Request::arithmetic(direction, delta, initial))?;
-        self.begin(&Call { key, request, value: None, default: None })
+        self.begin(&Call { key, request, value: None, default: None, tags: None })
     }
 
     #[inline(never)]
-    fn execute<'py>(&self, &Call { key, request, value, default }: &Call<'_, 'py>) -> Returned<'py> {
+    fn execute<'py>(&self, &Call { key, request, value, default, ref tags }: &Call<'_, 'py>) -> Returned<'py> {
         let py = key.py();
         let mut scratch = Scratch::default();
         let sent = sent(&self.keys, self.routing, key, &mut scratch)?;
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let values = ThreadValues { py, codec: &self.codec };
         let mut single = Single::new(request, sent, data, values, self.policy);
+        if tags.is_some() {
+            single.tag(tags.clone());
+        }
         self.carry_out(py, &mut single)?;
         match single.take_answer() {
             Ok(Answer::Lease(found)) => {
@@ -158,18 +177,22 @@ impl Client {
     }
 
     /// What makes the values of an operation that is over.
-    pub(super) fn reader(&self, command: &'static str, passes_over: bool) -> Reader<'_> {
+    pub(crate) fn reader(&self, command: &'static str, passes_over: bool) -> Reader<'_> {
         Reader { codec: &self.codec, directory: &self.directory, command, passes_over }
     }
 
-    fn submit<'py>(&self, &Call { key, request, value, default }: &Call<'_, 'py>) -> PyResult<Begun<'py>> {
+    fn submit<'py>(&self, &Call { key, request, value, default, ref tags }: &Call<'_, 'py>) -> PyResult<Begun<'py>> {
         let py = key.py();
         let kept = self.with_key(key, |sent| KeptKey::new(*sent, key))?;
         let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
         let caller = self.caller(py)?;
         let waiter = caller.waiter()?;
-        let single = Single::new(request, kept, data, LoopValues(self.codec.clone()), self.policy);
-        let single = Reused::new(single, caller.driver.get().spare().take());
+        let memory = caller.driver.get().spare().take();
+        let mut single =
+            Reused::new(Single::new(request, kept, data, LoopValues(self.codec.clone()), self.policy), memory);
+        if tags.is_some() {
+            single.tag(tags.clone());
+        }
         let becomes = Becomes::Answer { default: default.map(|default| default.clone().unbind()) };
         start(py, caller, AnyOperation::Single(single), becomes, waiter)
     }
@@ -191,7 +214,7 @@ impl Client {
     }
 
     /// Checks what would make a call fail before it has taken keys from an iterable.
-    pub(super) fn check_usable(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn check_usable(&self, py: Python<'_>) -> PyResult<()> {
         self.check_open(py)?;
         self.loops.get(py)?.map_or(Ok(()), |loops| loops.caller(py).map(drop))
     }
@@ -206,6 +229,11 @@ impl Client {
                 Err(exception(driver.py(), ErrorKind::UsageError, other))
             }
         }
+    }
+
+    /// Whether its methods return what coroutines must await.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.loops.known().is_some()
     }
 
     /// Runs an operation by waiting.

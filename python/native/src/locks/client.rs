@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use pinyon_locks::settings::{LockParts, LockSettings, UsualLock};
-use pinyon_locks::{Asked, Asks, Branches, Names, StatusQuestion, Voting};
+use pinyon_locks::{Asked, Asks, ByTag, Names, StatusQuestion, Voting};
 use pinyon_proto::resp::Command;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::answers::value_in_python;
-use super::place::{Keeping, Operation};
+use super::drivers::{self, Drivers, Operation};
 use crate::concurrency::{Concurrency, Given};
 use crate::errors::{checked, exception, from_core, unsupported, ErrorKind};
 use crate::keys::{key_bytes, text_bytes};
@@ -21,9 +21,7 @@ use crate::settings::changed;
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 #[derive(Clone)]
 pub(crate) struct Locks {
-    keeping: Arc<Keeping>,
-    /// The clients of hash tags, if names have their own.
-    branches: Option<Arc<Branches<Keeping>>>,
+    clients: Arc<ByTag<Drivers>>,
     pub(super) usual: UsualLock,
 }
 
@@ -46,9 +44,8 @@ impl Locks {
         let report = report.ok_or_else(|| PyTypeError::new_err("report or source is missing"))?;
         let settings = changed(LockSettings::default(), settings)?;
         let LockParts { setup, usual, names_have_tags } = checked(py, py.detach(|| settings.build()))?;
-        let branches = names_have_tags.then(Arc::default);
-        let keeping = Arc::new(Keeping::new(py, setup, Concurrency::new(loops).into(), report));
-        Ok(Self { keeping, branches, usual })
+        let main = drivers::new(py, setup, Concurrency::new(loops).into(), report);
+        Ok(Self { clients: ByTag::new(main, names_have_tags).into(), usual })
     }
 
     /// The hash tag in these names, if they have one.
@@ -62,17 +59,12 @@ impl Locks {
         let py = names.py();
         let (question, asked) =
             (checked(py, StatusQuestion::named(question))?, checked(py, Asked::new(&texts(names)?))?);
-        self.of(names)?.place(py)?.run(py, Operation::Inspect { asked, question })
+        self.run(names, Operation::Inspect { asked, question })
     }
 
     /// Takes the names away from their holders. Returns how many were held.
-    fn _take_away<'py>(
-        &self,
-        py: Python<'py>,
-        names: &Bound<'py, PyTuple>,
-        token: Option<u64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.of(names)?.place(py)?.run(py, Operation::ForceRelease { names: lock_names(names)?, token })
+    fn _take_away<'py>(&self, names: &Bound<'py, PyTuple>, token: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
+        self.run(names, Operation::ForceRelease { names: lock_names(names)?, token })
     }
 
     /// Sends a command on the connection of the locks on these names, and returns what the server answers.
@@ -90,14 +82,14 @@ impl Locks {
         for part in parts {
             push_part(&mut command, &part)?;
         }
-        let keeping = names.map_or_else(|| Ok(self.keeping.clone()), |names| self.of(names))?;
-        keeping.place(py)?.run(py, Operation::Execute { command })
+        let client = names.map_or_else(|| Ok(self.clients.main().clone()), |names| self.of(names))?;
+        drivers::run(py, &drivers::of_caller(py, &client)?, Operation::Execute { command })
     }
 
     /// Return what happened to the locks of this client in this process, as `LockMetrics`. It contacts no server and
     /// never waits; do not await it.
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        of_locks(py, self.keeping.metrics())
+        of_locks(py, self.clients.main().metrics())
     }
 
     /// Asks the server or Sentinel at `place` on a connection of its own. Returns its answers; its errors are among
@@ -119,7 +111,7 @@ impl Locks {
             return Err(PyValueError::new_err(format!("{place} is no address of a server")));
         };
         let asks = if sentinel { Asks::Sentinel } else { Asks::Server };
-        let answers = py.detach(|| self.keeping.settings().ask(asks, &place, &commands));
+        let answers = py.detach(|| self.clients.main().settings().ask(asks, &place, &commands));
         let answers = answers.map_err(|error| from_core(py, &error))?;
         answers.into_iter().map(|answer| value_in_python(py, answer)).collect()
     }
@@ -127,14 +119,14 @@ impl Locks {
     /// The places in the URL, and whether they are those of Sentinels.
     #[getter]
     fn _places(&self) -> Vec<(String, bool)> {
-        let places = self.keeping.settings().places();
+        let places = self.clients.main().settings().places();
         places.into_iter().map(|(asks, place)| (place.to_string(), asks == Asks::Sentinel)).collect()
     }
 
     /// In a quorum, the seconds for which a server must have run to have a vote.
     #[getter]
     fn _votes_after(&self) -> Option<f64> {
-        match &self.keeping.settings().voting {
+        match &self.clients.main().settings().voting {
             Voting::Quorum(quorum) => Some(quorum.longest_ttl.as_secs_f64()),
             Voting::Alone | Voting::Member { .. } => None,
         }
@@ -143,68 +135,65 @@ impl Locks {
     /// The name of the service in a URL with Sentinels.
     #[getter]
     fn _service(&self) -> Option<String> {
-        self.keeping.settings().sentinels.as_ref().map(|sentinels| sentinels.service.name.clone())
+        self.clients.main().settings().sentinels.as_ref().map(|sentinels| sentinels.service.name.clone())
     }
 
     /// The class of drivers of the event loops whose coroutines use these locks. None if threads do.
     #[getter]
     fn _driver<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.keeping.driver_class(py)
+        self.clients.main().loops().driver_class(py)
     }
 
     /// Which events are this client's.
     #[getter]
     fn _source(&self) -> u64 {
-        self.keeping.settings().options.observed.source()
+        self.clients.main().settings().options.observed.source()
     }
 
     /// The beginning of all keys of the namespace on the server, as bytes.
     #[getter]
     fn prefix<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.keeping.settings().keys.prefix())
+        PyBytes::new(py, self.clients.main().settings().keys.prefix())
     }
 
     /// The server, as `host:port` or a path.
     #[getter]
     fn server(&self) -> &str {
-        &self.keeping.settings().server
+        &self.clients.main().settings().server
     }
 
     /// What decides on which node of a cluster a lock is kept: `"namespace"` or `"names"`.
     #[getter]
     fn hash_tags(&self) -> &'static str {
-        match self.branches {
-            Some(_) => "names",
-            None => "namespace",
+        match self.clients.names_have_tags() {
+            true => "names",
+            false => "namespace",
         }
     }
 
     /// Whether the client was closed.
     #[getter]
     fn is_closed(&self) -> bool {
-        self.keeping.is_closed()
+        self.clients.main().is_closed()
     }
 
     /// Close the connections.
     ///
     /// Attempts that wait fail. Held locks are lost, and expire on the server with their ttl.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.keeping.close(py)?;
-        let branches = self.branches.iter().flat_map(|branches| branches.all());
-        branches.into_iter().try_for_each(|branch| branch.close(py))
+        self.clients.close().iter().try_for_each(|client| drivers::close(py, client))
     }
 }
 
 impl Locks {
+    fn run<'py>(&self, names: &Bound<'py, PyTuple>, operation: Operation) -> PyResult<Bound<'py, PyAny>> {
+        let py = names.py();
+        drivers::run(py, &drivers::of_caller(py, &*self.of(names)?)?, operation)
+    }
+
     /// The client of these names: this one, or that of the names' own hash tag.
-    pub(super) fn of(&self, names: &Bound<'_, PyTuple>) -> PyResult<Arc<Keeping>> {
-        let Some(branches) = self.branches.as_ref().filter(|_| !self.is_closed()) else {
-            return Ok(self.keeping.clone());
-        };
-        match common_tag(names)? {
-            Some(tag) => branches.of(tag, || Ok(self.keeping.tagged(names.py(), tag))),
-            None => Ok(self.keeping.clone()),
-        }
+    pub(super) fn of(&self, names: &Bound<'_, PyTuple>) -> PyResult<Arc<Drivers>> {
+        self.clients.of(|| common_tag(names), |main, tag| drivers::tagged(names.py(), main, tag))
     }
 }
 

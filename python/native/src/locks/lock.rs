@@ -1,9 +1,7 @@
 //! Locks, and what their holder can do with them.
 //!
-//! A `Held` is the same in every concurrency model: a grant, the place that keeps it (a station or a loop's driver),
-//! and what `with` has entered.
+//! A `Held` is the same in every concurrency model: the core's, and what Python adds to it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -18,7 +16,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::answers::raised;
 use super::client::{lock_names, Locks};
-use super::place::{Grant, Keeping, Operation, Place};
+use super::drivers::{self, Drivers, Grant, OnLoop, Operation};
 use super::telling::Listener;
 use crate::arguments::seconds;
 use crate::errors::{checked, exception, ErrorKind};
@@ -30,7 +28,7 @@ pub(crate) struct Lock {
     held: Py<PyType>,
     locks: Py<Locks>,
     /// The client of these names. It lives as long as this object may need it.
-    keeping: Arc<Keeping>,
+    client: Arc<Drivers>,
     /// The names, as they were given.
     #[pyo3(get)]
     names: Py<PyTuple>,
@@ -88,7 +86,7 @@ impl Lock {
         };
         Ok(Self {
             held: held.clone().unbind(),
-            keeping: locks.get().of(names)?,
+            client: locks.get().of(names)?,
             request: checked(locks.py(), terms.request(lock_names(names)?))?,
             names: names.clone().unbind(),
             on_lost: on_lost.map(|callback| callback.clone().unbind()),
@@ -142,7 +140,7 @@ impl Lock {
         let last = taken.iter().rposition(|taken| taken.fresh == thread && taken.owner == owner);
         let untaken = last.map(|last| taken.remove(last).held);
         drop(taken);
-        untaken.map_or(Ok(()), |held| held.get().give_up(py))
+        untaken.map_or(Ok(()), |held| held.get().give_up())
     }
 
     /// Releases the lock of a `with` block. The block's exception takes precedence over one from releasing.
@@ -198,7 +196,7 @@ impl Lock {
     /// Return whether the caller holds the names, acquired through this object. No server is asked.
     fn owned(&self, py: Python<'_>) -> PyResult<bool> {
         let held = self.last(py)?;
-        held.map_or(Ok(false), |held| Ok(held.get()._left(py)?.is_some()))
+        held.map_or(Ok(false), |held| Ok(held.get()._left()?.is_some()))
     }
 
     /// The client that made it.
@@ -231,7 +229,7 @@ impl Lock {
         if let Some(callback) = &slf.get().on_lost {
             let callback = callback.bind(slf.py()).clone();
             if let Err(raised) = Held::listen(held.cast()?, callback) {
-                held.cast::<Held>()?.get().give_up(slf.py())?;
+                held.cast::<Held>()?.get().give_up()?;
                 return Err(raised);
             }
         }
@@ -250,7 +248,7 @@ impl Lock {
 
     /// The number of the calling thread, greenlet or task.
     pub(super) fn owner(&self, py: Python<'_>) -> PyResult<u64> {
-        self.keeping.owner(py)
+        self.client.loops().owner(py)
     }
 
     fn last(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
@@ -304,22 +302,10 @@ pub(crate) struct Held {
     /// The names, as they were asked for.
     #[pyo3(get)]
     names: Py<PyTuple>,
-    /// Keeps the client alive, which renews the lock. It is not the `Lock`, which may refer back to this.
-    _keeping: Arc<Keeping>,
-    /// How long to wait for the names after waiting on the condition.
-    relock: Duration,
     owner: u64,
-    grant: Arc<Grant>,
-    place: Place,
+    /// It keeps the client alive. It does not keep the `Lock`, which may refer back to this.
+    held: pinyon_locks::Held<Listener, OnLoop, Arc<Drivers>>,
     answer: Mutex<Option<Py<PyAny>>>,
-    given_back: AtomicBool,
-}
-
-/// An unreleased lock must not be renewed forever.
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.place.forsake(&self.grant);
-    }
 }
 
 impl Held {
@@ -328,26 +314,22 @@ impl Held {
     }
 
     fn run<'py>(&self, py: Python<'py>, operation: Operation) -> PyResult<Bound<'py, PyAny>> {
-        self.place.run(py, operation)
+        drivers::run(py, self.held.driver(), operation)
     }
 
     /// Releases it for a caller that does not know of it.
     #[cold]
-    fn give_up(&self, py: Python<'_>) -> PyResult<()> {
-        self.given_back.store(true, Ordering::Relaxed);
-        self.place.cancel(py, &self.grant)
+    fn give_up(&self) -> PyResult<()> {
+        self.held.give_back();
+        self.held.cancel()
     }
 
     /// See [`Self::_tell`]. The callback was checked.
     fn listen(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
-        match slf.get().grant.listen(Listener::new(slf, callback.clone())?) {
+        match slf.get().held.grant().listen(Listener::new(slf, callback.clone())?) {
             Ok(()) => Ok(()),
             Err(_) => callback.call1((slf,)).map(drop),
         }
-    }
-
-    fn grant(&self) -> Arc<Grant> {
-        self.grant.clone()
     }
 }
 
@@ -360,12 +342,11 @@ impl Held {
         let (py, asked) = (lock.py(), lock.get());
         let owner = asked.owner(py)?;
         let request = asked.request(owner, at_once, timeout)?;
-        let (grant, place) = (Grant::new(request.names.clone()), asked.keeping.place(py)?);
-        let answer = place.run(py, Operation::Acquire { grant: grant.clone(), request })?.unbind();
-        let (answer, given_back) = (Mutex::new(Some(answer)), AtomicBool::new(false));
-        let (names, _keeping) = (asked.names.clone_ref(py), asked.keeping.clone());
+        let (grant, driver) = (Grant::new(request.names.clone()), drivers::of_caller(py, &asked.client)?);
         let relock = asked.request.wait.unwrap_or_default();
-        Ok(Self { names, _keeping, relock, owner, grant, place, answer, given_back })
+        let held = pinyon_locks::Held::new(grant, driver, relock, asked.client.clone());
+        let answer = drivers::run(py, held.driver(), held.acquire(request))?.unbind();
+        Ok(Self { names: asked.names.clone_ref(py), owner, held, answer: Mutex::new(Some(answer)) })
     }
 
     /// The result of asking, once: None if the names were taken and the caller does not wait. A task awaits it.
@@ -379,25 +360,25 @@ impl Held {
     /// written under the lock should refuse writers with a lower token.
     #[getter]
     fn token(&self) -> u64 {
-        self.grant.token()
+        self.held.grant().token()
     }
 
     /// The seconds for which it remains held without renewal; None if it is not held.
-    fn _left(&self, py: Python<'_>) -> PyResult<Option<f64>> {
-        Ok(self.place.remaining(py, &self.grant)?.map(|remaining| remaining.as_secs_f64()))
+    fn _left(&self) -> PyResult<Option<f64>> {
+        Ok(self.held.remaining()?.map(|remaining| remaining.as_secs_f64()))
     }
 
     /// Raises `LockLost` unless it is held still.
     fn _check(&self, py: Python<'_>) -> PyResult<()> {
-        match self.place.remaining(py, &self.grant)? {
+        match self.held.remaining()? {
             Some(_) => Ok(()),
-            None => Err(raised(py, self.grant.not_held())),
+            None => Err(raised(py, self.held.grant().not_held())),
         }
     }
 
     /// The exception at the end of a block in which the lock was lost.
     pub(super) fn _lost_inside<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        raised(py, self.grant.lost_early()).into_value(py).into_bound(py).into_any()
+        raised(py, self.held.grant().lost_early()).into_value(py).into_bound(py).into_any()
     }
 
     /// Registers a callback for the loss of the lock. Calls it at once if the lock is lost already.
@@ -408,54 +389,52 @@ impl Held {
 
     /// Releases the lock. Returns whether it was held until then.
     pub(super) fn _release<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.given_back.store(true, Ordering::Relaxed);
-        self.run(py, Operation::Release { grant: self.grant() })
+        self.run(py, self.held.release())
     }
 
     /// Whether its holder has released it, in time or not.
     #[getter]
     pub(super) fn _given_back(&self) -> bool {
-        self.given_back.load(Ordering::Relaxed)
+        self.held.is_given_back()
     }
 
     /// Extends the lock to `ttl` seconds from now. Returns whether it is still held.
     fn _extend<'py>(&self, ttl: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = ttl.py();
         let ttl = checked(py, lock_ttl(seconds(ttl, "ttl")?))?;
-        self.run(py, Operation::Extend { grant: self.grant(), ttl })
+        self.run(py, self.held.extend(ttl))
     }
 
     /// Releases the names until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
     /// was notified.
     fn _park<'py>(&self, py: Python<'py>, wait: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        let (wait, relock) = (wait.map(time_to_wait).transpose()?, self.relock);
-        self.run(py, Operation::Park { grant: self.grant(), wait, relock })
+        self.run(py, self.held.park(wait.map(time_to_wait).transpose()?))
     }
 
     /// Notifies `most` of the locks parked on the same names, or all if 0. Returns how many.
     fn _notify<'py>(&self, py: Python<'py>, most: u32) -> PyResult<Bound<'py, PyAny>> {
-        self.run(py, Operation::Notify { grant: self.grant(), most })
+        self.run(py, self.held.notify(most))
     }
 
     /// Releases it without waiting for the answer, because its caller is gone.
-    fn _cancel(&self, py: Python<'_>) -> PyResult<()> {
-        self.place.cancel(py, &self.grant)
+    fn _cancel(&self) -> PyResult<()> {
+        self.held.cancel()
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (py, held) = (slf.py(), slf.get());
-        let state = held._left(py)?.map_or_else(|| "not held".to_owned(), |left| format!("{left:.3} s left"));
+        let state = held._left()?.map_or_else(|| "not held".to_owned(), |left| format!("{left:.3} s left"));
         let names = listed(held.names.bind(py))?;
         Ok(format!("<{} {names}, token {}, {state}>", class_name(slf)?, held.token()))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let visit_all = |listeners: &[Listener]| listeners.iter().try_for_each(|listener| listener.traverse(&visit));
-        self.grant.with_listeners(visit_all).unwrap_or(Ok(()))
+        self.held.grant().with_listeners(visit_all).unwrap_or(Ok(()))
     }
 
     fn __clear__(&self) {
-        drop(self.grant.take_listeners());
+        drop(self.held.grant().take_listeners());
     }
 }
 

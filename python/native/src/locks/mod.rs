@@ -2,12 +2,12 @@
 
 mod answers;
 mod client;
+mod drivers;
 mod lock;
 mod owners;
-mod place;
 mod telling;
 
 pub(crate) use client::Locks;
+pub(crate) use drivers::LocksDriver;
 pub(crate) use lock::{Held, Lock};
-pub(crate) use place::LocksDriver;
 pub(crate) use telling::{stop_telling, tell_threads};
