@@ -28,6 +28,13 @@ module Models
     end
   end
 
+  # Carries out each block in a thread of its own.
+  class Executor
+    def post(&block)
+      Thread.new { block.call }
+    end
+  end
+
   ALL = { threads: Threads, **Reactors::ALL }.freeze
 
   # A caller, and what became of it.

@@ -17,7 +17,8 @@ module RailsCaches
       @calls ||= []
     end
 
-    (Pinyon::Client.public_instance_methods(false) - %i[close closed? inspect to_s]).each do |method|
+    methods = [Pinyon::Client, Pinyon::Leases].flat_map { |owner| owner.public_instance_methods(false) }
+    (methods - %i[close closed? inspect to_s]).each do |method|
       define_method(method) do |*arguments, **settings, &block|
         calls << method
         super(*arguments, **settings, &block)

@@ -211,6 +211,14 @@ class PinyonTest < Minitest::Test
     "#{namespace}#{suffix}"
   end
 
+  # Runs the block with a memcached of its own.
+  def with_server
+    server = Server.new(*MEMCACHED)
+    yield server
+  ensure
+    server.stop
+  end
+
   # Skips the test where Debian's Dalli is not installed.
   def with_dalli
     require "dalli"

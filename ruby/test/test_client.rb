@@ -25,6 +25,15 @@ class TestClient < PinyonTest
     refute cache.key?(key("missing"))
   end
 
+  def test_a_namespace_is_cleared_and_others_keep_their_items
+    cache = client(namespace:, clearable: true)
+    other = client(namespace: "other#{namespace}", clearable: true)
+    [cache, other].each { |each| each.set_many({ "a" => 1, "b" => 2 }) }
+    assert_nil cache.clear_namespace
+    assert_equal [{}, { "a" => 1, "b" => 2 }], ([cache, other].map { |each| each.get_many(%w[a b]) })
+    assert_match(/clearable/, assert_raises(Pinyon::UsageError) { client.clear_namespace }.message)
+  end
+
   def test_stores_that_depend_on_what_is_there
     cache = client
     assert_equal [false, true, false, true],

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "open3"
+require "timeout"
 require_relative "support"
 require_relative "making"
 require_relative "old_server"
@@ -19,6 +20,18 @@ class TestFetch < PinyonTest
   def test_get_makes_nothing
     error = assert_raises(Pinyon::UsageError) { client.get(key) { flunk } }
     assert_equal "get reads, and runs no block; use fetch to make a missing value by one", error.message
+  end
+
+  # Like Net::ReadTimeout, an error of the block's own code.
+  class DatabaseTimeout < Timeout::Error; end
+
+  def test_a_timeout_of_the_block_is_a_failure_and_one_of_the_caller_is_not
+    cache = client
+    cache.set(key, "old", ttl: 50)
+    terms = { ttl: 100, early: 90, on_error: :stale }
+    assert_raises(Timeout::Error) { Timeout.timeout(0.05) { cache.fetch(key, **terms) { sleep } } }
+    assert_equal "old", cache.fetch(key, **terms) { raise DatabaseTimeout, "no answer" }
+    assert_equal "old", cache.fetch(key, **terms) { flunk }
   end
 
   extend Models
@@ -410,13 +423,6 @@ class TestFetch < PinyonTest
   end
 
   private
-
-  def with_server
-    server = Server.new(*MEMCACHED)
-    yield server
-  ensure
-    server.stop
-  end
 
   # Another process that is making the value.
   def making_elsewhere(lease:)

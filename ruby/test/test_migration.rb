@@ -23,6 +23,8 @@ class TestMigration < PinyonTest
     key: [->(both, key) { both.key?(key) }, [true, 7, 7], [false, nil, nil]],
     lease: [->(both, key) { both.lease(key).value }, [7, 7, 7], [nil, nil, nil]],
     fetch: [->(both, key) { both.fetch(key, ttl: 60) { 8 } }, [7, 7, 7], [8, nil, 8]],
+    refresh: [->(both, key) { both.cached(key:, ttl: 60) { 8 }.refresh }, [8, nil, 8], [8, nil, 8]],
+    tagged_refresh: [->(both, key) { both.cached(key:, ttl: 60, tags: "t") { 8 }.refresh }, [8, nil, 8], [8, nil, 8]],
     set: [->(both, key) { both.set(key, 8) }, [true, nil, 8], [true, nil, 8]],
     set_many: [->(both, key) { both.set_many({ key => 8 }) }, [[], nil, 8], [[], nil, 8]],
     add: [->(both, key) { both.add(key, 8) }, [false, 7, 7], [true, nil, 8]],

@@ -169,6 +169,14 @@ class TestRailsCache < PinyonTest
     assert_match(/ValueTooLarge/, said)
   end
 
+  def test_a_value_that_is_too_large_does_not_prevent_writing_others
+    cache = store
+    pairs = { "a" => 1, "name" => Random.bytes(2 << 20), "b" => 2 }
+    said = logged { refute cache.write_multi(pairs, compress: false) }
+    assert_equal 1, said.scan("ValueTooLarge").size
+    assert_equal({ "a" => 1, "b" => 2 }, cache.read_multi(*pairs.keys))
+  end
+
   def test_mistakes_are_raised
     assert_raises(TypeError) { store.write("name", proc {}) }
     said = assert_raises(ArgumentError) { store(time_out: 1) }.message
@@ -220,6 +228,28 @@ class TestRailsCache < PinyonTest
     assert_nil cache.read("name")
   ensure
     server.stop
+  end
+
+  def test_clear_of_a_clearable_namespace_keeps_what_others_have
+    settings = { clearable: true, generation_ttl: 0 }
+    one, same = Array.new(2) { store(**settings) }
+    plain = store
+    other = store(namespace: "#{namespace}s", **settings)
+    [one, other, plain].each { |cache| cache.write("name", 1) }
+    one.write("name", 2, namespace: "of a call")
+    assert_equal [1, 2], [same.read("name"), same.read("name", namespace: "of a call")]
+    assert one.clear
+    assert_equal [nil, nil, nil], [one.read("name"), same.read("name"), one.read("name", namespace: "of a call")]
+    assert_equal [1, 1], [other.read("name"), plain.read("name")]
+    assert_equal [3, { "name" => 3 }], [same.fetch("name") { 3 }, one.read_multi("name", "another")]
+    assert_equal 1, one.increment("count")
+  end
+
+  def test_only_a_namespace_of_text_is_clearable
+    [{ namespace: nil }, { namespace: -> { "shop" } }].each do |settings|
+      error = assert_raises(Pinyon::UsageError) { store(clearable: true, **settings) }
+      assert_match(/clearable needs a namespace/, error.message)
+    end
   end
 
   def test_the_password_is_not_shown

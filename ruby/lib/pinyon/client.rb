@@ -2,7 +2,9 @@
 
 require "date"
 require "pinyon/batch"
+require "pinyon/cached"
 require "pinyon/leases"
+require "pinyon/reported"
 require "pinyon/sharing"
 
 module Pinyon
@@ -22,34 +24,8 @@ module Pinyon
   # refused.
   class Client
     include Leases
+    include Caching
     include Sharing
-
-    # An event of the servers.
-    #
-    # @!attribute kind [Symbol] +:down+, +:up+, +:retry+, +:slow+, +:servers+, +:discovery+, +:classic+, +:crowded+ (no
-    #   further connection can be made), +:unreadable+ (a stored value cannot be read, and counts as missing; each
-    #   reason is told once), +:certificates+ or +:stale_certificates+; of {Locks} also
-    #   +:connected+, +:disconnected+, +:down+, +:up+, +:gone+ (was down, and is no longer used), +:switched+ (the
-    #   primary), +:sentinel_down+, +:sentinel_up+, +:renewals+ (are refused) or
-    #   +:warning+ (anything else that you should know)
-    # @!attribute server [String] the server's name
-    # @!attribute command [String, nil] the command's name
-    # @!attribute error [Error, nil] what failed
-    # @!attribute seconds [Float, nil] how long the server was down, or the command took
-    # @!attribute level [Symbol] +:debug+, +:info+ or +:warning+
-    # @!attribute message [String] a line for people, without keys and values
-    # @!attribute previous [String, nil] of +:switched+: the former primary
-    Event = Struct.new(:kind, :server, :command, :error, :seconds, :level, :message, :previous)
-
-    # What the server knows about an item.
-    #
-    # @!attribute size [Integer] the bytes of its value: the name that all languages have, not the number of members
-    # @!attribute flags [Integer]
-    # @!attribute cas [Integer] its CAS token
-    # @!attribute ttl [Integer, nil] seconds until it expires; nil if it never does
-    # @!attribute last_access [Integer] seconds since it was last read
-    # @!attribute fetched [Boolean] whether it was ever read
-    Metadata = Struct.new(:size, :flags, :cas, :ttl, :last_access, :fetched) # rubocop:disable Lint/StructNewOverride
 
     # @param servers [Array<String>] +"host:port"+, +"host:port:weight"+ or +"/path/of/socket"+. Without any, the
     #   environment variable +MEMCACHE_SERVERS+, or else +127.0.0.1:11211+
@@ -59,7 +35,7 @@ module Pinyon
     # @param on_event [#call, nil] called with an {Event} when a server is marked down, is up again, and so on
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +timeout+,
     #   +connect_timeout+, +default_ttl+, +ring+, +failover+, +on_failure+, +on_unreadable+, +gutter+, +compression+,
-    #   +dialect+, +tls+ …
+    #   +dialect+, +near+, +tls+ …
     # @raise [UsageError] a setting does not exist (the message names the closest one), or its value makes no sense
     def initialize(*servers, serializer: nil, on_event: nil, **settings)
       settings[:servers] = servers.flatten unless servers.empty?
@@ -91,11 +67,13 @@ module Pinyon
     # @param key [String, Symbol]
     # @param value [Object] what the serializer takes
     # @param ttl [Numeric, nil] seconds until it expires; a negative ttl expires at once
+    # @param tags [Array<String, Symbol>, String, Symbol, nil] names such as "user:7". {#invalidate_tags} has the value
+    #   count as missing
     # @return [Boolean] true; with +on_failure: :miss+, false if no server could store it
     # @raise [UnsupportedType] the serializer does not take such a value
     # @raise [ValueTooLarge] the value is larger than +max_value_size+, or than the server stores
-    def set(key, value, ttl: nil)
-      @native.set(key, value, ttl)
+    def set(key, value, ttl: nil, tags: nil)
+      @native.set(key, value, ttl, tags)
     ensure
       tell if @on_event
     end
@@ -109,8 +87,8 @@ module Pinyon
     #
     # @return [Boolean] whether it was stored
     # @see #set
-    def add(key, value, ttl: nil)
-      @native.add(key, value, ttl)
+    def add(key, value, ttl: nil, tags: nil)
+      @native.add(key, value, ttl, tags)
     ensure
       tell if @on_event
     end
@@ -119,8 +97,8 @@ module Pinyon
     #
     # @return [Boolean] whether it was stored
     # @see #set
-    def replace(key, value, ttl: nil)
-      @native.replace(key, value, ttl)
+    def replace(key, value, ttl: nil, tags: nil)
+      @native.replace(key, value, ttl, tags)
     ensure
       tell if @on_event
     end
@@ -159,8 +137,8 @@ module Pinyon
     # @param cas [Integer] the token from {#gets}
     # @return [Boolean, nil] true if it was stored, false if the item has changed, nil if there is none
     # @see #set
-    def cas(key, value, cas, ttl: nil)
-      @native.cas(key, value, cas, ttl)
+    def cas(key, value, cas, ttl: nil, tags: nil)
+      @native.cas(key, value, cas, ttl, tags)
     ensure
       tell if @on_event
     end
@@ -252,6 +230,35 @@ module Pinyon
       tell if @on_event
     end
 
+    # The values of any number of keys, in bounded memory: keys are taken and asked for in chunks.
+    #
+    #   cache.iter_many(Product.pluck_keys, chunk: 500) { |key, product| report(product) }
+    #
+    # Without a block, it returns an Enumerator. In fibers, use its +each+ or +lazy+; its +next+ runs in a fiber of its
+    # own, where only threads can wait.
+    #
+    # @param keys [#each] Strings and Symbols, which are taken when they are needed
+    # @param chunk [Integer] how many keys are asked for at once: so many values are in memory at most
+    # @param failed [Hash, nil] as for {#get_many}
+    # @yieldparam key [String, Symbol] a key that has a value; those of a chunk in their order
+    # @yieldparam value [Object]
+    # @return [Enumerator, nil]
+    # @raise [Error] as {#get_many}, when its chunk is reached
+    # @raise [UsageError] +chunk+ is less than 1
+    def iter_many(keys, chunk: 100, failed: nil, &block)
+      raise UsageError, "keys are a list, or something else with each, not #{keys.class}" unless keys.respond_to?(:each)
+      unless chunk.is_a?(Integer) && chunk.positive?
+        raise UsageError, "chunk is how many keys are asked for at once, at least 1, not #{chunk.inspect}"
+      end
+      return enum_for(:iter_many, keys, chunk:, failed:) unless block
+
+      keys.to_enum.each_slice(chunk) do |asked|
+        found = get_many(asked, failed:)
+        asked.uniq.each { |key| yield [key, found[key]] if found.key?(key) } # not as a migrating client finds them
+      end
+      nil
+    end
+
     # The values and CAS tokens of many keys.
     #
     # @return [Hash] pairs of a value and its token, by key
@@ -277,10 +284,11 @@ module Pinyon
     #
     # @param pairs [Hash] values by key
     # @param ttl [Numeric, nil] the same for all; see {#set}
+    # @param tags [Array<String, Symbol>, String, Symbol, nil] the same for all; see {#set}
     # @return [Array] the keys that were not stored
-    def set_many(pairs, ttl: nil)
+    def set_many(pairs, ttl: nil, tags: nil)
       hash = Hash.try_convert(pairs) or raise UnsupportedType, "pairs are a Hash of keys and values, not #{pairs.class}"
-      @native.set_many(hash, ttl)
+      @native.set_many(hash, ttl, tags)
     ensure
       tell if @on_event
     end
@@ -333,10 +341,11 @@ module Pinyon
     # @param failover [Boolean, nil] whether the keys of a server that is down go to another one
     # @param on_failure [Symbol, nil] +:raise+ or +:miss+
     # @param on_unreadable [Symbol, nil] +:raise+ or +:miss+, for stored values that cannot be read
+    # @param near [Boolean, nil] whether reading may return what the client keeps in memory
     # @return [Client]
-    def using(failover: nil, on_failure: nil, on_unreadable: nil)
+    def using(failover: nil, on_failure: nil, on_unreadable: nil, near: nil)
       view = dup
-      view.instance_variable_set(:@native, @native.using({ failover:, on_failure:, on_unreadable: }))
+      view.instance_variable_set(:@native, @native.using({ failover:, on_failure:, on_unreadable:, near: }))
       view
     end
 
@@ -369,6 +378,38 @@ module Pinyon
       tell if @on_event
     end
 
+    # Forget all items of the client's namespace, and nothing else. Needs the settings +namespace+ and +clearable+.
+    #
+    # The call replaces the generation that is part of every stored key; it deletes nothing and costs one command for
+    # each server. This process sees the clear at once, others within their +generation_ttl+.
+    #
+    # @return [nil]
+    # @raise [UsageError] the namespace is not clearable
+    # @raise [Error] a server could not be reached; the others are cleared, and this one is before this process sends it
+    #   anything else
+    def clear_namespace
+      @native.clear_namespace
+    ensure
+      tell if @on_event
+    end
+
+    # Have all values with one of these tags count as missing, wherever they are.
+    #
+    #   cache.set("profile:7", profile, ttl: 3600, tags: ["user:7"])
+    #   cache.invalidate_tags("user:7")
+    #
+    # The call gives each tag another generation. It costs one command for each tag. This process sees it at once,
+    # others within their +generation_ttl+. What is made meanwhile does not count either.
+    #
+    # @param tags [Array<String, Symbol>] the names of the tags
+    # @return [nil]
+    # @raise [Error] a server could not be reached: values of its tags may still be read. Call it again
+    def invalidate_tags(*tags)
+      @native.invalidate_tags(tags)
+    ensure
+      tell if @on_event
+    end
+
     # The servers that may hold a key, in the order in which they are asked.
     #
     # @return [Array<String>]
@@ -394,11 +435,20 @@ module Pinyon
     #
     # @return [Hash{String => Hash{Symbol => Object}}] for each server +:up+, +:gutter+, +:connections+, +:idle+,
     #   +:sent+ and +:received+ (bytes), and +:commands+: for each command +:hits+, +:misses+, +:stored+, +:not_stored+,
-    #   +:answered+, +:retries+, +:errors+, and of a sample of the answers +:timed+ (how many), +:seconds+ (in all),
+    #   +:kept+ (old values by {Leases#fetch}), +:answered+, +:retries+, +:errors+, and of a sample of the answers
+    #   +:timed+ (how many), +:seconds+ (in all),
     #   +:mean+ and +:percentiles+ (50, 90, 95, 99 and 99.9; all in seconds, nil before the first), and +:buckets+:
     #   how many took at most so many seconds, and longer than the bucket before
     def metrics
       @native.metrics
+    end
+
+    # What became of the hot keys that this client and its views keep in memory (+near+), in this process.
+    #
+    # @return [Hash{Symbol => Integer}] +:hits+ (values returned without asking a server), +:fills+ (values read and
+    #   kept), +:revalidations+ (of these, values that were no longer fresh), +:evictions+, and +:bytes+ in use
+    def near_metrics
+      @native.near_metrics
     end
 
     # Close all connections. Further calls raise {Closed}.

@@ -11,27 +11,89 @@ module Pinyon
     #
     #   page = cache.fetch("page:front", ttl: 60, stale: 30) { render_front_page }
     #
+    # If the block fails while there is an old value, that can stay in use:
+    #
+    #   page = cache.fetch("page:front", ttl: 60, stale: 3600, on_error: :stale) { render_front_page }
+    #
     # @param key [String, Symbol]
-    # @param ttl [Numeric, nil] seconds for which the value is fresh; 0 never expires. By default the client's
-    #   +default_ttl+
-    # @param stale [Numeric] seconds after that in which callers still get the old value while one of them makes a new
-    #   one
-    # @param early [Numeric] seconds before the end of +ttl+ from which one caller makes a new value. All others still
-    #   get the old one
-    # @param lease [Numeric] seconds, rounded up to whole ones, for making a missing value. Then another caller tries. A
-    #   value that is made later is returned, but not stored
-    # @param wait [Numeric, nil] seconds to wait for a value that another caller makes. By default, twice +lease+ and 2
-    #   seconds more, which is enough for the next caller if the first one dies
-    # @yieldreturn [Object] the value, which can be nil. An error that the block raises is raised here, and in the
-    #   callers of this process that wait. Then nothing is stored, and the next caller makes the value
+    # @param ttl [Numeric, Proc, nil] seconds for which the value is fresh; 0 never expires. Or a Proc that is called
+    #   with the value and returns its ttl. By default the client's +default_ttl+
+    # @param terms [Hash] further settings:
+    # @option terms [Numeric] :stale seconds after +ttl+ in which callers still get the old value while one of them
+    #   makes a new one; 0 by default
+    # @option terms [Numeric] :early seconds before the end of +ttl+ from which one caller makes a new value. All others
+    #   still get the old one; 0 by default
+    # @option terms [Numeric] :lease seconds, rounded up to whole ones, for making a missing value. Then another caller
+    #   tries. A value that is made later is returned, but not stored; 10 by default
+    # @option terms [Numeric, nil] :wait seconds to wait for a value that another caller makes. By default, twice
+    #   +lease+ and 2 seconds more, which is enough for the next caller if the first one dies
+    # @option terms [Float] :jitter the share of +ttl+ that may be taken off at random, such as 0.1: values that were
+    #   stored together do not expire together; 0 by default
+    # @option terms [Symbol] :on_error what a caller gets if the block fails while there is an old value: the error
+    #   (+:raise+, the default), or the old value (+:stale+)
+    # @option terms [Numeric] :retry_after seconds for which the old value is then used before the next caller tries
+    #   again; 5 by default
+    # @option terms [Numeric, nil] :soft_timeout seconds to wait for the block while there is an old value. Then the
+    #   caller gets the old value, and the block goes on behind it. By default, to its end
+    # @option terms [Symbol] :refresh whether the caller waits for the block while there is an old value (+:wait+, the
+    #   default), or gets the old value at once (+:behind+), as with a +soft_timeout+ of 0
+    # @option terms [Array<String, Symbol>, String, Symbol, nil] :tags the tags of the value, such as "user:7", by which
+    #   {Client#invalidate_tags} finds it; none by default
+    # @param executor [#post, nil] what carries the block on behind a thread: a +Concurrent::ThreadPoolExecutor+.
+    #   +soft_timeout+ and +refresh+ need one in threads. Fibers with a scheduler need none
+    # @yieldreturn [Object, Made] the value, which can be nil, or a {Made} with it. An error that the block raises is
+    #   raised here, and in the callers of this process that wait. Then nothing is stored, and the next caller makes the
+    #   value
     # @return [Object] the value
     # @raise [LeaseTimeout] another caller was still making the value after +wait+ seconds
     # @raise [Unsupported] the server is older than memcached 1.6.10
-    def fetch(key, ttl: nil, stale: 0, early: 0, lease: DEFAULT_LEASE, wait: nil, &make)
+    def fetch(key, ttl: nil, executor: nil, **terms, &make)
       raise UsageError, "fetch makes a missing value by its block; use get to read without making one" unless make
 
-      fetching = Native::Fetching.new(@native, key, [ttl, stale, early, lease, wait])
-      fetching.run(make)
+      fetching = Native::Fetching.new(@native, key, ttl, executor, terms)
+      fetching.run(make, self)
+    ensure
+      give_back_unused(fetching)
+      tell if @on_event
+    end
+
+    # Make a value by the block, whatever is stored, and store it in its place. {Cached#refresh} is for programs.
+    #
+    # @api private
+    def make_anew(key, ttl: nil, executor: nil, **terms, &make)
+      fetching = Native::Fetching.new(@native, key, ttl, executor, terms)
+      fetching.run_anew(make, self)
+    ensure
+      give_back_unused(fetching)
+      tell if @on_event
+    end
+
+    # The values of many keys. Those that are missing or due are made by the block in one call, each by one caller: this
+    # one, or another one that this one then waits for.
+    #
+    #   products = cache.fetch_many(ids.map { |id| "product:#{id}" }, ttl: 60, stale: 30) do |keys|
+    #     Product.where(key: keys).to_h { |product| [product.key, product.attributes] }
+    #   end
+    #
+    # @param keys [Array<String, Symbol>]
+    # @param failed [Hash, nil] accepts partial results: it receives the error of each key that failed, and nothing is
+    #   raised for them
+    # @param ttl [Numeric, Proc, nil] as for {#fetch}, for each value
+    # @param terms [Hash] further settings of {#fetch}
+    # @yieldparam keys [Array] the keys whose values this caller must make, as they were given
+    # @yieldreturn [Hash, Array] values, or a {Made} with each, by key; or pairs of both. A key that is left out is
+    #   missing in the result; nothing is stored, and the next caller makes it. An error that the block raises is raised
+    #   here, and the next callers make the values; with <tt>on_error: :stale</tt>, old values stay in use
+    # @return [Hash] values by key
+    # @raise [LeaseTimeout] another caller was still making a value after +wait+ seconds
+    # @raise [Error] a value could not be had. The first error of a key is raised when all others have ended; its
+    #   {Error#partial} has the values of those
+    # @raise [Unsupported] a server is older than memcached 1.6.10
+    def fetch_many(keys, ttl: nil, failed: nil, **terms, &make)
+      raise UsageError, "fetch_many makes missing values by its block; get_many reads without making any" unless make
+
+      fetching = Native::FetchingMany.new(@native, many(keys), ttl, terms)
+      fetching.run(make, failed)
     ensure
       give_back_unused(fetching)
       tell if @on_event
@@ -73,11 +135,61 @@ module Pinyon
 
     private
 
+    # Has a block carried on that may outlast its caller. +aside+: whether the caller goes first.
+    def begin_behind(fetching, make, scheduler, executor, aside)
+      carry = proc do
+        fetching.step_aside if aside && scheduler
+        carry_out(fetching, make)
+      end
+      return scheduler.fiber(&carry) if scheduler
+
+      raise UsageError, "the executor takes no more work" if executor.post(&carry) == false
+    end
+
+    def carry_out(fetching, make)
+      begin
+        made = make.call
+      rescue StandardError, ScriptError => e
+        return fetching.failed(e)
+      end
+      fetching.made(made)
+    ensure
+      fetching.ended
+      tell if @on_event
+    end
+
     # A caller that was stopped lets the next one make the value at once.
     def give_back_unused(fetching)
       fetching&.leave
     rescue Error
       nil # A server that fails ends the lease itself.
+    end
+  end
+
+  # A value that was made for {Client#fetch}, and how long to keep it: what the block may return.
+  #
+  #   cache.fetch("product:7", ttl: 60) { find_product || Pinyon::Made.new(nil, ttl: 5) }
+  class Made
+    # @return [Object] the value
+    attr_reader :value
+    # @return [Numeric, nil] seconds for which this value is fresh
+    attr_reader :ttl
+    # @return [Numeric, nil] seconds after that in which it is still used
+    attr_reader :stale
+    # @return [Boolean] whether it is stored
+    attr_reader :store
+
+    # @param value [Object] the value
+    # @param ttl [Numeric, nil] seconds for which this value is fresh; 0 never expires. By default as the call says
+    # @param stale [Numeric, nil] seconds after that in which it is still used while one caller makes a new one, at most
+    #   as long as the call says. By default as the call says
+    # @param store [Boolean] whether to store it. Without it, the callers that wait get this value, and the next caller
+    #   makes another one
+    def initialize(value, ttl: nil, stale: nil, store: true)
+      @value = value
+      @ttl = ttl
+      @stale = stale
+      @store = store
     end
   end
 

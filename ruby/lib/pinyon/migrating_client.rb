@@ -68,6 +68,15 @@ module Pinyon
       @new.fetch(key, **terms, &block)
     end
 
+    # The values of many keys. No value is made while the old pool has one.
+    #
+    # @see Leases#fetch_many
+    def fetch_many(keys, **terms, &block)
+      keys = many(keys)
+      move_many(keys)
+      @new.fetch_many(keys, **terms, &block)
+    end
+
     # Read an item, and ask for the right to make a new value. A value that only the old pool has is moved first.
     #
     # @see Leases#lease
@@ -120,6 +129,18 @@ module Pinyon
     # Moves a value that only the old pool has. One that cannot be read is made anew.
     def move(key)
       get(key)
+    rescue UndecodableValue
+      nil
+    end
+
+    # get_many leaves most keys where they are; gets_many moves all.
+    def move_many(keys)
+      begin
+        found = get_many(keys)
+      rescue UndecodableValue => e
+        found = e.partial || {}
+      end
+      gets_many(found.keys)
     rescue UndecodableValue
       nil
     end

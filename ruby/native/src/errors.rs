@@ -184,13 +184,14 @@ pub(crate) fn reason(ruby: &Ruby, error: &Error) -> Result<String, Error> {
 }
 
 /// Whether it says that code of the user's has failed, such as the block that makes a value. What stops a thread does not,
-/// nor a timeout: it may be the caller's, and others that wait for the value may have more time.
+/// nor a `Timeout::Error`: it may be the caller's, and others that wait for the value may have more time. Errors below it, such
+/// as `Net::ReadTimeout`, are of the code itself.
 pub(crate) fn is_failure(ruby: &Ruby, exception: Exception) -> Result<bool, Error> {
     let timeout = ruby.class_object().const_get::<_, RModule>("Timeout")?.const_get::<_, RClass>("Error")?;
     let fails = [ruby.exception_standard_error(), ruby.exception_script_error()];
     let has_failed = fails.into_iter().any(|class| exception.is_kind_of(class));
     let is_expired = |class: Value| class.to_string() == "Async::TimeoutError";
-    Ok(has_failed && !exception.is_kind_of(timeout) && !exception.class().ancestors().into_iter().any(is_expired))
+    Ok(has_failed && !exception.class().equal(timeout)? && !exception.class().ancestors().into_iter().any(is_expired))
 }
 
 /// The exception; nothing for a `throw`, `break` or `Thread#kill`.

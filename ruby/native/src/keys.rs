@@ -7,7 +7,7 @@ use crate::errors::{invalid_key, unsupported};
 
 /// Longer keys are copied to the heap. memcached takes keys of 250 bytes.
 const SHORT: usize = 250;
-const KINDS: &str = "keys are Strings or Symbols";
+pub(crate) const KINDS: &str = "keys are Strings or Symbols";
 
 /// A copy of a key's bytes: another thread may change the String while this one waits.
 pub(crate) struct KeyBytes {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{Error, Float, Integer, RArray, RHash, RString, Ruby, Symbol, Value};
-use pinyon_cache::settings::CompressionSettings;
+use pinyon_cache::settings::{CompressionSettings, NearSettings, TagTexts};
 use pinyon_net::credentials::Function;
-use pinyon_net::settings::{Given, NamedSettings, Words};
+use pinyon_net::settings::{Given, NamedSettings, Setting, Words};
 use pinyon_net::tls::{Tls, TlsSettings};
 
 use crate::errors::checked;
@@ -27,6 +27,7 @@ pub(crate) const WORDS: Words = Words {
     plain: "Strings, numbers, true, false, nil, Arrays and Hashes",
     tls: "a Hash",
     compression: "a Hash",
+    near: "a Hash",
     function: "a Proc",
 };
 
@@ -45,6 +46,11 @@ pub(crate) fn changed<S: NamedSettings>(ruby: &Ruby, mut settings: S, given: RHa
                 checked(ruby, compression.check())?;
                 Read::Compression(Arc::new(compression))
             }
+            Some(more) if name == "near" => {
+                let near: NearSettings = changed(ruby, NearSettings::default(), more)?;
+                checked(ruby, near.check())?;
+                Read::Near(Arc::new(near))
+            }
             _ => match function(ruby, &name, value)? {
                 Some(function) => Read::Function(function),
                 None => read(value)?,
@@ -53,6 +59,14 @@ pub(crate) fn changed<S: NamedSettings>(ruby: &Ruby, mut settings: S, given: RHa
         checked(ruby, settings.set(&name, read.given()))?;
     }
     Ok(settings)
+}
+
+/// The names of tags: a String or Symbol, what has many of them, or nil.
+pub(crate) fn tags(ruby: &Ruby, given: Value) -> Result<TagTexts, Error> {
+    match given.is_nil() {
+        true => Ok(TagTexts::default()),
+        false => checked(ruby, TagTexts::read("tags", read(given)?.given())),
+    }
 }
 
 fn tls(ruby: &Ruby, given: RHash) -> Result<Arc<Tls>, Error> {
@@ -87,6 +101,7 @@ enum Read {
     List(Vec<Read>),
     Tls(Arc<Tls>),
     Compression(Arc<CompressionSettings>),
+    Near(Arc<NearSettings>),
     Function(Arc<dyn Function>),
     Other(String),
 }
@@ -102,6 +117,7 @@ impl Read {
             Read::List(items) => Given::List(items.iter().map(Read::given).collect()),
             Read::Tls(tls) => Given::Tls(tls.clone()),
             Read::Compression(compression) => Given::Compression(compression.clone()),
+            Read::Near(near) => Given::Near(near.clone()),
             Read::Function(function) => Given::Function(function.clone()),
             Read::Other(class) => Given::Other(class.clone()),
         }
@@ -131,6 +147,9 @@ fn read(value: Value) -> Result<Read, Error> {
     }
     if let Some(seconds) = crate::ttl::duration(value) {
         return Ok(Read::Number(seconds));
+    }
+    if RHash::from_value(value).is_none() && value.respond_to("each", false)? {
+        return read(value.funcall("to_a", ())?);
     }
     Ok(Read::Other(crate::objects::class_name(value)))
 }

@@ -10,6 +10,7 @@ require "pinyon/failures"
 require "zlib"
 require "active_support/cache/pinyon_store/compare_and_swap"
 require "active_support/cache/pinyon_store/leases"
+require "active_support/cache/pinyon_store/leases_of_many"
 
 # What Rails' libraries have in common.
 module ActiveSupport
@@ -30,6 +31,7 @@ module ActiveSupport
       IN_RAILS_6 = RAILS < Gem::Version.new("7.0.0")
       SINCE_RAILS_7_1 = RAILS >= Gem::Version.new("7.1.0")
       SINCE_RAILS_7_2 = RAILS >= Gem::Version.new("7.2.0")
+      SINCE_RAILS_8 = RAILS >= Gem::Version.new("8.0.0")
       # Options of Rails' that are not settings of the client.
       OF_RAILS = [*UNIVERSAL_OPTIONS, :skip_nil, :raw].freeze
       # Options of its own that a call can set, too.
@@ -51,7 +53,9 @@ module ActiveSupport
       # After so many reasons why values cannot be read, no further one is told: each value may have its own.
       MOST_REASONS = 100
       LEVELS = { debug: :debug, info: :info, warning: :warn }.freeze
-      private_constant :RAILS, :IN_RAILS_6, :SINCE_RAILS_7_1, :SINCE_RAILS_7_2 # rubocop:disable Naming/VariableNumber
+      # rubocop:disable Naming/VariableNumber
+      private_constant :RAILS, :IN_RAILS_6, :SINCE_RAILS_7_1, :SINCE_RAILS_7_2, :SINCE_RAILS_8
+      # rubocop:enable Naming/VariableNumber
       private_constant :OF_RAILS, :OF_CALLS, :OF_POOLS, :GRACE, :MARSHALLED, :COMPRESSED, :LONGEST_KEY,
                        :REFUSED_IN_KEYS, :BEFORE_DIGEST, :NOT_WRITTEN, :UNREADABLE, :MOST_REASONS, :LEVELS
 
@@ -69,6 +73,20 @@ module ActiveSupport
           raw = Entry.new(entry.value.to_s)
           raw.expires_at = entry.expires_at
           super(key, raw, **options)
+        end
+      end
+
+      # In Rails 7.0 to 7.2, a name that the local cache knows to be missing would be one of the many that were found.
+      # @api private
+      module LocalCacheWithMisses
+        private
+
+        def read_multi_entries(names, **options)
+          return super unless local_cache
+
+          keys = names.map { |name| normalize_key(name, options) }
+          keys.each { |key| local_cache.delete_entry(key) if local_cache.read_entry(key).nil? }
+          super
         end
       end
 
@@ -99,13 +117,14 @@ module ActiveSupport
           Coders::Loader.load(payload)
         end
       end
-      private_constant :LocalCacheWithRaw, :Stored, :Entries
+      private_constant :LocalCacheWithRaw, :LocalCacheWithMisses, :Stored, :Entries
 
       include Pinyon::Failures
       include Leases
       include CompareAndSwap
       prepend Strategy::LocalCache
       prepend LocalCacheWithRaw if IN_RAILS_6
+      prepend LocalCacheWithMisses unless IN_RAILS_6
 
       # @return [true] the version of a record can be in its entry instead of in its key
       def self.supports_cache_versioning?
@@ -124,7 +143,7 @@ module ActiveSupport
         addresses = addresses.flatten
         options = addresses.extract_options!
         super(options.slice(*OF_RAILS, *OF_CALLS))
-        settings = options.except(*OF_RAILS, *OF_CALLS, *OF_POOLS)
+        settings = { **options.except(*OF_RAILS, *OF_CALLS, *OF_POOLS), **cleared_namespace(options) }
         servers = addresses.compact.flat_map { |address| address.split(",").map(&:strip) }
         @client = Pinyon::Client.new(*servers, ring: "dalli", on_event: method(:log), **settings, serializer: Stored)
       end
@@ -155,12 +174,13 @@ module ActiveSupport
         end
       end
 
-      # Empty all servers, also of what other programs have stored there.
+      # Clear the +namespace+ of the store if it is +clearable+. Otherwise empty all servers, also of what other
+      # programs have stored there.
       #
       # @return [true, nil] nil if a server did not carry it out
       def clear(_options = nil)
         failing_to(nil) do
-          @client.flush_all
+          @clearable ? @client.clear_namespace : @client.flush_all
           true
         end
       end
@@ -187,12 +207,14 @@ module ActiveSupport
         failing_to(nil) { (stored = @client.get(key)) && unpack(*stored, raw) }
       end
 
-      def read_multi_entries(names, **options)
+      # @param expired [Hash, nil] receives the entries that have expired, by key
+      def read_multi_entries(names, expired: nil, **options)
         names_by_key = names.to_h { |name| [normalize_key(name, options), name] }
         payloads = read_together(names_by_key.keys, options[:raw])
         names_by_key.each_with_object({}) do |(key, name), values|
           entry = deserialize_entry(payloads[key], **options)
-          next if entry.nil? || entry.expired? || entry.mismatched?(normalize_version(name, options))
+          next if entry.nil? || entry.mismatched?(normalize_version(name, options))
+          next expired&.store(key, entry) if entry.expired?
 
           failing_to(nil) { values[name] = readable { entry.value } }
         end
@@ -230,7 +252,12 @@ module ActiveSupport
 
         super(entries, **options, together: (together = {}))
         ttl = ttl_of_entry(**options)
-        failing_to(NOT_WRITTEN) { @client.set_many(together, ttl:).empty? }
+        failing_to(NOT_WRITTEN) do
+          @client.set_many(together, ttl:).empty?
+        rescue Pinyon::ValueTooLarge
+          # With it the client has refused all others, too.
+          together.map { |key, stored| failing_to(NOT_WRITTEN) { @client.set(key, stored, ttl:) } }.all? || NOT_WRITTEN
+        end
       end
 
       # @param together [Array, nil] receives the key, which is then sent with others
@@ -248,14 +275,27 @@ module ActiveSupport
       def serialize_entry(entry, raw: false, **options)
         return entry.value.to_s if raw
 
-        IN_RAILS_6 ? super(entry) : super(entry, raw:, **options)
+        own_copy(IN_RAILS_6 ? super(entry) : super(entry, raw:, **options))
       end
 
       def deserialize_entry(payload, raw: false, **)
-        return payload if payload.nil? || payload.is_a?(Entry)
+        return own_copy(payload) if payload.nil? || payload.is_a?(Entry)
 
         entry = raw ? payload : super(payload)
         entry.nil? || entry.is_a?(Entry) ? entry : Entry.new(entry, compress: false)
+      end
+
+      # A payload that shares no object with the local cache, which since Rails 7.0 keeps payloads as they are. In most
+      # formats they are bytes; in that of Rails 6.1, and without a coder, they are entries.
+      def own_copy(payload)
+        return payload unless payload.is_a?(Entry) && local_cache_keeps_payloads?
+
+        payload.dup.tap(&:dup_value!)
+      end
+
+      # Rails 6.1 keeps entries, and copies them itself.
+      def local_cache_keeps_payloads?
+        !IN_RAILS_6 && !local_cache.nil?
       end
 
       # Rails 7.0.
@@ -296,6 +336,15 @@ module ActiveSupport
         yield
       rescue *UNREADABLE => e
         raise Pinyon::UndecodableValue, "a stored value cannot be read: #{e.message}"
+      end
+
+      # The namespace that the client puts before all keys: of a store that can be cleared, it is not a part of them.
+      def cleared_namespace(options)
+        @clearable = options[:clearable] || false
+        return {} unless @clearable
+        return { namespace: "#{@options.delete(:namespace)}:" } if options[:namespace].is_a?(String)
+
+        raise Pinyon::UsageError, "clearable needs a namespace, which must be a String"
       end
 
       # The namespaced key as MemCacheStore sends it.

@@ -4,6 +4,7 @@ use magnus::value::ReprValue;
 use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
 use pinyon_cache::events::Event;
 use pinyon_cache::metrics::ServerMetrics;
+use pinyon_cache::near::Figures;
 use pinyon_cache::operations::{
     remaining, statistics, version, Answer, Compared, Everywhere, Failures, Found, Request, ServerCommand,
 };
@@ -107,7 +108,7 @@ pub(super) fn of_servers(ruby: &Ruby, mut everywhere: Everywhere, failed: Option
     let all = ruby.hash_new();
     for (server, lines) in answered {
         match asked {
-            ServerCommand::FlushAll { .. } => {}
+            ServerCommand::FlushAll { .. } | ServerCommand::ClearNamespace => {}
             ServerCommand::Version => all.aset(&*server, version(&lines))?,
             ServerCommand::Stats(_) => {
                 let of_server = ruby.hash_new();
@@ -117,7 +118,7 @@ pub(super) fn of_servers(ruby: &Ruby, mut everywhere: Everywhere, failed: Option
         }
     }
     Ok(match asked {
-        ServerCommand::FlushAll { .. } => ruby.qnil().as_value(),
+        ServerCommand::FlushAll { .. } | ServerCommand::ClearNamespace => ruby.qnil().as_value(),
         _ => all.as_value(),
     })
 }
@@ -136,6 +137,21 @@ pub(super) fn events(ruby: &Ruby, events: Vec<Event>) -> Result<RArray, Error> {
     Ok(all)
 }
 
+/// A Hash with Symbols as keys.
+pub(super) fn near_metrics(ruby: &Ruby, figures: Figures) -> Result<RHash, Error> {
+    let all = ruby.hash_new();
+    let Figures { hits, revalidations, fills, evictions, bytes } = figures;
+    let counts = [
+        ("hits", hits),
+        ("fills", fills),
+        ("revalidations", revalidations),
+        ("evictions", evictions),
+        ("bytes", bytes),
+    ];
+    counts.into_iter().try_for_each(|(name, count)| all.aset(ruby.to_symbol(name), count))?;
+    Ok(all)
+}
+
 /// Nested Hashes with Symbols as keys, by the servers' names.
 pub(super) fn metrics(ruby: &Ruby, servers: impl Iterator<Item = ServerMetrics>) -> Result<RHash, Error> {
     let all = ruby.hash_new();
@@ -150,6 +166,7 @@ pub(super) fn metrics(ruby: &Ruby, servers: impl Iterator<Item = ServerMetrics>)
                 ("misses", command.misses),
                 ("stored", command.stored),
                 ("not_stored", command.not_stored),
+                ("kept", command.kept),
                 ("answered", command.answered),
                 ("retries", command.retries),
                 ("timed", command.latencies.count()),

@@ -98,6 +98,10 @@ impl Here {
         self.caller.as_raw() as usize
     }
 
+    pub(super) fn scheduler_object(&self, ruby: &Ruby) -> Value {
+        self.scheduler.map_or_else(|| ruby.qnil().as_value(), |scheduler| scheduler.object())
+    }
+
     /// A follower that waits here.
     pub(super) fn follower(&self, callers: &Callers) -> Follower {
         match self.scheduler {

@@ -15,7 +15,7 @@ use crate::keys::push;
 use crate::ttl;
 
 pub(super) fn define(class: RClass) -> Result<(), Error> {
-    class.define_method("set_many", method!(Cache::set_many, 2))
+    class.define_method("set_many", method!(Cache::set_many, 3))
 }
 
 /// Names a key whose value cannot be read among the failures, or returns the error. What stops the thread is raised.
@@ -38,6 +38,7 @@ pub(super) fn changed(ruby: &Ruby, given: RArray, changed: Changed, gives: Gives
     let result = match gives {
         Gives::NotStored => listed(false),
         Gives::Found => listed(true),
+        Gives::Nothing => ruby.qnil().as_value(),
         _ => these(true).count().into_value_with(ruby),
     };
     achieved(ruby, result, changed.failures)
@@ -94,9 +95,9 @@ impl Cache {
     }
 
     /// Returns the keys that were not stored.
-    fn set_many(ruby: &Ruby, this: &Self, pairs: RHash, ttl: Value) -> Returned {
+    fn set_many(ruby: &Ruby, this: &Self, pairs: RHash, ttl: Value, tags: Value) -> Returned {
         this.check_open(ruby)?;
-        let ttl = ttl::stored(ruby, ttl, this.default_ttl)?;
+        let (ttl, tags) = (ttl::stored(ruby, ttl, this.default_ttl)?, this.tagging(ruby, tags)?);
         let (given, values) = (ruby.ary_new_capa(pairs.len()), ruby.ary_new_capa(pairs.len()));
         pairs.foreach(|key: Value, value: Value| {
             given.push(key)?;
@@ -116,9 +117,9 @@ impl Cache {
             blocks.push(DataBlock { size: bytes.len(), data: Some(bytes), client_flags });
         }
         if let Some(both) = &this.both {
-            return both.set_many(ruby, given, blocks, ttl);
+            return both.set_many(ruby, given, blocks, ttl, tags);
         }
-        let change = Change::store(keys, blocks, ttl, this.policy);
+        let change = Change::store(keys, blocks, ttl, this.policy).with_tags(tags);
         changed(ruby, given, this.carry_out(ruby, change)?.finish(), Gives::NotStored)
     }
 

@@ -13,7 +13,7 @@ use pinyon_cache::calls::Gives;
 use pinyon_cache::migration::{Counts, Crossing, Failing, Next, Pools, Progress, Side, Unconverted, Wanted};
 use pinyon_cache::operations::{
     Answered, AnyOperation, AsBytes, Bytes, Changed, DataBlock, Everywhere, Fetched, OwnedKey, Policy, Request,
-    SentKey, ServerCommand,
+    SentKey, ServerCommand, Tagging,
 };
 
 use super::{answers, many, unanswered, Cache, Returned};
@@ -81,9 +81,17 @@ impl Both {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn ask(&self, ruby: &Ruby, key: Value, request: Request, data: Block, default: Value) -> Returned {
-        let keys = vec![self.both_keys(ruby, key)?];
-        let over = self.run(ruby, Wanted::One(request), Given { keys, data, blocks: Vec::new() })?;
+    pub(super) fn ask(
+        &self,
+        ruby: &Ruby,
+        key: Value,
+        request: Request,
+        data: Block,
+        default: Value,
+        tags: Option<&Tagging>,
+    ) -> Returned {
+        let (keys, tags) = (vec![self.both_keys(ruby, key)?], tags.cloned());
+        let over = self.run(ruby, Wanted::One(request), Given { keys, data, blocks: Vec::new(), tags })?;
         let Some((side, Came::Answer(answer))) = over.into_iter().next() else {
             unreachable!("a request about one key has one outcome")
         };
@@ -111,8 +119,15 @@ impl Both {
         Ok(result)
     }
 
-    pub(super) fn set_many(&self, ruby: &Ruby, given: RArray, blocks: Vec<DataBlock<Block>>, ttl: i32) -> Returned {
-        let keys = Given { blocks, ..self.given(ruby, given)? };
+    pub(super) fn set_many(
+        &self,
+        ruby: &Ruby,
+        given: RArray,
+        blocks: Vec<DataBlock<Block>>,
+        ttl: i32,
+        tags: Option<Tagging>,
+    ) -> Returned {
+        let keys = Given { blocks, tags, ..self.given(ruby, given)? };
         many::changed(ruby, given, self.change(ruby, Wanted::SetMany { ttl }, keys)?, Gives::NotStored)
     }
 
@@ -195,7 +210,7 @@ fn came<K: SentKey + From<OwnedKey>>(
             AnyOperation::Fetch(fetch) => Came::Fetched(fetch.finish()),
             AnyOperation::Change(change) => Came::Changed(change.finish()),
             AnyOperation::Everywhere(everywhere) => Came::Everywhere(everywhere),
-            AnyOperation::Quiet(_) => unreachable!("there are no batches"),
+            AnyOperation::Quiet(_) | AnyOperation::Several(_) => unreachable!("there are no batches"),
         };
         (side, came)
     });
@@ -227,6 +242,8 @@ struct Given {
     keys: Vec<[OwnedKey; 2]>,
     data: Block,
     blocks: Vec<DataBlock<Block>>,
+    /// Of what is stored.
+    tags: Option<Tagging>,
 }
 
 struct OfBoth<'r, K> {
@@ -249,6 +266,10 @@ impl<K: SentKey + From<OwnedKey>> Pools for OfBoth<'_, K> {
 
     fn data(&self) -> Block {
         self.given.data.clone()
+    }
+
+    fn tags(&self) -> Option<Tagging> {
+        self.given.tags.clone()
     }
 
     fn blocks(&mut self) -> Vec<DataBlock<Block>> {

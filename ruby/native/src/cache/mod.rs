@@ -2,12 +2,16 @@
 
 mod answers;
 mod batch;
+mod behind;
 mod callers;
 mod fetching;
+mod fetching_many;
 mod many;
 mod migrating;
+mod near;
 mod reading;
 mod shapes;
+mod tags;
 
 use std::convert::Infallible;
 use std::ptr;
@@ -20,9 +24,10 @@ use magnus::{
     Value,
 };
 use pinyon_cache::directory::Directory;
+use pinyon_cache::near::Figures;
 use pinyon_cache::operations::{
     Answer, AsBytes, Beside, Bytes, Direction, Everywhere, Failed, Initial, KeyRules, Mode, Policy, Request,
-    ServerCommand, Single, Win, RENEWALS,
+    ServerCommand, Single, Tagging, Win, RENEWALS,
 };
 use pinyon_cache::settings::{CacheParts, CacheSettings, ViewSettings};
 use pinyon_cache::ttl::DefaultTtl;
@@ -80,7 +85,7 @@ pub(crate) fn define(ruby: &Ruby, pinyon: RModule, native: RModule) -> Result<()
     class.define_singleton_method("new", function!(Cache::new, 3))?;
     class.define_method("using", method!(Cache::using, 1))?;
     class.define_method("get_with_metadata", method!(Cache::get_with_metadata, 2))?;
-    class.define_method("cas", method!(Cache::cas, 4))?;
+    class.define_method("cas", method!(Cache::cas, 5))?;
     class.define_method("store", method!(Cache::store_for_cas, 5))?;
     class.define_method("delete", method!(Cache::delete, 1))?;
     class.define_method("mark_stale", method!(Cache::mark_stale, 2))?;
@@ -91,6 +96,7 @@ pub(crate) fn define(ruby: &Ruby, pinyon: RModule, native: RModule) -> Result<()
     class.define_method("version", method!(Cache::version, 1))?;
     class.define_method("stats", method!(Cache::stats, 2))?;
     class.define_method("flush_all", method!(Cache::flush_all, 1))?;
+    class.define_method("clear_namespace", method!(Cache::clear_namespace, 0))?;
     class.define_method("servers_of", method!(Cache::servers_of, 1))?;
     class.define_method("servers", method!(Cache::servers, 0))?;
     class.define_method("namespace", method!(Cache::namespace, 0))?;
@@ -98,13 +104,16 @@ pub(crate) fn define(ruby: &Ruby, pinyon: RModule, native: RModule) -> Result<()
     class.define_method("events?", method!(Cache::has_events, 0))?;
     class.define_method("take_events", method!(Cache::take_events, 0))?;
     class.define_method("metrics", method!(Cache::metrics, 0))?;
+    class.define_method("near_metrics", method!(Cache::near_metrics, 0))?;
     class.define_method("closed?", method!(Cache::is_closed, 0))?;
     class.define_method("close", method!(Cache::close, 0))?;
     shapes::define(ruby, class)?;
     reading::define(ruby, pinyon)?;
     many::define(class)?;
+    tags::define(class)?;
     migrating::define(class)?;
     fetching::define(ruby, native, class)?;
+    fetching_many::define(ruby, native)?;
     batch::define(ruby, native)
 }
 
@@ -146,8 +155,8 @@ impl Cache {
         this.ask(ruby, key, Request::Get(Beside::Metadata { bumps }))
     }
 
-    fn cas(ruby: &Ruby, this: &Self, key: Value, value: Value, cas: CasToken, ttl: Value) -> Returned {
-        this.store(ruby, Mode::Set, key, value, ttl, Some(cas.0))
+    fn cas(ruby: &Ruby, this: &Self, key: Value, value: Value, cas: CasToken, ttl: Value, tags: Value) -> Returned {
+        this.store_tagged(ruby, (Mode::Set, Some(cas.0)), key, value, ttl, tags)
     }
 
     /// Returns the new CAS token; true if the server does not tell it; false or nil if nothing was stored.
@@ -160,7 +169,7 @@ impl Cache {
         ttl: Value,
         cas: Option<u64>,
     ) -> Returned {
-        this.store_as(ruby, Storing { mode: mode_of(mode)?, cas, returns_cas: true }, key, value, ttl)
+        this.store_as(ruby, Storing { mode: mode_of(mode)?, cas, returns_cas: true, tags: None }, key, value, ttl)
     }
 
     fn delete(ruby: &Ruby, this: &Self, key: Value) -> Returned {
@@ -183,10 +192,10 @@ impl Cache {
     fn ask_lease(ruby: &Ruby, this: &Self, key: Value, lease: Value, recache: Value, into: RArray) -> Returned {
         let lease = ttl::limited(ruby, "lease", lease)?;
         let recache = checked(ruby, pinyon_cache::ttl::limited_or_none("recache", ttl::whole(ruby, recache)?))?;
-        let mut found = this.find(ruby, key, Request::Lease { lease, recache })?;
+        let mut found = this.find(ruby, key, Request::Lease { lease, recache }, None)?;
         for _ in 0..RENEWALS {
             let Some(renewal) = found.renewal(lease, recache) else { break };
-            found = this.find(ruby, key, renewal)?;
+            found = this.find(ruby, key, renewal, None)?;
         }
         into.concat(answers::leased(ruby, &found)?)?;
         Ok(into.as_value())
@@ -218,6 +227,10 @@ impl Cache {
 
     fn flush_all(ruby: &Ruby, this: &Self, delay: Value) -> Returned {
         this.ask_servers(ruby, checked(ruby, ServerCommand::flush_all(ttl::whole(ruby, delay)?))?, None)
+    }
+
+    fn clear_namespace(ruby: &Ruby, this: &Self) -> Returned {
+        this.ask_servers(ruby, checked(ruby, ServerCommand::clear_namespace(&this.keys))?, None)
     }
 
     /// The names of the servers that may hold the key, in the order in which they are asked.
@@ -254,6 +267,10 @@ impl Cache {
         answers::metrics(ruby, this.directory.known().metrics())
     }
 
+    fn near_metrics(ruby: &Ruby, this: &Self) -> Result<RHash, Error> {
+        answers::near_metrics(ruby, this.directory.near().map_or_else(Figures::default, |near| near.figures()))
+    }
+
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
@@ -266,27 +283,34 @@ impl Cache {
 }
 
 impl Cache {
-    /// Stores a value. nil as ttl is the client's default.
+    /// Stores a value. nil as ttl is the client's default. `tags`: nil, or as in `tagging`.
     #[inline]
-    fn store(&self, ruby: &Ruby, mode: Mode, key: Value, value: Value, ttl: Value, cas: Option<u64>) -> Returned {
-        self.store_as(ruby, Storing { mode, cas, returns_cas: false }, key, value, ttl)
+    fn store(&self, ruby: &Ruby, mode: Mode, key: Value, value: Value, ttl: Value, tags: Value) -> Returned {
+        if !tags.is_nil() {
+            return self.store_tagged(ruby, (mode, None), key, value, ttl, tags);
+        }
+        self.store_inlined(ruby, Storing { mode, cas: None, returns_cas: false, tags: None }, key, value, ttl)
     }
 
-    #[inline]
-    fn store_as(&self, ruby: &Ruby, storing: Storing, key: Value, value: Value, ttl: Value) -> Returned {
+    fn store_as(&self, ruby: &Ruby, storing: Storing<'_>, key: Value, value: Value, ttl: Value) -> Returned {
+        self.store_inlined(ruby, storing, key, value, ttl)
+    }
+
+    #[inline(always)]
+    fn store_inlined(&self, ruby: &Ruby, storing: Storing<'_>, key: Value, value: Value, ttl: Value) -> Returned {
         let ttl = ttl::stored(ruby, ttl, self.default_ttl)?;
-        let Storing { mode, cas, returns_cas } = storing;
+        let Storing { mode, cas, returns_cas, tags } = storing;
         let (encoded, client_flags) = self.codec.encode_for(ruby, mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes().len(), client_flags, ttl, cas, returns_cas };
         let nil = ruby.qnil().as_value();
         if let Some(both) = &self.both {
-            return both.ask(ruby, key, request, Some(encoded.into_bytes()), nil);
+            return both.ask(ruby, key, request, Some(encoded.into_bytes()), nil, tags);
         }
         if let Some(scheduler) = Scheduler::current(ruby)? {
-            let answer = self.exchange_in_fiber(ruby, scheduler, key, request, Some(encoded.into_bytes()))?;
+            let answer = self.exchange_in_fiber(ruby, scheduler, key, request, Some(encoded.into_bytes()), tags)?;
             return answers::answered(ruby, self, key, &request, answer, nil);
         }
-        let answer = self.exchange(ruby, key, request, encoded.data());
+        let answer = self.exchange(ruby, key, request, encoded.data(), tags);
         encoded.stayed();
         answers::answered(ruby, self, key, &request, answer?, nil)
     }
@@ -318,28 +342,38 @@ impl Cache {
     #[inline(always)]
     fn ask_or(&self, ruby: &Ruby, key: Value, request: Request, default: Value) -> Returned {
         if let Some(both) = &self.both {
-            return both.ask(ruby, key, request, None, default);
+            return both.ask(ruby, key, request, None, default, None);
         }
         match Scheduler::current(ruby)? {
             Some(scheduler) => {
-                let answer = self.exchange_in_fiber(ruby, scheduler, key, request, None)?;
+                let answer = self.exchange_in_fiber(ruby, scheduler, key, request, None, None)?;
                 answers::answered(ruby, self, key, &request, answer, default)
             }
             None => {
-                let answer = self.exchange(ruby, key, request, Data::None)?;
+                let answer = self.exchange(ruby, key, request, Data::None, None)?;
                 answers::answered(ruby, self, key, &request, answer, default)
             }
         }
     }
 
     /// Carries out a request in a thread.
-    #[inline]
-    fn exchange(&self, ruby: &Ruby, key: Value, request: Request, data: Data<'_>) -> Result<Answer<Stored>, Error> {
+    #[inline(always)]
+    fn exchange(
+        &self,
+        ruby: &Ruby,
+        key: Value,
+        request: Request,
+        data: Data<'_>,
+        tags: Option<&Tagging>,
+    ) -> Result<Answer<Stored>, Error> {
         self.check_open(ruby)?;
         let (mut bytes, mut scratch) = (KeyBytes::room(), Vec::new());
         bytes.fill(ruby, key)?;
         let sent = bytes.sent(ruby, &self.keys, &mut scratch)?;
         let mut single = Single::new(request, sent, data, OnStack::new(ruby, &self.codec, &request), self.policy);
+        if tags.is_some() {
+            single.tag(tags.cloned());
+        }
         blocking::run(&self.directory, &RubyHost, &mut single)?;
         single.take_answer().map_err(|failed| unanswered(ruby, failed))
     }
@@ -351,10 +385,14 @@ impl Cache {
         key: Value,
         request: Request,
         data: Option<Vec<u8>>,
+        tags: Option<&Tagging>,
     ) -> Result<Answer<Bytes>, Error> {
         self.check_open(ruby)?;
         let key = fibers::Key::new(keys::owned(ruby, &self.keys, key)?);
-        let single = Single::new(request, key, data, AsBytes, self.policy);
+        let mut single = Single::new(request, key, data, AsBytes, self.policy);
+        if tags.is_some() {
+            single.tag(tags.cloned());
+        }
         match self.drivers.operate(ruby, scheduler, single)? {
             fibers::Operation::Single(mut single) => single.take_answer().map_err(|failed| unanswered(ruby, failed)),
             _ => unreachable!("an operation stays what it is"),
@@ -390,10 +428,11 @@ impl Cache {
 }
 
 /// How a value is stored.
-struct Storing {
+struct Storing<'t> {
     mode: Mode,
     cas: Option<u64>,
     returns_cas: bool,
+    tags: Option<&'t Tagging>,
 }
 
 fn mode_of(name: Symbol) -> Result<Mode, Error> {

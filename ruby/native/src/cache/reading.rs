@@ -34,6 +34,11 @@ fn get(ruby: &Ruby, client: Value, arguments: &[Value]) -> Returned {
     // SAFETY: reading a variable that is not set returns nil, and raises nothing.
     let native = unsafe { Value::from_raw(rb_sys::rb_ivar_get(client.as_raw(), variable)) };
     let cache = This::<Cache>::try_convert(native)?;
+    if let Some(near) = cache.directory.near_to(cache.policy) {
+        if let Some(found) = cache.in_memory(ruby, near, key)? {
+            return Ok(found);
+        }
+    }
     let got = cache.ask_or(ruby, key, Request::Get(Beside::Nothing), default);
     match cache.has_events() {
         true => told(client, got),

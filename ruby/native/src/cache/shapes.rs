@@ -25,9 +25,9 @@ pub(super) fn define(ruby: &Ruby, class: RClass) -> Result<(), Error> {
             [Takes::Key] => class.define_method(name, method!(of_key, 1))?,
             [Takes::Key, Takes::Ttl] => class.define_method(name, method!(of_key_and_ttl, 2))?,
             [Takes::Key, Takes::Value, Takes::StoredTtl] if *call == SET => {
-                class.define_method(name, method!(set, 3))?
+                class.define_method(name, method!(set, 4))?
             }
-            [Takes::Key, Takes::Value, Takes::StoredTtl] => class.define_method(name, method!(of_value, 3))?,
+            [Takes::Key, Takes::Value, Takes::StoredTtl] => class.define_method(name, method!(of_value, 4))?,
             [Takes::Key, Takes::Bytes] => class.define_method(name, method!(of_bytes, 2))?,
             [Takes::Key, Takes::Delta, ..] => class.define_method(name, method!(of_delta, 4))?,
             [Takes::Keys, .., Takes::Failed] => class.define_method(name, method!(of_read_keys, -1))?,
@@ -58,19 +58,19 @@ fn of_key_and_ttl(ruby: &Ruby, this: This<Cache>, key: Value, ttl: Value) -> Ret
 }
 
 /// Programs call it often, and looking for its request would take 100 instructions.
-fn set(ruby: &Ruby, this: This<Cache>, key: Value, value: Value, ttl: Value) -> Returned {
-    this.store(ruby, Mode::Set, key, value, ttl, None)
+fn set(ruby: &Ruby, this: This<Cache>, key: Value, value: Value, ttl: Value, tags: Value) -> Returned {
+    this.store(ruby, Mode::Set, key, value, ttl, tags)
 }
 
-fn of_value(ruby: &Ruby, this: This<Cache>, key: Value, value: Value, ttl: Value) -> Returned {
+fn of_value(ruby: &Ruby, this: This<Cache>, key: Value, value: Value, ttl: Value, tags: Value) -> Returned {
     match called() {
-        Request::Store { mode, .. } => this.store(ruby, mode, key, value, ttl, None),
+        Request::Store { mode, .. } => this.store(ruby, mode, key, value, ttl, tags),
         _ => unreachable!("it stores a value"),
     }
 }
 
 fn of_bytes(ruby: &Ruby, this: This<Cache>, key: Value, value: Value) -> Returned {
-    of_value(ruby, this, key, value, ruby.integer_from_i64(0).as_value())
+    of_value(ruby, this, key, value, ruby.integer_from_i64(0).as_value(), ruby.qnil().as_value())
 }
 
 fn of_delta(

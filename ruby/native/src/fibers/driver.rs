@@ -509,6 +509,6 @@ impl<M: Serves> State<'_, M> {
 
 /// A driver that the system, or a fork, has made unusable.
 #[cold]
-pub(super) fn unusable(ruby: &Ruby, error: &io::Error) -> Error {
+pub(crate) fn unusable(ruby: &Ruby, error: &io::Error) -> Error {
     exception(ruby, ErrorKind::ConnectError, &error.to_string())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
-use pinyon_locks::{Front, Grant, LockFinished, LockOperation, LockOutcome, Notes, Setup};
+use pinyon_locks::{Front, Grant, LockFinished, LockOperation, LockOutcome, LoopDriver, Notes, Setup};
 use pinyon_net::driven::Driven;
 
 use super::driver::{unusable, Connections};
@@ -95,41 +95,36 @@ impl LockConnections {
         outcome
     }
 
-    /// How long a lock remains held without renewal. `None` if it is not held.
-    pub(crate) fn remaining(&self, ruby: &Ruby, grant: &Arc<Grant<Listener>>) -> Result<Option<Duration>, Error> {
-        if grant.is_inherited() {
-            return Ok(None);
-        }
-        let look = || {
-            let mut state = self.lock()?;
-            if state.has_rested(REST) {
-                self.look_beside(&mut state)?;
-            }
-            Ok(state.polled.machine().remaining(grant))
-        };
-        look().map_err(|error: io::Error| unusable(ruby, &error))
-    }
-
-    /// Gives up a lock that no caller can release any more.
-    pub(crate) fn forsake(&self, grant: &Arc<Grant<Listener>>) {
-        if let Ok(mut state) = self.lock() {
-            // It fails in a forked child only, which does not hold the lock.
-            let _ = state.polled.begin(|machine, _| machine.forsake(grant));
-        }
-    }
-
-    /// Releases a lock that its caller no longer waits for.
-    pub(crate) fn cancel(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
-        let mut state = self.lock()?;
-        state.polled.begin(|machine, now| machine.cancel(grant, now))?;
-        self.look_beside(&mut state)
-    }
-
     /// The driver of the calling fiber's scheduler, if these connections are that scheduler's.
     fn home(&self, ruby: &Ruby) -> Result<Option<(Obj<Driver>, Scheduler)>, Error> {
         let Some(scheduler) = Scheduler::current(ruby)? else { return Ok(None) };
         let Some(known) = scheduler.drivers(ruby)? else { return Ok(None) };
         let is_this = |driver: &Driver| Machine::of(driver).is_some_and(|known| std::ptr::eq(&**known, self));
         Ok(known.any(ruby, is_this).map(|driver| (driver, scheduler)))
+    }
+}
+
+impl LoopDriver<Listener> for LockConnections {
+    type Error = io::Error;
+
+    fn remaining(&self, grant: &Arc<Grant<Listener>>) -> io::Result<Option<Duration>> {
+        let mut state = self.lock()?;
+        if state.has_rested(REST) {
+            self.look_beside(&mut state)?;
+        }
+        Ok(state.polled.machine().remaining(grant))
+    }
+
+    fn cancel(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
+        let mut state = self.lock()?;
+        state.polled.begin(|machine, now| machine.cancel(grant, now))?;
+        self.look_beside(&mut state)
+    }
+
+    fn forsake(&self, grant: &Arc<Grant<Listener>>) {
+        if let Ok(mut state) = self.lock() {
+            // It fails in a forked child only, which does not hold the lock.
+            let _ = state.polled.begin(|machine, _| machine.forsake(grant));
+        }
     }
 }

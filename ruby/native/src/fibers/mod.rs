@@ -27,8 +27,8 @@ use pinyon_net::fork;
 pub(crate) use batch::Batch;
 pub(crate) use caches::{Carried, Key, Machine as CacheMachine, Operation};
 pub(crate) use call::{Call, Flag};
-pub(crate) use driver::Connections;
-use driver::{unusable, Parking};
+use driver::Parking;
+pub(crate) use driver::{unusable, Connections};
 pub(crate) use locks::{LockConnections, Machine as LockMachine};
 pub(crate) use scheduler::{current_fiber, owner_of_this_fiber, Scheduler};
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use magnus::value::ReprValue;
 use magnus::{function, method, Error, Integer, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, Value};
 use pinyon_locks::settings::{LockParts, LockSettings, LockTerms, UsualLock};
-use pinyon_locks::{Asked, Branches, LockOperation, Names, RedisCommand, StatusQuestion};
+use pinyon_locks::{Asked, ByTag, Grant, LockOperation, Names, RedisCommand, StatusQuestion};
 use pinyon_net::settings::waiting_time;
 
 use super::answers;
+use super::drivers::{self, Caller, Drivers};
 use super::held::Held;
-use super::place::{Caller, Grant, Keeping};
 use crate::define_class;
 use crate::errors::checked;
 use crate::events::Listener;
@@ -22,9 +22,7 @@ use crate::ttl::seconds;
 /// Locks on one Redis or Valkey server.
 #[magnus::wrap(class = "Pinyon::Native::Locks", free_immediately, frozen_shareable)]
 pub(crate) struct Locks {
-    keeping: Arc<Keeping>,
-    /// The clients of hash tags, if names have their own.
-    branches: Option<Branches<Keeping>>,
+    clients: ByTag<Drivers>,
     usual: UsualLock,
 }
 
@@ -48,28 +46,28 @@ impl Locks {
     fn new(ruby: &Ruby, settings: RHash) -> Result<Self, Error> {
         let settings = changed(ruby, LockSettings::default(), settings)?;
         let LockParts { setup, usual, names_have_tags } = checked(ruby, settings.build())?;
-        let branches = names_have_tags.then(Branches::default);
-        Ok(Self { keeping: Keeping::new(setup).into(), branches, usual })
+        Ok(Self { clients: ByTag::new(drivers::new(setup), names_have_tags), usual })
     }
 
     /// A Hash with Symbols as keys.
     fn metrics(ruby: &Ruby, this: &Self) -> Result<RHash, Error> {
-        answers::metrics(ruby, &this.keeping.settings().options.observed.metrics())
+        answers::metrics(ruby, &this.clients.main().settings().options.observed.metrics())
     }
 
     /// Which events are this client's.
     fn source(&self) -> u64 {
-        self.keeping.settings().options.observed.source()
+        self.clients.main().settings().options.observed.source()
     }
 
     /// Makes what acquires names. Its holder has it before they are granted, so no interrupt can come between.
     fn ask(ruby: &Ruby, this: &Self, given: RArray, terms: RArray) -> Result<Held, Error> {
         let names = lock_names(ruby, given)?;
-        let keeping = this.of(ruby, given)?;
+        let client = this.of(ruby, given)?;
         let mut request = checked(ruby, this.terms(ruby, terms)?.request(names.clone()))?;
-        let Caller { place, owner } = keeping.caller(ruby)?;
+        let Caller { driver, owner } = drivers::caller(ruby, &client)?;
         request.owner = owner;
-        Ok(Held::new(keeping, place, Grant::new(names), request))
+        let relock = request.wait.unwrap_or_default();
+        Ok(Held::new(pinyon_locks::Held::new(Grant::new(names), driver, relock, client), request))
     }
 
     /// Answers a question about names: `:each`, `:is_locked`, `:first_owner` or `:waiting`.
@@ -94,43 +92,40 @@ impl Locks {
     }
 
     fn server(&self) -> String {
-        self.keeping.settings().server.to_string()
+        self.clients.main().settings().server.to_string()
     }
 
     fn prefix(ruby: &Ruby, this: &Self) -> RString {
-        ruby.str_from_slice(this.keeping.settings().keys.prefix())
+        ruby.str_from_slice(this.clients.main().settings().keys.prefix())
     }
 
     fn hash_tags(ruby: &Ruby, this: &Self) -> Symbol {
-        ruby.to_symbol(if this.branches.is_some() { "names" } else { "namespace" })
+        ruby.to_symbol(if this.clients.names_have_tags() { "names" } else { "namespace" })
     }
 
     fn is_closed(&self) -> bool {
-        self.keeping.is_closed()
+        self.clients.main().is_closed()
     }
 
     fn close(&self) {
-        self.keeping.close();
-        self.branches.iter().flat_map(Branches::all).for_each(|branch| branch.close());
+        self.clients.close().iter().for_each(|client| drivers::close(client));
     }
 }
 
 impl Locks {
     fn run(&self, ruby: &Ruby, names: RArray, operation: LockOperation<Listener>) -> Result<Value, Error> {
-        self.of(ruby, names)?.caller(ruby)?.place.run(ruby, operation)
+        drivers::run(ruby, &drivers::caller(ruby, &*self.of(ruby, names)?)?.driver, operation)
     }
 
     /// The client of these names: this one, or that of the names' own hash tag.
-    fn of(&self, ruby: &Ruby, names: RArray) -> Result<Arc<Keeping>, Error> {
-        let Some(branches) = self.branches.as_ref().filter(|_| !self.is_closed()) else {
-            return Ok(self.keeping.clone());
+    fn of(&self, ruby: &Ruby, names: RArray) -> Result<Arc<Drivers>, Error> {
+        let tag = || {
+            let names = texts(ruby, names)?;
+            let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+            let tag = checked(ruby, pinyon_locks::common_tag(&names))?;
+            Ok(tag.map(<[u8]>::to_vec))
         };
-        let names = texts(ruby, names)?;
-        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-        match checked(ruby, pinyon_locks::common_tag(&names))? {
-            Some(tag) => branches.of(tag, || Ok(Keeping::new(self.keeping.settings().tagged(tag)))),
-            None => Ok(self.keeping.clone()),
-        }
+        self.clients.of(tag, |main, tag| drivers::new(main.settings().tagged(tag)))
     }
 
     /// The terms of one lock: its ttl, timeout, renew, max_hold and reentrant. nil is what is usual.

@@ -11,46 +11,25 @@ use pinyon_locks::{LockOperation, LockRequest};
 
 use super::answers::raised;
 use super::client::waiting;
-use super::place::{Grant, Keeping, Place};
+use super::drivers::{self, Drivers};
 use crate::define_class;
 use crate::errors::checked;
 use crate::events::Listener;
+use crate::fibers::{unusable, LockConnections};
 use crate::ttl::seconds;
 
 /// A lock that is to be acquired, or was. A lock that nothing refers to any more is not renewed.
 #[magnus::wrap(class = "Pinyon::Native::Held", free_immediately)]
 pub(crate) struct Held {
     number: Listener,
-    /// Keeps the client alive, which renews the lock.
-    _keeping: Arc<Keeping>,
-    place: Place,
-    grant: Arc<Grant>,
-    /// How long to wait for the names after waiting on the condition.
-    relock: Duration,
+    held: InCore,
     /// What [`Held::acquire`] asks for, once.
     request: Mutex<Option<LockRequest>>,
-    stage: Stage,
-}
-
-/// How far it has come. Only the holder of the VM lock changes it.
-#[derive(Default)]
-struct Stage {
+    /// Only the holder of the VM lock changes it.
     is_acquired: AtomicBool,
-    is_given_back: AtomicBool,
 }
 
-impl Stage {
-    /// Whether its holder has to release it. Then it counts as given back from now on.
-    fn give_back(&self) -> bool {
-        self.is_acquired.load(Ordering::Relaxed) && !self.is_given_back.swap(true, Ordering::Relaxed)
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.place.forsake(&self.grant);
-    }
-}
+type InCore = pinyon_locks::Held<Listener, Arc<LockConnections>, Arc<Drivers>>;
 
 pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let class = define_class::<Held>(ruby, native, "Held")?;
@@ -71,11 +50,10 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
 }
 
 impl Held {
-    pub(super) fn new(keeping: Arc<Keeping>, place: Place, grant: Arc<Grant>, request: LockRequest) -> Self {
+    pub(super) fn new(held: InCore, request: LockRequest) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        let (number, relock) = (NUMBERS.fetch_add(1, Ordering::Relaxed), request.wait.unwrap_or_default());
-        let request = Mutex::new(Some(request));
-        Self { number, _keeping: keeping, place, grant, relock, request, stage: Stage::default() }
+        let (number, request) = (NUMBERS.fetch_add(1, Ordering::Relaxed), Mutex::new(Some(request)));
+        Self { number, held, request, is_acquired: AtomicBool::new(false) }
     }
 
     /// Acquires the names. Returns false if `waits` is false and they are taken.
@@ -86,8 +64,8 @@ impl Held {
         if !waits {
             request.wait = None;
         }
-        let acquired = this.run(ruby, LockOperation::Acquire { grant: this.grant.clone(), request })?;
-        this.stage.is_acquired.store(!acquired.is_nil(), Ordering::Relaxed);
+        let acquired = this.run(ruby, this.held.acquire(request))?;
+        this.is_acquired.store(!acquired.is_nil(), Ordering::Relaxed);
         Ok(!acquired.is_nil())
     }
 
@@ -97,78 +75,86 @@ impl Held {
     }
 
     fn token(&self) -> u64 {
-        self.grant.token()
+        self.held.grant().token()
     }
 
     /// The seconds for which it remains held without renewal; nil if it is not held.
     fn remaining(ruby: &Ruby, this: &Self) -> Result<Option<f64>, Error> {
-        Ok(this.place.remaining(ruby, &this.grant)?.map(|remaining| remaining.as_secs_f64()))
+        Ok(this.left(ruby)?.map(|remaining| remaining.as_secs_f64()))
     }
 
     /// Raises `LockLost` unless it is held still.
     fn check(ruby: &Ruby, this: &Self) -> Result<(), Error> {
-        match this.place.remaining(ruby, &this.grant)? {
+        match this.left(ruby)? {
             Some(_) => Ok(()),
-            None => Err(raised(ruby, this.grant.not_held())),
+            None => Err(raised(ruby, this.held.grant().not_held())),
         }
     }
 
     /// Raises the error at the end of a block in which the lock was lost.
     fn lost_early(ruby: &Ruby, this: &Self) -> Result<(), Error> {
-        Err(raised(ruby, this.grant.lost_early()))
+        Err(raised(ruby, this.held.grant().lost_early()))
     }
 
     /// Asks for a note when the lock is lost. Returns false if it is lost already.
     fn listen(&self) -> bool {
-        self.grant.listen(self.number).is_ok()
+        self.held.grant().listen(self.number).is_ok()
     }
 
     /// Whether its holder has released it, in time or not.
     fn is_given_back(&self) -> bool {
-        self.stage.is_given_back.load(Ordering::Relaxed)
+        self.held.is_given_back()
     }
 
     /// Returns whether it was held until then.
     fn release(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
-        this.stage.is_given_back.store(true, Ordering::Relaxed);
-        this.run(ruby, LockOperation::Release { grant: this.grant.clone() })
+        this.run(ruby, this.held.release())
     }
 
     /// Ends the block that it was acquired for. Returns whether it was held until then; nil if there was nothing to
     /// release.
     fn leave(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
-        match this.stage.give_back() {
-            true => this.run(ruby, LockOperation::Release { grant: this.grant.clone() }),
+        match this.gives_back() {
+            true => this.run(ruby, this.held.release()),
             false => Ok(ruby.qnil().as_value()),
         }
     }
 
     /// Releases it without waiting for the answer, because its caller does not have it.
     fn cancel(&self) {
-        if self.stage.give_back() {
-            self.place.cancel(&self.grant);
+        if self.gives_back() {
+            // It fails in a forked child only, which does not hold the lock.
+            let _ = self.held.cancel();
         }
     }
 
     /// Extends the lock to so many seconds from now. Returns whether it is still held.
     fn extend_to(ruby: &Ruby, this: &Self, ttl: Value) -> Result<Value, Error> {
         let ttl = checked(ruby, lock_ttl(seconds(ruby, ttl)?))?;
-        this.run(ruby, LockOperation::Extend { grant: this.grant.clone(), ttl })
+        this.run(ruby, this.held.extend(ttl))
     }
 
     /// Releases the names until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
     /// was notified.
     fn park(ruby: &Ruby, this: &Self, wait: Value) -> Result<Value, Error> {
-        let (wait, relock) = (waiting(ruby, wait)?, this.relock);
-        this.run(ruby, LockOperation::Park { grant: this.grant.clone(), wait, relock })
+        this.run(ruby, this.held.park(waiting(ruby, wait)?))
     }
 
     /// Notifies `most` of the locks parked on the same names, or all if 0. Returns how many.
     fn notify(ruby: &Ruby, this: &Self, most: u32) -> Result<Value, Error> {
-        this.run(ruby, LockOperation::Notify { grant: this.grant.clone(), most })
+        this.run(ruby, this.held.notify(most))
     }
 
     fn run(&self, ruby: &Ruby, operation: LockOperation<Listener>) -> Result<Value, Error> {
-        self.place.run(ruby, operation)
+        drivers::run(ruby, self.held.driver(), operation)
+    }
+
+    fn left(&self, ruby: &Ruby) -> Result<Option<Duration>, Error> {
+        self.held.remaining().map_err(|error| unusable(ruby, &error))
+    }
+
+    /// Whether its holder has to release it. Then it counts as given back from now on.
+    fn gives_back(&self) -> bool {
+        self.is_acquired.load(Ordering::Relaxed) && self.held.give_back()
     }
 }

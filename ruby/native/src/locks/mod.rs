@@ -2,9 +2,9 @@
 
 mod answers;
 mod client;
+mod drivers;
 mod held;
 mod listening;
-mod place;
 
 use magnus::{function, Error, Object, RModule, Ruby};
 
