@@ -149,16 +149,18 @@ operation *begin_question(pTHX_ SV *self, int number, SV *value, SV *delay, SV *
     operation     *begun;
     ENTER;
     SAVETMPS;
-    server_question(aTHX_ & request, number, value, delay);
+    server_question(aTHX_ cache_of(aTHX_ self), &request, number, value, delay);
     begun = begin_other(aTHX_ self, &request, NULL, read_servers, callback);
     FREETMPS;
     LEAVE;
     return begun;
 }
 
-operation *begin_step(pTHX_ SV *self, SV *making, pinyon_request *request, SV *callback)
+operation *begin_step(pTHX_ SV *self, SV *making, size_t part, pinyon_request *request, SV *callback)
 {
-    return begin_other(aTHX_ self, request, making, read_nothing, callback);
+    operation *begun = begin_other(aTHX_ self, request, making, read_nothing, callback);
+    begun->part      = part;
+    return begun;
 }
 
 operation *begin_unawaited(pTHX_ SV *self, pinyon_request *request)

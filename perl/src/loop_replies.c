@@ -62,7 +62,7 @@ void hand_out_replies(pTHX_ loop_handle *loop)
         if (!begun)
             continue;
         if (begun->has_no_place)
-            making_replied(begun->object, &reply);
+            making_replied(begun->object, begun->part, &reply);
         else
             take_over(aTHX_ begun, &reply);
         if (!begun->is_plain && begun->read == read_call)

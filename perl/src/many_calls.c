@@ -116,8 +116,9 @@ static many_calls *many_new(pTHX_ cache_handle *cache, SV **items, size_t count)
 }
 
 /* Prepares the calls. `common` is a last argument for all of them, or NULL. */
-static void many_prepare(pTHX_ many_calls *many, SV *self, unsigned number, SV *common)
+static void many_prepare(pTHX_ many_calls *many, SV *self, unsigned number, SV *common, SV *tags)
 {
+    const pinyon_tags *of_all = tags ? tags_of(aTHX_ many->cache, tags) : NULL;
     SV        **item  = many->items;
     size_t      count = many->count;
     char       *at    = many->room;
@@ -135,6 +136,8 @@ static void many_prepare(pTHX_ many_calls *many, SV *self, unsigned number, SV *
         one->room = at;
         one->left = many->room_size - (STRLEN)(at - many->room);
         prepare_call(aTHX_ many->cache, self, one, number, given, present);
+        if (of_all && !one->request->tags)
+            one->request->tags = of_all;
         at = one->room;
     }
 }
@@ -191,7 +194,18 @@ static SV *many_answer(pTHX_ cache_handle *cache, SV *self, many_calls *many, si
     return made_apart(aTHX_ answer_one, &of, failure);
 }
 
-HV *run_many(pTHX_ SV *self, unsigned number, SV **items, size_t count, SV *common, HV *failed, AV *order)
+SV *tags_of_many(pTHX_ unsigned number, SV **items, size_t *count)
+{
+    const call_takes takes = call_methods[number].takes;
+    SV              *name  = *count > 1 ? items[*count - 2] : NULL;
+    PERL_UNUSED_CONTEXT;
+    if (!name || (takes != TAKES_VALUE && takes != TAKES_CAS) || SvROK(name) || !SvPOK(name) || strNE(SvPVX(name), "tags"))
+        return NULL;
+    *count -= 2;
+    return items[*count + 1];
+}
+
+HV *run_many(pTHX_ SV *self, unsigned number, SV **items, size_t count, SV *common, SV *tags, HV *failed, AV *order)
 {
     HV              *results  = (HV *)sv_2mortal((SV *)newHV());
     cache_handle    *cache    = cache_of(aTHX_ self);
@@ -203,7 +217,7 @@ HV *run_many(pTHX_ SV *self, unsigned number, SV **items, size_t count, SV *comm
 
     ENTER;
     many = many_new(aTHX_ cache, items, count);
-    many_prepare(aTHX_ many, self, number, common);
+    many_prepare(aTHX_ many, self, number, common, tags);
     many_run(aTHX_ cache, self, many);
     make_room_in(aTHX_ results, many->count);
     for (index = 0; index < many->count; index++) {

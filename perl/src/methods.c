@@ -131,7 +131,7 @@ static void bytes_to_add(pTHX_ call *one, SV *value)
     one->request->value = kept_bytes(aTHX_ one, value, start, size);
 }
 
-static void option_of(pTHX_ call *one, SV *name, SV *value)
+static void option_of(pTHX_ cache_handle *cache, call *one, SV *name, SV *value)
 {
     const char     *given   = SvPV_nolen_const(name);
     const call_takes takes  = one->method->takes;
@@ -157,14 +157,18 @@ static void option_of(pTHX_ call *one, SV *name, SV *value)
         request->cas = count_of(aTHX_ value, "unreadable");
     } else if (takes == TAKES_LEASE && strEQ(given, "recache")) {
         request->recache = ttl_of(aTHX_ value, 0, "recache");
+    } else if ((takes == TAKES_VALUE || takes == TAKES_CAS) && strEQ(given, "tags")) {
+        request->tags = tags_of(aTHX_ cache, value);
+    } else if (takes == TAKES_VALUE || takes == TAKES_CAS) {
+        refuse_arguments(aTHX_ one->method);
     } else {
         throw_usage(aTHX_ newSVpvf("%s has no option \"%s\"", one->method->name, given));
     }
 }
 
 const char *const shown_arguments[] = {
-    "a key", "a key and a ttl", "a key, a value and perhaps a ttl", "a key and a value",
-    "a key, a value, a CAS token and perhaps a ttl", "a key and perhaps stale => seconds",
+    "a key", "a key and a ttl", "a key, a value and perhaps a ttl, and perhaps tags => names", "a key and a value",
+    "a key, a value, a CAS token and perhaps a ttl, and perhaps tags => names", "a key and perhaps stale => seconds",
     "a key, perhaps a number, and options", "a key and options"};
 
 void refuse_arguments(pTHX_ const call_method_of *method)
@@ -174,7 +178,7 @@ void refuse_arguments(pTHX_ const call_method_of *method)
 
 static const struct {
     signed char least, most;
-} limits[] = {{1, 1}, {2, 2}, {2, 3}, {2, 2}, {3, 4}, {1, MOST_ARGUMENTS}, {1, MOST_ARGUMENTS}, {1, MOST_ARGUMENTS}};
+} limits[] = {{1, 1}, {2, 2}, {2, 5}, {2, 2}, {3, 6}, {1, MOST_ARGUMENTS}, {1, MOST_ARGUMENTS}, {1, MOST_ARGUMENTS}};
 
 /* A key, a short value and numbers, and no options. */
 bool is_prepared_safely(const cache_handle *cache, unsigned number, SV **given, SSize_t count)
@@ -183,6 +187,8 @@ bool is_prepared_safely(const cache_handle *cache, unsigned number, SV **given, 
     const SSize_t    value  = takes == TAKES_VALUE || takes == TAKES_BYTES || takes == TAKES_CAS ? 1 : 0;
     SSize_t          index;
     if (count < limits[takes].least || count > limits[takes].most)
+        return false;
+    if (value && count > (takes == TAKES_CAS ? 4 : 3))
         return false;
     if (takes >= TAKES_STALE && count > (takes == TAKES_DELTA ? 2 : 1))
         return false;
@@ -224,6 +230,9 @@ void prepare_call(pTHX_ cache_handle *cache, SV *self, call *one, unsigned numbe
     case TAKES_KEY: return;
     case TAKES_TTL: request->ttl = ttl_of(aTHX_ given[1], 0, "ttl"); return;
     case TAKES_VALUE:
+        index = 2;
+        if (count > 3)
+            break; /* with options */
         if (count > 2)
             request->ttl = ttl_of(aTHX_ given[2], PINYON_FOREVER, "ttl");
         value_to_store(aTHX_ cache, self, one, given[1]);
@@ -231,10 +240,8 @@ void prepare_call(pTHX_ cache_handle *cache, SV *self, call *one, unsigned numbe
     case TAKES_BYTES: bytes_to_add(aTHX_ one, given[1]); return;
     case TAKES_CAS:
         request->cas = count_of(aTHX_ given[2], "a CAS token");
-        if (count > 3)
-            request->ttl = ttl_of(aTHX_ given[3], PINYON_FOREVER, "ttl");
-        value_to_store(aTHX_ cache, self, one, given[1]);
-        return;
+        index        = 3;
+        break;
     case TAKES_DELTA:
         request->delta = 1;
         if (count > 1 && count % 2 == 0) {
@@ -246,10 +253,17 @@ void prepare_call(pTHX_ cache_handle *cache, SV *self, call *one, unsigned numbe
     case TAKES_STALE:
     case TAKES_LEASE: break;
     }
+    if (method->takes == TAKES_VALUE || method->takes == TAKES_CAS) {
+        if ((count - index) % 2) {
+            request->ttl = ttl_of(aTHX_ given[index], PINYON_FOREVER, "ttl");
+            index++;
+        }
+        value_to_store(aTHX_ cache, self, one, given[1]);
+    }
     if ((count - index) % 2)
         refuse_arguments(aTHX_ method);
     for (; index < count; index += 2)
-        option_of(aTHX_ one, given[index], given[index + 1]);
+        option_of(aTHX_ cache, one, given[index], given[index + 1]);
 }
 
 void prepare_give_back(pTHX_ cache_handle *cache, SV *self, lone_call *alone, SV *key, SV *token, bool stays)

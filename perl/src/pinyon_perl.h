@@ -60,7 +60,8 @@ operation *begin_unless_refused(pTHX_ cache_handle *cache, SV *self, call *one, 
 operation *begin_call(pTHX_ SV *self, unsigned number, SV **given, SSize_t count, SV *callback, SV *target);
 operation *begin_give_back(pTHX_ SV *self, SV *key, SV *token, bool stays, SV *callback);
 operation *begin_question(pTHX_ SV *self, int number, SV *value, SV *delay, SV *callback);
-operation *begin_step(pTHX_ SV *self, SV *making, pinyon_request *request, SV *callback); /* its reply goes to `making` */
+/* Its reply goes to `making`, as that of the request with this number. */
+operation *begin_step(pTHX_ SV *self, SV *making, size_t part, pinyon_request *request, SV *callback);
 operation *begin_unawaited(pTHX_ SV *self, pinyon_request *request);
 /* A method for each list of arguments, once all of them are known to make sense. The operations, or the error of one that
  * cannot be sent. */
@@ -172,8 +173,19 @@ extern const MGVTBL making_table;
 pinyon_making *making_of(pTHX_ SV *object);
 SV *making_run(pTHX_ cache_handle *cache, SV *self, pinyon_making *making); /* to the value, or NULL: it must be made */
 SV *making_over(pTHX_ cache_handle *cache, SV *self, pinyon_reply *reply); /* the value at the end of a loop's steps */
-void making_replied(SV *object, pinyon_reply *reply); /* to a step; its caller there says what went wrong */
+SV *making_old(pTHX_ pinyon_reply *reply, uint32_t *flags); /* the old value, as it is stored */
+/* To a request of a step, which is one of several for many keys. Its caller there says what went wrong. */
+void making_replied(SV *object, size_t part, pinyon_reply *reply);
 void making_leave(pTHX_ cache_handle *cache, pinyon_making *making); /* ends a caller wherever it is; its lease goes back */
+/* From ttl to caller. */
+void fill_terms(pTHX_ cache_handle *cache, pinyon_terms *terms, SV *self, SV **on_stack, SSize_t count);
+void fill_made(pTHX_ pinyon_made *how, SV **on_stack); /* ttl, stale, whether it is stored */
+extern const MGVTBL making_many_table;
+pinyon_making_many *making_many_of(pTHX_ SV *object);
+bool making_many_run(pTHX_ cache_handle *cache, SV *self, pinyon_making_many *making); /* whether values must be made */
+void making_many_over(pTHX_ cache_handle *cache, SV *self, pinyon_reply *reply); /* dies if it failed as a whole */
+SV *making_many_answer(pTHX_ cache_handle *cache, SV *self, pinyon_making_many *making, size_t key); /* NULL: left out */
+void making_many_leave(pTHX_ cache_handle *cache, pinyon_making_many *making);
 
 /* ==== compat.c: the clients in Pinyon::Compat ======================================================================== */
 /* Pushes a command. False, with nothing done: that takes more than is done here. */
@@ -201,8 +213,10 @@ void *place_wanted(void *context, size_t size, uint32_t flags);
 SV *wanted_apart(pTHX_ cache_handle *cache, SV *self, wanted_key *one, SV **failure);
 
 /* ==== many_calls.c: a method for many keys at once =================================================================== */
-/* The results by key. `common`: a last argument for all, or NULL. `order`, if any, receives the results in order. */
-HV *run_many(pTHX_ SV *self, unsigned number, SV **items, size_t count, SV *common, HV *failed, AV *order);
+/* The results by key. `common`, `tags`: a last argument, and tags, for all, or NULL. `order`, if any, receives the results in order. */
+HV *run_many(pTHX_ SV *self, unsigned number, SV **items, size_t count, SV *common, SV *tags, HV *failed, AV *order);
+/* The tags that follow the arrays of a method which stores, as tags => names: takes both off the items. NULL: there are none. */
+SV *tags_of_many(pTHX_ unsigned number, SV **items, size_t *count);
 
 /* ==== many_results.c: results by key, and what failed ================================================================ */
 void make_room_in(pTHX_ HV *results, size_t count);
@@ -211,12 +225,16 @@ void note_failure(pTHX_ failures *failures, const pinyon_error *error);
 void note_unreadable(pTHX_ failures *failures, SV *key, SV *error); /* takes over what reading a value died of */
 void throw_failures(pTHX_ const failures *failures);
 
-/* ==== server_questions.c: questions to every server ================================================================== */
-void server_question(pTHX_ pinyon_request *request, int number, SV *value, SV *delay); /* versions, stats or flush_all */
+/* ==== server_questions.c: questions without a key ================================================================== */
+/* versions, stats, flush_all, clear_namespace, or invalidate_tags, whose tags are the value. */
+void server_question(pTHX_ cache_handle *cache, pinyon_request *request, int number, SV *value, SV *delay);
 SV *ask_servers(pTHX_ cache_handle *cache, SV *self, const pinyon_request *request);
 SV *server_answers(pTHX_ pinyon_reply *reply, pinyon_verb verb); /* { server => value }, or => { name => value } */
 SV *partial_error(pTHX_ pinyon_error *error, SV *results); /* with what the others answered; takes over both */
 AV *servers_of(pTHX_ cache_handle *cache, SV *key);
+
+/* ==== near.c: figures of the keys in memory ========================================================================== */
+SV *near_metrics(pTHX_ const cache_handle *cache); /* a reference to a hash */
 
 /* ==== waiting.c: blocking calls, and signals meanwhile =============================================================== */
 extern bool exit_is_due; /* Perl code that converts a value has ended the program: it ends when the library returns */
@@ -278,6 +296,10 @@ SV *read_all(pTHX_ pinyon_reader *reader, cache_handle *cache); /* a reader that
 /* ==== value_writer.c: Perl's values as what is stored ================================================================ */
 void value_to_store(pTHX_ cache_handle *cache, SV *self, call *one, SV *value); /* into the request */
 void value_alone(pTHX_ cache_handle *cache, SV *self, lone_call *alone, SV *value); /* into one that has nothing else */
+
+/* ==== tags.c: tags of values ========================================================================================== */
+/* A name, or an array of names; NULL for undef. They live until the statement ends, or FREETMPS. */
+const pinyon_tags *tags_of(pTHX_ cache_handle *cache, SV *given);
 
 /* ==== serializers.c: serializers that are written in Perl ============================================================ */
 SV *dumped_by_perl(pTHX_ SV *self, SV *value, uint32_t *flags); /* a mortal */

@@ -1,14 +1,19 @@
-/* Questions to every server. */
+/* Questions without a key: to every server, and about tags. */
 
 #include "pinyon_perl.h"
 
-void server_question(pTHX_ pinyon_request *request, int number, SV *value, SV *delay)
+void server_question(pTHX_ cache_handle *cache, pinyon_request *request, int number, SV *value, SV *delay)
 {
+    static const pinyon_verb verbs[] = {PINYON_VERSIONS, PINYON_STATS, PINYON_FLUSH_ALL, PINYON_CLEAR_NAMESPACE,
+                                        PINYON_INVALIDATE_TAGS};
+
     Zero(request, 1, pinyon_request);
     request->size = sizeof *request;
-    request->verb = number == 0 ? PINYON_VERSIONS : number == 1 ? PINYON_STATS : PINYON_FLUSH_ALL;
+    request->verb = verbs[number];
     request->ttl  = ttl_of(aTHX_ delay, 0, "delay");
-    if (SvOK(value))
+    if (request->verb == PINYON_INVALIDATE_TAGS)
+        request->tags = tags_of(aTHX_ cache, value);
+    else if (SvOK(value))
         request->value.start = SvPV(sv_2mortal(newSVsv(value)), request->value.size);
 }
 

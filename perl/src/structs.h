@@ -243,6 +243,7 @@ struct operation {
     pinyon_reply reply;
     SV          *self;      /* the client */
     SV          *object;    /* what the reply is for: a lock, a caller of get_or_set */
+    size_t       part;      /* of a caller of get_or_set_multi: the number of the request */
     SV          *callback;  /* called with value and error */
     SV          *coroutine; /* that waits */
     SV          *value;

@@ -162,6 +162,16 @@ subtest 'views' => sub {
     is $cache->get('seen'), 1;
 };
 
+subtest 'a namespace is cleared, and others keep their items' => sub {
+    my ( $cleared, $other ) = map { cache( namespace => $_, clearable => 1 ) } "cleared$$:", "other$$:";
+    $_->set( a => 1 ) for $cleared, $other;
+    is $cleared->clear_namespace, 1;
+    is scalar $cleared->get('a'), undef;
+    is scalar $other->get('a'),   1;
+    ok !eval { $cache->clear_namespace; 1 };
+    like $@, qr/clearable/, 'the error says what to set';
+};
+
 subtest 'flushing, and the end' => sub {
     my $other = cache( namespace => 'caches:' );
     is $other->flush_all,    1;

@@ -36,7 +36,19 @@ my %use = (
     'counters'     => sub { $cache->incr('number'); $cache->incr('missing') },
     'many'         => sub { my $found = $cache->get_multi(qw(there deep missing)); $cache->gets_multi('there') },
     'storing many' => sub { my @done  = $cache->set_multi( [ there => 'value' ], [ deep => [1] ] ); $cache->delete_multi('x') },
-    'a batch'      => sub {
+    'tags'         => sub {
+        my @tags = ( tags => [ 'user:7', 'page' ] );
+        $cache->set( tagged => 'value', 60, @tags );
+        $cache->set_multi( [ tagged => 'value', 60 ], [ other => 1, @tags ], @tags );
+        $cache->get_or_set( tagged => sub { 'made' }, ttl => 60, @tags );
+        $cache->invalidate_tags( @{ $tags[1] } );
+        $cache->get_or_set_multi( ['tagged'], sub { { tagged => 'made' } }, ttl => 60, @tags );
+        $cache->lease('tagged');
+        eval { $cache->set( tagged      => 'value', 60, tags => [ 'user:7', {} ] ) };
+        eval { $cache->set( 'two words' => 'value', 60, @tags ) };
+        $cache->delete_multi(qw(tagged other));
+    },
+    'a batch' => sub {
         $cache->quiet( sub { $_[0]->set( there => 'value' ) } );
     },
     'a batch that fails' => sub {
@@ -60,13 +72,26 @@ my %use = (
         $cache->get_or_set( made => sub { 'made' }, ttl => 60 );
         $cache->delete('made');
     },
+    'many values are made' => sub {
+        my $found =
+            $cache->get_or_set_multi( [qw(made broken there)], sub { return { made => 'made', broken => [1] } }, ttl => 60 );
+        $cache->delete_multi(qw(made broken));
+    },
+    'making many dies' => sub {
+        eval {
+            $cache->get_or_set_multi( [ 'never', 'ever' ], sub { die "no\n" }, ttl => 60 );
+        };
+        eval {
+            $cache->get_or_set_multi( [ 'never', 'two words' ], sub { }, ttl => 60 );
+        };
+    },
     'making dies' => sub {
         eval {
             $cache->get_or_set( never => sub { die "no\n" } );
         }
     },
-    'a lease'       => sub { my $lease = $cache->lease('leased'); $lease->give_back },
-    'servers'       => sub { $cache->version; $cache->stats; $cache->metrics; my @servers = $cache->servers },
+    'a lease' => sub { my $lease = $cache->lease('leased'); $lease->give_back },
+    'servers' => sub { $cache->version; $cache->stats; $cache->metrics; $cache->near_metrics; my @servers = $cache->servers },
     'a refused key' => sub {
         eval { $cache->get('two words') };
         eval { $cache->get(undef) }

@@ -111,4 +111,28 @@ subtest 'another caller takes too long' => sub {
     isa_ok $@, 'Pinyon::Error::LeaseTimeout';
 };
 
+subtest 'no maker goes on behind a caller that blocks' => sub {
+    for my $options ( [ soft_timeout => 1 ], [ refresh => 'behind' ] ) {
+        my $made = 0;
+        ok !eval {
+            $cache->get_or_set( waits => sub { $made++ }, ttl => 60, stale => 30, @{$options} );
+            1;
+        };
+        isa_ok $@, 'Pinyon::Error::Usage';
+        like $@, qr/\A$options->[0].*cannot be used here: this call waits for what it makes/;
+        is $made, 0, 'the sub is not called';
+        ok !eval {
+            $cache->get_or_set_multi( ['waits'], sub { {} }, ttl => 60, stale => 30, @{$options} );
+            1;
+        };
+        like $@, qr/\A$options->[0].*cannot be used here/, 'nor for many';
+    }
+    ok $cache->lease('waits')->is_won, 'nothing was asked';
+    ok !eval {
+        $cache->get_or_set( waits => sub { 1 }, ttl => 60, refresh => 'never' );
+        1;
+    };
+    like $@, qr/refresh must be "wait" or "behind", not "never"/;
+};
+
 done_testing;

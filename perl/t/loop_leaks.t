@@ -65,6 +65,17 @@ my %use = (
         eval { $called->get_multi( 'there', 'a b' )->recv };
         $@ = q{};
     },
+    'tags' => sub {
+        my @tags = ( tags => [ 'user:7', 'page' ] );
+        $called->set( tagged => 'value', 60, @tags )->recv;
+        $called->set_multi( [ tagged => 'value', 60 ], [ other => 1, @tags ], @tags )->recv;
+        $called->lease('tagged')->recv;
+        $called->invalidate_tags('user:7')->recv;
+        $called->get_or_set( tagged => sub { 'made' }, ttl => 60, @tags )->recv;
+        eval { $called->set( tagged => 'value', 60, tags => [ 'user:7', {} ] )->recv };
+        $called->delete_multi(qw(tagged other))->recv;
+        $@ = q{};
+    },
     'a batch' => sub {
         my $batch = $called->quiet;
         $batch->set( there => 'value' );
@@ -84,6 +95,39 @@ my %use = (
         $called->get_or_set( made => sub { 'made' }, ttl => 60 )->recv;
         $called->delete('made')->recv;
     },
+    'made behind a caller' => sub {
+        $called->set( made => 'old' )->recv;
+        $called->delete( 'made', stale => 60 )->recv;
+        $called->get_or_set( made => sub { 'new' }, ttl => 60, stale => 60, refresh => 'behind' )->recv;
+        Coro::AnyEvent::sleep(0.001) while $called->get('made')->recv ne 'new';
+        $called->delete( 'made', stale => 60 )->recv;
+        my $promise = AE::cv();
+        $called->get_or_set( made => sub { $promise }, ttl => 60, stale => 60, soft_timeout => 0.001 )->recv;
+        $promise->croak('no');
+        $called->get('made')->recv;
+        $called->delete('made')->recv;
+    },
+    'made behind a coroutine' => sub {
+        $cache->set( made => 'old' );
+        $cache->delete( 'made', stale => 60 );
+        $cache->get_or_set( made => sub { 'new' }, ttl => 60, stale => 60, refresh => 'behind' );
+        Coro::AnyEvent::sleep(0.001) while $cache->get('made') ne 'new';
+        $cache->delete('made');
+    },
+    'many made by a callback' => sub {
+        my $two = $called->get_or_set_multi(
+            [qw(made other)],
+            sub {
+                return { map { $_ => 'made' } @_ };
+            },
+            ttl => 60
+        );
+        my $one = $called->get_or_set_multi( [qw(other)], sub { die "no\n" }, ttl => 60 );
+        $_->recv for $two, $one;
+        $called->delete_multi(qw(made other))->recv;
+        $called->get_or_set_multi( ['never'], sub { die "no\n" }, ttl => 60, cb => sub { } );
+        $called->get('there')->recv;
+    },
     'the outcome of a batch' => sub {
         eval {
             $called->quiet( sub { $_[0]->add( there => 1 ) } )->recv;
@@ -98,6 +142,10 @@ my %use = (
     'many in it' => sub { my $found = $cache->get_multi(qw(there deep missing)) },
     'made in it' => sub {
         $cache->get_or_set( made => sub { $cache->get('there') }, ttl => 60 );
+        $cache->delete('made');
+    },
+    'many made in it' => sub {
+        my $found = $cache->get_or_set_multi( [qw(made there)], sub { return { made => $cache->get('there') } }, ttl => 60 );
         $cache->delete('made');
     },
     'a lease' => sub { my $lease = $cache->lease('leased'); $lease->give_back },

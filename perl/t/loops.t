@@ -56,6 +56,94 @@ subtest 'callbacks and condvars' => sub {
     is scalar @counted, 1, 'one of fifty makes the value';
 };
 
+sub stale {
+    my ($key) = @_;
+    my $plain = cache();
+    $plain->set( $key => 'old' );
+    $plain->delete( $key, stale => 1000 );
+    return $plain;
+}
+
+my @behind = ( ttl => 1000, stale => 1000 );
+
+subtest 'a coroutine leaves its maker behind' => sub {
+    my $cache = coro_cache();
+    stale('behind');
+    my $gate = Coro::Semaphore->new(0);
+    is $cache->get_or_set( behind => sub { $gate->down; 'new' }, @behind, soft_timeout => 0.01 ), 'old', 'it has the old value';
+    is $cache->get_or_set( behind => sub { 'another' }, @behind ), 'old', 'so has the next one';
+    $gate->up;
+    ok eventually { Coro::AnyEvent::sleep(0.001); $cache->get('behind') eq 'new' }, 'the maker goes on';
+
+    stale('thrown');
+    my $caller = Coro::async(
+        sub {
+            eval {
+                $cache->get_or_set( thrown => sub { $gate->down; 'late' }, @behind, soft_timeout => GENEROUS );
+            };
+            return $@;
+        }
+    );
+    eventually { Coro::AnyEvent::sleep(0.001); $gate->waiters };
+    $caller->throw("enough\n");
+    is $caller->join, "enough\n";
+    is $cache->get_or_set( thrown => sub { 'new' }, @behind, wait => 0 ), 'new', 'a caller that is thrown at gives it back';
+    $gate->up;
+};
+
+subtest 'a client that is closed gives the leases of those behind back' => sub {
+    for my $make ( \&coro_cache, \&anyevent_cache ) {
+        my $cache   = $make->();
+        my $plain   = stale('closed');
+        my $promise = AE::cv();
+        my $is_coro = $cache->isa('Pinyon::Coro::Cache');
+        my $got     = $cache->get_or_set(
+            closed => sub { $is_coro ? $promise->recv : $promise },
+            @behind, soft_timeout => 0.01
+        );
+        is $is_coro ? $got : $got->recv, 'old', 'the old value';
+        ok $plain->lease('closed')->is_stale, 'it is being made';
+        $cache->close;
+        my $lease;
+        ok eventually { $lease = $plain->lease('closed'); $lease->is_won }, 'and no more';
+        $promise->send('dropped');
+        Coro::AnyEvent::sleep(0.01);
+        ok $plain->lease('closed')->is_stale, 'its value is dropped';
+    }
+};
+
+subtest 'at the end of a program too' => sub {
+    my $plain = stale('ended');
+    my ($said) = Servers::program( <<'CODE', $address );
+use EV; use Coro; use Coro::AnyEvent; use Pinyon::Coro;
+our $cache = Pinyon::Coro::Cache->new( servers => [ $ARGV[0] ] );
+print $cache->get_or_set( ended => sub { Coro::AnyEvent::sleep(1000) }, ttl => 1000, stale => 1000, soft_timeout => 0.01 );
+CODE
+    like $said, qr/old/, 'the old value';
+    ok eventually { $plain->lease('ended')->is_won }, 'the lease is back';
+};
+
+subtest 'a condvar may come too late' => sub {
+    my $cache   = anyevent_cache();
+    my $plain   = stale('promised');
+    my $promise = AE::cv();
+    is $cache->get_or_set( promised => sub { $promise }, @behind, soft_timeout => 0.01 )->recv, 'old', 'the old value';
+    $promise->send('new');
+    ok eventually { Coro::AnyEvent::sleep(0.001); $plain->get('promised') eq 'new' }, 'then the new one';
+    stale('first');
+    my @order;
+    my $done  = AE::cv();
+    my $asked = $cache->get_or_set(
+        first => sub { push @order, 'made'; $done->send; 'new' },
+        @behind,
+        refresh => 'behind',
+        cb      => sub { push @order, $_[0] }
+    );
+    $done->recv;
+    is_deeply \@order, [ 'old', 'made' ], 'the caller is told first';
+    ok eventually { Coro::AnyEvent::sleep(0.001); $plain->get('first') eq 'new' };
+};
+
 subtest 'a callback that dies does not keep others from their replies' => sub {
     my $cache = anyevent_cache();
     my $all   = AE::cv();

@@ -8,7 +8,7 @@ use lib "$Bin/lib";
 use Test::More;
 
 use Pinyon;
-use Servers qw(have_server in_child memcached redis GENEROUS);
+use Servers qw(eventually have_server in_child memcached redis GENEROUS);
 
 plan skip_all => "$_ is not installed" for grep { !have_server($_) } qw(memcached redis-server);
 
@@ -27,6 +27,12 @@ subtest 'futures of IO::Async' => sub {
     ok !eval { $cache->get('with space')->get; 1 }, 'a failure';
     isa_ok $@, 'Pinyon::Error::InvalidKey';
     is $cache->get_or_set( made => sub { Future->done('made') } )->get, 'made', 'a future makes the value';
+    $cache->delete( 'made', stale => 1000 )->get;
+    my $late = $loop->new_future;
+    my $old  = $cache->get_or_set( made => sub { $late }, ttl => 1000, stale => 1000, soft_timeout => 0.01 )->get;
+    is $old, 'made', 'one that is late leaves the caller the old value';
+    $late->done('late');
+    ok eventually { $cache->get('made')->get eq 'late' }, 'and is stored';
 
     my $locks   = Pinyon::Future::Locks->new( $url, namespace => "f$$", @generous[ 2, 3 ] );
     my $held    = $locks->lock('name')->get;
@@ -66,6 +72,19 @@ for my $reactor (qw(Mojo::Reactor::Poll Mojo::Reactor::EV)) {
             $cache->get('with space')->catch( sub { push @said, ref $_[0] } )->wait;
             $locks->synchronized( name => sub { $cache->get('key') } )->then( sub { push @said, "locked $_[0]" } )->wait;
             Mojo::Promise->all( map { $cache->get('key') } 1 .. 50 )->then( sub { push @said, scalar @_ } )->wait;
+            my $cached = $cache->cached( sub { Mojo::Promise->resolve("cached $_[0]") }, key => 'cached:{0}', ttl => 60 );
+            $cached->refresh(7)->then( sub { $cached->peek(7) } )->then( sub { push @said, $_[0] } )->wait;
+            $cache->delete( 'cached:7', stale => 1000 )->wait;
+            my $late = Mojo::Promise->new;
+            $cache->get_or_set( 'cached:7' => sub { $late }, ttl => 1000, stale => 1000, soft_timeout => 0.01 )
+                ->then( sub { push @said, "old $_[0]" } )->wait;
+            $late->resolve('late');
+            my $new = q{};
+            eventually {
+                $cache->get('cached:7')->then( sub { $new = $_[0] } )->wait;
+                $new eq 'late'
+            };
+            push @said, $new;
             push @said, in_child {
                 my $read;
                 $cache->get('key')->then( sub { $read = "forked $_[0]" } )->wait;
@@ -73,7 +92,8 @@ for my $reactor (qw(Mojo::Reactor::Poll Mojo::Reactor::EV)) {
             };
             return join q{, }, @said;
         };
-        is $said, 'value, Pinyon::Error::InvalidKey, locked value, 50, forked value', 'values, errors, locks, a fork';
+        is $said, 'value, Pinyon::Error::InvalidKey, locked value, 50, cached 7, old cached 7, late, forked value',
+            'values, errors, locks, a fork';
     };
 }
 

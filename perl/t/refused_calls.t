@@ -57,6 +57,21 @@ subtest 'refused calls call back' => sub {
             },
             'InvalidKey'
         ],
+        [
+            'get_or_set_multi',
+            sub {
+                $cache->get_or_set_multi( [ 'a', 'a b' ], sub { {} }, cb => $_[0] );
+            },
+            'InvalidKey'
+        ],
+        [ 'get_or_set_multi without a sub', sub { $cache->get_or_set_multi( ['a'], undef, cb => $_[0] ) }, 'Usage' ],
+        [
+            'get_or_set_multi whose sub makes none',
+            sub {
+                $cache->get_or_set_multi( ['a'], sub { 5 }, cb => $_[0] );
+            },
+            'UnsupportedType'
+        ],
         [ 'lease',                            sub { $cache->lease( 'a b', cb => $_[0] ) },             'InvalidKey' ],
         [ 'lock without a name',              sub { $locks->lock( [], cb => $_[0] ) },                 'InvalidName' ],
         [ 'lock with an option that is none', sub { $locks->lock( 'a', patience => 1, cb => $_[0] ) }, 'Usage' ],

@@ -110,6 +110,21 @@ for (@ways) {
             is $made->( @{$reading} )->get('key'), 'new';
         };
 
+        subtest "$way: get_or_set_multi makes anew what was written $what" => sub {
+            $spoil->(qw(key other));
+            my ( $cache, @asked ) = ( $made->( @{$reading} ) );
+            $cache->set( there => 'there' );
+            for ( 1 .. 2 ) {
+                my $make = sub {
+                    push @asked, [@_];
+                    return { map { $_ => "new $_" } @_ };
+                };
+                my $found = $cache->get_or_set_multi( [qw(key there other)], $make, ttl => 60 );
+                is_deeply $found, { key => 'new key', there => 'there', other => 'new other' };
+            }
+            is_deeply \@asked, [ [qw(key other)] ];
+        };
+
         subtest "$way: a lease is won by one caller where the value was written $what" => sub {
             $spoil->('key');
             my $won = $made->( @{$reading} )->lease('key');

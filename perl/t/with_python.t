@@ -63,6 +63,22 @@ subtest 'a page' => sub {
     }
 };
 
+subtest 'one invalidates what both have stored' => sub {
+    my $fresh = cache( generation_ttl => 0 );
+    ask( tag => 'tagged:python', 'both' );
+    is answer(), 'stored';
+    $fresh->set( 'tagged:perl' => 2, 60, tags => ['both'] );
+    is_deeply $fresh->get_multi(qw(tagged:python tagged:perl)), { 'tagged:python' => 1, 'tagged:perl' => 2 };
+    $fresh->invalidate_tags('both');
+    ask( invalidate => 'another-tag', qw(tagged:python tagged:perl) );
+    is answer(), 'None None', 'Perl';
+    is_deeply $fresh->get_multi(qw(tagged:python tagged:perl)), {};
+    $fresh->get_or_set( 'tagged:perl' => sub { 3 }, ttl => 60, tags => ['both'] );
+    ask( invalidate => 'both', 'tagged:perl' );
+    is answer(), '3';
+    is $fresh->get('tagged:perl'), undef, 'Python';
+};
+
 subtest 'what Python makes Perl waits for' => sub {
     ask( fetch => 'python:makes' );
     is answer(), 'making';

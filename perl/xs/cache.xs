@@ -56,7 +56,7 @@ get_multi(self, ...)
         if (!cache->old && are_plain_keys(aTHX_ items_given, (size_t)count))
             results = get_plain_keys(aTHX_ self, (bool)ix, items_given, (size_t)count, failed);
         else
-            results = run_many(aTHX_ self, method_number(aTHX_ ix ? "gets" : "get"), items_given, (size_t)count, NULL, failed, NULL);
+            results = run_many(aTHX_ self, method_number(aTHX_ ix ? "gets" : "get"), items_given, (size_t)count, NULL, NULL, failed, NULL);
         ST(0) = sv_2mortal(newRV_noinc((SV *)results));
         XSRETURN(1);
     }
@@ -73,7 +73,7 @@ gat_multi(self, ttl, ...)
         HV           *results;
         self    = SELF_THAT_STAYS(cache);
         ttl     = sv_2mortal(newSVsv(ttl));
-        results = run_many(aTHX_ self, method_number(aTHX_ ix ? "gats" : "gat"), &ST(2), (size_t)(items - 2), ttl, NULL, NULL);
+        results = run_many(aTHX_ self, method_number(aTHX_ ix ? "gats" : "gat"), &ST(2), (size_t)(items - 2), ttl, NULL, NULL, NULL);
         ST(0) = sv_2mortal(newRV_noinc((SV *)results));
         XSRETURN(1);
     }
@@ -88,10 +88,12 @@ _call_many(self, ...)
         cache_handle *cache    = cache_of(aTHX_ self);
         const bool    is_list  = GIMME_V == G_LIST;
         AV           *order    = is_list ? (AV *)sv_2mortal((SV *)newAV()) : NULL;
+        size_t        count    = (size_t)(items - 1);
+        SV           *tags     = tags_of_many(aTHX_ (unsigned)ix, &ST(1), &count);
         SV           *results;
 
         self    = SELF_THAT_STAYS(cache);
-        results = (SV *)run_many(aTHX_ self, (unsigned)ix, &ST(1), (size_t)(items - 1), NULL, NULL, order);
+        results = (SV *)run_many(aTHX_ self, (unsigned)ix, &ST(1), count, NULL, tags, NULL, order);
         results = sv_2mortal(newRV_noinc(results));
         if (is_list)
             RETURN_ITEMS(order);
@@ -171,7 +173,7 @@ _ask_servers(self, verb, value, delay)
     {
         cache_handle  *cache = cache_of(aTHX_ self);
         pinyon_request request;
-        server_question(aTHX_ & request, verb, value, delay);
+        server_question(aTHX_ cache, &request, verb, value, delay);
         self   = SELF_THAT_STAYS(cache);
         RETVAL = ask_servers(aTHX_ cache, self, &request);
     }
@@ -197,6 +199,14 @@ _metrics(self)
         RETVAL     = newSVpv(text, 0);
         pinyon_text_free(text);
     }
+  OUTPUT:
+    RETVAL
+
+SV *
+near_metrics(self)
+    SV *self
+  CODE:
+    RETVAL = near_metrics(aTHX_ cache_of(aTHX_ self));
   OUTPUT:
     RETVAL
 

@@ -1,17 +1,10 @@
 MODULE = Pinyon    PACKAGE = Pinyon::Making
 
 void
-_begin(self, client, key, ttl, stale, early, lease, wait, scope = 0, caller = 0)
+_begin(self, client, key, ...)
     SV *self
     SV *client
     SV *key
-    SV *ttl
-    SV *stale
-    SV *early
-    SV *lease
-    SV *wait
-    UV scope
-    UV caller
   PPCODE:
     {
         cache_handle  *cache = cache_of(aTHX_ client);
@@ -22,16 +15,7 @@ _begin(self, client, key, ttl, stale, early, lease, wait, scope = 0, caller = 0)
         if (!SvOK(key))
             throw_kind(aTHX_ PINYON_E_UNSUPPORTED_TYPE, newSVpvs("a key is a string, not undef"));
         terms.key.start = SvPV(key, terms.key.size);
-        terms.ttl       = seconds_of(aTHX_ ttl, 0, "ttl");
-        terms.stale     = seconds_of(aTHX_ stale, 0, "stale");
-        terms.early     = seconds_of(aTHX_ early, 0, "early");
-        terms.lease     = seconds_of(aTHX_ lease, 0, "lease");
-        terms.wait      = seconds_of(aTHX_ wait, 0, "wait");
-        if (SvOK(wait) && terms.wait == 0)
-            terms.wait = -1;
-        terms.scope   = (uint64_t)scope;
-        terms.caller  = (uint64_t)caller;
-        terms.context = SvRV(self);
+        fill_terms(aTHX_ cache, &terms, self, &ST(3), items - 3);
         making = pinyon_making_new(cache->client, &terms, &error);
         if (!making)
             throw_error(aTHX_ error);
@@ -54,15 +38,20 @@ _run(self, client)
     }
 
 void
-_made(self, client, value)
+_take(self, client, value, ...)
     SV *self
     SV *client
     SV *value
   PPCODE:
     {
-        lone_call alone;
+        lone_call     alone;
+        pinyon_made   how   = {sizeof how};
+        pinyon_error *error = NULL;
+
+        fill_made(aTHX_ & how, &ST(3));
         value_alone(aTHX_ cache_of(aTHX_ client), client, &alone, value);
-        pinyon_making_made(making_of(aTHX_ self), alone.request.value, alone.request.client_flags);
+        if (pinyon_making_made_with(making_of(aTHX_ self), alone.request.value, alone.request.client_flags, &how, &error) < 0)
+            throw_error(aTHX_ error);
         XSRETURN(0);
     }
 
@@ -93,6 +82,123 @@ _leave(self, client)
         cache_handle  *cache  = (cache_handle *)attached_handle(client, &cache_table);
         if (making && cache)
             making_leave(aTHX_ cache, making);
+        XSRETURN(0);
+    }
+
+MODULE = Pinyon    PACKAGE = Pinyon::MakingMany
+
+void
+_begin(self, client, keys, ...)
+    SV *self
+    SV *client
+    SV *keys
+  PPCODE:
+    {
+        cache_handle       *cache = cache_of(aTHX_ client);
+        pinyon_error       *error = NULL;
+        AV                 *list  = array_of(aTHX_ keys);
+        const size_t        count = (size_t)(av_len(list) + 1);
+        pinyon_bytes       *given = (pinyon_bytes *)(void *)SvPVX(sv_2mortal(newSV((count + 1) * sizeof *given)));
+        pinyon_making_many *making;
+        pinyon_terms        terms = {sizeof terms};
+        size_t              index;
+
+        for (index = 0; index < count; index++) {
+            SV **key = av_fetch(list, (SSize_t)index, 0);
+            if (!key || !SvOK(*key))
+                throw_kind(aTHX_ PINYON_E_UNSUPPORTED_TYPE, newSVpvs("a key is a string, not undef"));
+            given[index].start = SvPV(*key, given[index].size);
+        }
+        fill_terms(aTHX_ cache, &terms, self, &ST(3), items - 3);
+        making = pinyon_making_many_new(cache->client, &terms, given, count, &error);
+        if (!making)
+            throw_error(aTHX_ error);
+        attach_handle(aTHX_ self, &making_many_table, making);
+        XSRETURN(0);
+    }
+
+bool
+_goes_to_make(self, client)
+    SV *self
+    SV *client
+  CODE:
+    RETVAL = making_many_run(aTHX_ cache_of(aTHX_ client), client, making_many_of(aTHX_ self));
+  OUTPUT:
+    RETVAL
+
+void
+_wanted(self)
+    SV *self
+  PPCODE:
+    {
+        pinyon_making_many *making = making_many_of(aTHX_ self);
+        size_t              index, key;
+        for (index = 0; pinyon_making_many_wanted(making, index, &key); index++)
+            mXPUSHu(key);
+    }
+
+void
+_take(self, client, key, value, ...)
+    SV *self
+    SV *client
+    UV key
+    SV *value
+  PPCODE:
+    {
+        lone_call     alone;
+        pinyon_made   how   = {sizeof how};
+        pinyon_error *error = NULL;
+
+        fill_made(aTHX_ & how, &ST(4));
+        value_alone(aTHX_ cache_of(aTHX_ client), client, &alone, value);
+        if (pinyon_making_many_made(making_many_of(aTHX_ self), (size_t)key, alone.request.value, alone.request.client_flags,
+                                    &how, &error) < 0)
+            throw_error(aTHX_ error);
+        XSRETURN(0);
+    }
+
+void
+_failed(self, message)
+    SV *self
+    SV *message
+  PPCODE:
+    pinyon_making_many_failed(making_many_of(aTHX_ self), utf8_or_none(aTHX_ message));
+    XSRETURN(0);
+
+void
+_answer(self, client, key)
+    SV *self
+    SV *client
+    UV key
+  PPCODE:
+    {
+        SV *value = making_many_answer(aTHX_ cache_of(aTHX_ client), client, making_many_of(aTHX_ self), (size_t)key);
+        if (!value)
+            XSRETURN(0);
+        ST(0) = sv_2mortal(value);
+        XSRETURN(1);
+    }
+
+bool
+_unreadable(self, key, reason)
+    SV *self
+    UV key
+    SV *reason
+  CODE:
+    RETVAL = pinyon_making_many_unreadable(making_many_of(aTHX_ self), (size_t)key, utf8_or_none(aTHX_ reason));
+  OUTPUT:
+    RETVAL
+
+void
+_leave(self, client)
+    SV *self
+    SV *client
+  PPCODE:
+    {
+        pinyon_making_many *making = (pinyon_making_many *)attached_handle(self, &making_many_table);
+        cache_handle       *cache  = (cache_handle *)attached_handle(client, &cache_table);
+        if (making && cache)
+            making_many_leave(aTHX_ cache, making);
         XSRETURN(0);
     }
 

@@ -89,35 +89,60 @@ _begin_reading(self, keys, with_cas, callback)
 MODULE = Pinyon    PACKAGE = Pinyon::Loop::Making
 
 void
-_step(self, client, callback)
+_step(self, client, callback, is_for_nobody)
     SV *self
     SV *client
     SV *callback
+    bool is_for_nobody
   PPCODE:
     {
+        /* The kind of a step, and what it needs: an operation, a value, or seconds. Also the old value as it is stored. */
         cache_handle  *cache  = cache_of(aTHX_ client);
         pinyon_making *making = making_of(aTHX_ self);
+        SV            *old    = NULL;
+        uint32_t       flags  = 0;
         pinyon_step    step   = {sizeof step};
         pinyon_reply   reply  = {sizeof reply};
         SV            *what   = NULL;
 
         if (pinyon_making_step(making, &step, &reply) < 0 && step.kind != PINYON_STEP_OVER)
             throw_error(aTHX_ reply.error);
-        if (step.kind == PINYON_STEP_OVER) {
+        if (step.kind == PINYON_STEP_RETURN_OLD || (step.kind == PINYON_STEP_OVER && is_for_nobody)) {
+            pinyon_reply_clear(&reply);
+            what = newSV(0);
+        } else if (step.kind == PINYON_STEP_OVER) {
             what = making_over(aTHX_ cache, client, &reply);
         } else if (step.kind == PINYON_STEP_ASK) {
-            what = begun_object(aTHX_ begin_step(aTHX_ client, self, &step.request, callback));
+            what = begun_object(aTHX_ begin_step(aTHX_ client, self, 0, &step.request, callback));
         } else {
             what = newSVnv(step.seconds);
         }
+        if (step.kind == PINYON_STEP_MAKE_WITHIN)
+            old = making_old(aTHX_ & reply, &flags);
         SPAGAIN;
         SP = PL_stack_base + ax - 1;
-        EXTEND(SP, 2);
+        EXTEND(SP, 4);
         mPUSHi(step.kind);
         mPUSHs(what);
+        if (old) {
+            mPUSHs(old);
+            mPUSHu(flags);
+        }
         PUTBACK;
         return;
     }
+
+SV *
+_read(self, client, stored, flags)
+    SV *self
+    SV *client
+    SV *stored
+    U32 flags
+  CODE:
+    PERL_UNUSED_VAR(self);
+    RETVAL = value_read(aTHX_ cache_of(aTHX_ client), client, newSVsv(stored), flags);
+  OUTPUT:
+    RETVAL
 
 void
 _woken(client, scope)
@@ -140,6 +165,60 @@ _leave(self, client)
         pinyon_making *making = (pinyon_making *)attached_handle(self, &making_table);
         pinyon_request request = {sizeof request};
         if (making && pinyon_making_leave(making, &request) && cache_of(aTHX_ client)->loop)
+            carry_out_begun(aTHX_ begin_unawaited(aTHX_ client, &request)->loop);
+        RETVAL = making != NULL; /* otherwise it is another thread's */
+    }
+  OUTPUT:
+    RETVAL
+
+MODULE = Pinyon    PACKAGE = Pinyon::Loop::MakingMany
+
+void
+_begin_step(self, client, callback)
+    SV *self
+    SV *client
+    SV *callback
+  PPCODE:
+    {
+        /* The kind of a step, and what it needs: the operations that were begun, or seconds. */
+        cache_handle       *cache   = cache_of(aTHX_ client);
+        pinyon_making_many *making  = making_many_of(aTHX_ self);
+        pinyon_step         step    = {sizeof step};
+        pinyon_reply        reply   = {sizeof reply};
+        pinyon_request      request = {sizeof request};
+        SV                 *what;
+        size_t              part;
+
+        if (pinyon_making_many_step(making, &step, &reply) < 0 && step.kind != PINYON_STEP_OVER)
+            throw_error(aTHX_ reply.error);
+        if (step.kind == PINYON_STEP_OVER)
+            making_many_over(aTHX_ cache, client, &reply);
+        if (step.kind == PINYON_STEP_ASK) {
+            AV *operations = (AV *)sv_2mortal((SV *)newAV());
+            for (part = 0; pinyon_making_many_request(making, part, &request); part++)
+                av_push(operations, begun_object(aTHX_ begin_step(aTHX_ client, self, part, &request, callback)));
+            what = newRV_inc((SV *)operations);
+        } else {
+            what = newSVnv(step.seconds);
+        }
+        SPAGAIN;
+        SP = PL_stack_base + ax - 1;
+        EXTEND(SP, 2);
+        mPUSHi(step.kind);
+        mPUSHs(what);
+        PUTBACK;
+        return;
+    }
+
+bool
+_leave(self, client)
+    SV *self
+    SV *client
+  CODE:
+    {
+        pinyon_making_many *making  = (pinyon_making_many *)attached_handle(self, &making_many_table);
+        pinyon_request      request = {sizeof request};
+        while (making && pinyon_making_many_leave(making, &request) && cache_of(aTHX_ client)->loop)
             carry_out_begun(aTHX_ begin_unawaited(aTHX_ client, &request)->loop);
         RETVAL = making != NULL; /* otherwise it is another thread's */
     }

@@ -113,7 +113,8 @@ All operations that begin in one iteration of the loop leave in one system call 
 =head2 Where they differ
 
 Methods for many keys return a reference to a hash. C<status> of several names returns a reference to an array. The sub of
-C<get_or_set>, and that of C<synchronized>, may return a condvar; Pinyon waits for it. Each lock has an owner of its own, unless
+C<get_or_set>, and that of C<synchronized>, may return a condvar; Pinyon waits for it. With C<soft_timeout> and C<< refresh => 'behind' >>, a
+value that comes by a condvar may come after the caller has the old one. Each lock has an owner of its own, unless
 C<owner> names one. Pinyon renews locks and reports losses while the loop runs.
 
 =head1 ERRORS

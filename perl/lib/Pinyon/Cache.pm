@@ -8,11 +8,14 @@ our $VERSION = '0.1.0';
 
 use Scalar::Util qw(blessed reftype);
 
-use Pinyon           ();
-use Pinyon::Batch    ();
-use Pinyon::Lease    ();
-use Pinyon::Making   ();
-use Pinyon::Settings ();
+use Pinyon             ();
+use Pinyon::Batch      ();
+use Pinyon::Cached     ();
+use Pinyon::Iterating  ();
+use Pinyon::Lease      ();
+use Pinyon::Making     ();
+use Pinyon::MakingMany ();
+use Pinyon::Settings   ();
 
 # As `serialization` in structs.h.
 my %FORM = ( portable => 0, json => 0, raw => 1, storable => 2 );
@@ -106,12 +109,34 @@ sub exists {    ## no critic (ProhibitBuiltinHomonyms)
     return defined $self->meta($key);
 }
 
+sub iter_multi {
+    my ( $self, $keys, %options ) = @_;
+    my $iterating = Pinyon::Iterating->new( $self, $keys, %options );
+    return sub { return $iterating->pair };
+}
+
 sub get_or_set {
     my ( $self, $key, $make, %options ) = @_;
     if ( ( reftype( $make // q{} ) // q{} ) ne 'CODE' ) {
         Pinyon::Error::Usage->throw('get_or_set takes a key and a reference to a sub that makes the value');
     }
     return Pinyon::Making->new( $self, $key, %options )->value($make);
+}
+
+sub get_or_set_multi {
+    my ( $self, $keys, $make, %options ) = @_;
+    return Pinyon::MakingMany->new( $self, $keys, $make, %options )->values_by_key;
+}
+
+sub cached {
+    my ( $self, $sub, @options ) = @_;
+    return Pinyon::Cached->new( $self, $sub, @options );
+}
+
+# Has a value made, whatever is stored, and stores it in its place.
+sub _refreshed {
+    my ( $self, $key, $make, %options ) = @_;
+    return Pinyon::Making->anew( $self, $key, %options )->value($make);
 }
 
 sub lease {
@@ -152,6 +177,18 @@ sub stats {
 sub flush_all {
     my ( $self, $delay ) = @_;
     $self->_ask_servers( 2, undef, $delay );
+    return 1;
+}
+
+sub clear_namespace {
+    my ($self) = @_;
+    $self->_ask_servers( 3, undef, undef );
+    return 1;
+}
+
+sub invalidate_tags {
+    my ( $self, @tags ) = @_;
+    $self->_ask_servers( 4, \@tags, undef );
     return 1;
 }
 
@@ -226,8 +263,8 @@ these in every language. It refuses other objects, and code.
 
 Takes names and values, or a reference to a hash of them. The client connects on its first call. The settings are the same in
 every language: C<servers>, C<namespace>, C<timeout>, C<connect_timeout>, C<default_ttl>, C<ring>, C<failover>, C<on_failure>, C<on_unreadable>, C<gutter>,
-C<dialect>, C<compression>, C<tls>, C<username>, C<password>, C<discovery>, C<encode_keys> and others. Pass a list as a reference
-to an array, and the settings of C<tls> and C<compression> as a reference to a hash: C<< tls => { ca => 'ca.pem' } >>. In
+C<dialect>, C<compression>, C<near>, C<tls>, C<username>, C<password>, C<discovery>, C<encode_keys> and others. Pass a list as a reference
+to an array, and the settings of C<tls>, C<compression> and C<near> as a reference to a hash: C<< tls => { ca => 'ca.pem' } >>. In
 addition:
 
 =over
@@ -242,7 +279,7 @@ method C<dump($value)> of an object returns bytes and flags, and its method C<lo
 
 Pinyon calls this sub with an event when it marks a server down, when the server is up again, and so on: after the call during
 which this happened. An event is a hash with C<kind> (C<down>, C<up>, C<retry>, C<slow>, C<servers>, C<discovery>, C<classic>, C<crowded>,
-C<unreadable>, C<certificates>, C<stale_certificates>), C<level>,
+C<unreadable>, C<stale>, C<certificates>, C<stale_certificates>), C<level>,
 C<message>, C<server>, C<command>, C<seconds> and C<error>.
 
 =back
@@ -265,11 +302,12 @@ Like C<get> and C<gets>, and set the ttl.
 
 Returns C<[$value, $seconds]>: the value and its remaining ttl; C<undef> if it never expires.
 
-=head2 set($key, $value, $ttl)
+=head2 set($key, $value, $ttl, tags => \@tags)
 
-Stores a value. Returns true, or false if no server could store it and C<on_failure> is C<miss>.
+Stores a value. C<tags> follow the ttl, or the value: L</TAGS>. Returns true, or false if no server could store it and C<on_failure>
+is C<miss>.
 
-=head2 add($key, $value, $ttl), replace($key, $value, $ttl)
+=head2 add($key, $value, $ttl, tags => \@tags), replace($key, $value, $ttl, tags => \@tags)
 
 C<add> stores a value only if the key is missing, C<replace> only if it exists. Return whether the value was stored.
 
@@ -277,7 +315,7 @@ C<add> stores a value only if the key is missing, C<replace> only if it exists. 
 
 Add bytes to the end or the beginning of a stored string. Return whether the key exists.
 
-=head2 cas($key, $value, $cas, $ttl)
+=head2 cas($key, $value, $cas, $ttl, tags => \@tags)
 
 Stores a value if the item still has this CAS token. Returns true; false if the item has changed; C<undef> if it is missing.
 
@@ -316,13 +354,28 @@ C<< get_multi(\@keys, failed => \my %errors) >> accepts partial results: the has
 the server's name, and the error of each unreadable value under its key. Without C<failed>, C<get_multi> reads all values and
 then dies; C<partial> of the error has the values.
 
+=head2 iter_multi(\@keys, chunk => 100, failed => \my %errors)
+
+Returns a reference to a sub that returns the next key and its value, and nothing at the end. It reads any number of values in
+bounded memory: C<chunk> keys at a time. Keys without a value are left out; those of a chunk come in their order. Instead of an array,
+the first argument may be a reference to a sub that returns the next key, and nothing at the end. C<failed> is that of C<get_multi>.
+
+    my $number = 0;
+    my $next   = $cache->iter_multi( sub { $number < 1000 ? 'row:' . $number++ : () }, chunk => 200 );
+    while ( my ( $key, $value ) = $next->() ) {
+        print "$key: $value\n";
+    }
+
+In event loops, the sub returns a promise, or takes C<cb>: of a reference to an array of both, or of C<undef> at the end.
+
 =head2 gat_multi($ttl, @keys), gats_multi($ttl, @keys)
 
 Like C<get_multi> and C<gets_multi>, and set the ttl.
 
-=head2 set_multi([$key, $value, $ttl] ...)
+=head2 set_multi([$key, $value, $ttl] ..., tags => \@tags)
 
-Stores many values. Returns the results in order in list context, otherwise a reference to a hash of results by key. The next
+Stores many values. C<tags> are those of all; an array may have its own instead. Returns the results in order in list context,
+otherwise a reference to a hash of results by key. The next
 methods return the same.
 
 =head2 add_multi, replace_multi, append_multi, prepend_multi, cas_multi, touch_multi
@@ -340,16 +393,18 @@ L<Pinyon::Error|Pinyon::Error>::Batch if commands failed. Without a sub, it retu
 
 =head1 PREVENTING CACHE STAMPEDES
 
-=head2 get_or_set($key, $sub, ttl => $seconds, stale => $seconds, early => $seconds, lease => $seconds, wait => $seconds)
+=head2 get_or_set($key, $sub, ttl => $seconds, stale => $seconds, %options)
 
 Returns the value. If it is missing, one caller makes it with its sub and all others wait for it: in all processes, on all
-machines, and in all languages. If the sub dies, C<get_or_set> dies with the same error. The options are in seconds:
+machines, and in all languages. If the sub dies, C<get_or_set> dies with the same error. The sub may return a
+L<Pinyon::Made|Pinyon::Made> with the value. The options are in seconds, but for C<jitter>, C<on_error> and
+C<refresh>:
 
 =over
 
 =item ttl
 
-How long the value is fresh.
+How long the value is fresh; or a reference to a sub that gets the value and returns its ttl.
 
 =item stale
 
@@ -367,11 +422,76 @@ How long one caller may take to make the value; 10 by default.
 
 How long to wait for another caller's value; 0 does not wait.
 
+=item jitter
+
+The share of the ttl that may be taken off at random, such as 0.1: values that were stored together do not expire together.
+
+=item on_error
+
+C<raise>, the default; or C<stale>: if the sub dies while there is an old value, returns the old value, and reports the event
+C<stale>. It needs C<stale> or C<early>.
+
+=item retry_after
+
+How long the old value is used then before the next caller calls its sub; 5 by default.
+
+=item soft_timeout
+
+In event loops only: how long a caller waits for its own sub while there is an old value. Then it gets the old value, and the
+new one is made behind it. It needs C<stale> or C<early>. Clients that block refuse it.
+
+=item refresh
+
+C<wait>, the default; or C<behind>, in event loops only: as a C<soft_timeout> of 0.
+
+=item tags
+
+The L<tags|/TAGS> of the value, as they are before the sub is called.
+
 =back
+
+=head2 get_or_set_multi(\@keys, $sub, ttl => $seconds, failed => \my %errors, %options)
+
+Returns a reference to a hash of the values by key. Pinyon calls the sub once with the keys that are missing or due and that no
+other caller makes; it returns a reference to a hash of their values, or of a L<Pinyon::Made|Pinyon::Made> with each. The values that
+others make it waits for. A key that the sub leaves out is missing in the result, and the next caller makes it. If the sub dies,
+C<get_or_set_multi> dies with the same error.
+
+Each key fails by itself: the first such error is thrown when all others have ended, and its C<partial> has the values of those.
+With C<failed>, nothing is thrown, and the hash receives the error of each key. The other options are those of C<get_or_set>.
+
+    my $products = $cache->get_or_set_multi(
+        [ 'product:1', 'product:2' ],
+        sub { my @keys = @_; return { map { $_ => "made for $_" } @keys } },
+        ttl => 60,
+    );
+
+=head2 cached($sub, key => 'product:{0}', ttl => $seconds, %options)
+
+Returns the sub with its results cached, as a L<Pinyon::Cached>: call it as the sub itself. The key has the numbers of arguments in
+braces, from 0; a brace itself is written twice. It may also be a reference to a sub that makes it of the arguments. All other
+options are those of C<get_or_set>. Dies if the key or an option makes no sense.
 
 =head2 lease($key, lease => $seconds, recache => $seconds)
 
 Returns a L<Pinyon::Lease>, which offers the single steps of C<get_or_set>.
+
+=head1 TAGS
+
+A value may have tags: names of what it was made from. They are one string, or a reference to an array of strings.
+C<invalidate_tags> has all values with a tag count as missing, whatever their keys are, and in whatever language they were stored.
+
+    $cache->set( 'profile:7' => { name => 'Ada' }, 3600, tags => ['user:7'] );
+    $cache->get_or_set( 'orders:7' => sub { [ 1, 2, 3 ] }, ttl => 3600, tags => [ 'user:7', 'orders' ] );
+    $cache->invalidate_tags('user:7');
+
+A value that was made before an invalidation, and is stored after it, does not count if C<get_or_set> has it made. C<set> does not
+notice an invalidation between the making and the call.
+
+=head2 invalidate_tags(@tags)
+
+Has all values with one of these tags count as missing. This process sees it at once, others within their C<generation_ttl>. Dies
+if a server of a tag cannot be reached, also with C<< on_failure => 'miss' >>: call it again.
 
 =head1 SERVERS
 
@@ -383,6 +503,12 @@ Return references to hashes by the servers' names.
 
 Deletes all items of all servers, including those of other programs.
 
+=head2 clear_namespace
+
+Forgets all items of the client's namespace, and nothing else. It needs the settings C<namespace> and C<clearable>. This process
+sees the clear at once, others within their C<generation_ttl>. If a server cannot be reached, it dies with an error that names the
+server. The other servers are cleared, and this one is before this process sends it anything else.
+
 =head2 servers, servers_of($key)
 
 Return lists of names: of all servers, and of those that may hold a key, in the order in which Pinyon asks them.
@@ -391,13 +517,20 @@ Return lists of names: of all servers, and of those that may hold a key, in the 
 
 Returns what happened on the connections of this process: a reference to a hash by the servers' names.
 
+=head2 near_metrics
+
+Returns what came of the keys that the setting C<near> keeps in the memory of this process: a reference to a hash of C<hits> (values
+returned without asking a server), C<fills> (values that were read and kept), C<revalidations> (of these, values that were in memory,
+but no longer fresh), C<evictions> (values that made room for others) and C<bytes> (the memory in use). Without C<near> they are 0.
+It contacts no server. In event loops, too, it returns the hash itself.
+
 =head2 namespace
 
 Returns the bytes that precede every key.
 
 =head2 using(%settings)
 
-Returns a view of the client with other values of C<failover>, C<on_failure>, C<on_unreadable> or C<namespace>. The view shares
+Returns a view of the client with other values of C<failover>, C<on_failure>, C<on_unreadable>, C<near> or C<namespace>. The view shares
 everything else with the client.
 
 =head2 close

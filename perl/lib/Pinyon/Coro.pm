@@ -43,6 +43,22 @@ sub _asked {
     return $value;
 }
 
+# A maker that its caller may leave behind runs in a coroutine of its own.
+sub _carry_out {
+    my ( $self, $make, $ended ) = @_;
+    &Coro::async(
+        sub {
+            my ( $make, $ended ) = @_;
+            my $value;
+            return $ended->( $value, undef ) if eval { $value = $make->(); 1 };
+            return $ended->( undef,  $@ );
+        },
+        $make,
+        $ended
+    );
+    return;
+}
+
 # A coroutine is a caller of its own: it must not wait for itself.
 sub _owner { return $Coro::current->{_pinyon_owner} ||= Pinyon::_new_owner() }
 
@@ -86,14 +102,34 @@ sub _new_batch {
     return Pinyon::Coro::Batch->new($self);
 }
 
-# The maker runs in the coroutine that asks.
+# The maker runs in the coroutine that asks, unless that may leave it behind.
 sub get_or_set {
     my ( $self, $key, $make, %options ) = @_;
     if ( ref $make ne 'CODE' ) {
         Pinyon::Error::Usage->throw('get_or_set takes a key and a reference to a sub that makes the value');
     }
-    my $class = Pinyon::Coro::_loads_by_perl($self) ? 'Pinyon::Coro::Making' : 'Pinyon::Loop::Making';
-    return $class->new( $self, $key, %options )->value($make);
+    my $making = _making($self)->new( $self, $key, %options );
+    $making->{beside} = $make;
+    return $making->value($make);
+}
+
+sub iter_multi { goto &Pinyon::Cache::iter_multi }
+
+sub get_or_set_multi {
+    my ( $self, $keys, $make, %options ) = @_;
+    my $class = Pinyon::Coro::_loads_by_perl($self) ? 'Pinyon::Coro::MakingMany' : 'Pinyon::Loop::MakingMany';
+    return $class->new( $self, $keys, $make, %options )->values_by_key;
+}
+
+sub _refreshed {
+    my ( $self, $key, $make, %options ) = @_;
+    return _making($self)->anew( $self, $key, %options )->value($make);
+}
+
+# The class of a caller of get_or_set.
+sub _making {
+    my ($self) = @_;
+    return Pinyon::Coro::_loads_by_perl($self) ? 'Pinyon::Coro::Making' : 'Pinyon::Loop::Making';
 }
 
 # Each step is taken in a coroutine, because the last one reads a value by Perl code.
@@ -107,9 +143,15 @@ sub _go_on {
     return;
 }
 
+package Pinyon::Coro::MakingMany;
+
+use mro 'c3';
+
+our @ISA = ( 'Pinyon::Coro::Making', 'Pinyon::Loop::MakingMany' );    ## no critic (ProhibitExplicitISA)
+
 package Pinyon::Coro::Batch;
 
-our @ISA = ('Pinyon::Loop::Batch');     ## no critic (ProhibitExplicitISA)
+our @ISA = ('Pinyon::Loop::Batch');                                   ## no critic (ProhibitExplicitISA)
 
 # Waits for the commands before, when many are under way. `finish` tells what failed.
 sub _add {
@@ -251,6 +293,10 @@ at once.
 If a coroutine is cancelled, or receives an exception by C<throw>, it abandons its operation. If that acquires a lock nevertheless,
 Pinyon releases it. Each coroutine is the owner of its locks. At the end of a lock's scope, Pinyon releases the lock without
 waiting.
+
+With C<soft_timeout> or C<< refresh => 'behind' >>, C<get_or_set> calls its sub in a coroutine of its own if there is an old value,
+which the caller may get while that goes on. If the caller ends before, the sub runs to its end and its value is dropped.
+C<close>, and the end of the program, give the lease back.
 
 With Coro 6.57 on perl 5.36, do not cancel a coroutine that waits inside several subs: Coro then reads the wrong variables and
 crashes, whatever the coroutine waits for. Coro also keeps what the closure of a cancelled coroutine has captured, such as a client,

@@ -30,15 +30,39 @@ sub new {
 }
 
 # What was begun last is sent, such as the release of a lock whose scope has ended. Locks without such a scope, as those in
-# package variables, are released too: when Perl destroys them there is no loop any more.
+# package variables, are released too: when Perl destroys them there is no loop any more. What makes values behind callers has
+# its leases given back.
 END {
     for my $loop ( grep { defined } values %loops ) {
         local $@ = undef;
         for my $lock ( $loop->_locks_left ) {
             eval { $lock->_begin_release; 1 } or next;
         }
+        eval { $loop->end_behind; 1 } or next;
         $loop->_send;
     }
+}
+
+# What makes a value behind its caller, to be ended with the client.
+sub keep_behind {
+    my ( $self, $making ) = @_;
+    weaken( $self->{behind}{ refaddr $making } = $making );
+    return;
+}
+
+sub forget_behind {
+    my ( $self, $making ) = @_;
+    delete $self->{behind}{ refaddr $making };
+    return;
+}
+
+# Gives the leases of all these back.
+sub end_behind {
+    my ($self) = @_;
+    my $behind = delete $self->{behind} or return;
+    $_->_abandon for grep { defined } values %{$behind};
+    $self->_send;
+    return;
 }
 
 sub DESTROY {
@@ -150,6 +174,15 @@ sub _owner { return Pinyon::_new_owner() }
 
 # Takes the host's loop off the settings, where there can be several.
 sub _take_loop { return }
+
+# Calls a maker, and calls back with its value, or that of the promise that it returns, and error.
+sub _carry_out {
+    my ( $self, $make, $ended ) = @_;
+    my $value;
+    return $ended->( undef, $@ ) if !eval { $value = $make->(); 1 };
+    $self->_when( $value, $ended );
+    return;
+}
 
 sub _has_coroutines { return 0 }
 sub _on_cancel      { return }

@@ -6,17 +6,77 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-my %IS_OPTION = map { $_ => 1 } qw(ttl stale early lease wait);
+use Pinyon::Made ();
 
-# One caller of get_or_set.
+my %IS_OPTION = map { $_ => 1 } qw(ttl stale early lease wait jitter on_error retry_after soft_timeout refresh tags);
+
+# One caller of get_or_set, or of get_or_set_multi with the keys.
 sub new {
     my ( $class, $client, $key, %options ) = @_;
-    for my $name ( sort keys %options ) {
-        Pinyon::Error::Usage->throw(qq{get_or_set has no option "$name"}) if !$IS_OPTION{$name};
-    }
-    my $self = bless { client => $client }, $class;
-    $self->_begin( $client, $key, @options{qw(ttl stale early lease wait)} );
+    return _begun( bless( { client => $client }, $class ), $key, %options );
+}
+
+# One caller that has the value made whatever is stored, and stores it in its place.
+sub anew {
+    my ( $class, $client, $key, %options ) = @_;
+    return _begun( bless( { client => $client, is_anew => 1 }, $class ), $key, %options );
+}
+
+sub _begun {
+    my ( $self, $key, %options ) = @_;
+    $self->_begin( $self->{client}, $key, $self->_terms( get_or_set => %options ) );
     return $self;
+}
+
+# The options of a method as `fill_terms` in C takes them. Keeps the sub that tells the ttl of a value.
+sub _terms {
+    my ( $self, $method, %options ) = @_;
+    for my $name ( sort keys %options ) {
+        Pinyon::Error::Usage->throw(qq{$method has no option "$name"}) if !$IS_OPTION{$name};
+    }
+    my $on_error = $options{on_error} // 'raise';
+    if ( $on_error ne 'raise' && $on_error ne 'stale' ) {
+        Pinyon::Error::Usage->throw(qq{on_error must be "raise" or "stale", not "$on_error"});
+    }
+    my $refresh = $options{refresh} // 'wait';
+    if ( $refresh ne 'wait' && $refresh ne 'behind' ) {
+        Pinyon::Error::Usage->throw(qq{refresh must be "wait" or "behind", not "$refresh"});
+    }
+    my $own_ttl = $self->{own_ttl} = ref $options{ttl} eq 'CODE' ? $options{ttl} : undef;
+    return (
+        $options{ttl},
+        defined $own_ttl,
+        @options{qw(stale early lease wait jitter)},
+        $on_error eq 'stale',
+        @options{qw(retry_after soft_timeout)},
+        $refresh eq 'behind',
+        $self->{is_anew}, $options{tags}
+    );
+}
+
+# Takes what the sub returned: a value, or one with more to say of it.
+sub _made {
+    my ( $self, $client, $made ) = @_;
+    return $self->_take( $client, $self->_said_of($made) );
+}
+
+# A value that was made, its ttl, how long it stays after that, and whether it is stored.
+sub _said_of {
+    my ( $self, $made ) = @_;
+    my $own_ttl = $self->{own_ttl};
+    if ( UNIVERSAL::isa( $made, 'Pinyon::Made' ) ) {
+        my ( $value, $ttl, $stale, $store ) = @{$made}{qw(value ttl stale store)};
+        $ttl //= $own_ttl->($value) if $own_ttl && $store;
+        return ( $value, $ttl, $stale, $store );
+    }
+    return ( $made, $own_ttl ? $own_ttl->($made) : undef, undef, 1 );
+}
+
+# A failure in one line, for others than its caller.
+sub _reason_of {
+    my ($failure) = @_;
+    return $failure->message if UNIVERSAL::isa( $failure, 'Pinyon::Error' );
+    return ref $failure ? "$failure" : $failure =~ s/\s+\z//r;
 }
 
 sub value {
@@ -36,8 +96,12 @@ sub value {
         };
         next if $is_made;
         my $failure = $self->{failure};
-        $self->_failed( ref $failure ? "$failure" : $failure =~ s/\s+\z//r );
-        eval { $self->_run($client); 1 } or 1;
+        $self->_failed( _reason_of($failure) );
+        my @kept;
+        {
+            local $@ = undef;
+            return $kept[0] if eval { @kept = $self->_run($client); scalar @kept };
+        }
         die $failure;
     }
     return;

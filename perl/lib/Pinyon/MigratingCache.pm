@@ -137,7 +137,7 @@ servers.
 
 =head2 version, stats($kind), flush_all($delay), metrics
 
-These apply to both pools.
+These apply to both pools. Reads ask the servers, not what C<near> keeps in memory; C<near_metrics> is the new client's.
 
 =head2 using(%settings)
 

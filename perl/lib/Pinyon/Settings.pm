@@ -67,9 +67,10 @@ sub subs {
     return [ grep { ref $_ eq 'CODE' } @settings{qw(username password sentinel_username sentinel_password)} ];
 }
 
+# Objects that act as texts, numbers or booleans, such as JSON::PP's true and false.
 sub _is_text {
     my ($value) = @_;
-    return overload::Method( $value, q{""} ) || overload::Method( $value, 'bool' );
+    return grep { overload::Method( $value, $_ ) } qw("" 0+ bool);
 }
 
 # Perl's own false is both an empty text and 0.

@@ -64,7 +64,10 @@ sub locks {
     );
 }
 
-sub memcached { return $started{memcached} ||= server( qw(memcached -u), scalar getpwuid($>), qw(-s SOCKET -t 2) ) }
+sub memcached { return $started{memcached} ||= own_memcached() }
+
+# One that a test may stop.
+sub own_memcached { return server( qw(memcached -u), scalar getpwuid($>), qw(-s SOCKET -t 2) ) }
 sub redis { return $started{redis} ||= server( qw(redis-server --port 0 --unixsocket SOCKET --save), q{}, '--dir', 'FOLDER' ) }
 
 # A server as a process. SOCKET or PORT is where it listens, FOLDER a directory of its own.

@@ -21,6 +21,8 @@ use Pinyon ();
 
     sub missing { return }
 
+    sub leaves_makers_behind { return 0 }
+
     sub plays {
         my ( $self, $scenario ) = @_;
         return 0 if $scenario->{shared};
@@ -78,6 +80,8 @@ use Pinyon ();
     }
 
     sub plays { return 1 }
+
+    sub leaves_makers_behind { return 1 }
 
     sub cache {
         my ( $self, @settings ) = @_;

@@ -8,12 +8,13 @@ our $VERSION = '0.1.0';
 
 use Scalar::Util qw(reftype);
 
-use Pinyon               ();
-use Pinyon::Loop         ();
-use Pinyon::Loop::Batch  ();
-use Pinyon::Loop::Lease  ();
-use Pinyon::Loop::Making ();
-use Pinyon::Loop::Many   ();
+use Pinyon                   ();
+use Pinyon::Loop             ();
+use Pinyon::Loop::Batch      ();
+use Pinyon::Loop::Lease      ();
+use Pinyon::Loop::Making     ();
+use Pinyon::Loop::MakingMany ();
+use Pinyon::Loop::Many       ();
 
 our @ISA = qw(Pinyon::Loop::Asking Pinyon::Cache);    ## no critic (ProhibitExplicitISA)
 
@@ -33,6 +34,7 @@ sub using {
 
 sub close {    ## no critic (ProhibitBuiltinHomonyms)
     my ($self) = @_;
+    $self->{loop}->end_behind;
     $self->{loop}->_close;
     return Pinyon::Cache::close($self);
 }
@@ -84,6 +86,15 @@ sub lease {
     );
 }
 
+sub iter_multi {
+    my ( $self, $keys, %options ) = @_;
+    my $iterating = Pinyon::Iterating->new( $self, $keys, %options );
+    return sub {
+        my @arguments = @_;
+        return $self->_asked( Pinyon::Loop::callback_of( \@arguments ), sub { $iterating->pair_later( $_[0] ) } );
+    };
+}
+
 sub get_or_set {
     my ( $self, $key, $make, @arguments ) = @_;
     my $callback = Pinyon::Loop::callback_of( \@arguments );
@@ -97,6 +108,18 @@ sub get_or_set {
             return Pinyon::Loop::Making->new( $self, $key, @arguments )->begin( $make, $told );
         }
     );
+}
+
+sub get_or_set_multi {
+    my ( $self, $keys, $make, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_asked( $callback,
+        sub { Pinyon::Loop::MakingMany->new( $self, $keys, $make, @arguments )->begin_all( $_[0] ) } );
+}
+
+sub _refreshed {
+    my ( $self, $key, $make, %options ) = @_;
+    return $self->_asked( undef, sub { Pinyon::Loop::Making->anew( $self, $key, %options )->begin( $make, $_[0] ) } );
 }
 
 sub quiet {
@@ -131,6 +154,29 @@ sub flush_all {
         sub {
             my ($told) = @_;
             return $self->_begin_question( sub { $told->( defined $_[1] ? undef : 1, $_[1] ) }, 2, undef, $arguments[0] );
+        }
+    );
+}
+
+sub clear_namespace {
+    my ( $self, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            return $self->_begin_question( sub { $told->( defined $_[1] ? undef : 1, $_[1] ) }, 3, undef, undef );
+        }
+    );
+}
+
+sub invalidate_tags {
+    my ( $self, @tags ) = @_;
+    return $self->_asked(
+        Pinyon::Loop::callback_of( \@tags ),
+        sub {
+            my ($told) = @_;
+            return $self->_begin_question( sub { $told->( defined $_[1] ? undef : 1, $_[1] ) }, 4, \@tags, undef );
         }
     );
 }

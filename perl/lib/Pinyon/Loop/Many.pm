@@ -13,6 +13,7 @@ use Pinyon ();
 my @METHODS = qw(get gets gat gats set add replace append prepend cas delete touch incr decr);
 my %NUMBER  = ( remove => Pinyon::_number_of('delete'), map { $_ => Pinyon::_number_of($_) } @METHODS );
 my %READS   = map { $_ => 1 } qw(get gets gat gats);
+my %STORES  = map { $_ => 1 } qw(set add replace cas);
 my %BY_KEY  = map { $_ => 1 } qw(get gets delete remove incr decr);
 
 sub methods {
@@ -61,11 +62,25 @@ sub _calls {
         }
         return [ map { [$_] } @{$keys} ];
     }
+    my @tags = $STORES{$name} && _end_with_tags(@arguments) ? splice @arguments, -2 : ();
     for my $argument (@arguments) {
         next if ref $argument eq 'ARRAY' || $BY_KEY{$name};
         Pinyon::Error::Usage->throw("${name}_multi takes references to arrays with the arguments of $name each");
     }
+    return [ map { _with_tags( $_, @tags ) } @arguments ] if @tags;
     return [ map { ref $_ eq 'ARRAY' ? $_ : [$_] } @arguments ];
+}
+
+# The arguments of one call, with the tags of all unless it has its own.
+sub _with_tags {
+    my ( $call, @tags )      = @_;
+    my ( undef, @arguments ) = @{$call};
+    return _end_with_tags(@arguments) ? $call : [ @{$call}, @tags ];
+}
+
+sub _end_with_tags {
+    my @arguments = @_;
+    return @arguments > 1 && !ref $arguments[-2] && ( $arguments[-2] // q{} ) eq 'tags';
 }
 
 # Begins all of them, and calls back when all are over.

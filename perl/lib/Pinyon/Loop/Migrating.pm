@@ -29,6 +29,7 @@ sub using {
 
 sub close {    ## no critic (ProhibitBuiltinHomonyms)
     my ($self) = @_;
+    $self->{loop}->end_behind;
     $self->{loop}->_close;
     return Pinyon::MigratingCache::close($self);
 }
