@@ -16,6 +16,8 @@ typedef struct bytes {
 const char *client_version(void);
 /* Makes a client of one server; `host` is the path of a socket if `port` is 0. NULL: it cannot be made. */
 client *client_open(const char *host, int port);
+/* The same with hot keys in memory, fresh for hours. Only Pinyon has it. */
+client *client_open_near(const char *host, int port);
 void    client_close(client *client);
 
 /* Whether the value was stored. */

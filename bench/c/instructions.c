@@ -14,7 +14,7 @@
 static char   texts[KEYS][SIZE + 1];
 static bytes  keys[KEYS];
 static bytes  value = {"vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv", SIZE};
-static client *connected;
+static client *connected, *near;
 
 static size_t get(size_t times)
 {
@@ -24,6 +24,11 @@ static size_t get(size_t times)
 static size_t set(size_t times)
 {
     return repeat_set(connected, keys[0], value, times);
+}
+
+static size_t get_near(size_t times)
+{
+    return repeat_get(near, keys[0], SIZE, times);
 }
 
 static size_t get_many(size_t times)
@@ -55,7 +60,8 @@ static void count(const char *name, size_t (*operation)(size_t times), size_t fe
 int main(int count_of_arguments, char **arguments)
 {
     connected = count_of_arguments == 2 ? client_open(arguments[1], 0) : NULL;
-    if (!connected) {
+    near      = connected ? client_open_near(arguments[1], 0) : NULL;
+    if (!near) {
         fprintf(stderr, "usage: instructions SOCKET\n");
         return 2;
     }
@@ -67,6 +73,8 @@ int main(int count_of_arguments, char **arguments)
     count("c:get", get, 100);
     count("c:set", set, 100);
     count("c:get_many:100", get_many, 10);
+    count("c:near:get", get_near, 100);
+    client_close(near);
     client_close(connected);
     return 0;
 }

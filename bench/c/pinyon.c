@@ -18,7 +18,7 @@ const char *client_version(void)
     return pinyon_version();
 }
 
-client *client_open(const char *host, int port)
+static client *opened(const char *host, int port, int is_near)
 {
     char server[256];
     int  size = port ? snprintf(server, sizeof server, "%s:%d", host, port) : snprintf(server, sizeof server, "%s", host);
@@ -28,7 +28,10 @@ client *client_open(const char *host, int port)
         /* Counted instruction by instruction, all takes far longer. */
         PINYON_OPTION("timeout", "30"),
         PINYON_OPTION("connect_timeout", "30"),
+        /* The last one. */
+        PINYON_OPTION("near.fresh", "10000"),
     };
+    size_t count = sizeof options / sizeof *options - !is_near;
     client *made = calloc(1, sizeof *made);
     if (!made) return NULL;
     made->reply.size = sizeof made->reply;
@@ -36,10 +39,20 @@ client *client_open(const char *host, int port)
         made->requests[at] = (pinyon_request){.size = sizeof *made->requests, .verb = PINYON_GET};
         made->replies[at]  = (pinyon_reply){.size = sizeof *made->replies};
     }
-    made->pinyon = pinyon_client_new(options, sizeof options / sizeof *options, NULL);
+    made->pinyon = pinyon_client_new(options, count, NULL);
     if (made->pinyon) return made;
     free(made);
     return NULL;
+}
+
+client *client_open(const char *host, int port)
+{
+    return opened(host, port, 0);
+}
+
+client *client_open_near(const char *host, int port)
+{
+    return opened(host, port, 1);
 }
 
 void client_close(client *client)

@@ -12,7 +12,10 @@ use constant {
     ROUNDS => 5,
 
     # Seconds, far more than any operation takes, even on slow processors that do something else as well.
-    TIMEOUT  => 30,
+    TIMEOUT => 30,
+
+    # Seconds for which hot keys in memory are fresh.
+    FOREVER  => 10_000,
     LOCK_TTL => 10_000,
     VALUE    => 'v' x 36,
 };
@@ -55,6 +58,14 @@ sub blocking ($address) {
         10,
         sub ($left) {
             while ( $left-- ) { my $stored = $client->set_multi(@pairs) }
+        }
+    );
+    my $near = filled( Pinyon::Cache->new( servers => [$address], near => {fresh => FOREVER}, @PATIENT ) );
+    count(
+        'perl:near:get',
+        100,
+        sub ($left) {
+            while ( $left-- ) { my $value = $near->get($key) }
         }
     );
     return;

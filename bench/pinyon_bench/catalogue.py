@@ -6,6 +6,7 @@ from .c.rows import C_GROUPS, c_rows
 from .coroutines.rows import PAIRS_GROUPS, pairs_rows
 from .declaration import Group, Row
 from .goals import memory_grows_at_most
+from .hot.rows import HOT, hot_rows
 from .instructions.goals import instructions_at_most
 from .locks.goals import exactly_commands
 from .locks.rows import LOCK_GROUPS, lock_rows
@@ -15,7 +16,8 @@ from .ruby.rows import RUBY_GROUPS, ruby_rows
 from .step_rows import STEP_GROUPS, step_rows
 
 GROUPS: dict[str, Group] = {
-    group.name: group for group in (*STEP_GROUPS, *PAIRS_GROUPS, *RUBY_GROUPS, *PERL_GROUPS, *C_GROUPS, *LOCK_GROUPS)
+    group.name: group
+    for group in (*STEP_GROUPS, *PAIRS_GROUPS, HOT, *RUBY_GROUPS, *PERL_GROUPS, *C_GROUPS, *LOCK_GROUPS)
 }
 #: Of no row or group.
 GOALS = (memory_grows_at_most(256), exactly_commands(2.0), instructions_at_most)
@@ -23,7 +25,8 @@ GOALS = (memory_grows_at_most(256), exactly_commands(2.0), instructions_at_most)
 
 def all_rows(short: bool) -> list[Row]:
     """Returns every row in the order in which rows are run and shown; `short` with the counts of `run`."""
-    return [*step_rows(), *pairs_rows(short), *ruby_rows(short), *perl_rows(short), *c_rows(short), *lock_rows(short)]
+    languages = [*ruby_rows(short), *perl_rows(short), *c_rows(short)]
+    return [*step_rows(), *pairs_rows(short), *hot_rows(short), *languages, *lock_rows(short)]
 
 
 def targets(document: Document) -> list[Target]:

@@ -15,8 +15,21 @@ from typing import IO, Any
 from .c import entries as c_entries
 from .coroutines.rows import CLIENT_POOL, THREADS
 from .declaration import Row
+from .hot.rows import HOT
 from .locks import entries as lock_entries
-from .names import ASYNCIO, BARE, BLOCKING, FLOOR, GEVENT, MODELS, OURS, UVLOOP, contestant_name
+from .names import (
+    ASYNCIO,
+    BARE,
+    BLOCKING,
+    FLOOR,
+    GEVENT,
+    HOT_CACHE,
+    MODELS,
+    NEAR_CLIENT,
+    OURS,
+    UVLOOP,
+    contestant_name,
+)
 from .perl import entries as perl_entries
 from .placement import pinned
 from .protocol import ProtocolError, decode, encode
@@ -66,12 +79,14 @@ class Entry:
 def all_entries() -> list[Entry]:
     """Returns the contestants in their order; the first one present is what the others are compared with."""
     return [
-        _blocking(OURS, "pinyon", "gevent", "local", "slow", THREADS.name),
+        _blocking(OURS, "pinyon", "gevent", "local", "slow", THREADS.name, HOT.name),
         _blocking("pylibmc", "pylibmc", "gevent", "local", "slow"),
         _blocking("pymemcache", "pymemcache", "gevent"),
         _blocking("python-memcached", "python_memcached"),
         _blocking("libmc", "libmc", "gevent"),
         _blocking("meta-memcache", "meta_memcache"),
+        Entry(NEAR_CLIENT, _python_command("pinyon.NEAR"), (HOT.name,)),
+        Entry(HOT_CACHE, _python_command("meta_memcache.HOT_CACHE"), (HOT.name,)),
         _in_threads(CLIENT_POOL, "pylibmc.CLIENT_POOL"),
         _in_threads("pylibmc ThreadMappedPool", "pylibmc.THREAD_MAPPED_POOL"),
         _in_threads("pymemcache PooledClient", "pymemcache.POOLED"),
@@ -81,6 +96,7 @@ def all_entries() -> list[Entry]:
         _coroutines("libmc", "libmc", GEVENT),
         *_event_loop(ASYNCIO, "local", "slow"),
         *_event_loop(UVLOOP),
+        _near_tasks(),
         *(_locks(*each) for each in lock_entries.LOCK_CONTESTANTS),
         *(_of_language(ruby_entries, *each) for each in ruby_entries.CONTESTANTS),
         *(_of_language(perl_entries, *each) for each in perl_entries.CONTESTANTS),
@@ -93,12 +109,18 @@ def all_entries() -> list[Entry]:
 def _event_loop(model: str, *groups: str) -> list[Entry]:
     """Returns the clients for an event loop; all in the model's own group, the best of them also in these."""
     return [
-        _coroutines(OURS, "pinyon.ASYNCIO", model, *groups),
+        _coroutines(OURS, "pinyon.ASYNCIO", model, *groups, HOT.name),
         _coroutines("emcache", "emcache.PLAIN", model, *groups),
         _coroutines("emcache autobatch", "emcache.AUTOBATCH", model),
         _coroutines("aiomcache", "aiomcache", model, *groups),
         _coroutines("memcachio", "memcachio", model),
     ]
+
+
+def _near_tasks() -> Entry:
+    """Returns Pinyon with hot keys in memory, in tasks of asyncio."""
+    command = [*_python_command("pinyon.NEAR_TASKS"), ASYNCIO]
+    return Entry(contestant_name(NEAR_CLIENT, ASYNCIO), command, (HOT.name,), (ASYNCIO,))
 
 
 def _blocking(name: str, adapter: str, *groups: str) -> Entry:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from .compare import Ratio, processor_time, processor_times, rate_ratio, rates, ratio, samples_of
 from .declaration import Goal
-from .names import BARE, BLOCKING, FLOOR, GEVENT, OURS, contestant_name, is_other
+from .names import BARE, BLOCKING, FLOOR, GEVENT, NEAR_CLIENT, OURS, contestant_name, is_other
 from .results import Document, RowInfo, Target
 
 #: Below this ratio a rate has fallen, however wide the spread.
@@ -48,6 +48,18 @@ def floor_share(wanted: float, model: str = BLOCKING, ours: str = OURS) -> Goal:
 def within(row: str, model: str) -> str:
     """Returns a row's name, with the concurrency model where the row has several."""
     return row if model == BLOCKING or model in row.split(":") else f"{row} {model}"
+
+
+def times_without_memory(wanted: float, model: str = BLOCKING) -> Goal:
+    """With hot keys in memory, our rate is at least `wanted` times that without, in the same row."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        found = rate_ratio(document, row, contestant_name(NEAR_CLIENT, model), contestant_name(OURS, model))
+        yield from reached(
+            f"{within(row, model)}: at least {wanted:g} times the rate without hot keys in memory", found, wanted
+        )
+
+    return goal
 
 
 def bare_share(wanted: float) -> Goal:

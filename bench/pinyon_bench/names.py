@@ -11,6 +11,8 @@ C = "c"
 MODELS = (*PYTHON_MODELS, *RUBY_MODELS, *PERL_MODELS, C)
 
 OURS = "Pinyon"
+#: Pinyon with hot keys in memory, and another client that has this.
+NEAR_CLIENT, HOT_CACHE = f"{OURS} near", "meta-memcache hot cache"
 #: The reference client of most targets.
 PEER = "pylibmc"
 #: The same of targets in Ruby.
@@ -24,6 +26,11 @@ FLOOR, BARE = "floor", "bare socket"
 def contestant_name(client: str, model: str) -> str:
     """Returns the name of a client's contestant in a concurrency model. The floor is the same in all of them."""
     return client if model == BLOCKING or client == FLOOR else f"{client} {model}"
+
+
+def keeps_hot_keys(contestant: str) -> bool:
+    """Returns whether a contestant is a client that keeps keys in the memory of its process."""
+    return contestant.startswith((NEAR_CLIENT, HOT_CACHE))
 
 
 def is_other(contestant: str) -> bool:

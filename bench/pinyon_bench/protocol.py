@@ -34,6 +34,7 @@ pair of key and text.
 - The client is made for the first row of its `server`, and kept. `connections` is the size of its pool, if it has one.
 - The first `warmup` pairs come first. Then all pairs are timed, `passes` times over. Then the first `clocked` pairs
   run again, with a clock reading before and after each call, so that reading the clock slows no rate.
+- If there are `draws`, these places of pairs are what is timed, one after another, instead of each pair.
 - Every reply is compared, even within the timing: a set must report that it stored, a get must return the pair's
   value.
   A text that is null stands for what is absent. The floor compares only with `check`.
@@ -61,7 +62,10 @@ seconds to live. `workers` do so at once (threads, greenlets or tasks), on one c
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
 
 Step = list[Any]
 Kind = Literal["bytes", "object"]
@@ -105,6 +109,7 @@ class PairsSpec(TypedDict):
     passes: int
     clocked: int
     pairs: list[list[str]]
+    draws: NotRequired[list[int]]
 
 
 class LocksSpec(TypedDict):

@@ -10,6 +10,8 @@ from .contestant import Contestant, ContestantError, Entry
 from .coroutines.cells import PairsCells
 from .coroutines.rows import PairsRow
 from .declaration import Row
+from .hot.cells import HotCells
+from .hot.rows import HotRow
 from .locks.cells import LocksCells
 from .locks.rows import LocksRow
 from .locks.server import LockServer
@@ -65,6 +67,7 @@ class Runner:
         self._cells: dict[type[Row], Any] = {
             StepRow: StepCells(servers, plan.seed_iterations, plan.cell_seconds),
             PairsRow: PairsCells(servers, slow),
+            HotRow: HotCells(servers),
             LocksRow: LocksCells(lock_server, NO_LOCK_SERVER, cores, plan.cell_seconds),
         }
 

@@ -7,7 +7,24 @@ from dataclasses import dataclass
 
 from .catalogue import targets
 from .compare import processor_time, rate, rate_ratio
-from .names import ANYEVENT, ASYNCIO, BARE, CORO, FLOOR, GEVENT, OURS, PERL, RUBY, UVLOOP, C, is_other, model_of
+from .hot.rows import HOT
+from .names import (
+    ANYEVENT,
+    ASYNCIO,
+    BARE,
+    CORO,
+    FLOOR,
+    GEVENT,
+    NEAR_CLIENT,
+    OURS,
+    PERL,
+    RUBY,
+    UVLOOP,
+    C,
+    is_other,
+    keeps_hot_keys,
+    model_of,
+)
 from .placement import TWO_CORES, UNPINNED
 from .results import Document
 from .tables import NONE, Table, short
@@ -23,6 +40,7 @@ WORKLOADS = (
     ("multi-get, 100 keys", "multiget:100:1", OURS),
     ("multi-get, 100 keys, 4 servers", "multiget:100:4", OURS),
     ("get, 32 threads on one client", "threads:get:32", OURS),
+    ("get of hot keys in memory", "hot:thread", NEAR_CLIENT),
     ("get, 1 greenlet (gevent)", "gevent:get:1", f"{OURS} {GEVENT}"),
     ("get, 16 greenlets (gevent)", "gevent:get:16", f"{OURS} {GEVENT}"),
     ("get, 16 tasks (asyncio)", "asyncio:get:16", f"{OURS} {ASYNCIO}"),
@@ -120,7 +138,9 @@ def _every(document: Document) -> Iterator[Standing]:
     for row in document.rows:
         for ours in document.present():
             # `Pinyon pure` is a fallback for servers without scripts; its rows are in the tables.
-            if ours.split()[0] == OURS and "pure" not in ours.split() and (each := standing(document, row.name, ours)):
+            # Pinyon without hot keys in memory stands beside clients that have them.
+            is_compared = "pure" not in ours.split() and (row.group != HOT.name or keeps_hot_keys(ours))
+            if ours.split()[0] == OURS and is_compared and (each := standing(document, row.name, ours)):
                 yield each
 
 

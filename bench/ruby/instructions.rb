@@ -18,12 +18,15 @@ module Instructions
   STORED = KEYS.to_h { |key| [key, VALUE] }.freeze
   # Far longer than any operation takes, even on slow processors.
   TIMEOUT = 30.0
+  # Seconds for which hot keys in memory are fresh.
+  FOREVER = 10_000.0
   LOCK_TTL = 10_000
 
   # A thread.
   class Blocking
     def initialize(address)
       @client = Instructions.client(address)
+      @near = Instructions.client(address, near: { fresh: FOREVER })
     end
 
     # Loops by `while`, and on locals, cost least beside the client.
@@ -33,6 +36,8 @@ module Instructions
       Instructions.count("ruby:get", 100) { |left| client.get(key) while (left -= 1) >= 0 }
       Instructions.count("ruby:set", 100) { |left| client.set(key, VALUE) while (left -= 1) >= 0 }
       Instructions.count("ruby:get_many:100", 10) { |left| client.get_many(KEYS) while (left -= 1) >= 0 }
+      near = @near
+      Instructions.count("ruby:near:get", 100) { |left| near.get(key) while (left -= 1) >= 0 }
     end
   end
 
@@ -84,8 +89,8 @@ module Instructions
   module_function
 
   # Returns a client whose server has all keys.
-  def client(address)
-    client = Pinyon::Client.new(address, timeout: TIMEOUT, connect_timeout: TIMEOUT)
+  def client(address, **settings)
+    client = Pinyon::Client.new(address, timeout: TIMEOUT, connect_timeout: TIMEOUT, **settings)
     client.set_many(STORED)
     raise "the server does not hold what was set" unless client.get_many(KEYS) == STORED
 

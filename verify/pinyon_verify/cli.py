@@ -10,6 +10,7 @@ from .locks.cells import CELLS
 from .locks.run import HEADING, details, line, run
 from .locks.sabotage import SABOTAGES
 from .locks.times import add_verb as add_failovers
+from .outage.cli import add_verb as add_outage
 from .soak.cli import add_verb as add_soak
 from .stops.cli import add_verbs as add_languages
 from .storms import add_verb as add_storms
@@ -102,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     locks.add_argument("--list", action="store_true", help="list the cells and exit")
     locks.set_defaults(carry_out=_locks)
     add_failovers(verbs)
+    add_outage(verbs)
     add_soak(verbs)
     add_storms(verbs)
     add_languages(verbs)

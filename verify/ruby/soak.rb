@@ -39,11 +39,16 @@ Record = Struct.new(:operations, :hits, :errors, :findings, :slowest)
 
 # Watches memory and descriptors, and ends the process when an operation hangs.
 class Watch
-  attr_reader :most_descriptors
+  attr_reader :most_sockets
   attr_accessor :workers
 
   def self.descriptors
     open.size
+  end
+
+  # How many connections the process has. A caller that waits for one holds both ends of a pipe instead.
+  def self.sockets
+    open.count { |name| name.start_with?("socket:") }
   end
 
   # What the process's descriptors are of, such as socket:[4711]. Some are closed meanwhile, as that of the folder is.
@@ -65,7 +70,7 @@ class Watch
     @workers = []
     # The operation of each worker at the last look, and at how many looks in a row it was the same.
     @found = {}
-    @most_descriptors = 0
+    @most_sockets = 0
     @thread = Thread.new { loop { look && sleep(@settings[:look]) } }
   end
 
@@ -80,7 +85,7 @@ class Watch
   private
 
   def look
-    @most_descriptors = [@most_descriptors, Watch.descriptors].max
+    @most_sockets = [@most_sockets, Watch.sockets].max
     @warm_memory ||= Watch.memory if now > @warm_at
     # cas is two operations.
     most = ((2 * @settings[:timeout]) + @settings[:margin]) / @settings[:look]
@@ -113,7 +118,7 @@ def now
 end
 
 def facts(record, before, after, watch)
-  { **record.to_h, descriptors_before: before, descriptors_after: after, most_descriptors: watch.most_descriptors,
+  { **record.to_h, descriptors_before: before, descriptors_after: after, most_sockets: watch.most_sockets,
                    open: Watch.open, warm_memory: watch.warm_memory, memory: Watch.memory }
 end
 

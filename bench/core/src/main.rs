@@ -53,7 +53,8 @@ struct Client {
     keys: Vec<String>,
 }
 
-const POLICY: Policy = Policy { failover: true, miss: false, unreadable_is_miss: false };
+const POLICY: Policy =
+    Policy { failover: true, miss: false, unreadable_is_miss: false, near: true, tagged_is_miss: false };
 
 impl Client {
     fn get(&self, number: usize) {

@@ -41,10 +41,10 @@ def connect_greenlets(servers: list[str], kind: Kind, quiet: bool) -> Calls:
     return Calls(get=client.get, set=client.set, close=client.close)
 
 
-async def connect_tasks(server: str, connections: int) -> Calls:
+async def connect_tasks(server: str, connections: int, **settings: Any) -> Calls:
     from pinyon.aio import Client
 
-    client = Client(server)
+    client = Client(server, **settings)
 
     async def close() -> None:
         client.close()
@@ -52,7 +52,17 @@ async def connect_tasks(server: str, connections: int) -> Calls:
     return Calls(get=client.get, set=client.set, close=close)
 
 
+def connect_near(servers: list[str], kind: Kind, quiet: bool) -> Calls:
+    return Calls.of(pinyon.Client(servers, near=True))
+
+
+async def connect_near_tasks(server: str, connections: int) -> Calls:
+    return await connect_tasks(server, connections, near=True)
+
+
 ADAPTER = Adapter(VERSION, "defaults; serializer portable, for object rows pickle", connect)
 GEVENT = Adapter(VERSION, "pinyon.gevent.Client, defaults (one connection)", connect_greenlets)
+NEAR = Adapter(VERSION, "near=True", connect_near)
+NEAR_TASKS = Adapter(VERSION, "pinyon.aio.Client, near=True (one connection)", connect_near_tasks)
 #: For asyncio and uvloop.
 ASYNCIO = Adapter(VERSION, "pinyon.aio.Client, defaults (one connection)", connect_tasks)

@@ -90,9 +90,10 @@ class PairsHarness(Kept):
         stores = row["operation"] == "set"
         call, items = (calls.set, set_items(row, calls)) if stores else (calls.get, get_items(row, calls))
         self._run(call, items[: row["warmup"]], row)
+        drawn = [items[place] for place in row["draws"]] if "draws" in row else items
         seconds: list[float] = []
         with no_garbage_collection():
-            parts = parts_of(items, row["concurrency"], row["order"], row["passes"])
+            parts = parts_of(drawn, row["concurrency"], row["order"], row["passes"])
             watch = Stopwatch()
             self._run_parts(call, parts)
             timing = watch.elapsed()

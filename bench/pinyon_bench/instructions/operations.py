@@ -19,6 +19,8 @@ LARGE = b"v" * 102_400
 STORED = dict.fromkeys(KEYS, VALUE)
 #: Seconds, far more than any operation takes, even on slow processors that do something else as well.
 TIMEOUT = 30.0
+#: Seconds for which hot keys in memory are fresh.
+FOREVER = 10_000.0
 PATIENT: dict[str, Any] = {"timeout": TIMEOUT, "connect_timeout": TIMEOUT}
 LOCK_TTL = 10_000
 
@@ -54,6 +56,8 @@ def blocking(address: str) -> Iterator[Operation]:
     yield operation("incr", 100, client.incr, "number", 0, gives=1)
     yield operation("delete", 100, client.delete, "absent", gives=False)
     yield Operation("batch:set", 500, set_in_batch)
+    near = pinyon.Client(address, near=pinyon.Near(fresh=FOREVER), **PATIENT)
+    yield operation("near:get", 100, near.get, KEYS[0], gives=VALUE)
 
 
 def in_greenlets(address: str) -> Iterator[Operation]:

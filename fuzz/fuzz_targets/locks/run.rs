@@ -49,8 +49,8 @@ pub struct Run {
     waiting: BTreeMap<u64, Waiting>,
     /// Granted locks that were not released, by number.
     held: BTreeMap<u64, Held>,
-    /// Locks that no user can release any more.
-    forsaken: BTreeSet<u64>,
+    /// Locks that no user can release any more, and their owners.
+    forsaken: BTreeMap<u64, u64>,
     /// Whether the server has said only the truth.
     honest: bool,
     lively: bool,
@@ -117,7 +117,7 @@ impl Run {
             next_waiter: 0,
             waiting: BTreeMap::new(),
             held: BTreeMap::new(),
-            forsaken: BTreeSet::new(),
+            forsaken: BTreeMap::new(),
             honest: true,
             lively: false,
             ends_abruptly: input.ends_abruptly,
@@ -161,8 +161,7 @@ impl Run {
             Step::Cancel(which) => self.cancel(*which),
             Step::Forsake(which) => {
                 if let Some(number) = self.some_held(*which) {
-                    self.held.remove(&number);
-                    self.forsaken.insert(number);
+                    self.forsaken.extend(self.held.remove(&number).map(|held| (number, held.owner)));
                     self.client.forsake(number);
                 }
             }
@@ -330,10 +329,11 @@ impl Run {
         self.client.cancel(number, self.now());
     }
 
-    /// Whether an owner has or wants anything.
+    /// Whether an owner has or wants anything. What it has forsaken counts: nobody else gets it before its ttl ends.
     fn has_begun(&self, owner: u64) -> bool {
         let wants = |waiting: &Waiting| matches!(waiting.wants, Wants::Lock { owner: of, .. } if of == owner);
-        self.held.values().any(|held| held.owner == owner) || self.waiting.values().any(wants)
+        let has = self.held.values().map(|held| &held.owner).chain(self.forsaken.values()).any(|of| *of == owner);
+        has || self.waiting.values().any(wants)
     }
 
     fn some_held(&mut self, which: u8) -> Option<u64> {
@@ -524,7 +524,7 @@ impl Run {
             (Wants::Lock { names, owner, lined_up, .. }, Outcome::Granted { number, .. }) => {
                 let is_held = self.client.held(number, self.now()).is_some() || lost.contains(&number);
                 assert!(is_held, "what is granted is held");
-                let lined_up = lined_up && !self.forsaken.contains(&number);
+                let lined_up = lined_up && !self.forsaken.contains_key(&number);
                 let new = Held { names, owner, times: 0, lined_up, parked: false, lost: false };
                 self.held.entry(number).or_insert(new).times += 1;
             }

@@ -89,13 +89,13 @@ class _Watch(threading.Thread):
         self.workers: list[Worker] = []
         self.looks = Looks()
         self.over = threading.Event()
-        self.most_descriptors = 0
+        self.most_sockets = 0
         self.warm_memory = 0
         self.start()
 
     def run(self) -> None:
         while not self.over.wait(LOOK):
-            self.most_descriptors = max(self.most_descriptors, _descriptors())
+            self.most_sockets = max(self.most_sockets, _sockets())
             if not self.warm_memory and time.monotonic() > self.warm_at:
                 self.warm_memory = _memory()
             if hanging := self.looks.hanging(self.workers):
@@ -139,7 +139,7 @@ def _result(record: Record, before: int, after: int, watch: _Watch) -> dict[str,
         **vars(record),
         "descriptors_before": before,
         "descriptors_after": after,
-        "most_descriptors": watch.most_descriptors,
+        "most_sockets": watch.most_sockets,
         "open": _open(),
         "warm_memory": watch.warm_memory or memory,
         "memory": memory,
@@ -148,6 +148,11 @@ def _result(record: Record, before: int, after: int, watch: _Watch) -> dict[str,
 
 def _descriptors() -> int:
     return len(_open())
+
+
+def _sockets() -> int:
+    """How many connections the process has. A caller that waits for one holds both ends of a pipe instead."""
+    return sum(name.startswith("socket:") for name in _open())
 
 
 def _open() -> list[str]:

@@ -31,7 +31,7 @@ CALM = 0.3
 AROUND = 60.0
 #: By how many bytes a warm process may grow: the ledger grows, and so does the allocator.
 GROWTH = 64 * 1024 * 1024
-#: Descriptors of a client that are not connections.
+#: Sockets of a client that are not connections.
 BESIDE = 16
 
 
@@ -121,11 +121,11 @@ def run(plan: Plan, model: str) -> Result:
 def _leaks(facts: dict[str, Any], workers: int) -> list[str]:
     """Return descriptors and memory that the process leaked."""
     found = []
-    before, after, most = (facts[f"{name}"] for name in ("descriptors_before", "descriptors_after", "most_descriptors"))
+    before, after, most = (facts[name] for name in ("descriptors_before", "descriptors_after", "most_sockets"))
     if after > before:
         found.append(f"descriptors: {before} before, {after} after, which are {', '.join(facts['open'])}")
-    if most > before + workers * (TCP + UNIX) + BESIDE:
-        found.append(f"descriptors: {most} at a time, for {workers} workers")
+    if most > workers * (TCP + UNIX) + BESIDE:
+        found.append(f"descriptors: {most} sockets at a time, for {workers} workers")
     growth = facts["memory"] - facts["warm_memory"]
     if growth > GROWTH:
         found.append(f"memory: grew by {growth >> 20} MiB")
@@ -167,7 +167,7 @@ def _cells(result: Result) -> list[str]:
         f"{sum(facts['errors'].values()):,}",
         str(sum(result.faults.values())),
         f"{facts['slowest']:.2f} s",
-        f"{facts['descriptors_before']}, {facts['most_descriptors']}, {facts['descriptors_after']}",
+        f"{facts['descriptors_before']}, {facts['descriptors_after']}; {facts['most_sockets']} sockets",
         f"{facts['warm_memory'] >> 20}, {facts['memory'] >> 20} MiB",
         str(len(result.findings)),
     ]

@@ -1,0 +1,1 @@
+"""A site whose database is down for a while."""
