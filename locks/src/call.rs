@@ -7,11 +7,7 @@ use std::time::Duration;
 
 use pinyon_net::shown::shown;
 
-/// A lock's name, without its prefix.
-pub type Name = Arc<[u8]>;
-
-/// The names of one lock: sorted, each once.
-pub type Names = Arc<[Name]>;
+pub use crate::names::{Mode, Name, Names};
 
 /// One attempt to take a lock. The server stores and compares it, so sending it twice is harmless.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -216,6 +212,8 @@ pub struct Holder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspected {
     pub holder: Option<Holder>,
+    /// Those that have the name together, if it is shared; the holder is one of them.
+    pub sharing: Vec<Attempt>,
     pub pttl: Option<Duration>,
     /// The time since it was granted; `None` if the pure handler took the lock.
     pub age: Option<Duration>,

@@ -1,7 +1,7 @@
 //! The keys of a namespace, the rules for lock names, and cluster slots.
 //!
-//! The server keeps four kinds of keys. `{namespace}:l:name` exists while a name is locked, and its ttl ends the lock
-//! if the holder vanishes. One counter gives tokens and tickets. While clients wait, one sorted set holds the waiters
+//! The server keeps five kinds of keys. `{namespace}:l:name` exists while a name is locked, and its ttl ends the lock
+//! if the holder vanishes. `{namespace}:p:name` exists while permits of a pool are taken. One counter gives tokens and tickets. While clients wait, one sorted set holds the waiters
 //! (first come, first served, for each name) and one hash holds what they wait for.
 
 use std::collections::BTreeSet;
@@ -10,15 +10,13 @@ use std::sync::Arc;
 
 use pinyon_proto::resp::Command;
 
-use crate::call::{Attempt, Name, Names};
+use crate::call::Attempt;
+use crate::names::{given, is_pool};
+pub use crate::names::{names, NameError, LONGEST_NAME};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::shown::shown;
 
-/// The longest name, in bytes.
-pub const LONGEST_NAME: usize = 1024;
-/// The most names of one lock.
-pub const MOST_NAMES: usize = 1000;
 /// The longest namespace, in bytes.
 pub const LONGEST_NAMESPACE: usize = 256;
 /// The number of slots in a cluster.
@@ -26,6 +24,7 @@ pub const SLOTS: u16 = 16384;
 
 const COUNTER: &[u8] = b"#f";
 const LOCK: &[u8] = b"l:";
+const POOL: &[u8] = b"p:";
 
 /// The keys of a namespace, or of those of its names with a certain hash tag. All of them have the same tag, so one
 /// server of a cluster holds them all.
@@ -114,9 +113,12 @@ impl LockKeys {
         &self.before_name[..self.before_name.len() - LOCK.len()]
     }
 
-    /// What a lock's key begins with; the name follows.
-    pub fn before_name(&self) -> &[u8] {
-        &self.before_name
+    /// The parts of the key of one name, or of a pool of permits.
+    pub fn parts_of<'k>(&'k self, name: &'k [u8]) -> [&'k [u8]; 3] {
+        match is_pool(name) {
+            false => [&self.before_name, name, b""],
+            true => [self.prefix(), POOL, given(name)],
+        }
     }
 
     /// The key of the counter, with which the keys of every call begin. The functions make the others from it.
@@ -128,9 +130,9 @@ impl LockKeys {
         slot(self.prefix())
     }
 
-    /// The key of one name. It exists while the name is locked.
+    /// The key of one name. It exists while the name is locked, or permits of the pool are taken.
     pub fn lock(&self, name: &[u8]) -> Vec<u8> {
-        [self.before_name(), name].concat()
+        self.parts_of(name).concat()
     }
 
     /// The counter of tokens and tickets.
@@ -176,38 +178,6 @@ impl LockKeys {
     }
 }
 
-/// The names of one lock, sorted and without repetition.
-pub fn names<N: AsRef<[u8]>>(given: impl IntoIterator<Item = N>) -> Result<Names, NameError> {
-    let mut given = given.into_iter().map(|name| checked(name.as_ref()));
-    let first = given.next().ok_or(NameError::None)??;
-    let Some(second) = given.next() else {
-        return Ok([first].into()); // needs no list
-    };
-    let mut names = vec![first, second?];
-    for name in given {
-        names.push(name?);
-    }
-    names.sort_unstable();
-    names.dedup();
-    match names.len() {
-        count if count > MOST_NAMES => Err(NameError::TooMany { count }),
-        _ => Ok(names.into()),
-    }
-}
-
-fn checked(name: &[u8]) -> Result<Name, NameError> {
-    if name.is_empty() {
-        return Err(NameError::Empty);
-    }
-    if name.len() > LONGEST_NAME {
-        return Err(NameError::TooLong { name: name.into() });
-    }
-    match name.iter().position(|byte| *byte == 0) {
-        Some(at) => Err(NameError::Nul { name: name.into(), at }),
-        None => Ok(name.into()),
-    }
-}
-
 /// The cluster slot of a key. The text between the first `{` and the next `}` decides, or the whole key without such
 /// text.
 pub fn slot(key: &[u8]) -> u16 {
@@ -243,43 +213,6 @@ fn crc16(bytes: &[u8]) -> u16 {
         let shifted = |crc: u16, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
         (0..8).fold(crc ^ (u16::from(*byte) << 8), shifted)
     })
-}
-
-/// Why names are not valid for a lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NameError {
-    None,
-    TooMany { count: usize },
-    Empty,
-    TooLong { name: Box<[u8]> },
-    Nul { name: Box<[u8]>, at: usize },
-}
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => write!(f, "a lock needs at least one name"),
-            Self::TooMany { count } => write!(f, "{count} names for one lock: at most {MOST_NAMES} are possible"),
-            Self::Empty => write!(f, "a lock's name is empty"),
-            Self::TooLong { name } => {
-                write!(
-                    f,
-                    "the lock's name {} has {} bytes: at most {LONGEST_NAME} are possible",
-                    shown(name),
-                    name.len()
-                )
-            }
-            Self::Nul { name, at } => write!(f, "the lock's name {} has a NUL at byte {at}", shown(name)),
-        }
-    }
-}
-
-impl std::error::Error for NameError {}
-
-impl From<NameError> for InvalidArgument {
-    fn from(error: NameError) -> Self {
-        Self::new(ErrorKind::InvalidName, error.to_string())
-    }
 }
 
 /// Names of one lock in several hash tags, which a cluster keeps in different places. Contains the first name of each
@@ -441,29 +374,5 @@ mod tests {
         assert_eq!(common(&["{foo}:a", "{foo}:b", "{bar}:a", "c", "d"]), Err(told.into()));
         let many = common(&["{1}", "{2}", "{3}", "{4}", "{5}", "{6}"]).unwrap_err();
         assert!(many.ends_with("\"{4}\" has \"4\" (slot 14039), and there are 2 tags more"), "{many}");
-    }
-
-    #[test]
-    fn names_are_sorted_and_each_once() {
-        let sorted = names(["b", "a", "b"]).unwrap();
-        assert_eq!(sorted.iter().map(|name| &name[..]).collect::<Vec<_>>(), [b"a", b"b"]);
-        assert_eq!(names((0..1000).map(|n| n.to_string())).unwrap().len(), 1000);
-        assert_eq!(names([[255; 1024]]).unwrap().len(), 1);
-    }
-
-    #[test]
-    fn an_impossible_name_is_named() {
-        let text = |names: Result<Names, NameError>| names.unwrap_err().to_string();
-        assert_eq!(text(names::<&str>([])), "a lock needs at least one name");
-        assert_eq!(text(names(["a", ""])), "a lock's name is empty");
-        assert_eq!(text(names(["a\0b"])), "the lock's name \"a\\0b\" has a NUL at byte 1");
-        assert_eq!(text(names((0..1001).map(|n| n.to_string()))), "1001 names for one lock: at most 1000 are possible");
-        let long = format!("{}ä{}", "x".repeat(39), "y".repeat(1000));
-        let start = "x".repeat(39);
-        assert_eq!(
-            text(names([long])),
-            format!("the lock's name \"{start}...\" has 1041 bytes: at most 1024 are possible")
-        );
-        assert_eq!(text(names([b"\xff\0"])), "the lock's name \"\\xff\\x00\" has a NUL at byte 1");
     }
 }

@@ -81,6 +81,8 @@ pub mod library;
 #[doc(hidden)]
 pub mod machine;
 #[doc(hidden)]
+pub mod names;
+#[doc(hidden)]
 pub mod redis;
 #[doc(hidden)]
 pub mod script;
@@ -97,9 +99,10 @@ pub use handler::HandlerKind;
 pub use held::{Held, LoopDriver};
 pub use identity::new_client;
 pub use interview::{place, Asks};
-pub use keys::{common_tag, names, NameError, SeveralTags};
+pub use keys::{common_tag, SeveralTags};
 pub use loss::Loss;
 pub use machine::{LockRequest, Renewal};
+pub use names::{given, is_pool, names, pool, wanted, Mode, NameError, PermitsWanted};
 pub use notes::{Note, Notes};
 pub use observed::{LockEvent, LockEventKind, LockMetrics, Observed};
 pub use pinyon_proto::resp::{Command as RedisCommand, Value as RedisValue};

@@ -18,6 +18,9 @@
 //! **Nested locks.** An owner that holds locks and wants more goes ahead of the owners that hold none, so it only ever
 //! waits for holders. Before it queues, the server checks whether these holders wait for it in turn.
 //!
+//! **Sharing.** Names that are read, and pools of permits, are sorted sets of their holders (`lua/shared.lua`). A key of
+//! either kind keeps a writer out, also one of an earlier library, as all ask first whether the key exists.
+//!
 //! **Identity.** Each attempt has one identity. If it is sent again after a connection broke, it is granted once. If
 //! it is given up, it leaves a tombstone for calls that are still on their way.
 
@@ -26,7 +29,7 @@ use std::sync::LazyLock;
 use crate::call::Call;
 
 /// The library's name. Its number changes with any change to the functions' arguments, replies or keys.
-pub const LIBRARY: &str = "pinyon_locks_6";
+pub const LIBRARY: &str = "pinyon_locks_7";
 
 /// A function of the library: a rule of the server. Each rule has three files of its name: here in `lua`, for plain
 /// commands in `pure`, and for the model of the tests.
@@ -48,7 +51,7 @@ macro_rules! rules {
     ($($call:ident $name:literal $parts:tt $flags:literal)*) => {
         pub const RULES: [Rule; [$($name),*].len()] = [$(Rule {
             name: $name,
-            function: concat!("pinyon_", $name, "_6"),
+            function: concat!("pinyon_", $name, "_7"),
             text: include_str!(concat!("lua/", $name, ".lua")),
             parts: &$parts,
             flags: $flags,
@@ -65,16 +68,16 @@ macro_rules! rules {
 
 rules! {
     Open "open" [COMMON] "'allow-oom'"
-    Lock "lock" [COMMON, QUEUE, GRANT, TAKE] ""
-    Unlock "unlock" [COMMON, QUEUE, GRANT] "'allow-oom'"
-    Poll "poll" [COMMON, QUEUE, GRANT, TAKE] "'allow-oom'"
-    Extend "extend" [COMMON] "'allow-oom'"
+    Lock "lock" [COMMON, SHARES, QUEUE, GRANT, TAKE] ""
+    Unlock "unlock" [COMMON, SHARES, QUEUE, GRANT] "'allow-oom'"
+    Poll "poll" [COMMON, SHARES, QUEUE, GRANT, TAKE] "'allow-oom'"
+    Extend "extend" [COMMON, SHARES] "'allow-oom'"
     Raise "raise" [COMMON] "'allow-oom'"
-    Park "park" [COMMON, QUEUE, GRANT] "'allow-oom'"
-    Unpark "unpark" [COMMON, QUEUE, GRANT, TAKE] "'allow-oom'"
-    Notify "notify" [COMMON, QUEUE] "'allow-oom'"
-    Inspect "inspect" [COMMON, QUEUE] "'no-writes'"
-    ForceRelease "force_release" [COMMON, QUEUE, GRANT] "'allow-oom'"
+    Park "park" [COMMON, SHARES, QUEUE, GRANT] "'allow-oom'"
+    Unpark "unpark" [COMMON, SHARES, QUEUE, GRANT, TAKE] "'allow-oom'"
+    Notify "notify" [COMMON, SHARES, QUEUE] "'allow-oom'"
+    Inspect "inspect" [COMMON, SHARES, QUEUE] "'no-writes'"
+    ForceRelease "force_release" [COMMON, SHARES, QUEUE, GRANT] "'allow-oom'"
 }
 
 const fn place_of(name: &str) -> usize {
@@ -141,6 +144,7 @@ const NAMES_ALONE: &str = "local call, ask, sub, find, format, whole\n\
                            local counter, prefix, queue, records, pure_waiters, tombstone, declared\n";
 const NAMES_SHARED: &str = "local concat, remove, wide\n";
 const COMMON: &str = include_str!("lua/common.lua");
+const SHARES: &str = include_str!("lua/shared.lua");
 const QUEUE: &str = include_str!("lua/queue.lua");
 const GRANT: &str = include_str!("lua/grant.lua");
 const TAKE: &str = include_str!("lua/take.lua");
@@ -150,7 +154,7 @@ static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| RULES.iter().map(script
 static LIBRARY_SOURCE: LazyLock<String> = LazyLock::new(|| {
     let mut source = format!("#!lua name={LIBRARY}\n{NAMES_ALONE}{NAMES_SHARED}");
     // While the server loads a library, Lua's globals and most of the server's functions are absent.
-    source.extend([COMMON, QUEUE, GRANT, TAKE]);
+    source.extend([COMMON, SHARES, QUEUE, GRANT, TAKE]);
     for rule in &RULES {
         let (Body { alone, rest }, name, flags) = (rule.body(), rule.function, rule.flags);
         source.push_str(&format!(

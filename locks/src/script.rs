@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use pinyon_proto::resp::{Command, ServerError, Value};
 
-use crate::call::{Attempt, Call, Holder, Inspected, Name, Pushed, ScriptAnswer};
+use crate::call::{Attempt, Call, Holder, Inspected, Name, Names, Pushed, ScriptAnswer};
 use crate::keys::LockKeys;
 use crate::library::{self, RULES};
+use crate::names::{parted, Mode};
 use crate::redis::{actual, Refusal};
 use crate::value::{decimal, holder_in, no_string};
 
@@ -66,21 +67,32 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
     match call {
         Call::Open { seen } => out.push_number(*seen),
         Call::Inspect { .. } => {}
-        Call::Lock { attempt, ttl, wait, nested, .. } => waiter(attempt, ttl, *wait, *nested),
-        Call::Poll { attempt, ttl, nested, .. } => waiter(attempt, ttl, false, *nested),
+        Call::Lock { attempt, names, ttl, wait, nested } => {
+            waiter(attempt, ttl, *wait, *nested);
+            push_modes(names, out);
+        }
+        Call::Poll { attempt, names, ttl, nested } => {
+            waiter(attempt, ttl, false, *nested);
+            push_modes(names, out);
+        }
         Call::Park { attempt, ttl, .. } | Call::Unpark { attempt, ttl, .. } => waiter(attempt, ttl, false, false),
-        Call::Unlock { attempt, tombstone, .. } => {
+        Call::Unlock { attempt, names, tombstone } => {
             push_attempt(attempt, out);
-            if *tombstone || throughput {
+            if *tombstone || throughput || names.are_shared() {
                 out.push_joined([if *tombstone { "x" } else { "" }, fairness].map(str::as_bytes));
             }
+            push_modes(names, out);
         }
         Call::Extend { held } => {
             out.push_number(held.len() as u64);
             for (attempt, names, ttl) in held {
                 push_attempt(attempt, out);
                 out.push_number(milliseconds(*ttl));
-                out.push_number(names.len() as u64);
+                match names.are_shared() {
+                    false => out.push_number(names.len() as u64),
+                    true => out.push(format!("-{}", names.len())),
+                }
+                push_modes(names, out);
             }
         }
         Call::Raise { attempt, ttl, floor, .. } => {
@@ -128,7 +140,7 @@ fn push_keys_of<'n>(names: impl Iterator<Item = &'n Name> + Clone, keys: &LockKe
 fn push_names<'n>(names: impl Iterator<Item = &'n Name>, keys: &LockKeys, out: &mut Command) {
     out.extend(keys.sent_first());
     for name in names {
-        out.push_joined([keys.before_name(), name]);
+        out.push_joined(keys.parts_of(name));
     }
 }
 
@@ -142,6 +154,17 @@ fn push_declared(call: &Call, names: &[Name], declared: &Command, keys: &LockKey
     out.extend(declared);
     given_up.into_iter().for_each(|attempt| out.push(keys.tombstone(attempt)));
     push_names(names.iter(), keys, out);
+}
+
+/// Writes how the names are wanted, if not all are written.
+fn push_modes(names: &Names, out: &mut Command) {
+    for mode in names.modes().unwrap_or_default() {
+        match mode {
+            Mode::Write => out.push("w"),
+            Mode::Read => out.push("r"),
+            Mode::Permits { count, limit } => out.push(format!("{count}/{limit}")),
+        }
+    }
 }
 
 fn push_attempt(attempt: &Attempt, out: &mut Command) {
@@ -227,6 +250,7 @@ fn inspected(items: &[Value], count: usize) -> Option<ScriptAnswer> {
     let one = |item: &Value| match item {
         Value::Array(fields) => Some(Inspected {
             holder: holder(fields.first()?),
+            sharing: sharing(fields.first()?)?,
             pttl: pttl(fields.get(1)?)?,
             age: pttl(fields.get(2)?)?,
             waiting: fields[3..].iter().map(attempt).collect::<Option<_>>()?,
@@ -259,11 +283,21 @@ fn attempt(value: &Value) -> Option<Attempt> {
     }
 }
 
-/// The holder in a lock's value; `None` if there is no value. A number stands for a value that is no string.
+/// The holders of a name that several have.
+fn sharing(value: &Value) -> Option<Vec<Attempt>> {
+    match value {
+        Value::Array(holders) => holders.iter().map(attempt).collect(),
+        _ => Some(Vec::new()),
+    }
+}
+
+/// The holder in a lock's value, or the first that shares the name; `None` if there is no value. A number stands for a
+/// value that is no string.
 fn holder(value: &Value) -> Option<Holder> {
     match value {
         Value::Bytes(value) => Some(holder_in(value)),
         Value::Integer(_) => Some(no_string()),
+        Value::Array(holders) => holders.first().and_then(holder),
         _ => None,
     }
 }
@@ -278,15 +312,14 @@ pub fn pushed(keys: &LockKeys, push: &[Value]) -> Option<Pushed> {
         return None;
     }
     let channel = channel.strip_prefix(keys.prefix())?;
-    let names_in = |freed: &[u8]| freed.split(|byte| *byte == 0).map(Name::from).collect();
     if channel == b"#freed" {
-        return Some(Pushed::Freed { names: names_in(payload) });
+        return Some(Pushed::Freed { names: parted(payload) });
     }
     if !channel.starts_with(b"#c:") {
         return None;
     }
     if let Some(names) = payload.strip_prefix(b"f ") {
-        return Some(Pushed::Freed { names: names_in(names) });
+        return Some(Pushed::Freed { names: parted(names) });
     }
     let words: Vec<&[u8]> = payload.split(|byte| *byte == b' ').collect();
     match words[..] {

@@ -90,6 +90,7 @@ mod tests {
     fn inspected(holder: Option<u64>, waiting: &[u64]) -> Inspected {
         Inspected {
             holder: holder.map(|number| Holder { attempt: attempt(number), token: None }),
+            sharing: Vec::new(),
             pttl: None,
             age: None,
             waiting: waiting.iter().copied().map(attempt).collect(),

@@ -1,12 +1,15 @@
 -- Locks over many names, for Redis and Valkey.
 --
 -- Each function is a file that begins with its arguments, its reply and its rules. All have the key `P#f`, then
--- `P l:name` for each name, sorted and distinct. P is the namespace's prefix, `{namespace}:`; the other keys are made
+-- `P l:name` or `P p:name` for each name, sorted and distinct. A lock that shares some of its names gives the modes of
+-- all, after its other arguments: `w` to write, `r` to read, `n/limit` for permits. P is the namespace's prefix, `{namespace}:`; the other keys are made
 -- from it, as each key that is sent costs the server more than a key that it made before. All are in one hash slot.
 -- Where they are declared nevertheless, they come before `P#f`, and are gone from KEYS when the function begins.
 --
 --   P l:name      string    `attempt token ttl`, or `attempt` if the pure handler took it; exists while locked
 --                           After a renewal, `@` and the time of the grant replace the ttl
+--                 zset      while it is read: the readers (see shared.lua)
+--   P p:name      zset      the holders of a pool's permits, and its limit; the queue knows it as `NUL name`
 --   P#f           integer   the counter of tokens and tickets: the only key that stays
 --   P#q           zset      one member for each queued waiter and name: `name NUL class ticket16 NUL attempt`
 --   P#w           hash      the waiters' records; `o:client:owner` is that owner's nested waiter in the queue
@@ -17,7 +20,7 @@
 --                           `c attempt` (on a quorum: one that comes before it waits for its names),
 --                           `p attempt` (the lock in its way may end earlier than the one before: ask again), `f names
 --                           joined by NUL` (it may be the turn of a waiter for these, which the function must not grant)
---   P#freed       channel   names that are free now, joined by NUL
+--   P#freed       channel   names that are free now, joined by NUL. In both, an empty name announces a pool's
 --
 -- An attempt is `client:owner:number`. Times are relative; the only clock is the server's.
 --
@@ -116,14 +119,20 @@ end
 
 local function names_in(keys)
   local names, from = {}, #keys[1] + 1
-  for i = 2, #keys do names[i - 1] = sub(keys[i], from) end
+  for i = 2, #keys do
+    local name = sub(keys[i], from)
+    names[i - 1] = sub(keys[i], from - 2, from - 2) == "p" and "\0" .. name or name
+  end
   return names
 end
 
 -- The milliseconds until the first of the keys with these values expires, or -1. One attempt's keys expire together.
 local function soonest(keys, values)
-  if #values == 1 then return values[1] and call("PTTL", keys[2]) or -1 end
   local soonest, seen = -1, {}
+  if #values == 1 then
+    soonest = call("PTTL", keys[2])
+    return soonest < 0 and -1 or soonest
+  end
   for i = 1, #values do
     local value = values[i]
     if value and not seen[value] then
@@ -131,6 +140,11 @@ local function soonest(keys, values)
       local pttl = call("PTTL", keys[i + 1])
       if pttl >= 0 and (soonest < 0 or pttl < soonest) then soonest = pttl end
     end
+  end
+  if next(seen) then return soonest end
+  for i = 1, #values do
+    local pttl = call("PTTL", keys[i + 1])
+    if pttl >= 0 and (soonest < 0 or pttl < soonest) then soonest = pttl end
   end
   return soonest
 end

@@ -7,12 +7,13 @@ for i = 1, #names do
   local value = values[i]
   local holder, token
   if value then holder, token = holder_in(value) end
+  local holders = value and {holder} or only == "" and holders_of(KEYS[i + 1], run.now) or {}
   if (only == "" or value and only == token) and call("DEL", KEYS[i + 1]) == 1 then
     run.before = math.huge
     freed[#freed + 1] = names[i]
-    if holder and not told[holder] then
-      told[holder] = true
-      tell(holder, "l " .. holder)
+    for _, of in ipairs(holders) do
+      if not told[of] then tell(of, "l " .. of) end
+      told[of] = true
     end
   end
 end

@@ -73,8 +73,60 @@ local function may_use(run, waiter)
   return not others
 end
 
+-- Whether only readers of the name wait before this one, or before a newcomer.
+local function only_readers_before(run, waiter, name)
+  local from = "[" .. name .. "\0"
+  repeat
+    local page = call("ZRANGEBYLEX", queue, from, "(" .. name .. "\1", "LIMIT", "0", "64")
+    for _, member in ipairs(page) do
+      if run.budget <= 0 then return false end
+      local other = live(run, name, member)
+      if other == waiter then return true end
+      local mode = other and other.modes and other.modes[name]
+      if other and (not mode or mode.count) then return false end
+      from = "(" .. member
+    end
+  until #page == 0
+  return true
+end
+
+local function is_in_turn(run, waiter, name)
+  local mode = waiter.modes[name]
+  if mode and not mode.count then return only_readers_before(run, waiter, name) end
+  local first = head(run, name)
+  return not first or first == waiter
+end
+
+-- Whether there is room for the waiter at each of its names and, if `in_order`, it is its turn. A newcomer's turn is
+-- after those that wait.
+local function finds_room(run, waiter, in_order)
+  for _, name in ipairs(waiter.names) do
+    if run.free[name] == false or not has_room(key_of(name), waiter.modes[name], run.now) then return false end
+    if in_order and not is_in_turn(run, waiter, name) then return false end
+  end
+  return true
+end
+
+-- Gives the waiter its names. `value`: its attempt and token.
+local function occupy(run, waiter, value)
+  local names, modes, ttl = waiter.names, waiter.modes, waiter.ttl
+  for i = 1, #names do
+    local name = names[i]
+    local mode = modes and modes[name]
+    if mode then
+      join(key_of(name), waiter.attempt, mode, ttl, run.now)
+      run.free[name] = nil
+    else
+      call("PSETEX", key_of(name), ttl, value .. " " .. ttl)
+      run.free[name] = false
+    end
+    if ttl + 0 < run.before then have_look(name) end
+  end
+end
+
 -- Whether the waiter's names are all free and, if `in_order`, it is the first to wait for each of them.
 local function fits(run, waiter, in_order)
+  if waiter.modes then return finds_room(run, waiter, in_order) end
   local names, free, heads = waiter.names, run.free, run.heads
   local all_free = true
   for i = 1, #names do
@@ -94,14 +146,15 @@ end
 -- Grants the waiter its names, if possible. Drops a waiter whose client has gone.
 local function try(run, waiter)
   if run.failed and run.failed[waiter] then return false end
-  local names, ttl = waiter.names, waiter.ttl
+  local names, modes = waiter.names, waiter.modes
   run.budget = run.budget - #names
   if not may_use(run, waiter) or not fits(run, waiter, waiter.class == PLAIN and not run.throughput) then
     run.failed = run.failed or {}
     run.failed[waiter] = true
     return false
   end
-  local attempt, token = waiter.attempt, next_number()
+  local attempt = waiter.attempt
+  local token = modes and not are_written(names, modes) and seen_number() or next_number()
   local value = attempt .. " " .. format(whole, token)
   if attempt == run.self then
     run.token = token
@@ -112,21 +165,35 @@ local function try(run, waiter)
     return false
   end
   forget(run, waiter)
-  value = value .. " " .. ttl
-  for i = 1, #names do
-    call("PSETEX", prefix .. "l:" .. names[i], ttl, value)
-    run.free[names[i]] = false
-    if ttl + 0 < run.before then have_look(names[i]) end
-  end
+  occupy(run, waiter, value)
   return true
 end
 
--- Tries waiters in order, until one is granted.
+-- Tries the waiters for a name that several can have, in their order. A reader that waits for other names, too, lets
+-- the readers behind it pass; a writer, and one that wants permits, lets nobody pass.
+local function try_in_turn(run, name)
+  repeat
+    local granted = 0
+    for _, member in ipairs(lexical(queue, name, "\1", "64")) do
+      if run.budget <= 0 then return end
+      local waiter = live(run, name, member)
+      local mode = waiter and waiter.modes and waiter.modes[name]
+      if waiter and try(run, waiter) then
+        if not mode then return end
+        granted = granted + 1
+      elseif waiter and waiter.class ~= NESTED and (not mode or mode.count) then
+        return
+      end
+    end
+  until granted == 0
+end
+
+-- Tries waiters in order, until one has the name alone.
 local function try_each(run, name, high, count)
   for _, member in ipairs(lexical(queue, name, high, count)) do
     if run.budget <= 0 then return end
     local waiter = live(run, name, member)
-    if waiter and try(run, waiter) then return end
+    if waiter and try(run, waiter) and run.free[name] == false then return end
   end
 end
 
@@ -145,7 +212,9 @@ local function grant(run, names)
       try_each(run, name, "\1", THROUGHPUT_LOOK)
     else
       local first = head(run, name)
-      if first and first.class == NESTED then
+      if first and first.modes then
+        try_in_turn(run, name)
+      elseif first and first.class == NESTED then
         try_each(run, name, "\0001", NESTED_LOOK)
       elseif first and first ~= UNKNOWN then
         try(run, first)

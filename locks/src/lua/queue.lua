@@ -1,10 +1,12 @@
 -- Waiters: their records in #w, and their members in #q, one per name, or in #n while they are parked.
 --
 -- A record is `expiry16 ticket16 class state ttl NUL name NUL name …`, without the spaces. Its numbers are decimal and
--- of fixed width, so it can be cut without parsing.
+-- of fixed width, so it can be cut without parsing. If some names are shared, the state is `m`, and each name comes after
+-- its mode and a space. Earlier libraries grant only waiters in the states that they know, and remove others from the
+-- queue; those come back with their next poll.
 
 local NESTED, PLAIN = "0", "1"
-local QUEUED, PARKED = "q", "p"
+local QUEUED, PARKED, MIXED = "q", "p", "m"
 
 -- One in so many tickets selects a member to examine.
 local SWEEP = 16
@@ -24,6 +26,28 @@ local function new_run(self, throughput, now)
   }
 end
 
+-- Separates the modes from the names that a record has.
+local function separate(waiter)
+  local names, modes = waiter.names, {}
+  for i = 1, #names do
+    local space = find(names[i], " ", 1, true)
+    local mode, name = mode_in(sub(names[i], 1, space - 1)), sub(names[i], space + 1)
+    if mode and mode.count then name = "\0" .. name end
+    names[i], modes[name] = name, mode
+  end
+  waiter.state, waiter.modes = QUEUED, modes
+end
+
+-- The names as a record has them, with their modes.
+local function mixed(names, modes)
+  local list = {}
+  for i = 1, #names do
+    local mode = modes[names[i]]
+    list[i] = (mode and mode.word or "w") .. " " .. (mode and mode.count and sub(names[i], 2) or names[i])
+  end
+  return list
+end
+
 local function read(attempt, record)
   local from = find(record, "\0", 35, true)
   if not from then return false end
@@ -37,6 +61,7 @@ local function read(attempt, record)
     names[#names + 1] = sub(record, from + 1, to and to - 1)
     from = to
   until not to
+  if waiter.state == MIXED then separate(waiter) end
   return waiter
 end
 
@@ -50,9 +75,13 @@ local function waiter_of(run, attempt)
   return waiter
 end
 
+local function key_of(name)
+  return sub(name, 1, 1) == "\0" and prefix .. "p:" .. sub(name, 2) or prefix .. "l:" .. name
+end
+
 local function lock_keys(names)
-  local keys, before = {}, prefix .. "l:"
-  for i = 1, #names do keys[i] = before .. names[i] end
+  local keys = {}
+  for i = 1, #names do keys[i] = key_of(names[i]) end
   return keys
 end
 
@@ -79,8 +108,9 @@ end
 -- Writes the record, with a new expiry.
 local function write(waiter, expiry, waiter_ttl)
   local attempt = waiter.attempt
-  local record = format(wide, expiry) .. waiter.ticket .. waiter.class .. waiter.state .. waiter.ttl
-    .. "\0" .. concat(waiter.names, "\0")
+  local modes = waiter.modes
+  local record = format(wide, expiry) .. waiter.ticket .. waiter.class .. (modes and MIXED or waiter.state) .. waiter.ttl
+    .. "\0" .. concat(modes and mixed(waiter.names, modes) or waiter.names, "\0")
   if waiter.class == NESTED and waiter.state == QUEUED then
     call("HSET", records, attempt, record, "o:" .. owner_of(attempt), attempt)
   else
@@ -211,7 +241,8 @@ local function sweep(run, index)
   if size > 0 then
     local at = format(whole, index % size)
     local member = call("ZRANGE", queue, at, at)[1]
-    live(run, sub(member, 1, (find(member, "\0", 1, true) or 1) - 1), member)
+    -- The name of a pool begins with NUL.
+    live(run, sub(member, 1, (find(member, "\0", 2, true) or 1) - 1), member)
   end
   size = call("ZCARD", run.parked)
   if size > 0 then

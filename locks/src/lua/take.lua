@@ -3,6 +3,20 @@
 -- How many owners a search for a cycle visits.
 local OWNERS = 1000
 
+-- The values in the way of a waiter: those of its names, and the readers of those that it wants to write. That all
+-- permits are taken is no cycle, as others may give some back.
+local function in_the_way(run, keys, first, waiter, values)
+  local names, modes, all = waiter.names, waiter.modes, {}
+  for i = 1, #names do
+    if values[i] then
+      all[#all + 1] = values[i]
+    elseif not (modes and modes[names[i]]) then
+      for _, holder in ipairs(holders_of(keys[first + i - 1], run.now)) do all[#all + 1] = holder end
+    end
+  end
+  return all
+end
+
 -- The holders in turn, from those of `values` to one of the waiting attempt's own owner, each waiting for the next:
 -- the reply that says so, or nothing. Only nested waiters are looked at: the others hold nothing.
 local function cycle(run, attempt, values)
@@ -31,7 +45,8 @@ local function cycle(run, attempt, values)
     local waiting = found[at] and call("HGET", records, "o:" .. found[at].owner)
     local waiter = waiting and waiter_of(run, waiting)
     if waiter and waiter.expiry > run.now and may_use(run, waiter) then
-      values = call("MGET", unpack(lock_keys(waiter.names)))
+      local keys = lock_keys(waiter.names)
+      values = in_the_way(run, keys, 1, waiter, call("MGET", unpack(keys)))
     end
   until not found[at]
 end
@@ -74,7 +89,8 @@ local function stay(run, keys, waiter, ttl, waiter_ttl)
     keep(run.parked, waiter_ttl)
     return -1
   end
-  if call("ZSCORE", queue, members(waiter)[1]) then
+  -- Earlier libraries remove members of waiters that share some of their names.
+  if not waiter.modes and call("ZSCORE", queue, members(waiter)[1]) then
     keep(queue, waiter_ttl)
   else
     add_members(run, waiter, waiter_ttl)
@@ -83,23 +99,37 @@ local function stay(run, keys, waiter, ttl, waiter_ttl)
   grant(run, waiter.names)
   if run.token then return run.token end
   local values = call("MGET", unpack(keys, 2))
-  local deadlock = waiter.class == NESTED and cycle(run, waiter.attempt, values)
+  local deadlock = waiter.class == NESTED and cycle(run, waiter.attempt, in_the_way(run, keys, 2, waiter, values))
   if deadlock then
     drop(run, waiter)
     grant(run, {})
     return deadlock
   end
+  if waiter.modes then return -2 - soonest_shared(keys, waiter.names, waiter.modes, run.now) end
   contest(run, waiter, values)
   return -2 - soonest(keys, values)
 end
 
 -- The reply to an attempt that the server knows: cancelled, holding or waiting. Otherwise the names' values, and how
 -- many of them are what is left of a grant that was lost in part.
-local function standing(keys, attempt, ttl, waiter_ttl, throughput)
+local function standing(keys, attempt, ttl, waiter_ttl, throughput, modes)
   local values = call("MGET", tombstone .. attempt, unpack(keys, 2))
   if remove(values, 1) then return {3} end
   local left = owned(values, attempt)
-  if left == #values then
+  if modes then
+    local names, now = names_in(keys), clock()
+    local mine
+    mine, left = parts_in(keys, 2, names, modes, values, attempt, now)
+    if left == #values then
+      prolong_parts(keys, 2, names, modes, values, attempt, ttl, now)
+      for i = 1, #values do
+        local _, token = holder_in(values[i] or "")
+        if token ~= "" then return tonumber(token) or 0 end
+      end
+      return seen_number()
+    end
+    left = left > 0 and mine
+  elseif left == #values then
     prolong(keys, 2, #keys, values[1], ttl)
     local _, token = holder_in(values[1])
     return tonumber(token) or 0
@@ -125,6 +155,14 @@ local function first_holding(keys, values)
     if values[i] then return values[i], age_of(values[i], call("PTTL", keys[i + 1]), clock()) end
   end
   return false, -1
+end
+
+-- The first that shares one of the names.
+local function first_of_set(keys)
+  for i = 2, #keys do
+    local holder = holders_of(keys[i], clock())[1]
+    if holder then return holder end
+  end
 end
 
 local function anyone_waits(run, names)
@@ -185,13 +223,13 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
     reply = token
   elseif not wait then
     local value, age = first_holding(keys, values)
-    reply = {2, soonest(keys, values), value or other and 0, age}
+    reply = {2, soonest(keys, values), value or first_of_set(keys) or other and 0, age}
   else
-    reply = nested and cycle(run, attempt, values)
+    local waiter = {
+      attempt = attempt, ticket = false, class = nested and NESTED or PLAIN, state = QUEUED, ttl = ttl, names = names,
+    }
+    reply = nested and cycle(run, attempt, in_the_way(run, keys, 2, waiter, values))
     if not reply then
-      local waiter = {
-        attempt = attempt, ticket = false, class = nested and NESTED or PLAIN, state = QUEUED, ttl = ttl, names = names,
-      }
       run = enqueue(run, waiter, waiter_ttl, throughput)
       if place_of(attempt) then
         run = run or new_run(attempt, throughput)
@@ -203,6 +241,51 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
     end
   end
   if not run then return reply end
+  grant(run, {})
+  return run.token or reply
+end
+
+-- Takes names of which some are shared, or waits for them.
+local function share(keys, attempt, ttl, waiter_ttl, flags, modes)
+  local nested, throughput = has(flags, "n"), has(flags, "t")
+  local known, values, mine = standing(keys, attempt, ttl, waiter_ttl, throughput, modes)
+  if known then return known end
+
+  local run, names = new_run(attempt, throughput), names_in(keys)
+  for i = 1, #names do
+    local mode, key = modes[names[i]], keys[i + 1]
+    if mine and mine[i] then
+      if values[i] then call("DEL", key) else leave(key, attempt, mode) end
+      make_due(run, {names[i]})
+    end
+    if mode and mode.count and set_limit(key, mode) then make_due(run, {names[i]}) end
+  end
+  local in_order = not nested and not throughput
+  if in_order and anyone_waits(run, names) then grant(run, names) end
+
+  local waiter = {
+    attempt = attempt, ticket = false, class = nested and NESTED or PLAIN, state = QUEUED, ttl = ttl, names = names,
+    modes = modes,
+  }
+  local reply
+  if finds_room(run, waiter, in_order) then
+    reply = are_written(names, modes) and next_number() or seen_number()
+    occupy(run, waiter, attempt .. " " .. format(whole, reply))
+  else
+    values = call("MGET", unpack(keys, 2))
+    local pttl = soonest_shared(keys, names, modes, run.now)
+    if not has(flags, "w") then
+      local value, age = first_holding(keys, values)
+      local other = not value and call("EXISTS", unpack(keys, 2)) > 0
+      reply = {2, pttl, value or first_of_set(keys) or other and 0, age}
+    else
+      reply = nested and cycle(run, attempt, in_the_way(run, keys, 2, waiter, values))
+      if not reply then
+        enqueue(run, waiter, waiter_ttl, throughput)
+        reply = -2 - pttl
+      end
+    end
+  end
   grant(run, {})
   return run.token or reply
 end

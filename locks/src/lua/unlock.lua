@@ -1,4 +1,5 @@
--- unlock: attempt, then flags if there are any (x: leave a tombstone, t: throughput before order)
+-- unlock: attempt, then flags if there are any (x: leave a tombstone, t: throughput before order), modes if some are
+-- shared
 -- -> how many of the names it had
 --
 -- An attempt that waits, queued or parked, stops waiting.
@@ -22,18 +23,21 @@ local names, pure = names_in(KEYS), pure_wait()
 local handed_over, deaf
 if all and count == 1 and flags == "" and not pure then handed_over, deaf = hand_over(KEYS, names[1], ttl_in(first)) end
 if handed_over then return count end
-local run, freed = new_run(false, has(flags, "t")), names
+local run, freed, modes = new_run(false, has(flags, "t")), names, modes_in(ARGV, 3, names)
 if all then run.before = ttl_in(first) end
 if not all then
   freed = {}
   for i = 1, count do
+    local mode = modes and modes[names[i]]
     if is_of(values[i], attempt) then
       freed[#freed + 1] = names[i]
       call("DEL", KEYS[i + 1])
+    elseif mode and leave(KEYS[i + 1], attempt, mode) then
+      freed[#freed + 1] = names[i]
     end
   end
 end
-for i = 1, #freed do run.free[freed[i]] = true end
+for i = 1, #freed do run.free[freed[i]] = not (modes and modes[freed[i]]) or nil end
 if has(flags, "x") then call("SET", tombstone .. attempt, "", "PX", "60000") end
 local waiter = deaf or not all and waiter_of(run, attempt)
 if waiter then drop(run, waiter) end

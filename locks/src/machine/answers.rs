@@ -194,7 +194,9 @@ impl Machine {
     /// Notes a grant that was made at `since` or later.
     fn granted(&mut self, number: u64, token: u64, since: Moment, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        if entry.above.is_some_and(|above| token <= above) {
+        // What writes nothing has the highest token that was given out, and none of its own.
+        let least = u64::from(entry.names.are_written());
+        if entry.above.is_some_and(|above| token < above + least) {
             return self.distrust(number, token, now);
         }
         let until = since + believed(entry.ttl);

@@ -445,7 +445,7 @@ impl Machine {
             self.lose(number, Loss::Expired, now);
             return Ok(None);
         }
-        if !request.reentrant || !request.names.iter().all(|name| entry.names.contains(name)) {
+        if !request.reentrant || !request.names.are_covered_by(&entry.names) {
             return Err(match request.wait {
                 Some(_) => MachineFailure::AlreadyHeld,
                 None => MachineFailure::Busy,

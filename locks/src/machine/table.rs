@@ -1,14 +1,15 @@
 //! Decides which attempts of this process may ask the server for which names, with one line of attempts for each name.
 //!
-//! Only the attempt in front of all its lines goes to the server. The others wait here at no cost, and follow as soon
-//! as it leaves. This also spares the server the many waiters of one process.
+//! Only an attempt whose turn it is in all its lines goes to the server: it is in front, or it reads and only readers are
+//! ahead. The others wait here at no cost, and follow as soon as it leaves. This also spares the server the many waiters
+//! of one process.
 
 use std::collections::hash_map::Entry;
 use std::collections::VecDeque;
 
 use foldhash::HashMap;
 
-use crate::call::{Name, Names};
+use crate::names::{Mode, Name, Names};
 
 /// The order in which waiters for the same names get their turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,21 +25,34 @@ pub enum Fairness {
 pub(crate) struct Table {
     fairness: Fairness,
     lines: HashMap<Name, Line>,
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, Names>,
 }
 
 /// The attempts that want one name.
 #[derive(Default)]
 struct Line {
-    /// The attempt that has gone to the server for it.
-    started: Option<u64>,
-    waiting: VecDeque<u64>,
+    /// The attempt that has gone to the server to write it.
+    writer: Option<u64>,
+    /// How many have gone to the server to read it.
+    readers: usize,
+    waiting: VecDeque<(u64, Mode)>,
 }
 
-struct Waiting {
-    names: Names,
-    /// For how many of its names other attempts are ahead.
-    blocked: usize,
+impl Line {
+    fn is_empty(&self) -> bool {
+        self.writer.is_none() && self.readers == 0 && self.waiting.is_empty()
+    }
+
+    /// Whether an attempt may go to the server beside those that went there.
+    fn has_room(&self, mode: Mode) -> bool {
+        self.writer.is_none() && (mode == Mode::Read || self.readers == 0)
+    }
+
+    /// Whether it is the turn of an attempt in the line, or of a newcomer. Readers let readers pass.
+    fn is_turn_of(&self, number: u64, mode: Mode) -> bool {
+        let mut ahead = self.waiting.iter().take_while(|(waiting, _)| *waiting != number);
+        ahead.all(|(_, other)| mode == Mode::Read && *other == Mode::Read)
+    }
 }
 
 impl Table {
@@ -48,109 +62,93 @@ impl Table {
 
     /// Adds an attempt to its lines. Returns whether it may go to the server at once.
     pub(crate) fn enter(&mut self, number: u64, names: &Names) -> bool {
-        let fairness = self.fairness;
-        let is_blocked = |line: Option<&Line>| {
-            line.is_some_and(|line| line.started.is_some() || fairness == Fairness::Fifo && !line.waiting.is_empty())
-        };
-        let blocked = names.iter().filter(|name| is_blocked(self.lines.get(*name))).count();
-        if blocked == 0 {
+        if self.may_start(number, names) {
             self.occupy(number, names);
             return true;
         }
-        for name in names.iter() {
-            self.lines.entry(name.clone()).or_default().waiting.push_back(number);
+        for (name, mode) in lined(names) {
+            self.lines.entry(name.clone()).or_default().waiting.push_back((number, mode));
         }
-        self.waiting.insert(number, Waiting { names: names.clone(), blocked });
+        self.waiting.insert(number, names.clone());
         false
     }
 
-    /// Whether no other attempt has any of the names.
+    /// Whether no attempt here is in the way of such a lock.
     pub(crate) fn is_free(&self, names: &Names) -> bool {
-        names.iter().all(|name| !self.lines.contains_key(name))
+        let is_free = |line: &Line, mode| line.has_room(mode) && line.is_turn_of(u64::MAX, mode);
+        lined(names).all(|(name, mode)| self.lines.get(name).is_none_or(|line| is_free(line, mode)))
     }
 
     /// Removes an attempt that is over. Returns those that may go to the server now, in order.
     pub(crate) fn leave(&mut self, number: u64, names: &Names) -> Vec<u64> {
-        match self.waiting.remove(&number) {
-            Some(_) => self.give_up(number, names),
-            None => self.vacate(number, names),
+        let waited = self.waiting.remove(&number).is_some();
+        let mut next = Vec::new();
+        for (name, mode) in lined(names) {
+            let Entry::Occupied(mut entry) = self.lines.entry(name.clone()) else { continue };
+            let line = entry.get_mut();
+            match mode {
+                _ if waited => line.waiting.retain(|(waiting, _)| *waiting != number),
+                Mode::Read => line.readers -= 1,
+                _ => line.writer = None,
+            }
+            match line.is_empty() {
+                true => drop(entry.remove()),
+                false => next.extend(entry.get().candidates(self.fairness)),
+            }
         }
+        next.sort_unstable();
+        next.dedup();
+        next.into_iter().filter(|number| self.start(*number)).collect()
+    }
+
+    fn may_start(&self, number: u64, names: &Names) -> bool {
+        lined(names).all(|(name, mode)| {
+            let Some(line) = self.lines.get(name) else { return true };
+            line.has_room(mode) && (self.fairness == Fairness::Throughput || line.is_turn_of(number, mode))
+        })
     }
 
     fn occupy(&mut self, number: u64, names: &Names) {
-        for name in names.iter() {
+        for (name, mode) in lined(names) {
             let line = self.lines.entry(name.clone()).or_default();
-            line.waiting.retain(|waiting| *waiting != number);
-            line.started = Some(number);
-            if self.fairness == Fairness::Throughput {
-                for other in &line.waiting {
-                    self.waiting.entry(*other).and_modify(|other| other.blocked += 1);
-                }
+            match mode {
+                Mode::Read => line.readers += 1,
+                _ => line.writer = Some(number),
             }
         }
     }
 
-    /// Frees the names of an attempt that went to the server.
-    fn vacate(&mut self, number: u64, names: &Names) -> Vec<u64> {
-        let mut unblocked = Vec::new();
-        for name in names.iter() {
-            let Entry::Occupied(mut line) = self.lines.entry(name.clone()) else { continue };
-            if line.get().started != Some(number) {
-                continue;
-            }
-            line.get_mut().started = None;
-            match (self.fairness, line.get().waiting.front()) {
-                (_, None) => drop(line.remove()),
-                (Fairness::Fifo, Some(first)) => unblocked.push(*first),
-                (Fairness::Throughput, Some(_)) => unblocked.extend(&line.get().waiting),
-            }
-        }
-        self.unblock(unblocked)
-    }
-
-    /// Removes an attempt that waited here.
-    fn give_up(&mut self, number: u64, names: &Names) -> Vec<u64> {
-        let mut unblocked = Vec::new();
-        for name in names.iter() {
-            let Entry::Occupied(mut entry) = self.lines.entry(name.clone()) else { continue };
-            let line = entry.get_mut();
-            let was_first = line.waiting.front() == Some(&number);
-            line.waiting.retain(|waiting| *waiting != number);
-            if line.started.is_some() {
-                continue;
-            }
-            match line.waiting.front() {
-                None => drop(entry.remove()),
-                Some(next) if was_first && self.fairness == Fairness::Fifo => unblocked.push(*next),
-                Some(_) => {}
-            }
-        }
-        self.unblock(unblocked)
-    }
-
-    /// Counts one obstacle less for each of these. Returns those without obstacles, which go to the server.
-    fn unblock(&mut self, unblocked: Vec<u64>) -> Vec<u64> {
-        let mut free = Vec::new();
-        for number in unblocked {
-            let Some(waiting) = self.waiting.get_mut(&number) else { continue };
-            waiting.blocked -= 1;
-            if waiting.blocked == 0 {
-                free.push(number);
-            }
-        }
-        free.sort_unstable();
-        free.into_iter().filter(|number| self.start(*number)).collect()
-    }
-
-    /// Sends an attempt to the server, unless another one has just taken one of its names.
+    /// Sends an attempt that waits here to the server, if it may go.
     fn start(&mut self, number: u64) -> bool {
-        if self.waiting.get(&number).is_none_or(|waiting| waiting.blocked > 0) {
+        let Some(names) = self.waiting.get(&number).filter(|names| self.may_start(number, names)).cloned() else {
             return false;
+        };
+        self.waiting.remove(&number);
+        for (name, _) in lined(&names) {
+            if let Some(line) = self.lines.get_mut(name) {
+                line.waiting.retain(|(waiting, _)| *waiting != number);
+            }
         }
-        let Some(Waiting { names, .. }) = self.waiting.remove(&number) else { return false };
         self.occupy(number, &names);
         true
     }
+}
+
+impl Line {
+    /// Those whose turn it may be.
+    fn candidates(&self, fairness: Fairness) -> impl Iterator<Item = u64> + '_ {
+        let first_writer = self.waiting.iter().position(|(_, mode)| *mode != Mode::Read);
+        let most = match (fairness, first_writer) {
+            (Fairness::Throughput, _) | (_, None) => self.waiting.len(),
+            (Fairness::Fifo, Some(at)) => at.max(1),
+        };
+        self.waiting.iter().take(most).map(|(number, _)| *number)
+    }
+}
+
+/// The names for which attempts line up here. For permits they wait on the server: only it knows how many are left.
+fn lined(names: &Names) -> impl Iterator<Item = (&Name, Mode)> {
+    names.each().filter(|(_, mode)| !matches!(mode, Mode::Permits { .. }))
 }
 
 #[cfg(test)]

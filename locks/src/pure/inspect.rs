@@ -32,7 +32,7 @@ impl Pure {
                 (Value::Bytes(value), Some(pttl)) => value::age_in(value, pttl, now),
                 _ => None,
             };
-            Inspected { holder, pttl, age, waiting: Vec::new() }
+            Inspected { holder, sharing: Vec::new(), pttl, age, waiting: Vec::new() }
         });
         self.answers.push((id, Ok(ScriptAnswer::Inspected(each.collect()))));
     }

@@ -3,6 +3,7 @@
 use super::replies::is_of;
 use super::{parts, with_each, Acts, Pure, Stage, Then};
 use crate::call::{Attempt, Call, Holder, Name, Names, ScriptAnswer};
+use crate::names::joined;
 
 impl Pure {
     pub(super) fn unlock(&self, attempt: &Attempt, names: &Names, holders: &[Option<Holder>], acts: &mut Acts) -> Then {
@@ -18,7 +19,7 @@ impl Pure {
         }
         let keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.lock(name)).collect();
         acts.commands.push(with_each(b"DEL", &keys));
-        acts.messages.push(parts(&[b"PUBLISH", &self.keys.freed(), &names.join(&0)]));
+        acts.messages.push(parts(&[b"PUBLISH", &self.keys.freed(), &joined(&names)]));
         names.len()
     }
 

@@ -158,6 +158,7 @@ pub(super) fn merged(each: &[&Inspected], majority: usize, pending: usize) -> Op
         return None;
     }
     Some(Inspected {
+        sharing: Vec::new(),
         pttl: left.len().checked_sub(majority).map(|at| left[at]),
         age: of_holder().filter_map(|said| said.age).max(),
         holder: holder.clone().map(|attempt| Holder { attempt, token }),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pinyon_locks::call::{Attempt, Call, Name, Names, Pushed, ScriptAnswer};
+use pinyon_locks::call::{Attempt, Call, Holder, Mode, Name, Names, Pushed, ScriptAnswer};
 use pinyon_locks::keys::{self, Declared, LockKeys};
 use pinyon_locks::script::{self, ScriptError, Via};
 use pinyon_proto::resp::{Command, Value};
@@ -123,11 +123,11 @@ impl Lab {
         let (answers, pushes) = self.call_servers(call);
         (self.model.waiter_ttl, self.model.throughput) = (self.waiter_ttl, self.throughput);
         let expected = self.model.call(self.now(), call);
-        let expected_pushes: Vec<Pushed> = self.model.take_pushes().into_iter().map(|push| push.pushed).collect();
+        let expected_pushes = in_order(self.model.take_pushes().into_iter().map(|push| push.pushed));
         for (index, answer) in answers.into_iter().enumerate() {
             let answer = answer.unwrap_or_else(|error| panic!("{call:?}: {error}"));
             assert!(alike(&answer, &expected), "{call:?}\nworld {index}: {answer:?}\nmodel: {expected:?}");
-            assert_eq!(pushes[index], expected_pushes, "{call:?}, world {index}");
+            assert_eq!(in_order(pushes[index].clone()), expected_pushes, "{call:?}, world {index}");
         }
         self.check_grants(&expected_pushes);
         (expected, expected_pushes)
@@ -163,7 +163,18 @@ impl Lab {
             let is_it = |held: &Value| matches!(held, Value::Bytes(held) if held.starts_with(value.as_bytes()));
             let names = self.asked[attempt].clone();
             for values in self.values(&names) {
-                assert!(values.iter().all(is_it), "{attempt} {token} does not hold all: {values:?}");
+                let mut written = names.each().zip(&values).filter(|((_, mode), _)| *mode == Mode::Write);
+                assert!(written.all(|(_, value)| is_it(value)), "{attempt} {token} does not hold all: {values:?}");
+            }
+            for (name, mode) in names.each().filter(|(_, mode)| *mode != Mode::Write) {
+                let parts: Vec<String> = match mode {
+                    Mode::Permits { count, .. } => (1..=count).map(|part| format!("{attempt} {part}")).collect(),
+                    _ => vec![attempt.to_string()],
+                };
+                for part in parts {
+                    let scores = self.each(|keys| keys.lock(name), b"ZSCORE", &[part.as_bytes()]);
+                    assert!(!scores.contains(&Value::Null), "{attempt} {token} does not share all: {names:?}");
+                }
             }
         }
     }
@@ -336,8 +347,23 @@ pub fn who(attempt: &Attempt) -> String {
     format!("{}{owner}{number}", attempt.client)
 }
 
+/// `a` is written, `r:a` is read, and `1/3:a` is one of three permits.
 pub fn names(words: &str) -> Names {
-    keys::names(words.split(' ')).unwrap()
+    if !words.contains(':') {
+        return keys::names(words.split(' ')).unwrap();
+    }
+    let one = |word: &str| match word.split_once(':') {
+        None => (word.as_bytes().into(), Mode::Write),
+        Some(("r", name)) => (name.as_bytes().into(), Mode::Read),
+        Some((permits, name)) => {
+            let (count, limit) = permits.split_once('/').expect("a count and a limit");
+            let mode = Mode::Permits { count: count.parse().unwrap(), limit: limit.parse().unwrap() };
+            (pinyon_locks::pool(name.as_bytes()).unwrap(), mode)
+        }
+    };
+    let mut wanted: Vec<(Name, Mode)> = words.split(' ').map(one).collect();
+    wanted.sort();
+    wanted.into_iter().collect()
 }
 
 pub fn woken(pushes: &[Pushed]) -> Vec<String> {
@@ -379,19 +405,38 @@ fn alike(one: &ScriptAnswer, other: &ScriptAnswer) -> bool {
     match (one, other) {
         (ScriptAnswer::Queued { pttl: one }, ScriptAnswer::Queued { pttl: other }) => near(one, other),
         (ScriptAnswer::Busy { pttl: one, holder, age }, ScriptAnswer::Busy { pttl: other, holder: by, age: aged }) => {
-            near(one, other) && near(age, aged) && holder == by
+            // Who shares a name may end at the same time as another.
+            let shares = |holder: &Option<Holder>| holder.as_ref().is_some_and(|holder| holder.token.is_none());
+            near(one, other) && near(age, aged) && (holder == by || shares(holder) && shares(by))
         }
         (ScriptAnswer::Inspected(one), ScriptAnswer::Inspected(other)) => {
             one.len() == other.len()
                 && one.iter().zip(other).all(|(one, other)| {
                     near(&one.pttl, &other.pttl)
                         && near(&one.age, &other.age)
-                        && one.holder == other.holder
+                        && (one.holder == other.holder || !one.sharing.is_empty())
+                        && sorted(&one.sharing) == sorted(&other.sharing)
                         && one.waiting == other.waiting
                 })
         }
         _ => one == other,
     }
+}
+
+/// Those who shared a name that was released by force are told in any order.
+fn in_order(pushes: impl IntoIterator<Item = Pushed>) -> Vec<Pushed> {
+    let mut pushes: Vec<Pushed> = pushes.into_iter().collect();
+    pushes.sort_by_key(|pushed| match pushed {
+        Pushed::ForceReleased { attempt } => (false, Some(attempt.clone())),
+        _ => (true, None),
+    });
+    pushes
+}
+
+fn sorted(attempts: &[Attempt]) -> Vec<&Attempt> {
+    let mut sorted: Vec<_> = attempts.iter().collect();
+    sorted.sort();
+    sorted
 }
 
 fn near(one: &Option<Duration>, other: &Option<Duration>) -> bool {

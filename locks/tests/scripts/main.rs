@@ -10,6 +10,7 @@ mod order;
 mod redis;
 mod refusals;
 mod repeats;
+mod sharing;
 mod traces;
 
 use pinyon_locks::{call, claim};

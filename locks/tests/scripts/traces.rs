@@ -1,17 +1,18 @@
 //! Random calls and faults, from seeds. `SEED=… cargo test --test locks_scripts traces` repeats one; `SEEDS=…` runs
 //! more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_locks::call::{Attempt, Call, Holder, Name, Names, Pushed, ScriptAnswer};
+use pinyon_locks::call::{Attempt, Call, Holder, Mode, Name, Names, Pushed, ScriptAnswer};
 use pinyon_locks::claim::Claim;
 use pinyon_locks::keys::{self, LockKeys};
 
 use crate::lab::{Lab, LONG};
 
 const STEPS: usize = 400;
+const POOLS: [&str; 2] = ["\0a", "\0p"];
 const SHORT: Duration = Duration::from_millis(2);
 /// After this time, everything short has expired.
 const PAUSE: Duration = Duration::from_millis(12);
@@ -45,6 +46,8 @@ struct Trace<'a> {
     faults: bool,
     /// Whether the attempts have places in the order of a quorum's servers.
     claims: bool,
+    /// Whether some locks read names, or want permits.
+    sharing: bool,
 }
 
 impl<'a> Trace<'a> {
@@ -54,6 +57,7 @@ impl<'a> Trace<'a> {
         let pool = pool[..2 + random.below(5)].iter().map(|name| name.as_bytes().into()).collect();
         let faults = random.one_in(2);
         let claims = random.one_in(3);
+        let sharing = !claims && random.one_in(2);
         lab.throughput = random.one_in(4) && !claims;
         Self {
             lab,
@@ -65,6 +69,7 @@ impl<'a> Trace<'a> {
             last_token: 0,
             faults,
             claims,
+            sharing,
         }
     }
 
@@ -72,7 +77,7 @@ impl<'a> Trace<'a> {
         for _ in 0..STEPS {
             self.step();
             if self.random.one_in(8) {
-                let names = self.pool.clone().into();
+                let names = self.everything();
                 self.call(Call::Inspect { names });
             }
         }
@@ -110,16 +115,21 @@ impl<'a> Trace<'a> {
             granted
                 .extend(asking(&call).filter(|attempt| attempt.client.as_ref() != "p").map(|attempt| (token, attempt)));
         }
-        granted.sort();
+        // Locks that write nothing may have the token of the one before.
+        let writes = |attempt: &Attempt| self.known.get(attempt).is_none_or(Names::are_written);
+        granted.sort_by_key(|(token, attempt)| (*token, !writes(attempt)));
         for (token, attempt) in granted {
             self.check_token(attempt, token);
         }
         answer
     }
 
-    /// A grant's token must be known, or larger than all before.
+    /// A grant's token must be known, or larger than all before. One that writes nothing has that of another.
     fn check_token(&mut self, attempt: Attempt, token: u64) {
-        if self.tokens.get(&attempt) != Some(&token) {
+        if self.known.get(&attempt).is_some_and(|names| !names.are_written()) {
+            assert!(token >= self.last_token, "{attempt} {token} after {}", self.last_token);
+            self.last_token = token;
+        } else if self.tokens.get(&attempt) != Some(&token) {
             assert!(token > self.last_token, "{attempt} {token} after {}", self.last_token);
             self.last_token = token;
             self.tokens.insert(attempt, token);
@@ -174,7 +184,7 @@ impl<'a> Trace<'a> {
 
     /// The counter, and what the others hold, follow the highest token that anybody was told.
     fn raise(&mut self) {
-        let Some((attempt, names)) = self.someone() else { return };
+        let Some((attempt, names)) = self.someone().filter(|(_, names)| !names.are_shared()) else { return };
         let floor = self.last_token + self.random.below(50) as u64;
         let raised = Call::Raise { attempt: attempt.clone(), names, ttl: 3 * LONG, floor };
         if self.call(raised) == ScriptAnswer::Extended(vec![true]) && attempt.client.as_ref() != "p" {
@@ -191,7 +201,7 @@ impl<'a> Trace<'a> {
     }
 
     fn unpark(&mut self) {
-        let Some((attempt, names)) = self.someone() else { return };
+        let Some((attempt, names)) = self.someone().filter(|(_, names)| !names.are_shared()) else { return };
         let ttl = self.ttl();
         self.call(Call::Unpark { attempt, names, ttl });
     }
@@ -276,6 +286,9 @@ impl<'a> Trace<'a> {
         for (attempt, names) in self.known.clone() {
             match attempt.client.as_ref() == "p" || !self.random.one_in(6) {
                 true => self.give_up(&attempt),
+                false if names.are_shared() => {
+                    drop(self.call(Call::Lock { attempt, names, ttl: LONG, wait: true, nested: false }));
+                }
                 false => drop(self.call(Call::Unpark { attempt, names, ttl: LONG })),
             }
         }
@@ -295,7 +308,7 @@ impl<'a> Trace<'a> {
             let script = b"for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end";
             self.lab.redis.run(&[b"EVAL", script, b"0", &pattern]);
         }
-        let everything = self.pool.clone().into();
+        let everything = self.everything();
         self.call(Call::ForceRelease { names: everything, token: None });
         if self.faults {
             // A waiter whose record was deleted may have left members for names that no call concerned since.
@@ -320,11 +333,11 @@ impl<'a> Trace<'a> {
         self.known.iter().nth(at).map(|(attempt, names)| (attempt.clone(), names.clone()))
     }
 
-    /// An attempt that holds all its names, if there is one.
+    /// An attempt that has all its names alone, if there is one.
     fn holder(&mut self) -> Option<(Attempt, Names)> {
         for _ in 0..8 {
             let (attempt, names) = self.someone()?;
-            if self.model_holds(&attempt, &names) {
+            if self.model_holds(&attempt, &names) && !names.are_shared() {
                 return Some((attempt, names));
             }
         }
@@ -348,7 +361,36 @@ impl<'a> Trace<'a> {
 
     fn some_names(&mut self) -> Names {
         let count = 1 + self.random.below(3);
-        keys::names((0..count).map(|_| self.some_name())).unwrap()
+        let mut some: Vec<Name> = (0..count).map(|_| self.some_name()).collect();
+        if !self.sharing || self.random.one_in(4) {
+            return keys::names(some).unwrap();
+        }
+        some.sort();
+        some.dedup();
+        let mut wanted: Vec<(Name, Mode)> = some.into_iter().map(|name| (name, self.mode())).collect();
+        if self.random.one_in(3) {
+            let pool = POOLS[self.random.below(POOLS.len())].as_bytes().into();
+            let limit = 2 + self.random.below(8) as u32 / 7;
+            let mode = Mode::Permits { count: 1 + self.random.below(2) as u32, limit };
+            match self.random.one_in(2) {
+                true => wanted = vec![(pool, mode)],
+                false => wanted.insert(0, (pool, mode)),
+            }
+        }
+        wanted.into_iter().collect()
+    }
+
+    fn mode(&mut self) -> Mode {
+        if self.random.one_in(3) {
+            Mode::Write
+        } else {
+            Mode::Read
+        }
+    }
+
+    fn everything(&self) -> Names {
+        let pools = POOLS.iter().map(|pool| Name::from(pool.as_bytes()));
+        pools.chain(self.pool.iter().cloned()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     fn ttl(&mut self) -> Duration {

@@ -13,7 +13,7 @@ impl Model {
     pub(super) fn extend_one(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration) -> bool {
         let held = self.holds(attempt, names);
         if held {
-            self.prolong(now, names, ttl);
+            self.prolong(now, attempt, names, ttl);
         }
         held
     }

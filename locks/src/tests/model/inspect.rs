@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Inspected, Model, Name, Names, ScriptAnswer};
+use super::shared::Share;
+use super::{Holder, Inspected, Model, Name, Names, ScriptAnswer};
 
 impl Model {
     pub(super) fn inspect(&self, now: Duration, names: &Names) -> ScriptAnswer {
@@ -10,10 +11,13 @@ impl Model {
     }
 
     fn inspect_one(&self, now: Duration, name: &Name) -> Inspected {
-        let lock = self.locks.get(name);
+        let (lock, share) = (self.locks.get(name), self.shares.get(name));
+        let sharing = share.map(Share::holders).unwrap_or_default();
+        let first = sharing.first().map(|attempt| Holder { attempt: attempt.clone(), token: None });
         Inspected {
-            holder: lock.map(|lock| lock.holder.clone()),
-            pttl: lock.map(|lock| lock.expires - now),
+            holder: lock.map(|lock| lock.holder.clone()).or(first),
+            sharing,
+            pttl: lock.map(|lock| lock.expires).or(share.and_then(Share::ends_last)).map(|ends| ends - now),
             age: lock.and_then(|lock| lock.age(now)),
             waiting: self.queue.live(name, now),
         }

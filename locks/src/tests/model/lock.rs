@@ -16,7 +16,7 @@ impl Model {
         nested: bool,
     ) -> ScriptAnswer {
         let idle = self.queue.is_empty() && !self.tombstones.contains_key(attempt);
-        if idle && names.iter().all(|name| !self.locks.contains_key(name)) {
+        if idle && names.iter().all(|name| self.is_free(name)) {
             let token = self.counter.unwrap_or(0) + 1;
             self.counter = Some(token);
             if token >= PER_MS {

@@ -12,6 +12,8 @@ mod poll;
 mod queue;
 mod raise;
 mod run;
+mod share;
+mod shared;
 mod unlock;
 mod unpark;
 
@@ -19,9 +21,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::{Attempt, Call, Holder, Inspected, Name, Names, Pushed, ScriptAnswer};
+use super::call::{Attempt, Call, Holder, Inspected, Mode, Name, Names, Pushed, ScriptAnswer};
 use super::claim::{place_of, rank_of};
 use queue::Queue;
+use run::Run;
+use shared::Share;
 
 /// Tokens per millisecond of the clock.
 const PER_MS: u64 = 4096;
@@ -37,6 +41,7 @@ pub struct Model {
     pub throughput: bool,
     counter: Option<u64>,
     locks: BTreeMap<Name, Lock>,
+    shares: BTreeMap<Name, Share>,
     queue: Queue,
     tombstones: BTreeMap<Attempt, Duration>,
     pure_waiters: Option<Duration>,
@@ -75,6 +80,7 @@ impl Model {
             throughput,
             counter: None,
             locks: BTreeMap::new(),
+            shares: BTreeMap::new(),
             queue: Queue::default(),
             tombstones: BTreeMap::new(),
             pure_waiters: None,
@@ -88,6 +94,9 @@ impl Model {
         self.expire(now);
         match call {
             Call::Open { seen } => self.open(now, *seen),
+            Call::Lock { attempt, names, ttl, wait, nested } if names.are_shared() => {
+                Run::new(self, now, Some(attempt)).share(attempt, names, *ttl, *wait, *nested)
+            }
             Call::Lock { attempt, names, ttl, wait, nested } => self.lock(now, attempt, names, *ttl, *wait, *nested),
             Call::Unlock { attempt, names, tombstone } => self.unlock(now, attempt, names, *tombstone),
             Call::Poll { attempt, names, ttl, .. } => self.poll(now, attempt, names, *ttl),
@@ -132,37 +141,52 @@ impl Model {
     }
 
     fn holds(&self, attempt: &Attempt, names: &Names) -> bool {
-        names.iter().all(|name| self.holder(name) == Some(attempt))
+        names.iter().all(|name| self.has(attempt, name))
+    }
+
+    fn has(&self, attempt: &Attempt, name: &Name) -> bool {
+        self.holder(name) == Some(attempt) || self.has_part(name, attempt)
+    }
+
+    fn is_free(&self, name: &Name) -> bool {
+        !self.locks.contains_key(name) && !self.shares.contains_key(name)
     }
 
     /// The ttl of a lock that ends now. Those who wait for it have seen none that ends later.
     fn ttl_of(&self, attempt: &Attempt, names: &Names) -> Duration {
-        match self.holds(attempt, names) {
+        match self.holds(attempt, names) && !names.are_shared() {
             true => self.locks[&names[0]].ttl.unwrap_or(Duration::MAX),
             false => Duration::ZERO,
         }
     }
 
     fn hold(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration, token: u64) {
-        for name in names.iter() {
+        for (name, mode) in names.each() {
+            if mode != Mode::Write {
+                self.join(now, name, attempt, mode, ttl);
+                continue;
+            }
             let holder = Holder { attempt: attempt.clone(), token: Some(token) };
             self.locks.insert(name.clone(), Lock { holder, expires: now + ttl, granted: now, ttl: Some(ttl) });
         }
     }
 
-    fn prolong(&mut self, now: Duration, names: &Names, ttl: Duration) {
-        for name in names.iter() {
-            if let Some(lock) = self.locks.get_mut(name) {
-                (lock.expires, lock.ttl) = (now + ttl, None);
+    fn prolong(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration) {
+        for (name, mode) in names.each() {
+            match self.locks.get_mut(name) {
+                Some(lock) => (lock.expires, lock.ttl) = (now + ttl, None),
+                None => self.join(now, name, attempt, mode, ttl),
             }
         }
     }
 
     /// Deletes those names that the attempt holds.
     fn give_up(&mut self, attempt: &Attempt, names: &Names) -> Vec<Name> {
-        let freed: Vec<Name> = names.iter().filter(|name| self.holder(name) == Some(attempt)).cloned().collect();
+        let freed: Vec<Name> = names.iter().filter(|name| self.has(attempt, name)).cloned().collect();
         for name in &freed {
-            self.locks.remove(name);
+            if !self.leave(name, attempt) {
+                self.locks.remove(name);
+            }
         }
         freed
     }
@@ -178,6 +202,7 @@ impl Model {
 
     fn expire(&mut self, now: Duration) {
         self.locks.retain(|_, lock| lock.expires >= now);
+        self.shares.retain(|_, share| share.expire(now));
         self.tombstones.retain(|_, expires| *expires >= now);
         self.pure_waiters = self.pure_waiters.filter(|expires| *expires >= now);
         self.queue.expire(now);
@@ -198,7 +223,7 @@ impl Model {
     /// Runs `SET … NX PX`, by which the pure handler takes a name. Only the holder knows the token.
     pub fn set_nx(&mut self, now: Duration, name: &Name, attempt: &Attempt, ttl: Duration) -> bool {
         self.expire(now);
-        let free = !self.locks.contains_key(name);
+        let free = self.is_free(name);
         if free {
             let holder = Holder { attempt: attempt.clone(), token: None };
             self.locks.insert(name.clone(), Lock { holder, expires: now + ttl, granted: now, ttl: None });
@@ -213,6 +238,7 @@ impl Model {
 
     /// Deletes a name's key, as an operator or its ttl might.
     pub fn delete(&mut self, name: &Name) {
+        self.shares.remove(name);
         self.locks.remove(name);
     }
 
@@ -254,7 +280,8 @@ impl Model {
 
     /// The number of names that an attempt holds.
     pub fn holding(&self, attempt: &Attempt) -> usize {
-        self.locks.values().filter(|lock| lock.holder.attempt == *attempt).count()
+        let parts = self.shares.keys().filter(|name| self.has_part(name, attempt)).count();
+        self.locks.values().filter(|lock| lock.holder.attempt == *attempt).count() + parts
     }
 
     /// The number of names that a client's attempts hold.
@@ -264,7 +291,7 @@ impl Model {
 
     /// Whether only the counter and tombstones are left.
     pub fn is_idle(&self) -> bool {
-        self.locks.is_empty() && self.queue.is_empty() && self.queue.has_no_members()
+        self.locks.is_empty() && self.shares.is_empty() && self.queue.is_empty() && self.queue.has_no_members()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::queue::{owner, Class, Member, Waiter};
-use super::{place_of, rank_of, Attempt, Model, Name, Names, Push, Pushed, ScriptAnswer};
+use super::{place_of, rank_of, Attempt, Holder, Model, Name, Names, Push, Pushed, ScriptAnswer};
 
 /// The work that one call may spend on the queue.
 const BUDGET: i64 = 2500;
@@ -23,20 +23,20 @@ pub(super) struct Run<'a> {
     pub(super) now: Duration,
     /// The attempt that gets an answer rather than a push, and its token once it is granted.
     answered: Option<Attempt>,
-    token: Option<u64>,
+    pub(super) token: Option<u64>,
     /// The ttl of the lock that this call ends.
     before: Duration,
-    budget: i64,
+    pub(super) budget: i64,
     heads: BTreeMap<Name, Option<Attempt>>,
     failed: BTreeSet<Attempt>,
-    taken: BTreeSet<Name>,
+    pub(super) taken: BTreeSet<Name>,
     due: Vec<Name>,
     is_due: BTreeSet<Name>,
 }
 
 /// The first live waiter for a name.
 #[derive(PartialEq)]
-enum Head {
+pub(super) enum Head {
     Nobody,
     First(Attempt),
     /// The budget is used up.
@@ -82,6 +82,10 @@ impl<'a> Run<'a> {
                 continue;
             }
             let Head::First(first) = self.head(&name) else { continue };
+            if self.waiter(&first).names.are_shared() {
+                self.try_in_turn(&name);
+                continue;
+            }
             match self.waiter(&first).class {
                 Class::Nested => self.try_each(&name, Some(Class::Nested), NESTED_LOOK),
                 Class::Plain => {
@@ -107,8 +111,12 @@ impl<'a> Run<'a> {
             return Some(ScriptAnswer::Cancelled);
         }
         if self.model.holds(attempt, names) {
-            self.model.prolong(self.now, names, ttl);
-            let token = self.model.locks[&names[0]].holder.token.unwrap_or(0);
+            self.model.prolong(self.now, attempt, names, ttl);
+            let written = names.iter().find_map(|name| self.model.locks.get(name));
+            let token = match written {
+                Some(lock) => lock.holder.token.unwrap_or(0),
+                None => self.model.seen_number(self.now),
+            };
             return Some(ScriptAnswer::Granted { token });
         }
         let waiter = self.model.queue.waiter(attempt)?.clone();
@@ -132,9 +140,7 @@ impl<'a> Run<'a> {
             self.taken.extend(names.iter().cloned());
             ScriptAnswer::Granted { token }
         } else if !wait {
-            let first = names.iter().find_map(|name| self.model.locks.get(name));
-            let age = first.and_then(|lock| lock.age(self.now));
-            ScriptAnswer::Busy { pttl: self.soonest(names), holder: first.map(|lock| lock.holder.clone()), age }
+            self.busy(names, self.soonest(names))
         } else {
             match nested.then(|| self.cycle(attempt, names)).flatten() {
                 Some(cycle) => ScriptAnswer::Deadlock { cycle },
@@ -154,6 +160,14 @@ impl<'a> Run<'a> {
         self.token.map_or(answer, |token| ScriptAnswer::Granted { token })
     }
 
+    pub(super) fn busy(&self, names: &Names, pttl: Option<Duration>) -> ScriptAnswer {
+        let first = names.iter().find_map(|name| self.model.locks.get(name));
+        let sharing = names.iter().find_map(|name| Some(self.model.shares.get(name)?.holders().remove(0)));
+        let sharing = sharing.map(|attempt| Holder { attempt, token: None });
+        let holder = first.map(|lock| lock.holder.clone()).or(sharing);
+        ScriptAnswer::Busy { pttl, holder, age: first.and_then(|lock| lock.age(self.now)) }
+    }
+
     /// Answers a waiter that asked again and keeps waiting.
     fn stay(&mut self, mut waiter: Waiter, names: &Names, ttl: Duration) -> ScriptAnswer {
         waiter.ttl = ttl;
@@ -165,7 +179,7 @@ impl<'a> Run<'a> {
             self.model.queue.settle();
             return ScriptAnswer::Queued { pttl: None };
         }
-        if self.model.queue.has_members(&waiter) {
+        if !waiter.names.are_shared() && self.model.queue.has_members(&waiter) {
             self.model.queue.members.keep(now, keep);
         } else {
             self.add_members(&waiter, keep);
@@ -176,17 +190,20 @@ impl<'a> Run<'a> {
             return ScriptAnswer::Granted { token };
         }
         if waiter.class == Class::Nested {
-            if let Some(cycle) = self.cycle(&waiter.attempt, names) {
+            if let Some(cycle) = self.cycle(&waiter.attempt, &waiter.names) {
                 self.drop(&waiter.attempt);
                 self.grant(&[]);
                 return ScriptAnswer::Deadlock { cycle };
             }
         }
+        if waiter.names.are_shared() {
+            return ScriptAnswer::Queued { pttl: self.soonest_shared(&waiter.names) };
+        }
         self.contest(&waiter.attempt, names);
         ScriptAnswer::Queued { pttl: self.soonest(names) }
     }
 
-    fn enqueue(&mut self, attempt: &Attempt, names: &Names, ttl: Duration, class: Class) {
+    pub(super) fn enqueue(&mut self, attempt: &Attempt, names: &Names, ttl: Duration, class: Class) {
         let waiter = self.new_waiter(attempt, names, ttl, class, false);
         let (now, keep) = (self.now, self.model.waiter_ttl);
         self.add_members(&waiter, keep);
@@ -243,7 +260,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn make_due(&mut self, names: &[Name]) {
+    pub(super) fn make_due(&mut self, names: &[Name]) {
         for name in names {
             if self.is_due.insert(name.clone()) {
                 self.due.push(name.clone());
@@ -251,12 +268,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn waiter(&self, attempt: &Attempt) -> &Waiter {
+    pub(super) fn waiter(&self, attempt: &Attempt) -> &Waiter {
         self.model.queue.waiter(attempt).expect("a live waiter has a record")
     }
 
     /// Whether the member belongs to a live waiter. Removes it otherwise.
-    fn is_live(&mut self, member: &Member) -> bool {
+    pub(super) fn is_live(&mut self, member: &Member) -> bool {
         self.budget -= 1;
         let waiter = self.model.queue.waiter(&member.attempt);
         let Some(waiter) = waiter.filter(|waiter| !waiter.parked && waiter.ticket == member.ticket) else {
@@ -271,7 +288,7 @@ impl<'a> Run<'a> {
         false
     }
 
-    fn head(&mut self, name: &Name) -> Head {
+    pub(super) fn head(&mut self, name: &Name) -> Head {
         if let Some(cached) = self.heads.get(name) {
             return cached.clone().map_or(Head::Nobody, Head::First);
         }
@@ -288,12 +305,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn anyone_waits(&mut self, names: &Names) -> bool {
+    pub(super) fn anyone_waits(&mut self, names: &Names) -> bool {
         names.iter().any(|name| self.head(name) != Head::Nobody)
     }
 
     fn all_free(&self, names: &Names) -> bool {
-        names.iter().all(|name| !self.model.locks.contains_key(name))
+        names.iter().all(|name| self.model.is_free(name))
     }
 
     fn try_each(&mut self, name: &Name, class: Option<Class>, most: usize) {
@@ -303,14 +320,14 @@ impl<'a> Run<'a> {
             if self.budget <= 0 {
                 return;
             }
-            if self.is_live(&member) && self.try_one(&member.attempt) {
+            if self.is_live(&member) && self.try_one(&member.attempt) && self.taken.contains(name) {
                 return;
             }
         }
     }
 
     /// Grants the waiter its names, if possible. Drops a waiter whose client has gone.
-    fn try_one(&mut self, attempt: &Attempt) -> bool {
+    pub(super) fn try_one(&mut self, attempt: &Attempt) -> bool {
         if self.failed.contains(attempt) {
             return false;
         }
@@ -320,7 +337,7 @@ impl<'a> Run<'a> {
             self.failed.insert(attempt.clone());
             return false;
         }
-        let token = self.model.next_number(self.now);
+        let token = self.token_for(&waiter.names);
         if self.answered.as_ref() == Some(attempt) {
             self.token = Some(token);
         } else if !self.model.tell(&attempt.client, Pushed::Granted { attempt: attempt.clone(), token }) {
@@ -328,8 +345,7 @@ impl<'a> Run<'a> {
             return false;
         }
         self.forget(attempt);
-        self.model.hold(self.now, attempt, &waiter.names, waiter.ttl, token);
-        self.taken.extend(waiter.names.iter().cloned());
+        self.occupy(attempt, &waiter.names, waiter.ttl, token);
         if waiter.ttl < self.before {
             waiter.names.iter().for_each(|name| self.have_look(name));
         }
@@ -346,6 +362,9 @@ impl<'a> Run<'a> {
 
     fn fits(&mut self, waiter: &Waiter) -> bool {
         let in_order = waiter.class == Class::Plain && !self.model.throughput;
+        if waiter.names.are_shared() {
+            return self.finds_room(&waiter.attempt, &waiter.names, in_order);
+        }
         let attempt = &waiter.attempt;
         let after = |first: &Option<Attempt>| first.as_ref().is_some_and(|first| first != attempt);
         for name in waiter.names.iter() {
@@ -361,24 +380,26 @@ impl<'a> Run<'a> {
 
     /// The time until the first of the names expires.
     fn soonest(&self, names: &Names) -> Option<Duration> {
-        names.iter().filter_map(|name| self.model.locks.get(name)).map(|lock| lock.expires - self.now).min()
+        let locks = names.iter().filter_map(|name| self.model.locks.get(name)).map(|lock| lock.expires);
+        let shares = names.iter().filter_map(|name| self.model.shares.get(name)?.ends_last());
+        locks.min().or(shares.min()).map(|ends| ends - self.now)
     }
 
     /// The holders of a cycle, from those of `names` to the attempt's own owner. Each waits for the next.
-    fn cycle(&self, attempt: &Attempt, names: &Names) -> Option<Vec<Attempt>> {
+    pub(super) fn cycle(&self, attempt: &Attempt, names: &Names) -> Option<Vec<Attempt>> {
         let me = owner(attempt);
         let mut found: Vec<(Attempt, Option<usize>)> = Vec::new();
         let mut seen = BTreeSet::new();
         let (mut names, mut from) = (names.clone(), None);
         let mut at = 0;
         loop {
-            for holder in names.iter().filter_map(|name| self.model.holder(name)) {
-                if owner(holder) == me {
-                    return Some(path(&found, holder, from));
+            for holder in names.each().flat_map(|(name, mode)| self.in_the_way(name, mode)) {
+                if owner(&holder) == me {
+                    return Some(path(&found, &holder, from));
                 }
-                if !seen.contains(&owner(holder)) && found.len() < OWNERS {
-                    seen.insert(owner(holder));
-                    found.push((holder.clone(), from));
+                if !seen.contains(&owner(&holder)) && found.len() < OWNERS {
+                    seen.insert(owner(&holder));
+                    found.push((holder, from));
                 }
             }
             let (holder, _) = found.get(at)?;
@@ -388,7 +409,7 @@ impl<'a> Run<'a> {
             let waiter = waiting.and_then(|attempt| self.model.queue.waiter(attempt));
             names = match waiter {
                 Some(waiter) if waiter.expiry > self.now => waiter.names.clone(),
-                _ => [].into(),
+                _ => Names::default(),
             };
         }
     }

@@ -1,0 +1,206 @@
+//! Names that several locks have at once: readers, and pools of permits.
+
+use pinyon_locks::call::{Call, Pushed, ScriptAnswer};
+
+use crate::lab::{attempt, is_granted, is_queued, names, outlast_short, token, woken, Lab, LONG, SHORT};
+
+fn busy(answer: &ScriptAnswer) -> bool {
+    matches!(answer, ScriptAnswer::Busy { .. })
+}
+
+#[test]
+fn readers_read_together_and_a_writer_is_alone() {
+    let mut lab = Lab::new();
+    for reader in ["x", "y", "z"] {
+        assert!(is_granted(&lab.lock(reader, "r:a")), "{reader}");
+    }
+    assert!(busy(&lab.try_lock("x.9", "a")), "they keep a writer out");
+    assert!(is_queued(&lab.lock("x2", "a")));
+    assert_eq!(lab.unlock("x", "r:a"), [] as [&str; 0]);
+    assert_eq!(lab.unlock("y", "r:a"), [] as [&str; 0]);
+    assert_eq!(lab.unlock("z", "r:a"), ["x2"], "the last of them lets it in");
+    assert!(busy(&lab.try_lock("y", "r:a")), "and it keeps them out");
+    lab.unlock("x2", "a");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn who_comes_first_goes_first_and_readers_side_by_side_together() {
+    let mut lab = Lab::new();
+    lab.lock("x", "a");
+    for (who, on) in [("y", "r:a"), ("z", "r:a"), ("x2", "a"), ("y2", "r:a"), ("z2", "r:a")] {
+        assert!(is_queued(&lab.lock(who, on)), "{who}");
+    }
+    assert_eq!(lab.unlock("x", "a"), ["y", "z"]);
+    assert!(busy(&lab.try_lock("x3", "r:a")), "a writer that waits keeps later readers back");
+    assert_eq!(lab.unlock("y", "r:a"), [] as [&str; 0]);
+    assert_eq!(lab.unlock("z", "r:a"), ["x2"]);
+    assert_eq!(lab.unlock("x2", "a"), ["y2", "z2"]);
+    lab.unlock("y2", "r:a");
+    lab.unlock("z2", "r:a");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_reader_that_waits_for_another_name_lets_readers_pass_but_no_writer() {
+    let mut lab = Lab::new();
+    lab.lock("x", "b");
+    lab.lock("y", "a");
+    assert!(is_queued(&lab.lock("z", "b r:a")));
+    assert!(is_queued(&lab.lock("z2", "r:a")));
+    assert!(is_queued(&lab.lock("z3", "a")));
+    assert_eq!(lab.unlock("y", "a"), ["z2"]);
+    assert!(is_queued(&lab.poll("z3", "a")));
+    assert_eq!(lab.unlock("x", "b"), ["z"], "it reads beside the other");
+    lab.unlock("z2", "r:a");
+    assert_eq!(lab.unlock("z", "b r:a"), ["z3"]);
+    lab.unlock("z3", "a");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_writer_that_gives_up_lets_the_readers_behind_it_in() {
+    let mut lab = Lab::new();
+    lab.lock("x", "r:a");
+    lab.lock("y", "a");
+    assert!(is_queued(&lab.lock("z", "r:a")));
+    assert_eq!(lab.unlock("y", "a"), ["z"]);
+    for reader in ["x", "z"] {
+        lab.unlock(reader, "r:a");
+    }
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_writer_s_token_is_higher_than_all_before_and_readers_have_the_writer_s() {
+    let mut lab = Lab::new();
+    let first = token(lab.lock("x", "a"));
+    lab.unlock("x", "a");
+    let readers = ["y", "z"].map(|reader| token(lab.lock(reader, "r:a")));
+    assert_eq!(readers, [first, first]);
+    lab.unlock("y", "r:a");
+    lab.unlock("z", "r:a");
+    assert!(token(lab.lock("x.2", "a r:b")) > first);
+}
+
+#[test]
+fn a_dead_reader_s_part_ends_with_its_ttl_and_the_others_stay() {
+    let mut lab = Lab::new();
+    let short = Call::Lock { attempt: attempt("x"), names: names("r:a"), ttl: SHORT, wait: true, nested: false };
+    assert!(is_granted(&lab.call(&short).0));
+    lab.lock("y", "r:a");
+    outlast_short();
+    assert_eq!(
+        lab.call(&Call::Extend { held: vec![(attempt("x"), names("r:a"), LONG)] }).0,
+        ScriptAnswer::Extended(vec![false])
+    );
+    assert!(is_queued(&lab.lock("z", "a")));
+    assert_eq!(lab.unlock("y", "r:a"), ["z"]);
+    lab.unlock("z", "a");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_key_ends_with_the_last_of_its_readers() {
+    let mut lab = Lab::new();
+    lab.lock("x", "r:a");
+    let short = Call::Lock { attempt: attempt("y"), names: names("r:a"), ttl: SHORT, wait: true, nested: false };
+    lab.call(&short);
+    lab.unlock("x", "r:a");
+    assert!(busy(&lab.try_lock("z", "a")));
+    outlast_short();
+    assert!(is_granted(&lab.try_lock("z", "a")), "the reader with the long ttl has gone");
+}
+
+#[test]
+fn permits_are_never_more_than_the_limit() {
+    let mut lab = Lab::new();
+    assert!(is_granted(&lab.lock("x", "2/3:p")));
+    assert!(is_queued(&lab.lock("y", "2/3:p")));
+    assert!(is_queued(&lab.lock("z", "1/3:p")), "one is left, but others wait for it longer");
+    assert!(busy(&lab.try_lock("x2", "1/3:p")));
+    assert_eq!(lab.unlock("x", "2/3:p"), ["y", "z"]);
+    lab.unlock("y", "2/3:p");
+    lab.unlock("z", "1/3:p");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_permit_and_a_lock_of_one_name_are_two_things() {
+    let mut lab = Lab::new();
+    assert!(is_granted(&lab.lock("x", "a")));
+    assert!(is_granted(&lab.lock("y", "1/1:a")));
+    assert!(is_queued(&lab.lock("z", "a 1/1:a")), "names and permits in one request");
+    assert_eq!(lab.unlock("x", "a"), [] as [&str; 0]);
+    assert!(is_granted(&lab.nested("x.3", "b")));
+    assert_eq!(lab.unlock("y", "1/1:a"), ["z"]);
+    lab.unlock("z", "a 1/1:a");
+    lab.unlock("x.3", "b");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn the_latest_limit_counts() {
+    let mut lab = Lab::new();
+    lab.lock("x", "1/1:p");
+    assert!(is_queued(&lab.lock("y", "1/1:p")));
+    let (answer, pushes) = lab.call(&crate::lab::lock("z", "1/3:p", true, false));
+    assert_eq!((woken(&pushes), is_granted(&answer)), (vec!["y".to_owned()], true), "more permits let in who waits");
+    assert!(busy(&lab.try_lock("x2", "1/2:p")), "fewer permits take none away");
+    lab.unlock("x", "1/1:p");
+    assert!(busy(&lab.try_lock("x2", "1/2:p")));
+    lab.unlock("y", "1/1:p");
+    assert!(is_granted(&lab.try_lock("x2", "1/2:p")));
+}
+
+#[test]
+fn what_is_shared_is_extended_and_polled_and_sent_again() {
+    let mut lab = Lab::new();
+    let on = "b r:a 2/3:p";
+    let first = token(lab.lock("x", on));
+    assert_eq!(token(lab.lock("x", on)), first, "the same again");
+    assert_eq!(token(lab.poll("x", on)), first);
+    let held = [("x", on), ("y", "r:a"), ("x", on)].map(|(who, on)| (attempt(who), names(on), LONG));
+    assert_eq!(lab.call(&Call::Extend { held: held.into() }).0, ScriptAnswer::Extended(vec![true, false, true]));
+    assert!(is_granted(&lab.lock("y", "1/3:p")), "each counts once");
+    lab.unlock("y", "1/3:p");
+    lab.unlock("x", on);
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn readers_of_a_cycle_see_it() {
+    let mut lab = Lab::new();
+    lab.lock("x", "r:a");
+    lab.lock("y", "b");
+    assert!(is_queued(&lab.nested("y.2", "a")), "it waits for the reader");
+    assert!(matches!(lab.nested("x.2", "r:b"), ScriptAnswer::Deadlock { .. }));
+    assert!(
+        matches!(lab.nested("x.3", "a"), ScriptAnswer::Deadlock { .. }),
+        "who reads a name cannot wait to write it"
+    );
+}
+
+#[test]
+fn force_takes_a_name_from_all_its_readers() {
+    let mut lab = Lab::new();
+    lab.lock("x", "r:a");
+    lab.lock("y", "r:a 1/2:p");
+    lab.lock("z", "a");
+    let (answer, pushes) = lab.call(&Call::ForceRelease { names: names("a 1/2:p"), token: None });
+    assert_eq!(answer, ScriptAnswer::ForceReleased { released: 2 });
+    let told = pushes.iter().filter(|pushed| matches!(pushed, Pushed::ForceReleased { .. })).count();
+    assert_eq!((told, woken(&pushes)), (2, vec!["z".to_owned()]));
+    lab.unlock("z", "a");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn the_readers_are_seen() {
+    let mut lab = Lab::new();
+    lab.lock("x", "r:a");
+    lab.lock("y", "r:a");
+    let ScriptAnswer::Inspected(state) = lab.call(&Call::Inspect { names: names("a") }).0 else { unreachable!() };
+    assert_eq!(state[0].sharing, [attempt("x"), attempt("y")]);
+    assert!(state[0].holder.is_some() && state[0].pttl.is_some());
+}
