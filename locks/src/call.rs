@@ -214,6 +214,8 @@ pub struct Inspected {
     pub holder: Option<Holder>,
     /// Those that have the name together, if it is shared; the holder is one of them.
     pub sharing: Vec<Attempt>,
+    /// The permits that are taken, and how many there are, if it is a pool.
+    pub permits: Option<(u32, u32)>,
     pub pttl: Option<Duration>,
     /// The time since it was granted; `None` if the pure handler took the lock.
     pub age: Option<Duration>,

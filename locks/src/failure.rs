@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{Attempt, Names};
+use crate::call::{Attempt, Name, Names};
 use crate::loss::Loss;
 use crate::machine::{Blocker, MachineFailure};
+use crate::names::{given, is_pool};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::error::Error;
 use pinyon_net::shown::shown;
@@ -143,8 +144,13 @@ pub(super) fn short(time: Duration) -> String {
 /// The first few names of a lock, for messages.
 fn described(names: &Names) -> String {
     const FEW: usize = 3;
-    let few: Vec<String> = names.iter().take(FEW).map(|name| shown(name)).collect();
+    let one = |name: &Name| match is_pool(name) {
+        true => format!("the permits {}", shown(given(name))),
+        false => shown(name),
+    };
+    let few: Vec<String> = names.iter().rev().take(FEW).map(one).collect();
     match names.len() {
+        1 if is_pool(&names[0]) => few[0].clone(),
         1 => format!("the lock {}", few[0]),
         count if count <= FEW => format!("the lock on {}", few.join(", ")),
         count => format!("the lock on {} and {} more", few.join(", "), count - FEW),

@@ -251,6 +251,7 @@ fn inspected(items: &[Value], count: usize) -> Option<ScriptAnswer> {
         Value::Array(fields) => Some(Inspected {
             holder: holder(fields.first()?),
             sharing: sharing(fields.first()?)?,
+            permits: permits(fields.first()?),
             pttl: pttl(fields.get(1)?)?,
             age: pttl(fields.get(2)?)?,
             waiting: fields[3..].iter().map(attempt).collect::<Option<_>>()?,
@@ -286,8 +287,16 @@ fn attempt(value: &Value) -> Option<Attempt> {
 /// The holders of a name that several have.
 fn sharing(value: &Value) -> Option<Vec<Attempt>> {
     match value {
-        Value::Array(holders) => holders.iter().map(attempt).collect(),
+        Value::Array(shared) => shared.get(2..)?.iter().map(attempt).collect(),
         _ => Some(Vec::new()),
+    }
+}
+
+/// How many of a pool's permits are taken, and its limit.
+fn permits(value: &Value) -> Option<(u32, u32)> {
+    match value {
+        Value::Array(shared) => Some((number(shared, 1)? as u32, number(shared, 0)? as u32)),
+        _ => None,
     }
 }
 
@@ -297,7 +306,7 @@ fn holder(value: &Value) -> Option<Holder> {
     match value {
         Value::Bytes(value) => Some(holder_in(value)),
         Value::Integer(_) => Some(no_string()),
-        Value::Array(holders) => holders.first().and_then(holder),
+        Value::Array(shared) => shared.get(2).and_then(holder),
         _ => None,
     }
 }

@@ -91,6 +91,7 @@ mod tests {
         Inspected {
             holder: holder.map(|number| Holder { attempt: attempt(number), token: None }),
             sharing: Vec::new(),
+            permits: None,
             pttl: None,
             age: None,
             waiting: waiting.iter().copied().map(attempt).collect(),

@@ -355,7 +355,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
         let failure = match self.votes {
             _ if self.closed => return Some(self.outcome_if_closed(operation)),
             Some(_) => LockFailure::from(self.needs_one_server(operation)?),
-            None => return None,
+            None => LockFailure::from(self.needs_names_alone(operation)?),
         };
         self.counts.failed(failure.kind);
         Some(LockOutcome::failed(failure))
@@ -376,9 +376,20 @@ impl<W, L, P: Platform> Front<W, L, P> {
         LockOutcome::failed(failure)
     }
 
+    /// Why a lock that shares some of its names cannot do it.
+    fn needs_names_alone(&self, operation: &LockOperation<L>) -> Option<Error> {
+        let (LockOperation::Park { grant, .. } | LockOperation::Notify { grant, .. }) = operation else { return None };
+        let message = "a condition is not possible on names to read and on permits: use a lock that writes its names";
+        let error = || Error::new(Kind::Unsupported, &self.settings().server, message);
+        grant.names().are_shared().then(error)
+    }
+
     /// Why several servers cannot do it.
     fn needs_one_server(&self, operation: &LockOperation<L>) -> Option<Error> {
         let what = match operation {
+            LockOperation::Acquire { request, .. } if request.names.are_shared() => {
+                "locks with names to read or with permits are"
+            }
             LockOperation::Park { .. } | LockOperation::Notify { .. } => "conditions are",
             LockOperation::Execute { .. } => "execute is",
             _ => return None,

@@ -79,17 +79,18 @@ local function join(key, attempt, mode, ttl, now)
   if call("PTTL", key) < ttl + 0 then call("PEXPIREAT", key, ends) else last_out(key) end
 end
 
--- Whether the attempt has its part of the name.
+-- Whether the attempt has its part of the name; nil if nobody can have one, as the name is no set.
 local function takes_part(key, attempt, mode, now)
-  local score = is_set(key) and call("ZSCORE", key, parts_of(attempt, mode)[1])
+  if not is_set(key) then return nil end
+  local score = call("ZSCORE", key, parts_of(attempt, mode)[1])
   return score and score + 0 >= now
 end
 
 -- Removes the attempt. Returns whether it had its part.
-local function leave(key, attempt, mode)
-  if not is_set(key) or call("ZREM", key, unpack(parts_of(attempt, mode))) == 0 then return false end
-  last_out(key)
-  return true
+local function leave(key, attempt, mode, now)
+  local had = takes_part(key, attempt, mode, now)
+  if had ~= nil and call("ZREM", key, unpack(parts_of(attempt, mode))) > 0 then last_out(key) end
+  return had
 end
 
 -- The attempts that have a part of it, those first whose part ends first.

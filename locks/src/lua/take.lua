@@ -255,7 +255,7 @@ local function share(keys, attempt, ttl, waiter_ttl, flags, modes)
   for i = 1, #names do
     local mode, key = modes[names[i]], keys[i + 1]
     if mine and mine[i] then
-      if values[i] then call("DEL", key) else leave(key, attempt, mode) end
+      if values[i] then call("DEL", key) else leave(key, attempt, mode, run.now) end
       make_due(run, {names[i]})
     end
     if mode and mode.count and set_limit(key, mode) then make_due(run, {names[i]}) end

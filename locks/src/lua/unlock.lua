@@ -32,7 +32,7 @@ if not all then
     if is_of(values[i], attempt) then
       freed[#freed + 1] = names[i]
       call("DEL", KEYS[i + 1])
-    elseif mode and leave(KEYS[i + 1], attempt, mode) then
+    elseif mode and leave(KEYS[i + 1], attempt, mode, run.now) then
       freed[#freed + 1] = names[i]
     end
   end

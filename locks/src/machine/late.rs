@@ -143,7 +143,14 @@ mod tests {
     fn held_for(seconds: u64) -> ScriptAnswer {
         let holder = Some(Holder { attempt: other(), token: Some(5) });
         let (pttl, age) = (Some(SECOND), Some(Duration::from_secs(seconds)));
-        ScriptAnswer::Inspected(vec![Inspected { holder, sharing: Vec::new(), pttl, age, waiting: Vec::new() }])
+        ScriptAnswer::Inspected(vec![Inspected {
+            holder,
+            sharing: Vec::new(),
+            permits: None,
+            pttl,
+            age,
+            waiting: Vec::new(),
+        }])
     }
 
     #[test]

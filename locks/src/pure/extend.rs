@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use pinyon_proto::resp::Value;
+
 use super::replies::is_of;
+use super::shared::{Now, Seen};
 use super::{milliseconds, parts, Acts, Pure, Then};
 use crate::call::{Attempt, Holder, Names, ScriptAnswer};
 
@@ -10,14 +13,22 @@ impl Pure {
     pub(super) fn extend(
         &self,
         held: &[(Attempt, Names, Duration)],
-        holders: &[Option<Holder>],
+        (holders, sets): (&[Option<Holder>], &[Value]),
+        now: Now,
         acts: &mut Acts,
     ) -> Then {
-        let mut at = 0;
+        let (mut at, mut set) = (0, 0);
         let mut each = Vec::with_capacity(held.len());
         for (attempt, names, ttl) in held {
-            let is_held = holders[at..at + names.len()].iter().all(|holder| is_of(holder, attempt));
+            let holders = &holders[at..at + names.len()];
             at += names.len();
+            if names.are_shared() {
+                let seen = Seen::all(names, holders, &sets[set..set + names.len()], now);
+                set += names.len();
+                each.push(self.extend_parts(attempt, *ttl, &seen, now, acts));
+                continue;
+            }
+            let is_held = holders.iter().all(|holder| is_of(holder, attempt));
             each.push(is_held);
             if is_held {
                 self.prolong(names, *ttl, acts);

@@ -11,7 +11,7 @@ use crate::call::{Attempt, Call, Holder, Names, ScriptAnswer};
 impl Pure {
     /// Whether one transaction can take it without reading first.
     pub(super) fn takes_at_once(&self, call: &Call) -> bool {
-        matches!(call, Call::Lock { names, .. } if names.len() == 1 || self.expire_nx)
+        matches!(call, Call::Lock { names, .. } if !names.are_shared() && (names.len() == 1 || self.expire_nx))
     }
 
     pub(super) fn take(&mut self, id: u64, call: Call) {

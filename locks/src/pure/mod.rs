@@ -14,18 +14,21 @@ mod lock;
 mod open;
 mod poll;
 mod replies;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod unlock;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use pinyon_proto::resp::{Command, ServerError, Value};
 
 use crate::call::{Call, Holder, Names, ScriptAnswer};
 use crate::keys::LockKeys;
+use crate::token;
 use replies::{executed, holder, number, read, unexpected};
+use shared::Seen;
 
 /// The call number of the handler's own calls. No caller awaits their answers.
 pub(super) const NOBODY: u64 = u64::MAX;
@@ -93,6 +96,19 @@ struct Acts {
     /// Published after the transaction rather than within it. A server whose publisher is itself subscribed may put the
     /// message into the middle of the transaction's reply (redis/redis#12326).
     messages: Vec<Command>,
+    /// Sent in any case.
+    asides: Vec<Command>,
+}
+
+/// What a section has read for one call.
+struct Read<'v> {
+    /// The values of its names.
+    values: &'v [Value],
+    /// The sets of those that are shared.
+    sets: &'v [Value],
+    counter: u64,
+    /// The server's clock.
+    now: Duration,
 }
 
 /// The answer to a section's call once its transaction is done.
@@ -191,46 +207,63 @@ impl Pure {
     /// Reads, under `WATCH`, the values of everything that the gathered calls concern. The counter is watched only by
     /// calls that set it: every waiter draws a token with each try, so other calls would hardly ever succeed.
     fn open_section(&mut self) {
-        let calls = std::mem::take(&mut self.gathered);
+        let calls = self.calls_of_section();
         let sets_counter = calls.iter().any(|(_, call)| matches!(call, Call::Open { .. }));
         let mut keys: Vec<Vec<u8>> = calls.iter().flat_map(|(_, call)| self.keys_of(call)).collect();
         keys.push(self.keys.counter());
         let watched = if sets_counter || keys.len() == 1 { &keys[..] } else { &keys[..keys.len() - 1] };
-        let commands = vec![with_each(b"WATCH", watched), with_each(b"MGET", &keys), parts(&[b"TIME"])];
+        let mut commands = vec![with_each(b"WATCH", watched), with_each(b"MGET", &keys), parts(&[b"TIME"])];
+        commands.extend(calls.iter().flat_map(|(_, call)| Self::sets_of(call)).map(|name| self.set(name)));
         self.watching = true;
         self.send(Stage::Watch { calls }, commands);
     }
 
-    fn keys_of(&self, call: &Call) -> Vec<Vec<u8>> {
-        let of = |names: &Names| names.iter().map(|name| self.keys.lock(name)).collect::<Vec<_>>();
-        match call {
-            Call::Lock { names, .. }
-            | Call::Unlock { names, .. }
-            | Call::Poll { names, .. }
-            | Call::ForceRelease { names, .. } => of(names),
-            Call::Extend { held } => held.iter().flat_map(|(_, names, _)| of(names)).collect(),
-            _ => Vec::new(),
+    /// Takes calls that do not concern each other: each decides by what the section has read. Calls of one client share
+    /// no name, unless they read it or want permits. Of those, one goes now, and the others with later sections.
+    fn calls_of_section(&mut self) -> Vec<(u64, Call)> {
+        let (mut all, mut shared) = (HashSet::new(), HashSet::new());
+        let (mut now, mut later) = (Vec::new(), Vec::new());
+        for (id, call) in std::mem::take(&mut self.gathered) {
+            let sets = names_of(&call).filter(|names| names.are_shared()).count() > 0;
+            let others = if sets { &all } else { &shared };
+            let waits = names_of(&call).flat_map(|names| names.iter()).any(|name| others.contains(name));
+            for name in names_of(&call).flat_map(|names| names.iter()) {
+                all.insert(name.clone());
+                if sets || waits {
+                    shared.insert(name.clone());
+                }
+            }
+            if waits { &mut later } else { &mut now }.push((id, call));
         }
+        self.gathered = later;
+        now
+    }
+
+    fn keys_of(&self, call: &Call) -> Vec<Vec<u8>> {
+        names_of(call).flat_map(|names| names.iter()).map(|name| self.keys.lock(name)).collect()
     }
 
     /// Decides what to do with the section's values, in one transaction.
     fn act(&mut self, calls: Vec<(u64, Call)>, replies: Vec<Value>) {
         self.watching = false;
         let counts: Vec<usize> = calls.iter().map(|(_, call)| self.keys_of(call).len()).collect();
-        let (values, floor) = match read(&replies, counts.iter().sum::<usize>() + 1) {
+        let sets = replies.get(3..).unwrap_or_default();
+        let read = read(&replies[..replies.len().min(3)], counts.iter().sum::<usize>() + 1);
+        let (values, now) = match read {
             Ok(read) => read,
-            Err(error) => {
-                return self.refused(calls, &error);
-            }
+            Err(error) => return self.refused(calls, &error),
         };
         let mut acts = Acts::default();
-        let counter = self.raise_counter(&calls, values.last(), floor, &mut acts);
+        let counter = self.raise_counter(&calls, values.last(), token::floor(now.as_micros() as u64), &mut acts);
         let mut results = Vec::new();
-        let mut at = 0;
+        let (mut at, mut set) = (0, 0);
         for ((_, call), count) in calls.iter().zip(counts) {
-            results.push(self.follow(call, &values[at..at + count], counter, &mut acts));
-            at += count;
+            let until = set + Self::sets_of(call).len();
+            let read = Read { values: &values[at..at + count], sets: &sets[set..until], counter, now };
+            results.push(self.follow(call, read, &mut acts));
+            (at, set) = (at + count, until);
         }
+        self.send(Stage::Aside, std::mem::take(&mut acts.asides));
         if acts.commands.is_empty() {
             self.send(Stage::Aside, vec![parts(&[b"UNWATCH"])]);
             for ((id, _), then) in calls.into_iter().zip(results) {
@@ -264,19 +297,33 @@ impl Pure {
         }
     }
 
-    /// Decides what one call does, given the values of its keys and the counter.
-    fn follow(&self, call: &Call, values: &[Value], counter: u64, acts: &mut Acts) -> Then {
+    /// Decides what one call does, given what was read for it.
+    fn follow(&self, call: &Call, read: Read<'_>, acts: &mut Acts) -> Then {
+        let Read { values, sets, counter, now } = read;
         let holders: Vec<Option<Holder>> = values.iter().map(holder).collect();
+        let at = (counter, now.as_millis() as u64);
         match call {
             Call::Open { .. } => Then::ScriptAnswer(ScriptAnswer::Opened { counter }),
+            Call::Lock { attempt, names, ttl, wait, .. } if names.are_shared() => {
+                let seen = Seen::all(names, &holders, sets, at.1);
+                self.share((attempt, *ttl, *wait), &seen, at, acts)
+            }
+            Call::Poll { attempt, names, ttl, .. } if names.are_shared() => {
+                self.poll_shared(attempt, *ttl, &Seen::all(names, &holders, sets, at.1), at, acts)
+            }
+            Call::Unlock { attempt, names, .. } if names.are_shared() => {
+                self.leave(attempt, &Seen::all(names, &holders, sets, at.1), acts)
+            }
             Call::Lock { attempt, names, ttl, .. } => {
-                let are_free = values.iter().all(|value| matches!(value, Value::Null));
+                // Names that are read, and values of other types, are seen as sets only.
+                let is_empty = |set: &Value| matches!(set, Value::Array(members) if members.is_empty());
+                let are_free = values.iter().all(|value| matches!(value, Value::Null)) && sets.iter().all(is_empty);
                 self.lock_if_free(attempt, names, *ttl, are_free, holders, acts)
             }
             Call::Poll { attempt, names, ttl, .. } => self.poll(attempt, names, *ttl, &holders, acts),
             Call::Unlock { attempt, names, .. } => self.unlock(attempt, names, &holders, acts),
-            Call::ForceRelease { names, token } => self.force_release(names, *token, &holders, acts),
-            Call::Extend { held } => self.extend(held, &holders, acts),
+            Call::ForceRelease { names, token } => self.force_release(names, *token, (&holders, sets), acts),
+            Call::Extend { held } => self.extend(held, (&holders, sets), at.1, acts),
             _ => Then::ScriptAnswer(ScriptAnswer::Unknown),
         }
     }
@@ -325,6 +372,19 @@ impl Pure {
         let keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.lock(name)).collect();
         with_each(b"MGET", &keys)
     }
+}
+
+/// The names that a call of a section is about.
+fn names_of(call: &Call) -> impl Iterator<Item = &Names> {
+    let (one, held) = match call {
+        Call::Lock { names, .. }
+        | Call::Unlock { names, .. }
+        | Call::Poll { names, .. }
+        | Call::ForceRelease { names, .. } => (Some(names), &[][..]),
+        Call::Extend { held } => (None, &held[..]),
+        _ => (None, &[][..]),
+    };
+    one.into_iter().chain(held.iter().map(|(_, names, _)| names))
 }
 
 fn parts(parts: &[&[u8]]) -> Command {

@@ -159,6 +159,7 @@ pub(super) fn merged(each: &[&Inspected], majority: usize, pending: usize) -> Op
     }
     Some(Inspected {
         sharing: Vec::new(),
+        permits: None,
         pttl: left.len().checked_sub(majority).map(|at| left[at]),
         age: of_holder().filter_map(|said| said.age).max(),
         holder: holder.clone().map(|attempt| Holder { attempt, token }),

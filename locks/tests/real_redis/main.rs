@@ -9,6 +9,7 @@ mod quorum;
 mod replicas;
 mod sentinels;
 mod server;
+mod sharing;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -417,6 +417,7 @@ fn alike(one: &ScriptAnswer, other: &ScriptAnswer) -> bool {
                         && (one.holder == other.holder || !one.sharing.is_empty())
                         && sorted(&one.sharing) == sorted(&other.sharing)
                         && one.waiting == other.waiting
+                        && one.permits == other.permits
                 })
         }
         _ => one == other,

@@ -17,6 +17,7 @@ impl Model {
         Inspected {
             holder: lock.map(|lock| lock.holder.clone()).or(first),
             sharing,
+            permits: share.and_then(Share::permits),
             pttl: lock.map(|lock| lock.expires).or(share.and_then(Share::ends_last)).map(|ends| ends - now),
             age: lock.and_then(|lock| lock.age(now)),
             waiting: self.queue.live(name, now),

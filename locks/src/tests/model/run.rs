@@ -130,7 +130,8 @@ impl<'a> Run<'a> {
         let leftovers = self.model.give_up(attempt, names);
         self.make_due(&leftovers);
         let mut free = self.all_free(names);
-        if free && !nested && !self.model.throughput && self.anyone_waits(names) {
+        let written = names.iter().any(|name| self.model.locks.contains_key(name));
+        if !written && !nested && !self.model.throughput && self.anyone_waits(names) {
             self.grant(names);
             free = self.all_free(names) && !self.anyone_waits(names);
         }

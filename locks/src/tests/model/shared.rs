@@ -40,6 +40,11 @@ impl Share {
         self.holders.values().map(|part| part.expires).max()
     }
 
+    /// How many permits are taken, and the limit.
+    pub(super) fn permits(&self) -> Option<(u32, u32)> {
+        Some((self.taken(), self.limit?))
+    }
+
     fn taken(&self) -> u32 {
         self.holders.values().map(|part| part.count).sum()
     }

@@ -1,0 +1,136 @@
+//! Readers, writers and permits of several clients, by functions and by plain commands.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::Arc;
+
+use pinyon_locks::{
+    owners, wanted, HandlerKind, LockOutcome, LockRequest, Mode, Names, PermitsWanted, Renewal, StatusAnswer,
+    StatusQuestion,
+};
+use pinyon_net::error::kinds::ErrorKind;
+
+use super::program::{Grant, Operation, Program};
+use super::server::Redis;
+use super::TIMEOUT;
+
+const LIMIT: u32 = 3;
+
+fn names(write: &[&str], read: &[&str], permits: u32) -> Names {
+    let permits = (permits > 0).then_some(PermitsWanted { pool: "p", count: permits, limit: LIMIT });
+    wanted(write.iter().copied(), read.iter().copied(), permits).unwrap()
+}
+
+fn request(names: Names, reentrant: bool) -> LockRequest {
+    let wait = Some(TIMEOUT);
+    LockRequest { names, owner: owners::this_thread(), ttl: TIMEOUT, wait, renewal: Renewal::Never, reentrant }
+}
+
+fn acquire(program: &Program, request: LockRequest) -> Arc<Grant> {
+    let grant = Grant::new(request.names.clone());
+    let outcome = program.run(Operation::Acquire { grant: grant.clone(), request });
+    assert!(matches!(outcome, LockOutcome::Held { .. }), "{outcome:?}");
+    grant
+}
+
+fn programs(server: &Redis, handlers: [HandlerKind; 2]) -> [Program; 2] {
+    handlers.map(|handler| Program::with(server.endpoint(), |setup| setup.handler = handler))
+}
+
+/// Who is where: a writer counts -1,000, a reader 1.
+#[derive(Default)]
+struct Watched {
+    names: [AtomicI64; 2],
+    permits: AtomicI64,
+}
+
+impl Watched {
+    fn change(&self, names: &Names, sign: i64) {
+        for (name, mode) in names.each() {
+            let (count, by, range) = match mode {
+                Mode::Permits { count, .. } => (&self.permits, i64::from(count), 0..=i64::from(LIMIT)),
+                Mode::Read => (&self.names[usize::from(name[0] - b'a')], 1, 0..=1000),
+                Mode::Write => (&self.names[usize::from(name[0] - b'a')], -1000, -1000..=0),
+            };
+            let after = count.fetch_add(sign * by, Ordering::SeqCst) + sign * by;
+            assert!(range.contains(&after), "{name:?} {mode:?}: {after}");
+        }
+    }
+}
+
+#[test]
+fn nobody_is_beside_a_writer_and_no_more_permits_are_taken_than_there_are() {
+    use HandlerKind::{Pure, Script};
+    for handlers in [[Script, Script], [Pure, Pure], [Script, Pure]] {
+        let server = Redis::start("");
+        let (programs, watched) = (programs(&server, handlers), Watched::default());
+        std::thread::scope(|scope| {
+            for thread in 0..8usize {
+                let (program, watched) = (&programs[thread % 2], &watched);
+                scope.spawn(move || {
+                    for round in 0..40 {
+                        let wanted = match (thread + round) % 5 {
+                            0 => names(&["a"], &[], 0),
+                            1 => names(&["b"], &["a"], 1),
+                            2 => names(&[], &["a", "b"], 0),
+                            3 => names(&[], &[], 2),
+                            _ => names(&[], &["b"], 1),
+                        };
+                        let held = acquire(program, request(wanted.clone(), false));
+                        watched.change(&wanted, 1);
+                        std::thread::yield_now();
+                        watched.change(&wanted, -1);
+                        assert!(program.release(&held));
+                    }
+                });
+            }
+        });
+        assert_eq!(programs[0].ask("a", StatusQuestion::IsLocked), StatusAnswer::IsLocked(false));
+    }
+}
+
+#[test]
+fn readers_are_there_together_and_seen() {
+    for handler in [HandlerKind::Script, HandlerKind::Pure] {
+        let server = Redis::start("");
+        let [one, other] = programs(&server, [handler; 2]);
+        let readers = [&one, &other].map(|program| acquire(program, request(names(&[], &["a"], 1), false)));
+        let StatusAnswer::Each(state) = one.ask("a", StatusQuestion::Each) else { panic!("no state") };
+        assert_eq!(state[0].sharing.len(), 2, "{handler:?}");
+        let busy = LockRequest { wait: None, ..request(names(&["a"], &[], 0), false) };
+        let outcome = one.run(Operation::Acquire { grant: Grant::new(busy.names.clone()), request: busy.clone() });
+        // Its own thread reads it.
+        assert!(matches!(outcome, LockOutcome::Busy), "{outcome:?}");
+        for (program, held) in [&one, &other].iter().zip(&readers) {
+            let ttl = 2 * TIMEOUT;
+            let extended = program.run(Operation::Extend { grant: held.clone(), ttl });
+            assert!(matches!(extended, LockOutcome::Extended { held: true }), "{extended:?}");
+            assert!(program.release(held));
+        }
+        acquire(&other, busy);
+    }
+}
+
+#[test]
+fn a_reader_cannot_write_what_it_reads_and_a_writer_may_read() {
+    let server = Redis::start("");
+    let program = Program::on(&server);
+    let reads = acquire(&program, request(names(&[], &["a"], 0), true));
+    let wants = request(names(&["a"], &[], 0), true);
+    let outcome = program.run(Operation::Acquire { grant: Grant::new(wants.names.clone()), request: wants.clone() });
+    let LockOutcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(failure.kind, ErrorKind::AlreadyHeld);
+    assert!(program.release(&reads));
+    let writes = acquire(&program, wants);
+    let again = acquire(&program, request(names(&[], &["a"], 0), true));
+    assert!(program.release(&again) && program.release(&writes));
+}
+
+#[test]
+fn a_condition_needs_names_alone() {
+    let server = Redis::start("");
+    let program = Program::on(&server);
+    let held = acquire(&program, request(names(&["a"], &["b"], 0), false));
+    let outcome = program.run(Operation::Park { grant: held, wait: Some(TIMEOUT), relock: TIMEOUT });
+    let LockOutcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert!(failure.to_string().ends_with("use a lock that writes its names"), "{failure}");
+}
