@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use foldhash::HashMap;
 
+use crate::limits::Limits;
 use pinyon_net::fork::PerProcess;
 
 /// How many clients keep their connection while they hold nothing and no lock of theirs exists.
@@ -18,6 +19,7 @@ pub const KEPT: usize = 64;
 pub struct ByTag<C> {
     main: Arc<C>,
     branches: Option<Branches<C>>,
+    limits: Limits,
     closed: AtomicBool,
 }
 
@@ -36,12 +38,18 @@ struct Known<B> {
 impl<C> ByTag<C> {
     /// `main`: the client of names without a hash tag.
     pub fn new(main: C, names_have_tags: bool) -> Self {
-        Self { main: Arc::new(main), branches: names_have_tags.then(Branches::default), closed: false.into() }
+        let branches = names_have_tags.then(Branches::default);
+        Self { main: Arc::new(main), branches, limits: Limits::default(), closed: false.into() }
     }
 
     /// The client of names without a hash tag.
     pub fn main(&self) -> &Arc<C> {
         &self.main
+    }
+
+    /// The limits of pools of permits that were told.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     pub fn names_have_tags(&self) -> bool {

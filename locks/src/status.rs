@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::call::{Attempt, Inspected, Names};
-use crate::keys::{self, NameError};
+use crate::names::{self, NameError};
 use pinyon_net::invalid::{choose, InvalidArgument};
 
 /// The names of a question. The server is asked once for each; the answer follows the order of the question.
@@ -25,6 +25,8 @@ pub enum StatusQuestion {
     FirstOwner,
     /// How many wait for any of them. A waiter for several of them counts once.
     Waiting,
+    /// How many of a pool's permits are taken, and its limit. Of [`Asked::pool`].
+    Permits,
 }
 
 impl StatusQuestion {
@@ -46,11 +48,18 @@ pub enum StatusAnswer {
     IsLocked(bool),
     FirstOwner(Option<Attempt>),
     Waiting(usize),
+    /// `None` if none is taken, and so the server knows no limit.
+    Permits(Option<(u32, u32)>),
 }
 
 impl Asked {
+    /// A question about a pool of permits.
+    pub fn pool(given: &[u8]) -> Result<Self, NameError> {
+        Ok(Self { names: [names::pool(given)?].into(), order: vec![0] })
+    }
+
     pub fn new<N: AsRef<[u8]>>(given: &[N]) -> Result<Self, NameError> {
-        let names = keys::names(given)?;
+        let names = names::names(given)?;
         let place = |name: &N| names.binary_search_by(|known| (**known).cmp(name.as_ref())).unwrap_or_default();
         let order = given.iter().map(place).collect();
         Ok(Self { names, order })
@@ -74,6 +83,7 @@ impl Asked {
                 let attempts: HashSet<&Attempt> = inspected.iter().flat_map(|name| &name.waiting).collect();
                 StatusAnswer::Waiting(attempts.len())
             }
+            StatusQuestion::Permits => StatusAnswer::Permits(in_order.find_map(|pool| pool.permits)),
         }
     }
 }
