@@ -27,7 +27,7 @@ CODE = [
     (r"Reply\[(\w+)\]", r"\1"),
     (r'"?(\bCallable\[\.\.\., )?Coroutine\[Any, Any, ([^\]]+)\](\])?"?', r"\1\2\3"),
     (r"from pinyon\._aio_driver import LOOPS", "from pinyon._gevent_choice import choose_for"),
-    (r"from pinyon\._aio_replies import .*\n", ""),
+    (r"(?m)^ *from pinyon\._aio_replies import .*\n", ""),
     (r"_loops = LOOPS", '_loops = choose_for("Locks")'),
     (r"from pinyon\._blocks import .*", "from pinyon._blocks import BlockingLock"),
     (r"AwaitedLock", "BlockingLock"),

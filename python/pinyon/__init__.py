@@ -74,7 +74,7 @@ from pinyon.errors import (
 )
 from pinyon.events import Event
 from pinyon.leases import Lease, Outcome
-from pinyon.locks import Held, Lock, Locks, LockStatus
+from pinyon.locks import Held, Lock, Locks, LockStatus, Permits
 from pinyon.metadata import ItemMetadata
 from pinyon.metrics import CommandMetrics, Latencies, LockMetrics, NearMetrics, ServerMetrics
 from pinyon.migration import MigratingClient, Progress, migrating
@@ -118,6 +118,7 @@ __all__ = [
     "Near",
     "NearMetrics",
     "Outcome",
+    "Permits",
     "Progress",
     "ProtocolError",
     "Serializer",

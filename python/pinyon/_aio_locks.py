@@ -17,18 +17,20 @@ from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
 from pinyon._held import BaseHeld, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
 from pinyon._redis_py import unknown_argument
+from pinyon._wanted import wanted, wanted_permits
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from datetime import timedelta
 
-    from typing_extensions import Literal, Never
+    from typing_extensions import Literal, Never, Self, Unpack
 
     from pinyon._aio_replies import Reply
+    from pinyon._wanted import LockTerms, Names, PermitsOf
 
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
-__all__ = ["DEFAULT_URL", "Held", "Lock", "LockStatus", "Locks"]
+__all__ = ["DEFAULT_URL", "Held", "Lock", "LockStatus", "Locks", "Permits"]
 
 
 class Held(BaseHeld):
@@ -212,6 +214,30 @@ class Lock(AwaitedLock[Held]):
         return locked  # type: ignore[return-value]
 
 
+class Permits(Lock):
+    """Permits of a pool: ``async with locks.permits("stripe", limit=10): …``. ``Locks.permits`` makes them."""
+
+    __module__ = "pinyon.aio"
+    __slots__ = ("_limit", "_pool")
+
+    _limit: int
+    _pool: str | bytes
+
+    def _of(self, pool: str | bytes, limit: int) -> Self:
+        self._pool, self._limit = pool, limit
+        return self
+
+    async def available(self) -> int:
+        """Ask the server how many permits of the pool are not held now. Others may wait for them."""
+        locks: Locks = self._locks
+        taken: tuple[int, int] | None = await locks._permits(self._pool)
+        return self._limit if taken is None else max(0, taken[1] - taken[0])
+
+    async def locked(self) -> bool:
+        """Ask the server whether all permits of the pool are held."""
+        return await self.available() == 0
+
+
 class Locks(BaseLocks, ClosingAwaited):
     """Locks on one Redis or Valkey server, which all tasks of all event loops of a process can share.
 
@@ -281,6 +307,9 @@ class Locks(BaseLocks, ClosingAwaited):
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
+        write: Names = (),
+        read: Names = (),
+        permits: PermitsOf | None = None,
         **others: Never,
     ) -> Lock:
         """Return a lock on all these names. Use it in an ``async with`` block, or await its ``acquire``.
@@ -297,6 +326,10 @@ class Locks(BaseLocks, ClosingAwaited):
             max_hold: seconds after which the lock is no longer renewed.
             reentrant: whether a holder of these names may acquire them again. By default, as for the client.
             on_lost: called with the ``Held`` if the lock is lost.
+            write: names like the first ones, written: the lock has them alone.
+            read: names that it reads, together with other locks that read them.
+            permits: permits of pools, by the pool's name: how many, or a pair of how many and the pool's limit. Without
+                the limit, the last one counts that ``permits`` was given. The lock gets all names and permits or none.
 
         Raises:
             InvalidName: a name is empty, too long or contains a NUL, or there are none or too many.
@@ -304,7 +337,39 @@ class Locks(BaseLocks, ClosingAwaited):
         """
         if others:
             raise unknown_argument("lock", others)
-        return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return self._lock(
+            self._held, self, *wanted(names, write, read, permits, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        )
+
+    def read(self, *names: str | bytes, **settings: Unpack[LockTerms]) -> Lock:
+        """Return a lock that reads these names, together with other readers, while nobody writes them.
+
+        Who comes first goes first: a writer that waits keeps later readers back.
+
+        Args:
+            names: as for ``lock``.
+            settings: the other arguments of ``lock``.
+        """
+        return self.lock(read=names, **settings)
+
+    def write(self, *names: str | bytes, **settings: Unpack[LockTerms]) -> Lock:
+        """Return a lock that has these names alone, which is what ``lock`` does."""
+        return self.lock(*names, **settings)
+
+    def permits(self, name: str | bytes, *, limit: int, n: int = 1, **settings: Unpack[LockTerms]) -> Permits:
+        """Return a lock that is ``n`` of a pool's permits. At most ``limit`` of them are held at the same time.
+
+        The permits of a holder that has died come back after its ttl. All clients should give the same limit; the
+        latest counts.
+
+        Args:
+            name: the pool's name. A lock of the same name is another thing.
+            limit: how many permits there are, from 1 to 1,000,000.
+            n: how many of them are acquired, at most 1,000.
+            settings: the other arguments of ``lock``.
+        """
+        permits = Permits(self._held, self, *wanted_permits(name, limit, n, settings))
+        return permits._of(name, limit)
 
     async def try_lock(
         self,
@@ -314,6 +379,9 @@ class Locks(BaseLocks, ClosingAwaited):
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
+        write: Names = (),
+        read: Names = (),
+        permits: PermitsOf | None = None,
     ) -> Held | None:
         """Acquire all names without waiting.
 
@@ -324,11 +392,16 @@ class Locks(BaseLocks, ClosingAwaited):
             max_hold: see there.
             reentrant: see there.
             on_lost: see there.
+            write: see there.
+            read: see there.
+            permits: see there.
 
         Returns:
-            What is held, or None if any of the names is not free.
+            What is held, or None if any of the names is not free, or the permits are taken.
         """
-        lock = self._lock(self._held, self, names, ttl, None, renew, max_hold, reentrant, on_lost)
+        lock = self._lock(
+            self._held, self, *wanted(names, write, read, permits, ttl, None, renew, max_hold, reentrant, on_lost)
+        )
         if True:  # ASYNC
             return await lock._acquire(True, None)
         else:

@@ -18,8 +18,9 @@ class LockStatus(NamedTuple):
         token: the holder's fencing token. None if the name is free, or if the holder's client works without scripts.
         remaining: seconds until the lock expires if it is not renewed, or None if the name is free.
         waiting: the attempts that wait for the name, in order.
-        age: seconds since the lock was acquired. None if the name is free, or if the holder's client works without
-            scripts.
+        age: seconds since the lock was acquired. None if the name is free or read, or if the holder's client works
+            without scripts.
+        readers: all that read the name, while it is read; ``holder`` is one of them.
     """
 
     name: str | bytes
@@ -28,6 +29,7 @@ class LockStatus(NamedTuple):
     remaining: float | None
     waiting: list[str]
     age: float | None
+    readers: list[str]
 
 
 def statuses(names: tuple[str | bytes, ...], states: Iterable[tuple[Any, ...]]) -> list[LockStatus]:

@@ -692,6 +692,7 @@ class Locks:
     def _inspect(
         self, names: tuple[str | bytes, ...], question: Literal["each", "is_locked", "first_owner", "waiting"]
     ) -> Any: ...
+    def _permits(self, pool: str | bytes) -> Any: ...
     def _take_away(self, names: tuple[str | bytes, ...], token: int | None) -> Any: ...
     def _command(
         self, parts: tuple[str | bytes | int | float, ...], names: tuple[str | bytes, ...] | None = None
@@ -742,11 +743,13 @@ class Lock:
         max_hold: float | timedelta | None,
         reentrant: bool | None,
         on_lost: Callable[[Any], object] | None,
+        read: tuple[str | bytes, ...] | None = None,
+        permits: tuple[tuple[str | bytes, int, int | None], ...] | None = None,
         /,
     ) -> Self: ...
     @property
     def names(self) -> tuple[str | bytes, ...]:
-        """The names, as they were given."""
+        """The names to write and to read, as they were given; those of the pools if there are only permits."""
     def owned(self) -> bool:
         """Return whether the caller holds the names, acquired through this object. No server is asked."""
     def _ask(self, at_once: bool = False, timeout: float | timedelta | None = None, /) -> Any: ...

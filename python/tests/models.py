@@ -96,7 +96,7 @@ class Awaited:
 #: The methods of locks that wait.
 AWAITED = {
     *("acquire", "release", "extend", "wait", "wait_for", "notify", "notify_all"),
-    *("locked", "try_lock", "status", "is_locked", "owner", "waiting", "force_release", "execute"),
+    *("locked", "available", "try_lock", "status", "is_locked", "owner", "waiting", "force_release", "execute"),
 }
 
 
@@ -108,7 +108,7 @@ class AwaitedLocks:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.wrapped, name)
-        if name == "lock":
+        if name in ("lock", "read", "write", "permits"):
             return lambda *names, **settings: AwaitedLocks(method(*names, **settings))
         if name not in AWAITED:
             return method

@@ -122,6 +122,7 @@ pub fn ended(outcome: LockOutcome) -> Result<Value, LockFailure> {
         LockOutcome::Notified { moved } => json!(moved),
         LockOutcome::ForceReleased { released } => json!(released),
         LockOutcome::Status(StatusAnswer::IsLocked(locked)) => json!(locked),
+        LockOutcome::Status(StatusAnswer::Permits(permits)) => unreachable!("{permits:?}"),
         LockOutcome::Status(StatusAnswer::Waiting(waiting)) => json!(waiting),
         LockOutcome::Status(StatusAnswer::Each(names)) => json!(names[0].holder.as_ref().and_then(|one| one.token)),
         LockOutcome::Status(StatusAnswer::FirstOwner(_)) => unreachable!("nobody asks this"),

@@ -21,6 +21,7 @@ pub(super) fn answer(py: Python<'_>, outcome: LockOutcome) -> PyResult<Py<PyAny>
         LockOutcome::Status(StatusAnswer::IsLocked(is_locked)) => is_locked.into_py_any(py),
         LockOutcome::Status(StatusAnswer::FirstOwner(owner)) => owner.map(shown).into_py_any(py),
         LockOutcome::Status(StatusAnswer::Waiting(count)) => count.into_py_any(py),
+        LockOutcome::Status(StatusAnswer::Permits(permits)) => permits.into_py_any(py),
         LockOutcome::Value(value) => value_in_python(py, value),
         LockOutcome::Failed(failure) => Err(raised(py, *failure)),
     }
@@ -45,7 +46,8 @@ fn statuses(py: Python<'_>, inspected: &[Inspected]) -> PyResult<Py<PyAny>> {
         let token = inspected.holder.as_ref().and_then(|holder| holder.token);
         let waiting: Vec<String> = inspected.waiting.iter().cloned().map(shown).collect();
         let [left, age] = [inspected.pttl, inspected.age].map(|time| time.map(|time| time.as_secs_f64()));
-        (holder, token, left, waiting, age)
+        let readers: Vec<String> = inspected.sharing.iter().cloned().map(shown).collect();
+        (holder, token, left, waiting, age, readers)
     };
     inspected.iter().map(status).collect::<Vec<_>>().into_py_any(py)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinyon_locks::settings::{LockParts, LockSettings, UsualLock};
-use pinyon_locks::{Asked, Asks, ByTag, Names, StatusQuestion, Voting};
+use pinyon_locks::{Asked, Asks, ByTag, Limits, Names, PermitsAsked, StatusQuestion, Voting};
 use pinyon_proto::resp::Command;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -60,6 +60,14 @@ impl Locks {
         let (question, asked) =
             (checked(py, StatusQuestion::named(question))?, checked(py, Asked::new(&texts(names)?))?);
         self.run(names, Operation::Inspect { asked, question })
+    }
+
+    /// How many permits of a pool are taken, and its limit; None if none is taken.
+    fn _permits<'py>(&self, pool: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = pool.py();
+        let asked = checked(py, Asked::pool(name_bytes(pool)?))?;
+        let names = PyTuple::new(py, [pool])?;
+        self.run(&names, Operation::Inspect { asked, question: StatusQuestion::Permits })
     }
 
     /// Takes the names away from their holders. Returns how many were held.
@@ -191,9 +199,48 @@ impl Locks {
         drivers::run(py, &drivers::of_caller(py, &*self.of(names)?)?, operation)
     }
 
+    pub(super) fn limits(&self) -> &Limits {
+        self.clients.limits()
+    }
+
+    /// The client of the names of locks and of pools.
+    pub(super) fn of_all(&self, [names, pools]: &[Bound<'_, PyTuple>; 2]) -> PyResult<Arc<Drivers>> {
+        let all: Vec<_> = names.iter().chain(pools.iter()).collect();
+        self.of(&PyTuple::new(names.py(), all)?)
+    }
+
     /// The client of these names: this one, or that of the names' own hash tag.
     pub(super) fn of(&self, names: &Bound<'_, PyTuple>) -> PyResult<Arc<Drivers>> {
         self.clients.of(|| common_tag(names), |main, tag| drivers::tagged(names.py(), main, tag))
+    }
+}
+
+/// What a lock wants beside the names that it writes.
+pub(super) struct Shared<'py> {
+    pub(super) read: Bound<'py, PyTuple>,
+    /// For each pool its name, how many permits, and the limit or None.
+    pub(super) permits: Bound<'py, PyTuple>,
+}
+
+impl<'py> Shared<'py> {
+    /// The names of locks, and those of pools.
+    pub(super) fn names(&self, written: &Bound<'py, PyTuple>) -> PyResult<[Bound<'py, PyTuple>; 2]> {
+        let py = written.py();
+        let names: Vec<_> = written.iter().chain(self.read.iter()).collect();
+        let pools = self.permits.iter().map(|pool| pool.get_item(0)).collect::<PyResult<Vec<_>>>()?;
+        Ok([PyTuple::new(py, names)?, PyTuple::new(py, pools)?])
+    }
+
+    /// The names, with their modes.
+    pub(super) fn wanted(&self, limits: &Limits, written: &Bound<'py, PyTuple>) -> PyResult<Names> {
+        let pools = self.permits.iter().map(|pool| pool.extract()).collect::<PyResult<Vec<_>>>()?;
+        let asked = |(pool, count, limit): &'_ (Bound<'py, PyAny>, u32, Option<u32>)| {
+            name_bytes(pool).map(|name| (name.to_vec(), *count, *limit))
+        };
+        let pools = pools.iter().map(asked).collect::<PyResult<Vec<_>>>()?;
+        let permits: Vec<PermitsAsked<'_>> =
+            pools.iter().map(|(pool, count, limit)| PermitsAsked { pool, count: *count, limit: *limit }).collect();
+        checked(written.py(), limits.wanted(&texts(written)?, &texts(&self.read)?, &permits))
     }
 }
 

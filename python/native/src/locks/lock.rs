@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::answers::raised;
-use super::client::{lock_names, Locks};
+use super::client::{lock_names, Locks, Shared};
 use super::drivers::{self, Drivers, Grant, OnLoop, Operation};
 use super::telling::Listener;
 use crate::arguments::seconds;
@@ -29,7 +29,7 @@ pub(crate) struct Lock {
     locks: Py<Locks>,
     /// The client of these names. It lives as long as this object may need it.
     client: Arc<Drivers>,
-    /// The names, as they were given.
+    /// The names to write and to read, as they were given; those of the pools if there are only permits.
     #[pyo3(get)]
     names: Py<PyTuple>,
     /// The request, without the owner.
@@ -53,8 +53,8 @@ struct Taken {
 impl Lock {
     #[new]
     #[pyo3(signature = (held = None, locks = None, names = None, ttl = None, timeout = None, renew = true,
-                        max_hold = None, reentrant = None, on_lost = None, /, **_others),
-           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, /)")]
+                        max_hold = None, reentrant = None, on_lost = None, read = None, permits = None, /, **_others),
+           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, read, permits, /)")]
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
         py: Python<'_>,
@@ -67,6 +67,8 @@ impl Lock {
         max_hold: Option<&Bound<'_, PyAny>>,
         reentrant: Option<bool>,
         on_lost: Option<&Bound<'_, PyAny>>,
+        read: Option<&Bound<'_, PyTuple>>,
+        permits: Option<&Bound<'_, PyTuple>>,
         _others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let made_by_client =
@@ -84,11 +86,24 @@ impl Lock {
             max_hold: time(max_hold, "max_hold")?,
             reentrant: reentrant.unwrap_or(usual.reentrant),
         };
+        let shared = (read.is_some() || permits.is_some()).then(|| Shared {
+            read: read.map_or_else(|| PyTuple::empty(py), Clone::clone),
+            permits: permits.map_or_else(|| PyTuple::empty(py), Clone::clone),
+        });
+        let (names, client, wanted) = match shared {
+            None => (names.clone(), locks.get().of(names)?, lock_names(names)?),
+            Some(shared) => {
+                let all = shared.names(names)?;
+                let (client, wanted) = (locks.get().of_all(&all)?, shared.wanted(locks.get().limits(), names)?);
+                let [names, pools] = all;
+                (if names.is_empty() { pools } else { names }, client, wanted)
+            }
+        };
         Ok(Self {
             held: held.clone().unbind(),
-            client: locks.get().of(names)?,
-            request: checked(locks.py(), terms.request(lock_names(names)?))?,
-            names: names.clone().unbind(),
+            client,
+            request: checked(locks.py(), terms.request(wanted))?,
+            names: names.unbind(),
             on_lost: on_lost.map(|callback| callback.clone().unbind()),
             taken: Mutex::new(Vec::with_capacity(1)),
             locks: locks.clone().unbind(),

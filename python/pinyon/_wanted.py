@@ -1,0 +1,78 @@
+"""What a lock wants: names to write and to read, and permits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, TypedDict, Union
+
+from pinyon._redis_py import unknown_argument
+from pinyon.errors import UsageError
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+#: One name, or several.
+Names = Union[str, bytes, Iterable[Union[str, bytes]]]
+#: For each pool how many permits, or also the pool's limit.
+PermitsOf = Mapping[Union[str, bytes], Union[int, "tuple[int, int]"]]
+
+
+class LockTerms(TypedDict, total=False):
+    """The arguments of ``Locks.lock`` beside its names, which say there what they mean."""
+
+    ttl: float | timedelta | None
+    timeout: float | timedelta | None
+    renew: bool
+    max_hold: float | timedelta | None
+    reentrant: bool | None
+    on_lost: Callable[[Any], object] | None
+
+
+def wanted(
+    names: tuple[str | bytes, ...],
+    write: Names,
+    read: Names,
+    permits: PermitsOf | None,
+    *terms: Any,
+) -> tuple[Any, ...]:
+    """Return the arguments of a native lock after the client: the names, the terms, and what is shared, if anything."""
+    if not (write or read or permits):
+        return (names, *terms)
+    pools = tuple(_pool(name, wanted) for name, wanted in _items(permits))
+    return (names + _each(write), *terms, _each(read), pools)
+
+
+def wanted_permits(name: str | bytes, limit: int, count: int, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the arguments of a native lock on permits of one pool."""
+    others = given.keys() - LockTerms.__annotations__.keys()
+    if others:
+        raise unknown_argument("permits", {name: given[name] for name in others})
+    usual = {"ttl": None, "timeout": None, "renew": True, "max_hold": None, "reentrant": None, "on_lost": None}
+    pool = (name, _whole("n", count), _whole("limit", limit))
+    return ((), *(given.get(term, default) for term, default in usual.items()), (), (pool,))
+
+
+def _each(names: Names) -> tuple[str | bytes, ...]:
+    return (names,) if isinstance(names, (str, bytes)) else tuple(names)
+
+
+def _items(permits: PermitsOf | None) -> Iterable[tuple[str | bytes, int | tuple[int, int]]]:
+    if permits is None:
+        return ()
+    if not isinstance(permits, Mapping):
+        raise UsageError(f'permits must say how many of which pool, as in permits={{"stripe": 2}}, not {permits!r}')
+    return permits.items()
+
+
+def _pool(name: str | bytes, wanted: int | tuple[int, int]) -> tuple[str | bytes, int, int | None]:
+    if isinstance(wanted, tuple):
+        if len(wanted) != 2:
+            raise UsageError(f"permits[{name!r}] must be how many, or (how many, limit), not {wanted!r}")
+        return name, _whole(f"permits[{name!r}]", wanted[0]), _whole(f"the limit of permits[{name!r}]", wanted[1])
+    return name, _whole(f"permits[{name!r}]", wanted), None
+
+
+def _whole(what: str, number: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**32:
+        raise UsageError(f"{what} must be a whole number of at least 1, not {number!r}")
+    return number
