@@ -6,6 +6,7 @@ mod declared;
 mod lab;
 mod limits;
 mod nesting;
+mod older;
 mod order;
 mod redis;
 mod refusals;
