@@ -201,6 +201,35 @@ mod tests {
         assert!(table.lines.is_empty() && table.waiting.is_empty());
     }
 
+    fn reading(letters: &str) -> Names {
+        letters.bytes().map(|letter| (Name::from([letter]), Mode::Read)).collect()
+    }
+
+    #[test]
+    fn readers_go_together_and_a_writer_that_waits_keeps_later_ones_back() {
+        let mut table = Table::new(Fairness::Fifo);
+        assert!(table.enter(1, &reading("a")) && table.enter(2, &reading("ab")));
+        assert!(!table.enter(3, &names("a")));
+        assert!(!table.enter(4, &reading("a")) && !table.enter(5, &reading("a")));
+        assert!(!table.enter(6, &names("b")) && table.enter(7, &reading("c")));
+        assert!(table.leave(1, &reading("a")).is_empty());
+        assert_eq!(table.leave(2, &reading("ab")), [3, 6]);
+        assert_eq!(table.leave(3, &names("a")), [4, 5]);
+        assert!(!table.is_free(&names("a")) && table.is_free(&reading("a")));
+        for (number, of) in [(4, reading("a")), (5, reading("a")), (6, names("b")), (7, reading("c"))] {
+            assert!(table.leave(number, &of).is_empty());
+        }
+        assert!(table.lines.is_empty() && table.waiting.is_empty());
+    }
+
+    #[test]
+    fn for_permits_nobody_waits_here() {
+        let mut table = Table::new(Fairness::Fifo);
+        let permits: Names = [(Name::from(&b"\0p"[..]), Mode::Permits { count: 1, limit: 1 })].into_iter().collect();
+        assert!(table.enter(1, &permits) && table.enter(2, &permits));
+        assert!(table.leave(1, &permits).is_empty() && table.lines.is_empty());
+    }
+
     mod whatever_happens {
         use super::*;
         use proptest::prelude::*;
@@ -209,13 +238,15 @@ mod tests {
             #[test]
             fn no_name_is_used_twice_and_nobody_is_forgotten(
                 fifo: bool,
-                steps in proptest::collection::vec((any::<bool>(), proptest::collection::btree_set(0u8..5, 1..4), any::<usize>()), 1..60),
+                steps in proptest::collection::vec((any::<bool>(), proptest::collection::btree_map(0u8..5, any::<bool>(), 1..4), any::<usize>()), 1..60),
             ) {
                 let mut table = Table::new(if fifo { Fairness::Fifo } else { Fairness::Throughput });
                 let mut all: Vec<(u64, Names, bool)> = Vec::new();
                 for (number, (enters, wanted, which)) in steps.into_iter().enumerate() {
                     if enters || all.is_empty() {
-                        let wanted: Names = wanted.into_iter().map(|letter| Name::from([letter])).collect();
+                        let mode = |reads| if reads { Mode::Read } else { Mode::Write };
+                        let wanted: Names =
+                            wanted.into_iter().map(|(letter, reads)| (Name::from([letter]), mode(reads))).collect();
                         let started = table.enter(number as u64, &wanted);
                         all.push((number as u64, wanted, started));
                     } else {
@@ -225,13 +256,14 @@ mod tests {
                         }
                     }
                     for (at, (_, wanted, started)) in all.iter().enumerate() {
-                        let uses = |(_, other, is_started): &(u64, Names, bool)| {
-                            *is_started && other.iter().any(|name| wanted.contains(name))
-                        };
-                        let users = all.iter().filter(|other| uses(other)).count();
-                        prop_assert!(!started || users == 1);
-                        let earlier = all[..at].iter().any(|(_, other, _)| other.iter().any(|name| wanted.contains(name)));
-                        let may_wait = if fifo { earlier } else { users > 0 };
+                        let conflicts = |other: &Names| other.each().any(|(name, mode)| {
+                            wanted.mode_of(name).is_some_and(|own| (own, mode) != (Mode::Read, Mode::Read))
+                        });
+                        let others = || all.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
+                        let in_use = others().any(|(_, other, is_started)| *is_started && conflicts(other));
+                        prop_assert!(!started || !in_use);
+                        let earlier = all[..at].iter().any(|(_, other, _)| conflicts(other));
+                        let may_wait = if fifo { earlier } else { in_use };
                         prop_assert!(*started || may_wait, "{at} of {all:?}");
                     }
                 }
