@@ -148,7 +148,9 @@ fn described(names: &Names) -> String {
         true => format!("the permits {}", shown(given(name))),
         false => shown(name),
     };
-    let few: Vec<String> = names.iter().rev().take(FEW).map(one).collect();
+    // Pools come first in the order of names.
+    let (pools, locks): (Vec<&Name>, Vec<&Name>) = names.iter().partition(|name| is_pool(name));
+    let few: Vec<String> = locks.into_iter().chain(pools).take(FEW).map(one).collect();
     match names.len() {
         1 if is_pool(&names[0]) => few[0].clone(),
         1 => format!("the lock {}", few[0]),

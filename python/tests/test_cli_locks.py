@@ -149,7 +149,23 @@ def test_show_tells_the_holder_and_the_waiters_in_order(redis: Redis, locks: pin
     assert 0 < first["remaining"] <= 10
     assert 0 <= first["age"] < 60
     nothing = dict.fromkeys(("holder", "token", "remaining", "age", "process"))
-    assert second == {"name": "free", "waiting": [], **nothing}
+    assert second == {"name": "free", "waiting": [], "readers": [], **nothing}
+
+
+def test_readers_are_counted_and_shown(redis: Redis) -> None:
+    with pinyon.Locks(redis.url, **PATIENT) as locks, pinyon.Locks(redis.url, **PATIENT) as others:
+        with locks.read("a", "b"), others.read("a"):
+            readers = locks.status("a")[0].readers
+            listed, shown = run("list", url=redis.url), run("show", "a", url=redis.url)
+        assert [line.split()[:3] for line in listed.stdout.splitlines()] == [
+            ["a", "2", "readers"],
+            ["b", readers[0], "(reads)"],
+        ]
+        lines = shown.stdout.splitlines()
+        assert lines[1:3] == [
+            f"  {'readers' if number == 1 else '':7}  {number}. {reader} (process {os.getpid()})"
+            for number, reader in enumerate(readers, 1)
+        ]
 
 
 def test_show_of_free_names_alone_is_1(redis: Redis) -> None:

@@ -145,6 +145,44 @@ def test_the_permissions_of_the_page_are_enough_without_scripts(redis_with: Call
     nothing_was_denied(redis)
 
 
+def added(page: str, what: str, handler: str) -> list[str]:
+    """The permissions that the page adds for something."""
+    (row,) = [line for line in page.splitlines() if line.startswith("|") and what in line and "`+" in line]
+    with_scripts, _, without = row.partition('with `handler="pure"`')
+    return re.findall(r"\+\w+", without if handler == "pure" else with_scripts)
+
+
+@pytest.mark.parametrize(("user", "handler"), [("app", "script"), ("plain", "pure")])
+def test_the_permissions_of_the_page_are_enough_for_names_to_read_and_permits(
+    user: str, handler: str, redis_with: Callable[..., Redis]
+) -> None:
+    redis = redis_with()
+    rules = granted(PAGE, user) + added(PAGE, "names to read, and permits", handler)
+    with user_of(redis, user, rules, handler=handler) as (locks, others):
+        sharing(locks, others)
+    nothing_was_denied(redis)
+    missing = granted(PAGE, user)
+    redis.ask("ACL", "SETUSER", "less", *missing)
+    with (
+        user_of(redis, "less", missing, handler=handler) as (less, _),
+        pytest.raises(pinyon.ServerError, match=r"the user may not run"),
+    ):
+        sharing(less, less)
+
+
+def sharing(locks: pinyon.Locks, others: pinyon.Locks) -> None:
+    """A renewal, readers and a writer, a limit that changes, and a forced release."""
+    with contextlib.suppress(pinyon.LockLost), locks.read("a"), others.lock("b", read=("a",), permits={"p": (1, 2)}):
+        time.sleep(2.5)  # one renewal
+        assert len(locks.status("a")[0].readers) == 2
+        assert locks.try_lock("a") is None
+        with background(lambda: take_and_give_back(others, "a")):
+            assert locks.permits("p", limit=3).available() == 1
+            with locks.permits("p", limit=3, n=2):
+                assert locks.permits("p", limit=3).available() == 0
+            assert locks.force_release("a") == 1
+
+
 @contextlib.contextmanager
 def user_of(
     redis: Redis, name: str, rules: list[str], handler: str = "script"

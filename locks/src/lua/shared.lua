@@ -36,8 +36,9 @@ local function before_limit()
   return "(" .. format(whole, BEYOND)
 end
 
+-- Whether anybody may share it. Whoever has only mutexes needs no permission for more than this.
 local function is_set(key)
-  return call("TYPE", key).ok == "zset"
+  return (tonumber(ask("ZCARD", key)) or 0) > 0
 end
 
 -- Its members in the set.
@@ -55,9 +56,7 @@ end
 
 -- Whether there is room beside those who have the name.
 local function has_room(key, mode, now)
-  if not mode then return call("EXISTS", key) == 0 end
-  local kind = call("TYPE", key).ok
-  if kind ~= "zset" then return kind == "none" end
+  if not mode or not is_set(key) then return call("EXISTS", key) == 0 end
   call("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))
   return not mode.count or call("ZCOUNT", key, "-inf", before_limit()) + mode.count <= limit_of(key, mode)
 end

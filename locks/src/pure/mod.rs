@@ -316,7 +316,10 @@ impl Pure {
             }
             Call::Lock { attempt, names, ttl, .. } => {
                 // Names that are read, and values of other types, are seen as sets only.
-                let is_empty = |set: &Value| matches!(set, Value::Array(members) if members.is_empty());
+                let is_empty = |set: &Value| match set {
+                    Value::Error(error) => &*error.code != "WRONGTYPE",
+                    set => matches!(set, Value::Array(members) if members.is_empty()),
+                };
                 let are_free = values.iter().all(|value| matches!(value, Value::Null)) && sets.iter().all(is_empty);
                 self.lock_if_free(attempt, names, *ttl, are_free, holders, acts)
             }

@@ -12,6 +12,7 @@ from pinyon.cli.standing import (
     namespace_of,
     opened,
     process_of,
+    readers,
     statuses,
     time_left,
     token_of,
@@ -34,7 +35,7 @@ def list_all(options: argparse.Namespace) -> int:
             rows = [
                 (
                     text_of(each.name),
-                    text_of(each.holder or ""),
+                    readers(each) or text_of(each.holder or ""),
                     token_of(each),
                     age(each),
                     time_left(each),
@@ -65,6 +66,10 @@ def _print_one(status: LockStatus) -> None:
     say(text_of(status.name), style="bold")
     if status.holder is None:
         say("  free")
+    elif status.readers:
+        for number, attempt in enumerate(status.readers, 1):
+            say(f"  {'readers' if number == 1 else '':7}  {number}. {described(attempt)}")
+        say(f"  left     {time_left(status)}")
     else:
         say(f"  holder   {described(status.holder)}")
         say(f"  token    {token_of(status)}")

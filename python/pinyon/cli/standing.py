@@ -100,6 +100,15 @@ def token_of(status: LockStatus) -> str:
     return str(status.token) if status.token is not None else "unknown"
 
 
+def readers(status: LockStatus) -> str:
+    """Return who reads the name, or nothing if it is free or written."""
+    return (
+        f"{status.holder} (reads)"
+        if len(status.readers) == 1
+        else f"{len(status.readers)} readers" * bool(status.readers)
+    )
+
+
 def time_left(status: LockStatus) -> str:
     """Return the time until the lock expires, if it is not renewed."""
     return duration(status.remaining) if status.remaining is not None else "for ever"
