@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{Attempt, Names};
+use crate::call::{Attempt, Name, Names};
 use crate::loss::Loss;
 use crate::machine::{Blocker, MachineFailure};
 use pinyon_net::error::kinds::ErrorKind;
@@ -91,6 +91,13 @@ impl LockFailure {
             MachineFailure::Server(error) => Error { message: format!("{}; {what}", error.message), ..error }.into(),
             failure => Self::of(failure, Some(names), server),
         }
+    }
+
+    /// Permits of a rate that come too late for a waiter.
+    pub(super) fn too_early(name: &Name, waited: Duration, retry_after: Duration, server: &Arc<str>) -> Self {
+        let (name, within, next) = (shown(name), within(waited), short(retry_after));
+        let message = format!("{server}: the rate {name} does not allow it {within}; it does in {next}");
+        Self::new(ErrorKind::LockTimeout, message)
     }
 
     pub(super) fn closed() -> Self {

@@ -1,8 +1,9 @@
 //! The keys of a namespace, the rules for lock names, and cluster slots.
 //!
-//! The server keeps four kinds of keys. `{namespace}:l:name` exists while a name is locked, and its ttl ends the lock
+//! The server keeps five kinds of keys. `{namespace}:l:name` exists while a name is locked, and its ttl ends the lock
 //! if the holder vanishes. One counter gives tokens and tickets. While clients wait, one sorted set holds the waiters
-//! (first come, first served, for each name) and one hash holds what they wait for.
+//! (first come, first served, for each name) and one hash holds what they wait for. `{namespace}:r:name` exists until
+//! the rate of that name is whole again.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,6 +27,7 @@ pub const SLOTS: u16 = 16384;
 
 const COUNTER: &[u8] = b"#f";
 const LOCK: &[u8] = b"l:";
+const RATE: &[u8] = b"r:";
 
 /// The keys of a namespace, or of those of its names with a certain hash tag. All of them have the same tag, so one
 /// server of a cluster holds them all.
@@ -131,6 +133,11 @@ impl LockKeys {
     /// The key of one name. It exists while the name is locked.
     pub fn lock(&self, name: &[u8]) -> Vec<u8> {
         [self.before_name(), name].concat()
+    }
+
+    /// The key of a rate. It exists until the rate is whole again.
+    pub fn rate(&self, name: &[u8]) -> Vec<u8> {
+        self.key(RATE, name)
     }
 
     /// The counter of tokens and tickets.

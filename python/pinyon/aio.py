@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pinyon import _native
 from pinyon._aio_cached import Cached, Caching
 from pinyon._aio_driver import LOOPS
-from pinyon._aio_locks import Held, Lock, Locks
+from pinyon._aio_locks import Held, Lock, Locks, Rate
 from pinyon._aio_replies import Reply, awaited_before_its_block, awaited_copies, awaited_methods
 from pinyon._batch import Batch
 from pinyon._calls import PUBLIC
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pinyon.serializers import Serializer
     from pinyon.tls import Tls
 
-__all__ = ["Batch", "Cached", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "Reply", "migrating"]
+__all__ = ["Batch", "Cached", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "Rate", "Reply", "migrating"]
 
 
 class Lease(BaseLease):

@@ -54,7 +54,7 @@ impl Host {
     /// A held lock.
     fn held(&mut self) -> Arc<Grant<&'static str>> {
         let grant = self.ask_for_lock(Renewal::Always, Some(TTL));
-        assert_eq!(self.sent(), ["FCALL pinyon_open_6", "FCALL pinyon_lock_6"]);
+        assert_eq!(self.sent(), ["FCALL pinyon_open_7", "FCALL pinyon_lock_7"]);
         self.answer(&["*1\r\n:4999\r\n", GRANTED].concat());
         assert!(matches!(self.outcome("lock"), LockOutcome::Held { notified: false }));
         assert_eq!(grant.token(), 5000);
@@ -134,7 +134,7 @@ fn what_is_held_is_renewed_and_its_loss_noted() {
     grant.listen("somebody").unwrap();
     assert_eq!(
         host.pass(TTL / 2).iter().map(|command| name_of(command)).collect::<Vec<_>>(),
-        ["FCALL pinyon_extend_6"]
+        ["FCALL pinyon_extend_7"]
     );
     host.answer("*1\r\n:0\r\n");
     assert!(
@@ -151,7 +151,7 @@ fn listeners_of_what_was_released_are_handed_back() {
     let grant = host.held();
     grant.listen("somebody").unwrap();
     host.begin("release", release(&grant));
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_6"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"]);
     host.answer(RELEASED);
     match host.told.pop() {
         Some(LockFinished::Done { waiter: "release", outcome: LockOutcome::Released { held: true }, unheard }) => {
@@ -179,7 +179,7 @@ fn whoever_released_a_lock_asks_nothing_of_it_while_others_hold_it() {
     assert_eq!(host.front.remaining(&first), None);
     assert!(host.front.remaining(&second).is_some());
     host.begin("release", release(&second));
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_6"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"]);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_lock_that_nobody_can_release_once_it_is_granted_is_not_renewed() {
     let request =
         LockRequest { names: other, owner: 2, ttl: TTL, wait: None, renewal: Renewal::Always, reentrant: false };
     host.begin("lock", Operation::Acquire { grant: grant.clone(), request });
-    assert_eq!(host.sent(), ["FCALL pinyon_lock_6"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_lock_7"]);
     host.front.forsake(&grant);
     host.answer(":5001\r\n");
     assert!(matches!(host.outcome("lock"), LockOutcome::Held { .. }));

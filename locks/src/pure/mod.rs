@@ -13,6 +13,7 @@ mod inspect;
 mod lock;
 mod open;
 mod poll;
+mod rate;
 mod replies;
 #[cfg(test)]
 mod tests;
@@ -23,8 +24,10 @@ use std::time::Duration;
 
 use pinyon_proto::resp::{Command, ServerError, Value};
 
-use crate::call::{Call, Holder, Names, ScriptAnswer};
+use crate::call::{Call, Holder, Name, Names, ScriptAnswer};
 use crate::keys::LockKeys;
+use crate::rate::Level;
+use crate::token;
 use replies::{executed, holder, number, read, unexpected};
 
 /// The call number of the handler's own calls. No caller awaits their answers.
@@ -93,6 +96,8 @@ struct Acts {
     /// Published after the transaction rather than within it. A server whose publisher is itself subscribed may put the
     /// message into the middle of the transaction's reply (redis/redis#12326).
     messages: Vec<Command>,
+    /// The rates that it changes.
+    levels: BTreeMap<Name, Level>,
 }
 
 /// The answer to a section's call once its transaction is done.
@@ -209,6 +214,7 @@ impl Pure {
             | Call::Poll { names, .. }
             | Call::ForceRelease { names, .. } => of(names),
             Call::Extend { held } => held.iter().flat_map(|(_, names, _)| of(names)).collect(),
+            Call::Rate { name, .. } => vec![self.keys.rate(name)],
             _ => Vec::new(),
         }
     }
@@ -217,18 +223,18 @@ impl Pure {
     fn act(&mut self, calls: Vec<(u64, Call)>, replies: Vec<Value>) {
         self.watching = false;
         let counts: Vec<usize> = calls.iter().map(|(_, call)| self.keys_of(call).len()).collect();
-        let (values, floor) = match read(&replies, counts.iter().sum::<usize>() + 1) {
+        let (values, now) = match read(&replies, counts.iter().sum::<usize>() + 1) {
             Ok(read) => read,
             Err(error) => {
                 return self.refused(calls, &error);
             }
         };
-        let mut acts = Acts::default();
+        let (mut acts, floor) = (Acts::default(), token::floor(now));
         let counter = self.raise_counter(&calls, values.last(), floor, &mut acts);
         let mut results = Vec::new();
         let mut at = 0;
         for ((_, call), count) in calls.iter().zip(counts) {
-            results.push(self.follow(call, &values[at..at + count], counter, &mut acts));
+            results.push(self.follow(call, &values[at..at + count], counter, now, &mut acts));
             at += count;
         }
         if acts.commands.is_empty() {
@@ -264,8 +270,8 @@ impl Pure {
         }
     }
 
-    /// Decides what one call does, given the values of its keys and the counter.
-    fn follow(&self, call: &Call, values: &[Value], counter: u64, acts: &mut Acts) -> Then {
+    /// Decides what one call does, given the values of its keys, the counter, and the server's clock in microseconds.
+    fn follow(&self, call: &Call, values: &[Value], counter: u64, now: u64, acts: &mut Acts) -> Then {
         let holders: Vec<Option<Holder>> = values.iter().map(holder).collect();
         match call {
             Call::Open { .. } => Then::ScriptAnswer(ScriptAnswer::Opened { counter }),
@@ -277,6 +283,9 @@ impl Pure {
             Call::Unlock { attempt, names, .. } => self.unlock(attempt, names, &holders, acts),
             Call::ForceRelease { names, token } => self.force_release(names, *token, &holders, acts),
             Call::Extend { held } => self.extend(held, &holders, acts),
+            Call::Rate { name, cost, most, ticks } => {
+                self.rate(name, [*cost, *most, *ticks], values.first(), now, acts)
+            }
             _ => Then::ScriptAnswer(ScriptAnswer::Unknown),
         }
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use pinyon_proto::resp::{ServerError, Value};
 
 use crate::call::{Attempt, Holder};
-use crate::token;
 use crate::value;
 
 /// The results of a transaction. The error of one of its commands says more than that of `EXEC`.
@@ -41,13 +40,13 @@ pub(super) fn token_if_taken(results: &[Value]) -> Option<u64> {
     results.first().filter(|_| taken).and_then(number)
 }
 
-/// The values of a section's keys, and the least value for the counter according to the server's clock.
+/// The values of a section's keys, and the server's clock in microseconds.
 pub(super) fn read(replies: &[Value], keys: usize) -> Result<(Vec<Value>, u64), ServerError> {
     match replies {
         [Value::Error(error), ..] | [_, Value::Error(error), _] | [_, _, Value::Error(error)] => Err(error.clone()),
         [_, Value::Array(values), now] if values.len() == keys => {
             let now = time(now).unwrap_or_default();
-            Ok((values.clone(), token::floor(now.as_micros() as u64)))
+            Ok((values.clone(), now.as_micros() as u64))
         }
         other => Err(unexpected(other)),
     }

@@ -11,6 +11,7 @@ mod park;
 mod poll;
 mod queue;
 mod raise;
+mod rate;
 mod run;
 mod unlock;
 mod unpark;
@@ -42,6 +43,7 @@ pub struct Model {
     pure_waiters: Option<Duration>,
     clients: BTreeSet<Arc<str>>,
     pushes: Vec<Push>,
+    rates: BTreeMap<Name, rate::Schedule>,
 }
 
 /// A message that the server publishes, and its recipient.
@@ -80,6 +82,7 @@ impl Model {
             pure_waiters: None,
             clients: BTreeSet::new(),
             pushes: Vec::new(),
+            rates: BTreeMap::new(),
         }
     }
 
@@ -98,6 +101,7 @@ impl Model {
             Call::Notify { attempt, names, most } => self.notify(now, attempt, names, *most),
             Call::Inspect { names } => self.inspect(now, names),
             Call::ForceRelease { names, token } => self.force_release(now, names, *token),
+            Call::Rate { name, cost, most, ticks } => self.rate(now, name, [*cost, *most, *ticks]),
         }
     }
 

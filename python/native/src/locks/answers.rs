@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 
+use super::rate::answered;
 use crate::errors::{exception, from_core, ErrorKind};
 
 /// The object for the waiting caller; None if a lock is taken and the caller does not wait.
@@ -21,6 +22,7 @@ pub(super) fn answer(py: Python<'_>, outcome: LockOutcome) -> PyResult<Py<PyAny>
         LockOutcome::Status(StatusAnswer::IsLocked(is_locked)) => is_locked.into_py_any(py),
         LockOutcome::Status(StatusAnswer::FirstOwner(owner)) => owner.map(shown).into_py_any(py),
         LockOutcome::Status(StatusAnswer::Waiting(count)) => count.into_py_any(py),
+        LockOutcome::Rated(given) => answered(py, &given),
         LockOutcome::Value(value) => value_in_python(py, value),
         LockOutcome::Failed(failure) => Err(raised(py, *failure)),
     }
