@@ -43,7 +43,19 @@ if TYPE_CHECKING:
     from pinyon.serializers import Serializer
     from pinyon.tls import Tls
 
-__all__ = ["Batch", "Cached", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "Rate", "Reply", "migrating"]
+__all__ = [
+    "Batch",
+    "Cached",
+    "Client",
+    "Held",
+    "Lease",
+    "Lock",
+    "Locks",
+    "MigratingClient",
+    "Rate",
+    "Reply",
+    "migrating",
+]
 
 
 class Lease(BaseLease):

@@ -4,6 +4,7 @@ use magnus::value::ReprValue;
 use magnus::{Error, Exception, IntoValue, RHash, Ruby, Value};
 use pinyon_locks::{Attempt, Inspected, LockFailure, LockMetrics, LockOutcome, RedisValue, StatusAnswer};
 
+use super::rate::answered;
 use crate::errors::{exception, from_core, ErrorKind};
 use crate::metrics::durations;
 
@@ -21,6 +22,7 @@ pub(super) fn answer(ruby: &Ruby, outcome: LockOutcome) -> Result<Value, Error> 
             owner.map(|owner| owner.to_string()).into_value_with(ruby)
         }
         LockOutcome::Status(StatusAnswer::Waiting(count)) => count.into_value_with(ruby),
+        LockOutcome::Rated(given) => answered(ruby, &given)?.as_value(),
         LockOutcome::Value(value) => redis_value(ruby, value)?,
         LockOutcome::Failed(failure) => return Err(raised(ruby, *failure)),
     })
