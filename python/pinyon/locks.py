@@ -230,7 +230,8 @@ class Rate(_native.Rate):
 
         Args:
             n: how many permits to take, at most ``burst``.
-            timeout: seconds to wait. 0 does not wait, ``math.inf`` waits without a limit. By default, as for the client.
+            timeout: seconds to wait. 0 does not wait, ``math.inf`` waits without a limit. By default, as for the
+                client.
 
         Returns:
             A result that is true.
@@ -397,7 +398,8 @@ class Locks(BaseLocks, Closing):
     def rate(self, name: str | bytes, *, limit: int, per: float | timedelta, burst: int | None = None) -> Rate:
         """Return a rate: how many permits a name gives in a time, counted on the server for all processes.
 
-        It gives a permit every ``per / limit`` seconds. If none was taken for a while, it gives up to ``burst`` at once.
+        It gives a permit every ``per / limit`` seconds. If none was taken for a while, it gives up to ``burst`` at
+        once.
 
         Args:
             name: text or bytes. Locks of the same name are something else.

@@ -148,7 +148,9 @@ def test_a_check_is_one_command(own_redis: Redis) -> None:
 
         def calls() -> int:
             stats = own_redis.ask("INFO", "commandstats")
-            fields = [line for line in stats.decode().splitlines() if line.startswith(("cmdstat_fcall:", "cmdstat_eval"))]
+            fields = [
+                line for line in stats.decode().splitlines() if line.startswith(("cmdstat_fcall:", "cmdstat_eval"))
+            ]
             return sum(int(field.split("calls=")[1].split(",")[0]) for field in fields)
 
         before = calls()
