@@ -221,7 +221,9 @@ class Rate(_native.Rate):
     """
 
     __module__ = "pinyon.aio"
-    __slots__ = ()
+    __slots__ = ("_locks",)
+
+    _locks: Locks
 
     async def allow(self, n: int = 1) -> RateResult:
         """Take ``n`` permits if they are there. It is one command, and never waits for permits.
@@ -237,7 +239,7 @@ class Rate(_native.Rate):
         Raises:
             UsageError: ``n`` is more than ``burst``, so that the answer would never be yes.
         """
-        return RateResult(*await self._ask(n, False, None))
+        return RateResult(*await self._locks._rated(self, n, False, None))
 
     async def wait(self, n: int = 1, timeout: float | timedelta | None = None) -> RateResult:
         """Wait for ``n`` permits, first come, first served, and take them.
@@ -257,7 +259,7 @@ class Rate(_native.Rate):
             LockTimeout: the permits are not there in time.
             UsageError: ``n`` is more than ``burst``.
         """
-        return RateResult(*await self._ask(n, True, timeout))
+        return RateResult(*await self._locks._rated(self, n, True, timeout))
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.Rate {self.name!r}: {self.limit} per {self.per:g} s, {self.burst} at once>"
@@ -432,7 +434,9 @@ class Locks(BaseLocks, ClosingAwaited):
             InvalidName: the name is empty, too long or contains a NUL.
             UsageError: a number makes no sense.
         """
-        return Rate(self, name, limit, per, burst)
+        rate = Rate(self, name, limit, per, burst)
+        rate._locks = self
+        return rate
 
     async def status(self, *names: str | bytes) -> list[LockStatus]:
         """Ask the server for the state of each of these names: who holds it and who waits for it."""

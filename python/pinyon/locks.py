@@ -204,7 +204,9 @@ class Rate(_native.Rate):
     It can be used many times, and by many threads at once. All rates of the same name share their permits.
     """
 
-    __slots__ = ()
+    __slots__ = ("_locks",)
+
+    _locks: Locks
 
     def allow(self, n: int = 1) -> RateResult:
         """Take ``n`` permits if they are there. It is one command, and never waits for permits.
@@ -220,7 +222,7 @@ class Rate(_native.Rate):
         Raises:
             UsageError: ``n`` is more than ``burst``, so that the answer would never be yes.
         """
-        return RateResult(*self._ask(n, False, None))
+        return RateResult(*self._locks._rated(self, n, False, None))
 
     def wait(self, n: int = 1, timeout: float | timedelta | None = None) -> RateResult:
         """Wait for ``n`` permits, first come, first served, and take them.
@@ -240,7 +242,7 @@ class Rate(_native.Rate):
             LockTimeout: the permits are not there in time.
             UsageError: ``n`` is more than ``burst``.
         """
-        return RateResult(*self._ask(n, True, timeout))
+        return RateResult(*self._locks._rated(self, n, True, timeout))
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.Rate {self.name!r}: {self.limit} per {self.per:g} s, {self.burst} at once>"
@@ -411,7 +413,9 @@ class Locks(BaseLocks, Closing):
             InvalidName: the name is empty, too long or contains a NUL.
             UsageError: a number makes no sense.
         """
-        return Rate(self, name, limit, per, burst)
+        rate = Rate(self, name, limit, per, burst)
+        rate._locks = self
+        return rate
 
     def status(self, *names: str | bytes) -> list[LockStatus]:
         """Ask the server for the state of each of these names: who holds it and who waits for it."""

@@ -177,7 +177,20 @@ impl Asked {
     fn new(kind: WishKind) -> Self {
         let (names, lock) = (Vec::new(), Held::default());
         let [ttl, wait, max_hold] = [0.0; 3];
-        Self { kind, with: 0, names, lock, owner: 0, ttl, wait, max_hold, token: 0, most: 0, question: None, rate: None }
+        Self {
+            kind,
+            with: 0,
+            names,
+            lock,
+            owner: 0,
+            ttl,
+            wait,
+            max_hold,
+            token: 0,
+            most: 0,
+            question: None,
+            rate: None,
+        }
     }
 
     /// Passes the wish to a function of the header.

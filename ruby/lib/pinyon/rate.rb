@@ -2,8 +2,8 @@
 
 module Pinyon
   class Locks
-    # How many permits a name gives in a time, counted on the server for all processes. {Locks#rate} makes one. It can be
-    # used many times, and by many threads and fibers at once.
+    # How many permits a name gives in a time, counted on the server for all processes. {Locks#rate} makes one. It can
+    # be used many times, and by many threads and fibers at once.
     class Rate
       # Whether a rate allows something, and when it does.
       #

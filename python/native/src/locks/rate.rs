@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use pinyon_locks::RateAnswer;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use pyo3::IntoPyObjectExt;
 
 use super::client::{name_bytes, Locks};
 use super::drivers::{self, Drivers, Operation};
@@ -78,10 +76,4 @@ impl Rate {
     fn burst(&self) -> u64 {
         self.rate.burst()
     }
-}
-
-/// The fields of a `RateResult`.
-pub(super) fn answered(py: Python<'_>, answer: &RateAnswer) -> PyResult<Py<PyAny>> {
-    let retry_after = answer.retry_after.map(|time| time.as_secs_f64());
-    (answer.allowed, answer.limit, answer.remaining, retry_after, answer.reset.as_secs_f64()).into_py_any(py)
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use magnus::value::ReprValue;
-use magnus::{method, Error, Integer, Module, RArray, RModule, Ruby, Value};
-use pinyon_locks::{LockOperation, RateAnswer};
+use magnus::{method, Error, Integer, Module, RModule, Ruby, Value};
+use pinyon_locks::LockOperation;
 
 use super::drivers::{self, Drivers};
 use crate::define_class;
@@ -41,7 +41,7 @@ impl Rate {
         Ok(Self { rate: checked(ruby, rate)?.into(), client, timeout })
     }
 
-    /// The fields of a `Locks::RateResult`.
+    /// The fields of a `Locks::Rate::Result`.
     fn allow(ruby: &Ruby, this: &Self, permits: Value) -> Result<Value, Error> {
         this.ask(ruby, permits, None)
     }
@@ -61,18 +61,6 @@ impl Rate {
         let caller = drivers::caller(ruby, &self.client)?;
         drivers::run(ruby, &caller.driver, LockOperation::Rate { question })
     }
-}
-
-/// An Array of them.
-pub(super) fn answered(ruby: &Ruby, answer: &RateAnswer) -> Result<RArray, Error> {
-    let retry_after = answer.retry_after.map(|time| time.as_secs_f64());
-    let fields = ruby.ary_new_capa(5);
-    fields.push(answer.allowed)?;
-    fields.push(answer.limit)?;
-    fields.push(answer.remaining)?;
-    fields.push(retry_after)?;
-    fields.push(answer.reset.as_secs_f64())?;
-    Ok(fields)
 }
 
 fn number(ruby: &Ruby, name: &str, given: Value) -> Result<i64, Error> {
