@@ -30,8 +30,8 @@ subtest 'a burst is allowed, and then it says when' => sub {
     ok $rate->allow(1);
     my $third = $rate->allow;
     ok !$third;
-    ok $third->retry_after > 900  && $third->retry_after <= 1000;
-    ok $third->{reset} > 1900     && $third->{reset} <= 2000;
+    ok $third->retry_after > 900 && $third->retry_after <= 1000;
+    ok $third->{reset} > 1900 && $third->{reset} <= 2000;
     like "$third", qr/not allowed, retry after \d/;
     ok $rate->allow(2)->retry_after > 1900;
 };
@@ -61,10 +61,10 @@ subtest 'what makes no sense is refused by name' => sub {
     for (
         [ qr/never gives more than 2 at once/ => sub { $rate->allow(3) } ],
         [ qr/n must be at least 1, not 0/     => sub { $rate->wait(0) } ],
-        [ qr/a rate needs per/                => sub { $locks->rate( 'x', limit => 1 ) } ],
-        [ qr/no option "bursts"/              => sub { $locks->rate( 'x', limit => 1, per => 1, bursts => 1 ) } ],
-        [ qr/burst must be at least 1/        => sub { $locks->rate( 'x', limit => 1, per => 1, burst => 0 ) } ],
-        [ qr/limit must be from 1/            => sub { $locks->rate( 'x', limit => 0, per => 1 )->allow } ],
+        [ qr/a rate needs per/         => sub { $locks->rate( 'x', limit => 1 ) } ],
+        [ qr/no option "bursts"/       => sub { $locks->rate( 'x', limit => 1, per => 1, bursts => 1 ) } ],
+        [ qr/burst must be at least 1/ => sub { $locks->rate( 'x', limit => 1, per => 1, burst  => 0 ) } ],
+        [ qr/limit must be from 1/     => sub { $locks->rate( 'x', limit => 0, per => 1 )->allow } ],
         )
     {
         my ( $said, $asks ) = @{$_};

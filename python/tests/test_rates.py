@@ -182,3 +182,13 @@ def test_several_processes_never_get_more_than_the_burst_and_what_comes_in_time(
     allowed = [int(program.communicate(timeout=120)[0]) for program in programs]
     assert all(count >= 5 for count in allowed)
     assert sum(allowed) <= 10 + 50 * (now() - begun)
+
+
+@every_handler
+@every_model
+async def test_callers_of_one_client_at_once_get_no_more_than_the_burst(
+    model: Model, redis: Redis, locks_on: LocksOn, handler: str
+) -> None:
+    rate = locks_on(redis, handler=handler).rate("a", limit=4, per=1000)
+    answers = await model.gather(rate.allow() for _ in range(12))
+    assert sorted(answer.remaining for answer in answers if answer.allowed) == [0, 1, 2, 3]

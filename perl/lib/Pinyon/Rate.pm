@@ -61,7 +61,7 @@ sub allowed     { return $_[0]{allowed} }
 sub limit       { return $_[0]{limit} }
 sub remaining   { return $_[0]{remaining} }
 sub retry_after { return $_[0]{retry_after} }
-sub reset       { return $_[0]{reset} }                 ## no critic (ProhibitBuiltinHomonyms)
+sub reset       { return $_[0]{reset} }         ## no critic (ProhibitBuiltinHomonyms)
 
 sub _text {
     my ($self) = @_;
