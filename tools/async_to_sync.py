@@ -58,6 +58,7 @@ TEXTS = [
     (" If it returns an awaitable, that is awaited.", ""),
     ("A future of how", "How"),
     ("many tasks at once", "many threads at once"),
+    (" A task that is cancelled meanwhile has used its permits.", ""),
     (
         "Another task can release it too, if only one task has",
         "Another thread can release it too, if only one thread has",

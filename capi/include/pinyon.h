@@ -310,9 +310,10 @@ typedef struct pinyon_reply {
     uint32_t      reserved;
     pinyon_bytes  value;        /* the library's; start is NULL if `place` took it, whose memory is filled then */
     uint64_t      cas;
-    uint64_t      number;    /* INCR, DECR: the count. Locks: the token, or how many were notified or released */
-    int64_t       ttl;       /* seconds left; -1: without end */
-    uint64_t      last_access; /* seconds since the last access before this one */
+    uint64_t      number;    /* INCR, DECR: the count. Locks: the token, or how many were notified or released.
+                                RATE: how many permits it would give at once now */
+    int64_t       ttl;       /* seconds left; -1: without end. RATE: microseconds until it is whole */
+    uint64_t      last_access; /* seconds since the last access before this one. RATE: microseconds until asking again */
     uint64_t      item_size; /* METADATA: of the stored value, in bytes */
     void         *context;   /* of the request */
     uint64_t      ticket;    /* of an event loop */

@@ -74,13 +74,13 @@ use structs::{
     Answer, Bytes, Command, Credentials, CredentialsSource, Event, Found, Host, HowMade, Layout, Migration, NamedText,
     NearFigures, Part, Progress, Reply, Request, Step, Terms,
 };
-use wishes::wanted::Wish;
+use wishes::wanted::{GivenRate, Wish};
 
 /// The number of this interface.
 pub const ABI: u32 = 1;
 
 /// The layouts of all structs of the header.
-pub const LAYOUTS: [Layout; 22] = [
+pub const LAYOUTS: [Layout; 23] = [
     Bytes::LAYOUT,
     NamedText::LAYOUT,
     CredentialsSource::LAYOUT,
@@ -100,6 +100,7 @@ pub const LAYOUTS: [Layout; 22] = [
     Progress::LAYOUT,
     NearFigures::LAYOUT,
     Wish::LAYOUT,
+    GivenRate::LAYOUT,
     Note::LAYOUT,
     Action::LAYOUT,
     Reading::LAYOUT,

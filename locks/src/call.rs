@@ -146,6 +146,15 @@ pub enum Call {
         names: Names,
         token: Option<u64>,
     },
+    /// Takes permits of a rate, if that puts it ahead by at most `most` ticks. Only one that is not ahead is whole.
+    Rate {
+        name: Name,
+        /// What the permits cost, in ticks.
+        cost: u64,
+        most: u64,
+        /// The ticks of a microsecond: how fast the rate becomes whole again.
+        ticks: u64,
+    },
 }
 
 impl Call {
@@ -198,6 +207,11 @@ pub enum ScriptAnswer {
     Inspected(Vec<Inspected>),
     ForceReleased {
         released: usize,
+    },
+    /// Whether the permits were taken, and by how many ticks the rate is ahead now.
+    Rated {
+        taken: bool,
+        ahead: u64,
     },
 }
 

@@ -94,6 +94,13 @@ impl LockFailure {
         }
     }
 
+    /// Permits of a rate that come too late for a waiter.
+    pub(super) fn too_early(name: &Name, waited: Duration, retry_after: Duration, server: &Arc<str>) -> Self {
+        let (name, within, next) = (shown(name), within(waited), short(retry_after));
+        let message = format!("{server}: the rate {name} does not allow it {within}; it does in {next}");
+        Self::new(ErrorKind::LockTimeout, message)
+    }
+
     pub(super) fn closed() -> Self {
         Self::new(ErrorKind::Closed, "the client was closed; make another".to_owned())
     }

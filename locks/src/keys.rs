@@ -1,8 +1,9 @@
 //! The keys of a namespace, the rules for lock names, and cluster slots.
 //!
-//! The server keeps five kinds of keys. `{namespace}:l:name` exists while a name is locked, and its ttl ends the lock
-//! if the holder vanishes. `{namespace}:p:name` exists while permits of a pool are taken. One counter gives tokens and tickets. While clients wait, one sorted set holds the waiters
-//! (first come, first served, for each name) and one hash holds what they wait for.
+//! The server keeps six kinds of keys. `{namespace}:l:name` exists while a name is locked, and its ttl ends the lock
+//! if the holder vanishes. `{namespace}:p:name` exists while permits of a pool are taken, and `{namespace}:r:name` until
+//! the rate of that name is whole again. One counter gives tokens and tickets. While clients wait, one sorted set holds
+//! the waiters (first come, first served, for each name) and one hash holds what they wait for.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,6 +26,7 @@ pub const SLOTS: u16 = 16384;
 const COUNTER: &[u8] = b"#f";
 const LOCK: &[u8] = b"l:";
 const POOL: &[u8] = b"p:";
+const RATE: &[u8] = b"r:";
 
 /// The keys of a namespace, or of those of its names with a certain hash tag. All of them have the same tag, so one
 /// server of a cluster holds them all.
@@ -133,6 +135,11 @@ impl LockKeys {
     /// The key of one name. It exists while the name is locked, or permits of the pool are taken.
     pub fn lock(&self, name: &[u8]) -> Vec<u8> {
         self.parts_of(name).concat()
+    }
+
+    /// The key of a rate. It exists until the rate is whole again.
+    pub fn rate(&self, name: &[u8]) -> Vec<u8> {
+        self.key(RATE, name)
     }
 
     /// The counter of tokens and tickets.

@@ -58,6 +58,7 @@ mod observed;
 pub mod owners;
 mod pure;
 mod quorum;
+mod rate;
 mod sequence;
 pub mod settings;
 mod shareable;
@@ -108,5 +109,6 @@ pub use names::{given, is_pool, names, pool, wanted, Mode, NameError, PermitsWan
 pub use notes::{Note, Notes};
 pub use observed::{LockEvent, LockEventKind, LockMetrics, Observed};
 pub use pinyon_proto::resp::{Command as RedisCommand, Value as RedisValue};
+pub use rate::{Rate, RateAnswer, RateQuestion};
 pub use station::Station;
 pub use status::{Asked, StatusAnswer, StatusQuestion};

@@ -78,6 +78,7 @@ rules! {
     Notify "notify" [COMMON, SHARES, QUEUE] "'allow-oom'"
     Inspect "inspect" [COMMON, SHARES, QUEUE] "'no-writes'"
     ForceRelease "force_release" [COMMON, SHARES, QUEUE, GRANT] "'allow-oom'"
+    Rate "rate" [] ""
 }
 
 const fn place_of(name: &str) -> usize {

@@ -67,6 +67,9 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
     match call {
         Call::Open { seen } => out.push_number(*seen),
         Call::Inspect { .. } => {}
+        Call::Rate { cost, most, ticks, .. } => {
+            [cost, most, ticks].into_iter().for_each(|number| out.push_number(*number))
+        }
         Call::Lock { attempt, names, ttl, wait, nested } => {
             waiter(attempt, ttl, *wait, *nested);
             push_modes(names, out);
@@ -115,6 +118,11 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
 fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
     match call {
         Call::Open { .. } => push_keys_of(std::iter::empty(), keys, out),
+        Call::Rate { name, .. } => {
+            out.push_number(2);
+            out.extend(keys.sent_first());
+            out.push(keys.rate(name));
+        }
         Call::Extend { held } => push_keys_of(held.iter().flat_map(|(_, names, _)| names.iter()), keys, out),
         Call::Raise { names, .. } => push_keys_of(names.iter(), keys, out),
         Call::Lock { names, .. }
@@ -193,7 +201,7 @@ pub fn decode(call: &Call, reply: Value) -> Result<ScriptAnswer, ScriptError> {
     let answer = match call {
         Call::Open { .. } => number(&items, 0).map(|counter| ScriptAnswer::Opened { counter }),
         Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. } => taken(&items),
-        Call::Unlock { .. } => None,
+        Call::Unlock { .. } | Call::Rate { .. } => None,
         Call::Extend { held } => extended(&items, held.len()),
         Call::Raise { .. } => extended(&items, 1),
         Call::Notify { .. } => notified(&items),
@@ -215,6 +223,8 @@ fn counted(call: &Call, number: i64) -> Option<ScriptAnswer> {
         (Call::Lock { .. } | Call::Poll { .. } | Call::Unpark { .. }, Ok(token)) => {
             Some(ScriptAnswer::Granted { token })
         }
+        (Call::Rate { .. }, Ok(ahead)) => Some(ScriptAnswer::Rated { taken: true, ahead }),
+        (Call::Rate { .. }, Err(_)) => Some(ScriptAnswer::Rated { taken: false, ahead: number.abs_diff(-1) }),
         (Call::Unlock { .. }, Ok(released)) => Some(ScriptAnswer::Released { released: released as usize }),
         _ => None,
     }

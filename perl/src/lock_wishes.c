@@ -121,6 +121,38 @@ void forced_wish(pTHX_ pinyon_wish *wish, SV *names, SV *token)
     wish->token = count_of(aTHX_ token, "token");
 }
 
+void rate_wish(pTHX_ pinyon_wish *wish, pinyon_rate *rate, SV *name, AV *terms)
+{
+    SV      *timeout = name_at(aTHX_ terms, 4);
+    uint64_t permits = count_of(aTHX_ name_at(aTHX_ terms, 3), "n");
+    if (!permits)
+        throw_usage(aTHX_ newSVpvs("n must be at least 1, not 0"));
+    begin_wish(wish, PINYON_RATE);
+    wish_names(aTHX_ wish, name);
+    rate->size  = sizeof *rate;
+    rate->limit = (int64_t)count_of(aTHX_ name_at(aTHX_ terms, 0), "limit");
+    rate->per   = above_zero(aTHX_ name_at(aTHX_ terms, 1), "per");
+    rate->burst = (int64_t)count_of(aTHX_ name_at(aTHX_ terms, 2), "burst");
+    wish->rate  = rate;
+    wish->most  = permits > UINT32_MAX ? UINT32_MAX : (uint32_t)permits;
+    if (!SvTRUE(name_at(aTHX_ terms, 5)))
+        return;
+    wish->with |= PINYON_WAITS;
+    wish->wait = wait_of(aTHX_ timeout);
+}
+
+/* What a rate says: { allowed, remaining, retry_after, reset }. */
+SV *rated_answer(pTHX_ const pinyon_reply *reply)
+{
+    const bool allowed = reply->status == PINYON_DONE;
+    HV        *fields  = newHV();
+    hv_stores(fields, "allowed", newSVsv(boolSV(allowed)));
+    hv_stores(fields, "remaining", newSVuv((UV)reply->number));
+    hv_stores(fields, "retry_after", allowed ? newSV(0) : newSVnv((NV)reply->last_access / 1e6));
+    hv_stores(fields, "reset", newSVnv((NV)reply->ttl / 1e6));
+    return newRV_noinc((SV *)fields);
+}
+
 bool acquire_by_reply(pTHX_ SV *object, pinyon_reply *reply, bool at_once)
 {
     if (reply->status == PINYON_DONE) {

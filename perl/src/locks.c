@@ -60,6 +60,20 @@ SV *inspect_names(pTHX_ locks_handle *locks, SV *names)
     return result;
 }
 
+SV *ask_rate(pTHX_ locks_handle *locks, SV *name, AV *terms)
+{
+    pinyon_wish  wish;
+    pinyon_rate  rate;
+    pinyon_reply reply;
+    SV          *result;
+
+    rate_wish(aTHX_ & wish, &rate, name, terms);
+    run_wish(aTHX_ locks, &wish, &reply);
+    result = rated_answer(aTHX_ & reply);
+    pinyon_reply_clear(&reply);
+    return result;
+}
+
 SV *execute_command(pTHX_ locks_handle *locks, SV *parts)
 {
     pinyon_wish  wish;

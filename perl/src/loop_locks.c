@@ -10,6 +10,8 @@ static SV *read_lock(pTHX_ operation *begun)
 static SV *read_inspected(pTHX_ operation *begun) { return inspected_names(aTHX_ & begun->reply); }
 static SV *read_executed(pTHX_ operation *begun) { return executed_answer(aTHX_ & begun->reply); }
 
+static SV *read_rated(pTHX_ operation *begun) { return rated_answer(aTHX_ & begun->reply); }
+
 static SV *read_plain(pTHX_ operation *begun)
 {
     return newSViv(plain_result(begun->wish, &begun->reply));
@@ -86,6 +88,16 @@ operation *begin_force_release(pTHX_ SV *self, SV *names, SV *token, SV *callbac
     SAVETMPS;
     forced_wish(aTHX_ & wish, names, token);
     return begin_other_wish(aTHX_ self, &wish, read_plain, callback);
+}
+
+operation *begin_rate(pTHX_ SV *self, SV *name, AV *terms, SV *callback)
+{
+    pinyon_wish wish;
+    pinyon_rate rate;
+    ENTER;
+    SAVETMPS;
+    rate_wish(aTHX_ & wish, &rate, name, terms);
+    return begin_other_wish(aTHX_ self, &wish, read_rated, callback);
 }
 
 operation *begin_holders(pTHX_ SV *self, SV *lock, int kind, SV *number, SV *callback)

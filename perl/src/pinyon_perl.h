@@ -40,6 +40,7 @@ operation *begin_many_gets(pTHX_ SV *self, AV *keys, bool with_cas, SV *callback
 /* ==== loop_locks.c: what is asked of locks in an event loop ========================================================== */
 operation *begin_lock(pTHX_ SV *self, SV *object, HV *options, bool at_once, SV *callback);
 operation *begin_names_wish(pTHX_ SV *self, pinyon_wish_kind kind, SV *names, SV *callback); /* to inspect, or a command */
+operation *begin_rate(pTHX_ SV *self, SV *name, AV *terms, SV *callback);
 operation *begin_force_release(pTHX_ SV *self, SV *names, SV *token, SV *callback);
 operation *begin_holders(pTHX_ SV *self, SV *lock, int kind, SV *number, SV *callback); /* see holders_wish */
 operation *begin_last_release(pTHX_ SV *self, SV *lock, SV *callback); /* for an object that goes */
@@ -121,6 +122,7 @@ pinyon_status carry_out_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish,
 void run_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, pinyon_reply *reply); /* clear the reply */
 IV run_plain_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish); /* see plain_result */
 SV *inspect_names(pTHX_ locks_handle *locks, SV *names);
+SV *ask_rate(pTHX_ locks_handle *locks, SV *name, AV *terms);
 SV *execute_command(pTHX_ locks_handle *locks, SV *parts);
 
 /* ==== lock_events.c: what happens to locks by itself ================================================================= */
@@ -142,12 +144,15 @@ void wish_names(pTHX_ pinyon_wish *wish, SV *names); /* copied: one, or an array
 void wish_kept_names(pTHX_ pinyon_wish *wish, const lock_handle *held, pinyon_bytes *one); /* `one`: room for one */
 void holders_wish(pTHX_ pinyon_wish *wish, SV *lock, int kind, SV *number); /* to release, extend, park or notify */
 void forced_wish(pTHX_ pinyon_wish *wish, SV *names, SV *token);
+/* `terms`: limit, per, burst, n, timeout, whether it waits. */
+void rate_wish(pTHX_ pinyon_wish *wish, pinyon_rate *rate, SV *name, AV *terms);
 SV *name_kept(pTHX_ SV *name); /* as it stays, whatever happens to the caller's variables */
 AV *several_names(SV *names); /* NULL: it is one */
 SV *name_at(pTHX_ AV *list, size_t index);
 bool acquire_by_reply(pTHX_ SV *object, pinyon_reply *reply, bool at_once); /* false: the lock is taken */
 IV plain_result(int kind, const pinyon_reply *reply); /* a count, or whether it was so */
 SV *inspected_names(pTHX_ pinyon_reply *reply);
+SV *rated_answer(pTHX_ const pinyon_reply *reply);
 SV *executed_answer(pTHX_ pinyon_reply *reply); /* clears the reply */
 
 /* ==== lock_handles.c: the handles of a Pinyon::Locks and of its locks ================================================ */

@@ -62,6 +62,16 @@ _execute(self, parts)
     RETVAL
 
 SV *
+_ask_rate(self, name, terms)
+    SV *self
+    SV *name
+    AV *terms
+  CODE:
+    RETVAL = ask_rate(aTHX_ locks_of(aTHX_ self), name, terms);
+  OUTPUT:
+    RETVAL
+
+SV *
 _force_release(self, names, token)
     SV *self
     SV *names

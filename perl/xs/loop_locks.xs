@@ -33,6 +33,17 @@ _begin_execute(self, callback, parts)
     RETVAL
 
 SV *
+_begin_rate(self, callback, name, terms)
+    SV *self
+    SV *callback
+    SV *name
+    AV *terms
+  CODE:
+    RETVAL = begun_object(aTHX_ begin_rate(aTHX_ self, name, terms, callback));
+  OUTPUT:
+    RETVAL
+
+SV *
 _begin_force_release(self, callback, names, token)
     SV *self
     SV *callback

@@ -74,7 +74,7 @@ from pinyon.errors import (
 )
 from pinyon.events import Event
 from pinyon.leases import Lease, Outcome
-from pinyon.locks import Held, Lock, Locks, LockStatus, Permits
+from pinyon.locks import Held, Lock, Locks, LockStatus, Permits, Rate, RateResult
 from pinyon.metadata import ItemMetadata
 from pinyon.metrics import CommandMetrics, Latencies, LockMetrics, NearMetrics, ServerMetrics
 from pinyon.migration import MigratingClient, Progress, migrating
@@ -121,6 +121,8 @@ __all__ = [
     "Permits",
     "Progress",
     "ProtocolError",
+    "Rate",
+    "RateResult",
     "Serializer",
     "ServerDown",
     "ServerError",

@@ -8,6 +8,7 @@ import functools
 import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 
+from pinyon import _native
 from pinyon._aio_driver import LOOPS
 from pinyon._aio_replies import awaited, awaited_later
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
@@ -16,6 +17,7 @@ from pinyon._closing import ClosingAwaited
 from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
 from pinyon._held import BaseHeld, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
+from pinyon._rate_result import RateResult
 from pinyon._redis_py import unknown_argument
 from pinyon._wanted import wanted, wanted_permits
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
-__all__ = ["DEFAULT_URL", "Held", "Lock", "LockStatus", "Locks", "Permits"]
+__all__ = ["DEFAULT_URL", "Held", "Lock", "LockStatus", "Locks", "Permits", "Rate", "RateResult"]
 
 
 class Held(BaseHeld):
@@ -238,6 +240,57 @@ class Permits(Lock):
         return await self.available() == 0
 
 
+class Rate(_native.Rate):
+    """How many permits a name gives in a time. ``Locks.rate`` makes one.
+
+    It can be used many times, and by many tasks at once. All rates of the same name share their permits.
+    """
+
+    __module__ = "pinyon.aio"
+    __slots__ = ("_locks",)
+
+    _locks: Locks
+
+    async def allow(self, n: int = 1) -> RateResult:
+        """Take ``n`` permits if they are there. It is one command, and never waits for permits.
+
+        If the connection breaks meanwhile, the permits may have been taken: the error says so, and nothing is repeated.
+
+        Args:
+            n: how many permits to take, at most ``burst``. All of them are taken, or none.
+
+        Returns:
+            A result that is true if the permits were taken, and otherwise says when they are there.
+
+        Raises:
+            UsageError: ``n`` is more than ``burst``, so that the answer would never be yes.
+        """
+        return RateResult(*await self._locks._rated(self, n, False, None))
+
+    async def wait(self, n: int = 1, timeout: float | timedelta | None = None) -> RateResult:
+        """Wait for ``n`` permits, first come, first served, and take them.
+
+        They are reserved at once, with one command, and this returns when their time has come. If that would be too
+        late, it raises at once, and takes nothing. A task that is cancelled meanwhile has used its permits.
+
+        Args:
+            n: how many permits to take, at most ``burst``.
+            timeout: seconds to wait. 0 does not wait, ``math.inf`` waits without a limit. By default, as for the
+                client.
+
+        Returns:
+            A result that is true.
+
+        Raises:
+            LockTimeout: the permits are not there in time.
+            UsageError: ``n`` is more than ``burst``.
+        """
+        return RateResult(*await self._locks._rated(self, n, True, timeout))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.Rate {self.name!r}: {self.limit} per {self.per:g} s, {self.burst} at once>"
+
+
 class Locks(BaseLocks, ClosingAwaited):
     """Locks on one Redis or Valkey server, which all tasks of all event loops of a process can share.
 
@@ -437,6 +490,26 @@ class Locks(BaseLocks, ClosingAwaited):
             return locked  # type: ignore[return-value]
 
         return decorate
+
+    def rate(self, name: str | bytes, *, limit: int, per: float | timedelta, burst: int | None = None) -> Rate:
+        """Return a rate: how many permits a name gives in a time, counted on the server for all processes.
+
+        It gives a permit every ``per / limit`` seconds. If none was taken for a while, it gives up to ``burst`` at
+        once.
+
+        Args:
+            name: text or bytes. Locks of the same name are something else.
+            limit: how many permits it gives in ``per`` seconds.
+            per: seconds, or a timedelta.
+            burst: how many permits it gives at once. By default, ``limit``.
+
+        Raises:
+            InvalidName: the name is empty, too long or contains a NUL.
+            UsageError: a number makes no sense.
+        """
+        rate = Rate(self, name, limit, per, burst)
+        rate._locks = self
+        return rate
 
     async def status(self, *names: str | bytes) -> list[LockStatus]:
         """Ask the server for the state of each of these names: who holds it and who waits for it."""

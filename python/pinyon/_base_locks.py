@@ -12,6 +12,7 @@ from pinyon.errors import Unpicklable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from typing_extensions import Literal, Self, SupportsIndex
 
@@ -96,6 +97,9 @@ class BaseLocks(_native.Locks):
                 "TLS belong to their process: make one in each process"
             )
         return _made_again, (type(self), self._settings)
+
+    def _rated(self, rate: _native.Rate, n: int, waits: bool, timeout: float | timedelta | None) -> Any:
+        return rate._ask(n, waits, timeout)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else self.server

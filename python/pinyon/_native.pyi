@@ -793,6 +793,30 @@ class Held:
     def _notify(self, most: int) -> Any: ...
     def _cancel(self) -> None: ...
 
+@disjoint_base
+class Rate:
+    def __new__(
+        cls,
+        locks: Locks | None = None,
+        name: str | bytes | None = None,
+        limit: int | None = None,
+        per: float | timedelta | None = None,
+        burst: int | None = None,
+        /,
+    ) -> Self: ...
+    def _ask(self, n: int, waits: bool, timeout: float | timedelta | None) -> Any: ...
+    @property
+    def name(self) -> str | bytes: ...
+    @property
+    def per(self) -> float:
+        """The seconds in which it gives `limit` permits."""
+    @property
+    def limit(self) -> int:
+        """How many permits it gives in `per` seconds."""
+    @property
+    def burst(self) -> int:
+        """How many permits it gives at once."""
+
 @final
 class LocksDriver:
     def turn(self) -> None: ...

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pinyon import _native
 from pinyon._aio_cached import Cached, Caching
 from pinyon._aio_driver import LOOPS
-from pinyon._aio_locks import Held, Lock, Locks, Permits
+from pinyon._aio_locks import Held, Lock, Locks, Permits, Rate
 from pinyon._aio_replies import Reply, awaited_before_its_block, awaited_copies, awaited_methods
 from pinyon._batch import Batch
 from pinyon._calls import PUBLIC
@@ -53,6 +53,7 @@ __all__ = [
     "Locks",
     "MigratingClient",
     "Permits",
+    "Rate",
     "Reply",
     "migrating",
 ]

@@ -12,6 +12,7 @@ from pinyon._aio_locks import Held as Held
 from pinyon._aio_locks import Lock as Lock
 from pinyon._aio_locks import Locks as Locks
 from pinyon._aio_locks import Permits as Permits
+from pinyon._aio_locks import Rate as Rate
 from pinyon._aio_replies import Reply as Reply
 from pinyon._credentials import CredentialsFunction
 from pinyon._made import Made

@@ -132,6 +132,10 @@ class Playing:
             return await self.acquire(locks, method, *arguments)
         if method in ("is_locked", "waiting"):
             return await getattr(locks, method)(*arguments)
+        if method in ("allow", "wait_for_permits"):
+            name, settings, *others = arguments
+            rate = locks.rate(name, **settings)
+            return bool(await (rate.allow(*others) if method == "allow" else rate.wait(*others)))
         if method == "execute":
             parts = [str(part).replace("{namespace}", f"{{{self.namespace}}}") for part in arguments]
             return await locks.execute(*parts)

@@ -133,6 +133,20 @@ async def test_a_failure_is_in_its_span_and_says_no_names(
 
 
 @every_model
+async def test_permits_of_rates_have_spans(
+    model: Model, own_redis: Redis, locks_on: LocksOn, telemetry: Telemetry
+) -> None:
+    rate = telemetry.traced(locks_on(own_redis)).rate(SECRET, limit=1, per=1000)
+    assert await rate.allow()
+    with pytest.raises(pinyon.LockTimeout):
+        await rate.wait(timeout=1)
+    allowed, waited = telemetry.spans()
+    assert (of(allowed, "db.operation.name"), of(waited, "db.operation.name")) == ("allow", "wait_for_permits")
+    assert of(waited, "error.type") == "pinyon.errors.LockTimeout"
+    assert SECRET not in allowed.to_json()
+
+
+@every_model
 async def test_a_lock_that_is_lost_is_held_no_longer(
     model: Model, own_redis: Redis, locks_on: LocksOn, telemetry: Telemetry
 ) -> None:

@@ -118,10 +118,16 @@ class TestLockScenarios < PinyonTest
       when "is_locked" then locks.locked?(*arguments)
       when "waiting" then locks.waiting(*arguments)
       when "execute" then locks.execute(*arguments.map { |part| part.to_s.sub("{namespace}", "{#{@namespace}}") })
+      when "allow" then rate(locks, *arguments.take(2)).allow(*arguments.drop(2)).allowed
+      when "wait_for_permits" then rate(locks, *arguments.take(2)).wait(arguments[2], timeout: arguments[3]).allowed
       when "left_behind" then locks.execute("KEYS", "{#{@namespace}}:*").grep_v(/:#[fp]\z|:#x:/)
       when "force_release" then locks.force_release(*arguments[0], token: @held[arguments[1]]&.token)
       else use_held(locks, @held[arguments.first], method, *arguments)
       end
+    end
+
+    def rate(locks, name, settings)
+      locks.rate(name, **settings.transform_keys(&:to_sym))
     end
 
     def acquired(name, names, settings = {})

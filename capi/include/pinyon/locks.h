@@ -32,7 +32,9 @@ typedef enum pinyon_wish_kind {
     PINYON_NOTIFY        = 4, /* notify `most` of those that are parked on the same names; 0: all of them */
     PINYON_INSPECT       = 5, /* who holds the names, and who waits for them: `answers` */
     PINYON_FORCE_RELEASE = 6, /* take the names away from their holders */
-    PINYON_COMMAND       = 7  /* send `names` as a command of the server: pinyon_read_answers */
+    PINYON_COMMAND       = 7, /* send `names` as a command of the server: pinyon_read_answers */
+    PINYON_RATE          = 8  /* take `most` permits of a rate: DONE, or TAKEN if they are not there, with `number`, `ttl`
+                                 and `last_access` of the reply. See pinyon_rate */
 } pinyon_wish_kind;
 
 /* For `with` of wishes. */
@@ -41,25 +43,38 @@ typedef enum pinyon_wish_with {
     PINYON_NO_RENEWAL    = 0x2, /* LOCK: it ends after its ttl */
     PINYON_REENTRANT     = 0x4, /* LOCK: the owner may hold the names already */
     PINYON_NOT_REENTRANT = 0x8, /* LOCK: it must not, whatever the client's option says */
-    PINYON_WITH_TOKEN    = 0x10 /* FORCE_RELEASE: only from the holder of `token` */
+    PINYON_WITH_TOKEN    = 0x10, /* FORCE_RELEASE: only from the holder of `token` */
+    PINYON_WAITS         = 0x20 /* RATE: wait for the permits: DONE when their time has come, or PINYON_E_LOCK_TIMEOUT at
+                                   once, if that would be too late */
 } pinyon_wish_with;
+
+/* How many permits a name gives in a time, counted on the server for all processes: one every `per` / `limit` seconds. If
+ * none was taken for a while, it gives up to `burst` at once. A check is one command, and is never repeated. */
+typedef struct pinyon_rate {
+    size_t  size; /* sizeof(pinyon_rate) */
+    int64_t limit;
+    double  per;   /* seconds */
+    int64_t burst; /* 0: `limit` */
+} pinyon_rate;
 
 typedef struct pinyon_wish {
     size_t              size; /* sizeof(pinyon_wish) */
     pinyon_wish_kind    kind;
     uint32_t            with;
-    const pinyon_bytes *names; /* LOCK, INSPECT, FORCE_RELEASE, COMMAND */
+    const pinyon_bytes *names; /* LOCK, INSPECT, FORCE_RELEASE, COMMAND; RATE: its name */
     size_t              count; /* of names */
     pinyon_lock        *lock;  /* RELEASE, EXTEND, PARK, NOTIFY: in the loop where it was acquired, or waiting */
     uint64_t            owner; /* LOCK: who must not wait for itself; 0: the calling thread. See pinyon_new_owner */
     double              ttl;   /* LOCK, EXTEND: 0 for the client's option */
     double              wait;  /* LOCK: 0 for the client's option `timeout`. PARK: 0 for no end. Both: below 0, not at all,
-                                  so that LOCK fails with PINYON_E_LOCK_TIMEOUT; INFINITY: no end */
+                                  so that LOCK fails with PINYON_E_LOCK_TIMEOUT; INFINITY: no end.
+                                  RATE with PINYON_WAITS: as LOCK */
     double              max_hold; /* LOCK: renew it for so long at most; 0: until it is released */
     uint64_t            token;    /* FORCE_RELEASE */
-    uint32_t            most;     /* NOTIFY */
+    uint32_t            most;     /* NOTIFY. RATE: how many permits, of which it gives all or none; 0: one */
     pinyon_bytes        tag;      /* COMMAND: with the option hash_tags=names, the names' tag; otherwise nothing */
     void               *context;  /* of the reply. LOCK: also of the note of a loss, unless it is NULL */
+    const pinyon_rate  *rate;     /* RATE */
 } pinyon_wish;
 
 /* Carries out a wish, and waits for its reply. An interrupted LOCK is given up. */

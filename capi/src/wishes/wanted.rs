@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms};
 use pinyon_locks::{
-    common_tag, names, owners, Asked, LockOperation, LockOutcome, NameError, Names, RedisCommand, StatusAnswer,
+    common_tag, names, owners, Asked, LockOperation, LockOutcome, NameError, Names, Rate, RedisCommand, StatusAnswer,
     StatusQuestion,
 };
 use pinyon_net::invalid::InvalidArgument;
@@ -19,7 +19,7 @@ use crate::locks::listener::{Grant, Listener};
 use crate::locks::lock::{Driver, Held, Lock};
 use crate::requests::check_flags;
 use crate::status::{marks, numbered, Status};
-use crate::structs::{c_structs, missing, names_of, sized, Bytes, Reply};
+use crate::structs::{borrowed, c_structs, missing, names_of, sized, Bytes, Reply};
 
 c_structs! {
     "pinyon_wish" Wish {
@@ -37,10 +37,18 @@ c_structs! {
         most: u32,
         tag: Bytes,
         context: *mut c_void,
+        rate: *const GivenRate,
+    }
+
+    "pinyon_rate" GivenRate {
+        size: usize,
+        limit: i64,
+        per: f64,
+        burst: i64,
     }
 }
 
-sized! { Wish }
+sized! { Wish, GivenRate }
 
 type Operation = LockOperation<Listener>;
 
@@ -55,6 +63,7 @@ numbered! {
         Inspect = 5,
         ForceRelease = 6,
         Command = 7,
+        Rate = 8,
     }
 }
 
@@ -64,7 +73,8 @@ pub mod with {
     pub const REENTRANT: u32 = 0x4;
     pub const NOT_REENTRANT: u32 = 0x8;
     pub const TOKEN: u32 = 0x10;
-    pub const ALL: u32 = 0x1f;
+    pub const WAITS: u32 = 0x20;
+    pub const ALL: u32 = 0x3f;
 }
 
 /// An operation, what becomes of its outcome, and where it is carried out.
@@ -123,6 +133,7 @@ impl<'w> Wanted<'w> {
                 let token = has(wish, with::TOKEN).then_some(wish.token);
                 (Operation::ForceRelease { names: checked(&given)?, token }, Becomes::Other)
             }
+            WishKind::Rate => (rating(locks, wish, &given)?, Becomes::Other),
             _ if given.is_empty() => return Err(Failure::usage("a command begins with its name; names are empty")),
             _ => (Operation::Execute { command: RedisCommand::of(&given) }, Becomes::Other),
         };
@@ -172,6 +183,16 @@ fn acquiring(locks: &Locks, wish: &Wish, names: Names) -> Result<(Arc<Grant>, Du
     Ok((grant.clone(), relock, Operation::Acquire { grant, request }))
 }
 
+fn rating(locks: &Locks, wish: &Wish, given: &[&[u8]]) -> Result<Operation, Error> {
+    let [name] = given else { return Err(Failure::usage("a rate has one name")) };
+    // SAFETY: the caller of `Wanted::of` says so.
+    let rate = unsafe { borrowed(wish.rate) }?;
+    let burst = (rate.burst != 0).then_some(rate.burst);
+    let rate = Arc::new(Rate::new(name, rate.limit, rate.per, burst)?);
+    let timeout = has(wish, with::WAITS).then(|| or_none(or(wish.wait, locks.usual().timeout)));
+    Ok(Operation::Rate { question: rate.ask(wish.most.max(1).into(), timeout)? })
+}
+
 impl Becomes {
     /// Fills a reply. `driver`: what carried out the operation, and what keeps it alive.
     pub fn fill(
@@ -205,6 +226,17 @@ impl Becomes {
             (LockOutcome::ForceReleased { released }, _) => {
                 reply.number = released as u64;
                 Status::Done
+            }
+            (LockOutcome::Rated(answer), _) => {
+                let micros = |time: Duration| time.as_micros() as u64;
+                reply.number = answer.remaining;
+                reply.ttl = micros(answer.reset) as i64;
+                reply.last_access = answer.retry_after.map_or(0, micros);
+                if answer.allowed {
+                    Status::Done
+                } else {
+                    Status::Taken
+                }
             }
             (LockOutcome::Status(StatusAnswer::Each(states)), Self::States(names)) => {
                 reply.answer_all(Answers::of_names(names.iter().map(Vec::as_slice).zip(states)));

@@ -16,7 +16,7 @@ use pinyon::locks::lock::{
 use pinyon::replies::pinyon_reply_clear;
 use pinyon::status::{marks, Status};
 use pinyon::structs::{empty, Answer, Bytes, Reply};
-use pinyon::wishes::wanted::{with as flags, Wish, WishKind};
+use pinyon::wishes::wanted::{with as flags, GivenRate, Wish, WishKind};
 use pinyon_locks::settings::UsualLock;
 use pinyon_locks::StatusQuestion;
 use pinyon_net::error::kinds::ErrorKind;
@@ -170,13 +170,27 @@ pub struct Asked {
     token: u64,
     most: u32,
     question: Option<StatusQuestion>,
+    rate: Option<GivenRate>,
 }
 
 impl Asked {
     fn new(kind: WishKind) -> Self {
         let (names, lock) = (Vec::new(), Held::default());
         let [ttl, wait, max_hold] = [0.0; 3];
-        Self { kind, with: 0, names, lock, owner: 0, ttl, wait, max_hold, token: 0, most: 0, question: None }
+        Self {
+            kind,
+            with: 0,
+            names,
+            lock,
+            owner: 0,
+            ttl,
+            wait,
+            max_hold,
+            token: 0,
+            most: 0,
+            question: None,
+            rate: None,
+        }
     }
 
     /// Passes the wish to a function of the header.
@@ -195,6 +209,7 @@ impl Asked {
             max_hold: self.max_hold,
             token: self.token,
             most: self.most,
+            rate: self.rate.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
             ..empty()
         })
     }
@@ -216,7 +231,7 @@ impl Asked {
             self.lock.0.lock().unwrap().0 = std::mem::replace(&mut reply.lock, null_mut()).cast();
         }
         Ok(match self.kind {
-            WishKind::Lock => json!(reply.status == Status::Done as i32),
+            WishKind::Lock | WishKind::Rate => json!(reply.status == Status::Done as i32),
             WishKind::Release | WishKind::Extend => json!(reply.status == Status::Done as i32),
             WishKind::Park => json!(reply.marks & marks::WAS_NOTIFIED != 0),
             WishKind::Notify | WishKind::ForceRelease => json!(reply.number),
@@ -298,6 +313,20 @@ pub fn about(given: &Value, question: StatusQuestion) -> Result<Asked, Raised> {
 pub fn force_release(given: &Value, token: Option<u64>) -> Result<Asked, Raised> {
     let with = token.map_or(0, |_| flags::TOKEN);
     Ok(Asked { names: texts(given), with, token: token.unwrap_or_default(), ..Asked::new(WishKind::ForceRelease) })
+}
+
+/// Asks for permits of a rate, and waits for them if there is a timeout.
+pub fn permits(name: &str, settings: &Value, permits: i64, timeout: Option<f64>) -> Result<Asked, Raised> {
+    let (limit, per) = (settings["limit"].as_i64().expect("limit"), settings["per"].as_f64().expect("per"));
+    let rate = GivenRate { limit, per, burst: settings["burst"].as_i64().unwrap_or_default(), ..empty() };
+    Ok(Asked {
+        names: vec![name.to_owned()],
+        with: timeout.map_or(0, |_| flags::WAITS),
+        wait: timeout.map_or(0.0, given),
+        most: permits as u32,
+        rate: Some(rate),
+        ..Asked::new(WishKind::Rate)
+    })
 }
 
 pub fn execute(parts: &[String]) -> Asked {

@@ -19,7 +19,7 @@ pub struct Called {
 pub fn read(rule: &Rule, words: &[&[u8]], prefix: &[u8]) -> Called {
     let count = number(words[0]) as usize;
     let (keys, arguments) = words[1..].split_at(count);
-    let prefix = [prefix, b"l:"].concat();
+    let (prefix, rates) = ([prefix, b"l:"].concat(), [prefix, b"r:"].concat());
     // Beside the names' keys, it may declare others.
     let mut locks = keys.iter().filter_map(|key| key.strip_prefix(&prefix[..])).map(Name::from);
     let (mut waiter_ttl, mut flags) = (None, &b""[..]);
@@ -63,6 +63,11 @@ pub fn read(rule: &Rule, words: &[&[u8]], prefix: &[u8]) -> Called {
             most: number(arguments[1]).try_into().expect("a number of waiters"),
         },
         "inspect" => Call::Inspect { names: locks.collect() },
+        "rate" => {
+            let [cost, most, ticks] = [0, 1, 2].map(|at| number(arguments[at]));
+            let name = keys.iter().find_map(|key| key.strip_prefix(&rates[..])).expect("the key of a rate").into();
+            Call::Rate { name, cost, most, ticks }
+        }
         _ => {
             flags = arguments[1];
             let token = (!arguments[0].is_empty()).then(|| number(arguments[0]));
@@ -97,6 +102,7 @@ pub fn write(answer: ScriptAnswer) -> Vec<u8> {
             say::array(fields.into_iter().chain(waiting))
         })),
         ScriptAnswer::ForceReleased { released } => numbers(&[released as u64]),
+        ScriptAnswer::Rated { taken, ahead } => say::number(if taken { ahead as i64 } else { -1 - ahead as i64 }),
     }
 }
 

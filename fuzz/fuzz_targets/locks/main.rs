@@ -73,6 +73,7 @@ enum Step<'a> {
     Notify(u8),
     Inspect(u8),
     ForceRelease(u8, Option<u64>),
+    Rate(u8),
     Execute {
         patience: u8,
     },

@@ -186,6 +186,10 @@ impl Run {
                 self.honest = false;
                 self.ask(Call::ForceRelease { names: names_of(*names), token: *token });
             }
+            Step::Rate(cost) => {
+                let cost = u64::from(*cost) * 1000;
+                self.ask(Call::Rate { name: Name::from([b'r']), cost, most: 100_000, ticks: 1 });
+            }
             Step::Execute { patience } => self.execute(&[b"ECHO", b"word"], *patience),
             Step::Command(command, argument) => self.execute(&command.parts(argument), 50),
             Step::Turn => self.settle(),

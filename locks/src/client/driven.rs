@@ -155,6 +155,10 @@ pub struct InTime {
 }
 
 impl InTime {
+    pub(crate) fn is_after_instant(self, due: Instant) -> bool {
+        due < self.instant
+    }
+
     /// Whether it is later than this.
     pub(crate) fn is_after(self, due: Option<Moment>) -> bool {
         due.is_some_and(|due| due < self.moment)

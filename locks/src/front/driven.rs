@@ -91,6 +91,7 @@ impl<W, L, P: Platform> Driven for Front<W, L, P> {
     fn expire(&mut self, now: Instant) {
         self.at(now);
         self.members.iter_mut().for_each(|member| member.expire(now));
+        self.expire_early(now);
         if self.votes.is_some() {
             self.with_quorum(now, |quorum, at| quorum.expire(at));
         }
@@ -102,7 +103,7 @@ impl<W, L, P: Platform> Driven for Front<W, L, P> {
             let now = self.members[0].now();
             now.instant + (due - now.moment)
         });
-        members.chain(due).min()
+        members.chain(due).chain(self.early.due()).min()
     }
 
     fn forgotten(&mut self, lane: usize, now: Instant) {
@@ -116,7 +117,9 @@ impl<W, L, P: Platform> Driven for Front<W, L, P> {
     }
 
     fn is_idle(&self) -> bool {
-        self.members.iter().all(Client::is_idle) && self.votes.as_ref().is_none_or(|votes| votes.is_idle())
+        self.early.is_empty()
+            && self.members.iter().all(Client::is_idle)
+            && self.votes.as_ref().is_none_or(|votes| votes.is_idle())
     }
 
     fn discard(&mut self) -> Vec<LockFinished<W, L>> {
@@ -133,6 +136,7 @@ impl<W, L, P: Platform> Driven for Front<W, L, P> {
         }
         self.members.iter_mut().for_each(|member| member.close(now));
         self.count(now);
+        self.close_early();
         self.registry.close();
     }
 }
@@ -167,7 +171,8 @@ impl<W, L> Front<W, L> {
 
     pub(crate) fn is_due_before(&self, end: InTime) -> bool {
         let votes = self.votes.as_ref().is_some_and(|votes| end.is_after(votes.due()));
-        votes || self.members.iter().any(|member| member.is_due_before(end))
+        let early = self.early.due().is_some_and(|due| end.is_after_instant(due));
+        votes || early || self.members.iter().any(|member| member.is_due_before(end))
     }
 
     pub(crate) fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {
@@ -180,6 +185,9 @@ impl<W, L> Front<W, L> {
 
     /// The only thing to wait for, see [`Client::only_descriptor`]. Several members have several.
     pub(crate) fn only_descriptor(&self, now: Instant, timeout: Duration) -> Option<Arc<OwnedFd>> {
+        if self.early.due().is_some_and(|due| due <= now + timeout) {
+            return None;
+        }
         match &self.members[..] {
             // The clocks were read when the operation began.
             [alone] if self.begun.instant == now => alone.only_descriptor(self.begun, timeout),

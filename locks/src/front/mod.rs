@@ -13,6 +13,7 @@
 
 mod driven;
 mod members;
+mod permits;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::machine::{LockRequest, MachineFailure};
 use crate::notes::{Note, Notes};
 use crate::observed::{Counts, LockEvent};
 use crate::quorum::{Votes, Waiter};
+use crate::rate::{RateAnswer, RateQuestion};
 use crate::shareable;
 use crate::status::{Asked, StatusAnswer, StatusQuestion};
 use pinyon_net::error::{Error, Kind, Sent};
@@ -57,6 +59,8 @@ pub enum LockOperation<L> {
     /// Takes the names away from their holders. With `token`, only from the holder of that token:
     /// [`LockOutcome::ForceReleased`].
     ForceRelease { names: Names, token: Option<u64> },
+    /// Takes permits of a rate, or not: [`LockOutcome::Rated`]. If it waits, it ends when the permits may be used.
+    Rate { question: RateQuestion },
     /// Sends a command on the same connection, unless it would disturb other users there: [`LockOutcome::Value`].
     Execute { command: Command },
 }
@@ -86,6 +90,7 @@ pub enum LockOutcome {
     ForceReleased {
         released: usize,
     },
+    Rated(RateAnswer),
     Value(Value),
     /// Boxed, because it is rare and much larger than the others.
     Failed(Box<LockFailure>),
@@ -113,6 +118,7 @@ pub struct Front<W, L, P: Platform = System> {
     registry: Registry<L>,
     /// Outcomes that needed no answer from the client, and the notes of one loss.
     finished: VecDeque<LockFinished<W, L>>,
+    early: permits::Early<W>,
     /// Where notes are left, if they are not handed out.
     notes: Option<Arc<Notes<L>>>,
     /// The time of the last call.
@@ -134,6 +140,7 @@ enum About<L> {
     Lock(Arc<Grant<L>>),
     Release(Arc<Grant<L>>),
     Status(Box<(Asked, StatusQuestion)>),
+    Rate(Box<RateQuestion>),
     Other,
 }
 
@@ -164,7 +171,8 @@ impl<W, L, P: Platform> Front<W, L, P> {
         };
         let (registry, finished, begun) = (Registry::default(), VecDeque::new(), members[0].now());
         let now = begun.instant;
-        Self { members, votes, closed: false, registry, finished, notes: None, now, begun, counts }
+        let early = permits::Early::default();
+        Self { members, votes, closed: false, registry, finished, early, notes: None, now, begun, counts }
     }
 
     /// Begins an operation. Its outcome comes as [`LockFinished::Done`].
@@ -208,6 +216,9 @@ impl<W, L, P: Platform> Front<W, L, P> {
             LockOperation::ForceRelease { names, token } => {
                 self.ask(Call::ForceRelease { names, token }, pending(About::Other), now);
             }
+            LockOperation::Rate { question } => {
+                self.ask(question.call(), pending(About::Rate(question.into())), now);
+            }
             LockOperation::Execute { command } => {
                 let deadline = now.instant + self.settings().options.patience;
                 self.members[0].execute(command, deadline, Waiter::Caller(pending(About::Other)), now.instant);
@@ -249,6 +260,13 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 return Some(finished);
             }
             match self.next_report()? {
+                Report::Done {
+                    waiter: Waiter::Caller(Pending { waiter, about: About::Rate(question) }),
+                    outcome: Outcome::Answered(ScriptAnswer::Rated { taken, ahead }),
+                } => match self.rated(waiter, &question, taken, ahead) {
+                    Some(finished) => return Some(finished),
+                    None => continue,
+                },
                 Report::Done { waiter: Waiter::Caller(Pending { waiter, about }), outcome } => {
                     return Some(self.done(waiter, about, outcome));
                 }
@@ -370,7 +388,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
             LockOperation::Park { grant, .. } | LockOperation::Notify { grant, .. } => {
                 LockFailure::of(MachineFailure::NotHeld, Some(grant.names()), server)
             }
-            _ => Error::new(Kind::Closed, server, "the client was closed").into(),
+            _ => return self.closed_outcome(),
         };
         self.counts.failed(failure.kind);
         LockOutcome::failed(failure)
@@ -384,6 +402,12 @@ impl<W, L, P: Platform> Front<W, L, P> {
         grant.names().are_shared().then(error)
     }
 
+    fn closed_outcome(&self) -> LockOutcome {
+        let failure = LockFailure::from(Error::new(Kind::Closed, &self.settings().server, "the client was closed"));
+        self.counts.failed(failure.kind);
+        LockOutcome::failed(failure)
+    }
+
     /// Why several servers cannot do it.
     fn needs_one_server(&self, operation: &LockOperation<L>) -> Option<Error> {
         let what = match operation {
@@ -391,6 +415,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 "locks with names to read or with permits are"
             }
             LockOperation::Park { .. } | LockOperation::Notify { .. } => "conditions are",
+            LockOperation::Rate { .. } => "rates are",
             LockOperation::Execute { .. } => "execute is",
             _ => return None,
         };
@@ -421,7 +446,11 @@ impl<L> LockOperation<L> {
             | Self::Extend { grant, .. }
             | Self::Park { grant, .. }
             | Self::Notify { grant, .. } => Some(grant),
-            Self::Acquire { .. } | Self::Inspect { .. } | Self::ForceRelease { .. } | Self::Execute { .. } => None,
+            Self::Acquire { .. }
+            | Self::Inspect { .. }
+            | Self::ForceRelease { .. }
+            | Self::Rate { .. }
+            | Self::Execute { .. } => None,
         }
     }
 

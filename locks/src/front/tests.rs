@@ -5,7 +5,9 @@ use crate::handler::HandlerKind;
 use crate::keys;
 use crate::loss::Loss;
 use crate::machine::Renewal;
+use crate::rate::Rate;
 use crate::tests::in_memory::{name_of, settings, InMemory, GREETING};
+use pinyon_net::connection::peer::Ending;
 use pinyon_net::driven::{Action, Driven};
 use pinyon_net::error::kinds::ErrorKind;
 
@@ -230,4 +232,80 @@ fn closing_loses_what_is_held() {
     assert_eq!((grant.loss(), host.front.remaining(&grant)), (Some(Loss::Closed), None));
     host.begin("release", release(&grant));
     assert!(matches!(host.outcome("release"), LockOutcome::Released { held: false }));
+}
+
+/// A question for a permit of a rate that gives one a second. Its ticks are microseconds.
+fn rate(timeout: Option<f64>) -> Operation {
+    let rate = Arc::new(Rate::new("a", 1, 1.0, None).unwrap());
+    Operation::Rate { question: rate.ask(1, timeout).unwrap() }
+}
+
+#[test]
+fn a_check_is_one_command_and_is_answered_at_once() {
+    let mut host = Host::connected();
+    host.begin("rate", rate(None));
+    assert_eq!(host.sent(), ["FCALL pinyon_rate_7"]);
+    host.answer(":1000000\r\n");
+    let LockOutcome::Rated(answer) = host.outcome("rate") else { panic!("an answer") };
+    assert_eq!((answer.allowed, answer.remaining, answer.reset), (true, 0, Duration::from_secs(1)));
+    host.begin("rate", rate(None));
+    host.answer(":-600001\r\n");
+    let LockOutcome::Rated(answer) = host.outcome("rate") else { panic!("an answer") };
+    assert_eq!((answer.allowed, answer.retry_after), (false, Some(Duration::from_millis(600))));
+}
+
+#[test]
+fn waiters_get_their_permits_when_their_times_have_come_and_not_before() {
+    let mut host = Host::connected();
+    host.begin("first", rate(Some(5.0)));
+    host.begin("second", rate(Some(5.0)));
+    assert_eq!(host.sent().len(), 2);
+    host.answer(":2000000\r\n:3000000\r\n");
+    assert!(host.told.is_empty() && !host.front.is_idle());
+    assert_eq!(host.front.deadline(), Some(host.platform.now() + Duration::from_secs(1)));
+    assert!(host.pass(Duration::from_millis(999)).is_empty() && host.told.is_empty());
+    assert!(host.pass(Duration::from_millis(1)).is_empty(), "it needs no further command");
+    let LockOutcome::Rated(answer) = host.outcome("first") else { panic!("an answer") };
+    assert_eq!((answer.allowed, answer.reset), (true, Duration::from_secs(1)));
+    assert!(host.told.is_empty());
+    host.pass(Duration::from_secs(1));
+    assert!(matches!(host.outcome("second"), LockOutcome::Rated(RateAnswer { allowed: true, .. })));
+    assert_eq!(host.front.deadline(), None);
+}
+
+#[test]
+fn a_wait_in_vain_fails_at_once() {
+    let mut host = Host::connected();
+    host.begin("rate", rate(Some(0.5)));
+    host.sent();
+    host.answer(":-1000001\r\n");
+    let LockOutcome::Failed(failure) = host.outcome("rate") else { panic!("too late") };
+    assert_eq!(failure.kind, ErrorKind::LockTimeout);
+    assert_eq!(failure.message, "redis1: the rate \"a\" does not allow it within 0.5 s; it does in 1 s");
+}
+
+#[test]
+fn a_check_that_was_sent_and_not_answered_is_not_repeated() {
+    let mut host = Host::connected();
+    host.begin("rate", rate(None));
+    assert_eq!(host.sent(), ["FCALL pinyon_rate_7"]);
+    host.platform.peer.end(Ending::Closed);
+    host.front.ready(0, host.platform.now());
+    host.settle();
+    let LockOutcome::Failed(failure) = host.outcome("rate") else { panic!("it may have been carried out") };
+    assert_eq!(failure.kind, ErrorKind::ConnectionLost);
+    assert!(!host.sent().iter().any(|sent| sent.contains("rate")));
+}
+
+#[test]
+fn closing_fails_waiters_whose_time_has_not_come() {
+    let mut host = Host::connected();
+    host.begin("rate", rate(Some(5.0)));
+    host.sent();
+    host.answer(":2000000\r\n");
+    host.front.close(host.platform.now());
+    host.settle();
+    let LockOutcome::Failed(failure) = host.outcome("rate") else { panic!("it is closed") };
+    assert_eq!(failure.kind, ErrorKind::ConnectionLost);
+    assert!(host.front.is_idle());
 }

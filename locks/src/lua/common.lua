@@ -21,6 +21,7 @@
 --                           `p attempt` (the lock in its way may end earlier than the one before: ask again), `f names
 --                           joined by NUL` (it may be the turn of a waiter for these, which the function must not grant)
 --   P#freed       channel   names that are free now, joined by NUL. In both, an empty name announces a pool's
+--   P r:name      string    of a rate, see rate.lua
 --
 -- An attempt is `client:owner:number`. Times are relative; the only clock is the server's.
 --

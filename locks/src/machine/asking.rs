@@ -150,7 +150,7 @@ pub(super) fn retry_pause(refusals: u32, longest: Duration) -> Duration {
     (FIRST_RETRY * 2u32.saturating_pow(refusals.min(16))).min(longest)
 }
 
-/// Whether a call may draw tokens, for any waiter. Calls that only read change nothing.
+/// Whether a call may draw tokens, for any waiter. Calls that only read change nothing, and rates have no tokens.
 pub(super) fn may_grant(call: &Call) -> bool {
-    !matches!(call, Call::Open { .. } | Call::Inspect { .. })
+    !matches!(call, Call::Open { .. } | Call::Inspect { .. } | Call::Rate { .. })
 }

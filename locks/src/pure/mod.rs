@@ -13,6 +13,7 @@ mod inspect;
 mod lock;
 mod open;
 mod poll;
+mod rate;
 mod replies;
 mod shared;
 #[cfg(test)]
@@ -24,8 +25,9 @@ use std::time::Duration;
 
 use pinyon_proto::resp::{Command, ServerError, Value};
 
-use crate::call::{Call, Holder, Names, ScriptAnswer};
+use crate::call::{Call, Holder, Name, Names, ScriptAnswer};
 use crate::keys::LockKeys;
+use crate::rate::Level;
 use crate::token;
 use replies::{executed, holder, number, read, unexpected};
 use shared::Seen;
@@ -98,6 +100,8 @@ struct Acts {
     messages: Vec<Command>,
     /// Sent in any case.
     asides: Vec<Command>,
+    /// The rates that it changes.
+    levels: BTreeMap<Name, Level>,
 }
 
 /// What a section has read for one call.
@@ -240,6 +244,9 @@ impl Pure {
     }
 
     fn keys_of(&self, call: &Call) -> Vec<Vec<u8>> {
+        if let Call::Rate { name, .. } = call {
+            return vec![self.keys.rate(name)];
+        }
         names_of(call).flat_map(|names| names.iter()).map(|name| self.keys.lock(name)).collect()
     }
 
@@ -327,6 +334,9 @@ impl Pure {
             Call::Unlock { attempt, names, .. } => self.unlock(attempt, names, &holders, acts),
             Call::ForceRelease { names, token } => self.force_release(names, *token, (&holders, sets), acts),
             Call::Extend { held } => self.extend(held, (&holders, sets), at.1, acts),
+            Call::Rate { name, cost, most, ticks } => {
+                self.rate(name, [*cost, *most, *ticks], values.first(), now.as_micros() as u64, acts)
+            }
             _ => Then::ScriptAnswer(ScriptAnswer::Unknown),
         }
     }

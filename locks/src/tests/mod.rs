@@ -3,5 +3,9 @@
 pub(super) mod chance;
 pub(super) mod in_memory;
 pub mod model;
+#[cfg(test)]
+pub mod rate_vectors;
 
 use super::{call, claim};
+#[cfg(test)]
+use super::{Rate, RateAnswer};

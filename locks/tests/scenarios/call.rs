@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, UsualLock};
 use pinyon_locks::{
-    names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, RedisCommand, Renewal,
+    names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, Rate, RedisCommand, Renewal,
     StatusAnswer, StatusQuestion,
 };
 use pinyon_net::invalid::InvalidArgument;
@@ -109,6 +109,13 @@ pub fn force_release(given: &Value, token: Option<u64>) -> Result<Operation, Rai
     Ok(LockOperation::ForceRelease { names: names(texts(given))?, token })
 }
 
+/// Asks for permits of a rate, and waits for them if there is a timeout.
+pub fn permits(name: &str, settings: &Value, permits: i64, timeout: Option<f64>) -> Result<Operation, Raised> {
+    let (limit, per) = (settings["limit"].as_i64().expect("limit"), settings["per"].as_f64().expect("per"));
+    let rate = Arc::new(Rate::new(name, limit, per, settings["burst"].as_i64())?);
+    Ok(LockOperation::Rate { question: rate.ask(permits, timeout)? })
+}
+
 pub fn execute(parts: &[String]) -> Operation {
     LockOperation::Execute { command: RedisCommand::of(parts) }
 }
@@ -126,6 +133,7 @@ pub fn ended(outcome: LockOutcome) -> Result<Value, LockFailure> {
         LockOutcome::Status(StatusAnswer::Waiting(waiting)) => json!(waiting),
         LockOutcome::Status(StatusAnswer::Each(names)) => json!(names[0].holder.as_ref().and_then(|one| one.token)),
         LockOutcome::Status(StatusAnswer::FirstOwner(_)) => unreachable!("nobody asks this"),
+        LockOutcome::Rated(answer) => json!(answer.allowed),
         LockOutcome::Value(value) => plain(&value),
         LockOutcome::Failed(failure) => return Err(*failure),
     })

@@ -181,6 +181,11 @@ impl<D: Driver> Playing<D> {
                 let token = words.get(2).map(|holder| self.token(holder));
                 Course::Asks(call::force_release(first, token)?)
             }
+            "allow" | "wait_for_permits" => {
+                let permits = words.get(3).map_or(1, |permits| permits.as_i64().expect("a number of permits"));
+                let timeout = (method == "wait_for_permits").then(|| words[4].as_f64().expect("a timeout"));
+                Course::Asks(call::permits(name, &words[2], permits, timeout)?)
+            }
             "execute" => {
                 let parts = texts(&rest);
                 let parts: Vec<_> = parts.iter().map(|part| part.replace("{namespace}", &self.namespace)).collect();

@@ -8,14 +8,18 @@ mod limits;
 mod nesting;
 mod older;
 mod order;
+mod rates;
 mod redis;
 mod refusals;
 mod repeats;
 mod sharing;
 mod traces;
 
-use pinyon_locks::{call, claim};
+use pinyon_locks::{call, claim, Rate, RateAnswer};
 
 #[allow(dead_code)]
 #[path = "../../src/tests/model/mod.rs"]
 mod model;
+
+#[path = "../../src/tests/rate_vectors.rs"]
+mod rate_vectors;

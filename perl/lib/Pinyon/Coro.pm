@@ -172,7 +172,7 @@ our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Locks);                         
 # These are the methods of clients that wait, over what waits here.
 BEGIN {
     no strict 'refs';                                                                 ## no critic (ProhibitNoStrict)
-    *{$_} = Pinyon::Locks->can($_) for qw(synchronized status is_locked owner waiting force_release execute);
+    *{$_} = Pinyon::Locks->can($_) for qw(synchronized status is_locked owner waiting force_release execute _rated);
 }
 
 sub lock {
@@ -206,6 +206,7 @@ sub _acquired {
 
 sub _inspect       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_inspect( undef, @wish ) ) }
 sub _execute       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_execute( undef, @wish ) ) }
+sub _ask_rate      { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_rate( undef, @wish ) ) }
 sub _force_release { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_force_release( undef, @wish ) ) }
 
 package Pinyon::Coro::Lock;

@@ -10,6 +10,7 @@ use Scalar::Util qw(reftype);
 
 use Pinyon           ();
 use Pinyon::Lock     ();
+use Pinyon::Rate     ();
 use Pinyon::Settings ();
 
 sub new {
@@ -82,6 +83,16 @@ sub _count_waiting {
 sub force_release {
     my ( $self, $names, %options ) = @_;
     return $self->_force_release( $names, $options{token} );
+}
+
+sub rate {
+    my ( $self, $name, %options ) = @_;
+    return Pinyon::Rate->_new( $self, $name, %options );
+}
+
+sub _rated {
+    my ( $self, $rate, $terms ) = @_;
+    return $rate->_result( $self->_ask_rate( $rate->name, $terms ) );
 }
 
 sub execute {
@@ -223,6 +234,10 @@ Returns how many callers wait for any of the names.
 =head2 force_release($names, token => $token)
 
 Takes names away from their holders; with C<token>, only from the holder with that token. Returns how many names were locked.
+
+=head2 rate($name, limit => $permits, per => $seconds, burst => $at_once)
+
+Returns a L<Pinyon::Rate>: how many permits a name gives in a time. C<burst> is how many it gives at once, by default C<limit>.
 
 =head2 execute(@command)
 

@@ -149,6 +149,12 @@ sub _used {
         if $name eq 'execute';
     return [ grep { !/:#[fp]\z|:#x:/ } @{ $model->got( scalar $locks->execute( 'KEYS', "{$caller->{namespace}}:*" ) ) } ]
         if $name eq 'left_behind';
+    if ( $name eq 'allow' || $name eq 'wait_for_permits' ) {
+        my ( $of, $settings, $count, $timeout ) = @arguments;
+        my $rate = $locks->rate( $of, %{$settings} );
+        my @told = $name eq 'allow' ? $rate->allow( $count // 1 ) : $rate->wait( $count, timeout => $timeout );
+        return $model->got( $told[0] ) ? JSON::PP::true() : JSON::PP::false();
+    }
     if ( $name eq 'force_release' ) {
         my $token = defined $arguments[1] ? $caller->{tokens}{ $arguments[1] } : undef;
         return $model->got( scalar $locks->force_release( $arguments[0], token => $token ) );

@@ -33,7 +33,7 @@ pub(crate) fn initial(initial: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
 }
 
 /// A whole number. `kind`, `range`: its kind and the valid values, for the message.
-fn whole<'a, 'py, T>(number: &'a Bound<'py, PyAny>, name: &str, kind: &str, range: &str) -> PyResult<T>
+pub(crate) fn whole<'a, 'py, T>(number: &'a Bound<'py, PyAny>, name: &str, kind: &str, range: &str) -> PyResult<T>
 where
     T: FromPyObject<'a, 'py>,
 {

@@ -63,6 +63,7 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<locks::Lock>()?;
     module.add_class::<locks::Locks>()?;
     module.add_class::<locks::LocksDriver>()?;
+    module.add_class::<locks::Rate>()?;
     module.add_class::<metrics::Latencies>()?;
     module.add_class::<client::migrating::Migration>()?;
     module.add_class::<client::MigrationCounts>()?;

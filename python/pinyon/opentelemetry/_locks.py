@@ -244,6 +244,10 @@ class _TracedLocks(BaseLocks):
         plain = super()._take_away
         return self._traces.begin("force_release").run(lambda: plain(names, token))
 
+    def _rated(self, rate: Any, n: int, waits: bool, timeout: float | timedelta | None) -> Any:
+        plain = super()._rated
+        return self._traces.begin("wait_for_permits" if waits else "allow").run(lambda: plain(rate, n, waits, timeout))
+
     def _command(self, parts: Any, names: tuple[str | bytes, ...] | None = None) -> Any:
         plain = super()._command
         return self._traces.begin("execute").run(lambda: plain(parts, names))

@@ -2,6 +2,7 @@
 
 require "pinyon/listening"
 require "pinyon/held"
+require "pinyon/rate"
 require "pinyon/sharing"
 
 module Pinyon
@@ -177,6 +178,21 @@ module Pinyon
     # @return [Integer] how many were held
     def force_release(*names, token: nil)
       @native.force_release(names, token)
+    end
+
+    # A rate: how many permits a name gives in a time. It gives one every +per+ / +limit+ seconds. If none was taken for
+    # a while, it gives up to +burst+ at once.
+    #
+    #   locks.rate("api:7", limit: 100, per: 60, burst: 20).allow? # => true
+    #
+    # @param name [String, Symbol] locks of the same name are something else
+    # @param limit [Integer] how many permits it gives in +per+ seconds
+    # @param per [Numeric] seconds
+    # @param burst [Integer, nil] how many permits it gives at once; nil is +limit+
+    # @return [Rate]
+    # @raise [UsageError] a number makes no sense
+    def rate(name, limit:, per:, burst: nil)
+      Rate.new(@native.rate(name, limit, per, burst), name, limit, per)
     end
 
     # Send a command on the connection of the locks.

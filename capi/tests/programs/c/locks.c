@@ -156,6 +156,29 @@ static void lost(void)
     pinyon_lock_free(lock);
 }
 
+static void rates(void)
+{
+    pinyon_bytes name = pinyon_text("api:7");
+    pinyon_rate  rate = {sizeof rate, 2, 1000, 0};
+    pinyon_wish  wish = wish_for(PINYON_RATE, &name, 1);
+
+    CHECK(run(locks, &wish) == PINYON_FAILED && strstr(pinyon_error_message(reply.error), "pinyon_rate is missing"));
+    wish.rate = &rate;
+    CHECK(run(locks, &wish) == PINYON_DONE && reply.number == 1 && reply.ttl > 0 && !reply.last_access);
+    CHECK(run(other, &wish) == PINYON_DONE && !reply.number);
+    CHECK(run(locks, &wish) == PINYON_TAKEN && reply.last_access > 400 * 1000000 && reply.ttl > 900 * 1000000LL);
+    wish.most = 3;
+    CHECK(run(locks, &wish) == PINYON_FAILED && strstr(pinyon_error_message(reply.error), "never gives more than 2"));
+    wish.most = 1;
+    wish.with = PINYON_WAITS;
+    wish.wait = 5;
+    CHECK(run(locks, &wish) == PINYON_FAILED && pinyon_error_kind(reply.error) == PINYON_E_LOCK_TIMEOUT);
+    name = pinyon_text("api:8");
+    rate = (pinyon_rate){sizeof rate, 20, 1, 1};
+    for (int index = 0; index < 3; index++)
+        CHECK(run(locks, &wish) == PINYON_DONE);
+}
+
 static void commands(void)
 {
     pinyon_bytes set[]   = {pinyon_text("SET"), pinyon_text("key"), {"va\0lue", 6}};
@@ -330,6 +353,7 @@ int main(int count, char **arguments)
     held();
     owners();
     lost();
+    rates();
     commands();
     conditions(url);
     hash_tags(url);

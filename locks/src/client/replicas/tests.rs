@@ -125,7 +125,7 @@ fn a_wait_that_came_before_the_write_proves_nothing() {
     host.answer_on(CONFIRMATIONS, "-ERR Function not found\r\n:1\r\n");
     assert!(host.told.is_empty(), "{:?}", host.told);
     assert_eq!(host.sent(), ["FUNCTION", "FCALL pinyon_extend_7", "WAIT"]);
-    host.answer_on(CONFIRMATIONS, &["$14\r\npinyon_locks_6\r\n", HELD].concat());
+    host.answer_on(CONFIRMATIONS, &["$14\r\npinyon_locks_7\r\n", HELD].concat());
     assert!(host.told.is_empty(), "{:?}", host.told);
     host.answer_on(CONFIRMATIONS, ":1\r\n");
     assert!(matches!(host.told[..], [("lock", Outcome::Granted { .. })]), "{:?}", host.told);

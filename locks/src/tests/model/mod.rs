@@ -11,6 +11,7 @@ mod park;
 mod poll;
 mod queue;
 mod raise;
+mod rate;
 mod run;
 mod share;
 mod shared;
@@ -47,6 +48,7 @@ pub struct Model {
     pure_waiters: Option<Duration>,
     clients: BTreeSet<Arc<str>>,
     pushes: Vec<Push>,
+    rates: BTreeMap<Name, rate::Schedule>,
 }
 
 /// A message that the server publishes, and its recipient.
@@ -86,6 +88,7 @@ impl Model {
             pure_waiters: None,
             clients: BTreeSet::new(),
             pushes: Vec::new(),
+            rates: BTreeMap::new(),
         }
     }
 
@@ -107,6 +110,7 @@ impl Model {
             Call::Notify { attempt, names, most } => self.notify(now, attempt, names, *most),
             Call::Inspect { names } => self.inspect(now, names),
             Call::ForceRelease { names, token } => self.force_release(now, names, *token),
+            Call::Rate { name, cost, most, ticks } => self.rate(now, name, [*cost, *most, *ticks]),
         }
     }
 

@@ -158,6 +158,18 @@ sub force_release {
     return $self->_asked( $callback, sub { $self->_begin_force_release( $_[0], $names, $options{token} ) } );
 }
 
+sub _rated {
+    my ( $self, $rate, $terms, @arguments ) = @_;
+    return $self->_asked(
+        Pinyon::Loop::callback_of( \@arguments ),
+        sub {
+            my ($told) = @_;
+            my $answered = sub { $told->( defined $_[1] ? undef : $rate->_result( $_[0] ), $_[1] ) };
+            return $self->_begin_rate( $answered, $rate->name, $terms );
+        }
+    );
+}
+
 sub execute {
     my ( $self, @parts ) = @_;
     my $callback = Pinyon::Loop::callback_of( \@parts );

@@ -1,7 +1,7 @@
 //! Outcomes of lock operations as Python objects.
 
 use pinyon_locks::call::{Attempt, Inspected};
-use pinyon_locks::{LockFailure, LockOutcome, StatusAnswer};
+use pinyon_locks::{LockFailure, LockOutcome, RateAnswer, StatusAnswer};
 use pinyon_proto::resp::Value;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
@@ -22,6 +22,7 @@ pub(super) fn answer(py: Python<'_>, outcome: LockOutcome) -> PyResult<Py<PyAny>
         LockOutcome::Status(StatusAnswer::FirstOwner(owner)) => owner.map(shown).into_py_any(py),
         LockOutcome::Status(StatusAnswer::Waiting(count)) => count.into_py_any(py),
         LockOutcome::Status(StatusAnswer::Permits(permits)) => permits.into_py_any(py),
+        LockOutcome::Rated(answer) => rated(py, &answer),
         LockOutcome::Value(value) => value_in_python(py, value),
         LockOutcome::Failed(failure) => Err(raised(py, *failure)),
     }
@@ -50,6 +51,12 @@ fn statuses(py: Python<'_>, inspected: &[Inspected]) -> PyResult<Py<PyAny>> {
         (holder, token, left, waiting, age, readers)
     };
     inspected.iter().map(status).collect::<Vec<_>>().into_py_any(py)
+}
+
+/// The fields of a `RateResult`.
+fn rated(py: Python<'_>, answer: &RateAnswer) -> PyResult<Py<PyAny>> {
+    let retry_after = answer.retry_after.map(|time| time.as_secs_f64());
+    (answer.allowed, answer.limit, answer.remaining, retry_after, answer.reset.as_secs_f64()).into_py_any(py)
 }
 
 fn shown(attempt: Attempt) -> String {

@@ -261,7 +261,7 @@ pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
     checked(names.py(), sorted)
 }
 
-fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
+pub(super) fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
     match text_bytes(name, ErrorKind::InvalidName, "the lock's name", "names of locks") {
         Err(_) if !is_text(name) => Err(no_name(name)),
         checked => checked,

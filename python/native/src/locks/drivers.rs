@@ -163,9 +163,11 @@ fn method_of(operation: &Operation) -> Option<&'static str> {
         Operation::ForceRelease { .. } => "Locks.force_release",
         Operation::Execute { .. } => "Locks.execute",
         // Coroutine functions await these, except for a release, which needs no await.
-        Operation::Acquire { .. } | Operation::Release { .. } | Operation::Park { .. } | Operation::Inspect { .. } => {
-            return None;
-        }
+        Operation::Acquire { .. }
+        | Operation::Release { .. }
+        | Operation::Park { .. }
+        | Operation::Inspect { .. }
+        | Operation::Rate { .. } => return None,
     })
 }
 

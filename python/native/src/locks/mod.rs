@@ -5,9 +5,11 @@ mod client;
 mod drivers;
 mod lock;
 mod owners;
+mod rate;
 mod telling;
 
 pub(crate) use client::Locks;
 pub(crate) use drivers::LocksDriver;
 pub(crate) use lock::{Held, Lock};
+pub(crate) use rate::Rate;
 pub(crate) use telling::{stop_telling, tell_threads};

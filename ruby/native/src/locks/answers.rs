@@ -2,7 +2,7 @@
 
 use magnus::value::ReprValue;
 use magnus::{Error, Exception, IntoValue, RHash, Ruby, Value};
-use pinyon_locks::{Attempt, Inspected, LockFailure, LockMetrics, LockOutcome, RedisValue, StatusAnswer};
+use pinyon_locks::{Attempt, Inspected, LockFailure, LockMetrics, LockOutcome, RateAnswer, RedisValue, StatusAnswer};
 
 use crate::errors::{exception, from_core, ErrorKind};
 use crate::metrics::durations;
@@ -21,6 +21,7 @@ pub(super) fn answer(ruby: &Ruby, outcome: LockOutcome) -> Result<Value, Error> 
             owner.map(|owner| owner.to_string()).into_value_with(ruby)
         }
         LockOutcome::Status(StatusAnswer::Waiting(count)) => count.into_value_with(ruby),
+        LockOutcome::Rated(answer) => rated(ruby, &answer)?,
         LockOutcome::Value(value) => redis_value(ruby, value)?,
         LockOutcome::Failed(failure) => return Err(raised(ruby, *failure)),
     })
@@ -53,6 +54,18 @@ fn statuses(ruby: &Ruby, inspected: &[Inspected]) -> Result<Value, Error> {
         all.push((holder, token, left, waiting, age))?;
     }
     Ok(all.as_value())
+}
+
+/// The fields of a `Locks::Rate::Result`.
+fn rated(ruby: &Ruby, answer: &RateAnswer) -> Result<Value, Error> {
+    let [retry_after, reset] = [answer.retry_after, Some(answer.reset)].map(|time| time.map(|time| time.as_secs_f64()));
+    let fields = ruby.ary_new_capa(5);
+    fields.push(answer.allowed)?;
+    fields.push(answer.limit)?;
+    fields.push(answer.remaining)?;
+    fields.push(retry_after)?;
+    fields.push(reset)?;
+    Ok(fields.as_value())
 }
 
 /// A reply: text for the server's own words, bytes for stored data.

@@ -11,6 +11,7 @@ use pinyon_net::settings::waiting_time;
 use super::answers;
 use super::drivers::{self, Caller, Drivers};
 use super::held::Held;
+use super::rate::Rate;
 use crate::define_class;
 use crate::errors::checked;
 use crate::events::Listener;
@@ -32,6 +33,7 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("ask", method!(Locks::ask, 2))?;
     class.define_method("inspect_names", method!(Locks::inspect_names, 2))?;
     class.define_method("force_release", method!(Locks::force_release, 2))?;
+    class.define_method("rate", method!(Locks::rate, 4))?;
     class.define_method("execute", method!(Locks::execute, 1))?;
     class.define_method("metrics", method!(Locks::metrics, 0))?;
     class.define_method("source", method!(Locks::source, 0))?;
@@ -80,6 +82,12 @@ impl Locks {
     /// Takes the names away from their holders. Returns how many were held.
     fn force_release(ruby: &Ruby, this: &Self, given: RArray, token: Option<u64>) -> Result<Value, Error> {
         this.run(ruby, given, LockOperation::ForceRelease { names: lock_names(ruby, given)?, token })
+    }
+
+    /// Makes a rate of a name. A `burst` of nil is the limit.
+    fn rate(ruby: &Ruby, this: &Self, name: Value, limit: Value, per: Value, burst: Value) -> Result<Rate, Error> {
+        let client = this.of(ruby, ruby.ary_new_from_values(&[name]))?;
+        Rate::new(ruby, &name_bytes(ruby, name)?, [limit, per, burst], client, this.usual.timeout)
     }
 
     /// Sends a command on the connection of the locks, and returns what the server answers.
