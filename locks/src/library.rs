@@ -26,7 +26,7 @@ use std::sync::LazyLock;
 use crate::call::Call;
 
 /// The library's name. Its number changes with any change to the functions' arguments, replies or keys.
-pub const LIBRARY: &str = "pinyon_locks_6";
+pub const LIBRARY: &str = "pinyon_locks_7";
 
 /// A function of the library: a rule of the server. Each rule has three files of its name: here in `lua`, for plain
 /// commands in `pure`, and for the model of the tests.
@@ -48,7 +48,7 @@ macro_rules! rules {
     ($($call:ident $name:literal $parts:tt $flags:literal)*) => {
         pub const RULES: [Rule; [$($name),*].len()] = [$(Rule {
             name: $name,
-            function: concat!("pinyon_", $name, "_6"),
+            function: concat!("pinyon_", $name, "_7"),
             text: include_str!(concat!("lua/", $name, ".lua")),
             parts: &$parts,
             flags: $flags,
@@ -75,6 +75,7 @@ rules! {
     Notify "notify" [COMMON, QUEUE] "'allow-oom'"
     Inspect "inspect" [COMMON, QUEUE] "'no-writes'"
     ForceRelease "force_release" [COMMON, QUEUE, GRANT] "'allow-oom'"
+    Adopt "adopt" [COMMON, QUEUE, GRANT] "'allow-oom'"
 }
 
 const fn place_of(name: &str) -> usize {

@@ -12,10 +12,10 @@ from pinyon._aio_driver import LOOPS
 from pinyon._aio_replies import awaited, awaited_later
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._blocks import AwaitedLock, had, result_of
-from pinyon._closing import ClosingAwaited
 from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
 from pinyon._held import BaseHeld, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
+from pinyon._once import LocksClosingAwaited, OnceAwaited
 from pinyon._redis_py import unknown_argument
 
 if TYPE_CHECKING:
@@ -59,6 +59,26 @@ class Held(BaseHeld):
         """
         held: Reply[bool] = self._extend(ttl)
         return held
+
+    @awaited
+    def hand_over(self, ttl: float | timedelta | None = None) -> Reply[str]:
+        """Hand the lock over to another process, in any language. It is never free meanwhile.
+
+        From then on it is not held here: it is neither renewed nor released, and a block that it was acquired for ends
+        quietly. If no process adopts the lock by ``Locks.adopt``, it expires.
+
+        Args:
+            ttl: seconds in which it must be adopted. By default, as for the lock.
+
+        Returns:
+            A future of the ticket: text for ``Locks.adopt``, which works once. Whoever has it can take the lock over.
+
+        Raises:
+            LockLost: the lock is not held.
+            UsageError: the lock was acquired more than once (``reentrant``), or is on a quorum of servers.
+        """
+        ticket: Reply[str] = self._hand_over(ttl)
+        return ticket
 
     async def wait(self, timeout: float | None = None) -> bool:
         """Release the lock until another holder of the names notifies, then acquire it again.
@@ -212,7 +232,7 @@ class Lock(AwaitedLock[Held]):
         return locked  # type: ignore[return-value]
 
 
-class Locks(BaseLocks, ClosingAwaited):
+class Locks(LocksClosingAwaited, BaseLocks):
     """Locks on one Redis or Valkey server, which all tasks of all event loops of a process can share.
 
     Its methods are those of ``pinyon.Locks``, awaited. Each event loop has its own connection. A task that is cancelled
@@ -281,6 +301,7 @@ class Locks(BaseLocks, ClosingAwaited):
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
+        at_least: float | timedelta | None = None,
         **others: Never,
     ) -> Lock:
         """Return a lock on all these names. Use it in an ``async with`` block, or await its ``acquire``.
@@ -297,6 +318,8 @@ class Locks(BaseLocks, ClosingAwaited):
             max_hold: seconds after which the lock is no longer renewed.
             reentrant: whether a holder of these names may acquire them again. By default, as for the client.
             on_lost: called with the ``Held`` if the lock is lost.
+            at_least: seconds from its acquisition for which the names stay locked, even if it is released earlier. If
+                its holder dies, ``ttl`` decides.
 
         Raises:
             InvalidName: a name is empty, too long or contains a NUL, or there are none or too many.
@@ -304,7 +327,7 @@ class Locks(BaseLocks, ClosingAwaited):
         """
         if others:
             raise unknown_argument("lock", others)
-        return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least, None)
 
     async def try_lock(
         self,
@@ -314,6 +337,7 @@ class Locks(BaseLocks, ClosingAwaited):
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
+        at_least: float | timedelta | None = None,
     ) -> Held | None:
         """Acquire all names without waiting.
 
@@ -324,11 +348,12 @@ class Locks(BaseLocks, ClosingAwaited):
             max_hold: see there.
             reentrant: see there.
             on_lost: see there.
+            at_least: see there.
 
         Returns:
             What is held, or None if any of the names is not free.
         """
-        lock = self._lock(self._held, self, names, ttl, None, renew, max_hold, reentrant, on_lost)
+        lock = self._lock(self._held, self, names, ttl, None, renew, max_hold, reentrant, on_lost, at_least, None)
         if True:  # ASYNC
             return await lock._acquire(True, None)
         else:
@@ -338,6 +363,74 @@ class Locks(BaseLocks, ClosingAwaited):
             except BaseException:  # as in `Lock.acquire`
                 lock._untake()
                 raise
+
+    def once(
+        self,
+        *names: str | bytes,
+        per: float | timedelta,
+        ttl: float | timedelta | None = None,
+        on_lost: Callable[[Held], object] | None = None,
+    ) -> OnceAwaited[Held]:
+        """Return a job that runs once per period on all machines. Use it in an ``async with`` block, or as a decorator.
+
+        >>> async with locks.once("nightly", per=82800) as held:
+        ...     if held:
+        ...         await report()
+
+        The first caller in a period runs the job; for others, the block gets None. If the job raises an exception, its
+        names are free at once, and if its process dies, after ``ttl``: then another caller runs it. A period begins when
+        the job begins, whatever the clocks of the machines say. So let ``per`` be a little shorter than the interval at
+        which the job is started.
+
+        Args:
+            names: as for ``lock``.
+            per: seconds in which the job runs once.
+            ttl: as for ``lock``. While the job runs, its lock is renewed.
+            on_lost: as for ``lock``.
+
+        Raises:
+            UsageError: an argument makes no sense, or the locks are on a quorum of servers.
+        """
+        return OnceAwaited(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per, None))
+
+    def adopt(
+        self,
+        ticket: str,
+        ttl: float | timedelta | None = None,
+        timeout: float | timedelta | None = None,
+        renew: bool = True,
+        max_hold: float | timedelta | None = None,
+        on_lost: Callable[[Held], object] | None = None,
+    ) -> Lock:
+        """Return a lock that another process has handed over, to take it over: by an ``async with`` block, or ``acquire``.
+
+        Args:
+            ticket: the text that ``Held.hand_over`` returned there. It works once.
+            ttl: as for ``lock``, like all further arguments.
+            timeout: how long the server may take, with a new connection if needed, in seconds.
+            renew: see there.
+            max_hold: see there.
+            on_lost: see there.
+
+        Raises:
+            UsageError: this is no ticket, or one of another namespace.
+            LockLost: in the block: the ticket was used before, or the lock has ended.
+        """
+        return self._lock(self._held, self, (), ttl, timeout, renew, max_hold, False, on_lost, None, ticket)
+
+    async def release_all(self, timeout: float | timedelta | None = None) -> int:
+        """Release all locks that the running event loop holds, whichever task has acquired them.
+
+        Their holders have lost them: ``on_lost`` is called, and blocks raise ``LockLost`` at their end. Releases that are
+        not answered in time go on in the background.
+
+        Args:
+            timeout: seconds to wait for the answers. By default, ``command_timeout``.
+
+        Returns:
+            How many were released.
+        """
+        return sum([await released for released in self._release_all(timeout)])
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
         """Decorate a coroutine function: names made of its arguments are locked while it runs.

@@ -46,7 +46,16 @@ impl Host {
     fn ask_for_lock(&mut self, renewal: Renewal, wait: Option<Duration>) -> Arc<Grant<&'static str>> {
         let names = keys::names(["a"]).unwrap();
         let grant = Grant::new(names.clone());
-        let request = LockRequest { names, owner: 1, ttl: TTL, wait, renewal, reentrant: true };
+        let request = LockRequest {
+            names,
+            owner: 1,
+            ttl: TTL,
+            wait,
+            renewal,
+            reentrant: true,
+            at_least: Duration::ZERO,
+            adopts: None,
+        };
         self.begin("lock", Operation::Acquire { grant: grant.clone(), request });
         grant
     }
@@ -54,7 +63,7 @@ impl Host {
     /// A held lock.
     fn held(&mut self) -> Arc<Grant<&'static str>> {
         let grant = self.ask_for_lock(Renewal::Always, Some(TTL));
-        assert_eq!(self.sent(), ["FCALL pinyon_open_6", "FCALL pinyon_lock_6"]);
+        assert_eq!(self.sent(), ["FCALL pinyon_open_7", "FCALL pinyon_lock_7"]);
         self.answer(&["*1\r\n:4999\r\n", GRANTED].concat());
         assert!(matches!(self.outcome("lock"), LockOutcome::Held { notified: false }));
         assert_eq!(grant.token(), 5000);
@@ -113,7 +122,7 @@ fn inspect(question: StatusQuestion) -> Operation {
 }
 
 fn release(grant: &Arc<Grant<&'static str>>) -> Operation {
-    Operation::Release { grant: grant.clone() }
+    Operation::Release { grant: grant.clone(), early: false }
 }
 
 #[test]
@@ -134,7 +143,7 @@ fn what_is_held_is_renewed_and_its_loss_noted() {
     grant.listen("somebody").unwrap();
     assert_eq!(
         host.pass(TTL / 2).iter().map(|command| name_of(command)).collect::<Vec<_>>(),
-        ["FCALL pinyon_extend_6"]
+        ["FCALL pinyon_extend_7"]
     );
     host.answer("*1\r\n:0\r\n");
     assert!(
@@ -151,7 +160,7 @@ fn listeners_of_what_was_released_are_handed_back() {
     let grant = host.held();
     grant.listen("somebody").unwrap();
     host.begin("release", release(&grant));
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_6"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"]);
     host.answer(RELEASED);
     match host.told.pop() {
         Some(LockFinished::Done { waiter: "release", outcome: LockOutcome::Released { held: true }, unheard }) => {
@@ -179,7 +188,7 @@ fn whoever_released_a_lock_asks_nothing_of_it_while_others_hold_it() {
     assert_eq!(host.front.remaining(&first), None);
     assert!(host.front.remaining(&second).is_some());
     host.begin("release", release(&second));
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_6"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"]);
 }
 
 #[test]
@@ -188,10 +197,18 @@ fn a_lock_that_nobody_can_release_once_it_is_granted_is_not_renewed() {
     host.held();
     let other = keys::names(["b"]).unwrap();
     let grant = Grant::new(other.clone());
-    let request =
-        LockRequest { names: other, owner: 2, ttl: TTL, wait: None, renewal: Renewal::Always, reentrant: false };
+    let request = LockRequest {
+        names: other,
+        owner: 2,
+        ttl: TTL,
+        wait: None,
+        renewal: Renewal::Always,
+        reentrant: false,
+        at_least: Duration::ZERO,
+        adopts: None,
+    };
     host.begin("lock", Operation::Acquire { grant: grant.clone(), request });
-    assert_eq!(host.sent(), ["FCALL pinyon_lock_6"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_lock_7"]);
     host.front.forsake(&grant);
     host.answer(":5001\r\n");
     assert!(matches!(host.outcome("lock"), LockOutcome::Held { .. }));
@@ -207,7 +224,16 @@ fn a_lock_that_is_held_cannot_be_acquired_at_once() {
     let names = keys::names(["a"]).unwrap();
     for (wait, owner) in [(None, 2), (Some(Duration::ZERO), 3)] {
         let (grant, names) = (Grant::new(names.clone()), names.clone());
-        let request = LockRequest { names, owner, ttl: TTL, wait, renewal: Renewal::Never, reentrant: false };
+        let request = LockRequest {
+            names,
+            owner,
+            ttl: TTL,
+            wait,
+            renewal: Renewal::Never,
+            reentrant: false,
+            at_least: Duration::ZERO,
+            adopts: None,
+        };
         host.begin("lock", Operation::Acquire { grant, request });
     }
     let LockOutcome::Failed(failure) = host.outcome("lock") else { panic!("it was not to wait") };

@@ -6,7 +6,8 @@
 -- Where they are declared nevertheless, they come before `P#f`, and are gone from KEYS when the function begins.
 --
 --   P l:name      string    `attempt token ttl`, or `attempt` if the pure handler took it; exists while locked
---                           After a renewal, `@` and the time of the grant replace the ttl
+--                           After a renewal, `@` and the time of the grant replace the ttl. In a name that stays
+--                           locked although it was released, the attempt's owner is 0
 --   P#f           integer   the counter of tokens and tickets: the only key that stays
 --   P#q           zset      one member for each queued waiter and name: `name NUL class ticket16 NUL attempt`
 --   P#w           hash      the waiters' records; `o:client:owner` is that owner's nested waiter in the queue

@@ -1,4 +1,5 @@
--- unlock: attempt, then flags if there are any (x: leave a tombstone, t: throughput before order)
+-- unlock: attempt, then flags if there are any (x: leave a tombstone, t: throughput before order), then the rest: how long
+-- the names stay locked, if the attempt has them all
 -- -> how many of the names it had
 --
 -- An attempt that waits, queued or parked, stops waiting.
@@ -11,7 +12,7 @@ local all = first and (find(first, attempt .. " ", 1, true) == 1 or first == att
 for i = 2, count do
   if values[i] ~= first then all = false end
 end
-if all then
+if all and not ARGV[3] then
   -- Asked before anything changes: a server may refuse it.
   local alone = (flags == "" or flags == "t") and call("EXISTS", queue, pure_waiters) == 0
   call("DEL", unpack(KEYS, 2))
@@ -20,6 +21,12 @@ end
 --- shared parts
 local names, pure = names_in(KEYS), pure_wait()
 local handed_over, deaf
+if all and ARGV[3] then
+  keep_locked(KEYS, names, first, ARGV[3])
+  if has(flags, "x") then call("SET", tombstone .. attempt, "", "PX", "60000") end
+  if pure then announce({free = {}}, names) end
+  return count
+end
 if all and count == 1 and flags == "" and not pure then handed_over, deaf = hand_over(KEYS, names[1], ttl_in(first)) end
 if handed_over then return count end
 local run, freed = new_run(false, has(flags, "t")), names

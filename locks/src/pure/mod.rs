@@ -7,6 +7,7 @@
 //!
 //! Each rule has a file, of the name that its file in Lua has. Rules without a file here need scripts.
 
+mod adopt;
 mod extend;
 mod force_release;
 mod inspect;
@@ -207,6 +208,7 @@ impl Pure {
             Call::Lock { names, .. }
             | Call::Unlock { names, .. }
             | Call::Poll { names, .. }
+            | Call::Adopt { names, .. }
             | Call::ForceRelease { names, .. } => of(names),
             Call::Extend { held } => held.iter().flat_map(|(_, names, _)| of(names)).collect(),
             _ => Vec::new(),
@@ -274,7 +276,8 @@ impl Pure {
                 self.lock_if_free(attempt, names, *ttl, are_free, holders, acts)
             }
             Call::Poll { attempt, names, ttl, .. } => self.poll(attempt, names, *ttl, &holders, acts),
-            Call::Unlock { attempt, names, .. } => self.unlock(attempt, names, &holders, acts),
+            Call::Unlock { attempt, names, rest, .. } => self.unlock(attempt, names, *rest, &holders, acts),
+            Call::Adopt { attempt, names, ttl, from } => self.adopt(attempt, names, *ttl, from, &holders, acts),
             Call::ForceRelease { names, token } => self.force_release(names, *token, &holders, acts),
             Call::Extend { held } => self.extend(held, &holders, acts),
             _ => Then::ScriptAnswer(ScriptAnswer::Unknown),

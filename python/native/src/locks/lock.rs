@@ -7,19 +7,19 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms};
-use pinyon_locks::LockRequest;
+use pinyon_locks::{LockRequest, Ticket};
 use pinyon_net::settings::waiting_time;
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
 use super::answers::raised;
 use super::client::{lock_names, Locks};
 use super::drivers::{self, Drivers, Grant, OnLoop, Operation};
 use super::telling::Listener;
 use crate::arguments::seconds;
-use crate::errors::{checked, exception, ErrorKind};
+use crate::errors::{checked, exception, unsupported, ErrorKind};
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
@@ -53,8 +53,8 @@ struct Taken {
 impl Lock {
     #[new]
     #[pyo3(signature = (held = None, locks = None, names = None, ttl = None, timeout = None, renew = true,
-                        max_hold = None, reentrant = None, on_lost = None, /, **_others),
-           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, /)")]
+                        max_hold = None, reentrant = None, on_lost = None, at_least = None, ticket = None, /, **_others),
+           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least, ticket, /)")]
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
         py: Python<'_>,
@@ -67,6 +67,8 @@ impl Lock {
         max_hold: Option<&Bound<'_, PyAny>>,
         reentrant: Option<bool>,
         on_lost: Option<&Bound<'_, PyAny>>,
+        at_least: Option<&Bound<'_, PyAny>>,
+        ticket: Option<&Bound<'_, PyAny>>,
         _others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let made_by_client =
@@ -75,6 +77,9 @@ impl Lock {
             return Err(made_by_hand(py));
         };
         on_lost.map_or(Ok(()), Listener::check)?;
+        let py = locks.py();
+        let ticket = ticket.map(ticket_of).transpose()?;
+        let names = &ticket.as_ref().map_or_else(|| Ok(names.clone()), |ticket| names_in(py, ticket))?;
         let usual = &locks.get().usual;
         let time = |given: Option<&Bound<'_, PyAny>>, name| given.map(|given| seconds(given, name)).transpose();
         let terms = LockTerms {
@@ -83,11 +88,17 @@ impl Lock {
             renew,
             max_hold: time(max_hold, "max_hold")?,
             reentrant: reentrant.unwrap_or(usual.reentrant),
+            at_least: time(at_least, "at_least")?,
+        };
+        let client = locks.get().of(names)?;
+        let request = match &ticket {
+            None => terms.request(lock_names(names)?),
+            Some(ticket) => terms.adopting(ticket, client.settings()),
         };
         Ok(Self {
             held: held.clone().unbind(),
-            client: locks.get().of(names)?,
-            request: checked(locks.py(), terms.request(lock_names(names)?))?,
+            client,
+            request: checked(py, request)?,
             names: names.clone().unbind(),
             on_lost: on_lost.map(|callback| callback.clone().unbind()),
             taken: Mutex::new(Vec::with_capacity(1)),
@@ -155,7 +166,7 @@ impl Lock {
         if held.get()._given_back() {
             return Ok(());
         }
-        match held.get()._release(py).and_then(|kept| kept.is_truthy()) {
+        match held.get()._release(py, false).and_then(|kept| kept.is_truthy()) {
             Ok(false) if error.is_none() => Err(PyErr::from_value(held.get()._lost_inside(py))),
             Err(raised) if error.is_none() || !raised.is_instance_of::<PyException>(py) => Err(raised),
             _ => Ok(()),
@@ -387,9 +398,17 @@ impl Held {
         Self::listen(slf, callback)
     }
 
-    /// Releases the lock. Returns whether it was held until then.
-    pub(super) fn _release<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.run(py, self.held.release())
+    /// Releases the lock. Returns whether it was held until then. `early`: although its names were to stay locked for
+    /// longer.
+    #[pyo3(signature = (early = false, /))]
+    pub(super) fn _release<'py>(&self, py: Python<'py>, early: bool) -> PyResult<Bound<'py, PyAny>> {
+        self.run(py, if early { self.held.release_early() } else { self.held.release() })
+    }
+
+    /// Hands the lock over to whoever adopts it within `ttl` seconds, or within its own. Returns the ticket.
+    fn _hand_over<'py>(&self, py: Python<'py>, ttl: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let ttl = ttl.map(|ttl| checked(py, lock_ttl(seconds(ttl, "ttl")?))).transpose()?;
+        self.run(py, self.held.hand_over(ttl))
     }
 
     /// Whether its holder has released it, in time or not.
@@ -452,8 +471,24 @@ fn class_name(object: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(format!("{}.{}", class.module()?, class.qualname()?))
 }
 
-fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {
+pub(super) fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {
     checked(timeout.py(), waiting_time("timeout", seconds(timeout, "timeout")?))
+}
+
+fn ticket_of(given: &Bound<'_, PyAny>) -> PyResult<Ticket> {
+    match given.cast::<PyString>() {
+        Ok(text) => checked(given.py(), Ticket::parse(text.to_str()?.as_bytes())),
+        Err(_) => Err(unsupported(given, "a ticket is str")),
+    }
+}
+
+/// The names of a lock that was handed over: text, or bytes that are no text.
+fn names_in<'py>(py: Python<'py>, ticket: &Ticket) -> PyResult<Bound<'py, PyTuple>> {
+    let name = |name: &pinyon_locks::Name| match std::str::from_utf8(name) {
+        Ok(text) => PyString::new(py, text).into_any(),
+        Err(_) => PyBytes::new(py, name).into_any(),
+    };
+    PyTuple::new(py, ticket.names.iter().map(name))
 }
 
 #[cold]
