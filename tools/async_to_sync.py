@@ -59,7 +59,7 @@ TEXTS = [
     (" If it returns an awaitable, that is awaited.", ""),
     ("A future of the ticket", "The ticket"),
     ("Use it in an ``with`` block, or as a decorator", "Use it in a ``with`` block, or as a decorator"),
-    ("by an ``with`` block, or ``acquire``", "by a ``with`` block, or ``acquire``"),
+    ("An ``with`` block, or ``acquire``, takes", "A ``with`` block, or ``acquire``, takes"),
     ("Release all locks that the running event loop holds, whichever task has", "Release all locks that this process's threads hold, whichever thread has"),
     ("A future of how", "How"),
     ("many tasks at once", "many threads at once"),

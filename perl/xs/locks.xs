@@ -76,6 +76,19 @@ _force_release(self, names, token)
     RETVAL
 
 SV *
+_release_all(self, timeout)
+    SV *self
+    SV *timeout
+  CODE:
+    {
+        pinyon_wish wish;
+        release_all_wish(aTHX_ & wish, timeout);
+        RETVAL = newSVuv((UV)run_plain_wish(aTHX_ locks_of(aTHX_ self), &wish));
+    }
+  OUTPUT:
+    RETVAL
+
+SV *
 _metrics(self)
     SV *self
   CODE:
@@ -104,7 +117,7 @@ server(self)
     RETVAL
 
 void
-close(self)
+_close(self)
     SV *self
   PPCODE:
     pinyon_locks_close(locks_of(aTHX_ self)->locks);
@@ -281,9 +294,7 @@ _wish(self, locks, kind, number)
     SV *number
   CODE:
     {
-        pinyon_wish wish;
-        holders_wish(aTHX_ & wish, self, kind, number);
-        RETVAL = newSViv(run_plain_wish(aTHX_ locks_of(aTHX_ locks), &wish));
+        RETVAL = run_holders_wish(aTHX_ self, locks, kind, number);
     }
   OUTPUT:
     RETVAL

@@ -378,9 +378,9 @@ class Locks(LocksClosingAwaited, BaseLocks):
         ...         await report()
 
         The first caller in a period runs the job; for others, the block gets None. If the job raises an exception, its
-        names are free at once, and if its process dies, after ``ttl``: then another caller runs it. A period begins when
-        the job begins, whatever the clocks of the machines say. So let ``per`` be a little shorter than the interval at
-        which the job is started.
+        names are free at once, and if its process dies, after ``ttl``: then another caller runs it. A period begins
+        when the job begins, whatever the clocks of the machines say. So let ``per`` be a little shorter than the
+        interval at which the job is started.
 
         Args:
             names: as for ``lock``.
@@ -402,7 +402,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         max_hold: float | timedelta | None = None,
         on_lost: Callable[[Held], object] | None = None,
     ) -> Lock:
-        """Return a lock that another process has handed over, to take it over: by an ``async with`` block, or ``acquire``.
+        """Return a lock that another process has handed over. An ``async with`` block, or ``acquire``, takes it over.
 
         Args:
             ticket: the text that ``Held.hand_over`` returned there. It works once.
@@ -421,8 +421,8 @@ class Locks(LocksClosingAwaited, BaseLocks):
     async def release_all(self, timeout: float | timedelta | None = None) -> int:
         """Release all locks that the running event loop holds, whichever task has acquired them.
 
-        Their holders have lost them: ``on_lost`` is called, and blocks raise ``LockLost`` at their end. Releases that are
-        not answered in time go on in the background.
+        Their holders have lost them: ``on_lost`` is called, and blocks raise ``LockLost`` at their end. Releases that
+        are not answered in time go on in the background.
 
         Args:
             timeout: seconds to wait for the answers. By default, ``command_timeout``.
@@ -430,7 +430,10 @@ class Locks(LocksClosingAwaited, BaseLocks):
         Returns:
             How many were released.
         """
-        return sum([await released for released in self._release_all(timeout)])
+        all_released = 0
+        for released in self._release_all(timeout):
+            all_released += await released
+        return all_released
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
         """Decorate a coroutine function: names made of its arguments are locked while it runs.

@@ -6,7 +6,7 @@ import atexit
 import contextvars
 import functools
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
 
 from pinyon._blocks import AwaitedLock, BlockingLock
 from pinyon._closing import FOR_COROUTINES, FOR_THREADS, Closing, ClosingAwaited
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from types import TracebackType
 
-    from typing_extensions import Literal, overload
+    from typing_extensions import Literal
 
     from pinyon._base_locks import BaseLocks
 
@@ -173,11 +173,11 @@ class LocksClosingAwaited(ClosingAwaited):
 
         async def release_all(self, timeout: float | None = None) -> int: ...
 
-        @overload
-        def close(self, release: Literal[False] = False) -> None: ...
+    @overload
+    def close(self, release: Literal[False] = False) -> None: ...
 
-        @overload
-        def close(self, release: Literal[True]) -> Coroutine[Any, Any, None]: ...
+    @overload
+    def close(self, release: Literal[True]) -> Coroutine[Any, Any, None]: ...
 
     def close(self, release: bool = False) -> Coroutine[Any, Any, None] | None:
         """Close the connections. Only with ``release=True`` it must be awaited.

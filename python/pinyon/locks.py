@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._blocks import BlockingLock
-from pinyon._closing import Closing
 from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
 from pinyon._gevent_choice import choose_for
 from pinyon._held import BaseHeld, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
+from pinyon._once import LocksClosing, Once
 from pinyon._redis_py import unknown_argument
 
 if TYPE_CHECKING:
@@ -58,6 +58,25 @@ class Held(BaseHeld):
         """
         held: bool = self._extend(ttl)
         return held
+
+    def hand_over(self, ttl: float | timedelta | None = None) -> str:
+        """Hand the lock over to another process, in any language. It is never free meanwhile.
+
+        From then on it is not held here: it is neither renewed nor released, and a block that it was acquired for ends
+        quietly. If no process adopts the lock by ``Locks.adopt``, it expires.
+
+        Args:
+            ttl: seconds in which it must be adopted. By default, as for the lock.
+
+        Returns:
+            The ticket: text for ``Locks.adopt``, which works once. Whoever has it can take the lock over.
+
+        Raises:
+            LockLost: the lock is not held.
+            UsageError: the lock was acquired more than once (``reentrant``), or is on a quorum of servers.
+        """
+        ticket: str = self._hand_over(ttl)
+        return ticket
 
     def wait(self, timeout: float | None = None) -> bool:
         """Release the lock until another holder of the names notifies, then acquire it again.
@@ -196,7 +215,7 @@ class Lock(BlockingLock[Held]):
         return locked  # type: ignore[return-value]
 
 
-class Locks(BaseLocks, Closing):
+class Locks(LocksClosing, BaseLocks):
     """Locks on one Redis or Valkey server, which all threads of a process can share.
 
     It connects on first use, and again when the connection was lost. Threads share one connection. A forked child
@@ -264,6 +283,7 @@ class Locks(BaseLocks, Closing):
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
+        at_least: float | timedelta | None = None,
         **others: Never,
     ) -> Lock:
         """Return a lock on all these names. Use it in a ``with`` block, or call its ``acquire``.
@@ -280,6 +300,8 @@ class Locks(BaseLocks, Closing):
             max_hold: seconds after which the lock is no longer renewed.
             reentrant: whether a holder of these names may acquire them again. By default, as for the client.
             on_lost: called with the ``Held`` if the lock is lost.
+            at_least: seconds from its acquisition for which the names stay locked, even if it is released earlier. If
+                its holder dies, ``ttl`` decides.
 
         Raises:
             InvalidName: a name is empty, too long or contains a NUL, or there are none or too many.
@@ -287,7 +309,7 @@ class Locks(BaseLocks, Closing):
         """
         if others:
             raise unknown_argument("lock", others)
-        return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least, None)
 
     def try_lock(
         self,
@@ -297,6 +319,7 @@ class Locks(BaseLocks, Closing):
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
+        at_least: float | timedelta | None = None,
     ) -> Held | None:
         """Acquire all names without waiting.
 
@@ -307,17 +330,89 @@ class Locks(BaseLocks, Closing):
             max_hold: see there.
             reentrant: see there.
             on_lost: see there.
+            at_least: see there.
 
         Returns:
             What is held, or None if any of the names is not free.
         """
-        lock = self._lock(self._held, self, names, ttl, None, renew, max_hold, reentrant, on_lost)
+        lock = self._lock(self._held, self, names, ttl, None, renew, max_hold, reentrant, on_lost, at_least, None)
         try:
             taken: Held | None = lock._take(True, None)
             return taken
         except BaseException:  # as in `Lock.acquire`
             lock._untake()
             raise
+
+    def once(
+        self,
+        *names: str | bytes,
+        per: float | timedelta,
+        ttl: float | timedelta | None = None,
+        on_lost: Callable[[Held], object] | None = None,
+    ) -> Once[Held]:
+        """Return a job that runs once per period on all machines. Use it in a ``with`` block, or as a decorator.
+
+        >>> with locks.once("nightly", per=82800) as held:
+        ...     if held:
+        ...         report()
+
+        The first caller in a period runs the job; for others, the block gets None. If the job raises an exception, its
+        names are free at once, and if its process dies, after ``ttl``: then another caller runs it. A period begins
+        when the job begins, whatever the clocks of the machines say. So let ``per`` be a little shorter than the
+        interval at which the job is started.
+
+        Args:
+            names: as for ``lock``.
+            per: seconds in which the job runs once.
+            ttl: as for ``lock``. While the job runs, its lock is renewed.
+            on_lost: as for ``lock``.
+
+        Raises:
+            UsageError: an argument makes no sense, or the locks are on a quorum of servers.
+        """
+        return Once(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per, None))
+
+    def adopt(
+        self,
+        ticket: str,
+        ttl: float | timedelta | None = None,
+        timeout: float | timedelta | None = None,
+        renew: bool = True,
+        max_hold: float | timedelta | None = None,
+        on_lost: Callable[[Held], object] | None = None,
+    ) -> Lock:
+        """Return a lock that another process has handed over. A ``with`` block, or ``acquire``, takes it over.
+
+        Args:
+            ticket: the text that ``Held.hand_over`` returned there. It works once.
+            ttl: as for ``lock``, like all further arguments.
+            timeout: how long the server may take, with a new connection if needed, in seconds.
+            renew: see there.
+            max_hold: see there.
+            on_lost: see there.
+
+        Raises:
+            UsageError: this is no ticket, or one of another namespace.
+            LockLost: in the block: the ticket was used before, or the lock has ended.
+        """
+        return self._lock(self._held, self, (), ttl, timeout, renew, max_hold, False, on_lost, None, ticket)
+
+    def release_all(self, timeout: float | timedelta | None = None) -> int:
+        """Release all locks that this process's threads hold, whichever thread has acquired them.
+
+        Their holders have lost them: ``on_lost`` is called, and blocks raise ``LockLost`` at their end. Releases that
+        are not answered in time go on in the background.
+
+        Args:
+            timeout: seconds to wait for the answers. By default, ``command_timeout``.
+
+        Returns:
+            How many were released.
+        """
+        all_released = 0
+        for released in self._release_all(timeout):
+            all_released += released
+        return all_released
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
         """Decorate a function: names made of its arguments are locked while it runs.

@@ -188,8 +188,10 @@ impl Machine {
         attempt: Option<u64>,
         now: Moment,
     ) -> Result<u64, MachineFailure> {
-        if let Some(number) = self.held_again(&request, now)? {
-            return Ok(number);
+        if request.adopts.is_none() {
+            if let Some(number) = self.held_again(&request, now)? {
+                return Ok(number);
+            }
         }
         let bypasses = nested || request.adopts.is_some();
         if !bypasses && !self.table.is_free(&request.names) {

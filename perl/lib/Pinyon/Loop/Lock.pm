@@ -44,6 +44,31 @@ sub extend {
     return $self->_truth( \@arguments, $self->EXTEND, $ttl );
 }
 
+sub hand_over {
+    my ( $self, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_client->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            my $handed_over = sub {
+                my ( $ticket, $error ) = @_;
+                $self->_note_release( 0, 1 ) if !defined $error;
+                $told->( $ticket, $error );
+            };
+            return $self->_wished( $handed_over, $self->HAND_OVER, $arguments[0] );
+        }
+    );
+}
+
+sub _release_early {
+    my ( $self, $told ) = @_;
+    return $told->() if $self->_is_over;
+    $self->_wished( sub { $told->() }, $self->RELEASE, 1 );
+    $self->_note_release( 0, 1 );
+    return;
+}
+
 sub wait {    ## no critic (ProhibitBuiltinHomonyms)
     my ( $self, @arguments ) = @_;
     my $callback = Pinyon::Loop::callback_of( \@arguments );
