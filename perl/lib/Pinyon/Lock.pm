@@ -36,6 +36,7 @@ sub hand_over {
     $locks->_take_notes;
     my $ticket = $self->_wish( $locks, HAND_OVER, $ttl );
     $self->_note_release( 0, 1 );
+    $self->_listen_no_more;
     return $ticket;
 }
 

@@ -53,7 +53,10 @@ sub hand_over {
             my ($told) = @_;
             my $handed_over = sub {
                 my ( $ticket, $error ) = @_;
-                $self->_note_release( 0, 1 ) if !defined $error;
+                if ( !defined $error ) {
+                    $self->_note_release( 0, 1 );
+                    $self->_listen_no_more;
+                }
                 $told->( $ticket, $error );
             };
             return $self->_wished( $handed_over, $self->HAND_OVER, $arguments[0] );
