@@ -116,7 +116,7 @@ class TestLockScenarios < PinyonTest
       case method
       when "acquire" then acquired(*arguments) { |names, settings| locks.lock(*names, **settings) }
       when "try_lock" then acquired(*arguments) { |names, settings| locks.try_lock(*names, **settings) }
-      when "adopt" then acquired(arguments[0], @tickets[arguments[1]], *arguments[2..]) { |*given| adopted(locks, *given) }
+      when "adopt" then adopted(locks, *arguments)
       when "release_all" then locks.release_all
       when "is_locked" then locks.locked?(*arguments)
       when "waiting" then locks.waiting(*arguments)
@@ -134,8 +134,8 @@ class TestLockScenarios < PinyonTest
       !held.nil?
     end
 
-    def adopted(locks, ticket, settings)
-      locks.adopt(ticket, **settings)
+    def adopted(locks, name, ticket, settings = {})
+      acquired(name, @tickets[ticket], settings) { |given, terms| locks.adopt(given, **terms) }
     end
 
     def use_held(locks, held, method, name, *arguments)

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms};
 use pinyon_locks::{
-    common_tag, names, owners, Asked, LockOperation, LockOutcome, LockRequest, NameError, Names, RedisCommand, StatusAnswer,
-    StatusQuestion, Ticket,
+    common_tag, names, owners, Asked, LockOperation, LockOutcome, LockRequest, NameError, Names, RedisCommand,
+    StatusAnswer, StatusQuestion, Ticket,
 };
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::settings::waiting_time;

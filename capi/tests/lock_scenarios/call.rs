@@ -179,7 +179,21 @@ impl Asked {
         let (names, lock) = (Vec::new(), Held::default());
         let [ttl, wait, max_hold, at_least] = [0.0; 4];
         let (ticket, question) = (String::new(), None);
-        Self { kind, with: 0, names, lock, owner: 0, ttl, wait, max_hold, token: 0, most: 0, at_least, ticket, question }
+        Self {
+            kind,
+            with: 0,
+            names,
+            lock,
+            owner: 0,
+            ttl,
+            wait,
+            max_hold,
+            token: 0,
+            most: 0,
+            at_least,
+            ticket,
+            question,
+        }
     }
 
     /// Passes the wish to a function of the header.

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms, UsualLock};
 use pinyon_locks::{
-    names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, RedisCommand, Renewal, Setup,
+    names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, RedisCommand, Setup,
     StatusAnswer, StatusQuestion, Ticket,
 };
 use pinyon_net::invalid::InvalidArgument;
-use pinyon_net::settings::{seconds, waiting_time};
 use pinyon_net::Sent;
 use serde_json::{json, Value};
 

@@ -172,8 +172,7 @@ our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Locks);                         
 # These are the methods of clients that wait, over what waits here.
 BEGIN {
     no strict 'refs';                                                                 ## no critic (ProhibitNoStrict)
-    *{$_} = Pinyon::Locks->can($_) for 
-        qw(synchronized once status is_locked owner waiting force_release release_all execute);
+    *{$_} = Pinyon::Locks->can($_) for qw(synchronized once status is_locked owner waiting force_release release_all execute);
 }
 
 sub lock {

@@ -47,7 +47,7 @@ sub once {
     my $lock = $self->try_lock( $names, %{$options} ) or return;
     my ( $in_list, @results ) = wantarray;
     my $is_done = eval {
-        if   ($in_list) { @results = $code->($lock) }
+        if   ($in_list) { @results    = $code->($lock) }
         else            { $results[0] = $code->($lock) }
         1;
     };
@@ -62,12 +62,12 @@ sub once {
 
 # The names, and the options of the lock.
 sub _once_options {
-    my ( $code, $names, %options ) = @_;
+    my ( $code, $names, @options ) = @_;
     if ( ( reftype( $code // q{} ) // q{} ) ne 'CODE' ) {
         Pinyon::Error::Usage->throw('once takes names, a reference to a sub, and per');
     }
-    my $per = delete $options{per}
-        // Pinyon::Error::Usage->throw('once needs per: the seconds in which its sub runs once');
+    my %options = @options;
+    my $per     = delete $options{per} // Pinyon::Error::Usage->throw('once needs per: the seconds in which its sub runs once');
     return ( $names, { %options, at_least => $per } );
 }
 

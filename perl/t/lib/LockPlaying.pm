@@ -143,14 +143,15 @@ sub _used {
     my ( $caller, $name, @arguments ) = @_;
     my ( $locks, $model ) = @{$caller}{qw(locks model)};
     return _acquired( $caller, $name eq 'acquire' ? 'lock' : 'try_lock', @arguments ) if $name =~ /\A(?:acquire|try_lock)\z/;
-    return _adopted( $caller, @arguments )           if $name eq 'adopt';
-    return $model->got( scalar $locks->release_all ) if $name eq 'release_all';
+    return _adopted( $caller, @arguments )                                            if $name eq 'adopt';
+    return $model->got( scalar $locks->release_all )                                  if $name eq 'release_all';
     return $model->got( scalar $locks->is_locked( \@arguments ) )                     if $name eq 'is_locked';
     return $model->got( scalar $locks->waiting( \@arguments ) )                       if $name eq 'waiting';
     return $model->got( scalar $locks->execute( map { s/\{namespace\}/{$caller->{namespace}}/r } @arguments ) )
         if $name eq 'execute';
     return [ grep { !/:#[fp]\z|:#x:/ } @{ $model->got( scalar $locks->execute( 'KEYS', "{$caller->{namespace}}:*" ) ) } ]
         if $name eq 'left_behind';
+
     if ( $name eq 'force_release' ) {
         my $token = defined $arguments[1] ? $caller->{tokens}{ $arguments[1] } : undef;
         return $model->got( scalar $locks->force_release( $arguments[0], token => $token ) );

@@ -21,7 +21,7 @@ module Pinyon
     # The clients that may hold locks when the program ends.
     CLIENTS = ObjectSpace::WeakMap.new
     private_constant :CLIENTS
-    at_exit { CLIENTS.keys.each(&:release_at_exit) }
+    at_exit { CLIENTS.each_key(&:release_at_exit) }
 
     # The state of one name.
     #
@@ -77,14 +77,24 @@ module Pinyon
     # @param max_hold [Numeric, nil] seconds after which it is not renewed any more
     # @param reentrant [Boolean, nil] whether this thread or fiber may acquire again what it holds
     # @param on_lost [#call, nil] called with the {Held} if the lock is lost
-    # @param at_least [Numeric, nil] seconds from its acquisition for which the names stay locked, even if it is released
-    #   earlier; if its holder dies, the ttl decides
+    # @param at_least [Numeric, nil] seconds from its acquisition for which the names stay locked, even if it is
+    #   released earlier; if its holder dies, the ttl decides
     # @yieldparam held [Held]
     # @return [Object] the block's value
     # @raise [LockTimeout] others held it for all this time; the message names the holder
     # @raise [LockLost] it was lost before the block ended
-    def synchronize(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil, at_least: nil)
-      hold(ask(names, [ttl, timeout, renew, max_hold, reentrant, at_least], on_lost)) { |held| yield held }
+    def synchronize(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil,
+                    at_least: nil)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant, at_least], on_lost)
+      failed = true
+      begin
+        held.native.acquire(true)
+        result = yield held
+        failed = false
+        result
+      ensure
+        held.leave(failed)
+      end
     end
 
     # Run a block once per period on all machines. The first caller in a period runs it. If the block raises an error,
@@ -98,8 +108,8 @@ module Pinyon
     #
     # @param names [Array<String, Symbol>] one name or several
     # @param per [Numeric] seconds in which the block runs once
-    # @param ttl [Numeric, nil] seconds after which others may run it if its process has died; while it runs, the lock is
-    #   renewed
+    # @param ttl [Numeric, nil] seconds after which others may run it if its process has died; while it runs, the lock
+    #   is renewed
     # @param on_lost [#call, nil] called with the {Held} if the lock is lost
     # @yieldparam held [Held]
     # @return [Object, nil] the block's value; nil if another caller has run it
@@ -133,11 +143,11 @@ module Pinyon
     # @return [Held, Object] the lock; with a block, the block's value
     # @raise [LockLost] the ticket was used before, or the lock has ended
     # @raise [UsageError] this is no ticket, or one of another namespace
-    def adopt(ticket, ttl: nil, timeout: nil, renew: true, max_hold: nil, on_lost: nil)
+    def adopt(ticket, ttl: nil, timeout: nil, renew: true, max_hold: nil, on_lost: nil, &block)
       listen
       names, native = @native.adopt(ticket, [ttl, timeout, renew, max_hold, nil, nil])
       held = prepared(names, native, on_lost)
-      return hold(held) { |adopted| yield adopted } if block_given?
+      return hold(held, &block) if block
 
       acquired = false
       begin
@@ -296,7 +306,7 @@ module Pinyon
     def release_at_exit
       @native.release_at_exit
     rescue Error
-      0 # The server cannot be reached: the locks end with their ttl.
+      0 # The locks end with their ttl.
     end
 
     def closed?

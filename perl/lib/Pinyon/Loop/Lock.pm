@@ -152,7 +152,9 @@ sub DESTROY {
         warn "pinyon: the lock on $names is not released yet: $why\n";
     };
     $locks->{releasing}{$owner}++;
-    eval { $locks->_begin_last_release( $told, $self ); 1 } or $told->( undef, $@ );
+    if ( !eval { $locks->_begin_last_release( $told, $self ); 1 } ) {
+        $told->( undef, $self->_loss == $self->WAS_RELEASED ? undef : $@ );
+    }
     return;
 }
 

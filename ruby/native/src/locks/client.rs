@@ -75,7 +75,7 @@ impl Locks {
 
     /// Makes what takes over a lock that was handed over. Returns its names, too.
     fn adopt(ruby: &Ruby, this: &Self, ticket: RString, terms: RArray) -> Result<(RArray, Held), Error> {
-        let ticket = with_bytes(ruby, ticket.as_value(), "a ticket is a String", |ticket| Ticket::parse(ticket))?;
+        let ticket = with_bytes(ruby, ticket.as_value(), "a ticket is a String", Ticket::parse)?;
         let ticket = checked(ruby, ticket)?;
         let names = ruby.ary_from_iter(ticket.names.iter().map(|name| ruby.enc_str_new(&**name, ruby.utf8_encoding())));
         let client = this.of(ruby, names)?;
