@@ -147,10 +147,6 @@ class LocksClosing(Closing):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        def release_all(self, timeout: float | None = None) -> int: ...
-
     def close(self, release: bool = False) -> None:
         """Close the connections.
 
@@ -160,7 +156,7 @@ class LocksClosing(Closing):
             release: whether to release all held locks first, as ``release_all`` does.
         """
         if release and not self.is_closed:  # type: ignore[attr-defined]
-            self.release_all()
+            self.release_all()  # type: ignore[attr-defined]
         super().close()
 
 
@@ -168,10 +164,6 @@ class LocksClosingAwaited(ClosingAwaited):
     """The base of clients of locks that an ``async with`` block closes."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        async def release_all(self, timeout: float | None = None) -> int: ...
 
     @overload
     def close(self, release: Literal[False] = False) -> None: ...
@@ -193,7 +185,7 @@ class LocksClosingAwaited(ClosingAwaited):
         return None
 
     async def _close_released(self) -> None:
-        await self.release_all()
+        await self.release_all()  # type: ignore[attr-defined]
         super().close()
 
 

@@ -123,6 +123,23 @@ async def test_a_block_whose_lock_was_handed_over_ends_quietly(model: Model, red
     await nothing_left(model, redis)
 
 
+@every_model
+async def test_plain_commands_do_the_same(model: Model, redis: Redis, locks_on: Any) -> None:
+    locks, others = locks_on(redis, handler="pure"), locks_on(redis)
+    async with locks.lock("a", "b", at_least=LONG):
+        pass
+    assert redis.ask("PTTL", "{pinyon}:l:b") > (LONG - 600) * 1000
+    assert await locks.try_lock("a") is await others.try_lock("b") is None
+    assert await locks.force_release("a", "b") == 2
+    held = await others.lock("a", "b", timeout=60).acquire()
+    adopted = await locks.adopt(await held.hand_over()).acquire()
+    assert adopted.token > held.token
+    again = await others.adopt(await adopted.hand_over()).acquire()
+    assert again.token > adopted.token
+    assert await again.release()
+    await nothing_left(model, redis)
+
+
 def test_what_is_no_ticket_is_refused(redis: Redis) -> None:
     with pinyon.Locks(redis.url, **PATIENT) as locks, pinyon.Locks(redis.url, namespace="other", **PATIENT) as others:
         ticket = locks.lock("a").acquire().hand_over()
