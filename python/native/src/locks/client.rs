@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pinyon_locks::settings::{LockParts, LockSettings, UsualLock};
 use pinyon_locks::{Asked, Asks, ByTag, Names, StatusQuestion, Voting};
+use pinyon_net::settings::waiting_time;
 use pinyon_proto::resp::Command;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -13,7 +14,7 @@ use pyo3::IntoPyObjectExt;
 
 use super::answers::value_in_python;
 use super::drivers::{self, Drivers, Operation};
-use super::lock::time_to_wait;
+use crate::arguments::seconds;
 use crate::concurrency::{Concurrency, Given};
 use crate::errors::{checked, exception, from_core, unsupported, ErrorKind};
 use crate::host::PythonHost;
@@ -268,6 +269,10 @@ fn no_name(given: &Bound<'_, PyAny>) -> PyErr {
     };
     let message = format!("names of locks are str or bytes, not {class}{hint}");
     exception(py, ErrorKind::UnsupportedType, &message)
+}
+
+pub(super) fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    checked(timeout.py(), waiting_time("timeout", seconds(timeout, "timeout")?))
 }
 
 fn is_text(part: &Bound<'_, PyAny>) -> bool {

@@ -4,18 +4,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
-use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms};
 use pinyon_locks::{LockRequest, Ticket};
-use pinyon_net::settings::waiting_time;
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
 use super::answers::raised;
-use super::client::{lock_names, Locks};
+use super::client::{lock_names, time_to_wait, Locks};
 use super::drivers::{self, Drivers, Grant, OnLoop, Operation};
 use super::telling::Listener;
 use crate::arguments::seconds;
@@ -469,10 +467,6 @@ fn listed(names: &Bound<'_, PyTuple>) -> PyResult<String> {
 fn class_name(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let class = object.get_type();
     Ok(format!("{}.{}", class.module()?, class.qualname()?))
-}
-
-pub(super) fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    checked(timeout.py(), waiting_time("timeout", seconds(timeout, "timeout")?))
 }
 
 fn ticket_of(given: &Bound<'_, PyAny>) -> PyResult<Ticket> {
