@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::reconnecting::{calls, machine, only, NOW};
 use crate::call::{Attempt, Call, Names, ScriptAnswer};
+use crate::machine::{LockRequest, Machine, Renewal};
 use crate::tests::model::Model;
+use pinyon_net::error::{Error, Kind};
 
 #[derive(Default)]
 pub(super) struct Ends {
@@ -82,4 +85,76 @@ impl Ends {
             assert_eq!(model.holding(&ticket.attempt), ticket.names.len(), "{} waits for adoption", ticket.attempt);
         }
     }
+}
+
+const LEAST: Duration = Duration::from_secs(30);
+
+/// A lock with a least time.
+fn held(machine: &mut Machine) -> u64 {
+    let names: Names = [b"a".as_slice().into()].into();
+    let (ttl, wait) = (Duration::from_secs(10), Some(Duration::from_secs(60)));
+    let (renewal, adopts) = (Renewal::Always, None);
+    let request = LockRequest { names, owner: 1, ttl, wait, renewal, reentrant: false, at_least: LEAST, adopts };
+    let number = machine.lock(request, NOW).unwrap();
+    only(machine, ScriptAnswer::Granted { token: 5 });
+    number
+}
+
+/// The rest in the only release, which is answered with this.
+fn rest(machine: &mut Machine, answer: Result<ScriptAnswer, Error>) -> Option<Duration> {
+    let [(id, Call::Unlock { rest, .. })] = calls(machine)[..] else { panic!("one release") };
+    machine.answer(id, answer, NOW);
+    rest
+}
+
+#[test]
+fn a_release_that_is_repeated_keeps_what_is_left() {
+    let released = || Ok(ScriptAnswer::Released { released: 1 });
+    let mut machine = machine();
+    let number = held(&mut machine);
+    machine.release(number, NOW).unwrap();
+    assert_eq!(rest(&mut machine, Err(Error::new(Kind::NotNow, &"".into(), "BUSY"))), Some(LEAST), "it is refused");
+    let later = NOW + Duration::from_secs(1);
+    machine.expire(later);
+    assert_eq!(rest(&mut machine, released()), Some(LEAST - Duration::from_secs(1)), "and taken");
+    machine.disconnected(&Error::unanswered(&"".into()), false, later);
+    machine.connected(later);
+    assert_eq!(
+        rest(&mut machine, released()),
+        Some(LEAST - Duration::from_secs(1)),
+        "another server may have missed it"
+    );
+}
+
+#[test]
+fn a_job_that_has_failed_ends_early() {
+    let mut machine = machine();
+    let number = held(&mut machine);
+    machine.end_early(number);
+    machine.release(number, NOW).unwrap();
+    assert_eq!(rest(&mut machine, Ok(ScriptAnswer::Released { released: 1 })), None);
+}
+
+#[test]
+fn an_adoption_without_an_answer_is_repeated_under_its_identity() {
+    let mut machine = machine();
+    let from = Attempt { client: "other".into(), owner: 3, number: 4 };
+    let names: Names = [b"a".as_slice().into()].into();
+    let (ttl, wait) = (Duration::from_secs(10), Some(Duration::from_secs(60)));
+    let request = LockRequest {
+        names,
+        owner: 1,
+        ttl,
+        wait,
+        renewal: Renewal::Always,
+        reentrant: false,
+        at_least: Duration::ZERO,
+        adopts: Some(from.into()),
+    };
+    let number = machine.lock(request, NOW).unwrap();
+    let asked = calls(&mut machine).pop().unwrap().1;
+    machine.disconnected(&Error::unanswered(&"".into()), false, NOW);
+    machine.connected(NOW);
+    assert_eq!(only(&mut machine, ScriptAnswer::Granted { token: 7 }), asked);
+    assert_eq!(machine.held(number, NOW).map(|(token, _)| token), Some(7));
 }
