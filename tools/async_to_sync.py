@@ -32,6 +32,7 @@ CODE = [
     (r"from pinyon\._blocks import .*", "from pinyon._blocks import BlockingLock"),
     (r"AwaitedLock", "BlockingLock"),
     (r"ClosingAwaited", "Closing"),
+    (r"OnceAwaited", "Once"),
     (r"awaited=True", "awaited=False"),
 ]
 
@@ -56,6 +57,10 @@ TEXTS = [
     ("A future of whether it is still held", "Whether it is still held"),
     ("        A task that is cancelled meanwhile does not hold the lock any more.\n\n", ""),
     (" If it returns an awaitable, that is awaited.", ""),
+    ("A future of the ticket", "The ticket"),
+    ("Use it in an ``with`` block, or as a decorator", "Use it in a ``with`` block, or as a decorator"),
+    ("An ``with`` block, or ``acquire``, takes", "A ``with`` block, or ``acquire``, takes"),
+    ("Release all locks that the running event loop holds, whichever task has", "Release all locks that this process's threads hold, whichever thread has"),
     ("A future of how", "How"),
     ("many tasks at once", "many threads at once"),
     (" A task that is cancelled meanwhile has used its permits.", ""),

@@ -37,6 +37,9 @@ impl fmt::Debug for Attempt {
 /// The owner and the number of what stands for a value that is no attempt's.
 const FOREIGN: u64 = u64::MAX;
 
+/// The owner of a name that its holder has released, but that stays locked.
+const NO_OWNER: u64 = 0;
+
 impl Attempt {
     /// Stands for a holder that no client is: another program has written this value, or `None`, no string. Its text says
     /// so wherever a holder is shown.
@@ -64,6 +67,11 @@ impl Attempt {
     /// The length of what [`Self::write_to`] writes, in bytes.
     pub fn written_length(&self) -> usize {
         self.client.len() + 2 + (hex_digits(self.owner) + hex_digits(self.number)) as usize
+    }
+
+    /// Stands for this attempt once it has released a name that stays locked. No owner has this number.
+    pub fn kept(&self) -> Self {
+        Self { owner: NO_OWNER, ..self.clone() }
     }
 
     /// Reads the text that [`Display`](fmt::Display) writes.
@@ -96,11 +104,20 @@ pub enum Call {
         nested: bool,
     },
     /// Releases the names, or stops waiting for them. `tombstone`: the attempt may still reach the server over an
-    /// earlier connection, and must then not be granted.
+    /// earlier connection, and must then not be granted. `rest`: how long the names stay locked although nobody holds
+    /// them, if the attempt has them all.
     Unlock {
         attempt: Attempt,
         names: Names,
         tombstone: bool,
+        rest: Option<Duration>,
+    },
+    /// Takes the names over from the attempt `from`, which was handed over. Does nothing unless `from` has them all.
+    Adopt {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+        from: Attempt,
     },
     /// Tells the server that a waiter is alive, and asks for its state.
     Poll {
@@ -161,7 +178,7 @@ impl Call {
     /// The attempt for which this call takes names, now or when its turn comes.
     pub(super) fn taker(&self) -> Option<&Attempt> {
         match self {
-            Self::Lock { attempt, .. } | Self::Unpark { attempt, .. } => Some(attempt),
+            Self::Lock { attempt, .. } | Self::Unpark { attempt, .. } | Self::Adopt { attempt, .. } => Some(attempt),
             _ => None,
         }
     }

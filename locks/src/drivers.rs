@@ -3,14 +3,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
+use crate::branches::ByTag;
 use crate::client::Setup;
 use crate::failure::LockFailure;
+use crate::front::{LockOperation, LockOutcome};
 use crate::notes::Notes;
 use crate::observed::LockMetrics;
 use crate::station::Station;
 use pinyon_net::error::{Error, Kind};
 use pinyon_net::fork::PerProcess;
+use pinyon_net::host::Host;
 
 /// The drivers of a caller's locks. `D`: what drives its event loop.
 pub enum Driver<L, D> {
@@ -112,6 +116,23 @@ impl<L: Send + 'static, D> Drivers<L, D> {
             }
             OnceLock::new()
         })
+    }
+}
+
+impl<L: Send + 'static, D> ByTag<Drivers<L, D>> {
+    /// Releases everything that the threads of this process hold, and waits for the answers, for at most `wait` or the
+    /// time that a command may take. Returns how many locks were released. It connects to no server that is not in use.
+    pub fn release_all<H: Host>(&self, host: &H, wait: Option<Duration>) -> Result<usize, H::Interrupt> {
+        let until = wait.map(|wait| Instant::now() + wait);
+        let mut all = 0;
+        for client in self.all().into_iter().filter(|client| !client.is_closed()) {
+            let Some(station) = client.of_process().get().cloned() else { continue };
+            let wait = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if let LockOutcome::ReleasedAll { released } = station.run(host, LockOperation::ReleaseAll { wait })? {
+                all += released;
+            }
+        }
+        Ok(all)
     }
 }
 

@@ -70,6 +70,21 @@ impl LockFailure {
         Self::new(ErrorKind::LockLost, format!("{} is no longer held: {why}", described(names)))
     }
 
+    /// A lock whose ticket is of no use.
+    pub(super) fn not_adopted(names: &Names) -> Self {
+        let lock = described(names);
+        let message = format!("{lock} cannot be adopted: its ticket was used before, or the lock has ended");
+        Self::new(ErrorKind::LockLost, message)
+    }
+
+    /// A lock that cannot be handed over because its owner has it more than once.
+    pub(super) fn acquired_again(names: &Names) -> Self {
+        let lock = described(names);
+        let message =
+            format!("{lock} was acquired more than once: release it until it is held once, then hand it over");
+        Self::new(ErrorKind::UsageError, message)
+    }
+
     /// A lock that was lost before its holder released it.
     pub(super) fn lost_early(names: &Names, loss: Option<Loss>) -> Self {
         let why = loss.map_or("its ttl has passed, or it was released by force", Loss::as_str);

@@ -26,6 +26,7 @@ pub struct Grant<L> {
     is_held: AtomicBool,
     /// Whether no caller can release it any more.
     is_forsaken: AtomicBool,
+    is_handed_over: AtomicBool,
     fate: Mutex<Fate<L>>,
 }
 
@@ -44,6 +45,7 @@ impl<L> Grant<L> {
             token: AtomicU64::default(),
             is_held: AtomicBool::default(),
             is_forsaken: AtomicBool::default(),
+            is_handed_over: AtomicBool::default(),
             fate: Mutex::new(Fate { loss: None, listeners: Vec::new() }),
         })
     }
@@ -91,6 +93,11 @@ impl<L> Grant<L> {
             true => Some(Loss::Forked),
             false => self.fate().loss,
         }
+    }
+
+    /// Whether its holder has handed it over.
+    pub fn is_handed_over(&self) -> bool {
+        self.is_handed_over.load(Ordering::Relaxed)
     }
 
     /// The failure for a caller that needs the lock while it is not held.
@@ -141,6 +148,7 @@ impl<L> Grant<L> {
 
     fn end(&self, fate: &mut Fate<L>, loss: Loss) {
         self.is_held.store(false, Ordering::Relaxed);
+        self.is_handed_over.store(loss == Loss::HandedOver, Ordering::Relaxed);
         fate.loss = Some(loss);
     }
 
@@ -201,6 +209,18 @@ impl<L> Registry<L> {
             }
         }
         true
+    }
+
+    /// Whether its owner has acquired the lock of this number more than once.
+    pub(super) fn has_several(&self, number: u64) -> bool {
+        self.0.get(&number).is_some_and(|grants| !grants.others.is_empty())
+    }
+
+    /// The numbers of all locks, in the order in which they were asked for.
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> = self.0.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// Whether some caller can release the lock of this number.

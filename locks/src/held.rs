@@ -51,9 +51,9 @@ impl<L: Send + 'static, D: LoopDriver<L>, C> Held<L, D, C> {
         &self.driver
     }
 
-    /// Whether its holder has released it, in time or not.
+    /// Whether its holder has released it, in time or not, or has handed it over.
     pub fn is_given_back(&self) -> bool {
-        self.is_given_back.load(Ordering::Relaxed)
+        self.is_given_back.load(Ordering::Relaxed) || self.grant.is_handed_over()
     }
 
     /// Marks it as released by its holder. Returns whether it was not before.
@@ -89,7 +89,18 @@ impl<L: Send + 'static, D: LoopDriver<L>, C> Held<L, D, C> {
     /// Releases it. It counts as given back from now on.
     pub fn release(&self) -> LockOperation<L> {
         self.is_given_back.store(true, Ordering::Relaxed);
-        LockOperation::Release { grant: self.grant.clone() }
+        LockOperation::Release { grant: self.grant.clone(), early: false }
+    }
+
+    /// Releases it although its names were to stay locked for longer, because what it was for has failed.
+    pub fn release_early(&self) -> LockOperation<L> {
+        self.is_given_back.store(true, Ordering::Relaxed);
+        LockOperation::Release { grant: self.grant.clone(), early: true }
+    }
+
+    /// Hands it over to whoever adopts it within `ttl`, or within its own.
+    pub fn hand_over(&self, ttl: Option<Duration>) -> LockOperation<L> {
+        LockOperation::HandOver { grant: self.grant.clone(), ttl }
     }
 
     /// Extends it to `ttl` from now.
@@ -209,7 +220,7 @@ mod tests {
             matches!(held.park(None), LockOperation::Park { grant, relock: for_, .. } if about(&grant) && for_ == relock)
         );
         assert!(!held.is_given_back());
-        assert!(matches!(held.release(), LockOperation::Release { grant } if about(&grant)));
+        assert!(matches!(held.release(), LockOperation::Release { grant, .. } if about(&grant)));
         assert!(held.is_given_back() && !held.give_back(), "once");
     }
 }

@@ -29,10 +29,11 @@
 //! let (names, ttl, wait) = (names(["report"])?, Duration::from_secs(10), Some(Duration::from_secs(5)));
 //! let (owner, renewal) = (owners::this_thread(), Renewal::Always);
 //! let grant = Grant::new(names.clone());
-//! let request = LockRequest { names, owner, ttl, wait, renewal, reentrant: false };
+//! let (at_least, adopts) = (Duration::ZERO, None);
+//! let request = LockRequest { names, owner, ttl, wait, renewal, reentrant: false, at_least, adopts };
 //! let Ok(outcome) = locks.station()?.run(&NoHost, LockOperation::Acquire { grant: grant.clone(), request });
 //! if let LockOutcome::Held { .. } = outcome {
-//!     let Ok(_) = locks.station()?.run(&NoHost, LockOperation::Release { grant });
+//!     let Ok(_) = locks.station()?.run(&NoHost, LockOperation::Release { grant, early: false });
 //! }
 //! # Ok(())
 //! # }
@@ -66,6 +67,7 @@ mod station;
 mod status;
 #[cfg(test)]
 pub mod tests;
+mod ticket;
 mod token;
 mod value;
 
@@ -112,3 +114,4 @@ pub use pinyon_proto::resp::{Command as RedisCommand, Value as RedisValue};
 pub use rate::{Rate, RateAnswer, RateQuestion};
 pub use station::Station;
 pub use status::{Asked, StatusAnswer, StatusQuestion};
+pub use ticket::Ticket;

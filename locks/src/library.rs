@@ -79,6 +79,7 @@ rules! {
     Inspect "inspect" [COMMON, SHARES, QUEUE] "'no-writes'"
     ForceRelease "force_release" [COMMON, SHARES, QUEUE, GRANT] "'allow-oom'"
     Rate "rate" [] ""
+    Adopt "adopt" [COMMON, SHARES, QUEUE, GRANT] "'allow-oom'"
 }
 
 const fn place_of(name: &str) -> usize {

@@ -14,10 +14,15 @@ pub enum Loss {
     Closed,
     /// The parent of this forked process holds it.
     Forked,
+    /// It was released with all others of its client.
+    Released,
+    /// It was handed over to whoever has its ticket.
+    HandedOver,
 }
 
 impl Loss {
-    pub const ALL: [Self; 5] = [Self::Expired, Self::Gone, Self::Forced, Self::Closed, Self::Forked];
+    pub const ALL: [Self; 7] =
+        [Self::Expired, Self::Gone, Self::Forced, Self::Closed, Self::Forked, Self::Released, Self::HandedOver];
 
     /// A word for metrics.
     pub fn word(self) -> &'static str {
@@ -27,6 +32,8 @@ impl Loss {
             Self::Forced => "forced",
             Self::Closed => "closed",
             Self::Forked => "forked",
+            Self::Released => "released",
+            Self::HandedOver => "handed_over",
         }
     }
 
@@ -38,6 +45,8 @@ impl Loss {
             Self::Forced => "it was released by force",
             Self::Closed => "its client was closed",
             Self::Forked => "it belongs to the process that this one was forked from",
+            Self::Released => "it was released with all other locks of its client",
+            Self::HandedOver => "it was handed over",
         }
     }
 }

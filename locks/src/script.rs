@@ -79,12 +79,21 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
             push_modes(names, out);
         }
         Call::Park { attempt, ttl, .. } | Call::Unpark { attempt, ttl, .. } => waiter(attempt, ttl, false, false),
-        Call::Unlock { attempt, names, tombstone } => {
+        Call::Unlock { attempt, names, tombstone, rest } => {
             push_attempt(attempt, out);
-            if *tombstone || throughput || names.are_shared() {
-                out.push_joined([if *tombstone { "x" } else { "" }, fairness].map(str::as_bytes));
+            if *tombstone || throughput || rest.is_some() || names.are_shared() {
+                let kept = if rest.is_some() { "k" } else { "" };
+                out.push_joined([if *tombstone { "x" } else { "" }, fairness, kept].map(str::as_bytes));
+            }
+            if let Some(rest) = rest {
+                out.push_number(milliseconds(*rest));
             }
             push_modes(names, out);
+        }
+        Call::Adopt { attempt, ttl, from, .. } => {
+            push_attempt(attempt, out);
+            out.push_number(milliseconds(*ttl));
+            push_attempt(from, out);
         }
         Call::Extend { held } => {
             out.push_number(held.len() as u64);
@@ -131,6 +140,7 @@ fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
         | Call::Park { names, .. }
         | Call::Unpark { names, .. }
         | Call::Notify { names, .. }
+        | Call::Adopt { names, .. }
         | Call::Inspect { names }
         | Call::ForceRelease { names, .. } => match keys.declared() {
             None => push_keys_of(names.iter(), keys, out),
@@ -200,7 +210,9 @@ pub fn decode(call: &Call, reply: Value) -> Result<ScriptAnswer, ScriptError> {
     };
     let answer = match call {
         Call::Open { .. } => number(&items, 0).map(|counter| ScriptAnswer::Opened { counter }),
-        Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. } => taken(&items),
+        Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. } | Call::Adopt { .. } => {
+            taken(&items)
+        }
         Call::Unlock { .. } | Call::Rate { .. } => None,
         Call::Extend { held } => extended(&items, held.len()),
         Call::Raise { .. } => extended(&items, 1),
@@ -220,7 +232,7 @@ fn counted(call: &Call, number: i64) -> Option<ScriptAnswer> {
             let pttl = u64::try_from(-2 - number).ok().map(Duration::from_millis);
             Some(ScriptAnswer::Queued { pttl })
         }
-        (Call::Lock { .. } | Call::Poll { .. } | Call::Unpark { .. }, Ok(token)) => {
+        (Call::Lock { .. } | Call::Poll { .. } | Call::Unpark { .. } | Call::Adopt { .. }, Ok(token)) => {
             Some(ScriptAnswer::Granted { token })
         }
         (Call::Rate { .. }, Ok(ahead)) => Some(ScriptAnswer::Rated { taken: true, ahead }),

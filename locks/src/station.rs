@@ -166,8 +166,8 @@ impl<L: Send + 'static> Station<L> {
             (slot, progress)
         };
         let begun = host.unlocked(begin);
-        if let (Err(_), Some(LockOperation::Release { grant })) = (&begun, &operation) {
-            self.cancel(grant);
+        if let (Err(_), Some(LockOperation::Release { grant, .. })) = (&begun, &operation) {
+            self.release_unheard(grant);
         }
         let (slot, mut progress) = begun?;
         loop {
@@ -199,6 +199,14 @@ impl<L: Send + 'static> Station<L> {
         }
         let (mut shared, now) = (self.lock(), Instant::now());
         shared.front.cancel(grant, now);
+        shared.front.turn(now);
+        self.settle(&mut shared, now);
+    }
+
+    /// Releases a lock without waiting for the answer.
+    fn release_unheard(&self, grant: &Arc<Grant<L>>) {
+        let (mut shared, now) = (self.lock(), Instant::now());
+        shared.front.release_unheard(grant, now);
         shared.front.turn(now);
         self.settle(&mut shared, now);
     }

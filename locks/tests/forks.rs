@@ -62,7 +62,7 @@ fn a_process_has_what_it_acquired_and_a_keeper_for_it() {
         assert_eq!(held.loss(), Some(Loss::Forked));
         assert_eq!(locks.station().remaining(&held), None);
         let grant = held.clone();
-        assert!(matches!(locks.run(Operation::Release { grant }), LockOutcome::Released { held: false }));
+        assert!(matches!(locks.run(Operation::Release { grant, early: false }), LockOutcome::Released { held: false }));
         let grant = held.clone();
         assert!(matches!(locks.run(Operation::Extend { grant, ttl: TTL }), LockOutcome::Extended { held: false }));
         let [park, notify] = [held.clone(), held.clone()];

@@ -61,7 +61,8 @@ static const struct {
     const char *name;
     STRLEN      size;
 } lock_options[LOCK_OPTIONS] = {{"timeout", 7},  {"ttl", 3},   {"renew", 5},  {"reentrant", 9},
-                                {"max_hold", 8}, {"owner", 5}, {"on_lost", 7}};
+                                {"max_hold", 8}, {"owner", 5}, {"on_lost", 7}, {"at_least", 8},
+                                {"ticket", 6}};
 
 lock_option wish_option(pTHX_ pinyon_wish *wish, const char *name, STRLEN size, SV *value)
 {
@@ -77,6 +78,8 @@ lock_option wish_option(pTHX_ pinyon_wish *wish, const char *name, STRLEN size, 
     case LOCK_TTL: wish->ttl = SvOK(value) ? above_zero(aTHX_ value, "ttl") : 0; break;
     case LOCK_MAX_HOLD: wish->max_hold = SvOK(value) ? above_zero(aTHX_ value, "max_hold") : 0; break;
     case LOCK_OWNER: wish->owner = (uint64_t)SvUV(value); break;
+    case LOCK_AT_LEAST: wish->at_least = SvOK(value) ? above_zero(aTHX_ value, "at_least") : 0; break;
+    case LOCK_TICKET: wish->ticket.start = SvPV(value, wish->ticket.size); break;
     case LOCK_RENEW:
         wish->with &= ~(uint32_t)PINYON_NO_RENEWAL;
         if (SvOK(value) && !SvTRUE(value))
@@ -109,6 +112,16 @@ void holders_wish(pTHX_ pinyon_wish *wish, SV *lock, int kind, SV *number)
         wish->wait = wait_of(aTHX_ number);
     else if (kind == PINYON_NOTIFY)
         wish->most = (uint32_t)SvUV(number);
+    else if (kind == PINYON_HAND_OVER && SvOK(number))
+        wish->ttl = above_zero(aTHX_ number, "ttl");
+    else if (kind == PINYON_RELEASE && number && SvTRUE(number))
+        wish->with |= PINYON_EARLY;
+}
+
+void release_all_wish(pTHX_ pinyon_wish *wish, SV *timeout)
+{
+    begin_wish(wish, PINYON_RELEASE_ALL);
+    wish->wait = wait_of(aTHX_ timeout);
 }
 
 void forced_wish(pTHX_ pinyon_wish *wish, SV *names, SV *token)
@@ -171,10 +184,16 @@ IV plain_result(int kind, const pinyon_reply *reply)
 {
     switch (kind) {
     case PINYON_NOTIFY:
+    case PINYON_RELEASE_ALL:
     case PINYON_FORCE_RELEASE: return (IV)reply->number;
     case PINYON_PARK: return (reply->marks & PINYON_WAS_NOTIFIED) != 0;
     default: return reply->status == PINYON_DONE;
     }
+}
+
+SV *ticket_result(pTHX_ const pinyon_reply *reply)
+{
+    return newSVpvn(reply->value.start, reply->value.size);
 }
 
 static SV *known_seconds(pTHX_ double seconds)

@@ -36,6 +36,18 @@ void run_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, pinyon_reply *
     throw_error(aTHX_ reply->error);
 }
 
+SV *run_holders_wish(pTHX_ SV *lock, SV *locks, int kind, SV *number)
+{
+    pinyon_wish  wish;
+    pinyon_reply reply;
+    SV          *result;
+    holders_wish(aTHX_ & wish, lock, kind, number);
+    run_wish(aTHX_ locks_of(aTHX_ locks), &wish, &reply);
+    result = kind == PINYON_HAND_OVER ? ticket_result(aTHX_ & reply) : newSViv(plain_result(kind, &reply));
+    pinyon_reply_clear(&reply);
+    return result;
+}
+
 IV run_plain_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish)
 {
     pinyon_reply reply;

@@ -17,6 +17,12 @@ static SV *read_plain(pTHX_ operation *begun)
     return newSViv(plain_result(begun->wish, &begun->reply));
 }
 
+static SV *read_ticket(pTHX_ operation *begun)
+{
+    PERL_UNUSED_CONTEXT;
+    return SvREFCNT_inc(begun->one.value);
+}
+
 /* Begins a wish. `prepared` is its operation, between ENTER and LEAVE. */
 static void begin_prepared_wish(pTHX_ operation *prepared, pinyon_wish *wish)
 {
@@ -106,6 +112,15 @@ operation *begin_holders(pTHX_ SV *self, SV *lock, int kind, SV *number, SV *cal
     ENTER;
     SAVETMPS;
     holders_wish(aTHX_ & wish, lock, kind, number);
+    return begin_other_wish(aTHX_ self, &wish, kind == PINYON_HAND_OVER ? read_ticket : read_plain, callback);
+}
+
+operation *begin_release_all(pTHX_ SV *self, SV *timeout, SV *callback)
+{
+    pinyon_wish wish;
+    ENTER;
+    SAVETMPS;
+    release_all_wish(aTHX_ & wish, timeout);
     return begin_other_wish(aTHX_ self, &wish, read_plain, callback);
 }
 

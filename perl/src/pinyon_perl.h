@@ -42,6 +42,7 @@ operation *begin_lock(pTHX_ SV *self, SV *object, HV *options, bool at_once, SV 
 operation *begin_names_wish(pTHX_ SV *self, pinyon_wish_kind kind, SV *names, SV *callback); /* to inspect, or a command */
 operation *begin_rate(pTHX_ SV *self, SV *name, AV *terms, SV *callback);
 operation *begin_force_release(pTHX_ SV *self, SV *names, SV *token, SV *callback);
+operation *begin_release_all(pTHX_ SV *self, SV *timeout, SV *callback);
 operation *begin_holders(pTHX_ SV *self, SV *lock, int kind, SV *number, SV *callback); /* see holders_wish */
 operation *begin_last_release(pTHX_ SV *self, SV *lock, SV *callback); /* for an object that goes */
 
@@ -120,6 +121,7 @@ void warn_of_unkept_lock(pTHX);
 /* In a wait that has begun. If it fails, nothing but the error is left of the reply. */
 pinyon_status carry_out_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, pinyon_reply *reply, waiting *wait);
 void run_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish, pinyon_reply *reply); /* clear the reply */
+SV *run_holders_wish(pTHX_ SV *lock, SV *locks, int kind, SV *number); /* a count, whether it was so, or a ticket */
 IV run_plain_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish); /* see plain_result */
 SV *inspect_names(pTHX_ locks_handle *locks, SV *names);
 SV *ask_rate(pTHX_ locks_handle *locks, SV *name, AV *terms);
@@ -135,7 +137,8 @@ void listen_no_more(lock_handle *held);
 /* ==== lock_wishes.c: what is asked of locks, and what the reply means ================================================ */
 /* Options of lock and try_lock. */
 typedef enum {
-    LOCK_TIMEOUT, LOCK_TTL, LOCK_RENEW, LOCK_REENTRANT, LOCK_MAX_HOLD, LOCK_OWNER, LOCK_ON_LOST, LOCK_OPTIONS
+    LOCK_TIMEOUT, LOCK_TTL, LOCK_RENEW, LOCK_REENTRANT, LOCK_MAX_HOLD, LOCK_OWNER, LOCK_ON_LOST, LOCK_AT_LEAST,
+    LOCK_TICKET, LOCK_OPTIONS
 } lock_option;
 
 void begin_wish(pinyon_wish *wish, pinyon_wish_kind kind);
@@ -143,6 +146,7 @@ lock_option wish_option(pTHX_ pinyon_wish *wish, const char *name, STRLEN size, 
 void wish_names(pTHX_ pinyon_wish *wish, SV *names); /* copied: one, or an array of them */
 void wish_kept_names(pTHX_ pinyon_wish *wish, const lock_handle *held, pinyon_bytes *one); /* `one`: room for one */
 void holders_wish(pTHX_ pinyon_wish *wish, SV *lock, int kind, SV *number); /* to release, extend, park or notify */
+void release_all_wish(pTHX_ pinyon_wish *wish, SV *timeout);
 void forced_wish(pTHX_ pinyon_wish *wish, SV *names, SV *token);
 /* `terms`: limit, per, burst, n, timeout, whether it waits. */
 void rate_wish(pTHX_ pinyon_wish *wish, pinyon_rate *rate, SV *name, AV *terms);
@@ -150,6 +154,7 @@ SV *name_kept(pTHX_ SV *name); /* as it stays, whatever happens to the caller's 
 AV *several_names(SV *names); /* NULL: it is one */
 SV *name_at(pTHX_ AV *list, size_t index);
 bool acquire_by_reply(pTHX_ SV *object, pinyon_reply *reply, bool at_once); /* false: the lock is taken */
+SV *ticket_result(pTHX_ const pinyon_reply *reply);
 IV plain_result(int kind, const pinyon_reply *reply); /* a count, or whether it was so */
 SV *inspected_names(pTHX_ pinyon_reply *reply);
 SV *rated_answer(pTHX_ const pinyon_reply *reply);

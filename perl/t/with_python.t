@@ -191,6 +191,19 @@ subtest 'a release in Python wakes Perl' => sub {
     waitpid $releases, 0;
 };
 
+subtest 'a lock is handed over in both directions' => sub {
+    my $held = $locks->lock('handed');
+    ask( adopt => $held->hand_over );
+    cmp_ok answer(), '>', $held->token, 'tokens rise';
+    ok $locks->is_locked('handed');
+    ask();
+    ok eventually { !$locks->is_locked('handed') };
+    ask( hand => 'handed' );
+    my $adopted = $locks->adopt( answer() );
+    is_deeply [ $adopted->names ], ['handed'];
+    ok $adopted->check->release;
+};
+
 SKIP: {
     my ($missing) = grep { !eval "require $_" } qw(EV Coro Coro::AnyEvent);
     skip "$missing does not load", 1 if $missing;

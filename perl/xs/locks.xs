@@ -86,6 +86,19 @@ _force_release(self, names, token)
     RETVAL
 
 SV *
+_release_all(self, timeout)
+    SV *self
+    SV *timeout
+  CODE:
+    {
+        pinyon_wish wish;
+        release_all_wish(aTHX_ & wish, timeout);
+        RETVAL = newSVuv((UV)run_plain_wish(aTHX_ locks_of(aTHX_ self), &wish));
+    }
+  OUTPUT:
+    RETVAL
+
+SV *
 _metrics(self)
     SV *self
   CODE:
@@ -114,7 +127,7 @@ server(self)
     RETVAL
 
 void
-close(self)
+_close(self)
     SV *self
   PPCODE:
     pinyon_locks_close(locks_of(aTHX_ self)->locks);
@@ -291,9 +304,7 @@ _wish(self, locks, kind, number)
     SV *number
   CODE:
     {
-        pinyon_wish wish;
-        holders_wish(aTHX_ & wish, self, kind, number);
-        RETVAL = newSViv(run_plain_wish(aTHX_ locks_of(aTHX_ locks), &wish));
+        RETVAL = run_holders_wish(aTHX_ self, locks, kind, number);
     }
   OUTPUT:
     RETVAL

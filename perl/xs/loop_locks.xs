@@ -55,6 +55,16 @@ _begin_force_release(self, callback, names, token)
     RETVAL
 
 SV *
+_begin_release_all(self, callback, timeout)
+    SV *self
+    SV *callback
+    SV *timeout
+  CODE:
+    RETVAL = begun_object(aTHX_ begin_release_all(aTHX_ self, timeout, callback));
+  OUTPUT:
+    RETVAL
+
+SV *
 _begin_wish(self, callback, lock, kind, number)
     SV *self
     SV *callback

@@ -13,10 +13,10 @@ from pinyon._aio_driver import LOOPS
 from pinyon._aio_replies import awaited, awaited_later
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._blocks import AwaitedLock, had, result_of
-from pinyon._closing import ClosingAwaited
 from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
 from pinyon._held import BaseHeld, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
+from pinyon._once import LocksClosingAwaited, OnceAwaited
 from pinyon._rate_result import RateResult
 from pinyon._redis_py import unknown_argument
 from pinyon._wanted import wanted, wanted_permits
@@ -63,6 +63,26 @@ class Held(BaseHeld):
         """
         held: Reply[bool] = self._extend(ttl)
         return held
+
+    @awaited
+    def hand_over(self, ttl: float | timedelta | None = None) -> Reply[str]:
+        """Hand the lock over to another process, in any language. It is never free meanwhile.
+
+        From then on it is not held here: it is neither renewed nor released, and a block that it was acquired for ends
+        quietly. If no process adopts the lock by ``Locks.adopt``, it expires.
+
+        Args:
+            ttl: seconds in which it must be adopted. By default, as for the lock.
+
+        Returns:
+            A future of the ticket: text for ``Locks.adopt``, which works once. Whoever has it can take the lock over.
+
+        Raises:
+            LockLost: the lock is not held.
+            UsageError: the lock was acquired more than once (``reentrant``), or is on a quorum of servers.
+        """
+        ticket: Reply[str] = self._hand_over(ttl)
+        return ticket
 
     async def wait(self, timeout: float | None = None) -> bool:
         """Release the lock until another holder of the names notifies, then acquire it again.
@@ -291,7 +311,7 @@ class Rate(_native.Rate):
         return f"<{type(self).__module__}.Rate {self.name!r}: {self.limit} per {self.per:g} s, {self.burst} at once>"
 
 
-class Locks(BaseLocks, ClosingAwaited):
+class Locks(LocksClosingAwaited, BaseLocks):
     """Locks on one Redis or Valkey server, which all tasks of all event loops of a process can share.
 
     Its methods are those of ``pinyon.Locks``, awaited. Each event loop has its own connection. A task that is cancelled
@@ -363,6 +383,7 @@ class Locks(BaseLocks, ClosingAwaited):
         write: Names = (),
         read: Names = (),
         permits: PermitsOf | None = None,
+        at_least: float | timedelta | None = None,
         **others: Never,
     ) -> Lock:
         """Return a lock on all these names. Use it in an ``async with`` block, or await its ``acquire``.
@@ -383,6 +404,8 @@ class Locks(BaseLocks, ClosingAwaited):
             read: names that it reads, together with other locks that read them.
             permits: permits of pools, by the pool's name: how many, or a pair of how many and the pool's limit. Without
                 the limit, the last one counts that ``permits`` was given. The lock gets all names and permits or none.
+            at_least: seconds from its acquisition for which the names stay locked, even if it is released earlier. If
+                its holder dies, ``ttl`` decides.
 
         Raises:
             InvalidName: a name is empty, too long or contains a NUL, or there are none or too many.
@@ -391,7 +414,9 @@ class Locks(BaseLocks, ClosingAwaited):
         if others:
             raise unknown_argument("lock", others)
         return self._lock(
-            self._held, self, *wanted(names, write, read, permits, ttl, timeout, renew, max_hold, reentrant, on_lost)
+            self._held,
+            self,
+            *wanted(names, write, read, permits, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least, None),
         )
 
     def read(self, *names: str | bytes, **settings: Unpack[LockTerms]) -> Lock:
@@ -435,6 +460,7 @@ class Locks(BaseLocks, ClosingAwaited):
         write: Names = (),
         read: Names = (),
         permits: PermitsOf | None = None,
+        at_least: float | timedelta | None = None,
     ) -> Held | None:
         """Acquire all names without waiting.
 
@@ -448,12 +474,15 @@ class Locks(BaseLocks, ClosingAwaited):
             write: see there.
             read: see there.
             permits: see there.
+            at_least: see there.
 
         Returns:
             What is held, or None if any of the names is not free, or the permits are taken.
         """
         lock = self._lock(
-            self._held, self, *wanted(names, write, read, permits, ttl, None, renew, max_hold, reentrant, on_lost)
+            self._held,
+            self,
+            *wanted(names, write, read, permits, ttl, None, renew, max_hold, reentrant, on_lost, at_least, None),
         )
         if True:  # ASYNC
             return await lock._acquire(True, None)
@@ -464,6 +493,77 @@ class Locks(BaseLocks, ClosingAwaited):
             except BaseException:  # as in `Lock.acquire`
                 lock._untake()
                 raise
+
+    def once(
+        self,
+        *names: str | bytes,
+        per: float | timedelta,
+        ttl: float | timedelta | None = None,
+        on_lost: Callable[[Held], object] | None = None,
+    ) -> OnceAwaited[Held]:
+        """Return a job that runs once per period on all machines. Use it in an ``async with`` block, or as a decorator.
+
+        >>> async with locks.once("nightly", per=82800) as held:
+        ...     if held:
+        ...         await report()
+
+        The first caller in a period runs the job; for others, the block gets None. If the job raises an exception, its
+        names are free at once, and if its process dies, after ``ttl``: then another caller runs it. A period begins
+        when the job begins, whatever the clocks of the machines say. So let ``per`` be a little shorter than the
+        interval at which the job is started.
+
+        Args:
+            names: as for ``lock``.
+            per: seconds in which the job runs once.
+            ttl: as for ``lock``. While the job runs, its lock is renewed.
+            on_lost: as for ``lock``.
+
+        Raises:
+            UsageError: an argument makes no sense, or the locks are on a quorum of servers.
+        """
+        return OnceAwaited(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per, None))
+
+    def adopt(
+        self,
+        ticket: str,
+        ttl: float | timedelta | None = None,
+        timeout: float | timedelta | None = None,
+        renew: bool = True,
+        max_hold: float | timedelta | None = None,
+        on_lost: Callable[[Held], object] | None = None,
+    ) -> Lock:
+        """Return a lock that another process has handed over. An ``async with`` block, or ``acquire``, takes it over.
+
+        Args:
+            ticket: the text that ``Held.hand_over`` returned there. It works once.
+            ttl: as for ``lock``, like all further arguments.
+            timeout: how long the server may take, with a new connection if needed, in seconds.
+            renew: see there.
+            max_hold: see there.
+            on_lost: see there.
+
+        Raises:
+            UsageError: this is no ticket, or one of another namespace.
+            LockLost: in the block: the ticket was used before, or the lock has ended.
+        """
+        return self._lock(self._held, self, (), ttl, timeout, renew, max_hold, False, on_lost, None, ticket)
+
+    async def release_all(self, timeout: float | timedelta | None = None) -> int:
+        """Release all locks that the running event loop holds, whichever task has acquired them.
+
+        Their holders have lost them: ``on_lost`` is called, and blocks raise ``LockLost`` at their end. Releases that
+        are not answered in time go on in the background.
+
+        Args:
+            timeout: seconds to wait for the answers. By default, ``command_timeout``.
+
+        Returns:
+            How many were released.
+        """
+        all_released = 0
+        for released in self._release_all(timeout):
+            all_released += await released
+        return all_released
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
         """Decorate a coroutine function: names made of its arguments are locked while it runs.

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Callable, ClassVar
 
 from pinyon import _native, _telling
+from pinyon._once import release_at_exit
 from pinyon._settings import check_callable, check_names
 from pinyon._uncopied import public_name
 from pinyon.errors import Unpicklable
@@ -79,6 +80,7 @@ class BaseLocks(_native.Locks):
         made = _native.Locks.__new__(cls, report=_telling.report, loops=cls._loops, **settings)
         made._on_event = on_event
         made._settings = given
+        release_at_exit(made)
         if on_event is not None:
             _telling.listen(made)
         return made

@@ -49,7 +49,8 @@ def wanted_permits(name: str | bytes, limit: int, count: int, given: Mapping[str
         raise unknown_argument("permits", {name: given[name] for name in others})
     usual = {"ttl": None, "timeout": None, "renew": True, "max_hold": None, "reentrant": None, "on_lost": None}
     pool = (name, _whole("n", count), _whole("limit", limit))
-    return ((), *(given.get(term, default) for term, default in usual.items()), (), (pool,))
+    terms = (given.get(term, default) for term, default in usual.items())
+    return ((), *terms, None, None, (), (pool,))
 
 
 def _each(names: Names) -> tuple[str | bytes, ...]:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 from pinyon import _native
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._blocks import BlockingLock
-from pinyon._closing import Closing
 from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
 from pinyon._gevent_choice import choose_for
 from pinyon._held import BaseHeld, at_least_one, without_others
 from pinyon._lock_status import LockStatus, statuses
+from pinyon._once import LocksClosing, Once
 from pinyon._rate_result import RateResult
 from pinyon._redis_py import unknown_argument
 from pinyon._wanted import wanted, wanted_permits
@@ -62,6 +62,25 @@ class Held(BaseHeld):
         """
         held: bool = self._extend(ttl)
         return held
+
+    def hand_over(self, ttl: float | timedelta | None = None) -> str:
+        """Hand the lock over to another process, in any language. It is never free meanwhile.
+
+        From then on it is not held here: it is neither renewed nor released, and a block that it was acquired for ends
+        quietly. If no process adopts the lock by ``Locks.adopt``, it expires.
+
+        Args:
+            ttl: seconds in which it must be adopted. By default, as for the lock.
+
+        Returns:
+            The ticket: text for ``Locks.adopt``, which works once. Whoever has it can take the lock over.
+
+        Raises:
+            LockLost: the lock is not held.
+            UsageError: the lock was acquired more than once (``reentrant``), or is on a quorum of servers.
+        """
+        ticket: str = self._hand_over(ttl)
+        return ticket
 
     def wait(self, timeout: float | None = None) -> bool:
         """Release the lock until another holder of the names notifies, then acquire it again.
@@ -273,7 +292,7 @@ class Rate(_native.Rate):
         return f"<{type(self).__module__}.Rate {self.name!r}: {self.limit} per {self.per:g} s, {self.burst} at once>"
 
 
-class Locks(BaseLocks, Closing):
+class Locks(LocksClosing, BaseLocks):
     """Locks on one Redis or Valkey server, which all threads of a process can share.
 
     It connects on first use, and again when the connection was lost. Threads share one connection. A forked child
@@ -344,6 +363,7 @@ class Locks(BaseLocks, Closing):
         write: Names = (),
         read: Names = (),
         permits: PermitsOf | None = None,
+        at_least: float | timedelta | None = None,
         **others: Never,
     ) -> Lock:
         """Return a lock on all these names. Use it in a ``with`` block, or call its ``acquire``.
@@ -364,6 +384,8 @@ class Locks(BaseLocks, Closing):
             read: names that it reads, together with other locks that read them.
             permits: permits of pools, by the pool's name: how many, or a pair of how many and the pool's limit. Without
                 the limit, the last one counts that ``permits`` was given. The lock gets all names and permits or none.
+            at_least: seconds from its acquisition for which the names stay locked, even if it is released earlier. If
+                its holder dies, ``ttl`` decides.
 
         Raises:
             InvalidName: a name is empty, too long or contains a NUL, or there are none or too many.
@@ -372,7 +394,9 @@ class Locks(BaseLocks, Closing):
         if others:
             raise unknown_argument("lock", others)
         return self._lock(
-            self._held, self, *wanted(names, write, read, permits, ttl, timeout, renew, max_hold, reentrant, on_lost)
+            self._held,
+            self,
+            *wanted(names, write, read, permits, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least, None),
         )
 
     def read(self, *names: str | bytes, **settings: Unpack[LockTerms]) -> Lock:
@@ -416,6 +440,7 @@ class Locks(BaseLocks, Closing):
         write: Names = (),
         read: Names = (),
         permits: PermitsOf | None = None,
+        at_least: float | timedelta | None = None,
     ) -> Held | None:
         """Acquire all names without waiting.
 
@@ -429,12 +454,15 @@ class Locks(BaseLocks, Closing):
             write: see there.
             read: see there.
             permits: see there.
+            at_least: see there.
 
         Returns:
             What is held, or None if any of the names is not free, or the permits are taken.
         """
         lock = self._lock(
-            self._held, self, *wanted(names, write, read, permits, ttl, None, renew, max_hold, reentrant, on_lost)
+            self._held,
+            self,
+            *wanted(names, write, read, permits, ttl, None, renew, max_hold, reentrant, on_lost, at_least, None),
         )
         try:
             taken: Held | None = lock._take(True, None)
@@ -442,6 +470,77 @@ class Locks(BaseLocks, Closing):
         except BaseException:  # as in `Lock.acquire`
             lock._untake()
             raise
+
+    def once(
+        self,
+        *names: str | bytes,
+        per: float | timedelta,
+        ttl: float | timedelta | None = None,
+        on_lost: Callable[[Held], object] | None = None,
+    ) -> Once[Held]:
+        """Return a job that runs once per period on all machines. Use it in a ``with`` block, or as a decorator.
+
+        >>> with locks.once("nightly", per=82800) as held:
+        ...     if held:
+        ...         report()
+
+        The first caller in a period runs the job; for others, the block gets None. If the job raises an exception, its
+        names are free at once, and if its process dies, after ``ttl``: then another caller runs it. A period begins
+        when the job begins, whatever the clocks of the machines say. So let ``per`` be a little shorter than the
+        interval at which the job is started.
+
+        Args:
+            names: as for ``lock``.
+            per: seconds in which the job runs once.
+            ttl: as for ``lock``. While the job runs, its lock is renewed.
+            on_lost: as for ``lock``.
+
+        Raises:
+            UsageError: an argument makes no sense, or the locks are on a quorum of servers.
+        """
+        return Once(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per, None))
+
+    def adopt(
+        self,
+        ticket: str,
+        ttl: float | timedelta | None = None,
+        timeout: float | timedelta | None = None,
+        renew: bool = True,
+        max_hold: float | timedelta | None = None,
+        on_lost: Callable[[Held], object] | None = None,
+    ) -> Lock:
+        """Return a lock that another process has handed over. A ``with`` block, or ``acquire``, takes it over.
+
+        Args:
+            ticket: the text that ``Held.hand_over`` returned there. It works once.
+            ttl: as for ``lock``, like all further arguments.
+            timeout: how long the server may take, with a new connection if needed, in seconds.
+            renew: see there.
+            max_hold: see there.
+            on_lost: see there.
+
+        Raises:
+            UsageError: this is no ticket, or one of another namespace.
+            LockLost: in the block: the ticket was used before, or the lock has ended.
+        """
+        return self._lock(self._held, self, (), ttl, timeout, renew, max_hold, False, on_lost, None, ticket)
+
+    def release_all(self, timeout: float | timedelta | None = None) -> int:
+        """Release all locks that this process's threads hold, whichever thread has acquired them.
+
+        Their holders have lost them: ``on_lost`` is called, and blocks raise ``LockLost`` at their end. Releases that
+        are not answered in time go on in the background.
+
+        Args:
+            timeout: seconds to wait for the answers. By default, ``command_timeout``.
+
+        Returns:
+            How many were released.
+        """
+        all_released = 0
+        for released in self._release_all(timeout):
+            all_released += released
+        return all_released
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
         """Decorate a function: names made of its arguments are locked while it runs.

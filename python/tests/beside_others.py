@@ -16,6 +16,9 @@ Each line that it reads is a command:
     Prints ``ID TOKEN``.
 ``hold NAME``
     Acquires a lock, prints ``holding``, and releases it when it gets another line.
+``hand NAME``, ``adopt TICKET``
+    Acquires a lock, hands it over, and prints the ticket. Adopts a lock, prints its token, and releases it when it gets
+    another line.
 """
 
 from __future__ import annotations
@@ -95,6 +98,17 @@ def hold(locks: pinyon.Locks, name: str) -> None:
         sys.stdin.readline()
 
 
+def hand_over(locks: pinyon.Locks, name: str) -> None:
+    with locks.lock(name, timeout=GENEROUS) as held:
+        say(held.hand_over())
+
+
+def adopt(locks: pinyon.Locks, ticket: str) -> None:
+    with locks.adopt(ticket) as held:
+        say(held.token)
+        sys.stdin.readline()
+
+
 def main(memcached: str, url: str = "redis://127.0.0.1:6379", namespace: str = "pinyon") -> None:
     cache = pinyon.Client(memcached, timeout=GENEROUS, connect_timeout=GENEROUS)
     while line := sys.stdin.readline().split():
@@ -111,8 +125,8 @@ def main(memcached: str, url: str = "redis://127.0.0.1:6379", namespace: str = "
             tagged(memcached, command, *words)
         elif command == "queue":
             threading.Thread(target=queue, args=(locks_of(url, namespace), *words), daemon=True).start()
-        elif command == "hold":
-            hold(locks_of(url, namespace), words[0])
+        elif command in ("hold", "hand", "adopt"):
+            {"hold": hold, "hand": hand_over, "adopt": adopt}[command](locks_of(url, namespace), words[0])
 
 
 if __name__ == "__main__":

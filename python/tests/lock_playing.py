@@ -75,6 +75,7 @@ class Playing:
         self.callers: dict[str, Caller] = {}
         self.held: dict[str, Any] = {}
         self.losses: dict[str, list[Any]] = {}
+        self.tickets: dict[str, str] = {}
         self.begun: dict[str, list[Any]] = {}
 
     async def play(self) -> None:
@@ -130,6 +131,10 @@ class Playing:
         """Carries out one call."""
         if method in ("acquire", "try_lock"):
             return await self.acquire(locks, method, *arguments)
+        if method == "adopt":
+            return await self.adopt(locks, *arguments)
+        if method == "release_all":
+            return await locks.release_all()
         if method in ("is_locked", "waiting"):
             return await getattr(locks, method)(*arguments)
         if method in ("allow", "wait_for_permits"):
@@ -155,9 +160,18 @@ class Playing:
             self.held[name], self.losses[name] = held, told
         return held is not None
 
+    async def adopt(self, locks: Any, name: str, ticket: str, *settings: Any) -> bool:
+        told: list[Any] = []
+        lock = locks.adopt(self.tickets[ticket], on_lost=told.append, **(settings[0] if settings else {}))
+        self.held[name], self.losses[name] = await lock.acquire(), told
+        return True
+
     async def use_held(self, locks: Any, held: Any, method: str, name: str, *arguments: Any) -> Any:
         if method == "check":
             return held.check()
+        if method == "hand_over":
+            self.tickets[arguments[0]] = await held.hand_over()
+            return True
         if method == "is_lost":
             return held.is_lost
         if method == "losses":

@@ -208,3 +208,19 @@ def test_the_locks_of_the_page_work(five: list[Redis]) -> None:
     exec(compile(block, str(PAGE), "exec"), made)
     with made["locks"] as locks, locks.lock("report", timeout=60) as held:
         assert held.token > 0
+
+
+@every_model
+async def test_what_needs_one_server_is_refused_by_name(model: Model, servers: list[Redis], locks_on: LocksOn) -> None:
+    locks = locks_on(urls(servers))
+    held = await locks.lock("a", timeout=60).acquire()
+    for use in (lambda: locks.lock("b", at_least=3).acquire(), held.hand_over):
+        with pytest.raises(pinyon.Error, match="not possible with a quorum"):
+            await use()
+    alone = locks_on(servers[0])
+    ticket = await (await alone.lock("c").acquire()).hand_over()
+    with pytest.raises(pinyon.Error, match="adopting a lock is not possible with a quorum"):
+        await locks.adopt(ticket).acquire()
+    held.check()
+    assert await locks.release_all() == 1
+    await model.until(lambda: keepers(servers, "a") == 0)

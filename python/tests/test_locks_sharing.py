@@ -102,10 +102,12 @@ async def test_who_reads_cannot_write_and_who_writes_may_read(model: Model, redi
 
 
 @every_model
-async def test_a_condition_needs_names_alone(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+async def test_a_condition_and_a_ticket_need_names_alone(model: Model, redis: Redis, locks_on: LocksOn) -> None:
     async with locks_on(redis).lock("a", read="b") as held:
-        with pytest.raises(pinyon.Unsupported, match="use a lock that writes its names"):
+        with pytest.raises(pinyon.Unsupported, match="a condition is not possible .* use a lock that writes its names"):
             await held.wait(1)
+        with pytest.raises(pinyon.Unsupported, match="handing over is not possible with names to read"):
+            await held.hand_over()
 
 
 def test_arguments_that_make_no_sense_are_refused(redis: Redis) -> None:
@@ -124,6 +126,8 @@ def test_arguments_that_make_no_sense_are_refused(redis: Redis) -> None:
             locks.permits("stripe", limit=3, n=0.5)  # type: ignore[arg-type]
         with pytest.raises(pinyon.UsageError, match=r"permits\(\) has no argument 'blocking_timeout': pass timeout"):
             locks.permits("stripe", limit=3, blocking_timeout=4)  # type: ignore[call-arg]
+        with pytest.raises(pinyon.UsageError, match="at_least is possible for names to write"):
+            locks.lock("a", read="b", at_least=1)
         with pytest.raises(pinyon.InvalidName, match="at least one name"):
             locks.lock()
 

@@ -69,6 +69,7 @@ class TestLockScenarios < PinyonTest
       @callers = Hash.new { |all, name| all[name] = Caller.new(model) }
       @held = {}
       @losses = Hash.new(0)
+      @tickets = {}
       @begun = {}
     end
 
@@ -115,6 +116,8 @@ class TestLockScenarios < PinyonTest
       case method
       when "acquire" then acquired(*arguments) { |names, settings| locks.lock(*names, **settings) }
       when "try_lock" then acquired(*arguments) { |names, settings| locks.try_lock(*names, **settings) }
+      when "adopt" then adopted(locks, *arguments)
+      when "release_all" then locks.release_all
       when "is_locked" then locks.locked?(*arguments)
       when "waiting" then locks.waiting(*arguments)
       when "execute" then locks.execute(*arguments.map { |part| part.to_s.sub("{namespace}", "{#{@namespace}}") })
@@ -137,9 +140,14 @@ class TestLockScenarios < PinyonTest
       !held.nil?
     end
 
+    def adopted(locks, name, ticket, settings = {})
+      acquired(name, @tickets[ticket], settings) { |given, terms| locks.adopt(given, **terms) }
+    end
+
     def use_held(locks, held, method, name, *arguments)
       case method
       when "check" then held.check! && nil
+      when "hand_over" then !(@tickets[arguments.first] = held.hand_over).empty?
       when "is_lost" then !held.held?
       when "losses" then @losses[name]
       when "lasts" then held.remaining.between?(*arguments)

@@ -13,7 +13,8 @@ extern "C" {
 typedef struct pinyon_locks pinyon_locks;
 
 /* Makes a client of locks: options url, namespace, ttl, timeout, … Several urls are independent servers, of which a
- * majority holds each lock. It does not connect yet. */
+ * majority holds each lock. It does not connect yet. A program that ends may still hold locks: PINYON_RELEASE_ALL
+ * releases them; without it they end with their ttl. */
 pinyon_locks *pinyon_locks_new(const pinyon_option *options, size_t count, pinyon_error **error);
 pinyon_locks *pinyon_locks_clone(const pinyon_locks *locks);
 /* Fails all waits and closes the connections. Held locks are lost here; on the server they end with their ttl. Event
@@ -33,8 +34,10 @@ typedef enum pinyon_wish_kind {
     PINYON_INSPECT       = 5, /* who holds the names, and who waits for them: `answers` */
     PINYON_FORCE_RELEASE = 6, /* take the names away from their holders */
     PINYON_COMMAND       = 7, /* send `names` as a command of the server: pinyon_read_answers */
-    PINYON_RATE          = 8  /* take `most` permits of a rate: DONE, or TAKEN if they are not there, with `number`, `ttl`
+    PINYON_RATE          = 8, /* take `most` permits of a rate: DONE, or TAKEN if they are not there, with `number`, `ttl`
                                  and `last_access` of the reply. See pinyon_rate */
+    PINYON_RELEASE_ALL   = 9, /* release all that the client's threads hold, or those of the event loop; `number` of them */
+    PINYON_HAND_OVER     = 10 /* DONE with the ticket in `value`: a LOCK with it takes the lock over, in any process */
 } pinyon_wish_kind;
 
 /* For `with` of wishes. */
@@ -44,8 +47,9 @@ typedef enum pinyon_wish_with {
     PINYON_REENTRANT     = 0x4, /* LOCK: the owner may hold the names already */
     PINYON_NOT_REENTRANT = 0x8, /* LOCK: it must not, whatever the client's option says */
     PINYON_WITH_TOKEN    = 0x10, /* FORCE_RELEASE: only from the holder of `token` */
-    PINYON_WAITS         = 0x20 /* RATE: wait for the permits: DONE when their time has come, or PINYON_E_LOCK_TIMEOUT at
+    PINYON_WAITS         = 0x20, /* RATE: wait for the permits: DONE when their time has come, or PINYON_E_LOCK_TIMEOUT at
                                    once, if that would be too late */
+    PINYON_EARLY         = 0x40  /* RELEASE: although `at_least` is not over, as what it was for has failed */
 } pinyon_wish_with;
 
 /* How many permits a name gives in a time, counted on the server for all processes: one every `per` / `limit` seconds. If
@@ -63,18 +67,21 @@ typedef struct pinyon_wish {
     uint32_t            with;
     const pinyon_bytes *names; /* LOCK, INSPECT, FORCE_RELEASE, COMMAND; RATE: its name */
     size_t              count; /* of names */
-    pinyon_lock        *lock;  /* RELEASE, EXTEND, PARK, NOTIFY: in the loop where it was acquired, or waiting */
+    pinyon_lock        *lock;  /* RELEASE, EXTEND, PARK, NOTIFY, HAND_OVER: in the loop where it was acquired, or waiting */
     uint64_t            owner; /* LOCK: who must not wait for itself; 0: the calling thread. See pinyon_new_owner */
-    double              ttl;   /* LOCK, EXTEND: 0 for the client's option */
+    double              ttl;   /* LOCK, EXTEND: 0 for the client's option. HAND_OVER: to adopt it; 0 for the lock's own */
     double              wait;  /* LOCK: 0 for the client's option `timeout`. PARK: 0 for no end. Both: below 0, not at all,
-                                  so that LOCK fails with PINYON_E_LOCK_TIMEOUT; INFINITY: no end.
-                                  RATE with PINYON_WAITS: as LOCK */
+                                  so that LOCK fails with PINYON_E_LOCK_TIMEOUT; INFINITY: no end. RATE with
+                                  PINYON_WAITS: as LOCK. RELEASE_ALL: for the answers; 0 for the client's option
+                                  `command_timeout` */
     double              max_hold; /* LOCK: renew it for so long at most; 0: until it is released */
     uint64_t            token;    /* FORCE_RELEASE */
     uint32_t            most;     /* NOTIFY. RATE: how many permits, of which it gives all or none; 0: one */
     pinyon_bytes        tag;      /* COMMAND: with the option hash_tags=names, the names' tag; otherwise nothing */
     void               *context;  /* of the reply. LOCK: also of the note of a loss, unless it is NULL */
     const pinyon_rate  *rate;     /* RATE */
+    double              at_least; /* LOCK: the names stay locked so long, even if it is released earlier; 0: no longer */
+    pinyon_bytes        ticket;   /* LOCK: adopt the lock that was handed over, instead of acquiring `names` */
 } pinyon_wish;
 
 /* Carries out a wish, and waits for its reply. An interrupted LOCK is given up. */
@@ -96,7 +103,9 @@ typedef enum pinyon_loss {
     PINYON_LOSS_GONE    = 2, /* it is gone from the server */
     PINYON_LOSS_FORCED  = 3, /* it was released by force */
     PINYON_LOSS_CLOSED  = 4, /* its client was closed */
-    PINYON_LOSS_FORKED  = 5  /* it belongs to the process that this one was forked from */
+    PINYON_LOSS_FORKED  = 5, /* it belongs to the process that this one was forked from */
+    PINYON_LOSS_RELEASED    = 6, /* it was released with all other locks of its client */
+    PINYON_LOSS_HANDED_OVER = 7  /* it was handed over; no note tells of this */
 } pinyon_loss;
 
 pinyon_loss pinyon_lock_loss(const pinyon_lock *lock);

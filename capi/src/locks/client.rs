@@ -89,6 +89,11 @@ impl Locks {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// The threads' drivers of all hash tags.
+    pub fn clients(&self) -> &ByTag<Drivers> {
+        &self.0.clients
+    }
+
     pub fn close(&self) {
         self.0.clients.close().iter().for_each(|client| client.close());
         self.notes().close();

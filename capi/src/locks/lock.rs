@@ -73,10 +73,12 @@ pub fn number(loss: Option<Loss>) -> u32 {
         Some(Loss::Forced) => 3,
         Some(Loss::Closed) => 4,
         Some(Loss::Forked) => 5,
+        Some(Loss::Released) => 6,
+        Some(Loss::HandedOver) => 7,
     }
 }
 
-pub const LOSSES: [Loss; 5] = [Loss::Expired, Loss::Gone, Loss::Forced, Loss::Closed, Loss::Forked];
+pub const LOSSES: [Loss; 7] = Loss::ALL;
 
 exported! {
     fn pinyon_lock_token(lock: &Lock) -> u64 { lock.held.grant().token() }

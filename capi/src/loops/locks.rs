@@ -4,10 +4,12 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ffi::c_void;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinyon_locks::{Front, LockFinished, LoopDriver};
+use pinyon_locks::{Front, LockFinished, LockOperation, LoopDriver};
 use pinyon_net::driven::{HostAlarm, Order, Stepwise};
 use pinyon_net::fork;
 
@@ -110,7 +112,8 @@ impl LocksLoop {
         // SAFETY: the caller says so.
         let Wanted { operation, becomes, about } = unsafe { Wanted::of(&self.locks, wish) }?;
         let branch = match about {
-            About::Names(tag) => self.branch_of(tag),
+            About::All(wait) => return Ok(self.release_all(wait, becomes, wish.context)),
+            About::Names(tag) => self.branch_of(tag.as_deref()),
             About::Lock(lock) => self.branch_with(lock.held(&self.locks)?)?,
         };
         let caller = self.callers.begin(wish.context);
@@ -122,6 +125,20 @@ impl LocksLoop {
             change(&branch.machine, |front, now| front.begin(operation, Waiting { caller, becomes }, now));
         }
         Ok(ticket)
+    }
+
+    /// Releases what is held on every connection.
+    fn release_all(&mut self, wait: Option<Duration>, becomes: Becomes, context: *mut c_void) -> u64 {
+        self.branch_of(None);
+        let Becomes::All(several) = becomes else { unreachable!("it is for all") };
+        let caller = self.callers.begin(context);
+        let open: Vec<&Branch> = self.branches.iter().flatten().filter(|branch| !branch.is_closed).collect();
+        several.left.store(open.len(), Ordering::Relaxed);
+        for branch in open {
+            let waiting = Waiting { caller: caller.clone(), becomes: Becomes::All(several.clone()) };
+            change(&branch.machine, |front, now| front.begin(LockOperation::ReleaseAll { wait }, waiting, now));
+        }
+        caller.ticket
     }
 
     /// A lock that the caller waits for is given up, or given back if it is there already.
@@ -141,7 +158,7 @@ impl LocksLoop {
                 let LockFinished::Done { waiter: Waiting { caller, becomes }, outcome, .. } = finished else {
                     continue;
                 };
-                if caller.is_gone() {
+                if caller.is_gone() || becomes.waits_for_others(&outcome) {
                     continue;
                 }
                 reply.begin(caller.context);

@@ -20,8 +20,17 @@ use wanted::{About, Wanted, Wish};
 fn run(locks: &Locks, wanted: Wanted<'_>, reply: &mut Reply, host: &Host) -> Result<Status, Error> {
     let Wanted { operation, becomes, about } = wanted;
     let (drivers, station) = match about {
+        About::All(wait) => {
+            return Ok(match locks.clients().release_all(host, wait) {
+                Ok(released) => {
+                    reply.number = released as u64;
+                    reply.finish(Status::Done)
+                }
+                Err(Interrupted) => reply.finish(Status::Interrupted),
+            })
+        }
         About::Names(tag) => {
-            let drivers = locks.of_tag(tag)?;
+            let drivers = locks.of_tag(tag.as_deref())?;
             let station = drivers.station()?;
             (Some(drivers), station)
         }

@@ -1,13 +1,15 @@
 //! Wishes from C as the core's operations, and their outcomes as replies: the same for threads and event loops.
 
+use std::borrow::Cow;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms};
 use pinyon_locks::{
-    common_tag, names, owners, Asked, LockOperation, LockOutcome, NameError, Names, Rate, RedisCommand, StatusAnswer,
-    StatusQuestion,
+    common_tag, names, owners, Asked, LockOperation, LockOutcome, LockRequest, NameError, Names, Rate, RedisCommand,
+    StatusAnswer, StatusQuestion, Ticket,
 };
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::settings::waiting_time;
@@ -38,6 +40,8 @@ c_structs! {
         tag: Bytes,
         context: *mut c_void,
         rate: *const GivenRate,
+        at_least: f64,
+        ticket: Bytes,
     }
 
     "pinyon_rate" GivenRate {
@@ -64,6 +68,8 @@ numbered! {
         ForceRelease = 6,
         Command = 7,
         Rate = 8,
+        ReleaseAll = 9,
+        HandOver = 10,
     }
 }
 
@@ -74,6 +80,7 @@ pub mod with {
     pub const NOT_REENTRANT: u32 = 0x8;
     pub const TOKEN: u32 = 0x10;
     pub const WAITS: u32 = 0x20;
+    pub const EARLY: u32 = 0x40;
     pub const ALL: u32 = 0x3f;
 }
 
@@ -86,8 +93,10 @@ pub struct Wanted<'w> {
 
 pub enum About<'w> {
     /// Names with this hash tag of their own, if they have one.
-    Names(Option<&'w [u8]>),
+    Names(Option<Cow<'w, [u8]>>),
     Lock(&'w Lock),
+    /// Everything that is held.
+    All(Option<Duration>),
 }
 
 /// What to make of an outcome.
@@ -100,7 +109,16 @@ pub enum Becomes {
     Parked(Arc<Grant>),
     /// The state of these names.
     States(Vec<Vec<u8>>),
+    /// How many locks were released, on so many connections.
+    All(Arc<Several>),
     Other,
+}
+
+/// The answers of several connections to one wish.
+#[derive(Default)]
+pub struct Several {
+    pub left: AtomicUsize,
+    released: AtomicU64,
 }
 
 impl<'w> Wanted<'w> {
@@ -112,7 +130,17 @@ impl<'w> Wanted<'w> {
         };
         check_flags(wish.with, with::ALL)?;
         wish.tag.check("tag")?;
-        if let WishKind::Release | WishKind::Extend | WishKind::Park | WishKind::Notify = kind {
+        wish.ticket.check("ticket")?;
+        if let WishKind::ReleaseAll = kind {
+            let wait = (wish.wait != 0.0).then(|| waiting_time("wait", or_none(wish.wait))).transpose()?;
+            let (operation, becomes) = (Operation::ReleaseAll { wait }, Becomes::All(Arc::default()));
+            return Ok(Self { operation, becomes, about: About::All(wait) });
+        }
+        if let (WishKind::Lock, true) = (kind, wish.ticket.is_given()) {
+            // SAFETY: the caller says so.
+            return adopting(locks, wish, unsafe { wish.ticket.slice() });
+        }
+        if let WishKind::Release | WishKind::Extend | WishKind::Park | WishKind::Notify | WishKind::HandOver = kind {
             // SAFETY: the caller says so.
             let lock = unsafe { wish.lock.as_ref() }.ok_or_else(|| missing("pinyon_lock in the wish"))?;
             return of_lock(locks, kind, wish, lock);
@@ -139,8 +167,8 @@ impl<'w> Wanted<'w> {
         };
         let about = match (locks.has_tags(), kind) {
             (false, _) => About::Names(None),
-            (true, WishKind::Command) => About::Names(wish.tag.is_given().then_some(tag)),
-            (true, _) => About::Names(common_tag(&given).map_err(InvalidArgument::from)?),
+            (true, WishKind::Command) => About::Names(wish.tag.is_given().then_some(tag.into())),
+            (true, _) => About::Names(common_tag(&given).map_err(InvalidArgument::from)?.map(Cow::Borrowed)),
         };
         Ok(Self { operation, becomes, about })
     }
@@ -149,7 +177,12 @@ impl<'w> Wanted<'w> {
 fn of_lock<'w>(locks: &Locks, kind: WishKind, wish: &Wish, lock: &'w Lock) -> Result<Wanted<'w>, Error> {
     let held = &lock.held;
     let (operation, becomes) = match kind {
+        WishKind::Release if has(wish, with::EARLY) => (held.release_early(), Becomes::Other),
         WishKind::Release => (held.release(), Becomes::Other),
+        WishKind::HandOver => {
+            let ttl = (wish.ttl != 0.0).then(|| lock_ttl(wish.ttl)).transpose()?;
+            (held.hand_over(ttl), Becomes::Other)
+        }
         WishKind::Extend => (held.extend(lock_ttl(or(wish.ttl, locks.usual().ttl))?), Becomes::Other),
         WishKind::Notify => (held.notify(wish.most), Becomes::Other),
         _ => {
@@ -160,27 +193,47 @@ fn of_lock<'w>(locks: &Locks, kind: WishKind, wish: &Wish, lock: &'w Lock) -> Re
     Ok(Wanted { operation, becomes, about: About::Lock(lock) })
 }
 
+/// A lock that was handed over. In C its hash tag is that of its names.
+fn adopting<'w>(locks: &Locks, wish: &Wish, ticket: &'w [u8]) -> Result<Wanted<'w>, Error> {
+    let ticket = Ticket::parse(ticket)?;
+    let names: Vec<&[u8]> = ticket.names.iter().map(|name| &**name).collect();
+    let tag = if locks.has_tags() { common_tag(&names).map_err(InvalidArgument::from)? } else { None };
+    let setup = tag.map_or_else(|| locks.setup().clone(), |tag| locks.setup().tagged(tag));
+    let request = terms(locks, wish).adopting(&ticket, &setup)?;
+    let tag = tag.map(Vec::from);
+    let (grant, relock, operation) = asking(wish, request);
+    Ok(Wanted { operation, becomes: Becomes::Lock { grant, relock }, about: About::Names(tag.map(Cow::Owned)) })
+}
+
 fn acquiring(locks: &Locks, wish: &Wish, names: Names) -> Result<(Arc<Grant>, Duration, Operation), Error> {
+    Ok(asking(wish, terms(locks, wish).request(names)?))
+}
+
+fn terms(locks: &Locks, wish: &Wish) -> LockTerms {
     let usual = locks.usual();
-    let terms = LockTerms {
+    LockTerms {
         ttl: or(wish.ttl, usual.ttl),
         timeout: or_none(or(wish.wait, usual.timeout)),
         renew: !has(wish, with::NO_RENEWAL),
         max_hold: (wish.max_hold != 0.0).then_some(wish.max_hold),
         reentrant: has(wish, with::REENTRANT) || (usual.reentrant && !has(wish, with::NOT_REENTRANT)),
-    };
-    let mut request = terms.request(names.clone())?;
+        at_least: (wish.at_least != 0.0).then_some(wish.at_least),
+    }
+}
+
+/// The operation that acquires what is requested, for the wish's owner.
+fn asking(wish: &Wish, mut request: LockRequest) -> (Arc<Grant>, Duration, Operation) {
     let relock = request.wait.unwrap_or_default();
     request.owner = if wish.owner == 0 { owners::this_thread() } else { wish.owner };
     if has(wish, with::AT_ONCE) {
         request.wait = None;
     }
-    let grant = Grant::new(names);
+    let grant = Grant::new(request.names.clone());
     if !wish.context.is_null() {
         // It is new, so it was not lost.
         let _ = grant.listen(Listener::of(wish.context));
     }
-    Ok((grant.clone(), relock, Operation::Acquire { grant, request }))
+    (grant.clone(), relock, Operation::Acquire { grant, request })
 }
 
 fn rating(locks: &Locks, wish: &Wish, given: &[&[u8]]) -> Result<Operation, Error> {
@@ -194,6 +247,16 @@ fn rating(locks: &Locks, wish: &Wish, given: &[&[u8]]) -> Result<Operation, Erro
 }
 
 impl Becomes {
+    /// Whether other connections have not answered yet. Then the outcome is kept.
+    pub fn waits_for_others(&self, outcome: &LockOutcome) -> bool {
+        let (Self::All(several), LockOutcome::ReleasedAll { released }) = (self, outcome) else { return false };
+        let waits = several.left.fetch_sub(1, Ordering::Relaxed) > 1;
+        if waits {
+            several.released.fetch_add(*released as u64, Ordering::Relaxed);
+        }
+        waits
+    }
+
     /// Fills a reply. `driver`: what carried out the operation, and what keeps it alive.
     pub fn fill(
         self,
@@ -219,6 +282,16 @@ impl Becomes {
             (LockOutcome::Busy, _) => Status::Taken,
             (LockOutcome::Released { held: true } | LockOutcome::Extended { held: true }, _) => Status::Done,
             (LockOutcome::Released { held: false } | LockOutcome::Extended { held: false }, _) => Status::NotHeld,
+            (LockOutcome::ReleasedAll { released }, Self::All(several)) => {
+                reply.number = released as u64 + several.released.load(Ordering::Relaxed);
+                Status::Done
+            }
+            (LockOutcome::ReleasedAll { .. }, _) => unreachable!("only all are counted"),
+            (LockOutcome::HandedOver { ticket }, _) => {
+                reply.keep_value(ticket.as_bytes());
+                reply.marks |= marks::HAS_VALUE;
+                Status::Done
+            }
             (LockOutcome::Notified { moved }, _) => {
                 reply.number = moved.into();
                 Status::Done

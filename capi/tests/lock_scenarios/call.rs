@@ -18,7 +18,7 @@ use pinyon::status::{marks, Status};
 use pinyon::structs::{empty, Answer, Bytes, Reply};
 use pinyon::wishes::wanted::{with as flags, GivenRate, Wish, WishKind};
 use pinyon_locks::settings::UsualLock;
-use pinyon_locks::StatusQuestion;
+use pinyon_locks::{Setup, StatusQuestion};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::Sent;
 use serde_json::{json, Value};
@@ -169,6 +169,8 @@ pub struct Asked {
     max_hold: f64,
     token: u64,
     most: u32,
+    at_least: f64,
+    ticket: String,
     question: Option<StatusQuestion>,
     rate: Option<GivenRate>,
 }
@@ -176,7 +178,8 @@ pub struct Asked {
 impl Asked {
     fn new(kind: WishKind) -> Self {
         let (names, lock) = (Vec::new(), Held::default());
-        let [ttl, wait, max_hold] = [0.0; 3];
+        let [ttl, wait, max_hold, at_least] = [0.0; 4];
+        let (ticket, question) = (String::new(), None);
         Self {
             kind,
             with: 0,
@@ -188,7 +191,9 @@ impl Asked {
             max_hold,
             token: 0,
             most: 0,
-            question: None,
+            at_least,
+            ticket,
+            question,
             rate: None,
         }
     }
@@ -210,6 +215,8 @@ impl Asked {
             token: self.token,
             most: self.most,
             rate: self.rate.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
+            at_least: self.at_least,
+            ticket: if self.ticket.is_empty() { Bytes::NONE } else { Bytes::of(self.ticket.as_bytes()) },
             ..empty()
         })
     }
@@ -234,7 +241,9 @@ impl Asked {
             WishKind::Lock | WishKind::Rate => json!(reply.status == Status::Done as i32),
             WishKind::Release | WishKind::Extend => json!(reply.status == Status::Done as i32),
             WishKind::Park => json!(reply.marks & marks::WAS_NOTIFIED != 0),
-            WishKind::Notify | WishKind::ForceRelease => json!(reply.number),
+            WishKind::Notify | WishKind::ForceRelease | WishKind::ReleaseAll => json!(reply.number),
+            // SAFETY: as the header says.
+            WishKind::HandOver => json!(String::from_utf8(unsafe { reply.value.slice() }.to_vec()).unwrap()),
             WishKind::Inspect => self.state(reply),
             WishKind::Command => {
                 // SAFETY: the reply has answers, as the header says.
@@ -286,10 +295,28 @@ pub fn acquire(
         ttl: given(number("ttl").unwrap_or(usual.ttl)),
         wait: given(number("timeout").unwrap_or(usual.timeout)),
         max_hold: number("max_hold").unwrap_or_default(),
+        at_least: number("at_least").unwrap_or_default(),
         with: with.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).sum(),
         ..Asked::new(WishKind::Lock)
     };
     Ok((Lock { held: asked.lock.clone() }, asked))
+}
+
+/// Asks for a lock that was handed over.
+pub fn adopt(
+    owner: u64,
+    ticket: &str,
+    settings: &Value,
+    usual: &UsualLock,
+    _: &Setup,
+) -> Result<(Lock, Asked), Raised> {
+    let ttl = given(settings["ttl"].as_f64().unwrap_or(usual.ttl));
+    let asked = Asked { ticket: ticket.to_owned(), owner, ttl, ..Asked::new(WishKind::Lock) };
+    Ok((Lock { held: asked.lock.clone() }, asked))
+}
+
+pub fn release_all() -> Asked {
+    Asked::new(WishKind::ReleaseAll)
 }
 
 /// A wish about a lock.
@@ -298,6 +325,7 @@ pub fn with(lock: &Lock, method: &str, argument: &Value) -> Result<Asked, Raised
     let about = |kind| Asked { lock: lock.held.clone(), ..Asked::new(kind) };
     Ok(match method {
         "release" => about(WishKind::Release),
+        "hand_over" => about(WishKind::HandOver),
         "extend" => Asked { ttl: given(number.unwrap()), ..about(WishKind::Extend) },
         "wait" => Asked { wait: number.map_or(0.0, given), ..about(WishKind::Park) },
         "notify" => Asked { most: argument.as_u64().unwrap() as u32, ..about(WishKind::Notify) },

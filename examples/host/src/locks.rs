@@ -208,8 +208,16 @@ impl Locks {
     ) -> Result<(Held, Operation), Raised> {
         let names = names(given)?;
         let (owner, reentrant) = (owners::new_owner(), self.usual.reentrant);
-        let request =
-            LockRequest { names: names.clone(), owner, ttl: lock_ttl(self.usual.ttl)?, wait, renewal, reentrant };
+        let request = LockRequest {
+            names: names.clone(),
+            owner,
+            ttl: lock_ttl(self.usual.ttl)?,
+            wait,
+            renewal,
+            reentrant,
+            at_least: Duration::ZERO,
+            adopts: None,
+        };
         let grant = Grant::new(names);
         Ok((grant.clone(), Operation::Acquire { grant, request }))
     }
@@ -232,7 +240,7 @@ impl Locks {
 
     /// Releases a lock. Returns whether it was held until now.
     pub fn release(&self, given: &[&str], grant: &Held) -> Result<bool, Raised> {
-        let outcome = self.run(given, Operation::Release { grant: grant.clone() })?;
+        let outcome = self.run(given, Operation::Release { grant: grant.clone(), early: false })?;
         Ok(matches!(outcome, LockOutcome::Released { held: true }))
     }
 

@@ -42,7 +42,9 @@ pub fn read(rule: &Rule, words: &[&[u8]], prefix: &[u8]) -> Called {
         }
         "unlock" => {
             flags = arguments.get(1).copied().unwrap_or_default();
-            Call::Unlock { attempt: attempt(arguments[0]), names: locks.collect(), tombstone: flags.contains(&b'x') }
+            let rest = arguments.get(2).map(|rest| Duration::from_millis(number(rest)));
+            let tombstone = flags.contains(&b'x');
+            Call::Unlock { attempt: attempt(arguments[0]), names: locks.collect(), tombstone, rest }
         }
         "extend" => {
             let each = arguments[1..].chunks(3).map(|held| {
@@ -56,6 +58,12 @@ pub fn read(rule: &Rule, words: &[&[u8]], prefix: &[u8]) -> Called {
             names: locks.collect(),
             ttl: Duration::from_millis(number(arguments[1])),
             floor: number(arguments[2]),
+        },
+        "adopt" => Call::Adopt {
+            attempt: attempt(arguments[0]),
+            names: locks.collect(),
+            ttl: Duration::from_millis(number(arguments[1])),
+            from: attempt(arguments[2]),
         },
         "notify" => Call::Notify {
             attempt: attempt(arguments[0]),

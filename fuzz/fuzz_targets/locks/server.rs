@@ -158,7 +158,7 @@ impl Server {
             now,
             &match takes {
                 true => Call::Lock { attempt, names, ttl, wait: false, nested: true },
-                false => Call::Unlock { attempt, names, tombstone: false },
+                false => Call::Unlock { attempt, names, tombstone: false, rest: None },
             },
         );
         self.tell();
@@ -242,7 +242,7 @@ impl Server {
             (b"FCALL" | b"FUNCTION" | b"EVALSHA" | b"SCRIPT", Scripts::Forbidden) => forbids(),
             (b"FUNCTION", _) => {
                 self.loaded.0 = true;
-                say::text("pinyon_locks_6")
+                say::text("pinyon_locks_7")
             }
             (b"SCRIPT", _) => {
                 self.loaded.1 = true;

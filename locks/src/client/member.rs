@@ -7,7 +7,7 @@ use pinyon_proto::resp::Command;
 
 use super::link::About;
 use super::{Awaited, Client, Outcome, Platform, Report, Standing};
-use crate::call::Call;
+use crate::call::{Attempt, Call, Names};
 use crate::claim::Claim;
 use crate::machine::{LockRequest, MachineFailure, Moment, NotHeld, Renewal};
 use pinyon_net::error::{Error, Kind};
@@ -195,6 +195,31 @@ impl<W, P: Platform> Client<W, P> {
     pub fn execute(&mut self, command: Command, deadline: Instant, waiter: W, now: Instant) {
         self.link.push(command, About::Command(waiter), deadline);
         self.begun(now);
+    }
+
+    /// Releases a lock as [`Member::release`] does, however many times its owner has acquired it. The caller waits for at
+    /// most `wait`.
+    pub fn release_wholly(&mut self, number: u64, wait: Duration, waiter: W, now: Now) {
+        match self.machine.release_wholly(number, wait, now.moment) {
+            Ok(()) => self.started(number, Awaited::Release, waiter, now),
+            Err(NotHeld) => self.refuse(waiter, Outcome::Released { held: false }),
+        }
+    }
+
+    /// Lets a lock end with its release, although it was to last longer.
+    pub fn end_early(&mut self, number: u64) {
+        self.machine.end_early(number);
+    }
+
+    pub fn ttl(&self, number: u64) -> Duration {
+        self.machine.ttl(number)
+    }
+
+    /// Forgets a lock that is handed over, as [`Machine::hand_over`](crate::machine::Machine::hand_over) does.
+    pub fn hand_over(&mut self, number: u64, now: Now) -> Option<(Attempt, Names, Duration)> {
+        let handed_over = self.machine.hand_over(number, now.moment);
+        self.begun(now.instant);
+        handed_over
     }
 
     fn has_conditions(&self) -> Result<(), Error> {

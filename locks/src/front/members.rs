@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Front, Pending};
-use crate::call::Call;
+use crate::call::{Attempt, Call, Names};
 use crate::client::{Client, Member, Now, Platform, Report};
 use crate::failure::Unreleased;
 use crate::machine::LockRequest;
@@ -33,6 +33,34 @@ impl<W, L, P: Platform> Front<W, L, P> {
             Some(mut quorum) => quorum.release(number, waiter, now),
         }
         self.end_turn();
+    }
+
+    /// Releases a lock, however many times its owner has acquired it. The caller waits for at most `wait`.
+    pub(super) fn release_wholly(&mut self, number: u64, wait: Duration, waiter: Pending<W, L>, now: Now) {
+        match self.quorum() {
+            None => return self.members[0].release_wholly(number, wait, Waiter::Caller(waiter), now),
+            Some(mut quorum) => {
+                quorum.votes.drop_other_holds(number);
+                quorum.release(number, waiter, now);
+            }
+        }
+        self.end_turn();
+    }
+
+    /// Lets a lock end with its release, although it was to last longer. Only a server that is alone has such locks.
+    pub(super) fn end_early(&mut self, number: u64) {
+        self.members[0].end_early(number);
+    }
+
+    /// The ttl of a lock on the only server.
+    pub(super) fn ttl(&self, number: u64) -> Duration {
+        self.members[0].ttl(number)
+    }
+
+    /// Forgets a lock of the only server that is handed over.
+    pub(super) fn forget_handed_over(&mut self, number: u64) -> Option<(Attempt, Names, Duration)> {
+        let now = self.members[0].at(self.now);
+        self.members[0].hand_over(number, now)
     }
 
     pub(super) fn extend(&mut self, number: u64, ttl: Duration, waiter: Pending<W, L>, now: Now) {

@@ -12,6 +12,7 @@
 //! grants are not held, and the front says so to every question.
 
 mod driven;
+mod ends;
 mod members;
 mod permits;
 
@@ -45,8 +46,13 @@ pub enum LockOperation<L> {
     /// Acquires all names or none: [`LockOutcome::Held`]. If the request does not wait and they are taken,
     /// [`LockOutcome::Busy`].
     Acquire { grant: Arc<Grant<L>>, request: LockRequest },
-    /// Releases a lock: [`LockOutcome::Released`].
-    Release { grant: Arc<Grant<L>> },
+    /// Releases a lock: [`LockOutcome::Released`]. `early`: even if its names were to stay locked for longer.
+    Release { grant: Arc<Grant<L>>, early: bool },
+    /// Releases all locks, whoever has acquired them, and waits for the answers, for at most `wait`:
+    /// [`LockOutcome::ReleasedAll`].
+    ReleaseAll { wait: Option<Duration> },
+    /// Hands a lock over to whoever adopts it within `ttl`, or within its own: [`LockOutcome::HandedOver`].
+    HandOver { grant: Arc<Grant<L>>, ttl: Option<Duration> },
     /// Extends the lock to `ttl` from now: [`LockOutcome::Extended`].
     Extend { grant: Arc<Grant<L>>, ttl: Duration },
     /// Releases the names until the lock is notified, for at most `wait`. Then acquires them again, within `relock` or
@@ -76,6 +82,14 @@ pub enum LockOutcome {
     /// `held`: whether it was held until now.
     Released {
         held: bool,
+    },
+    /// How many locks were released while held.
+    ReleasedAll {
+        released: usize,
+    },
+    /// The text by which another process adopts it.
+    HandedOver {
+        ticket: String,
     },
     /// Whether it is still held.
     Extended {
@@ -119,6 +133,8 @@ pub struct Front<W, L, P: Platform = System> {
     /// Outcomes that needed no answer from the client, and the notes of one loss.
     finished: VecDeque<LockFinished<W, L>>,
     early: permits::Early<W>,
+    /// Callers that wait for the release of all locks.
+    endings: ends::Endings<W>,
     /// Where notes are left, if they are not handed out.
     notes: Option<Arc<Notes<L>>>,
     /// The time of the last call.
@@ -128,9 +144,9 @@ pub struct Front<W, L, P: Platform = System> {
     counts: Arc<Counts>,
 }
 
-/// A waiter, and what it waits for.
+/// A waiter, and what it waits for. One of several releases for the same waiter has none.
 struct Pending<W, L> {
-    waiter: W,
+    waiter: Option<W>,
     about: About<L>,
 }
 
@@ -139,6 +155,9 @@ enum About<L> {
     Acquire(Arc<Grant<L>>, Instant),
     Lock(Arc<Grant<L>>),
     Release(Arc<Grant<L>>),
+    /// One of the locks of this ending.
+    Ending(u64),
+    HandOver(Arc<Grant<L>>),
     Status(Box<(Asked, StatusQuestion)>),
     Rate(Box<RateQuestion>),
     Other,
@@ -171,8 +190,8 @@ impl<W, L, P: Platform> Front<W, L, P> {
         };
         let (registry, finished, begun) = (Registry::default(), VecDeque::new(), members[0].now());
         let now = begun.instant;
-        let early = permits::Early::default();
-        Self { members, votes, closed: false, registry, finished, early, notes: None, now, begun, counts }
+        let (early, endings) = (permits::Early::default(), ends::Endings::default());
+        Self { members, votes, closed: false, registry, finished, early, endings, notes: None, now, begun, counts }
     }
 
     /// Begins an operation. Its outcome comes as [`LockFinished::Done`].
@@ -183,7 +202,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
         let now = self.members[0].at(now);
         self.begun = now;
-        let pending = |about| Pending { waiter, about };
+        let pending = |about| Pending { waiter: Some(waiter), about };
         match operation {
             LockOperation::Acquire { grant, request } => {
                 let waiter = pending(About::Acquire(grant.clone(), now.instant));
@@ -191,10 +210,18 @@ impl<W, L, P: Platform> Front<W, L, P> {
                     grant.begun(number);
                 }
             }
-            LockOperation::Release { grant } => {
+            LockOperation::Release { grant, early } => {
+                if early {
+                    self.end_early(grant.number());
+                }
                 // From now on it cannot be lost, and its holder has nothing more to release.
                 self.registry.remove(&grant);
                 self.release(grant.number(), pending(About::Release(grant)), now);
+            }
+            LockOperation::ReleaseAll { wait } => self.release_all(wait, pending(About::Other), now),
+            LockOperation::HandOver { grant, ttl } => {
+                let (number, ttl) = (grant.number(), ttl.unwrap_or_else(|| self.ttl(grant.number())));
+                self.extend(number, ttl, pending(About::HandOver(grant)), now);
             }
             LockOperation::Extend { grant, ttl } => {
                 self.extend(grant.number(), ttl, pending(About::Lock(grant)), now);
@@ -229,6 +256,14 @@ impl<W, L, P: Platform> Front<W, L, P> {
     /// Releases a lock that its caller no longer waits for or holds. Does not wait for the answer.
     pub fn cancel(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
         if !grant.is_inherited() {
+            self.end_early(grant.number());
+            self.release_unheard(grant, now);
+        }
+    }
+
+    /// Releases a lock whose caller does not wait for the answer.
+    pub fn release_unheard(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
+        if !grant.is_inherited() {
             self.registry.remove(grant);
             self.give_back(grant.number(), now);
         }
@@ -261,14 +296,18 @@ impl<W, L, P: Platform> Front<W, L, P> {
             }
             match self.next_report()? {
                 Report::Done {
-                    waiter: Waiter::Caller(Pending { waiter, about: About::Rate(question) }),
+                    waiter: Waiter::Caller(Pending { waiter: Some(waiter), about: About::Rate(question) }),
                     outcome: Outcome::Answered(ScriptAnswer::Rated { taken, ahead }),
                 } => match self.rated(waiter, &question, taken, ahead) {
                     Some(finished) => return Some(finished),
                     None => continue,
                 },
-                Report::Done { waiter: Waiter::Caller(Pending { waiter, about }), outcome } => {
+                Report::Done { waiter: Waiter::Caller(Pending { waiter: Some(waiter), about }), outcome } => {
                     return Some(self.done(waiter, about, outcome));
+                }
+                Report::Done { waiter: Waiter::Caller(Pending { about, .. }), outcome } => {
+                    let ended = self.one_ended(&about, &outcome);
+                    self.finished.extend(ended);
                 }
                 Report::Done { waiter: Waiter::Quorum(_), .. } => {}
                 Report::Lost { number, loss } => {
@@ -312,6 +351,13 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 unheard = grant.take_listeners();
                 LockOutcome::Released { held }
             }
+            (Outcome::Extended { held }, About::HandOver(grant)) => {
+                let handed_over = held.then(|| self.hand_over(grant)).flatten();
+                let (outcome, listeners) =
+                    handed_over.unwrap_or_else(|| (LockOutcome::failed(grant.not_held()), Vec::new()));
+                unheard = listeners;
+                outcome
+            }
             (Outcome::Extended { held }, _) => LockOutcome::Extended { held },
             (Outcome::Failed(MachineFailure::Busy), _) => {
                 self.counts.busy.add(1);
@@ -324,9 +370,14 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 self.counts.failed(failure.kind);
                 LockOutcome::failed(failure)
             }
+            (Outcome::Failed(MachineFailure::NotHeld), About::Acquire(grant, _)) => {
+                let failure = LockFailure::not_adopted(grant.names());
+                self.counts.failed(failure.kind);
+                LockOutcome::failed(failure)
+            }
             (Outcome::Failed(failure), about) => {
                 let names = match about {
-                    About::Acquire(grant, _) | About::Lock(grant) => Some(grant.names()),
+                    About::Acquire(grant, _) | About::Lock(grant) | About::HandOver(grant) => Some(grant.names()),
                     _ => None,
                 };
                 let failure = LockFailure::of(failure, names, &self.settings().server);
@@ -370,6 +421,11 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 return operation.outcome_if_not_held();
             }
         }
+        if let LockOperation::HandOver { grant, .. } = operation {
+            if self.registry.has_several(grant.number()) {
+                return Some(LockOutcome::failed(LockFailure::acquired_again(grant.names())));
+            }
+        }
         let failure = match self.votes {
             _ if self.closed => return Some(self.outcome_if_closed(operation)),
             Some(_) => LockFailure::from(self.needs_one_server(operation)?),
@@ -384,8 +440,11 @@ impl<W, L, P: Platform> Front<W, L, P> {
         let server = &self.settings().server;
         let failure = match operation {
             LockOperation::Release { .. } => return LockOutcome::Released { held: false },
+            LockOperation::ReleaseAll { .. } => return LockOutcome::ReleasedAll { released: 0 },
             LockOperation::Extend { .. } => return LockOutcome::Extended { held: false },
-            LockOperation::Park { grant, .. } | LockOperation::Notify { grant, .. } => {
+            LockOperation::HandOver { grant, .. }
+            | LockOperation::Park { grant, .. }
+            | LockOperation::Notify { grant, .. } => {
                 LockFailure::of(MachineFailure::NotHeld, Some(grant.names()), server)
             }
             _ => return self.closed_outcome(),
@@ -396,9 +455,13 @@ impl<W, L, P: Platform> Front<W, L, P> {
 
     /// Why a lock that shares some of its names cannot do it.
     fn needs_names_alone(&self, operation: &LockOperation<L>) -> Option<Error> {
-        let (LockOperation::Park { grant, .. } | LockOperation::Notify { grant, .. }) = operation else { return None };
-        let message = "a condition is not possible on names to read and on permits: use a lock that writes its names";
-        let error = || Error::new(Kind::Unsupported, &self.settings().server, message);
+        let (what, grant) = match operation {
+            LockOperation::Park { grant, .. } | LockOperation::Notify { grant, .. } => ("a condition is", grant),
+            LockOperation::HandOver { grant, .. } => ("handing over is", grant),
+            _ => return None,
+        };
+        let message = "not possible with names to read or with permits: use a lock that writes its names";
+        let error = || Error::new(Kind::Unsupported, &self.settings().server, format!("{what} {message}"));
         grant.names().are_shared().then(error)
     }
 
@@ -417,6 +480,9 @@ impl<W, L, P: Platform> Front<W, L, P> {
             LockOperation::Park { .. } | LockOperation::Notify { .. } => "conditions are",
             LockOperation::Rate { .. } => "rates are",
             LockOperation::Execute { .. } => "execute is",
+            LockOperation::Acquire { request, .. } if request.adopts.is_some() => "adopting a lock is",
+            LockOperation::Acquire { request, .. } if !request.at_least.is_zero() => "at_least is",
+            LockOperation::HandOver { .. } => "handing a lock over is",
             _ => return None,
         };
         let message = format!("{what} not possible with a quorum of servers: use locks on one of them");
@@ -442,11 +508,13 @@ impl<L> LockOperation<L> {
     /// The lock of an operation that needs it held.
     fn held(&self) -> Option<&Arc<Grant<L>>> {
         match self {
-            Self::Release { grant }
+            Self::Release { grant, .. }
             | Self::Extend { grant, .. }
+            | Self::HandOver { grant, .. }
             | Self::Park { grant, .. }
             | Self::Notify { grant, .. } => Some(grant),
             Self::Acquire { .. }
+            | Self::ReleaseAll { .. }
             | Self::Inspect { .. }
             | Self::ForceRelease { .. }
             | Self::Rate { .. }

@@ -48,7 +48,16 @@ impl Host {
     fn ask_for_lock(&mut self, renewal: Renewal, wait: Option<Duration>) -> Arc<Grant<&'static str>> {
         let names = keys::names(["a"]).unwrap();
         let grant = Grant::new(names.clone());
-        let request = LockRequest { names, owner: 1, ttl: TTL, wait, renewal, reentrant: true };
+        let request = LockRequest {
+            names,
+            owner: 1,
+            ttl: TTL,
+            wait,
+            renewal,
+            reentrant: true,
+            at_least: Duration::ZERO,
+            adopts: None,
+        };
         self.begin("lock", Operation::Acquire { grant: grant.clone(), request });
         grant
     }
@@ -115,7 +124,7 @@ fn inspect(question: StatusQuestion) -> Operation {
 }
 
 fn release(grant: &Arc<Grant<&'static str>>) -> Operation {
-    Operation::Release { grant: grant.clone() }
+    Operation::Release { grant: grant.clone(), early: false }
 }
 
 #[test]
@@ -190,8 +199,16 @@ fn a_lock_that_nobody_can_release_once_it_is_granted_is_not_renewed() {
     host.held();
     let other = keys::names(["b"]).unwrap();
     let grant = Grant::new(other.clone());
-    let request =
-        LockRequest { names: other, owner: 2, ttl: TTL, wait: None, renewal: Renewal::Always, reentrant: false };
+    let request = LockRequest {
+        names: other,
+        owner: 2,
+        ttl: TTL,
+        wait: None,
+        renewal: Renewal::Always,
+        reentrant: false,
+        at_least: Duration::ZERO,
+        adopts: None,
+    };
     host.begin("lock", Operation::Acquire { grant: grant.clone(), request });
     assert_eq!(host.sent(), ["FCALL pinyon_lock_7"]);
     host.front.forsake(&grant);
@@ -209,7 +226,16 @@ fn a_lock_that_is_held_cannot_be_acquired_at_once() {
     let names = keys::names(["a"]).unwrap();
     for (wait, owner) in [(None, 2), (Some(Duration::ZERO), 3)] {
         let (grant, names) = (Grant::new(names.clone()), names.clone());
-        let request = LockRequest { names, owner, ttl: TTL, wait, renewal: Renewal::Never, reentrant: false };
+        let request = LockRequest {
+            names,
+            owner,
+            ttl: TTL,
+            wait,
+            renewal: Renewal::Never,
+            reentrant: false,
+            at_least: Duration::ZERO,
+            adopts: None,
+        };
         host.begin("lock", Operation::Acquire { grant, request });
     }
     let LockOutcome::Failed(failure) = host.outcome("lock") else { panic!("it was not to wait") };

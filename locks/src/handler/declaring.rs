@@ -19,8 +19,10 @@ fn commands(handler: &mut Handler) -> Vec<(u64, Command)> {
 fn lock_and_unlock() -> [Call; 2] {
     let attempt = Attempt::parse(b"0123.ab.0:1:1").unwrap();
     let names = crate::keys::names(["a"]).unwrap();
-    let (ttl, unlock) =
-        (Duration::from_secs(10), Call::Unlock { attempt: attempt.clone(), names: names.clone(), tombstone: false });
+    let (ttl, unlock) = (
+        Duration::from_secs(10),
+        Call::Unlock { attempt: attempt.clone(), names: names.clone(), tombstone: false, rest: None },
+    );
     [Call::Lock { attempt, names, ttl, wait: true, nested: false }, unlock]
 }
 

@@ -25,7 +25,7 @@ fn lock_and_unlock() -> [Call; 2] {
     let names: Names = [b"a".as_slice().into()].into();
     let ttl = Duration::from_secs(10);
     let lock = Call::Lock { attempt: attempt.clone(), names: names.clone(), ttl, wait: true, nested: false };
-    [lock, Call::Unlock { attempt, names, tombstone: false }]
+    [lock, Call::Unlock { attempt, names, tombstone: false, rest: None }]
 }
 
 fn error(code: &str, message: &str) -> Value {

@@ -7,7 +7,8 @@
 -- Where they are declared nevertheless, they come before `P#f`, and are gone from KEYS when the function begins.
 --
 --   P l:name      string    `attempt token ttl`, or `attempt` if the pure handler took it; exists while locked
---                           After a renewal, `@` and the time of the grant replace the ttl
+--                           After a renewal, `@` and the time of the grant replace the ttl. In a name that stays
+--                           locked although it was released, the attempt's owner is 0
 --                 zset      while it is read: the readers (see shared.lua)
 --   P p:name      zset      the holders of a pool's permits, and its limit; the queue knows it as `NUL name`
 --   P#f           integer   the counter of tokens and tickets: the only key that stays

@@ -36,6 +36,21 @@ local function have_look(name)
   end
 end
 
+-- Leaves an attempt's names, which all have this value, to nobody for `rest`: the owner 0 neither renews nor releases
+-- them. Their waiters ask again, and learn how long that is.
+local function keep_locked(keys, names, value, rest)
+  local attempt, token, mark = holder_in(value)
+  local kept = client_of(attempt) .. ":0" .. sub(attempt, #owner_of(attempt) + 1)
+  if mark then
+    local now = clock()
+    kept = kept .. " " .. token .. " @" .. format(whole, now - age_of(value, call("PTTL", keys[2]), now))
+  end
+  for i = 1, #names do
+    call("PSETEX", keys[i + 1], rest, kept)
+    have_look(names[i])
+  end
+end
+
 -- The ordinary end of a lock: its only name goes to the next waiter, which wants no other name. Returns whether this
 -- settled it; if not, possibly with a waiter to drop because its client did not receive the message.
 local function hand_over(keys, name, before)

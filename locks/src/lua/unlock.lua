@@ -1,5 +1,5 @@
--- unlock: attempt, then flags if there are any (x: leave a tombstone, t: throughput before order), modes if some are
--- shared
+-- unlock: attempt, then flags if there are any (x: leave a tombstone, t: throughput before order, k: the rest follows: how
+-- long the names stay locked, if the attempt has them all), modes if some are shared
 -- -> how many of the names it had
 --
 -- An attempt that waits, queued or parked, stops waiting.
@@ -12,7 +12,7 @@ local all = first and (find(first, attempt .. " ", 1, true) == 1 or first == att
 for i = 2, count do
   if values[i] ~= first then all = false end
 end
-if all then
+if all and not ARGV[3] then
   -- Asked before anything changes: a server may refuse it.
   local alone = (flags == "" or flags == "t") and call("EXISTS", queue, pure_waiters) == 0
   call("DEL", unpack(KEYS, 2))
@@ -21,10 +21,19 @@ end
 --- shared parts
 local names, pure = names_in(KEYS), pure_wait()
 local handed_over, deaf
+local rest = has(flags, "k") and ARGV[3]
+if all and rest then
+  keep_locked(KEYS, names, first, rest)
+  if has(flags, "x") then call("SET", tombstone .. attempt, "", "PX", "60000") end
+  if pure then announce({free = {}}, names) end
+  return count
+end
 if all and count == 1 and flags == "" and not pure then handed_over, deaf = hand_over(KEYS, names[1], ttl_in(first)) end
 if handed_over then return count end
-local run, freed, modes = new_run(false, has(flags, "t")), names, modes_in(ARGV, 3, names)
+local run, freed, modes = new_run(false, has(flags, "t")), names, modes_in(ARGV, rest and 4 or 3, names)
 if all then run.before = ttl_in(first) end
+-- An earlier library has granted alone what is shared.
+if all and modes then call("DEL", unpack(KEYS, 2)) end
 if not all then
   freed = {}
   for i = 1, count do

@@ -132,6 +132,7 @@ impl Machine {
             ScriptAnswer::Busy { pttl, holder, age } => self.busy(number, pttl, holder, age, now),
             ScriptAnswer::Deadlock { cycle } => self.fail(number, MachineFailure::Deadlock { cycle }, now),
             ScriptAnswer::Unknown => self.ask_anew(number, now),
+            ScriptAnswer::NotHeld => self.fail(number, MachineFailure::NotHeld, now),
             other => {
                 let message = format!("the server's answer makes no sense here: {other:?}");
                 let error = Error::new(Kind::Protocol, &"".into(), message);
@@ -215,6 +216,7 @@ impl Machine {
         let notified = matches!(entry.stage, Stage::Parked { .. });
         let held = Held { token, until, granted: now, renew_at, extending: false };
         entry.stage.turn(Why::Granted, Stage::Held(held));
+        (entry.keep_until, entry.adopts) = ((!entry.at_least.is_zero()).then(|| now + entry.at_least), None);
         self.holding.add(entry.owner, number);
         self.wake_for(number);
         self.done(number, Awaited::Grant, Outcome::Granted { number, token, notified, again: false });
@@ -231,7 +233,7 @@ impl Machine {
     /// is behind. Once the counter is raised, the names are asked for again.
     fn distrust(&mut self, number: u64, token: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        if std::mem::replace(&mut entry.distrusted, true) {
+        if std::mem::replace(&mut entry.distrusted, true) || entry.adopts.is_some() {
             let message = format!(
                 "the server gives out tokens again that were given out before: {token}, although {} was seen",
                 self.highest

@@ -39,8 +39,13 @@ impl Machine {
         }
         entry.above.get_or_insert(highest);
         let (names, ttl, wait, nested) = (entry.names.clone(), entry.ttl, entry.waits(), entry.nested);
+        let adopts = entry.adopts.clone();
         let attempt = self.attempt(number);
-        self.send(About::Lock(number), Call::Lock { attempt, names, ttl, wait, nested }, now);
+        let call = match adopts {
+            None => Call::Lock { attempt, names, ttl, wait, nested },
+            Some(from) => Call::Adopt { attempt, names, ttl, from: (*from).clone() },
+        };
+        self.send(About::Lock(number), call, now);
     }
 
     pub(super) fn send_poll(&mut self, number: u64, now: Moment) {
@@ -62,8 +67,8 @@ impl Machine {
             return;
         }
         let Some(entry) = self.entries.get(&number) else { return };
-        let (attempt, names) = (self.attempt(number), entry.names.clone());
-        self.send(About::Unlock(number), Call::Unlock { attempt, names, tombstone }, now);
+        let (attempt, names, rest) = (self.attempt(number), entry.names.clone(), entry.rest(now));
+        self.send(About::Unlock(number), Call::Unlock { attempt, names, tombstone, rest }, now);
     }
 
     pub(super) fn send_tidy(&mut self, number: u64, tombstone: bool, now: Moment) {
@@ -72,7 +77,7 @@ impl Machine {
         }
         let Some(entry) = self.entries.get(&number) else { return };
         let (attempt, names) = (self.attempt(number), entry.names.clone());
-        self.send(About::Tidy, Call::Unlock { attempt, names, tombstone }, now);
+        self.send(About::Tidy, Call::Unlock { attempt, names, tombstone, rest: None }, now);
     }
 
     pub(super) fn send_renewals(&mut self, numbers: &[u64], now: Moment) {

@@ -1,10 +1,11 @@
 //! One attempt and its stage.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::moment::Moment;
 use super::{Blocker, LockRequest, Renewal};
-use crate::call::Names;
+use crate::call::{Attempt, Names};
 use pinyon_net::error::Error;
 
 /// How long before its time is up an attempt asks for the holder of its names; half of its time if that is less.
@@ -32,6 +33,11 @@ pub(super) struct Entry {
     /// Whether it was counted among those that had to wait.
     pub(super) counted: bool,
     pub(super) renewal: Renewal,
+    pub(super) at_least: Duration,
+    /// Until when its names stay locked, even if they are released earlier.
+    pub(super) keep_until: Option<Moment>,
+    /// The attempt whose lock it takes over, until it has it.
+    pub(super) adopts: Option<Arc<Attempt>>,
     /// Whether its owner holds other locks. Then it goes to the server ahead of the local lines.
     pub(super) nested: bool,
     /// Whether it stands in the table.
@@ -120,8 +126,11 @@ impl Entry {
             counted: false,
             deadline: request.wait.filter(|wait| !wait.is_zero()).map_or(impatient, |wait| now + wait),
             renewal: request.renewal,
+            at_least: request.at_least,
+            keep_until: None,
             nested,
-            lined_up: !nested,
+            lined_up: !nested && request.adopts.is_none(),
+            adopts: request.adopts,
             holds: 1,
             parked_by: None,
             unparking: false,
@@ -143,6 +152,11 @@ impl Entry {
             Stage::Refused { .. } => self.trouble.is_none() || !self.refused && !self.unparking,
             _ => false,
         }
+    }
+
+    /// For how long its names stay locked once they are released.
+    pub(super) fn rest(&self, now: Moment) -> Option<Duration> {
+        rest_until(self.keep_until, now)
     }
 
     /// When to ask for the holder of its names, unless that was done.
@@ -172,4 +186,9 @@ impl Entry {
             Stage::Lost => None,
         }
     }
+}
+
+/// What is left until then.
+pub(super) fn rest_until(keep_until: Option<Moment>, now: Moment) -> Option<Duration> {
+    keep_until.map(|until| until - now).filter(|rest| !rest.is_zero())
 }

@@ -188,10 +188,13 @@ impl Machine {
         attempt: Option<u64>,
         now: Moment,
     ) -> Result<u64, MachineFailure> {
-        if let Some(number) = self.held_again(&request, now)? {
-            return Ok(number);
+        if request.adopts.is_none() {
+            if let Some(number) = self.held_again(&request, now)? {
+                return Ok(number);
+            }
         }
-        if !nested && !self.table.is_free(&request.names) {
+        let bypasses = nested || request.adopts.is_some();
+        if !bypasses && !self.table.is_free(&request.names) {
             match request.wait {
                 None => return Err(MachineFailure::Busy),
                 Some(Duration::ZERO) => {
@@ -210,7 +213,7 @@ impl Machine {
         let attempt = attempt.unwrap_or(number);
         let entry = self.entries.entry(number).or_insert_with(|| Entry::new(attempt, request, nested, impatient, now));
         let due = entry.look_at().unwrap_or(entry.deadline);
-        let leads = nested || self.table.enter(number, &entry.names);
+        let leads = bypasses || self.table.enter(number, &entry.names);
         self.wake_by(due);
         match leads {
             true => self.ask(number, Why::Leads, now),
@@ -307,6 +310,40 @@ impl Machine {
         }
     }
 
+    pub fn ttl(&self, number: u64) -> Duration {
+        self.entries.get(&number).map_or(Duration::ZERO, |entry| entry.ttl)
+    }
+
+    /// Lets a lock end with its release, although it was to last longer.
+    pub fn end_early(&mut self, number: u64) {
+        if let Some(entry) = self.entries.get_mut(&number) {
+            (entry.at_least, entry.keep_until) = (Duration::ZERO, None);
+        }
+    }
+
+    /// Releases a lock as [`Self::release`] does, however many times its owner has acquired it. The caller waits for so
+    /// long, as far as there is a server.
+    pub fn release_wholly(&mut self, number: u64, wait: Duration, now: Moment) -> Result<(), NotHeld> {
+        let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
+        entry.holds = 1;
+        self.release(number, now)?;
+        if let Some(Stage::Releasing { deadline, .. }) = self.entries.get_mut(&number).map(|entry| &mut entry.stage) {
+            *deadline = now + wait;
+            self.wake_by(now + wait);
+        }
+        Ok(())
+    }
+
+    /// Forgets a lock that is handed over: it is neither renewed nor released here any more. Returns who takes it over
+    /// from whom, on which names, and for how long they stay locked in any case.
+    pub fn hand_over(&mut self, number: u64, now: Moment) -> Option<(Attempt, Names, Duration)> {
+        self.held(number, now)?;
+        let attempt = self.attempt(number);
+        let entry = self.remove(number, Why::HandOver, now)?;
+        let rest = entry.rest(now).unwrap_or_default();
+        Some((attempt, entry.names, rest))
+    }
+
     /// Drops one of several acquisitions of a lock: its owner can no longer release it, but the others can.
     pub fn drop_hold(&mut self, number: u64) {
         if let Some(entry) = self.entries.get_mut(&number).filter(|entry| entry.holds > 1) {
@@ -360,7 +397,7 @@ impl Machine {
             return Err(NotHeld);
         }
         let until = wait.map(|wait| now + wait);
-        (entry.wait, entry.unparking) = (Some(relock), false);
+        (entry.wait, entry.unparking, entry.keep_until) = (Some(relock), false, None);
         if self.connected {
             entry.above = Some(self.highest);
         }
@@ -452,6 +489,8 @@ impl Machine {
             });
         }
         entry.holds += 1;
+        let at_least = (!request.at_least.is_zero()).then(|| now + request.at_least);
+        entry.keep_until = entry.keep_until.max(at_least);
         let outcome = Outcome::Granted { number, token: held.token, notified: false, again: true };
         self.done(number, Awaited::Grant, outcome);
         Ok(Some(number))

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::asking::{retry_pause, LONGEST_RETRY};
-use super::entry::{Entry, Stage};
+use super::entry::{rest_until, Entry, Stage};
 use super::stages::Why;
 use super::{About, Awaited, Call, Machine, Moment};
 use crate::call::{Attempt, Names, ScriptAnswer};
@@ -37,6 +37,8 @@ struct Release {
     names: Names,
     /// When no server has the lock any more, whether or not it knows of the release.
     over: Moment,
+    /// Until when the names stay locked.
+    keep_until: Option<Moment>,
 }
 
 struct Refused {
@@ -44,6 +46,7 @@ struct Refused {
     names: Names,
     tombstone: bool,
     over: Moment,
+    keep_until: Option<Moment>,
     under_way: bool,
 }
 
@@ -52,8 +55,8 @@ impl Releases {
         if self.answered.len() == REPEATED {
             self.answered.pop_front();
         }
-        let Entry { owner, attempt, names, ttl, .. } = entry;
-        self.answered.push_back(Release { owner, attempt, names, over: now + ttl });
+        let Entry { owner, attempt, names, ttl, keep_until, .. } = entry;
+        self.answered.push_back(Release { owner, attempt, names, over: now + ttl, keep_until });
     }
 
     /// Whether none is refused.
@@ -99,7 +102,8 @@ impl Machine {
         let due = |release: &&Release| release.over > now;
         let of = |release: &Release| {
             let attempt = Attempt { client: self.client.clone(), owner: release.owner, number: release.attempt };
-            Call::Unlock { attempt, names: release.names.clone(), tombstone: false }
+            let rest = rest_until(release.keep_until, now);
+            Call::Unlock { attempt, names: release.names.clone(), tombstone: false, rest }
         };
         let calls: Vec<Call> = self.releases.answered.iter().filter(due).map(of).collect();
         for call in calls {
@@ -117,7 +121,7 @@ impl Machine {
 
     /// Keeps a release that the server refused, until it is answered or the lock's ttl has passed.
     pub(super) fn keep_release(&mut self, call: Call, ttl: Duration, error: &Error, now: Moment) {
-        let Call::Unlock { attempt, names, tombstone } = call else { return };
+        let Call::Unlock { attempt, names, tombstone, rest } = call else { return };
         let releases = &mut self.releases;
         releases.since.get_or_insert(now);
         match releases.refused.iter().position(|release| release.attempt == attempt) {
@@ -127,7 +131,9 @@ impl Machine {
                 releases.refused.push_back(release);
             }
             None => {
-                releases.refused.push_back(Refused { attempt, names, tombstone, over: now + ttl, under_way: false })
+                let keep_until = rest.map(|rest| now + rest);
+                let (over, under_way) = (now + ttl, false);
+                releases.refused.push_back(Refused { attempt, names, tombstone, over, keep_until, under_way })
             }
         }
         if releases.again_at.is_none() {
@@ -158,7 +164,8 @@ impl Machine {
         let calls = waiting.map(|release| {
             release.under_way = true;
             let (attempt, names) = (release.attempt.clone(), release.names.clone());
-            Call::Unlock { attempt, names, tombstone: release.tombstone }
+            let rest = rest_until(release.keep_until, now);
+            Call::Unlock { attempt, names, tombstone: release.tombstone, rest }
         });
         for call in calls.collect::<Vec<_>>() {
             self.send(About::Tidy, call, now);
@@ -200,13 +207,13 @@ impl Machine {
     /// is told at once if it is of no use to wait: the refusal does not pass soon, or has lasted for long.
     pub(super) fn release_refused(&mut self, number: u64, error: Error, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
-        let (names, ttl) = (entry.names.clone(), entry.ttl.max(self.options.waiter_ttl()));
+        let (names, ttl, rest) = (entry.names.clone(), entry.ttl.max(self.options.waiter_ttl()), entry.rest(now));
         let over = match entry.stage {
             Stage::Releasing { until, .. } => until - now,
             Stage::Cancelling { until, .. } => until.map_or(ttl, |until| until - now),
             _ => return,
         };
-        let call = Call::Unlock { attempt: self.attempt(number), names, tombstone: false };
+        let call = Call::Unlock { attempt: self.attempt(number), names, tombstone: false, rest };
         self.keep_release(call, over, &error, now);
         let lasts = self.releases.since.is_some_and(|since| since + self.options.patience <= now);
         let Stage::Releasing { until, .. } = self.entries[&number].stage else { return };

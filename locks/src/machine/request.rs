@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::table::Fairness;
 #[cfg(doc)]
 use super::MachineFailure;
-use crate::call::Names;
+use crate::call::{Attempt, Names};
 use crate::observed::Observed;
 
 /// The options of a client.
@@ -52,6 +52,10 @@ pub struct LockRequest {
     pub renewal: Renewal,
     /// Whether an owner may acquire again what it holds.
     pub reentrant: bool,
+    /// How long the names stay locked from the grant on, even if the holder releases them earlier.
+    pub at_least: Duration,
+    /// The attempt whose lock is taken over, if it was handed over. Then the names are its names.
+    pub adopts: Option<Arc<Attempt>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

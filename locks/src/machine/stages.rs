@@ -41,6 +41,7 @@ pub(super) enum Why {
     Due,
     Park,
     Release,
+    HandOver,
     /// No answer came, or the server refused, so its caller waits no longer.
     Unanswered,
     Answered,
@@ -87,6 +88,7 @@ pub(super) const MOVES: &[(Name, Why, Name, &str)] = &[
     (Name::Held, Why::Park, Name::Parked, "park"),
     (Name::Held, Why::Release, Name::Releasing, "unlock"),
     (Name::Held, Why::Release, Name::Cancelling, "tell"),
+    (Name::Held, Why::HandOver, Name::Gone, "tell"),
     (Name::Held, Why::GiveUp, Name::Cancelling, "unlock"),
     (Name::Held, Why::Lose, Name::Lost, "tell"),
     (Name::Parked, Why::Connected, Name::Asking, "ask as another attempt"),

@@ -55,7 +55,7 @@ impl Pure {
     /// Releases all names after a transaction failed halfway, since the server does not roll back.
     pub(super) fn not_taken(&mut self, id: u64, call: Call, halfway: bool, error: ServerError) {
         if let (Call::Lock { attempt, names, .. }, true) = (call, halfway) {
-            self.gathered.push((NOBODY, Call::Unlock { attempt, names, tombstone: false }));
+            self.gathered.push((NOBODY, Call::Unlock { attempt, names, tombstone: false, rest: None }));
         }
         self.answers.push((id, Err(error)));
     }

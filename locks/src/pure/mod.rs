@@ -7,6 +7,7 @@
 //!
 //! Each rule has a file, of the name that its file in Lua has. Rules without a file here need scripts.
 
+mod adopt;
 mod extend;
 mod force_release;
 mod inspect;
@@ -331,7 +332,8 @@ impl Pure {
                 self.lock_if_free(attempt, names, *ttl, are_free, holders, acts)
             }
             Call::Poll { attempt, names, ttl, .. } => self.poll(attempt, names, *ttl, &holders, acts),
-            Call::Unlock { attempt, names, .. } => self.unlock(attempt, names, &holders, acts),
+            Call::Unlock { attempt, names, rest, .. } => self.unlock(attempt, names, *rest, &holders, acts),
+            Call::Adopt { attempt, names, ttl, from } => self.adopt(attempt, names, *ttl, from, &holders, acts),
             Call::ForceRelease { names, token } => self.force_release(names, *token, (&holders, sets), acts),
             Call::Extend { held } => self.extend(held, (&holders, sets), at.1, acts),
             Call::Rate { name, cost, most, ticks } => {
@@ -393,6 +395,7 @@ fn names_of(call: &Call) -> impl Iterator<Item = &Names> {
         Call::Lock { names, .. }
         | Call::Unlock { names, .. }
         | Call::Poll { names, .. }
+        | Call::Adopt { names, .. }
         | Call::ForceRelease { names, .. } => (Some(names), &[][..]),
         Call::Extend { held } => (None, &held[..]),
         _ => (None, &[][..]),

@@ -132,6 +132,11 @@ impl<W> Votes<W> {
         }
     }
 
+    /// Drops all but one acquisition of a lock.
+    pub fn drop_other_holds(&mut self, number: u64) {
+        self.locks.entry(number).and_modify(|lock| lock.holds = 1);
+    }
+
     /// How long a majority of the members still holds a lock.
     pub fn held<M: Member>(&self, members: &[M], number: u64, now: Now) -> Option<Duration> {
         self.locks.get(&number)?.remaining(members, now)

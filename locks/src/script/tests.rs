@@ -56,7 +56,7 @@ fn replies_of_the_wrong_shape_are_errors() {
     for reply in [array(&[]), array(&[2]), array(&[2, 5]), array(&[7]), Value::Null, bytes("OK")] {
         assert!(matches!(decode(&lock(), reply), Err(ScriptError::Unexpected(_))));
     }
-    let unlock = Call::Unlock { attempt: a("c:1:1"), names: names(["a"]).unwrap(), tombstone: false };
+    let unlock = Call::Unlock { attempt: a("c:1:1"), names: names(["a"]).unwrap(), tombstone: false, rest: None };
     for reply in [Value::Integer(-1), array(&[1]), Value::Null] {
         assert!(matches!(decode(&unlock, reply), Err(ScriptError::Unexpected(_))));
     }

@@ -9,6 +9,7 @@ use crate::handler::HandlerKind;
 use crate::keys::LockKeys;
 use crate::machine::{Fairness, LockOptions, LockRequest, Renewal};
 use crate::redis::{Protocol, SessionSettings};
+use crate::ticket::Ticket;
 use pinyon_net::address::{RedisServers as Servers, RedisUrl, TlsParameters};
 use pinyon_net::credentials::{Credentials, Password, Supplied};
 use pinyon_net::invalid::{choose, InvalidArgument};
@@ -118,6 +119,8 @@ pub struct LockTerms {
     pub renew: bool,
     pub max_hold: Option<f64>,
     pub reentrant: bool,
+    /// How long the names stay locked from then on, even if the holder releases them earlier.
+    pub at_least: Option<f64>,
 }
 
 impl LockTerms {
@@ -130,7 +133,29 @@ impl LockTerms {
             None => Renewal::Always,
             Some(longest) => Renewal::For(seconds("max_hold", longest)?),
         };
-        Ok(LockRequest { names, owner: 0, ttl, wait, renewal, reentrant: self.reentrant })
+        let at_least = self.at_least.map(|time| seconds("at_least", time)).transpose()?.unwrap_or_default();
+        if !at_least.is_zero() && names.are_shared() {
+            let message = "at_least is possible for names to write, and not for names to read and for permits";
+            return Err(InvalidArgument::usage(message.to_owned()));
+        }
+        let lasts = match renewal {
+            Renewal::Never => Some(("ttl, and it is not renewed", ttl)),
+            Renewal::For(longest) => Some(("max_hold", longest)),
+            Renewal::Always => None,
+        };
+        if let Some((what, _)) = lasts.filter(|(_, lasts)| at_least > *lasts) {
+            let message = format!("at_least is longer than the lock's {what}: it would end before");
+            return Err(InvalidArgument::usage(message));
+        }
+        Ok(LockRequest { names, owner: 0, ttl, wait, renewal, reentrant: self.reentrant, at_least, adopts: None })
+    }
+
+    /// The request for a lock that was handed over, from a client with this setup. What is said about waiting is the time
+    /// for the server to answer, and `at_least` is as the ticket says.
+    pub fn adopting(&self, ticket: &Ticket, setup: &Setup) -> Result<LockRequest, InvalidArgument> {
+        ticket.check_prefix(setup.keys.prefix())?;
+        let request = Self { reentrant: false, at_least: None, ..*self }.request(ticket.names.clone())?;
+        Ok(LockRequest { at_least: ticket.rest, adopts: Some(ticket.holder()), ..request })
     }
 }
 

@@ -136,7 +136,8 @@ fn several_urls_are_a_quorum() {
 
 #[test]
 fn terms_of_a_lock_become_a_request() {
-    let terms = LockTerms { ttl: 10.0, timeout: f64::INFINITY, renew: true, max_hold: None, reentrant: true };
+    let terms =
+        LockTerms { ttl: 10.0, timeout: f64::INFINITY, renew: true, max_hold: None, reentrant: true, at_least: None };
     let asked = |terms: LockTerms| terms.request(names(["a"]).unwrap());
     let request = asked(terms).unwrap();
     assert_eq!((request.renewal, request.ttl, request.reentrant), (Renewal::Always, Duration::from_secs(10), true));

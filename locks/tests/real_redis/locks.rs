@@ -176,7 +176,7 @@ fn closing_ends_what_waits_and_loses_what_is_held() {
         locks.threads.close();
         let LockOutcome::Failed(failure) = waiting.join().unwrap() else { panic!("it has the lock") };
         assert_eq!(failure.kind, ErrorKind::ConnectionLost);
-        let released = station.run(&Refusing(Cell::new(9)), Operation::Release { grant: held.clone() });
+        let released = station.run(&Refusing(Cell::new(9)), Operation::Release { grant: held.clone(), early: false });
         assert!(matches!(released, Ok(LockOutcome::Released { held: false })));
     });
     assert!(matches!(locks.threads.station(), Err(failure) if failure.kind == ErrorKind::Closed));

@@ -90,7 +90,7 @@ impl Program {
     }
 
     pub fn release(&self, grant: &Arc<Grant>) -> bool {
-        match self.run(Operation::Release { grant: grant.clone() }) {
+        match self.run(Operation::Release { grant: grant.clone(), early: false }) {
             LockOutcome::Released { held } => held,
             other => panic!("{other:?}"),
         }
@@ -146,7 +146,16 @@ pub fn setup(endpoint: Endpoint, sentinels: Option<SentinelSetup>) -> Setup {
 pub fn acquiring(name: &str, renewal: Renewal, reentrant: bool) -> (Arc<Grant>, Operation) {
     let names = keys::names([name]).unwrap();
     let ttl = if renewal == Renewal::Always { TTL } else { TIMEOUT };
-    let request = LockRequest { names, owner: owners::this_thread(), ttl, wait: Some(TIMEOUT), renewal, reentrant };
+    let request = LockRequest {
+        names,
+        owner: owners::this_thread(),
+        ttl,
+        wait: Some(TIMEOUT),
+        renewal,
+        reentrant,
+        at_least: Duration::ZERO,
+        adopts: None,
+    };
     let grant = Grant::new(request.names.clone());
     (grant.clone(), Operation::Acquire { grant, request })
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pinyon_locks::{
     owners, wanted, HandlerKind, LockOutcome, LockRequest, Mode, Names, PermitsWanted, Renewal, StatusAnswer,
@@ -21,8 +22,8 @@ fn names(write: &[&str], read: &[&str], permits: u32) -> Names {
 }
 
 fn request(names: Names, reentrant: bool) -> LockRequest {
-    let wait = Some(TIMEOUT);
-    LockRequest { names, owner: owners::this_thread(), ttl: TIMEOUT, wait, renewal: Renewal::Never, reentrant }
+    let (owner, wait, at_least) = (owners::this_thread(), Some(TIMEOUT), Duration::ZERO);
+    LockRequest { names, owner, ttl: TIMEOUT, wait, renewal: Renewal::Never, reentrant, at_least, adopts: None }
 }
 
 fn acquire(program: &Program, request: LockRequest) -> Arc<Grant> {

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_locks::settings::{lock_ttl, UsualLock};
+use pinyon_locks::settings::{lock_ttl, LockTerms, UsualLock};
 use pinyon_locks::{
     names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, Rate, RedisCommand, Renewal,
-    StatusAnswer, StatusQuestion,
+    Setup, StatusAnswer, StatusQuestion, Ticket,
 };
 use pinyon_net::invalid::InvalidArgument;
-use pinyon_net::settings::{seconds, waiting_time};
 use pinyon_net::Sent;
 use serde_json::{json, Value};
 
@@ -67,28 +66,47 @@ pub fn acquire(
     let number = |name: &str| settings[name].as_f64();
     let names = names(texts(given))?;
     let relock = number("timeout").unwrap_or(usual.timeout);
-    let renewal = match number("max_hold") {
-        Some(longest) => Renewal::For(seconds("max_hold", longest)?),
-        None if settings["renew"] == false => Renewal::Never,
-        None => Renewal::Always,
-    };
-    let request = LockRequest {
-        names: names.clone(),
-        owner,
-        ttl: lock_ttl(number("ttl").unwrap_or(usual.ttl))?,
-        wait: (!at_once).then(|| waiting_time("timeout", relock)).transpose()?,
-        renewal,
+    let terms = LockTerms {
+        ttl: number("ttl").unwrap_or(usual.ttl),
+        timeout: relock,
+        renew: settings["renew"] != false,
+        max_hold: number("max_hold"),
         reentrant: settings["reentrant"].as_bool().unwrap_or(usual.reentrant),
+        at_least: number("at_least"),
     };
+    let asked = terms.request(names.clone())?;
+    let request = LockRequest { owner, wait: asked.wait.filter(|_| !at_once), ..asked };
     let held = Grant::new(names);
     Ok((Lock { held: held.clone(), relock }, LockOperation::Acquire { grant: held, request }))
+}
+
+/// Asks for a lock that was handed over.
+pub fn adopt(
+    owner: u64,
+    ticket: &str,
+    settings: &Value,
+    usual: &UsualLock,
+    setup: &Setup,
+) -> Result<(Lock, Operation), Raised> {
+    let ticket = Ticket::parse(ticket.as_bytes())?;
+    let UsualLock { timeout, reentrant, .. } = *usual;
+    let ttl = settings["ttl"].as_f64().unwrap_or(usual.ttl);
+    let terms = LockTerms { ttl, timeout, renew: true, max_hold: None, reentrant, at_least: None };
+    let request = LockRequest { owner, ..terms.adopting(&ticket, setup)? };
+    let held = Grant::new(ticket.names.clone());
+    Ok((Lock { held: held.clone(), relock: timeout }, LockOperation::Acquire { grant: held, request }))
+}
+
+pub fn release_all() -> Operation {
+    LockOperation::ReleaseAll { wait: None }
 }
 
 /// An operation on a lock.
 pub fn with(lock: &Lock, method: &str, argument: &Value) -> Result<Operation, Raised> {
     let grant = lock.held.clone();
     Ok(match method {
-        "release" => LockOperation::Release { grant },
+        "release" => LockOperation::Release { grant, early: false },
+        "hand_over" => LockOperation::HandOver { grant, ttl: None },
         "extend" => LockOperation::Extend { grant, ttl: lock_ttl(argument.as_f64().unwrap())? },
         "wait" => LockOperation::Park {
             grant,
@@ -127,6 +145,8 @@ pub fn ended(outcome: LockOutcome) -> Result<Value, LockFailure> {
         LockOutcome::Held { notified } => json!(notified),
         LockOutcome::Released { held } | LockOutcome::Extended { held } => json!(held),
         LockOutcome::Notified { moved } => json!(moved),
+        LockOutcome::ReleasedAll { released } => json!(released),
+        LockOutcome::HandedOver { ticket } => json!(ticket),
         LockOutcome::ForceReleased { released } => json!(released),
         LockOutcome::Status(StatusAnswer::IsLocked(locked)) => json!(locked),
         LockOutcome::Status(StatusAnswer::Permits(permits)) => unreachable!("{permits:?}"),

@@ -79,6 +79,7 @@ fn play<D: Driver>(server: &Redis, namespace: &str, usual: &Value, scenario: &Va
         locks: HashMap::new(),
         begun: HashMap::new(),
         losses: HashMap::new(),
+        tickets: HashMap::new(),
     };
     for step in scenario["steps"].as_array().expect("a list of steps") {
         playing.step(step).map_err(|why| format!("{step}: {why}"))?;
@@ -97,6 +98,7 @@ struct Playing<D> {
     begun: HashMap<String, Begun>,
     /// How many times each lock's listener was told of its loss.
     losses: HashMap<String, usize>,
+    tickets: HashMap<String, String>,
 }
 
 /// A call under way.
@@ -174,6 +176,16 @@ impl<D: Driver> Playing<D> {
                 self.losses.insert(name.to_owned(), 0);
                 Course::Asks(operation)
             }
+            "adopt" => {
+                let owner = *self.owners.entry(step["by"].to_string()).or_insert_with(owners::new_owner);
+                let ticket = &self.tickets[words[2].as_str().expect("a ticket")];
+                let settings = words.get(3).unwrap_or(&Value::Null);
+                let (lock, operation) = call::adopt(owner, ticket, settings, &self.usual, &self.setup)?;
+                self.locks.insert(name.to_owned(), lock);
+                self.losses.insert(name.to_owned(), 0);
+                Course::Asks(operation)
+            }
+            "release_all" => Course::Asks(call::release_all()),
             "is_locked" => Course::Asks(call::about(&rest, StatusQuestion::IsLocked)?),
             "waiting" => Course::Asks(call::about(&rest, StatusQuestion::Waiting)?),
             "is_held_by" => Course::Asks(call::about(&json!([words[2]]), StatusQuestion::Each)?),
@@ -224,7 +236,12 @@ impl<D: Driver> Playing<D> {
         let name = call[1].as_str().unwrap_or_default();
         match call[0].as_str() {
             Some("is_held_by") => Ok(json!(outcome?.as_u64() == Some(self.token(&call[1])))),
-            Some(method @ ("acquire" | "try_lock")) => {
+            Some("hand_over") => {
+                let ticket = call[2].as_str().expect("a name for the ticket");
+                self.tickets.insert(ticket.to_owned(), outcome?.as_str().expect("a text").to_owned());
+                Ok(json!(true))
+            }
+            Some(method @ ("acquire" | "try_lock" | "adopt")) => {
                 let held = &self.locks[name].held;
                 let is_held = outcome.map(|_| held.token() > 0)?;
                 if is_held && held.listen(name.to_owned()).is_err() {

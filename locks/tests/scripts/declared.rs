@@ -39,7 +39,7 @@ impl Strict {
     }
 
     fn unlock(&mut self, who: &str, on: &str) -> Vec<Pushed> {
-        self.call(&Call::Unlock { attempt: attempt(who), names: names(on), tombstone: false }).1
+        self.call(&Call::Unlock { attempt: attempt(who), names: names(on), tombstone: false, rest: None }).1
     }
 
     /// What was used in calls without being declared.
@@ -73,7 +73,7 @@ impl Strict {
         self.lock("x.2", "a", false);
         self.call(&Call::Notify { attempt: attempt("x.2"), names: names("a"), most: 1 });
         self.poll("y", "a");
-        self.call(&Call::Unlock { attempt: attempt("y"), names: names("a"), tombstone: true });
+        self.call(&Call::Unlock { attempt: attempt("y"), names: names("a"), tombstone: true, rest: None });
         self.call(&Call::Unpark { attempt: attempt("y.2"), names: names("a"), ttl: LONG });
         self.call(&Call::Inspect { names: names("a b") });
         self.call(&Call::Extend { held: vec![(attempt("x.2"), names("a"), LONG)] });

@@ -309,7 +309,7 @@ impl Lab {
 
     /// Unlocks. Returns the attempts that were pushed a grant.
     pub fn unlock(&mut self, who: &str, on: &str) -> Vec<String> {
-        let call = Call::Unlock { attempt: attempt(who), names: names(on), tombstone: false };
+        let call = Call::Unlock { attempt: attempt(who), names: names(on), tombstone: false, rest: None };
         woken(&self.call(&call).1)
     }
 

@@ -80,7 +80,7 @@ impl Both {
 
     /// Unlocks. Returns who was granted something.
     fn unlock(&mut self, of: Of, who: &str, on: &str) -> Vec<String> {
-        self.call(of, &Call::Unlock { attempt: attempt(who), names: names(on), tombstone: false }).1
+        self.call(of, &Call::Unlock { attempt: attempt(who), names: names(on), tombstone: false, rest: None }).1
     }
 
     fn poll(&mut self, of: Of, who: &str, on: &str) -> ScriptAnswer {

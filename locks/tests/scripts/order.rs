@@ -207,7 +207,7 @@ fn waiters_are_told_when_the_next_lock_ends_earlier_than_the_one_they_have_seen(
         lab.call(&lock("x", on, LONG));
         lab.call(&lock("y", on, if told { SHORT } else { LONG }));
         lab.call(&lock("z", on, LONG));
-        let unlock = Call::Unlock { attempt: attempt("x"), names: names(on), tombstone: false };
+        let unlock = Call::Unlock { attempt: attempt("x"), names: names(on), tombstone: false, rest: None };
         let (_, pushes) = lab.call_servers(&unlock);
         for pushes in pushes {
             let looks = |push: &Pushed| matches!(push, Pushed::Look { attempt: of } if *of == attempt("z"));

@@ -61,7 +61,7 @@ fn a_missing_permission_is_named_and_nothing_is_left_locked() {
     assert_eq!(missing(&mut lab, &[b"-fcall", b"-evalsha"], &take), commands);
     assert_eq!(missing(&mut lab, &[b"resetkeys", b"~other:*"], &take), vec![Missing::Keys; 4]);
     assert_eq!(lab.holder("b"), "");
-    let unlock = Call::Unlock { attempt: attempt("x"), names: names("a"), tombstone: false };
+    let unlock = Call::Unlock { attempt: attempt("x"), names: names("a"), tombstone: false, rest: None };
     assert_eq!(missing(&mut lab, &[b"resetchannels"], &unlock), vec![Missing::Channels; 4]);
     lab.delete(&names("a")[0]);
     let counter = lab.model.counter().unwrap();

@@ -59,7 +59,7 @@ fn a_cancelled_attempt_is_not_granted_when_it_arrives_late() {
     lab.lock("x", "a");
     lab.lock("y", "a");
     for who in ["y", "z"] {
-        lab.call(&Call::Unlock { attempt: attempt(who), names: names("a"), tombstone: true });
+        lab.call(&Call::Unlock { attempt: attempt(who), names: names("a"), tombstone: true, rest: None });
         assert_eq!(lab.lock(who, "a"), ScriptAnswer::Cancelled);
         assert_eq!(lab.poll(who, "a"), ScriptAnswer::Cancelled);
     }
@@ -141,7 +141,7 @@ fn locks_of_the_pure_handler_are_seen_and_its_waiters_hear_what_is_free() {
     lab.lock("x", "b c");
     lab.lock("z", "b");
     lab.pure_waits();
-    let unlock = |who, on| Call::Unlock { attempt: attempt(who), names: names(on), tombstone: false };
+    let unlock = |who, on| Call::Unlock { attempt: attempt(who), names: names(on), tombstone: false, rest: None };
     let (_, pushes) = lab.call(&unlock("x", "b c"));
     assert_eq!(woken(&pushes), ["z"]);
     assert_eq!(pushes[1..], [Pushed::Freed { names: vec![b"c"[..].into()] }], "b is z's");
@@ -247,7 +247,7 @@ fn a_value_of_somebody_else_s_is_respected_and_shown() {
         }
         lab.connect(&"y".into());
         lab.call_servers(&lock("y", "a", true, false));
-        let leave = Call::Unlock { attempt: attempt("y"), names: names("a"), tombstone: false };
+        let leave = Call::Unlock { attempt: attempt("y"), names: names("a"), tombstone: false, rest: None };
         assert!(lab.call_servers(&leave).0.iter().all(|left| *left == Ok(ScriptAnswer::Released { released: 0 })));
         let force = Call::ForceRelease { names: names("a"), token: None };
         let (answers, pushes) = lab.call_servers(&force);

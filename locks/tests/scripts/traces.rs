@@ -40,6 +40,8 @@ struct Trace<'a> {
     random: Random,
     pool: Vec<Name>,
     known: BTreeMap<Attempt, Names>,
+    /// Names that stay locked although they were released.
+    kept: Vec<Names>,
     next: u64,
     tokens: BTreeMap<Attempt, u64>,
     last_token: u64,
@@ -64,6 +66,7 @@ impl<'a> Trace<'a> {
             random,
             pool,
             known: BTreeMap::new(),
+            kept: Vec::new(),
             next: seed << 20,
             tokens: BTreeMap::new(),
             last_token: 0,
@@ -96,7 +99,8 @@ impl<'a> Trace<'a> {
             87..89 => self.unpark(),
             89..92 => self.notify(),
             92..94 => self.force_release(),
-            94..96 => self.pure(),
+            94 => self.pure(),
+            95 => self.adopt(),
             96..98 if self.faults => self.fault(),
             98 if self.faults => self.short(),
             _ => {}
@@ -168,7 +172,43 @@ impl<'a> Trace<'a> {
         if !self.random.one_in(10) {
             self.known.remove(&attempt);
         }
-        self.call(Call::Unlock { attempt, names, tombstone });
+        let rest = (attempt.owner > 0 && self.random.one_in(8)).then_some(LONG);
+        if rest.is_some() && self.model_holds(&attempt, &names) {
+            self.kept.push(names.clone());
+        }
+        self.call(Call::Unlock { attempt, names, tombstone, rest });
+        if self.random.one_in(3) {
+            self.free_kept();
+        }
+    }
+
+    /// Frees names that nobody holds, though they are locked.
+    fn free_kept(&mut self) {
+        if let Some(names) = self.kept.pop() {
+            self.call(Call::ForceRelease { names, token: None });
+        }
+    }
+
+    /// Takes a lock over, once or again as after a lost reply; or tries to, from an attempt that does not hold it.
+    fn adopt(&mut self) {
+        let holder = if self.random.one_in(4) { self.someone() } else { self.holder() };
+        let Some((from, names)) = holder else { return };
+        self.next += 1;
+        let client: Arc<str> = ["x", "y", "z"][self.random.below(3)].into();
+        let (attempt, ttl) = (Attempt { client, owner: self.random.below(3) as u64, number: self.next }, self.ttl());
+        let held = self.model_holds(&from, &names);
+        let call = Call::Adopt { attempt: attempt.clone(), names: names.clone(), ttl, from: from.clone() };
+        let answer = self.call(call.clone());
+        assert_eq!(matches!(answer, ScriptAnswer::Granted { .. }), held, "{call:?}: {answer:?}");
+        if !held {
+            return;
+        }
+        assert_eq!(self.lab.model.holding(&from), 0, "{from} was handed over");
+        self.known.remove(&from);
+        self.known.insert(attempt, names);
+        if self.random.one_in(2) {
+            assert_eq!(self.call(call), answer, "the same token");
+        }
     }
 
     fn poll(&mut self) {
@@ -292,6 +332,9 @@ impl<'a> Trace<'a> {
                 false => drop(self.call(Call::Unpark { attempt, names, ttl: LONG })),
             }
         }
+        while !self.kept.is_empty() {
+            self.free_kept();
+        }
         let mut rounds = 0;
         while !self.known.is_empty() {
             rounds += 1;
@@ -325,7 +368,7 @@ impl<'a> Trace<'a> {
 
     fn give_up(&mut self, attempt: &Attempt) {
         let names = self.known.remove(attempt).unwrap();
-        self.call(Call::Unlock { attempt: attempt.clone(), names, tombstone: false });
+        self.call(Call::Unlock { attempt: attempt.clone(), names, tombstone: false, rest: None });
     }
 
     fn someone(&mut self) -> Option<(Attempt, Names)> {
@@ -401,7 +444,10 @@ impl<'a> Trace<'a> {
 /// The attempts that a call may grant.
 fn asking(call: &Call) -> impl Iterator<Item = Attempt> {
     match call {
-        Call::Lock { attempt, .. } | Call::Poll { attempt, .. } | Call::Unpark { attempt, .. } => Some(attempt.clone()),
+        Call::Lock { attempt, .. }
+        | Call::Poll { attempt, .. }
+        | Call::Unpark { attempt, .. }
+        | Call::Adopt { attempt, .. } => Some(attempt.clone()),
         _ => None,
     }
     .into_iter()

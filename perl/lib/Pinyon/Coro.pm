@@ -172,7 +172,8 @@ our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Locks);                         
 # These are the methods of clients that wait, over what waits here.
 BEGIN {
     no strict 'refs';                                                                 ## no critic (ProhibitNoStrict)
-    *{$_} = Pinyon::Locks->can($_) for qw(synchronized status is_locked owner waiting force_release execute _rated);
+    *{$_} = Pinyon::Locks->can($_)
+        for qw(synchronized once status is_locked owner waiting force_release release_all execute _rated);
 }
 
 sub lock {
@@ -204,9 +205,16 @@ sub _acquired {
     return $lock;
 }
 
+sub close {    ## no critic (ProhibitBuiltinHomonyms)
+    my ( $self, %options ) = @_;
+    $self->release_all if $options{release};
+    return Pinyon::Loop::Locks::close($self);
+}
+
 sub _inspect       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_inspect( undef, @wish ) ) }
 sub _execute       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_execute( undef, @wish ) ) }
 sub _ask_rate      { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_rate( undef, @wish ) ) }
+sub _release_all   { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_release_all( undef, @wish ) ) }
 sub _force_release { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_force_release( undef, @wish ) ) }
 
 package Pinyon::Coro::Lock;

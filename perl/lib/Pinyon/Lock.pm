@@ -9,7 +9,7 @@ our $VERSION = '0.1.0';
 use Scalar::Util qw(reftype);
 
 # As in pinyon.h.
-use constant { RELEASE => 1, EXTEND => 2, PARK => 3, NOTIFY => 4, IS_FORKED => 5 };
+use constant { RELEASE => 1, EXTEND => 2, PARK => 3, NOTIFY => 4, IS_FORKED => 5, WAS_RELEASED => 6, HAND_OVER => 9 };
 
 sub is_lost {
     my ($self) = @_;
@@ -28,6 +28,24 @@ sub extend {
     my $locks = $self->_client;
     $locks->_take_notes;
     return $self->_wish( $locks, EXTEND, $ttl ) ? 1 : q{};
+}
+
+sub hand_over {
+    my ( $self, $ttl ) = @_;
+    my $locks = $self->_client;
+    $locks->_take_notes;
+    my $ticket = $self->_wish( $locks, HAND_OVER, $ttl );
+    $self->_note_release( 0, 1 );
+    $self->_listen_no_more;
+    return $ticket;
+}
+
+# Releases it although its names were to stay locked for longer.
+sub _release_early {
+    my ($self) = @_;
+    return if $self->_is_over;
+    $self->_note_release( 0, $self->_wish( $self->_client, RELEASE, 1 ) );
+    return;
 }
 
 sub wait {    ## no critic (ProhibitBuiltinHomonyms)
@@ -150,6 +168,12 @@ Releases the lock. Returns whether it was held until then. A second call does no
 =head2 extend($ttl)
 
 Extends the lock to so many seconds from now. Returns whether it is still held.
+
+=head2 hand_over($ttl)
+
+Hands the lock over to another process, in any language, and returns the ticket: text for C<adopt> of L<Pinyon::Locks>, which works
+once. The lock is never free meanwhile. From then on this process neither renews nor releases it. If no process adopts it within
+so many seconds, by default its own C<ttl>, it expires. Whoever has the ticket can take the lock over.
 
 =head2 wait($timeout)
 

@@ -41,6 +41,57 @@ sub synchronized {
     return $result;
 }
 
+sub once {
+    my $self   = shift;
+    my ($code) = splice @_, 1, 1;
+    my ( $names, $options ) = _once_options( $code, @_ );
+    my $lock = $self->try_lock( $names, %{$options} ) or return;
+    my ( $in_list, @results ) = wantarray;
+    my $is_done = eval {
+        if   ($in_list) { @results    = $code->($lock) }
+        else            { $results[0] = $code->($lock) }
+        1;
+    };
+    if ( !$is_done ) {
+        my $error = $@;
+        eval { $lock->_release_early; 1 } or undef $lock;
+        die $error;
+    }
+    $lock->_ends;
+    return $in_list ? @results : $results[0];
+}
+
+# The names, and the options of the lock.
+sub _once_options {
+    my ( $code, $names, @options ) = @_;
+    if ( ( reftype( $code // q{} ) // q{} ) ne 'CODE' ) {
+        Pinyon::Error::Usage->throw('once takes names, a reference to a sub, and per');
+    }
+    my %options = @options;
+    my $per     = delete $options{per} // Pinyon::Error::Usage->throw('once needs per: the seconds in which its sub runs once');
+    return ( $names, { %options, at_least => $per } );
+}
+
+sub adopt {
+    my ( $self, $ticket, @options ) = @_;
+    Pinyon::Error::UnsupportedType->throw('a ticket is a string') if !defined $ticket || ref $ticket;
+    my ( undef, undef, undef, undef, undef, undef, @names ) = split m{/}, $ticket =~ s/\s+\z//r;
+    s/%([[:xdigit:]]{2})/chr hex $1/eg for @names;
+    return $self->lock( \@names, @options, ticket => $ticket );
+}
+
+sub release_all {
+    my ( $self, $timeout ) = @_;
+    $self->_take_notes;
+    return $self->_release_all($timeout);
+}
+
+sub close {    ## no critic (ProhibitBuiltinHomonyms)
+    my ( $self, %options ) = @_;
+    $self->release_all if $options{release};
+    return $self->_close;
+}
+
 sub status {
     my ( $self, $names ) = @_;
     my $found = $self->_inspect($names);
@@ -203,6 +254,11 @@ Whether the caller may acquire a lock that it already holds.
 
 Pinyon calls this sub with the lock if the lock is lost.
 
+=item at_least
+
+Seconds from its acquisition for which the names stay locked, even if the lock is released earlier. If its holder dies, C<ttl>
+decides.
+
 =back
 
 =head2 try_lock($names, %options)
@@ -213,6 +269,26 @@ Like C<lock>, if the lock is free now; returns C<undef> otherwise.
 
 Holds a lock while the sub runs, and returns what the sub returns. The sub gets the lock as its argument. Dies with
 C<Pinyon::Error::LockLost> if the lock was lost meanwhile.
+
+=head2 once($names, $sub, per => $seconds, %options)
+
+Runs the sub once per period on all machines, and returns what it returns. The first caller in a period runs it; for others, C<once>
+returns nothing. If the sub dies, its names are free at once, and if its process dies, after C<ttl>: then another caller runs it. A
+period begins when the sub begins, whatever the clocks of the machines say. So let C<per> be a little shorter than the interval at
+which the job is started. The options are C<ttl> and C<on_lost>.
+
+    $locks->once(nightly => \&report, per => 82_800);
+
+=head2 adopt($ticket, %options)
+
+Takes over a lock that another process, in any language, has handed over by C<hand_over> of L<Pinyon::Lock>. Returns the lock, as
+C<lock> does. Dies with C<Pinyon::Error::LockLost> if the ticket was used before, or the lock has ended. The options are those of
+C<lock>.
+
+=head2 release_all($timeout)
+
+Releases everything that is held through this client, and returns how many locks that were. Waits for the answers, for so many
+seconds at most, by default C<command_timeout>. Releases that are not answered in time go on in the background.
 
 =head2 status($names)
 
@@ -254,8 +330,10 @@ seconds their C<mean>, C<p50>, C<p90>, C<p95>, C<p99> and C<p99.9>.
 
 The server's address, to show to people.
 
-=head2 close
+=head2 close(%options)
 
-Closes the connections. Locks that you still hold are lost; on the server they expire after their ttl.
+Closes the connections. Locks that you still hold are lost; on the server they expire after their ttl. With C<< release => 1 >>,
+they are released first, as by C<release_all>. At the end of the program, all locks that it still has are released, also those in
+package variables.
 
 =cut

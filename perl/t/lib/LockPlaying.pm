@@ -143,6 +143,8 @@ sub _used {
     my ( $caller, $name, @arguments ) = @_;
     my ( $locks, $model ) = @{$caller}{qw(locks model)};
     return _acquired( $caller, $name eq 'acquire' ? 'lock' : 'try_lock', @arguments ) if $name =~ /\A(?:acquire|try_lock)\z/;
+    return _adopted( $caller, @arguments )                                            if $name eq 'adopt';
+    return $model->got( scalar $locks->release_all )                                  if $name eq 'release_all';
     return $model->got( scalar $locks->is_locked( \@arguments ) )                     if $name eq 'is_locked';
     return $model->got( scalar $locks->waiting( \@arguments ) )                       if $name eq 'waiting';
     return $model->got( scalar $locks->execute( map { s/\{namespace\}/{$caller->{namespace}}/r } @arguments ) )
@@ -166,6 +168,10 @@ sub _used {
         return ( $status->{token} // 0 ) == $caller->{tokens}{$which};
     }
     my $held = $caller->{held}{$which};
+    if ( $name eq 'hand_over' ) {
+        $caller->{tokens}{"ticket $others[0]"} = $model->got( scalar $held->hand_over );
+        return 1;
+    }
     if ( $name eq 'check' ) {
         $held->check;
         return;
@@ -196,6 +202,20 @@ sub _acquired {
             %options, $caller->{model}->owns( $caller->{owner} )
         )
     ) or return 0;
+    $caller->{held}{$name}   = $held;
+    $caller->{tokens}{$name} = $held->token;
+    return 1;
+}
+
+sub _adopted {
+    my ( $caller, $name, $ticket, $settings ) = @_;
+    my $held = $caller->{model}->got(
+        scalar $caller->{locks}->adopt(
+            $caller->{tokens}{"ticket $ticket"},
+            on_lost => sub { $caller->{losses}{$name}++ },
+            %{ $settings || {} }, $caller->{model}->owns( $caller->{owner} )
+        )
+    );
     $caller->{held}{$name}   = $held;
     $caller->{tokens}{$name} = $held->token;
     return 1;

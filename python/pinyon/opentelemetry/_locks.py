@@ -148,9 +148,10 @@ class _TracedHeld(BaseHeld):
             self._holding = _Holding(self._traces, self.token, self._acquiring.within)
             super()._tell(_lose)
 
-    def _release(self) -> Any:
+    def _release(self, early: bool = False, /) -> Any:
+        plain = super()._release
         try:
-            outcome = self._traces.begin("release").run(super()._release)
+            outcome = self._traces.begin("release").run(lambda: plain(early))
         except BaseException as error:
             self._let_go(False, error)
             raise
@@ -182,6 +183,19 @@ class _TracedHeld(BaseHeld):
     def _extend(self, ttl: float | timedelta) -> Any:
         plain = super()._extend
         return self._traces.begin("extend").run(lambda: plain(ttl))
+
+    def _hand_over(self, ttl: float | timedelta | None) -> Any:
+        plain = super()._hand_over
+        ticket = self._traces.begin("hand_over").run(lambda: plain(ttl))
+        if self._awaited:
+            ticket.add_done_callback(self._handed_over)
+        else:
+            self._over("handed_over")
+        return ticket
+
+    def _handed_over(self, future: Any) -> None:
+        if failure(future) is None:
+            self._over("handed_over")
 
     def _park(self, wait: float | None) -> Any:
         plain = super()._park
@@ -239,6 +253,12 @@ class _TracedLocks(BaseLocks):
     def _inspect(self, names: tuple[str | bytes, ...], question: Any) -> Any:
         plain = super()._inspect
         return self._traces.begin(_QUESTIONS[question]).run(lambda: plain(names, question))
+
+    def _release_all(self, timeout: float | timedelta | None) -> list[Any]:
+        plain = super()._release_all
+        begun = self._traces.begin("release_all")
+        released: list[Any] = begun.run(lambda: plain(timeout))
+        return released
 
     def _take_away(self, names: tuple[str | bytes, ...], token: int | None) -> Any:
         plain = super()._take_away

@@ -69,6 +69,19 @@ module Pinyon
       @native.release
     end
 
+    # Hand it over to another process, in any language. It is never free meanwhile.
+    #
+    # From then on it is not held here: it is neither renewed nor released, and a block that it was acquired for ends
+    # quietly. If no process adopts it by {Locks#adopt}, it expires.
+    #
+    # @param ttl [Numeric, nil] seconds in which it must be adopted; nil for its own ttl
+    # @return [String] the ticket, which works once; whoever has it can take the lock over
+    # @raise [LockLost] it is not held
+    # @raise [UsageError] it was acquired more than once, or is on a quorum of servers
+    def hand_over(ttl = nil)
+      @native.hand_over(ttl)
+    end
+
     # Extend it to +ttl+ seconds from now.
     #
     # @return [Boolean] whether it is held still
@@ -145,8 +158,8 @@ module Pinyon
     # interrupts the others.
     #
     # @api private
-    def leave(failed)
-      kept = @native.leave
+    def leave(failed, early: false)
+      kept = @native.leave(failed && early)
       @native.lost_early if kept == false && !failed
     rescue Error
       raise unless failed

@@ -19,6 +19,11 @@ module Pinyon
   class Locks
     include Sharing
 
+    # The clients that may hold locks when the program ends.
+    CLIENTS = ObjectSpace::WeakMap.new
+    private_constant :CLIENTS
+    at_exit { CLIENTS.each_key(&:release_at_exit) }
+
     # The state of one name.
     #
     # @!attribute name [String, Symbol]
@@ -43,6 +48,7 @@ module Pinyon
       @functions = Asking.functions_in(settings)
       @native = Native::Locks.new(settings)
       @on_event = on_event
+      CLIENTS[self] = true if Ractor.current == Ractor.main
       listen
     end
 
@@ -72,12 +78,15 @@ module Pinyon
     # @param max_hold [Numeric, nil] seconds after which it is not renewed any more
     # @param reentrant [Boolean, nil] whether this thread or fiber may acquire again what it holds
     # @param on_lost [#call, nil] called with the {Held} if the lock is lost
+    # @param at_least [Numeric, nil] seconds from its acquisition for which the names stay locked, even if it is
+    #   released earlier; if its holder dies, the ttl decides
     # @yieldparam held [Held]
     # @return [Object] the block's value
     # @raise [LockTimeout] others held it for all this time; the message names the holder
     # @raise [LockLost] it was lost before the block ended
-    def synchronize(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
-      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost)
+    def synchronize(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil,
+                    at_least: nil)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant, at_least], on_lost)
       failed = true
       begin
         held.native.acquire(true)
@@ -89,6 +98,77 @@ module Pinyon
       end
     end
 
+    # Run a block once per period on all machines. The first caller in a period runs it. If the block raises an error,
+    # or is left before its end, the names are free at once, and if its process dies, after the ttl: then another caller
+    # runs it.
+    #
+    # A period begins when the block begins, whatever the clocks of the machines say. So let +per+ be a little shorter
+    # than the interval at which the job is started.
+    #
+    #   locks.once("nightly", per: 82_800) { report }
+    #
+    # @param names [Array<String, Symbol>] one name or several
+    # @param per [Numeric] seconds in which the block runs once
+    # @param ttl [Numeric, nil] seconds after which others may run it if its process has died; while it runs, the lock
+    #   is renewed
+    # @param on_lost [#call, nil] called with the {Held} if the lock is lost
+    # @yieldparam held [Held]
+    # @return [Object, nil] the block's value; nil if another caller has run it
+    # @raise [LockLost] the lock was lost before the block ended
+    def once(*names, per:, ttl: nil, on_lost: nil)
+      raise UsageError, "once takes a block, which it runs" unless block_given?
+
+      held = ask(names, [ttl, nil, true, nil, false, per], on_lost)
+      failed = true
+      begin
+        if held.native.acquire(false)
+          result = yield held
+          failed = false
+          result
+        end
+      ensure
+        held.leave(failed, early: true)
+      end
+    end
+
+    # Take over a lock that another process, in any language, has handed over by {Held#hand_over}. With a block, hold it
+    # for the block, as {#synchronize} does. Otherwise release it by {Held#release}.
+    #
+    # @param ticket [String] what +hand_over+ returned there; it works once
+    # @param ttl [Numeric, nil] seconds for which the lock outlives a holder that has died
+    # @param timeout [Numeric, nil] seconds that the server may take, with a new connection if needed
+    # @param renew [Boolean] whether to renew it
+    # @param max_hold [Numeric, nil] seconds after which it is not renewed any more
+    # @param on_lost [#call, nil] called with the {Held} if the lock is lost
+    # @yieldparam held [Held]
+    # @return [Held, Object] the lock; with a block, the block's value
+    # @raise [LockLost] the ticket was used before, or the lock has ended
+    # @raise [UsageError] this is no ticket, or one of another namespace
+    def adopt(ticket, ttl: nil, timeout: nil, renew: true, max_hold: nil, on_lost: nil, &block)
+      listen
+      names, native = @native.adopt(ticket, [ttl, timeout, renew, max_hold, nil, nil])
+      held = prepared(names, native, on_lost)
+      return hold(held, &block) if block
+
+      acquired = false
+      begin
+        acquired = held.native.acquire(true)
+        held
+      ensure
+        held.abandon unless acquired
+      end
+    end
+
+    # Release everything that the threads of this process hold through this client, or the fibers of the calling fiber's
+    # scheduler. The holders have lost their locks: +on_lost+ is called, and blocks raise {LockLost} at their end.
+    # Releases that are not answered in time go on in the background.
+    #
+    # @param timeout [Numeric, nil] seconds to wait for the answers; nil for +command_timeout+
+    # @return [Integer] how many locks were released
+    def release_all(timeout = nil)
+      @native.release_all(timeout)
+    end
+
     # Acquire a lock, to be released by {Held#release}. If an interrupt ends this method, such as +Timeout+ or
     # +Thread#raise+, the lock is not held.
     #
@@ -96,9 +176,9 @@ module Pinyon
     # @raise [LockTimeout] others held it for all this time; the message names the holder
     # @raise [UsageError] it was given a block, which it would not run
     # @see #synchronize
-    def lock(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
+    def lock(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil, at_least: nil)
       refuse_block(:lock) if block_given?
-      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant, at_least], on_lost)
       # An interrupt may come at each condition, and at the end of the method. At a condition within an `ensure`, the
       # outer one runs; once the `return` has run an `ensure`, the inner one runs again. Then the caller gets no lock,
       # although it was given one. Between the lock and the `return` there is no condition.
@@ -125,9 +205,9 @@ module Pinyon
     # @return [Held, nil] nil if it is taken
     # @raise [UsageError] it was given a block, which it would not run
     # @see #synchronize
-    def try_lock(*names, ttl: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
+    def try_lock(*names, ttl: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil, at_least: nil)
       refuse_block(:try_lock) if block_given?
-      held = ask(names, [ttl, nil, renew, max_hold, reentrant], on_lost)
+      held = ask(names, [ttl, nil, renew, max_hold, reentrant, at_least], on_lost)
       given = passes = 0 # As in `lock`.
       passed = false
       begin
@@ -229,9 +309,20 @@ module Pinyon
 
     # Close the connections. Attempts that wait fail. Held locks are lost, and end on the server with their ttl.
     #
+    # @param release [Boolean] whether to release all held locks first, as {#release_all} does
     # @return [nil]
-    def close
+    def close(release: false)
+      release_all if release && !closed?
       @native.close
+    end
+
+    # Release what threads hold, at the end of the program.
+    #
+    # @api private
+    def release_at_exit
+      @native.release_at_exit
+    rescue Error
+      0 # The locks end with their ttl.
     end
 
     def closed?
@@ -261,9 +352,26 @@ module Pinyon
     # and its holder.
     def ask(names, terms, on_lost)
       listen
-      held = Held.new(names, @native.ask(names, terms))
+      prepared(names, @native.ask(names, terms), on_lost)
+    end
+
+    def prepared(names, native, on_lost)
+      held = Held.new(names, native)
       held.on_lost { |lost| on_lost.call(lost) } if on_lost
       held
+    end
+
+    # Acquires what is prepared, and holds it for a block.
+    def hold(held)
+      failed = true
+      begin
+        held.native.acquire(true)
+        result = yield held
+        failed = false
+        result
+      ensure
+        held.leave(failed)
+      end
     end
   end
 end

@@ -19,7 +19,21 @@ pub(super) fn machine() -> Machine {
 pub(super) fn lock(machine: &mut Machine, owner: u64, wait: Option<Duration>) -> u64 {
     let names: Names = [b"a".as_slice().into()].into();
     let ttl = Duration::from_secs(10);
-    machine.lock(LockRequest { names, owner, ttl, wait, renewal: Renewal::Always, reentrant: false }, NOW).unwrap()
+    machine
+        .lock(
+            LockRequest {
+                names,
+                owner,
+                ttl,
+                wait,
+                renewal: Renewal::Always,
+                reentrant: false,
+                at_least: Duration::ZERO,
+                adopts: None,
+            },
+            NOW,
+        )
+        .unwrap()
 }
 
 pub(super) fn waits() -> Option<Duration> {

@@ -31,11 +31,19 @@ fn step(world: &mut World, chance: &mut impl Chance, gentle: bool) {
         }
         3..=4 => {
             let Some(number) = any(world.clients[client].holding.keys(), chance) else { return };
-            match chance.below(6) {
+            match chance.below(7) {
+                6 => world.hand_over(client, number),
                 0 => world.extend(client, number),
                 1 => world.park(client, number, [None, Some(100)][chance.below(2)]),
                 2 => world.notify(client, number),
                 _ => world.release(client, number),
+            }
+        }
+        5 if chance.below(2) == 0 => {
+            let (owner, tickets) = (10 + chance.below(3) as u64, world.ends.tickets.len());
+            if tickets > 0 {
+                // The same one again, now and then.
+                world.adopt(client, owner, tickets - 1 - chance.below(tickets.min(2)));
             }
         }
         5 => {

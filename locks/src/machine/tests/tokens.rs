@@ -24,7 +24,21 @@ fn experienced() -> Machine {
 fn lock(machine: &mut Machine, name: &str) -> u64 {
     let names: Names = [name.as_bytes().into()].into();
     let (ttl, wait) = (Duration::from_secs(10), Some(Duration::from_secs(10)));
-    machine.lock(LockRequest { names, owner: 1, ttl, wait, renewal: Renewal::Never, reentrant: false }, NOW).unwrap()
+    machine
+        .lock(
+            LockRequest {
+                names,
+                owner: 1,
+                ttl,
+                wait,
+                renewal: Renewal::Never,
+                reentrant: false,
+                at_least: Duration::ZERO,
+                adopts: None,
+            },
+            NOW,
+        )
+        .unwrap()
 }
 
 /// Answers the first call of this kind. Returns all that were made.

@@ -6,6 +6,7 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ends::Ends;
 use crate::call::{Call, Name, Names, Pushed, ScriptAnswer};
 use crate::machine::{Awaited, Fairness, LockOptions, LockRequest, Machine, MachineEvent, Moment, Outcome, Renewal};
 use crate::tests::model::{Model, Push};
@@ -23,6 +24,7 @@ pub(super) struct World {
     /// The highest token that a holder of each name began with.
     tokens: BTreeMap<Name, (u64, usize, u64)>,
     pub(super) granted: usize,
+    pub(super) ends: Ends,
     /// What has happened, if the test records it.
     pub(super) log: Option<Vec<String>>,
 }
@@ -40,6 +42,8 @@ pub(super) struct Client {
     pub(super) waiting: BTreeMap<u64, Wanted>,
     pub(super) holding: BTreeMap<u64, Wanted>,
     pub(super) parked: BTreeMap<u64, Wanted>,
+    /// Those of its held locks that it is handing over.
+    handing: BTreeSet<u64>,
     releasing: BTreeSet<u64>,
 }
 
@@ -77,6 +81,7 @@ impl World {
                 waiting: BTreeMap::new(),
                 holding: BTreeMap::new(),
                 parked: BTreeMap::new(),
+                handing: BTreeSet::new(),
                 releasing: BTreeSet::new(),
             }
         };
@@ -88,6 +93,7 @@ impl World {
             excused_until: Duration::ZERO,
             tokens: BTreeMap::new(),
             granted: 0,
+            ends: Ends::default(),
             log: None,
         }
     }
@@ -111,6 +117,9 @@ impl World {
             wait: wait.map(Duration::from_millis),
             renewal: if ttl % 2 == 0 { Renewal::Always } else { Renewal::Never },
             reentrant: false,
+            // A third of the locks.
+            at_least: if owner == 2 { wanted.ttl } else { Duration::ZERO },
+            adopts: None,
         };
         let now = self.at();
         let number = self.clients[client].machine.lock(request, now).ok();
@@ -150,6 +159,41 @@ impl World {
         self.settle(client);
     }
 
+    /// Begins to hand a lock over, as a front does.
+    pub(super) fn hand_over(&mut self, client: usize, number: u64) {
+        self.note(|| format!("client {client} hands over {number}"));
+        let now = self.at();
+        let of = &mut self.clients[client];
+        if of.machine.extend(number, of.holding[&number].ttl, now).is_ok() {
+            of.handing.insert(number);
+            self.ends.extended(&of.machine.attempt(number), self.now);
+        }
+        self.settle(client);
+    }
+
+    /// Tries to adopt a lock that was handed over.
+    pub(super) fn adopt(&mut self, client: usize, owner: u64, ticket: usize) {
+        let Some(ticket) = self.ends.tickets.get(ticket) else { return };
+        let wanted = Wanted { names: ticket.names.clone(), owner, ttl: Duration::from_millis(400) };
+        let request = LockRequest {
+            names: wanted.names.clone(),
+            owner,
+            ttl: wanted.ttl,
+            wait: Some(Duration::from_secs(1)),
+            renewal: Renewal::Always,
+            reentrant: false,
+            at_least: ticket.rest,
+            adopts: Some(Arc::new(ticket.attempt.clone())),
+        };
+        let now = self.at();
+        let number = self.clients[client].machine.lock(request, now).ok();
+        self.note(|| format!("client {client} adopts {wanted:?}: {number:?}"));
+        if let Some(number) = number {
+            self.clients[client].waiting.insert(number, wanted);
+        }
+        self.settle(client);
+    }
+
     pub(super) fn park(&mut self, client: usize, number: u64, wait: Option<u64>) {
         self.note(|| format!("client {client} parks {number}"));
         let now = self.at();
@@ -157,6 +201,7 @@ impl World {
         let relock = Duration::from_secs(2);
         if of.machine.park(number, wait.map(Duration::from_millis), relock, now).is_ok() {
             let wanted = of.holding.remove(&number).expect("it is held");
+            self.ends.forget(&of.machine.attempt(number));
             of.parked.insert(number, wanted);
         }
         self.settle(client);
@@ -200,6 +245,7 @@ impl World {
     /// Pushes leave before the answer does.
     fn answer(&mut self, client: usize, call: &Call) -> ScriptAnswer {
         let answer = self.model.call(self.server_clock, call);
+        self.ends.called(call, &answer, self.now, self.server_clock);
         self.note(|| format!("server: client {client}: {call:?} -> {answer:?}"));
         for Push { client, pushed } in self.model.take_pushes() {
             self.note(|| format!("server: push {pushed:?}"));
@@ -295,6 +341,7 @@ impl World {
 
     /// Holders cannot know of the loss until they ask again, or their time is up.
     fn excuse(&mut self) {
+        self.ends = Ends::default();
         self.excused_until = self.now + Duration::from_secs(3600);
     }
 
@@ -326,6 +373,7 @@ impl World {
                         let excused = now.0 < self.excused_until;
                         assert!(excused || before.is_none_or(is_right), "{name:?}: {token} after {before:?}");
                     }
+                    self.ends.granted(&of.machine.attempt(number), wanted.owner == 2, wanted.ttl, self.now);
                     of.holding.insert(number, wanted);
                     self.granted += 1;
                 }
@@ -337,12 +385,22 @@ impl World {
                     assert!(of.releasing.remove(&number), "only what is given back is said to be");
                 }
                 MachineEvent::Lost { number, .. } => {
+                    self.ends.forget(&of.machine.attempt(number));
+                    of.handing.remove(&number);
                     let _ = of.machine.release(number, now);
                     of.holding.remove(&number);
                     of.releasing.insert(number);
                     lost = true;
                 }
                 MachineEvent::Contested { .. } => panic!("only claims are contested"),
+                MachineEvent::Done { number, awaited: Awaited::Extension, outcome } if of.handing.remove(&number) => {
+                    let held = matches!(outcome, Outcome::Extended { held: true });
+                    if let Some((attempt, names, rest)) = held.then(|| of.machine.hand_over(number, now)).flatten() {
+                        let wanted = of.holding.remove(&number).expect("it is held");
+                        self.ends.handed_over(attempt, names, rest, wanted.ttl);
+                        lost = true; // it has made calls
+                    }
+                }
                 MachineEvent::Done { awaited: Awaited::Extension | Awaited::Answer, .. } => {}
                 MachineEvent::RenewalRefused { .. } => {}
             }
@@ -356,6 +414,7 @@ impl World {
     /// Checks that no two clients consider the same name held, and that a lock has all of its names or none.
     fn check(&self) {
         let now = self.at();
+        self.ends.check(&self.model, self.now, self.server_clock);
         let mut believed: BTreeMap<&Name, (usize, u64)> = BTreeMap::new();
         for (index, client) in self.clients.iter().enumerate() {
             for (number, wanted) in &client.holding {

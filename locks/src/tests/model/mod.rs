@@ -1,6 +1,7 @@
 //! The scripts' meaning in Rust: a server in memory, for the simulation, and for traces that run on both. Each rule has
 //! a file, of the name that its file in Lua has.
 
+mod adopt;
 mod extend;
 mod force_release;
 mod inspect;
@@ -101,7 +102,8 @@ impl Model {
                 Run::new(self, now, Some(attempt)).share(attempt, names, *ttl, *wait, *nested)
             }
             Call::Lock { attempt, names, ttl, wait, nested } => self.lock(now, attempt, names, *ttl, *wait, *nested),
-            Call::Unlock { attempt, names, tombstone } => self.unlock(now, attempt, names, *tombstone),
+            Call::Unlock { attempt, names, tombstone, rest } => self.unlock(now, attempt, names, *tombstone, *rest),
+            Call::Adopt { attempt, names, ttl, from } => self.adopt(now, attempt, names, *ttl, from),
             Call::Poll { attempt, names, ttl, .. } => self.poll(now, attempt, names, *ttl),
             Call::Extend { held } => self.extend(now, held),
             Call::Raise { attempt, names, ttl, floor } => self.raise(now, attempt, names, *ttl, *floor),

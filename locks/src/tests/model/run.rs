@@ -354,7 +354,7 @@ impl<'a> Run<'a> {
     }
 
     /// Has those who wait for the name ask again: its lock ends earlier than the one that they have seen.
-    fn have_look(&mut self, name: &Name) {
+    pub(super) fn have_look(&mut self, name: &Name) {
         let members: Vec<Attempt> = self.model.queue.of(name).take(TOLD).map(|member| member.attempt.clone()).collect();
         for attempt in members {
             self.model.tell(&attempt.client.clone(), Pushed::Look { attempt });

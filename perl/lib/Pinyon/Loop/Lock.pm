@@ -44,6 +44,34 @@ sub extend {
     return $self->_truth( \@arguments, $self->EXTEND, $ttl );
 }
 
+sub hand_over {
+    my ( $self, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_client->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            my $handed_over = sub {
+                my ( $ticket, $error ) = @_;
+                if ( !defined $error ) {
+                    $self->_note_release( 0, 1 );
+                    $self->_listen_no_more;
+                }
+                $told->( $ticket, $error );
+            };
+            return $self->_wished( $handed_over, $self->HAND_OVER, $arguments[0] );
+        }
+    );
+}
+
+sub _release_early {
+    my ( $self, $told ) = @_;
+    return $told->() if $self->_is_over;
+    $self->_wished( sub { $told->() }, $self->RELEASE, 1 );
+    $self->_note_release( 0, 1 );
+    return;
+}
+
 sub wait {    ## no critic (ProhibitBuiltinHomonyms)
     my ( $self, @arguments ) = @_;
     my $callback = Pinyon::Loop::callback_of( \@arguments );
@@ -124,7 +152,9 @@ sub DESTROY {
         warn "pinyon: the lock on $names is not released yet: $why\n";
     };
     $locks->{releasing}{$owner}++;
-    eval { $locks->_begin_last_release( $told, $self ); 1 } or $told->( undef, $@ );
+    if ( !eval { $locks->_begin_last_release( $told, $self ); 1 } ) {
+        $told->( undef, $self->_loss == $self->WAS_RELEASED ? undef : $@ );
+    }
     return;
 }
 

@@ -20,9 +20,35 @@ sub new {
 }
 
 sub close {    ## no critic (ProhibitBuiltinHomonyms)
-    my ($self) = @_;
+    my ( $self, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    my %options  = @arguments;
+    return $self->_close_released($callback) if $options{release};
     $self->{loop}->_close;
     return Pinyon::Locks::close($self);
+}
+
+sub _close_released {
+    my ( $self, $callback ) = @_;
+    return $self->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            return $self->release_all(
+                cb => sub {
+                    my ( undef, $error ) = @_;
+                    $self->close;
+                    $told->( undef, $error );
+                }
+            );
+        }
+    );
+}
+
+sub release_all {
+    my ( $self, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_asked( $callback, sub { $self->_begin_release_all( $_[0], $arguments[0] ) } );
 }
 
 sub lock {    ## no critic (ProhibitBuiltinHomonyms)
@@ -88,6 +114,31 @@ sub synchronized {
                 $self->_when( $value, $over );
             };
             return $self->lock( $names, @arguments, cb => $held );
+        }
+    );
+}
+
+sub once {
+    my ( $self, $names, $code, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            my ( undef, $options ) = Pinyon::Locks::_once_options( $code, $names, @arguments );
+            my $held = sub {
+                my ( $lock, $error ) = @_;
+                return $told->( undef, $error ) if defined $error || !$lock;
+                my $over = sub {
+                    my ( $value, $failed ) = @_;
+                    return _released( $lock, $told, $value, $failed ) if !defined $failed;
+                    $lock->_release_early( sub { $told->( undef, $failed ) } );
+                };
+                my $value;
+                return $over->( undef, $@ ) if !eval { $value = $code->($lock); 1 };
+                $self->_when( $value, $over );
+            };
+            return $self->try_lock( $names, %{$options}, cb => $held );
         }
     );
 }

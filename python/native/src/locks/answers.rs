@@ -16,6 +16,8 @@ pub(super) fn answer(py: Python<'_>, outcome: LockOutcome) -> PyResult<Py<PyAny>
         LockOutcome::Busy => Ok(py.None()),
         LockOutcome::Released { held } | LockOutcome::Extended { held } => held.into_py_any(py),
         LockOutcome::Notified { moved } => moved.into_py_any(py),
+        LockOutcome::ReleasedAll { released } => released.into_py_any(py),
+        LockOutcome::HandedOver { ticket } => ticket.into_py_any(py),
         LockOutcome::ForceReleased { released } => released.into_py_any(py),
         LockOutcome::Status(StatusAnswer::Each(inspected)) => statuses(py, &inspected),
         LockOutcome::Status(StatusAnswer::IsLocked(is_locked)) => is_locked.into_py_any(py),

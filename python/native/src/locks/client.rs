@@ -1,18 +1,23 @@
 //! `pinyon.Locks`: what Python sees of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pinyon_locks::settings::{LockParts, LockSettings, UsualLock};
 use pinyon_locks::{Asked, Asks, ByTag, Limits, Names, PermitsAsked, StatusQuestion, Voting};
+use pinyon_net::settings::waiting_time;
 use pinyon_proto::resp::Command;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::IntoPyObjectExt;
 
 use super::answers::value_in_python;
 use super::drivers::{self, Drivers, Operation};
+use crate::arguments::seconds;
 use crate::concurrency::{Concurrency, Given};
 use crate::errors::{checked, exception, from_core, unsupported, ErrorKind};
+use crate::host::PythonHost;
 use crate::keys::{key_bytes, text_bytes};
 use crate::metrics::of_locks;
 use crate::settings::changed;
@@ -73,6 +78,29 @@ impl Locks {
     /// Takes the names away from their holders. Returns how many were held.
     fn _take_away<'py>(&self, names: &Bound<'py, PyTuple>, token: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
         self.run(names, Operation::ForceRelease { names: lock_names(names)?, token })
+    }
+
+    /// Releases all locks: those of this process's threads, or those of the running event loop. Returns how many for each
+    /// connection, or what a task awaits.
+    fn _release_all<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let wait = timeout.map(time_to_wait).transpose()?;
+        let mut released = Vec::new();
+        for client in self.clients.all() {
+            match drivers::release_all_of_loop(py, &client, wait)? {
+                Some(waiting) => released.push(waiting),
+                None => return self._release_all_of_threads(py, wait).map(|count| vec![count]),
+            }
+        }
+        Ok(released)
+    }
+
+    /// Releases what this process's threads hold, at its end. Contacts no server if they hold nothing.
+    fn _release_at_exit(&self, py: Python<'_>) -> PyResult<()> {
+        self._release_all_of_threads(py, None).map(drop)
     }
 
     /// Sends a command on the connection of the locks on these names, and returns what the server answers.
@@ -194,6 +222,10 @@ impl Locks {
 }
 
 impl Locks {
+    fn _release_all_of_threads<'py>(&self, py: Python<'py>, wait: Option<Duration>) -> PyResult<Bound<'py, PyAny>> {
+        self.clients.release_all(&PythonHost(py), wait)?.into_bound_py_any(py)
+    }
+
     fn run<'py>(&self, names: &Bound<'py, PyTuple>, operation: Operation) -> PyResult<Bound<'py, PyAny>> {
         let py = names.py();
         drivers::run(py, &drivers::of_caller(py, &*self.of(names)?)?, operation)
@@ -284,6 +316,10 @@ fn no_name(given: &Bound<'_, PyAny>) -> PyErr {
     };
     let message = format!("names of locks are str or bytes, not {class}{hint}");
     exception(py, ErrorKind::UnsupportedType, &message)
+}
+
+pub(super) fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    checked(timeout.py(), waiting_time("timeout", seconds(timeout, "timeout")?))
 }
 
 fn is_text(part: &Bound<'_, PyAny>) -> bool {

@@ -81,6 +81,18 @@ pub(super) fn run<'py>(py: Python<'py>, driver: &Driver, operation: Operation) -
     }
 }
 
+/// Begins to release what the caller's event loop holds. Returns what coroutines await; nothing for threads.
+pub(super) fn release_all_of_loop<'py>(
+    py: Python<'py>,
+    drivers: &Drivers,
+    wait: Option<Duration>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match of_caller(py, drivers)? {
+        Driver::Threads(_) => Ok(None),
+        Driver::Loop(on_loop) => on_loop.run(py, Operation::ReleaseAll { wait }).map(Some),
+    }
+}
+
 impl OfLoops {
     /// See [`SharedConnections::driver_class`].
     pub(super) fn driver_class<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -159,12 +171,14 @@ impl pinyon_locks::LoopDriver<Listener> for OnLoop {
 fn method_of(operation: &Operation) -> Option<&'static str> {
     Some(match operation {
         Operation::Extend { .. } => "Held.extend",
+        Operation::HandOver { .. } => "Held.hand_over",
         Operation::Notify { .. } => "Held.notify",
         Operation::ForceRelease { .. } => "Locks.force_release",
         Operation::Execute { .. } => "Locks.execute",
         // Coroutine functions await these, except for a release, which needs no await.
         Operation::Acquire { .. }
         | Operation::Release { .. }
+        | Operation::ReleaseAll { .. }
         | Operation::Park { .. }
         | Operation::Inspect { .. }
         | Operation::Rate { .. } => return None,

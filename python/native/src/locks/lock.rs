@@ -4,22 +4,20 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
-use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms};
-use pinyon_locks::LockRequest;
-use pinyon_net::settings::waiting_time;
+use pinyon_locks::{LockRequest, Ticket};
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
 use super::answers::raised;
-use super::client::{lock_names, Locks, Shared};
+use super::client::{lock_names, time_to_wait, Locks, Shared};
 use super::drivers::{self, Drivers, Grant, OnLoop, Operation};
 use super::telling::Listener;
 use crate::arguments::seconds;
-use crate::errors::{checked, exception, ErrorKind};
+use crate::errors::{checked, exception, unsupported, ErrorKind};
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
@@ -53,8 +51,10 @@ struct Taken {
 impl Lock {
     #[new]
     #[pyo3(signature = (held = None, locks = None, names = None, ttl = None, timeout = None, renew = true,
-                        max_hold = None, reentrant = None, on_lost = None, read = None, permits = None, /, **_others),
-           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, read, permits, /)")]
+                        max_hold = None, reentrant = None, on_lost = None, at_least = None, ticket = None,
+                        read = None, permits = None, /, **_others),
+           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least, ticket, \
+                             read, permits, /)")]
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
         py: Python<'_>,
@@ -67,6 +67,8 @@ impl Lock {
         max_hold: Option<&Bound<'_, PyAny>>,
         reentrant: Option<bool>,
         on_lost: Option<&Bound<'_, PyAny>>,
+        at_least: Option<&Bound<'_, PyAny>>,
+        ticket: Option<&Bound<'_, PyAny>>,
         read: Option<&Bound<'_, PyTuple>>,
         permits: Option<&Bound<'_, PyTuple>>,
         _others: Option<&Bound<'_, PyDict>>,
@@ -77,6 +79,9 @@ impl Lock {
             return Err(made_by_hand(py));
         };
         on_lost.map_or(Ok(()), Listener::check)?;
+        let py = locks.py();
+        let ticket = ticket.map(ticket_of).transpose()?;
+        let names = &ticket.as_ref().map_or_else(|| Ok(names.clone()), |ticket| names_in(py, ticket))?;
         let usual = &locks.get().usual;
         let time = |given: Option<&Bound<'_, PyAny>>, name| given.map(|given| seconds(given, name)).transpose();
         let terms = LockTerms {
@@ -85,24 +90,30 @@ impl Lock {
             renew,
             max_hold: time(max_hold, "max_hold")?,
             reentrant: reentrant.unwrap_or(usual.reentrant),
+            at_least: time(at_least, "at_least")?,
         };
         let shared = (read.is_some() || permits.is_some()).then(|| Shared {
             read: read.map_or_else(|| PyTuple::empty(py), Clone::clone),
             permits: permits.map_or_else(|| PyTuple::empty(py), Clone::clone),
         });
-        let (names, client, wanted) = match shared {
-            None => (names.clone(), locks.get().of(names)?, lock_names(names)?),
-            Some(shared) => {
+        let (names, client, request) = match (shared, &ticket) {
+            (None, None) => (names.clone(), locks.get().of(names)?, terms.request(lock_names(names)?)),
+            (None, Some(ticket)) => {
+                let client = locks.get().of(names)?;
+                let request = terms.adopting(ticket, client.settings());
+                (names.clone(), client, request)
+            }
+            (Some(shared), _) => {
                 let all = shared.names(names)?;
                 let (client, wanted) = (locks.get().of_all(&all)?, shared.wanted(locks.get().limits(), names)?);
                 let [names, pools] = all;
-                (if names.is_empty() { pools } else { names }, client, wanted)
+                (if names.is_empty() { pools } else { names }, client, terms.request(wanted))
             }
         };
         Ok(Self {
             held: held.clone().unbind(),
             client,
-            request: checked(locks.py(), terms.request(wanted))?,
+            request: checked(py, request)?,
             names: names.unbind(),
             on_lost: on_lost.map(|callback| callback.clone().unbind()),
             taken: Mutex::new(Vec::with_capacity(1)),
@@ -170,7 +181,7 @@ impl Lock {
         if held.get()._given_back() {
             return Ok(());
         }
-        match held.get()._release(py).and_then(|kept| kept.is_truthy()) {
+        match held.get()._release(py, false).and_then(|kept| kept.is_truthy()) {
             Ok(false) if error.is_none() => Err(PyErr::from_value(held.get()._lost_inside(py))),
             Err(raised) if error.is_none() || !raised.is_instance_of::<PyException>(py) => Err(raised),
             _ => Ok(()),
@@ -402,9 +413,17 @@ impl Held {
         Self::listen(slf, callback)
     }
 
-    /// Releases the lock. Returns whether it was held until then.
-    pub(super) fn _release<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.run(py, self.held.release())
+    /// Releases the lock. Returns whether it was held until then. `early`: although its names were to stay locked for
+    /// longer.
+    #[pyo3(signature = (early = false, /))]
+    pub(super) fn _release<'py>(&self, py: Python<'py>, early: bool) -> PyResult<Bound<'py, PyAny>> {
+        self.run(py, if early { self.held.release_early() } else { self.held.release() })
+    }
+
+    /// Hands the lock over to whoever adopts it within `ttl` seconds, or within its own. Returns the ticket.
+    fn _hand_over<'py>(&self, py: Python<'py>, ttl: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let ttl = ttl.map(|ttl| checked(py, lock_ttl(seconds(ttl, "ttl")?))).transpose()?;
+        self.run(py, self.held.hand_over(ttl))
     }
 
     /// Whether its holder has released it, in time or not.
@@ -467,8 +486,20 @@ fn class_name(object: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(format!("{}.{}", class.module()?, class.qualname()?))
 }
 
-fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    checked(timeout.py(), waiting_time("timeout", seconds(timeout, "timeout")?))
+fn ticket_of(given: &Bound<'_, PyAny>) -> PyResult<Ticket> {
+    match given.cast::<PyString>() {
+        Ok(text) => checked(given.py(), Ticket::parse(text.to_str()?.as_bytes())),
+        Err(_) => Err(unsupported(given, "a ticket is str")),
+    }
+}
+
+/// The names of a lock that was handed over: text, or bytes that are no text.
+fn names_in<'py>(py: Python<'py>, ticket: &Ticket) -> PyResult<Bound<'py, PyTuple>> {
+    let name = |name: &pinyon_locks::Name| match std::str::from_utf8(name) {
+        Ok(text) => PyString::new(py, text).into_any(),
+        Err(_) => PyBytes::new(py, name).into_any(),
+    };
+    PyTuple::new(py, ticket.names.iter().map(name))
 }
 
 #[cold]

@@ -84,15 +84,19 @@ impl LockConnections {
             Some((driver, scheduler)) => self.carry_out(driver.parking(ruby, scheduler), begin),
             None => self.visit(ruby, begin),
         };
-        let left = match &operation {
-            Some(LockOperation::Release { grant }) => Some(grant),
-            _ => awaited.as_ref(),
+        // The reason for the end of the wait is raised, rather than a failure to tell the server.
+        let _ = match (&outcome, &operation, &awaited) {
+            (Err(_), Some(LockOperation::Release { grant, .. }), _) => self.release_unheard(grant),
+            (Err(_), _, Some(grant)) => self.cancel(grant),
+            _ => Ok(()),
         };
-        if let (Err(_), Some(grant)) = (&outcome, left) {
-            // The reason for the end of the wait is raised, rather than a failure to tell the server.
-            let _ = self.cancel(grant);
-        }
         outcome
+    }
+
+    fn release_unheard(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
+        let mut state = self.lock()?;
+        state.polled.begin(|machine, now| machine.release_unheard(grant, now))?;
+        self.look_beside(&mut state)
     }
 
     /// The driver of the calling fiber's scheduler, if these connections are that scheduler's.

@@ -14,6 +14,8 @@ pub(super) fn answer(ruby: &Ruby, outcome: LockOutcome) -> Result<Value, Error> 
         LockOutcome::Busy => ruby.qnil().as_value(),
         LockOutcome::Released { held } | LockOutcome::Extended { held } => held.into_value_with(ruby),
         LockOutcome::Notified { moved } => moved.into_value_with(ruby),
+        LockOutcome::ReleasedAll { released } => released.into_value_with(ruby),
+        LockOutcome::HandedOver { ticket } => ticket.into_value_with(ruby),
         LockOutcome::ForceReleased { released } => released.into_value_with(ruby),
         LockOutcome::Status(StatusAnswer::Each(inspected)) => statuses(ruby, &inspected)?,
         LockOutcome::Status(StatusAnswer::IsLocked(is_locked)) => is_locked.into_value_with(ruby),

@@ -3,18 +3,21 @@
 use std::sync::Arc;
 
 use magnus::value::ReprValue;
-use magnus::{function, method, Error, Integer, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, Value};
+use magnus::{
+    function, method, Error, Integer, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, TryConvert, Value,
+};
 use pinyon_locks::settings::{LockParts, LockSettings, LockTerms, UsualLock};
-use pinyon_locks::{Asked, ByTag, Grant, LockOperation, Names, RedisCommand, StatusQuestion};
+use pinyon_locks::{Asked, ByTag, Grant, LockOperation, LockRequest, Names, RedisCommand, StatusQuestion, Ticket};
 use pinyon_net::settings::waiting_time;
 
 use super::answers;
-use super::drivers::{self, Caller, Drivers};
+use super::drivers::{self, Caller, Driver, Drivers};
 use super::held::Held;
 use super::rate::Rate;
 use crate::define_class;
 use crate::errors::checked;
 use crate::events::Listener;
+use crate::host::RubyHost;
 use crate::keys::with_bytes;
 use crate::objects::truth;
 use crate::settings::changed;
@@ -31,6 +34,9 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let class = define_class::<Locks>(ruby, native, "Locks")?;
     class.define_singleton_method("new", function!(Locks::new, 1))?;
     class.define_method("ask", method!(Locks::ask, 2))?;
+    class.define_method("adopt", method!(Locks::adopt, 2))?;
+    class.define_method("release_all", method!(Locks::release_all, 1))?;
+    class.define_method("release_at_exit", method!(Locks::release_at_exit, 0))?;
     class.define_method("inspect_names", method!(Locks::inspect_names, 2))?;
     class.define_method("force_release", method!(Locks::force_release, 2))?;
     class.define_method("rate", method!(Locks::rate, 4))?;
@@ -65,11 +71,38 @@ impl Locks {
     fn ask(ruby: &Ruby, this: &Self, given: RArray, terms: RArray) -> Result<Held, Error> {
         let names = lock_names(ruby, given)?;
         let client = this.of(ruby, given)?;
-        let mut request = checked(ruby, this.terms(ruby, terms)?.request(names.clone()))?;
-        let Caller { driver, owner } = drivers::caller(ruby, &client)?;
-        request.owner = owner;
-        let relock = request.wait.unwrap_or_default();
-        Ok(Held::new(pinyon_locks::Held::new(Grant::new(names), driver, relock, client), request))
+        let request = checked(ruby, this.terms(ruby, terms)?.request(names))?;
+        asking(ruby, client, request)
+    }
+
+    /// Makes what takes over a lock that was handed over. Returns its names, too.
+    fn adopt(ruby: &Ruby, this: &Self, ticket: RString, terms: RArray) -> Result<(RArray, Held), Error> {
+        let ticket = with_bytes(ruby, ticket.as_value(), "a ticket is a String", Ticket::parse)?;
+        let ticket = checked(ruby, ticket)?;
+        let names = ruby.ary_from_iter(ticket.names.iter().map(|name| ruby.enc_str_new(&**name, ruby.utf8_encoding())));
+        let client = this.of(ruby, names)?;
+        let request = checked(ruby, this.terms(ruby, terms)?.adopting(&ticket, client.settings()))?;
+        Ok((names, asking(ruby, client, request)?))
+    }
+
+    /// Releases what the threads of this process hold, or the fibers of the caller's scheduler. Returns how many locks.
+    fn release_all(ruby: &Ruby, this: &Self, timeout: Value) -> Result<usize, Error> {
+        let wait = waiting(ruby, timeout)?;
+        if matches!(drivers::caller(ruby, this.clients.main())?.driver, Driver::Threads(_)) {
+            return this.clients.release_all(&RubyHost, wait);
+        }
+        let mut all = 0;
+        for client in this.clients.all() {
+            let driver = drivers::caller(ruby, &client)?.driver;
+            all += usize::try_convert(drivers::run(ruby, &driver, LockOperation::ReleaseAll { wait })?)?;
+        }
+        Ok(all)
+    }
+
+    /// Releases what the threads of this process hold, at its end.
+    fn release_at_exit(ruby: &Ruby, this: &Self) -> Result<usize, Error> {
+        let _ = ruby;
+        this.clients.release_all(&RubyHost, None)
     }
 
     /// Answers a question about names: `:each`, `:is_locked`, `:first_owner` or `:waiting`.
@@ -136,9 +169,9 @@ impl Locks {
         self.clients.of(tag, |main, tag| drivers::new(main.settings().tagged(tag)))
     }
 
-    /// The terms of one lock: its ttl, timeout, renew, max_hold and reentrant. nil is what is usual.
+    /// The terms of one lock: its ttl, timeout, renew, max_hold, reentrant and at_least. nil is what is usual.
     fn terms(&self, ruby: &Ruby, given: RArray) -> Result<LockTerms, Error> {
-        let [ttl, timeout, renew, max_hold, reentrant] = given.to_array::<Option<Value>, 5>()?;
+        let [ttl, timeout, renew, max_hold, reentrant, at_least] = given.to_array::<Option<Value>, 6>()?;
         let time = |given: Option<Value>| given.map(|given| seconds(ruby, given)).transpose();
         let flag = |given: Option<Value>, usual: bool| given.map_or(usual, |given| truth(given) != Some(false));
         Ok(LockTerms {
@@ -147,8 +180,17 @@ impl Locks {
             renew: flag(renew, true),
             max_hold: time(max_hold)?,
             reentrant: flag(reentrant, self.usual.reentrant),
+            at_least: time(at_least)?,
         })
     }
+}
+
+/// What acquires the names of a request for the calling thread or fiber.
+fn asking(ruby: &Ruby, client: Arc<Drivers>, mut request: LockRequest) -> Result<Held, Error> {
+    let Caller { driver, owner } = drivers::caller(ruby, &client)?;
+    request.owner = owner;
+    let (relock, grant) = (request.wait.unwrap_or_default(), Grant::new(request.names.clone()));
+    Ok(Held::new(pinyon_locks::Held::new(grant, driver, relock, client), request))
 }
 
 /// How long to wait; `None` for ever.

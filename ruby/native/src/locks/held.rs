@@ -42,7 +42,8 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("given_back?", method!(Held::is_given_back, 0))?;
     class.define_method("acquire", method!(Held::acquire, 1))?;
     class.define_method("release", method!(Held::release, 0))?;
-    class.define_method("leave", method!(Held::leave, 0))?;
+    class.define_method("hand_over", method!(Held::hand_over, 1))?;
+    class.define_method("leave", method!(Held::leave, 1))?;
     class.define_method("cancel", method!(Held::cancel, 0))?;
     class.define_method("extend_to", method!(Held::extend_to, 1))?;
     class.define_method("park", method!(Held::park, 1))?;
@@ -111,10 +112,17 @@ impl Held {
         this.run(ruby, this.held.release())
     }
 
+    /// Hands it over to whoever adopts it within so many seconds; nil for its own ttl. Returns the ticket.
+    fn hand_over(ruby: &Ruby, this: &Self, ttl: Option<Value>) -> Result<Value, Error> {
+        let ttl = ttl.map(|ttl| checked(ruby, lock_ttl(seconds(ruby, ttl)?))).transpose()?;
+        this.run(ruby, this.held.hand_over(ttl))
+    }
+
     /// Ends the block that it was acquired for. Returns whether it was held until then; nil if there was nothing to
-    /// release.
-    fn leave(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
+    /// release. `early`: although its names were to stay locked for longer.
+    fn leave(ruby: &Ruby, this: &Self, early: bool) -> Result<Value, Error> {
         match this.gives_back() {
+            true if early => this.run(ruby, this.held.release_early()),
             true => this.run(ruby, this.held.release()),
             false => Ok(ruby.qnil().as_value()),
         }
@@ -155,6 +163,6 @@ impl Held {
 
     /// Whether its holder has to release it. Then it counts as given back from now on.
     fn gives_back(&self) -> bool {
-        self.is_acquired.load(Ordering::Relaxed) && self.held.give_back()
+        self.is_acquired.load(Ordering::Relaxed) && !self.held.is_given_back() && self.held.give_back()
     }
 }
