@@ -164,7 +164,7 @@ static LIBRARY_SOURCE: LazyLock<String> = LazyLock::new(|| {
              if not call then {ALONE}{SHARED}end\n{KEYS}{alone}{rest}end}}\n"
         ));
     }
-    source
+    without_comments(&source)
 });
 
 /// The library's source, for `FUNCTION LOAD`.
@@ -174,7 +174,16 @@ pub fn source() -> &'static str {
 
 fn script(rule: &Rule) -> String {
     let Body { alone, rest } = rule.body();
-    [NAMES_ALONE, "local KEYS = KEYS\n", ALONE, KEYS, alone, NAMES_SHARED, SHARED, &rule.parts.concat(), rest].concat()
+    let parts = rule.parts.concat();
+    without_comments(
+        &[NAMES_ALONE, "local KEYS = KEYS\n", ALONE, KEYS, alone, NAMES_SHARED, SHARED, &parts, rest].concat(),
+    )
+}
+
+/// What clients send has no comments and no indentation, which are a third of it.
+fn without_comments(source: &str) -> String {
+    let code = source.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with("--"));
+    code.flat_map(|line| [line, "\n"]).collect()
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ impl Host {
         host.inspect("ask");
         host.greet();
         let inspected = match handler {
-            HandlerKind::Pure => "*1\r\n$-1\r\n:-2\r\n*2\r\n$1\r\n1\r\n$1\r\n1\r\n",
+            HandlerKind::Pure => "*1\r\n$-1\r\n:-2\r\n*2\r\n$1\r\n1\r\n$1\r\n1\r\n*0\r\n",
             _ => "*1\r\n*3\r\n$-1\r\n:-2\r\n:-1\r\n",
         };
         host.answer(inspected);
@@ -582,6 +582,7 @@ fn plainly(command: &[String], results: &mut Vec<String>) -> String {
         "EXEC" => return format!("*{}\r\n{}", results.len(), results.concat()),
         "WATCH" | "UNWATCH" => return "+OK\r\n".into(),
         "TIME" => return time.into(),
+        "ZRANGE" => return "*0\r\n".into(),
         "MGET" => values(command.len() - 1),
         "INCR" | "PTTL" => ":9999\r\n".into(),
         _ => "$-1\r\n".into(),

@@ -245,7 +245,8 @@ impl Pure {
 
     /// Adds the attempt, or extends its part.
     fn join(&self, attempt: &Attempt, ttl: Duration, one: &Seen<'_>, now: Now, acts: &mut Acts) {
-        let (key, own, ends) = (self.keys.lock(one.name), own(attempt, one.mode), now + ttl.as_millis() as u64);
+        let (key, own, ends) =
+            (self.keys.lock(one.name), own(attempt, one.mode), now.saturating_add(ttl.as_millis() as u64));
         let mut add = parts(&[b"ZADD", &key]);
         for part in &own {
             add.push(ends.to_string());

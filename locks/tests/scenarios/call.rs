@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms, UsualLock};
 use pinyon_locks::{
-    names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, Rate, RedisCommand, Renewal,
-    Setup, StatusAnswer, StatusQuestion, Ticket,
+    names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, Rate, RedisCommand, Setup,
+    StatusAnswer, StatusQuestion, Ticket,
 };
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::Sent;
