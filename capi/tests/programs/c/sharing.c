@@ -66,7 +66,9 @@ static void readers(void)
     pinyon_wish   state  = {.size = sizeof state, .kind = PINYON_INSPECT, .names = &name, .count = 1};
     pinyon_answer answer = {.size = sizeof answer};
     pinyon_lock  *mine   = acquire(locks, &read), *others = acquire(other, &read);
+    write.with = 0;
     CHECK(run(other, &write) == PINYON_FAILED && pinyon_error_kind(reply.error) == PINYON_E_ALREADY_HELD);
+    write.with  = PINYON_AT_ONCE;
     write.owner = read.owner = pinyon_new_owner();
     CHECK(run(other, &write) == PINYON_TAKEN);
 
