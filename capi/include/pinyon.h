@@ -333,13 +333,14 @@ typedef struct pinyon_answer {
     size_t              size;   /* sizeof(pinyon_answer), set by you */
     const char         *server; /* the server that answers; "" with locks */
     pinyon_bytes        name;   /* STATS: the statistic's name. INSPECT: the lock's name */
-    pinyon_bytes        value;  /* VERSIONS, STATS: the value. INSPECT: who holds the name, or who waits for it; its size is 0
-                                   if nobody holds it */
+    pinyon_bytes        value;  /* VERSIONS, STATS: the value. INSPECT: who holds, reads or waits for the name; its size is
+                                   0 if nobody holds it */
     const pinyon_error *error;  /* why this server has no answer; NULL otherwise */
     uint64_t            token;  /* INSPECT: the holder's, if it is known; 0 otherwise */
     double              left;   /* INSPECT: seconds until the name is free unless renewed; below 0: unknown */
     double              age;    /* INSPECT: seconds since it was acquired; below 0: unknown */
-    bool                waits;  /* INSPECT: `value` is one that waits for the name in the answer before */
+    bool                waits;  /* INSPECT: `value` is one that waits for the name in the last answer without both */
+    bool                reads;  /* INSPECT: `value` is one that reads it; all that do follow, the holder too */
 } pinyon_answer;
 
 /* The next answer; false after the last. What it points to lives as long as the answers. */

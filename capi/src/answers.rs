@@ -32,6 +32,7 @@ pub struct Row {
     pub left: Option<f64>,
     pub age: Option<f64>,
     pub waits: bool,
+    pub reads: bool,
 }
 
 impl Row {
@@ -51,6 +52,7 @@ impl Row {
             left: self.left.unwrap_or(-1.0),
             age: self.age.unwrap_or(-1.0),
             waits: self.waits.into(),
+            reads: self.reads.into(),
         }
     }
 }
@@ -90,7 +92,7 @@ impl Answers {
         Self::of(rows)
     }
 
-    /// The state of names of locks: a row for the holder, or for nobody, and one for each that waits.
+    /// The state of names of locks: a row for the holder, or for nobody, and one for each that reads or waits.
     pub fn of_names<'n>(names: impl Iterator<Item = (&'n [u8], Inspected)>) -> Self {
         let mut rows = Vec::new();
         for (name, inspected) in names {
@@ -103,7 +105,8 @@ impl Answers {
                 age: inspected.age.map(|age| age.as_secs_f64()),
                 ..row()
             });
-            let waiting = inspected.waiting.iter();
+            let (reading, waiting) = (inspected.sharing.iter(), inspected.waiting.iter());
+            rows.extend(reading.map(|one| Row { value: one.to_string().into_bytes(), reads: true, ..row() }));
             rows.extend(waiting.map(|one| Row { value: one.to_string().into_bytes(), waits: true, ..row() }));
         }
         Self::of(rows)

@@ -74,13 +74,14 @@ use structs::{
     Answer, Bytes, Command, Credentials, CredentialsSource, Event, Found, Host, HowMade, Layout, Migration, NamedText,
     NearFigures, Part, Progress, Reply, Request, Step, Terms,
 };
+use wishes::permits::Permits;
 use wishes::wanted::{GivenRate, Wish};
 
 /// The number of this interface.
 pub const ABI: u32 = 1;
 
 /// The layouts of all structs of the header.
-pub const LAYOUTS: [Layout; 23] = [
+pub const LAYOUTS: [Layout; 24] = [
     Bytes::LAYOUT,
     NamedText::LAYOUT,
     CredentialsSource::LAYOUT,
@@ -101,6 +102,7 @@ pub const LAYOUTS: [Layout; 23] = [
     NearFigures::LAYOUT,
     Wish::LAYOUT,
     GivenRate::LAYOUT,
+    Permits::LAYOUT,
     Note::LAYOUT,
     Action::LAYOUT,
     Reading::LAYOUT,

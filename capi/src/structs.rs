@@ -167,6 +167,7 @@ c_structs! {
         left: f64,
         age: f64,
         waits: u8,
+        reads: u8,
     }
 
     "pinyon_host" Host {

@@ -35,6 +35,14 @@ SV *lock_object(pTHX_ HV *class, SV *client, SV *names)
     return sv_bless(object, class);
 }
 
+void lock_reads(pTHX_ SV *object, SV *names)
+{
+    lock_handle *held = held_of(aTHX_ object);
+    SV          *kept = SvOK(names) ? names_kept(aTHX_ names) : NULL;
+    SvREFCNT_dec(held->read);
+    held->read = kept;
+}
+
 static HV *lock_class(pTHX_ locks_handle *locks)
 {
     if (!locks->lock_class)
@@ -77,6 +85,8 @@ SV *lock_acquired(pTHX_ I32 ax, I32 items, bool at_once)
             throw_usage(aTHX_ newSVpvs("try_lock does not wait: leave out timeout"));
         if (option == LOCK_ON_LOST)
             on_lost = SvTRUE(value) ? sv_2mortal(newSVsv(value)) : NULL;
+        if (option == LOCK_READS)
+            lock_reads(aTHX_ object, value);
     }
     wish_kept_names(aTHX_ & wish, held, &one);
     take_notes(aTHX_ locks, held->client);

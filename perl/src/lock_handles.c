@@ -79,6 +79,7 @@ static void lock_drop(pTHX_ lock_handle *held)
     pinyon_lock_free(held->lock);
     SvREFCNT_dec(held->client);
     SvREFCNT_dec(held->names);
+    SvREFCNT_dec(held->read);
     Safefree(held);
 }
 

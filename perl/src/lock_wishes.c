@@ -4,50 +4,6 @@
 
 #define NO_TIME 1e-300
 
-SV *name_kept(pTHX_ SV *name)
-{
-    SvGETMAGIC(name);
-    if (!SvOK(name) || (SvROK(name) && !SvAMAGIC(name)))
-        throw_kind(aTHX_ PINYON_E_UNSUPPORTED_TYPE,
-                   newSVpvf("the name of a lock is a string, not %s", SvOK(name) ? "a reference" : "undef"));
-    return newSVsv_nomg(name);
-}
-
-AV *several_names(SV *names)
-{
-    return SvROK(names) && SvTYPE(SvRV(names)) == SVt_PVAV && !SvOBJECT(SvRV(names)) ? (AV *)SvRV(names) : NULL;
-}
-
-SV *name_at(pTHX_ AV *list, size_t index)
-{
-    SV **at = av_fetch(list, (SSize_t)index, 0);
-    return at ? *at : &PL_sv_undef;
-}
-
-/* Room for so many names, for as long as a mortal. */
-static pinyon_bytes *names_room(pTHX_ size_t count)
-{
-    return (pinyon_bytes *)(void *)SvPVX(sv_2mortal(newSV((count + 1) * sizeof(pinyon_bytes))));
-}
-
-void wish_names(pTHX_ pinyon_wish *wish, SV *names)
-{
-    AV           *list;
-    size_t        count, index;
-    pinyon_bytes *bytes;
-
-    SvGETMAGIC(names);
-    list  = several_names(names);
-    count = list ? (size_t)(av_len(list) + 1) : 1;
-    bytes = names_room(aTHX_ count);
-    for (index = 0; index < count; index++) {
-        SV *name           = sv_2mortal(name_kept(aTHX_ list ? name_at(aTHX_ list, index) : names));
-        bytes[index].start = SvPV(name, bytes[index].size);
-    }
-    wish->names = bytes;
-    wish->count = count;
-}
-
 /* A time to wait. For the library 0 is the usual time, and this is no time at all. */
 static double wait_of(pTHX_ SV *given)
 {
@@ -62,7 +18,7 @@ static const struct {
     STRLEN      size;
 } lock_options[LOCK_OPTIONS] = {{"timeout", 7},  {"ttl", 3},   {"renew", 5},  {"reentrant", 9},
                                 {"max_hold", 8}, {"owner", 5}, {"on_lost", 7}, {"at_least", 8},
-                                {"ticket", 6}};
+                                {"ticket", 6},   {"read", 4},  {"permits", 7}};
 
 lock_option wish_option(pTHX_ pinyon_wish *wish, const char *name, STRLEN size, SV *value)
 {
@@ -90,6 +46,14 @@ lock_option wish_option(pTHX_ pinyon_wish *wish, const char *name, STRLEN size, 
         if (SvOK(value))
             wish->with |= SvTRUE(value) ? PINYON_REENTRANT : PINYON_NOT_REENTRANT;
         break;
+    case LOCK_READS:
+        if (SvOK(value))
+            wish->read = names_given(aTHX_ value, &wish->read_count);
+        break;
+    case LOCK_PERMITS:
+        if (SvOK(value))
+            wish->permits = permits_given(aTHX_ value, &wish->permits_count);
+        break;
     default: break;
     }
     return (lock_option)option;
@@ -100,6 +64,18 @@ void begin_wish(pinyon_wish *wish, pinyon_wish_kind kind)
     Zero(wish, 1, pinyon_wish);
     wish->size = sizeof *wish;
     wish->kind = kind;
+}
+
+void wish_names(pTHX_ pinyon_wish *wish, SV *names)
+{
+    wish->names = names_given(aTHX_ names, &wish->count);
+}
+
+void available_wish(pTHX_ pinyon_wish *wish, SV *pool, SV *limit)
+{
+    begin_wish(wish, PINYON_AVAILABLE);
+    wish->permits       = permits_of_pool(aTHX_ pool, NULL, limit);
+    wish->permits_count = 1;
 }
 
 void holders_wish(pTHX_ pinyon_wish *wish, SV *lock, int kind, SV *number)
@@ -185,6 +161,7 @@ IV plain_result(int kind, const pinyon_reply *reply)
     switch (kind) {
     case PINYON_NOTIFY:
     case PINYON_RELEASE_ALL:
+    case PINYON_AVAILABLE:
     case PINYON_FORCE_RELEASE: return (IV)reply->number;
     case PINYON_PARK: return (reply->marks & PINYON_WAS_NOTIFIED) != 0;
     default: return reply->status == PINYON_DONE;
@@ -201,21 +178,24 @@ static SV *known_seconds(pTHX_ double seconds)
     return seconds < 0 ? newSV(0) : newSVnv(seconds);
 }
 
-/* What is known of names: [{ name, holder, token, left, age, waiting => [] }, …]. */
+/* What is known of names: [{ name, holder, token, left, age, readers => [], waiting => [] }, …]. */
 SV *inspected_names(pTHX_ pinyon_reply *reply)
 {
     pinyon_answer given   = {sizeof given};
     AV           *results = newAV();
+    AV           *readers = NULL;
     AV           *waiting = NULL;
 
     while (reply->answers && pinyon_next_answer(reply->answers, &given)) {
         HV *fields;
-        if (given.waits) {
-            if (waiting)
-                av_push(waiting, newSVpvn(given.value.start, given.value.size));
+        if (given.waits || given.reads) {
+            AV *list = given.waits ? waiting : readers;
+            if (list)
+                av_push(list, newSVpvn(given.value.start, given.value.size));
             continue;
         }
         fields  = newHV();
+        readers = newAV();
         waiting = newAV();
         hv_stores(fields, "name", newSVpvn(given.name.start, given.name.size));
         hv_stores(fields, "holder",
@@ -223,6 +203,7 @@ SV *inspected_names(pTHX_ pinyon_reply *reply)
         hv_stores(fields, "token", given.token ? newSVuv((UV)given.token) : newSV(0));
         hv_stores(fields, "left", known_seconds(aTHX_ given.left));
         hv_stores(fields, "age", known_seconds(aTHX_ given.age));
+        hv_stores(fields, "readers", newRV_noinc((SV *)readers));
         hv_stores(fields, "waiting", newRV_noinc((SV *)waiting));
         av_push(results, newRV_noinc((SV *)fields));
     }
@@ -267,7 +248,7 @@ void wish_kept_names(pTHX_ pinyon_wish *wish, const lock_handle *held, pinyon_by
         return;
     }
     wish->count = (size_t)(av_len(list) + 1);
-    one         = names_room(aTHX_ wish->count);
+    one         = (pinyon_bytes *)mortal_room(aTHX_ wish->count * sizeof *one);
     wish->names = one;
     for (index = 0; index < wish->count; index++)
         one[index].start = SvPV(AvARRAY(list)[index], one[index].size);

@@ -96,3 +96,10 @@ SV *execute_command(pTHX_ locks_handle *locks, SV *parts)
     run_wish(aTHX_ locks, &wish, &reply);
     return executed_answer(aTHX_ & reply);
 }
+
+void tell_permits(pTHX_ locks_handle *locks, SV *pool, SV *count, SV *limit)
+{
+    pinyon_error *error = NULL;
+    if (pinyon_locks_tell_permits(locks->locks, permits_of_pool(aTHX_ pool, count, limit), &error) < 0)
+        throw_error(aTHX_ error);
+}

@@ -54,8 +54,10 @@ operation *begin_lock(pTHX_ SV *self, SV *object, HV *options, bool at_once, SV 
     hv_iterinit(options);
     while ((entry = hv_iternext(options))) {
         I32         size;
-        const char *name = hv_iterkey(entry, &size);
-        wish_option(aTHX_ & wish, name, (STRLEN)size, hv_iterval(options, entry));
+        const char *name  = hv_iterkey(entry, &size);
+        SV         *value = hv_iterval(options, entry);
+        if (wish_option(aTHX_ & wish, name, (STRLEN)size, value) == LOCK_READS)
+            lock_reads(aTHX_ object, value);
     }
     wish_kept_names(aTHX_ & wish, held_of(aTHX_ object), &one);
     begun->is_plain = at_once || !(wish.with & PINYON_AT_ONCE);
@@ -104,6 +106,15 @@ operation *begin_rate(pTHX_ SV *self, SV *name, AV *terms, SV *callback)
     SAVETMPS;
     rate_wish(aTHX_ & wish, &rate, name, terms);
     return begin_other_wish(aTHX_ self, &wish, read_rated, callback);
+}
+
+operation *begin_available(pTHX_ SV *self, SV *pool, SV *limit, SV *callback)
+{
+    pinyon_wish wish;
+    ENTER;
+    SAVETMPS;
+    available_wish(aTHX_ & wish, pool, limit);
+    return begin_other_wish(aTHX_ self, &wish, read_plain, callback);
 }
 
 operation *begin_holders(pTHX_ SV *self, SV *lock, int kind, SV *number, SV *callback)

@@ -43,6 +43,7 @@ operation *begin_names_wish(pTHX_ SV *self, pinyon_wish_kind kind, SV *names, SV
 operation *begin_rate(pTHX_ SV *self, SV *name, AV *terms, SV *callback);
 operation *begin_force_release(pTHX_ SV *self, SV *names, SV *token, SV *callback);
 operation *begin_release_all(pTHX_ SV *self, SV *timeout, SV *callback);
+operation *begin_available(pTHX_ SV *self, SV *pool, SV *limit, SV *callback);
 operation *begin_holders(pTHX_ SV *self, SV *lock, int kind, SV *number, SV *callback); /* see holders_wish */
 operation *begin_last_release(pTHX_ SV *self, SV *lock, SV *callback); /* for an object that goes */
 
@@ -110,6 +111,7 @@ SV *read_nothing(pTHX_ operation *begun);
 /* lock and try_lock: names and options are on Perl's stack from `ax` on, after the client. NULL: it is taken. */
 SV *lock_acquired(pTHX_ I32 ax, I32 items, bool at_once);
 SV *lock_object(pTHX_ HV *class, SV *client, SV *names); /* a new one in a mortal, not acquired yet */
+void lock_reads(pTHX_ SV *object, SV *names); /* beside the names that it writes */
 bool lock_is_over(const lock_handle *held);
 void lock_note_release(lock_handle *held, bool is_held, bool is_released);
 bool lock_released(pTHX_ SV *object); /* releases it; whether it was held until then */
@@ -126,6 +128,7 @@ IV run_plain_wish(pTHX_ locks_handle *locks, const pinyon_wish *wish); /* see pl
 SV *inspect_names(pTHX_ locks_handle *locks, SV *names);
 SV *ask_rate(pTHX_ locks_handle *locks, SV *name, AV *terms);
 SV *execute_command(pTHX_ locks_handle *locks, SV *parts);
+void tell_permits(pTHX_ locks_handle *locks, SV *pool, SV *count, SV *limit);
 
 /* ==== lock_events.c: what happens to locks by itself ================================================================= */
 bool notes_are_due(pTHX_ locks_handle *locks);
@@ -138,7 +141,7 @@ void listen_no_more(lock_handle *held);
 /* Options of lock and try_lock. */
 typedef enum {
     LOCK_TIMEOUT, LOCK_TTL, LOCK_RENEW, LOCK_REENTRANT, LOCK_MAX_HOLD, LOCK_OWNER, LOCK_ON_LOST, LOCK_AT_LEAST,
-    LOCK_TICKET, LOCK_OPTIONS
+    LOCK_TICKET, LOCK_READS, LOCK_PERMITS, LOCK_OPTIONS
 } lock_option;
 
 void begin_wish(pinyon_wish *wish, pinyon_wish_kind kind);
@@ -150,15 +153,22 @@ void release_all_wish(pTHX_ pinyon_wish *wish, SV *timeout);
 void forced_wish(pTHX_ pinyon_wish *wish, SV *names, SV *token);
 /* `terms`: limit, per, burst, n, timeout, whether it waits. */
 void rate_wish(pTHX_ pinyon_wish *wish, pinyon_rate *rate, SV *name, AV *terms);
-SV *name_kept(pTHX_ SV *name); /* as it stays, whatever happens to the caller's variables */
-AV *several_names(SV *names); /* NULL: it is one */
-SV *name_at(pTHX_ AV *list, size_t index);
+void available_wish(pTHX_ pinyon_wish *wish, SV *pool, SV *limit);
 bool acquire_by_reply(pTHX_ SV *object, pinyon_reply *reply, bool at_once); /* false: the lock is taken */
 SV *ticket_result(pTHX_ const pinyon_reply *reply);
 IV plain_result(int kind, const pinyon_reply *reply); /* a count, or whether it was so */
 SV *inspected_names(pTHX_ pinyon_reply *reply);
 SV *rated_answer(pTHX_ const pinyon_reply *reply);
 SV *executed_answer(pTHX_ pinyon_reply *reply); /* clears the reply */
+
+/* ==== lock_names.c: names of locks and permits of pools, as Perl gives them ========================================== */
+SV *name_kept(pTHX_ SV *name); /* as it stays, whatever happens to the caller's variables */
+AV *several_names(SV *names); /* NULL: it is one */
+SV *name_at(pTHX_ AV *list, size_t index);
+void *mortal_room(pTHX_ size_t size);
+pinyon_bytes *names_given(pTHX_ SV *names, size_t *count); /* copied: one, or an array of them */
+pinyon_permits *permits_given(pTHX_ SV *given, size_t *count); /* of a hash of pools, copied */
+pinyon_permits *permits_of_pool(pTHX_ SV *pool, SV *count, SV *limit); /* NULL: 1, and the limit as it was told */
 
 /* ==== lock_handles.c: the handles of a Pinyon::Locks and of its locks ================================================ */
 extern const MGVTBL locks_table, lock_table;

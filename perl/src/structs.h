@@ -71,7 +71,8 @@ typedef struct lock_handle {
     pinyon_lock  *lock;   /* NULL until it is acquired */
     SV           *object; /* the lock's own, which has this */
     SV           *client; /* the object of the locks */
-    SV           *names;  /* as they were given: one, or an array of them */
+    SV           *names;  /* those to write, as they were given: one, or an array of them */
+    SV           *read;   /* those to read, in the same way, or NULL */
     locks_handle *of;     /* those of the client; NULL: they are gone, as happens while Perl ends */
 
     struct lock_handle *before, *after;

@@ -71,6 +71,8 @@ for my $reactor (qw(Mojo::Reactor::Poll Mojo::Reactor::EV)) {
             $cache->set( key => 'value' )->then( sub { $cache->get('key') } )->then( sub { push @said, $_[0] } )->wait;
             $cache->get('with space')->catch( sub { push @said, ref $_[0] } )->wait;
             $locks->synchronized( name => sub { $cache->get('key') } )->then( sub { push @said, "locked $_[0]" } )->wait;
+            my $stripe = $locks->permits( 'stripe', limit => 2 );
+            $stripe->synchronized( sub { $stripe->available } )->then( sub { push @said, "$_[0] available" } )->wait;
             Mojo::Promise->all( map { $cache->get('key') } 1 .. 50 )->then( sub { push @said, scalar @_ } )->wait;
             my $cached = $cache->cached( sub { Mojo::Promise->resolve("cached $_[0]") }, key => 'cached:{0}', ttl => 60 );
             $cached->refresh(7)->then( sub { $cached->peek(7) } )->then( sub { push @said, $_[0] } )->wait;
@@ -92,8 +94,8 @@ for my $reactor (qw(Mojo::Reactor::Poll Mojo::Reactor::EV)) {
             };
             return join q{, }, @said;
         };
-        is $said, 'value, Pinyon::Error::InvalidKey, locked value, 50, cached 7, old cached 7, late, forked value',
-            'values, errors, locks, a fork';
+        is $said, 'value, Pinyon::Error::InvalidKey, locked value, 1 available, 50, cached 7, old cached 7, late, forked value',
+            'values, errors, locks, permits, a fork';
     };
 }
 

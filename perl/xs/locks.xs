@@ -85,6 +85,30 @@ _force_release(self, names, token)
   OUTPUT:
     RETVAL
 
+void
+_tell_permits(self, pool, count, limit)
+    SV *self
+    SV *pool
+    SV *count
+    SV *limit
+  PPCODE:
+    tell_permits(aTHX_ locks_of(aTHX_ self), pool, count, limit);
+    XSRETURN(0);
+
+SV *
+_available(self, pool, limit)
+    SV *self
+    SV *pool
+    SV *limit
+  CODE:
+    {
+        pinyon_wish wish;
+        available_wish(aTHX_ & wish, pool, limit);
+        RETVAL = newSViv(run_plain_wish(aTHX_ locks_of(aTHX_ self), &wish));
+    }
+  OUTPUT:
+    RETVAL
+
 SV *
 _release_all(self, timeout)
     SV *self
@@ -187,17 +211,23 @@ names(self)
     SV *self
   PPCODE:
     {
-        SV    *names = held_of(aTHX_ self)->names;
-        AV    *list  = several_names(names);
-        size_t count = list ? (size_t)(av_len(list) + 1) : 1;
-        size_t index;
-        if (GIMME_V != G_LIST) {
-            mXPUSHu(count);
-            XSRETURN(1);
+        const lock_handle *held     = held_of(aTHX_ self);
+        SV                *given[2] = {held->names, held->read};
+        size_t             total    = 0;
+        int                which;
+        for (which = 0; which < 2 && given[which]; which++) {
+            AV    *list  = several_names(given[which]);
+            size_t count = list ? (size_t)(av_len(list) + 1) : 1;
+            size_t index;
+            total += count;
+            if (GIMME_V != G_LIST)
+                continue;
+            EXTEND(SP, (SSize_t)count);
+            for (index = 0; index < count; index++)
+                mPUSHs(newSVsv(list ? name_at(aTHX_ list, index) : given[which]));
         }
-        EXTEND(SP, (SSize_t)count);
-        for (index = 0; index < count; index++)
-            mPUSHs(newSVsv(list ? name_at(aTHX_ list, index) : names));
+        if (GIMME_V != G_LIST)
+            mXPUSHu(total);
         PUTBACK;
         return;
     }

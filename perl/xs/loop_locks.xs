@@ -65,6 +65,17 @@ _begin_release_all(self, callback, timeout)
     RETVAL
 
 SV *
+_begin_available(self, callback, pool, limit)
+    SV *self
+    SV *callback
+    SV *pool
+    SV *limit
+  CODE:
+    RETVAL = begun_object(aTHX_ begin_available(aTHX_ self, pool, limit, callback));
+  OUTPUT:
+    RETVAL
+
+SV *
 _begin_wish(self, callback, lock, kind, number)
     SV *self
     SV *callback

@@ -26,18 +26,19 @@ const char *pinyon_locks_server(const pinyon_locks *locks);
 pinyon_bytes pinyon_locks_prefix(const pinyon_locks *locks);
 
 typedef enum pinyon_wish_kind {
-    PINYON_LOCK          = 0, /* acquire all names or none: DONE with `lock`, or TAKEN with PINYON_AT_ONCE */
+    PINYON_LOCK          = 0, /* acquire all names and permits or none: DONE with `lock`, or TAKEN with PINYON_AT_ONCE */
     PINYON_RELEASE       = 1, /* DONE, or NOT_HELD if it was lost before */
     PINYON_EXTEND        = 2, /* to `ttl` from now: DONE, or NOT_HELD */
     PINYON_PARK          = 3, /* release the names until notified, for `wait` at most; then acquire them again */
     PINYON_NOTIFY        = 4, /* notify `most` of those that are parked on the same names; 0: all of them */
-    PINYON_INSPECT       = 5, /* who holds the names, and who waits for them: `answers` */
+    PINYON_INSPECT       = 5, /* who holds or reads the names, and who waits for them: `answers` */
     PINYON_FORCE_RELEASE = 6, /* take the names away from their holders */
     PINYON_COMMAND       = 7, /* send `names` as a command of the server: pinyon_read_answers */
     PINYON_RATE          = 8, /* take `most` permits of a rate: DONE, or TAKEN if they are not there, with `number`, `ttl`
                                  and `last_access` of the reply. See pinyon_rate */
     PINYON_RELEASE_ALL   = 9, /* release all that the client's threads hold, or those of the event loop; `number` of them */
-    PINYON_HAND_OVER     = 10 /* DONE with the ticket in `value`: a LOCK with it takes the lock over, in any process */
+    PINYON_HAND_OVER     = 10, /* DONE with the ticket in `value`: a LOCK with it takes the lock over, in any process */
+    PINYON_AVAILABLE     = 11 /* how many permits of a pool nobody holds now: `number` */
 } pinyon_wish_kind;
 
 /* For `with` of wishes. */
@@ -61,11 +62,20 @@ typedef struct pinyon_rate {
     int64_t burst; /* 0: `limit` */
 } pinyon_rate;
 
+/* Permits of a pool. A pool of permits and a lock of the same name are different things. */
+typedef struct pinyon_permits {
+    pinyon_bytes pool;  /* its name */
+    uint32_t     count; /* how many a lock wants, up to 1,000 */
+    uint32_t     limit; /* how many there are, up to 1,000,000: what was told last counts for all clients. 0: as this client
+                           was told before; PINYON_E_INVALID_NAME if it was not */
+} pinyon_permits;
+
 typedef struct pinyon_wish {
     size_t              size; /* sizeof(pinyon_wish) */
     pinyon_wish_kind    kind;
     uint32_t            with;
-    const pinyon_bytes *names; /* LOCK, INSPECT, FORCE_RELEASE, COMMAND; RATE: its name */
+    const pinyon_bytes *names; /* LOCK (those that it writes, which is to have them alone), INSPECT, FORCE_RELEASE, COMMAND;
+                                  RATE: its name */
     size_t              count; /* of names */
     pinyon_lock        *lock;  /* RELEASE, EXTEND, PARK, NOTIFY, HAND_OVER: in the loop where it was acquired, or waiting */
     uint64_t            owner; /* LOCK: who must not wait for itself; 0: the calling thread. See pinyon_new_owner */
@@ -82,7 +92,14 @@ typedef struct pinyon_wish {
     const pinyon_rate  *rate;     /* RATE */
     double              at_least; /* LOCK: the names stay locked so long, even if it is released earlier; 0: no longer */
     pinyon_bytes        ticket;   /* LOCK: adopt the lock that was handed over, instead of acquiring `names` */
+    const pinyon_bytes *read;     /* LOCK: names to have together with others that read them */
+    size_t              read_count;
+    const pinyon_permits *permits; /* LOCK: of several pools. AVAILABLE: of one, whatever its count */
+    size_t              permits_count;
 } pinyon_wish;
+
+/* Remembers the limit of a pool, for wishes whose permits have the limit 0. Asks no server. */
+pinyon_status pinyon_locks_tell_permits(const pinyon_locks *locks, const pinyon_permits *permits, pinyon_error **error);
 
 /* Carries out a wish, and waits for its reply. An interrupted LOCK is given up. */
 pinyon_status pinyon_lock_run(const pinyon_locks *locks, const pinyon_wish *wish, pinyon_reply *reply,
@@ -137,7 +154,7 @@ void         pinyon_note_free(pinyon_note *note);
 
 uint64_t pinyon_new_owner(void);   /* a number for a coroutine, which no other has in this process */
 uint64_t pinyon_this_thread(void); /* the number of the calling thread */
-/* The hash tag that all names have; start NULL: they have none. Fails if they have several. */
+/* The hash tag that all names have, those of pools included; start NULL: they have none. Fails if they have several. */
 pinyon_status pinyon_common_tag(const pinyon_bytes *names, size_t count, pinyon_bytes *tag, pinyon_error **error);
 
 #ifdef __cplusplus

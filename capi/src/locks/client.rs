@@ -4,7 +4,7 @@ use std::ffi::{c_char, CStr, CString};
 use std::sync::Arc;
 
 use pinyon_locks::settings::{LockParts, LockSettings, UsualLock};
-use pinyon_locks::{owners, ByTag, Notes, Setup, ThreadLocks};
+use pinyon_locks::{owners, ByTag, Limits, Notes, Setup, ThreadLocks};
 
 use super::listener::Listener;
 use crate::errors::{c_string, Error};
@@ -59,6 +59,11 @@ impl Locks {
 
     pub fn usual(&self) -> &UsualLock {
         &self.0.usual
+    }
+
+    /// The limits of pools of permits that were told.
+    pub fn limits(&self) -> &Limits {
+        self.0.clients.limits()
     }
 
     pub fn notes(&self) -> &Arc<Notes<Listener>> {

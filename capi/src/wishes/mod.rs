@@ -1,5 +1,6 @@
 //! Wishes: what C asks of locks. A thread waits for their replies.
 
+pub mod permits;
 pub mod wanted;
 
 use pinyon_locks::common_tag;

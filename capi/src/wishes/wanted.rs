@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms};
 use pinyon_locks::{
-    common_tag, names, owners, Asked, LockOperation, LockOutcome, LockRequest, NameError, Names, Rate, RedisCommand,
-    StatusAnswer, StatusQuestion, Ticket,
+    common_tag, names, owners, Asked, LockOperation, LockOutcome, LockRequest, NameError, Names, PermitsAsked, Rate,
+    RedisCommand, StatusAnswer, StatusQuestion, Ticket,
 };
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::settings::waiting_time;
@@ -22,6 +22,7 @@ use crate::locks::lock::{Driver, Held, Lock};
 use crate::requests::check_flags;
 use crate::status::{marks, numbered, Status};
 use crate::structs::{borrowed, c_structs, missing, names_of, sized, Bytes, Reply};
+use crate::wishes::permits::{names_in_modes, permits_of, told, Permits};
 
 c_structs! {
     "pinyon_wish" Wish {
@@ -42,6 +43,10 @@ c_structs! {
         rate: *const GivenRate,
         at_least: f64,
         ticket: Bytes,
+        read: *const Bytes,
+        read_count: usize,
+        permits: *const Permits,
+        permits_count: usize,
     }
 
     "pinyon_rate" GivenRate {
@@ -70,6 +75,7 @@ numbered! {
         Rate = 8,
         ReleaseAll = 9,
         HandOver = 10,
+        Available = 11,
     }
 }
 
@@ -111,6 +117,8 @@ pub enum Becomes {
     States(Vec<Vec<u8>>),
     /// How many locks were released, on so many connections.
     All(Arc<Several>),
+    /// How many of a pool's permits are free. It has so many if nobody has any.
+    Available(u32),
     Other,
 }
 
@@ -146,11 +154,29 @@ impl<'w> Wanted<'w> {
             return of_lock(locks, kind, wish, lock);
         }
         // SAFETY: the caller says so.
-        let (given, tag) = unsafe { (names_of(wish.names, wish.count)?, wish.tag.slice()) };
+        let (mut given, tag) = unsafe { (names_of(wish.names, wish.count)?, wish.tag.slice()) };
         let (operation, becomes) = match kind {
             WishKind::Lock => {
-                let (grant, relock, operation) = acquiring(locks, wish, checked(&given)?)?;
+                let names = match (wish.read_count, wish.permits_count) {
+                    (0, 0) => checked(&given)?,
+                    // SAFETY: the caller says so.
+                    _ => unsafe { names_in_modes(locks, wish, &mut given)? },
+                };
+                let (grant, relock, operation) = acquiring(locks, wish, names)?;
                 (operation, Becomes::Lock { grant, relock })
+            }
+            WishKind::Available => {
+                // SAFETY: the caller says so.
+                let permits = unsafe { permits_of(wish.permits, wish.permits_count)? };
+                let [permits] = permits.as_slice() else {
+                    return Err(Failure::usage(
+                        "the question about permits is about one pool: give one pinyon_permits",
+                    ));
+                };
+                given = vec![permits.pool];
+                let asked = Asked::pool(permits.pool).map_err(invalid)?;
+                let limit = told(locks, &PermitsAsked { count: 1, ..*permits })?;
+                (Operation::Inspect { asked, question: StatusQuestion::Permits }, Becomes::Available(limit))
             }
             WishKind::Inspect => {
                 let asked = Asked::new(&given).map_err(invalid)?;
@@ -315,7 +341,11 @@ impl Becomes {
                 reply.answer_all(Answers::of_names(names.iter().map(Vec::as_slice).zip(states)));
                 Status::Done
             }
-            (LockOutcome::Status(_), _) => unreachable!("only the state of each name is asked for"),
+            (LockOutcome::Status(StatusAnswer::Permits(taken)), Self::Available(limit)) => {
+                reply.number = taken.map_or(limit, |(taken, limit)| limit.saturating_sub(taken)).into();
+                Status::Done
+            }
+            (LockOutcome::Status(_), _) => unreachable!("no other state is asked for"),
             (LockOutcome::Value(value), _) => {
                 reply.answer_all(Answers::of_value(value));
                 Status::Done

@@ -16,16 +16,17 @@ use pinyon::locks::lock::{
 use pinyon::replies::pinyon_reply_clear;
 use pinyon::status::{marks, Status};
 use pinyon::structs::{empty, Answer, Bytes, Reply};
+use pinyon::wishes::permits::Permits;
 use pinyon::wishes::wanted::{with as flags, GivenRate, Wish, WishKind};
 use pinyon_locks::settings::UsualLock;
-use pinyon_locks::{Setup, StatusQuestion};
+use pinyon_locks::{Limits, Setup, StatusQuestion};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::Sent;
 use serde_json::{json, Value};
 
 use crate::player::Raised;
 use crate::playing;
-use crate::reading::{plain, texts};
+use crate::reading::{self, plain, texts};
 
 /// A time as wishes have it: 0 is the usual choice there.
 fn given(time: f64) -> f64 {
@@ -162,6 +163,8 @@ pub struct Asked {
     kind: WishKind,
     with: u32,
     names: Vec<String>,
+    read: Vec<String>,
+    permits: Vec<(String, u32, Option<u32>)>,
     lock: Held,
     owner: u64,
     ttl: f64,
@@ -177,30 +180,36 @@ pub struct Asked {
 
 impl Asked {
     fn new(kind: WishKind) -> Self {
-        let (names, lock) = (Vec::new(), Held::default());
-        let [ttl, wait, max_hold, at_least] = [0.0; 4];
-        let (ticket, question) = (String::new(), None);
         Self {
             kind,
             with: 0,
-            names,
-            lock,
+            names: Vec::new(),
+            read: Vec::new(),
+            permits: Vec::new(),
+            lock: Held::default(),
             owner: 0,
-            ttl,
-            wait,
-            max_hold,
+            ttl: 0.0,
+            wait: 0.0,
+            max_hold: 0.0,
             token: 0,
             most: 0,
-            at_least,
-            ticket,
-            question,
+            at_least: 0.0,
+            ticket: String::new(),
+            question: None,
             rate: None,
         }
     }
 
     /// Passes the wish to a function of the header.
     pub fn pass<T>(&self, to: impl FnOnce(&Wish) -> T) -> T {
-        let names: Vec<Bytes> = self.names.iter().map(|name| Bytes::of(name.as_bytes())).collect();
+        let bytes = |names: &[String]| names.iter().map(|name| Bytes::of(name.as_bytes())).collect::<Vec<_>>();
+        let (names, read) = (bytes(&self.names), bytes(&self.read));
+        let permits = self.permits.iter().map(|(pool, count, limit)| Permits {
+            pool: Bytes::of(pool.as_bytes()),
+            count: *count,
+            limit: limit.unwrap_or_default(),
+        });
+        let permits: Vec<Permits> = permits.collect();
         let lock = if self.kind == WishKind::Lock { null_mut() } else { self.lock.handle() };
         to(&Wish {
             kind: self.kind as u32,
@@ -217,6 +226,10 @@ impl Asked {
             rate: self.rate.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
             at_least: self.at_least,
             ticket: if self.ticket.is_empty() { Bytes::NONE } else { Bytes::of(self.ticket.as_bytes()) },
+            read: read.as_ptr(),
+            read_count: read.len(),
+            permits: permits.as_ptr(),
+            permits_count: permits.len(),
             ..empty()
         })
     }
@@ -241,7 +254,9 @@ impl Asked {
             WishKind::Lock | WishKind::Rate => json!(reply.status == Status::Done as i32),
             WishKind::Release | WishKind::Extend => json!(reply.status == Status::Done as i32),
             WishKind::Park => json!(reply.marks & marks::WAS_NOTIFIED != 0),
-            WishKind::Notify | WishKind::ForceRelease | WishKind::ReleaseAll => json!(reply.number),
+            WishKind::Notify | WishKind::ForceRelease | WishKind::ReleaseAll | WishKind::Available => {
+                json!(reply.number)
+            }
             // SAFETY: as the header says.
             WishKind::HandOver => json!(String::from_utf8(unsafe { reply.value.slice() }.to_vec()).unwrap()),
             WishKind::Inspect => self.state(reply),
@@ -260,8 +275,9 @@ impl Asked {
         while unsafe { pinyon_next_answer(reply.answers.cast(), &mut answer) } {
             // SAFETY: as above.
             let who = unsafe { answer.value.slice() }.to_vec();
-            match answer.waits {
-                0 => holders.push((who, answer.token)),
+            match (answer.waits, answer.reads) {
+                (0, 0) => holders.push((who, answer.token)),
+                (0, _) => {}
                 _ => drop(waiting.insert(who)),
             }
         }
@@ -280,6 +296,7 @@ pub fn acquire(
     names: &Value,
     settings: &Value,
     usual: &UsualLock,
+    _limits: &Limits,
 ) -> Result<(Lock, Asked), Raised> {
     let number = |name: &str| settings[name].as_f64();
     let reentrant = settings["reentrant"].as_bool().unwrap_or(usual.reentrant);
@@ -291,6 +308,8 @@ pub fn acquire(
     ];
     let asked = Asked {
         names: texts(names),
+        read: reading::read(settings),
+        permits: reading::permits(settings),
         owner,
         ttl: given(number("ttl").unwrap_or(usual.ttl)),
         wait: given(number("timeout").unwrap_or(usual.timeout)),

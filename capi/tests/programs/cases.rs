@@ -99,6 +99,11 @@ fn locks_in_threads() {
 }
 
 #[test]
+fn readers_writers_and_permits() {
+    check_locks("sharing");
+}
+
+#[test]
 fn locks_in_event_loops() {
     check_locks("lock_loops");
 }

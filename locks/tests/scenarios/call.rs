@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms, UsualLock};
 use pinyon_locks::{
-    names, Asked, Grant, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, Rate, RedisCommand, Setup,
-    StatusAnswer, StatusQuestion, Ticket,
+    names, Asked, Grant, Limits, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, Names, PermitsAsked,
+    Rate, RedisCommand, Setup, StatusAnswer, StatusQuestion, Ticket,
 };
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::Sent;
@@ -14,7 +14,7 @@ use serde_json::{json, Value};
 
 use crate::player::Raised;
 use crate::playing;
-use crate::reading::{plain, texts};
+use crate::reading::{self, plain, texts};
 
 /// The name of a lock that was lost.
 pub type Listener = String;
@@ -62,9 +62,13 @@ pub fn acquire(
     given: &Value,
     settings: &Value,
     usual: &UsualLock,
+    limits: &Limits,
 ) -> Result<(Lock, Operation), Raised> {
     let number = |name: &str| settings[name].as_f64();
-    let names = names(texts(given))?;
+    let names = match (reading::read(settings), reading::permits(settings)) {
+        (read, permits) if read.is_empty() && permits.is_empty() => names(texts(given))?,
+        (read, permits) => in_modes(limits, &texts(given), &read, &permits)?,
+    };
     let relock = number("timeout").unwrap_or(usual.timeout);
     let terms = LockTerms {
         ttl: number("ttl").unwrap_or(usual.ttl),
@@ -78,6 +82,19 @@ pub fn acquire(
     let request = LockRequest { owner, wait: asked.wait.filter(|_| !at_once), ..asked };
     let held = Grant::new(names);
     Ok((Lock { held: held.clone(), relock }, LockOperation::Acquire { grant: held, request }))
+}
+
+fn in_modes(
+    limits: &Limits,
+    write: &[String],
+    read: &[String],
+    permits: &[(String, u32, Option<u32>)],
+) -> Result<Names, InvalidArgument> {
+    let write: Vec<&[u8]> = write.iter().map(String::as_bytes).collect();
+    let read: Vec<&[u8]> = read.iter().map(String::as_bytes).collect();
+    let asked =
+        permits.iter().map(|(pool, count, limit)| PermitsAsked { pool: pool.as_bytes(), count: *count, limit: *limit });
+    limits.wanted(&write, &read, &asked.collect::<Vec<_>>())
 }
 
 /// Asks for a lock that was handed over.

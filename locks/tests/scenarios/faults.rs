@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pinyon_locks::settings::UsualLock;
-use pinyon_locks::{owners, StatusQuestion};
+use pinyon_locks::{owners, Limits, StatusQuestion};
 use serde_json::{json, Value};
 
 use crate::call::{about, acquire, ended, execute, with, Lock, Over};
@@ -100,7 +100,8 @@ impl<D: Driver> Caller<D> {
             Some("is_locked") => (None, about(&arguments, StatusQuestion::IsLocked).expect("they are names")),
             Some(method @ ("lock" | "try_lock")) => {
                 let at_once = method == "try_lock";
-                let asked = acquire(owners::new_owner(), at_once, &arguments, &Value::Null, &self.usual);
+                let asked =
+                    acquire(owners::new_owner(), at_once, &arguments, &Value::Null, &self.usual, &Limits::default());
                 let (lock, asked) = asked.expect("it makes sense");
                 (Some(lock), asked)
             }

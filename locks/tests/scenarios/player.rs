@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use pinyon_locks::settings::UsualLock;
-use pinyon_locks::{owners, Note, Setup, StatusQuestion};
+use pinyon_locks::{owners, Limits, Note, Setup, StatusQuestion};
 use pinyon_net::error::kinds::ErrorKind;
 use regex_lite::Regex;
 use serde_json::{json, Value};
@@ -76,6 +76,7 @@ fn play<D: Driver>(server: &Redis, namespace: &str, usual: &Value, scenario: &Va
         namespace,
         clients: BTreeMap::new(),
         owners: HashMap::new(),
+        limits: HashMap::new(),
         locks: HashMap::new(),
         begun: HashMap::new(),
         losses: HashMap::new(),
@@ -94,6 +95,8 @@ struct Playing<D> {
     namespace: String,
     clients: BTreeMap<char, D>,
     owners: HashMap<String, u64>,
+    /// What each client was told of pools of permits.
+    limits: HashMap<char, Limits>,
     locks: HashMap<String, Lock>,
     begun: HashMap<String, Begun>,
     /// How many times each lock's listener was told of its loss.
@@ -171,7 +174,9 @@ impl<D: Driver> Playing<D> {
             "acquire" | "try_lock" => {
                 let owner = *self.owners.entry(step["by"].to_string()).or_insert_with(owners::new_owner);
                 let settings = words.get(3).unwrap_or(&Value::Null);
-                let (lock, operation) = call::acquire(owner, method == "try_lock", &words[2], settings, &self.usual)?;
+                let limits = self.limits.entry(client_of(step)).or_default();
+                let at_once = method == "try_lock";
+                let (lock, operation) = call::acquire(owner, at_once, &words[2], settings, &self.usual, limits)?;
                 self.locks.insert(name.to_owned(), lock);
                 self.losses.insert(name.to_owned(), 0);
                 Course::Asks(operation)

@@ -26,6 +26,26 @@ pub fn texts(given: &Value) -> Vec<String> {
     given.as_array().expect("a list").iter().map(text).collect()
 }
 
+/// Permits in settings: for each pool how many, and its limit if it is given.
+pub fn permits(settings: &Value) -> Vec<(String, u32, Option<u32>)> {
+    let number = |given: &Value| given.as_u64().expect("a number") as u32;
+    let wanted = |given: &Value| match given.as_array() {
+        None => (number(given), None),
+        Some(pair) => (number(&pair[0]), Some(number(&pair[1]))),
+    };
+    let all = settings["permits"].as_object().into_iter().flatten();
+    all.map(|(pool, given)| {
+        let (count, limit) = wanted(given);
+        (pool.clone(), count, limit)
+    })
+    .collect()
+}
+
+/// The names to read in settings.
+pub fn read(settings: &Value) -> Vec<String> {
+    settings.get("read").map(texts).unwrap_or_default()
+}
+
 /// Each character of a text is a byte.
 pub fn plain(value: &RedisValue) -> Value {
     match value {

@@ -212,6 +212,7 @@ sub close {    ## no critic (ProhibitBuiltinHomonyms)
 }
 
 sub _inspect       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_inspect( undef, @wish ) ) }
+sub _available     { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_available( undef, @wish ) ) }
 sub _execute       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_execute( undef, @wish ) ) }
 sub _ask_rate      { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_rate( undef, @wish ) ) }
 sub _release_all   { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_release_all( undef, @wish ) ) }

@@ -108,7 +108,7 @@ sub _lost {
 # Called when the object goes, and its lock could not be released.
 sub _not_released {
     my ( $self, $why ) = @_;
-    my $names = join q{ }, $self->names;
+    my $names = join( q{ }, $self->names ) || 'permits';
     $why = "$why" =~ s/ at \S+ line \d+\.\n\z//r;
     warn "pinyon: the lock on $names is not released yet: $why\n";
     return;
@@ -142,7 +142,7 @@ C<$@>, C<$!> and C<$?> keep their values. In a forked child nothing happens, bec
 
 =head2 names
 
-The names, as you passed them to C<lock>.
+The names that the lock writes or reads, as you passed them to C<lock>.
 
 =head2 token
 

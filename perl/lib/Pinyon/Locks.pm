@@ -10,6 +10,7 @@ use Scalar::Util qw(reftype);
 
 use Pinyon           ();
 use Pinyon::Lock     ();
+use Pinyon::Permits  ();
 use Pinyon::Rate     ();
 use Pinyon::Settings ();
 
@@ -39,6 +40,21 @@ sub synchronized {
     my $result = $code->($lock);
     $lock->_ends;
     return $result;
+}
+
+sub read {    ## no critic (ProhibitBuiltinHomonyms)
+    my ( $self, $names, @options ) = @_;
+    return $self->lock( [], read => $names, @options );
+}
+
+sub write {    ## no critic (ProhibitBuiltinHomonyms)
+    my ( $self, @arguments ) = @_;
+    return $self->lock(@arguments);
+}
+
+sub permits {
+    my ( $self, $pool, %options ) = @_;
+    return Pinyon::Permits->_new( $self, $pool, %options );
 }
 
 sub once {
@@ -196,7 +212,8 @@ Pinyon::Locks - locks that programs share on a Redis or Valkey server
 =head1 DESCRIPTION
 
 A lock has one name, or several in an array. Several names are acquired together or not at all. The caller that has waited longest
-acquires the lock next. All methods die with a L<Pinyon::Error> if something fails.
+acquires the lock next. A lock writes its names: it has them alone. With C<read> it has further names together with others that read
+them, and with C<permits> some permits of pools. All methods die with a L<Pinyon::Error> if something fails.
 
 A thread of Pinyon's own renews the locks of a blocking program. If a lock is lost, Pinyon reports it at the next call of one of its
 methods.
@@ -259,6 +276,16 @@ Pinyon calls this sub with the lock if the lock is lost.
 Seconds from its acquisition for which the names stay locked, even if the lock is released earlier. If its holder dies, C<ttl>
 decides.
 
+=item read
+
+A name, or several in an array, that the lock has together with others that read it. A caller that waits to write one of them keeps
+back those that ask to read it later. With C<read> or C<permits>, C<$names> may be an empty array.
+
+=item permits
+
+A hash that says how many permits of which pools the lock has: C<< {stripe => 2} >>, or C<< {stripe => [2, 10]} >> with the pool's
+limit. Without it, the limit is the one that this client was told last, by the method C<permits> or here.
+
 =back
 
 =head2 try_lock($names, %options)
@@ -269,6 +296,22 @@ Like C<lock>, if the lock is free now; returns C<undef> otherwise.
 
 Holds a lock while the sub runs, and returns what the sub returns. The sub gets the lock as its argument. Dies with
 C<Pinyon::Error::LockLost> if the lock was lost meanwhile.
+
+=head2 read($names, %options)
+
+Acquires names to read, as C<lock> with the option C<read>.
+
+    my $lock = $locks->read('catalog', timeout => 5);
+
+=head2 write($names, %options)
+
+The same as C<lock>: the word that goes with C<read>.
+
+=head2 permits($pool, limit => $limit, n => $n, %options)
+
+Returns a L<Pinyon::Permits>, whose method C<lock> acquires C<n> permits (by default 1) of a pool. At most C<limit> permits are held
+at the same time, by all programs that share the server. The limit that was given last counts for all. A pool and a lock of the same
+name are different things. The options are those of C<lock>.
 
 =head2 once($names, $sub, per => $seconds, %options)
 
@@ -293,7 +336,7 @@ seconds at most, by default C<command_timeout>. Releases that are not answered i
 =head2 status($names)
 
 Returns what the server knows of each name as a list of hashes: C<name>, C<holder>, C<token>, C<left> and C<age> in seconds,
-C<waiting>. In scalar context, returns the first.
+C<waiting>, and C<readers>: all that read the name, none if it is written. In scalar context, returns the first.
 
 =head2 is_locked($names)
 

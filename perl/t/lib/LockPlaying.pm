@@ -194,7 +194,7 @@ sub _used {
 sub _acquired {
     my ( $caller, $method, $name, $names, $settings ) = @_;
     my %options = %{ $settings || {} };
-    $_ = ref $_ ? ( $_ ? 1 : 0 ) : $_ for values %options;
+    $_ = JSON::PP::is_bool($_) ? ( $_ ? 1 : 0 ) : $_ for values %options;
     my $held = $caller->{model}->got(
         scalar $caller->{locks}->$method(
             $names,

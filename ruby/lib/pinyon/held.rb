@@ -5,7 +5,7 @@ module Pinyon
   #
   # A lock is renewed as long as its process lives and something refers to it.
   class Held
-    # @return [Array<String, Symbol>] the names, as they were asked for
+    # @return [Array<String, Symbol>] the names that it writes or reads, as they were asked for
     attr_reader :names
 
     # @api private
@@ -176,7 +176,7 @@ module Pinyon
     #
     # @return [String]
     def inspect
-      "#<#{self.class} #{names.map(&:to_s).join(", ")} token=#{token}#{" lost" if lost?}>"
+      "#<#{self.class} #{"#{names.join(", ")} " if names.any?}token=#{token}#{" lost" if lost?}>"
     end
     alias to_s inspect
   end

@@ -2,6 +2,7 @@
 
 require "pinyon/listening"
 require "pinyon/held"
+require "pinyon/permits"
 require "pinyon/rate"
 require "pinyon/sharing"
 
@@ -15,7 +16,8 @@ module Pinyon
   #     write(report, token: held.token)
   #   end
   #
-  # A lock has one name or several; several are acquired together or not at all.
+  # A lock has one name or several; several are acquired together or not at all. It writes its names: it has them alone.
+  # With +read:+ it has further names together with others that read them, and with +permits:+ some permits of pools.
   class Locks
     include Sharing
 
@@ -32,7 +34,8 @@ module Pinyon
     # @!attribute left [Float, nil] the seconds until it ends if it is not renewed
     # @!attribute waiting [Array<String>] the attempts that wait for it, in order
     # @!attribute age [Float, nil] the seconds since it was acquired
-    Status = Struct.new(:name, :holder, :token, :left, :waiting, :age)
+    # @!attribute readers [Array<String>] the attempts that read it, all of them; empty if it is written
+    Status = Struct.new(:name, :holder, :token, :left, :waiting, :age, :readers)
 
     # @param url [String, Array<String>] +redis://user:password@host:port/database+, where only the host is needed;
     #   +rediss://…+ with TLS, +unix:///path?db=database+, +redis+cluster://host,host,host+, or
@@ -71,7 +74,12 @@ module Pinyon
 
     # Hold a lock for a block.
     #
-    # @param names [Array<String, Symbol>] one name or several
+    # @param names [Array<String, Symbol>] the names that it has alone
+    # @param read [Array<String, Symbol>, String, Symbol, nil] names that it has together with others that read them.
+    #   Who waits to write one of them keeps back those who ask to read it later
+    # @param permits [Hash{String, Symbol => Integer, Array<Integer>}, nil] how many permits of which pools:
+    #   <tt>{ "stripe" => 2 }</tt>, or <tt>{ "stripe" => [2, 10] }</tt> with the pool's limit. Without it, the limit is
+    #   the one that {#permits} was given last
     # @param ttl [Numeric, nil] seconds for which the lock outlives a holder that has died
     # @param timeout [Numeric, nil] seconds to wait for it; 0 does not wait, +Float::INFINITY+ waits for ever
     # @param renew [Boolean] whether to renew it while the block runs
@@ -84,9 +92,9 @@ module Pinyon
     # @return [Object] the block's value
     # @raise [LockTimeout] others held it for all this time; the message names the holder
     # @raise [LockLost] it was lost before the block ended
-    def synchronize(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil,
-                    at_least: nil)
-      held = ask(names, [ttl, timeout, renew, max_hold, reentrant, at_least], on_lost)
+    def synchronize(*names, read: nil, permits: nil, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil,
+                    on_lost: nil, at_least: nil)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant, at_least], on_lost, read, permits)
       failed = true
       begin
         held.native.acquire(true)
@@ -176,9 +184,10 @@ module Pinyon
     # @raise [LockTimeout] others held it for all this time; the message names the holder
     # @raise [UsageError] it was given a block, which it would not run
     # @see #synchronize
-    def lock(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil, at_least: nil)
+    def lock(*names, read: nil, permits: nil, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil,
+             on_lost: nil, at_least: nil)
       refuse_block(:lock) if block_given?
-      held = ask(names, [ttl, timeout, renew, max_hold, reentrant, at_least], on_lost)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant, at_least], on_lost, read, permits)
       # An interrupt may come at each condition, and at the end of the method. At a condition within an `ensure`, the
       # outer one runs; once the `return` has run an `ensure`, the inner one runs again. Then the caller gets no lock,
       # although it was given one. Between the lock and the `return` there is no condition.
@@ -205,9 +214,10 @@ module Pinyon
     # @return [Held, nil] nil if it is taken
     # @raise [UsageError] it was given a block, which it would not run
     # @see #synchronize
-    def try_lock(*names, ttl: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil, at_least: nil)
+    def try_lock(*names, read: nil, permits: nil, ttl: nil, renew: true, max_hold: nil, reentrant: nil,
+                 on_lost: nil, at_least: nil)
       refuse_block(:try_lock) if block_given?
-      held = ask(names, [ttl, nil, renew, max_hold, reentrant, at_least], on_lost)
+      held = ask(names, [ttl, nil, renew, max_hold, reentrant, at_least], on_lost, read, permits)
       given = passes = 0 # As in `lock`.
       passed = false
       begin
@@ -224,6 +234,57 @@ module Pinyon
       ensure
         held.abandon if !passed || passes > 1
       end
+    end
+
+    # Read names for a block: have them together with others that read them, while nobody writes them.
+    #
+    #   locks.read("catalog") { show(catalog) }
+    #
+    # @param names [Array<String, Symbol>] one name or several
+    # @yieldparam held [Held]
+    # @return [Object] the block's value
+    # @raise [UsageError] it was given no block
+    # @see #synchronize
+    def read(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil, at_least: nil,
+             &block)
+      need_block(:read, "lock(read: [...])") unless block
+      synchronize(read: names, ttl:, timeout:, renew:, max_hold:, reentrant:, on_lost:, at_least:, &block)
+    end
+
+    # Write names for a block: have them alone. This is {#synchronize} by the word that goes with {#read}.
+    #
+    # @param names [Array<String, Symbol>] one name or several
+    # @yieldparam held [Held]
+    # @return [Object] the block's value
+    # @raise [UsageError] it was given no block
+    # @see #synchronize
+    def write(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil, at_least: nil,
+              &block)
+      need_block(:write, "lock") unless block
+      synchronize(*names, ttl:, timeout:, renew:, max_hold:, reentrant:, on_lost:, at_least:, &block)
+    end
+
+    # Have permits of a pool for a block, or make an object that has them for each of its blocks. At most +limit+
+    # permits are held at the same time, by all programs that share the server. Who comes first goes first.
+    #
+    #   locks.permits("stripe", limit: 10) { charge(card) }
+    #
+    #   stripe = locks.permits("stripe", limit: 10, n: 2)
+    #   stripe.available # => 10
+    #   stripe.synchronize { charge(card) }
+    #
+    # {#lock} and {#try_lock} acquire them without a block, as in <tt>lock(permits: { "stripe" => 2 })</tt>.
+    #
+    # @param pool [String, Symbol] its name, which is no name of a lock
+    # @param limit [Integer] how many permits there are, up to 1,000,000. The limit that was given last counts for all
+    # @param n [Integer] how many permits to hold, up to 1,000
+    # @param terms [Hash] further arguments of {#synchronize}: +ttl+, +timeout+, +on_lost+ …
+    # @yieldparam held [Held]
+    # @return [Object, Permits] the block's value; without a block, the permits
+    # @see #synchronize
+    def permits(pool, limit:, n: 1, **terms, &block)
+      permits = Permits.new(self, @native, pool, limit, n, terms)
+      block ? permits.synchronize(&block) : permits
     end
 
     # The state of names.
@@ -343,6 +404,10 @@ module Pinyon
       raise UsageError, "#{method} returns the lock, and runs no block; use synchronize"
     end
 
+    def need_block(method, other)
+      raise UsageError, "#{method} runs a block; #{other} returns the lock"
+    end
+
     # Has events reported here, in this process.
     def listen
       Listening.to_events(self, @native) if @on_event
@@ -350,9 +415,10 @@ module Pinyon
 
     # What holds the names once it has acquired them. It exists before, so that an interrupt cannot come between a lock
     # and its holder.
-    def ask(names, terms, on_lost)
+    def ask(names, terms, on_lost, read = nil, permits = nil)
       listen
-      prepared(names, @native.ask(names, terms), on_lost)
+      shared = [Array(read), permits || {}] if read || permits
+      prepared(shared ? names + shared.first : names, @native.ask(names, shared, terms), on_lost)
     end
 
     def prepared(names, native, on_lost)

@@ -142,7 +142,7 @@ sub DESTROY {
     my ($self) = @_;
     return if !$self->_goes_held;
     local ( $@, $!, $? );
-    my $names = join q{ }, $self->names;
+    my $names = join( q{ }, $self->names ) || 'permits';
     my ( $locks, $owner ) = ( $self->_client, $self->{owner} );
     my $told = sub {
         my ( undef, $error ) = @_;

@@ -221,6 +221,11 @@ sub _rated {
     );
 }
 
+sub _available {
+    my ( $self, $pool, $limit, @arguments ) = @_;
+    return $self->_asked( Pinyon::Loop::callback_of( \@arguments ), sub { $self->_begin_available( $_[0], $pool, $limit ) } );
+}
+
 sub execute {
     my ( $self, @parts ) = @_;
     my $callback = Pinyon::Loop::callback_of( \@parts );

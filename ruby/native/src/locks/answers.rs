@@ -24,6 +24,7 @@ pub(super) fn answer(ruby: &Ruby, outcome: LockOutcome) -> Result<Value, Error> 
         }
         LockOutcome::Status(StatusAnswer::Waiting(count)) => count.into_value_with(ruby),
         LockOutcome::Rated(answer) => rated(ruby, &answer)?,
+        LockOutcome::Status(StatusAnswer::Permits(taken)) => taken.into_value_with(ruby),
         LockOutcome::Value(value) => redis_value(ruby, value)?,
         LockOutcome::Failed(failure) => return Err(raised(ruby, *failure)),
     })
@@ -45,15 +46,16 @@ pub(super) fn raised(ruby: &Ruby, failure: LockFailure) -> Error {
     set.err().unwrap_or(raised)
 }
 
-/// For each name its holder, token, seconds left, waiters and age in seconds.
+/// For each name its holder, token, seconds left, waiters, age in seconds and readers.
 fn statuses(ruby: &Ruby, inspected: &[Inspected]) -> Result<Value, Error> {
     let all = ruby.ary_new_capa(inspected.len());
     for inspected in inspected {
         let holder = inspected.holder.as_ref().map(|holder| holder.attempt.to_string());
         let token = inspected.holder.as_ref().and_then(|holder| holder.token);
         let waiting = ruby.ary_from_iter(inspected.waiting.iter().map(Attempt::to_string));
+        let readers = ruby.ary_from_iter(inspected.sharing.iter().map(Attempt::to_string));
         let [left, age] = [inspected.pttl, inspected.age].map(|time| time.map(|time| time.as_secs_f64()));
-        all.push((holder, token, left, waiting, age))?;
+        all.push((holder, token, left, waiting, age, readers))?;
     }
     Ok(all.as_value())
 }

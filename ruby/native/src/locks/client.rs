@@ -14,6 +14,7 @@ use super::answers;
 use super::drivers::{self, Caller, Driver, Drivers};
 use super::held::Held;
 use super::rate::Rate;
+use super::wanted::Wanted;
 use crate::define_class;
 use crate::errors::checked;
 use crate::events::Listener;
@@ -33,10 +34,12 @@ pub(crate) struct Locks {
 pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let class = define_class::<Locks>(ruby, native, "Locks")?;
     class.define_singleton_method("new", function!(Locks::new, 1))?;
-    class.define_method("ask", method!(Locks::ask, 2))?;
+    class.define_method("ask", method!(Locks::ask, 3))?;
     class.define_method("adopt", method!(Locks::adopt, 2))?;
     class.define_method("release_all", method!(Locks::release_all, 1))?;
     class.define_method("release_at_exit", method!(Locks::release_at_exit, 0))?;
+    class.define_method("tell_limit", method!(Locks::tell_limit, 3))?;
+    class.define_method("permits_taken", method!(Locks::permits_taken, 1))?;
     class.define_method("inspect_names", method!(Locks::inspect_names, 2))?;
     class.define_method("force_release", method!(Locks::force_release, 2))?;
     class.define_method("rate", method!(Locks::rate, 4))?;
@@ -68,11 +71,19 @@ impl Locks {
     }
 
     /// Makes what acquires names. Its holder has it before they are granted, so no interrupt can come between.
-    fn ask(ruby: &Ruby, this: &Self, given: RArray, terms: RArray) -> Result<Held, Error> {
-        let names = lock_names(ruby, given)?;
-        let client = this.of(ruby, given)?;
-        let request = checked(ruby, this.terms(ruby, terms)?.request(names))?;
-        asking(ruby, client, request)
+    /// `shared`: what it does not write, as [`Wanted::of`] takes it.
+    fn ask(ruby: &Ruby, this: &Self, given: RArray, shared: Option<RArray>, terms: RArray) -> Result<Held, Error> {
+        let (names, client) = match shared {
+            None => (lock_names(ruby, given)?, this.of(ruby, given)?),
+            Some(shared) => {
+                let wanted = Wanted::of(ruby, given, shared)?;
+                (
+                    wanted.names(ruby, this.clients.limits())?,
+                    this.with_tag(|| tag_of(ruby, &wanted.given().collect::<Vec<_>>()))?,
+                )
+            }
+        };
+        asking(ruby, client, checked(ruby, this.terms(ruby, terms)?.request(names))?)
     }
 
     /// Makes what takes over a lock that was handed over. Returns its names, too.
@@ -110,6 +121,20 @@ impl Locks {
         let question = checked(ruby, StatusQuestion::named(&question.name()?))?;
         let asked = checked(ruby, Asked::new(&texts(ruby, given)?))?;
         this.run(ruby, given, LockOperation::Inspect { asked, question })
+    }
+
+    /// Remembers how many permits a pool has.
+    fn tell_limit(ruby: &Ruby, this: &Self, pool: Value, count: Value, limit: Value) -> Result<(), Error> {
+        Wanted::of_pool(ruby, pool, count, limit)?.names(ruby, this.clients.limits()).map(drop)
+    }
+
+    /// How many permits of a pool are taken, and its limit; nil if none is taken.
+    fn permits_taken(ruby: &Ruby, this: &Self, pool: Value) -> Result<Value, Error> {
+        let pool = name_bytes(ruby, pool)?;
+        let asked = checked(ruby, Asked::pool(&pool))?;
+        let client = this.with_tag(|| tag_of(ruby, &[&pool]))?;
+        let operation = LockOperation::Inspect { asked, question: StatusQuestion::Permits };
+        drivers::run(ruby, &drivers::caller(ruby, &client)?.driver, operation)
     }
 
     /// Takes the names away from their holders. Returns how many were held.
@@ -162,10 +187,12 @@ impl Locks {
     fn of(&self, ruby: &Ruby, names: RArray) -> Result<Arc<Drivers>, Error> {
         let tag = || {
             let names = texts(ruby, names)?;
-            let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-            let tag = checked(ruby, pinyon_locks::common_tag(&names))?;
-            Ok(tag.map(<[u8]>::to_vec))
+            tag_of(ruby, &names.iter().map(Vec::as_slice).collect::<Vec<_>>())
         };
+        self.with_tag(tag)
+    }
+
+    fn with_tag(&self, tag: impl FnOnce() -> Result<Option<Vec<u8>>, Error>) -> Result<Arc<Drivers>, Error> {
         self.clients.of(tag, |main, tag| drivers::new(main.settings().tagged(tag)))
     }
 
@@ -205,11 +232,15 @@ fn lock_names(ruby: &Ruby, given: RArray) -> Result<Names, Error> {
     checked(ruby, pinyon_locks::names(texts(ruby, given)?))
 }
 
-fn texts(ruby: &Ruby, given: RArray) -> Result<Vec<Vec<u8>>, Error> {
+fn tag_of(ruby: &Ruby, names: &[&[u8]]) -> Result<Option<Vec<u8>>, Error> {
+    Ok(checked(ruby, pinyon_locks::common_tag(names))?.map(<[u8]>::to_vec))
+}
+
+pub(super) fn texts(ruby: &Ruby, given: RArray) -> Result<Vec<Vec<u8>>, Error> {
     given.into_iter().map(|name| name_bytes(ruby, name)).collect()
 }
 
-fn name_bytes(ruby: &Ruby, name: Value) -> Result<Vec<u8>, Error> {
+pub(super) fn name_bytes(ruby: &Ruby, name: Value) -> Result<Vec<u8>, Error> {
     with_bytes(ruby, name, "names of locks are Strings or Symbols", <[u8]>::to_vec)
 }
 

@@ -6,6 +6,7 @@ mod drivers;
 mod held;
 mod listening;
 mod rate;
+mod wanted;
 
 use magnus::{function, Error, Object, RModule, Ruby};
 
