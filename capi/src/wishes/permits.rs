@@ -2,13 +2,12 @@
 
 use pinyon_locks::{Mode, Names, PermitsAsked};
 
-use super::wanted::Wish;
 use crate::errors::Error;
 use crate::exported::exported;
 use crate::guard::with;
 use crate::locks::client::Locks;
 use crate::status::Status;
-use crate::structs::{c_structs, missing, names_of, Bytes};
+use crate::structs::{c_structs, missing, Bytes};
 
 c_structs! {
     "pinyon_permits" Permits {
@@ -19,14 +18,13 @@ c_structs! {
 }
 
 /// The names of a lock in each of their modes. `given`: those to write; all others are added, for the hash tag.
-///
-/// # Safety
-/// What the wish points to stays as it is for the lifetime.
-pub unsafe fn names_in_modes<'w>(locks: &Locks, wish: &'w Wish, given: &mut Vec<&'w [u8]>) -> Result<Names, Error> {
-    // SAFETY: the caller says so.
-    let (read, permits) =
-        unsafe { (names_of(wish.read, wish.read_count)?, permits_of(wish.permits, wish.permits_count)?) };
-    let names = locks.limits().wanted(given, &read, &permits)?;
+pub fn names_in_modes<'w>(
+    locks: &Locks,
+    given: &mut Vec<&'w [u8]>,
+    read: Vec<&'w [u8]>,
+    permits: &[PermitsAsked<'w>],
+) -> Result<Names, Error> {
+    let names = locks.limits().wanted(given, &read, permits)?;
     given.extend(read);
     given.extend(permits.iter().map(|permits| permits.pool));
     Ok(names)

@@ -159,8 +159,12 @@ impl<'w> Wanted<'w> {
             WishKind::Lock => {
                 let names = match (wish.read_count, wish.permits_count) {
                     (0, 0) => checked(&given)?,
-                    // SAFETY: the caller says so.
-                    _ => unsafe { names_in_modes(locks, wish, &mut given)? },
+                    (read, permits) => {
+                        // SAFETY: the caller says so.
+                        let (read, permits) =
+                            unsafe { (names_of(wish.read, read)?, permits_of(wish.permits, permits)?) };
+                        names_in_modes(locks, &mut given, read, &permits)?
+                    }
                 };
                 let (grant, relock, operation) = acquiring(locks, wish, names)?;
                 (operation, Becomes::Lock { grant, relock })

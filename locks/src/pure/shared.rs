@@ -214,7 +214,7 @@ impl Pure {
             let others = one.members.iter().filter(|(member, _)| !own.iter().any(|part| part == member));
             match others.map(|(_, ends)| *ends).max() {
                 Some(last) if one.holder.is_none() => {
-                    acts.commands.push(with_each(b"ZREM", &[&[key.clone()], &own[..]].concat()));
+                    acts.commands.push(with_each(b"ZREM", &[std::slice::from_ref(&key), &own[..]].concat()));
                     acts.commands.push(parts(&[b"PEXPIREAT", &key, last.to_string().as_bytes()]));
                 }
                 _ => acts.commands.push(parts(&[b"DEL", &key])),

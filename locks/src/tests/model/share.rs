@@ -15,7 +15,7 @@ impl Run<'_> {
             let left = self.model.give_up(attempt, &[name.clone()].into());
             self.make_due(&left);
             if self.model.set_limit(name, mode) {
-                self.make_due(&[name.clone()]);
+                self.make_due(std::slice::from_ref(name));
             }
         }
         let in_order = !nested && !self.model.throughput;
