@@ -327,7 +327,9 @@ class Locks(LocksClosingAwaited, BaseLocks):
         """
         if others:
             raise unknown_argument("lock", others)
-        return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least, None)
+        if at_least is None:
+            return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least)
 
     async def try_lock(
         self,
@@ -353,7 +355,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         Returns:
             What is held, or None if any of the names is not free.
         """
-        lock = self._lock(self._held, self, names, ttl, None, renew, max_hold, reentrant, on_lost, at_least, None)
+        lock = self._lock(self._held, self, names, ttl, None, renew, max_hold, reentrant, on_lost, at_least)
         if True:  # ASYNC
             return await lock._acquire(True, None)
         else:
@@ -391,7 +393,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         Raises:
             UsageError: an argument makes no sense, or the locks are on a quorum of servers.
         """
-        return OnceAwaited(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per, None))
+        return OnceAwaited(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per))
 
     def adopt(
         self,

@@ -744,8 +744,8 @@ class Lock:
         max_hold: float | timedelta | None,
         reentrant: bool | None,
         on_lost: Callable[[Any], object] | None,
-        at_least: float | timedelta | None,
-        ticket: str | None,
+        at_least: float | timedelta | None = None,
+        ticket: str | None = None,
         /,
     ) -> Self: ...
     @property

@@ -309,7 +309,9 @@ class Locks(LocksClosing, BaseLocks):
         """
         if others:
             raise unknown_argument("lock", others)
-        return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least, None)
+        if at_least is None:
+            return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least)
 
     def try_lock(
         self,
@@ -335,7 +337,7 @@ class Locks(LocksClosing, BaseLocks):
         Returns:
             What is held, or None if any of the names is not free.
         """
-        lock = self._lock(self._held, self, names, ttl, None, renew, max_hold, reentrant, on_lost, at_least, None)
+        lock = self._lock(self._held, self, names, ttl, None, renew, max_hold, reentrant, on_lost, at_least)
         try:
             taken: Held | None = lock._take(True, None)
             return taken
@@ -370,7 +372,7 @@ class Locks(LocksClosing, BaseLocks):
         Raises:
             UsageError: an argument makes no sense, or the locks are on a quorum of servers.
         """
-        return Once(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per, None))
+        return Once(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per))
 
     def adopt(
         self,
