@@ -117,7 +117,7 @@ pub enum Call {
         attempt: Attempt,
         names: Names,
         ttl: Duration,
-        from: Attempt,
+        from: Arc<Attempt>,
     },
     /// Tells the server that a waiter is alive, and asks for its state.
     Poll {

@@ -413,6 +413,8 @@ class Locks(LocksClosingAwaited, BaseLocks):
         """
         if others:
             raise unknown_argument("lock", others)
+        if not (write or read or permits) and at_least is None:
+            return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
         return self._lock(
             self._held,
             self,
@@ -521,7 +523,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         Raises:
             UsageError: an argument makes no sense, or the locks are on a quorum of servers.
         """
-        return OnceAwaited(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per, None))
+        return OnceAwaited(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per))
 
     def adopt(
         self,

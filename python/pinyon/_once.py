@@ -8,6 +8,7 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
 
+from pinyon import _native
 from pinyon._blocks import AwaitedLock, BlockingLock
 from pinyon._closing import FOR_COROUTINES, FOR_THREADS, Closing, ClosingAwaited
 from pinyon._decorated import LOCKED, check_runs_inside
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Literal
-
-    from pinyon._base_locks import BaseLocks
 
 _HeldT = TypeVar("_HeldT", bound=BaseHeld)
 
@@ -190,10 +189,10 @@ class LocksClosingAwaited(ClosingAwaited):
 
 
 #: The clients that may hold locks when the program ends.
-_CLIENTS: weakref.WeakSet[BaseLocks] = weakref.WeakSet()
+_CLIENTS: weakref.WeakSet[_native.Locks] = weakref.WeakSet()
 
 
-def release_at_exit(locks: BaseLocks) -> None:
+def release_at_exit(locks: _native.Locks) -> None:
     """Release what threads hold through this client when the program ends normally."""
     _CLIENTS.add(locks)
 

@@ -393,6 +393,8 @@ class Locks(LocksClosing, BaseLocks):
         """
         if others:
             raise unknown_argument("lock", others)
+        if not (write or read or permits) and at_least is None:
+            return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
         return self._lock(
             self._held,
             self,
@@ -498,7 +500,7 @@ class Locks(LocksClosing, BaseLocks):
         Raises:
             UsageError: an argument makes no sense, or the locks are on a quorum of servers.
         """
-        return Once(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per, None))
+        return Once(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per))
 
     def adopt(
         self,

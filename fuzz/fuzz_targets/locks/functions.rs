@@ -63,7 +63,7 @@ pub fn read(rule: &Rule, words: &[&[u8]], prefix: &[u8]) -> Called {
             attempt: attempt(arguments[0]),
             names: locks.collect(),
             ttl: Duration::from_millis(number(arguments[1])),
-            from: attempt(arguments[2]),
+            from: attempt(arguments[2]).into(),
         },
         "notify" => Call::Notify {
             attempt: attempt(arguments[0]),

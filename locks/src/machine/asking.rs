@@ -43,7 +43,7 @@ impl Machine {
         let attempt = self.attempt(number);
         let call = match adopts {
             None => Call::Lock { attempt, names, ttl, wait, nested },
-            Some(from) => Call::Adopt { attempt, names, ttl, from: (*from).clone() },
+            Some(from) => Call::Adopt { attempt, names, ttl, from },
         };
         self.send(About::Lock(number), call, now);
     }

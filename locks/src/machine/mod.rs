@@ -18,6 +18,7 @@
 mod answers;
 mod asking;
 mod connection;
+mod ends;
 mod entry;
 mod events;
 mod late;
@@ -308,40 +309,6 @@ impl Machine {
             Stage::Lost => drop(self.entries.remove(&number)),
             _ => {}
         }
-    }
-
-    pub fn ttl(&self, number: u64) -> Duration {
-        self.entries.get(&number).map_or(Duration::ZERO, |entry| entry.ttl)
-    }
-
-    /// Lets a lock end with its release, although it was to last longer.
-    pub fn end_early(&mut self, number: u64) {
-        if let Some(entry) = self.entries.get_mut(&number) {
-            (entry.at_least, entry.keep_until) = (Duration::ZERO, None);
-        }
-    }
-
-    /// Releases a lock as [`Self::release`] does, however many times its owner has acquired it. The caller waits for so
-    /// long, as far as there is a server.
-    pub fn release_wholly(&mut self, number: u64, wait: Duration, now: Moment) -> Result<(), NotHeld> {
-        let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
-        entry.holds = 1;
-        self.release(number, now)?;
-        if let Some(Stage::Releasing { deadline, .. }) = self.entries.get_mut(&number).map(|entry| &mut entry.stage) {
-            *deadline = now + wait;
-            self.wake_by(now + wait);
-        }
-        Ok(())
-    }
-
-    /// Forgets a lock that is handed over: it is neither renewed nor released here any more. Returns who takes it over
-    /// from whom, on which names, and for how long they stay locked in any case.
-    pub fn hand_over(&mut self, number: u64, now: Moment) -> Option<(Attempt, Names, Duration)> {
-        self.held(number, now)?;
-        let attempt = self.attempt(number);
-        let entry = self.remove(number, Why::HandOver, now)?;
-        let rest = entry.rest(now).unwrap_or_default();
-        Some((attempt, entry.names, rest))
     }
 
     /// Drops one of several acquisitions of a lock: its owner can no longer release it, but the others can.

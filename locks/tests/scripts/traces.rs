@@ -197,7 +197,7 @@ impl<'a> Trace<'a> {
         let client: Arc<str> = ["x", "y", "z"][self.random.below(3)].into();
         let (attempt, ttl) = (Attempt { client, owner: self.random.below(3) as u64, number: self.next }, self.ttl());
         let held = self.model_holds(&from, &names);
-        let call = Call::Adopt { attempt: attempt.clone(), names: names.clone(), ttl, from: from.clone() };
+        let call = Call::Adopt { attempt: attempt.clone(), names: names.clone(), ttl, from: from.clone().into() };
         let answer = self.call(call.clone());
         assert_eq!(matches!(answer, ScriptAnswer::Granted { .. }), held, "{call:?}: {answer:?}");
         if !held {

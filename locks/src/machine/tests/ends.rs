@@ -67,7 +67,7 @@ impl Ends {
                 }
             }
             (Call::Adopt { attempt, from, .. }, ScriptAnswer::Granted { .. }) => {
-                let Some(ticket) = self.tickets.iter_mut().find(|ticket| ticket.attempt == *from) else { return };
+                let Some(ticket) = self.tickets.iter_mut().find(|ticket| ticket.attempt == **from) else { return };
                 let by = ticket.adopted_by.get_or_insert_with(|| attempt.clone());
                 assert_eq!(by, attempt, "adopted twice");
                 self.adopted += 1;
