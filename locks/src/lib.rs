@@ -29,8 +29,7 @@
 //! let (names, ttl, wait) = (names(["report"])?, Duration::from_secs(10), Some(Duration::from_secs(5)));
 //! let (owner, renewal) = (owners::this_thread(), Renewal::Always);
 //! let grant = Grant::new(names.clone());
-//! let (at_least, adopts) = (Duration::ZERO, None);
-//! let request = LockRequest { names, owner, ttl, wait, renewal, reentrant: false, at_least, adopts };
+//! let request = LockRequest { names, owner, ttl, wait, renewal, reentrant: false, rare: None };
 //! let Ok(outcome) = locks.station()?.run(&NoHost, LockOperation::Acquire { grant: grant.clone(), request });
 //! if let LockOutcome::Held { .. } = outcome {
 //!     let Ok(_) = locks.station()?.run(&NoHost, LockOperation::Release { grant, early: false });

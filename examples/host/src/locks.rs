@@ -215,8 +215,7 @@ impl Locks {
             wait,
             renewal,
             reentrant,
-            at_least: Duration::ZERO,
-            adopts: None,
+            rare: None,
         };
         let grant = Grant::new(names);
         Ok((grant.clone(), Operation::Acquire { grant, request }))

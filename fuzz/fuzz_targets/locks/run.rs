@@ -136,8 +136,7 @@ impl Run {
                     wait,
                     renewal: (*renewal).into(),
                     reentrant: *reentrant,
-                    at_least: Duration::ZERO,
-                    adopts: None,
+                    rare: None,
                 };
                 let lined_up = !self.has_begun(owner);
                 let patience = wait.filter(|wait| !wait.is_zero()).unwrap_or(PATIENCE);

@@ -301,7 +301,7 @@ impl Host {
 fn wanting(owner: u64, name: &str, reentrant: bool) -> LockRequest {
     let names = keys::names([name]).unwrap();
     let (wait, renewal) = (Some(Duration::from_secs(3)), Renewal::Never);
-    LockRequest { names, owner, ttl: TTL, wait, renewal, reentrant, at_least: Duration::ZERO, adopts: None }
+    LockRequest { names, owner, ttl: TTL, wait, renewal, reentrant, rare: None }
 }
 
 #[test]

@@ -480,8 +480,8 @@ impl<W, L, P: Platform> Front<W, L, P> {
             LockOperation::Park { .. } | LockOperation::Notify { .. } => "conditions are",
             LockOperation::Rate { .. } => "rates are",
             LockOperation::Execute { .. } => "execute is",
-            LockOperation::Acquire { request, .. } if request.adopts.is_some() => "adopting a lock is",
-            LockOperation::Acquire { request, .. } if !request.at_least.is_zero() => "at_least is",
+            LockOperation::Acquire { request, .. } if request.adopts().is_some() => "adopting a lock is",
+            LockOperation::Acquire { request, .. } if !request.at_least().is_zero() => "at_least is",
             LockOperation::HandOver { .. } => "handing a lock over is",
             _ => return None,
         };

@@ -48,16 +48,7 @@ impl Host {
     fn ask_for_lock(&mut self, renewal: Renewal, wait: Option<Duration>) -> Arc<Grant<&'static str>> {
         let names = keys::names(["a"]).unwrap();
         let grant = Grant::new(names.clone());
-        let request = LockRequest {
-            names,
-            owner: 1,
-            ttl: TTL,
-            wait,
-            renewal,
-            reentrant: true,
-            at_least: Duration::ZERO,
-            adopts: None,
-        };
+        let request = LockRequest { names, owner: 1, ttl: TTL, wait, renewal, reentrant: true, rare: None };
         self.begin("lock", Operation::Acquire { grant: grant.clone(), request });
         grant
     }
@@ -206,8 +197,7 @@ fn a_lock_that_nobody_can_release_once_it_is_granted_is_not_renewed() {
         wait: None,
         renewal: Renewal::Always,
         reentrant: false,
-        at_least: Duration::ZERO,
-        adopts: None,
+        rare: None,
     };
     host.begin("lock", Operation::Acquire { grant: grant.clone(), request });
     assert_eq!(host.sent(), ["FCALL pinyon_lock_7"]);
@@ -226,16 +216,8 @@ fn a_lock_that_is_held_cannot_be_acquired_at_once() {
     let names = keys::names(["a"]).unwrap();
     for (wait, owner) in [(None, 2), (Some(Duration::ZERO), 3)] {
         let (grant, names) = (Grant::new(names.clone()), names.clone());
-        let request = LockRequest {
-            names,
-            owner,
-            ttl: TTL,
-            wait,
-            renewal: Renewal::Never,
-            reentrant: false,
-            at_least: Duration::ZERO,
-            adopts: None,
-        };
+        let request =
+            LockRequest { names, owner, ttl: TTL, wait, renewal: Renewal::Never, reentrant: false, rare: None };
         host.begin("lock", Operation::Acquire { grant, request });
     }
     let LockOutcome::Failed(failure) = host.outcome("lock") else { panic!("it was not to wait") };

@@ -216,7 +216,10 @@ impl Machine {
         let notified = matches!(entry.stage, Stage::Parked { .. });
         let held = Held { token, until, granted: now, renew_at, extending: false };
         entry.stage.turn(Why::Granted, Stage::Held(held));
-        (entry.keep_until, entry.adopts) = ((!entry.at_least.is_zero()).then(|| now + entry.at_least), None);
+        if let Some(rare) = &mut entry.rare {
+            rare.keep_until = (!rare.at_least.is_zero()).then(|| now + rare.at_least);
+            rare.adopts = None;
+        }
         self.holding.add(entry.owner, number);
         self.wake_for(number);
         self.done(number, Awaited::Grant, Outcome::Granted { number, token, notified, again: false });
@@ -233,7 +236,9 @@ impl Machine {
     /// is behind. Once the counter is raised, the names are asked for again.
     fn distrust(&mut self, number: u64, token: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        if std::mem::replace(&mut entry.distrusted, true) || entry.adopts.is_some() {
+        if std::mem::replace(&mut entry.distrusted, true)
+            || entry.rare.as_ref().is_some_and(|rare| rare.adopts.is_some())
+        {
             let message = format!(
                 "the server gives out tokens again that were given out before: {token}, although {} was seen",
                 self.highest

@@ -39,7 +39,7 @@ impl Machine {
         }
         entry.above.get_or_insert(highest);
         let (names, ttl, wait, nested) = (entry.names.clone(), entry.ttl, entry.waits(), entry.nested);
-        let adopts = entry.adopts.clone();
+        let adopts = entry.rare.as_ref().and_then(|rare| rare.adopts.clone());
         let attempt = self.attempt(number);
         let call = match adopts {
             None => Call::Lock { attempt, names, ttl, wait, nested },

@@ -15,7 +15,7 @@ impl Machine {
     /// Lets a lock end with its release, although it was to last longer.
     pub fn end_early(&mut self, number: u64) {
         if let Some(entry) = self.entries.get_mut(&number) {
-            (entry.at_least, entry.keep_until) = (Duration::ZERO, None);
+            entry.rare = None;
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::moment::Moment;
-use super::{Blocker, LockRequest, Renewal};
+use super::{Blocker, LockRequest, Rare, Renewal};
 use crate::call::{Attempt, Names};
 use pinyon_net::error::Error;
 
@@ -33,11 +33,8 @@ pub(super) struct Entry {
     /// Whether it was counted among those that had to wait.
     pub(super) counted: bool,
     pub(super) renewal: Renewal,
-    pub(super) at_least: Duration,
-    /// Until when its names stay locked, even if they are released earlier.
-    pub(super) keep_until: Option<Moment>,
-    /// The attempt whose lock it takes over, until it has it.
-    pub(super) adopts: Option<Arc<Attempt>>,
+    /// What few want.
+    pub(super) rare: Option<Box<RareEntry>>,
     /// Whether its owner holds other locks. Then it goes to the server ahead of the local lines.
     pub(super) nested: bool,
     /// Whether it stands in the table.
@@ -104,6 +101,21 @@ pub(super) struct Held {
     pub(super) extending: bool,
 }
 
+#[derive(Default)]
+pub(super) struct RareEntry {
+    pub(super) at_least: Duration,
+    /// Until when its names stay locked, even if they are released earlier.
+    pub(super) keep_until: Option<Moment>,
+    /// The attempt whose lock it takes over, until it has it.
+    pub(super) adopts: Option<Arc<Attempt>>,
+}
+
+impl From<Rare> for RareEntry {
+    fn from(Rare { at_least, adopts }: Rare) -> Self {
+        Self { at_least, keep_until: None, adopts }
+    }
+}
+
 /// A refusal that passes.
 pub(super) struct Trouble {
     pub(super) error: Error,
@@ -113,6 +125,7 @@ pub(super) struct Trouble {
 
 impl Entry {
     pub(super) fn new(attempt: u64, request: LockRequest, nested: bool, impatient: Moment, now: Moment) -> Self {
+        let lined_up = !nested && request.adopts().is_none();
         Self {
             attempt,
             names: request.names,
@@ -126,17 +139,27 @@ impl Entry {
             counted: false,
             deadline: request.wait.filter(|wait| !wait.is_zero()).map_or(impatient, |wait| now + wait),
             renewal: request.renewal,
-            at_least: request.at_least,
-            keep_until: None,
             nested,
-            lined_up: !nested && request.adopts.is_none(),
-            adopts: request.adopts,
+            lined_up,
+            rare: request.rare.map(|rare| RareEntry::from(*rare).into()),
             holds: 1,
             parked_by: None,
             unparking: false,
             above: None,
             distrusted: false,
             stage: Stage::Lined,
+        }
+    }
+
+    pub(super) fn keep_until(&self) -> Option<Moment> {
+        self.rare.as_ref()?.keep_until
+    }
+
+    /// Notes that the names stay locked for so long from now on, or longer.
+    pub(super) fn keep_for(&mut self, at_least: Duration, now: Moment) {
+        if !at_least.is_zero() {
+            let rare = self.rare.get_or_insert_default();
+            rare.keep_until = rare.keep_until.max(Some(now + at_least));
         }
     }
 
@@ -156,7 +179,7 @@ impl Entry {
 
     /// For how long its names stay locked once they are released.
     pub(super) fn rest(&self, now: Moment) -> Option<Duration> {
-        rest_until(self.keep_until, now)
+        rest_until(self.keep_until(), now)
     }
 
     /// When to ask for the holder of its names, unless that was done.

@@ -110,16 +110,7 @@ mod tests {
 
     fn request(owner: u64, wait: Option<Duration>) -> LockRequest {
         let (names, renewal) = (Names::from([b"a"[..].into()]), Renewal::Never);
-        LockRequest {
-            names,
-            owner,
-            ttl: 10 * SECOND,
-            wait,
-            renewal,
-            reentrant: false,
-            at_least: Duration::ZERO,
-            adopts: None,
-        }
+        LockRequest { names, owner, ttl: 10 * SECOND, wait, renewal, reentrant: false, rare: None }
     }
 
     fn other() -> Attempt {

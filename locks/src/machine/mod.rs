@@ -37,7 +37,7 @@ use std::time::Duration;
 
 pub use events::{Awaited, Blocker, MachineEvent, MachineFailure, NotHeld, Outcome};
 pub use moment::Moment;
-pub use request::{LockOptions, LockRequest, Renewal};
+pub use request::{LockOptions, LockRequest, Rare, Renewal};
 pub use table::Fairness;
 pub(crate) use table::Table;
 
@@ -189,12 +189,12 @@ impl Machine {
         attempt: Option<u64>,
         now: Moment,
     ) -> Result<u64, MachineFailure> {
-        if request.adopts.is_none() {
+        if request.adopts().is_none() {
             if let Some(number) = self.held_again(&request, now)? {
                 return Ok(number);
             }
         }
-        let bypasses = nested || request.adopts.is_some();
+        let bypasses = nested || request.adopts().is_some();
         if !bypasses && !self.table.is_free(&request.names) {
             match request.wait {
                 None => return Err(MachineFailure::Busy),
@@ -364,7 +364,10 @@ impl Machine {
             return Err(NotHeld);
         }
         let until = wait.map(|wait| now + wait);
-        (entry.wait, entry.unparking, entry.keep_until) = (Some(relock), false, None);
+        (entry.wait, entry.unparking) = (Some(relock), false);
+        if let Some(rare) = &mut entry.rare {
+            rare.keep_until = None;
+        }
         if self.connected {
             entry.above = Some(self.highest);
         }
@@ -456,9 +459,8 @@ impl Machine {
             });
         }
         entry.holds += 1;
-        let at_least = (!request.at_least.is_zero()).then(|| now + request.at_least);
-        entry.keep_until = entry.keep_until.max(at_least);
         let outcome = Outcome::Granted { number, token: held.token, notified: false, again: true };
+        entry.keep_for(request.at_least(), now);
         self.done(number, Awaited::Grant, outcome);
         Ok(Some(number))
     }

@@ -55,7 +55,8 @@ impl Releases {
         if self.answered.len() == REPEATED {
             self.answered.pop_front();
         }
-        let Entry { owner, attempt, names, ttl, keep_until, .. } = entry;
+        let keep_until = entry.keep_until();
+        let Entry { owner, attempt, names, ttl, .. } = entry;
         self.answered.push_back(Release { owner, attempt, names, over: now + ttl, keep_until });
     }
 

@@ -52,10 +52,33 @@ pub struct LockRequest {
     pub renewal: Renewal,
     /// Whether an owner may acquire again what it holds.
     pub reentrant: bool,
+    /// What few locks want.
+    pub rare: Option<Box<Rare>>,
+}
+
+/// What few locks want: apart, so that the others need not carry it.
+#[derive(Clone, Debug, Default)]
+pub struct Rare {
     /// How long the names stay locked from the grant on, even if the holder releases them earlier.
     pub at_least: Duration,
     /// The attempt whose lock is taken over, if it was handed over. Then the names are its names.
     pub adopts: Option<Arc<Attempt>>,
+}
+
+impl Rare {
+    pub fn boxed(at_least: Duration, adopts: Option<Arc<Attempt>>) -> Option<Box<Self>> {
+        (!at_least.is_zero() || adopts.is_some()).then(|| Self { at_least, adopts }.into())
+    }
+}
+
+impl LockRequest {
+    pub fn at_least(&self) -> Duration {
+        self.rare.as_ref().map_or(Duration::ZERO, |rare| rare.at_least)
+    }
+
+    pub fn adopts(&self) -> Option<&Arc<Attempt>> {
+        self.rare.as_ref()?.adopts.as_ref()
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

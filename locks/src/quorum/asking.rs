@@ -84,8 +84,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
             wait,
             renewal: lock.renewal_now(now.moment),
             reentrant: false,
-            at_least: Duration::ZERO,
-            adopts: None,
+            rare: None,
         };
         let (ballot, claim) = (Waiter::Quorum(Ballot::Grant { lock: number }), lock.claim(member));
         // Before the answer, which may come at once if it is a failure.

@@ -7,7 +7,7 @@ use crate::call::Names;
 use crate::client::{QuorumSetup, SentinelSetup, Setup, Slots, Voting};
 use crate::handler::HandlerKind;
 use crate::keys::LockKeys;
-use crate::machine::{Fairness, LockOptions, LockRequest, Renewal};
+use crate::machine::{Fairness, LockOptions, LockRequest, Rare, Renewal};
 use crate::redis::{Protocol, SessionSettings};
 use crate::ticket::Ticket;
 use pinyon_net::address::{RedisServers as Servers, RedisUrl, TlsParameters};
@@ -147,7 +147,15 @@ impl LockTerms {
             let message = format!("at_least is longer than the lock's {what}: it would end before");
             return Err(InvalidArgument::usage(message));
         }
-        Ok(LockRequest { names, owner: 0, ttl, wait, renewal, reentrant: self.reentrant, at_least, adopts: None })
+        Ok(LockRequest {
+            names,
+            owner: 0,
+            ttl,
+            wait,
+            renewal,
+            reentrant: self.reentrant,
+            rare: Rare::boxed(at_least, None),
+        })
     }
 
     /// The request for a lock that was handed over, from a client with this setup. What is said about waiting is the time
@@ -155,7 +163,7 @@ impl LockTerms {
     pub fn adopting(&self, ticket: &Ticket, setup: &Setup) -> Result<LockRequest, InvalidArgument> {
         ticket.check_prefix(setup.keys.prefix())?;
         let request = Self { reentrant: false, at_least: None, ..*self }.request(ticket.names.clone())?;
-        Ok(LockRequest { at_least: ticket.rest, adopts: Some(ticket.holder()), ..request })
+        Ok(LockRequest { rare: Rare::boxed(ticket.rest, Some(ticket.holder())), ..request })
     }
 }
 

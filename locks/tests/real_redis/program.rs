@@ -146,16 +146,8 @@ pub fn setup(endpoint: Endpoint, sentinels: Option<SentinelSetup>) -> Setup {
 pub fn acquiring(name: &str, renewal: Renewal, reentrant: bool) -> (Arc<Grant>, Operation) {
     let names = keys::names([name]).unwrap();
     let ttl = if renewal == Renewal::Always { TTL } else { TIMEOUT };
-    let request = LockRequest {
-        names,
-        owner: owners::this_thread(),
-        ttl,
-        wait: Some(TIMEOUT),
-        renewal,
-        reentrant,
-        at_least: Duration::ZERO,
-        adopts: None,
-    };
+    let request =
+        LockRequest { names, owner: owners::this_thread(), ttl, wait: Some(TIMEOUT), renewal, reentrant, rare: None };
     let grant = Grant::new(request.names.clone());
     (grant.clone(), Operation::Acquire { grant, request })
 }

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
 
 use pinyon_locks::{
     owners, wanted, HandlerKind, LockOutcome, LockRequest, Mode, Names, PermitsWanted, Renewal, StatusAnswer,
@@ -22,8 +21,8 @@ fn names(write: &[&str], read: &[&str], permits: u32) -> Names {
 }
 
 fn request(names: Names, reentrant: bool) -> LockRequest {
-    let (owner, wait, at_least) = (owners::this_thread(), Some(TIMEOUT), Duration::ZERO);
-    LockRequest { names, owner, ttl: TIMEOUT, wait, renewal: Renewal::Never, reentrant, at_least, adopts: None }
+    let (owner, wait) = (owners::this_thread(), Some(TIMEOUT));
+    LockRequest { names, owner, ttl: TIMEOUT, wait, renewal: Renewal::Never, reentrant, rare: None }
 }
 
 fn acquire(program: &Program, request: LockRequest) -> Arc<Grant> {

@@ -302,16 +302,7 @@ impl Leaderless {
 fn waiting() -> LockRequest {
     let (ttl, wait) = (Duration::from_secs(10), Some(Duration::from_secs(3600)));
     let names = crate::keys::names(["a"]).unwrap();
-    LockRequest {
-        names,
-        owner: 1,
-        ttl,
-        wait,
-        renewal: Renewal::Never,
-        reentrant: false,
-        at_least: Duration::ZERO,
-        adopts: None,
-    }
+    LockRequest { names, owner: 1, ttl, wait, renewal: Renewal::Never, reentrant: false, rare: None }
 }
 
 /// What all say once the replica has taken over.

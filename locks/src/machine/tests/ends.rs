@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::reconnecting::{calls, machine, only, NOW};
 use crate::call::{Attempt, Call, Names, ScriptAnswer};
-use crate::machine::{LockRequest, Machine, Renewal};
+use crate::machine::{LockRequest, Machine, Rare, Renewal};
 use crate::tests::model::Model;
 use pinyon_net::error::{Error, Kind};
 
@@ -93,8 +93,8 @@ const LEAST: Duration = Duration::from_secs(30);
 fn held(machine: &mut Machine) -> u64 {
     let names: Names = [b"a".as_slice().into()].into();
     let (ttl, wait) = (Duration::from_secs(10), Some(Duration::from_secs(60)));
-    let (renewal, adopts) = (Renewal::Always, None);
-    let request = LockRequest { names, owner: 1, ttl, wait, renewal, reentrant: false, at_least: LEAST, adopts };
+    let (renewal, rare) = (Renewal::Always, Rare::boxed(LEAST, None));
+    let request = LockRequest { names, owner: 1, ttl, wait, renewal, reentrant: false, rare };
     let number = machine.lock(request, NOW).unwrap();
     only(machine, ScriptAnswer::Granted { token: 5 });
     number
@@ -148,8 +148,7 @@ fn an_adoption_without_an_answer_is_repeated_under_its_identity() {
         wait,
         renewal: Renewal::Always,
         reentrant: false,
-        at_least: Duration::ZERO,
-        adopts: Some(from.into()),
+        rare: Rare::boxed(Duration::ZERO, Some(from.into())),
     };
     let number = machine.lock(request, NOW).unwrap();
     let asked = calls(&mut machine).pop().unwrap().1;

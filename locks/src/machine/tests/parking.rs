@@ -23,16 +23,7 @@ fn parking() -> (Machine, u64) {
     let names: Names = [b"a".as_slice().into()].into();
     let (ttl, wait) = (Duration::from_secs(10), Some(Duration::from_secs(10)));
     machine.connected(at(0));
-    let request = LockRequest {
-        names,
-        owner: 1,
-        ttl,
-        wait,
-        renewal: Renewal::Always,
-        reentrant: false,
-        at_least: Duration::ZERO,
-        adopts: None,
-    };
+    let request = LockRequest { names, owner: 1, ttl, wait, renewal: Renewal::Always, reentrant: false, rare: None };
     let number = machine.lock(request, at(0)).unwrap();
     while let Some((id, call)) = machine.next_call() {
         if matches!(call, Call::Lock { .. }) {

@@ -20,19 +20,7 @@ pub(super) fn lock(machine: &mut Machine, owner: u64, wait: Option<Duration>) ->
     let names: Names = [b"a".as_slice().into()].into();
     let ttl = Duration::from_secs(10);
     machine
-        .lock(
-            LockRequest {
-                names,
-                owner,
-                ttl,
-                wait,
-                renewal: Renewal::Always,
-                reentrant: false,
-                at_least: Duration::ZERO,
-                adopts: None,
-            },
-            NOW,
-        )
+        .lock(LockRequest { names, owner, ttl, wait, renewal: Renewal::Always, reentrant: false, rare: None }, NOW)
         .unwrap()
 }
 

@@ -123,12 +123,8 @@ fn held_at(machine: &mut Machine, owner: u64) -> u64 {
     use crate::machine::{LockRequest, Renewal};
     let names = [format!("{owner}").as_bytes().into()].into();
     let (ttl, wait, renewal) = (Duration::from_secs(10), waits(), Renewal::Never);
-    let number = machine
-        .lock(
-            LockRequest { names, owner, ttl, wait, renewal, reentrant: false, at_least: Duration::ZERO, adopts: None },
-            NOW,
-        )
-        .unwrap();
+    let number =
+        machine.lock(LockRequest { names, owner, ttl, wait, renewal, reentrant: false, rare: None }, NOW).unwrap();
     only(machine, ScriptAnswer::Granted { token: 7 + owner });
     machine.next_event();
     number
@@ -255,16 +251,7 @@ fn of_nested_blocks_only_the_first_waits_for_a_server_that_is_gone() {
         .map(|(name, token)| {
             let (names, ttl) = (Names::from([name.as_bytes().into()]), Duration::from_secs(10));
             let (owner, wait, renewal) = (1, waits(), Renewal::Always);
-            let request = LockRequest {
-                names,
-                owner,
-                ttl,
-                wait,
-                renewal,
-                reentrant: false,
-                at_least: Duration::ZERO,
-                adopts: None,
-            };
+            let request = LockRequest { names, owner, ttl, wait, renewal, reentrant: false, rare: None };
             let number = machine.lock(request, NOW).unwrap();
             only(&mut machine, ScriptAnswer::Granted { token });
             assert!(matches!(machine.next_event(), Some(MachineEvent::Done { outcome: Outcome::Granted { .. }, .. })));

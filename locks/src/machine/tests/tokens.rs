@@ -25,19 +25,7 @@ fn lock(machine: &mut Machine, name: &str) -> u64 {
     let names: Names = [name.as_bytes().into()].into();
     let (ttl, wait) = (Duration::from_secs(10), Some(Duration::from_secs(10)));
     machine
-        .lock(
-            LockRequest {
-                names,
-                owner: 1,
-                ttl,
-                wait,
-                renewal: Renewal::Never,
-                reentrant: false,
-                at_least: Duration::ZERO,
-                adopts: None,
-            },
-            NOW,
-        )
+        .lock(LockRequest { names, owner: 1, ttl, wait, renewal: Renewal::Never, reentrant: false, rare: None }, NOW)
         .unwrap()
 }
 

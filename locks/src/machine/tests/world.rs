@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use super::ends::Ends;
 use crate::call::{Call, Name, Names, Pushed, ScriptAnswer};
-use crate::machine::{Awaited, Fairness, LockOptions, LockRequest, Machine, MachineEvent, Moment, Outcome, Renewal};
+use crate::machine::{
+    Awaited, Fairness, LockOptions, LockRequest, Machine, MachineEvent, Moment, Outcome, Rare, Renewal,
+};
 use crate::tests::model::{Model, Push};
 use pinyon_net::error::{Error, Kind};
 
@@ -118,8 +120,7 @@ impl World {
             renewal: if ttl % 2 == 0 { Renewal::Always } else { Renewal::Never },
             reentrant: false,
             // A third of the locks.
-            at_least: if owner == 2 { wanted.ttl } else { Duration::ZERO },
-            adopts: None,
+            rare: Rare::boxed(if owner == 2 { wanted.ttl } else { Duration::ZERO }, None),
         };
         let now = self.at();
         let number = self.clients[client].machine.lock(request, now).ok();
@@ -182,8 +183,7 @@ impl World {
             wait: Some(Duration::from_secs(1)),
             renewal: Renewal::Always,
             reentrant: false,
-            at_least: ticket.rest,
-            adopts: Some(Arc::new(ticket.attempt.clone())),
+            rare: Rare::boxed(ticket.rest, Some(Arc::new(ticket.attempt.clone()))),
         };
         let now = self.at();
         let number = self.clients[client].machine.lock(request, now).ok();

@@ -146,8 +146,7 @@ impl World {
             wait: wait.map(Duration::from_millis),
             renewal: if ttl % 2 == 0 { Renewal::Always } else { Renewal::Never },
             reentrant: false,
-            at_least: Duration::ZERO,
-            adopts: None,
+            rare: None,
         };
         let (now, waiter) = (self.at(), self.waiter());
         self.note(|| format!("client {client} wants {waiter}: {wanted:?}"));
