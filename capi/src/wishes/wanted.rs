@@ -87,7 +87,7 @@ pub mod with {
     pub const TOKEN: u32 = 0x10;
     pub const WAITS: u32 = 0x20;
     pub const EARLY: u32 = 0x40;
-    pub const ALL: u32 = 0x3f;
+    pub const ALL: u32 = AT_ONCE | NO_RENEWAL | REENTRANT | NOT_REENTRANT | TOKEN | WAITS | EARLY;
 }
 
 /// An operation, what becomes of its outcome, and where it is carried out.

@@ -151,6 +151,7 @@ sub _used {
         if $name eq 'execute';
     return [ grep { !/:#[fp]\z|:#x:/ } @{ $model->got( scalar $locks->execute( 'KEYS', "{$caller->{namespace}}:*" ) ) } ]
         if $name eq 'left_behind';
+
     if ( $name eq 'allow' || $name eq 'wait_for_permits' ) {
         my ( $of, $settings, $count, $timeout ) = @arguments;
         my $rate = $locks->rate( $of, %{$settings} );
