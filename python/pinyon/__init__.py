@@ -26,10 +26,10 @@ True
 # _aio_cached _aio_driver _base_locks _gevent_choice _registered   asyncio; what all locks have; which model; `_native`
 # _once                                                jobs that run once; clients of locks that release them at the end
 # _aio_replies _blocks _cached _get_or_set_many _gevent_driver _telling compression leases near
-# _closing _get_or_set _held _logging _loop_driver _settings
+# _closing _get_or_set _held _logging _loop_driver _settings _wanted
 # _decorated _iter_many _plain _redis_py _uncopied _waits events serializers
 # _behind                                              makers that go on behind their callers
-# _batch _calls _credentials _lock_status _made _steps _terms errors metadata metrics tls
+# _batch _calls _credentials _lock_status _made _rate_result _steps _terms errors metadata metrics tls
 # ```
 
 try:

@@ -66,7 +66,7 @@ def _items(permits: PermitsOf | None) -> Iterable[tuple[str | bytes, int | tuple
 
 
 def _pool(name: str | bytes, wanted: int | tuple[int, int]) -> tuple[str | bytes, int, int | None]:
-    if isinstance(wanted, tuple):
+    if isinstance(wanted, (tuple, list)):
         if len(wanted) != 2:
             raise UsageError(f"permits[{name!r}] must be how many, or (how many, limit), not {wanted!r}")
         return name, _whole(f"permits[{name!r}]", wanted[0]), _whole(f"the limit of permits[{name!r}]", wanted[1])

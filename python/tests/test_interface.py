@@ -108,7 +108,7 @@ def test_everything_public_is_documented_and_has_a_signature(kind: type) -> None
             catch_all = [
                 str(parameter) for parameter in shown.parameters.values() if parameter.kind.name == "VAR_KEYWORD"
             ]
-            known = ("cached", "get_or_set", "get_or_set_many", "synchronized", "using")
+            known = ("cached", "get_or_set", "get_or_set_many", "permits", "read", "synchronized", "using", "write")
             assert catch_all == [] or name in known, (name, shown)
 
 
