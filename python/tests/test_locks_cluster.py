@@ -57,6 +57,31 @@ with_and_without_tls = pytest.mark.parametrize(
 
 
 @every_model
+@pytest.mark.parametrize("handler", ["script", "pure"])
+@pytest.mark.parametrize("hash_tags", ["namespace", "names"])
+async def test_names_to_read_and_permits_are_where_their_tag_is(
+    model: Model, cluster: Cluster, handler: str, hash_tags: str
+) -> None:
+    settings = {"namespace": "sharing", "handler": handler, "hash_tags": hash_tags, **cluster.settings}
+    locks, others = (model.locks(node.url, **settings) for node in cluster.nodes[:2])
+    for tag in ("{one}", "{two}"):
+        permits = locks.permits(f"{tag}:p", limit=3)
+        async with locks.lock(f"{tag}:a", read=f"{tag}:b", permits={f"{tag}:p": 2}):
+            assert await permits.available() == 1
+            assert await others.try_lock(f"{tag}:b") is None
+            async with others.read(f"{tag}:b"):
+                (status,) = await locks.status(f"{tag}:b")
+                assert len(status.readers) == 2
+            waiting = model.spawn(others.permits(f"{tag}:p", limit=3, n=3, timeout=GIVES_UP).acquire())
+        all_of_them = await model.join(waiting)
+        assert await permits.available() == 0
+        await all_of_them.release()
+        assert await permits.available() == 3
+    locks.close()
+    others.close()
+
+
+@every_model
 @with_and_without_tls
 @pytest.mark.parametrize("handler", ["script", "pure"])
 async def test_any_node_leads_to_the_one_that_has_the_namespace(model: Model, cluster: Cluster, handler: str) -> None:
