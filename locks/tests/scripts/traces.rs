@@ -172,7 +172,7 @@ impl<'a> Trace<'a> {
         if !self.random.one_in(10) {
             self.known.remove(&attempt);
         }
-        let rest = (attempt.owner > 0 && self.random.one_in(8)).then_some(LONG);
+        let rest = (attempt.owner > 0 && !names.are_shared() && self.random.one_in(8)).then_some(LONG);
         if rest.is_some() && self.model_holds(&attempt, &names) {
             self.kept.push(names.clone());
         }

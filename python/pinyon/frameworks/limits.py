@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeAlias
 
     #: A conversation with the server: commands out, replies in.
-    Steps: TypeAlias = Generator[tuple[Any, ...], Any, _T]
+    _Steps: TypeAlias = Generator[tuple[Any, ...], Any, _T]
 
 #: The schemes of URLs. What follows `pinyon+` is a URL of `pinyon.Locks`.
 SCHEMES: Final = [
@@ -44,7 +44,7 @@ class Script:
         self.text = text
         self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
-    def __call__(self, key: bytes, *arguments: int) -> Steps[Any]:
+    def __call__(self, key: bytes, *arguments: int) -> _Steps[Any]:
         try:
             return (yield ("EVALSHA", self.sha, 1, key, *arguments))
         except ServerError as error:
@@ -106,29 +106,29 @@ class Windows:
         """Return the key on the server, in the slot of its namespace."""
         return self.prefix + key.encode()
 
-    def incr(self, key: str, expiry: int, amount: int) -> Steps[int]:
+    def incr(self, key: str, expiry: int, amount: int) -> _Steps[int]:
         count: int = yield from INCREMENT(self.key(key), expiry, amount)
         return count
 
-    def get(self, key: str) -> Steps[int]:
+    def get(self, key: str) -> _Steps[int]:
         return int((yield ("GET", self.key(key))) or 0)
 
-    def get_expiry(self, key: str) -> Steps[float]:
+    def get_expiry(self, key: str) -> _Steps[float]:
         left: int = yield ("PTTL", self.key(key))
         return time.time() + max(left, 0) / 1000
 
-    def acquire(self, key: str, limit: int, expiry: int, amount: int) -> Steps[bool]:
+    def acquire(self, key: str, limit: int, expiry: int, amount: int) -> _Steps[bool]:
         acquired: int = yield from ACQUIRE(self.key(key), limit, expiry, amount)
         return acquired == 1
 
-    def look(self, key: str, limit: int, expiry: int) -> Steps[tuple[float, int]]:
+    def look(self, key: str, limit: int, expiry: int) -> _Steps[tuple[float, int]]:
         oldest, count = yield from LOOK(self.key(key), limit, expiry)
         return int(oldest) / 1e6, count
 
-    def clear(self, key: str) -> Steps[None]:
+    def clear(self, key: str) -> _Steps[None]:
         yield ("DEL", self.key(key))
 
-    def reset(self) -> Steps[int]:
+    def reset(self) -> _Steps[int]:
         cursor, deleted = b"0", 0
         pattern = (
             b"".join(b"\\" + bytes([byte]) if byte in b"*?[]\\^" else bytes([byte]) for byte in self.prefix) + b"*"
@@ -188,7 +188,7 @@ class PinyonStorage(limits.storage.Storage, limits.storage.MovingWindowSupport):
     def reset(self) -> int | None:
         return self._run(self.windows.reset())
 
-    def _run(self, steps: Steps[_T]) -> _T:
+    def _run(self, steps: _Steps[_T]) -> _T:
         try:
             command = next(steps)
             while True:
@@ -250,7 +250,7 @@ class AsyncPinyonStorage(limits.aio.storage.Storage, limits.aio.storage.MovingWi
     async def reset(self) -> int | None:
         return await self._run(self.windows.reset())
 
-    async def _run(self, steps: Steps[_T]) -> _T:
+    async def _run(self, steps: _Steps[_T]) -> _T:
         try:
             command = next(steps)
             while True:

@@ -53,8 +53,8 @@ impl Lock {
     #[pyo3(signature = (held = None, locks = None, names = None, ttl = None, timeout = None, renew = true,
                         max_hold = None, reentrant = None, on_lost = None, at_least = None, ticket = None,
                         read = None, permits = None, /, **_others),
-           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least, ticket, \
-                             read, permits, /)")]
+           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least=None, \
+                             ticket=None, read=None, permits=None, /)")]
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
         py: Python<'_>,
