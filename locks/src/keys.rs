@@ -116,6 +116,7 @@ impl LockKeys {
     }
 
     /// The parts of the key of one name, or of a pool of permits.
+    #[inline]
     pub fn parts_of<'k>(&'k self, name: &'k [u8]) -> [&'k [u8]; 3] {
         match is_pool(name) {
             false => [&self.before_name, name, b""],

@@ -155,6 +155,7 @@ fn push_keys_of<'n>(names: impl Iterator<Item = &'n Name> + Clone, keys: &LockKe
 }
 
 /// Writes the counter and the names.
+#[inline]
 fn push_names<'n>(names: impl Iterator<Item = &'n Name>, keys: &LockKeys, out: &mut Command) {
     out.extend(keys.sent_first());
     for name in names {
@@ -175,8 +176,16 @@ fn push_declared(call: &Call, names: &[Name], declared: &Command, keys: &LockKey
 }
 
 /// Writes how the names are wanted, if not all are written.
+#[inline]
 fn push_modes(names: &Names, out: &mut Command) {
-    for mode in names.modes().unwrap_or_default() {
+    if let Some(modes) = names.modes() {
+        push_each(modes, out);
+    }
+}
+
+#[inline(never)]
+fn push_each(modes: &[Mode], out: &mut Command) {
+    for mode in modes {
         match mode {
             Mode::Write => out.push("w"),
             Mode::Read => out.push("r"),

@@ -19,7 +19,7 @@ from pinyon._lock_status import LockStatus, statuses
 from pinyon._once import LocksClosingAwaited, OnceAwaited
 from pinyon._rate_result import RateResult
 from pinyon._redis_py import unknown_argument
-from pinyon._wanted import wanted, wanted_permits
+from pinyon._wanted import shows_rare, wanted, wanted_permits
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Literal, Never, Self, Unpack
 
     from pinyon._aio_replies import Reply
-    from pinyon._wanted import LockTerms, Names, PermitsOf
+    from pinyon._wanted import LockTerms, RareTerms
 
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
@@ -370,7 +370,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
     _lock, _held = Lock, Held
     _loops = LOOPS
 
-    @without_others
+    @shows_rare
     def lock(
         self,
         *names: str | bytes,
@@ -380,11 +380,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
-        write: Names = (),
-        read: Names = (),
-        permits: PermitsOf | None = None,
-        at_least: float | timedelta | None = None,
-        **others: Never,
+        **rare: Unpack[RareTerms],
     ) -> Lock:
         """Return a lock on all these names. Use it in an ``async with`` block, or await its ``acquire``.
 
@@ -411,15 +407,10 @@ class Locks(LocksClosingAwaited, BaseLocks):
             InvalidName: a name is empty, too long or contains a NUL, or there are none or too many.
             UsageError: an argument makes no sense.
         """
-        if others:
-            raise unknown_argument("lock", others)
-        if not (write or read or permits) and at_least is None:
+        if not rare:
             return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
-        return self._lock(
-            self._held,
-            self,
-            *wanted(names, write, read, permits, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least, None),
-        )
+        terms = (ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return self._lock(self._held, self, *wanted("lock", names, rare, *terms))
 
     def read(self, *names: str | bytes, **settings: Unpack[LockTerms]) -> Lock:
         """Return a lock that reads these names, together with other readers, while nobody writes them.
@@ -451,6 +442,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         permits = Permits(self._held, self, *wanted_permits(name, limit, n, settings))
         return permits._of(name, limit)
 
+    @shows_rare
     async def try_lock(
         self,
         *names: str | bytes,
@@ -459,10 +451,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
-        write: Names = (),
-        read: Names = (),
-        permits: PermitsOf | None = None,
-        at_least: float | timedelta | None = None,
+        **rare: Unpack[RareTerms],
     ) -> Held | None:
         """Acquire all names without waiting.
 
@@ -481,11 +470,8 @@ class Locks(LocksClosingAwaited, BaseLocks):
         Returns:
             What is held, or None if any of the names is not free, or the permits are taken.
         """
-        lock = self._lock(
-            self._held,
-            self,
-            *wanted(names, write, read, permits, ttl, None, renew, max_hold, reentrant, on_lost, at_least, None),
-        )
+        terms = (ttl, None, renew, max_hold, reentrant, on_lost)
+        lock = self._lock(self._held, self, *wanted("try_lock", names, rare, *terms))
         if True:  # ASYNC
             return await lock._acquire(True, None)
         else:

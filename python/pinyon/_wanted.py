@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Callable, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Callable, TypedDict, TypeVar, Union
 
 from pinyon._redis_py import unknown_argument
 from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
     from datetime import timedelta
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 #: One name, or several.
 Names = Union[str, bytes, Iterable[Union[str, bytes]]]
@@ -28,18 +31,39 @@ class LockTerms(TypedDict, total=False):
     on_lost: Callable[[Any], object] | None
 
 
-def wanted(
-    names: tuple[str | bytes, ...],
-    write: Names,
-    read: Names,
-    permits: PermitsOf | None,
-    *terms: Any,
-) -> tuple[Any, ...]:
+class RareTerms(TypedDict, total=False):
+    """Arguments of ``Locks.lock`` that few calls have: Python looks for each of the others at every call."""
+
+    write: Names
+    read: Names
+    permits: PermitsOf | None
+    at_least: float | timedelta | None
+
+
+_RARE: dict[str, Any] = {"write": (), "read": (), "permits": None, "at_least": None}
+
+
+def shows_rare(method: _Method) -> _Method:
+    """Show the arguments of ``RareTerms`` in ``help`` and signatures, in place of ``rare``."""
+    signature = inspect.signature(method)
+    shown = [parameter for name, parameter in signature.parameters.items() if name != "rare"]
+    for name, default in _RARE.items():
+        kind = RareTerms.__annotations__[name]
+        shown.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+    method.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    return method
+
+
+def wanted(method: str, names: tuple[str | bytes, ...], rare: RareTerms, *terms: Any) -> tuple[Any, ...]:
     """Return the arguments of a native lock after the client: the names, the terms, and what is shared, if anything."""
+    others = rare.keys() - _RARE.keys()
+    if others:
+        raise unknown_argument(method, others)
+    write, read, permits, at_least = ({**_RARE, **rare}[name] for name in _RARE)
     if not (write or read or permits):
-        return (names, *terms)
+        return (names, *terms, at_least)
     pools = tuple(_pool(name, wanted) for name, wanted in _items(permits))
-    return (names + _each(write), *terms, _each(read), pools)
+    return (names + _each(write), *terms, at_least, None, _each(read), pools)
 
 
 def wanted_permits(name: str | bytes, limit: int, count: int, given: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -125,6 +125,7 @@ pub struct LockTerms {
 
 impl LockTerms {
     /// The request, checked once. Each acquisition sets its owner; one that does not wait also clears `wait`.
+    #[inline]
     pub fn request(&self, names: Names) -> Result<LockRequest, InvalidArgument> {
         let ttl = lock_ttl(self.ttl)?;
         let wait = Some(waiting_time("timeout", self.timeout)?);

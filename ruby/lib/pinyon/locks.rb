@@ -417,8 +417,13 @@ module Pinyon
     # and its holder.
     def ask(names, terms, on_lost, read = nil, permits = nil)
       listen
-      shared = [Array(read), permits || {}] if read || permits
-      prepared(shared ? names + shared.first : names, @native.ask(names, shared, terms), on_lost)
+      if read || permits
+        shared = [Array(read), permits || {}]
+        return prepared(names + shared.first, @native.ask(names, shared, terms), on_lost)
+      end
+      held = Held.new(names, @native.ask(names, nil, terms))
+      held.on_lost { |lost| on_lost.call(lost) } if on_lost
+      held
     end
 
     def prepared(names, native, on_lost)
