@@ -158,11 +158,24 @@ module Pinyon
     # interrupts the others.
     #
     # @api private
-    def leave(failed, early: false)
-      kept = @native.leave(failed && early)
+    def leave(failed)
+      kept = @native.leave
       @native.lost_early if kept == false && !failed
     rescue Error
       raise unless failed
+    end
+
+    # Ends the block as {#leave} does. If it failed, the names do not stay locked for longer.
+    #
+    # @api private
+    def leave_early(failed)
+      return leave(false) unless failed
+
+      begin
+        @native.leave_early
+      rescue Error
+        nil # The block's own error goes first.
+      end
     end
 
     # Releases it without waiting, because its caller does not get it.

@@ -94,7 +94,7 @@ module Pinyon
     # @raise [LockLost] it was lost before the block ended
     def synchronize(*names, read: nil, permits: nil, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil,
                     on_lost: nil, at_least: nil)
-      held = ask(names, [ttl, timeout, renew, max_hold, reentrant, at_least], on_lost, read, permits)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost, at_least, read, permits)
       failed = true
       begin
         held.native.acquire(true)
@@ -126,7 +126,7 @@ module Pinyon
     def once(*names, per:, ttl: nil, on_lost: nil)
       raise UsageError, "once takes a block, which it runs" unless block_given?
 
-      held = ask(names, [ttl, nil, true, nil, false, per], on_lost)
+      held = ask(names, [ttl, nil, true, nil, false], on_lost, per)
       failed = true
       begin
         if held.native.acquire(false)
@@ -135,7 +135,7 @@ module Pinyon
           result
         end
       ensure
-        held.leave(failed, early: true)
+        held.leave_early(failed)
       end
     end
 
@@ -154,7 +154,7 @@ module Pinyon
     # @raise [UsageError] this is no ticket, or one of another namespace
     def adopt(ticket, ttl: nil, timeout: nil, renew: true, max_hold: nil, on_lost: nil, &block)
       listen
-      names, native = @native.adopt(ticket, [ttl, timeout, renew, max_hold, nil, nil])
+      names, native = @native.adopt(ticket, [ttl, timeout, renew, max_hold, nil])
       held = prepared(names, native, on_lost)
       return hold(held, &block) if block
 
@@ -187,7 +187,7 @@ module Pinyon
     def lock(*names, read: nil, permits: nil, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil,
              on_lost: nil, at_least: nil)
       refuse_block(:lock) if block_given?
-      held = ask(names, [ttl, timeout, renew, max_hold, reentrant, at_least], on_lost, read, permits)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost, at_least, read, permits)
       # An interrupt may come at each condition, and at the end of the method. At a condition within an `ensure`, the
       # outer one runs; once the `return` has run an `ensure`, the inner one runs again. Then the caller gets no lock,
       # although it was given one. Between the lock and the `return` there is no condition.
@@ -217,7 +217,7 @@ module Pinyon
     def try_lock(*names, read: nil, permits: nil, ttl: nil, renew: true, max_hold: nil, reentrant: nil,
                  on_lost: nil, at_least: nil)
       refuse_block(:try_lock) if block_given?
-      held = ask(names, [ttl, nil, renew, max_hold, reentrant, at_least], on_lost, read, permits)
+      held = ask(names, [ttl, nil, renew, max_hold, reentrant], on_lost, at_least, read, permits)
       given = passes = 0 # As in `lock`.
       passed = false
       begin
@@ -415,8 +415,9 @@ module Pinyon
 
     # What holds the names once it has acquired them. It exists before, so that an interrupt cannot come between a lock
     # and its holder.
-    def ask(names, terms, on_lost, read = nil, permits = nil)
+    def ask(names, terms, on_lost, at_least = nil, read = nil, permits = nil)
       listen
+      terms << at_least if at_least
       if read || permits
         shared = [Array(read), permits || {}]
         return prepared(names + shared.first, @native.ask(names, shared, terms), on_lost)

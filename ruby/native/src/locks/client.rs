@@ -196,9 +196,10 @@ impl Locks {
         self.clients.of(tag, |main, tag| drivers::new(main.settings().tagged(tag)))
     }
 
-    /// The terms of one lock: its ttl, timeout, renew, max_hold, reentrant and at_least. nil is what is usual.
+    /// The terms of one lock: its ttl, timeout, renew, max_hold and reentrant. nil is what is usual. Few have at_least, too.
     fn terms(&self, ruby: &Ruby, given: RArray) -> Result<LockTerms, Error> {
-        let [ttl, timeout, renew, max_hold, reentrant, at_least] = given.to_array::<Option<Value>, 6>()?;
+        let at_least: Option<Value> = if given.len() > 5 { Some(given.pop()?) } else { None };
+        let [ttl, timeout, renew, max_hold, reentrant] = given.to_array::<Option<Value>, 5>()?;
         let time = |given: Option<Value>| given.map(|given| seconds(ruby, given)).transpose();
         let flag = |given: Option<Value>, usual: bool| given.map_or(usual, |given| truth(given) != Some(false));
         Ok(LockTerms {

@@ -43,7 +43,8 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("acquire", method!(Held::acquire, 1))?;
     class.define_method("release", method!(Held::release, 0))?;
     class.define_method("hand_over", method!(Held::hand_over, 1))?;
-    class.define_method("leave", method!(Held::leave, 1))?;
+    class.define_method("leave", method!(Held::leave, 0))?;
+    class.define_method("leave_early", method!(Held::leave_early, 0))?;
     class.define_method("cancel", method!(Held::cancel, 0))?;
     class.define_method("extend_to", method!(Held::extend_to, 1))?;
     class.define_method("park", method!(Held::park, 1))?;
@@ -119,11 +120,18 @@ impl Held {
     }
 
     /// Ends the block that it was acquired for. Returns whether it was held until then; nil if there was nothing to
-    /// release. `early`: although its names were to stay locked for longer.
-    fn leave(ruby: &Ruby, this: &Self, early: bool) -> Result<Value, Error> {
+    /// release.
+    fn leave(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
         match this.gives_back() {
-            true if early => this.run(ruby, this.held.release_early()),
             true => this.run(ruby, this.held.release()),
+            false => Ok(ruby.qnil().as_value()),
+        }
+    }
+
+    /// Ends the block, although its names were to stay locked for longer.
+    fn leave_early(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
+        match this.gives_back() {
+            true => this.run(ruby, this.held.release_early()),
             false => Ok(ruby.qnil().as_value()),
         }
     }
