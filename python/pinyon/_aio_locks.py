@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Literal, Never, Self, Unpack
 
     from pinyon._aio_replies import Reply
-    from pinyon._wanted import LockTerms, RareTerms
+    from pinyon._wanted import LockTerms, Names, PermitsOf, RareTerms
 
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
@@ -442,7 +442,6 @@ class Locks(LocksClosingAwaited, BaseLocks):
         permits = Permits(self._held, self, *wanted_permits(name, limit, n, settings))
         return permits._of(name, limit)
 
-    @shows_rare
     async def try_lock(
         self,
         *names: str | bytes,
@@ -451,7 +450,10 @@ class Locks(LocksClosingAwaited, BaseLocks):
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
-        **rare: Unpack[RareTerms],
+        write: Names = (),
+        read: Names = (),
+        permits: PermitsOf | None = None,
+        at_least: float | timedelta | None = None,
     ) -> Held | None:
         """Acquire all names without waiting.
 
@@ -471,6 +473,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
             What is held, or None if any of the names is not free, or the permits are taken.
         """
         terms = (ttl, None, renew, max_hold, reentrant, on_lost)
+        rare: RareTerms = {"write": write, "read": read, "permits": permits, "at_least": at_least}
         lock = self._lock(self._held, self, *wanted("try_lock", names, rare, *terms))
         if True:  # ASYNC
             return await lock._acquire(True, None)

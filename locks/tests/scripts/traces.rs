@@ -192,7 +192,7 @@ impl<'a> Trace<'a> {
     /// Takes a lock over, once or again as after a lost reply; or tries to, from an attempt that does not hold it.
     fn adopt(&mut self) {
         let holder = if self.random.one_in(4) { self.someone() } else { self.holder() };
-        let Some((from, names)) = holder else { return };
+        let Some((from, names)) = holder.filter(|(_, names)| !names.are_shared()) else { return };
         self.next += 1;
         let client: Arc<str> = ["x", "y", "z"][self.random.below(3)].into();
         let (attempt, ttl) = (Attempt { client, owner: self.random.below(3) as u64, number: self.next }, self.ttl());

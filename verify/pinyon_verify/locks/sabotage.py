@@ -211,8 +211,8 @@ SABOTAGES = (
         (
             ('call("PSETEX", keys[2], ttl, value .. " " .. ttl)', 'call("PSETEX", keys[2], 50, value .. " " .. ttl)'),
             (
-                'call("PSETEX", prefix .. "l:" .. names[i], ttl, value)',
-                'call("PSETEX", prefix .. "l:" .. names[i], 50, value)',
+                'call("PSETEX", key_of(name), ttl, value .. " " .. ttl)',
+                'call("PSETEX", key_of(name), 50, value .. " " .. ttl)',
             ),
         ),
         seconds=4.0,
