@@ -85,11 +85,6 @@ impl Names {
     pub(crate) fn mode(&self, at: usize) -> Mode {
         self.modes.as_ref().map_or(Mode::Write, |modes| modes[at])
     }
-
-    /// The same names with other modes, as a lock has them that is upgraded or downgraded.
-    pub fn in_modes(&self, modes: impl IntoIterator<Item = Mode>) -> Self {
-        self.names.iter().cloned().zip(modes).collect()
-    }
 }
 
 impl Deref for Names {

@@ -2,7 +2,8 @@
 --
 -- Each function is a file that begins with its arguments, its reply and its rules. All have the key `P#f`, then
 -- `P l:name` or `P p:name` for each name, sorted and distinct. A lock that shares some of its names gives the modes of
--- all, after its other arguments: `w` to write, `r` to read, `n/limit` for permits. P is the namespace's prefix, `{namespace}:`; the other keys are made
+-- all, after its other arguments: `w` to write, `r` to read, `n/limit` for permits. P is the namespace's prefix,
+-- `{namespace}:`; the other keys are made
 -- from it, as each key that is sent costs the server more than a key that it made before. All are in one hash slot.
 -- Where they are declared nevertheless, they come before `P#f`, and are gone from KEYS when the function begins.
 --

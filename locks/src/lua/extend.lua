@@ -4,9 +4,9 @@
 local function extend_shared(keys, attempt, ttl, values, from)
   local names, now = names_in(keys), clock()
   local modes = modes_in(ARGV, from, names)
-  local _, count = parts_in(keys, 2, names, modes, values, attempt, now)
+  local _, count = parts_in(keys, names, modes, values, attempt, now)
   if count < #names then return 0 end
-  prolong_parts(keys, 2, names, modes, values, attempt, ttl, now)
+  prolong_parts(keys, names, modes, values, attempt, ttl, now)
   return 1
 end
 

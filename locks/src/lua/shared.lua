@@ -125,21 +125,21 @@ local function soonest_shared(keys, names, modes, now)
 end
 
 -- Whether the attempt has each of its names; `values` are those of the ones that are written.
-local function parts_in(keys, first, names, modes, values, attempt, now)
+local function parts_in(keys, names, modes, values, attempt, now)
   local mine, count = {}, 0
   for i = 1, #names do
     local mode = modes[names[i]]
     -- An earlier library grants to a reader what it grants to everybody: the name alone.
-    mine[i] = is_of(values[i], attempt) or not values[i] and mode and takes_part(keys[first + i - 1], attempt, mode, now)
+    mine[i] = is_of(values[i], attempt) or not values[i] and mode and takes_part(keys[i + 1], attempt, mode, now)
     if mine[i] then count = count + 1 end
   end
   return mine, count
 end
 
 -- Extends what the attempt has, which is all of it.
-local function prolong_parts(keys, first, names, modes, values, attempt, ttl, now)
+local function prolong_parts(keys, names, modes, values, attempt, ttl, now)
   for i = 1, #names do
-    local at = first + i - 1
+    local at = i + 1
     if values[i] then
       prolong(keys, at, at, values[i], ttl)
     else

@@ -119,9 +119,9 @@ local function standing(keys, attempt, ttl, waiter_ttl, throughput, modes)
   if modes then
     local names, now = names_in(keys), clock()
     local mine
-    mine, left = parts_in(keys, 2, names, modes, values, attempt, now)
+    mine, left = parts_in(keys, names, modes, values, attempt, now)
     if left == #values then
-      prolong_parts(keys, 2, names, modes, values, attempt, ttl, now)
+      prolong_parts(keys, names, modes, values, attempt, ttl, now)
       for i = 1, #values do
         local _, token = holder_in(values[i] or "")
         if token ~= "" then return tonumber(token) or 0 end

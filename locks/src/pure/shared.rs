@@ -106,6 +106,11 @@ fn own(attempt: &Attempt, mode: Mode) -> Vec<Vec<u8>> {
     }
 }
 
+/// Whether the attempt has each of these.
+fn has_all(attempt: &Attempt, seen: &[Seen<'_>]) -> bool {
+    seen.iter().all(|one| one.is_of(attempt, &own(attempt, one.mode)))
+}
+
 impl Pure {
     /// The names whose sets a section reads.
     pub(super) fn sets_of(call: &Call) -> Vec<&Name> {
@@ -130,7 +135,7 @@ impl Pure {
         (counter, now): (u64, Now),
         acts: &mut Acts,
     ) -> Then {
-        if seen.iter().all(|one| one.is_of(attempt, &own(attempt, one.mode))) {
+        if has_all(attempt, seen) {
             return self.keep(attempt, ttl, seen, (counter, now), acts);
         }
         if !seen.iter().all(Seen::has_room) {
@@ -182,11 +187,11 @@ impl Pure {
         now: Now,
         acts: &mut Acts,
     ) -> bool {
-        let has_all = seen.iter().all(|one| one.is_of(attempt, &own(attempt, one.mode)));
-        if has_all {
+        let held = has_all(attempt, seen);
+        if held {
             self.prolong_parts(attempt, ttl, seen, now, acts);
         }
-        has_all
+        held
     }
 
     pub(super) fn poll_shared(
@@ -197,7 +202,7 @@ impl Pure {
         at: (u64, Now),
         acts: &mut Acts,
     ) -> Then {
-        match seen.iter().all(|one| one.is_of(attempt, &own(attempt, one.mode))) {
+        match has_all(attempt, seen) {
             true => self.keep(attempt, ttl, seen, at, acts),
             false => Then::ScriptAnswer(ScriptAnswer::Unknown),
         }
