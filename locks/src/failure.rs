@@ -65,8 +65,8 @@ impl LockFailure {
     }
 
     /// A lock that is not held, with the reason if it is known.
-    pub(super) fn not_held(names: &Names, loss: Option<Loss>) -> Self {
-        let why = loss.map_or("it was released, or its ttl has passed", Loss::as_str);
+    pub(super) fn not_held(names: &Names, why: Option<&str>) -> Self {
+        let why = why.unwrap_or("it was released, or its ttl has passed");
         Self::new(ErrorKind::LockLost, format!("{} is no longer held: {why}", described(names)))
     }
 
@@ -164,7 +164,7 @@ pub(super) fn short(time: Duration) -> String {
 }
 
 /// The first few names of a lock, for messages.
-fn described(names: &Names) -> String {
+pub(super) fn described(names: &Names) -> String {
     const FEW: usize = 3;
     let one = |name: &Name| match is_pool(name) {
         true => format!("the permits {}", shown(given(name))),

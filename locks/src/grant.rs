@@ -27,6 +27,10 @@ pub struct Grant<L> {
     /// Whether no caller can release it any more.
     is_forsaken: AtomicBool,
     is_handed_over: AtomicBool,
+    /// Whether its holder goes on without it while the servers are away.
+    proceeds: AtomicBool,
+    /// Whether it has done so.
+    is_uncertain: AtomicBool,
     fate: Mutex<Fate<L>>,
 }
 
@@ -46,6 +50,8 @@ impl<L> Grant<L> {
             is_held: AtomicBool::default(),
             is_forsaken: AtomicBool::default(),
             is_handed_over: AtomicBool::default(),
+            proceeds: AtomicBool::default(),
+            is_uncertain: AtomicBool::default(),
             fate: Mutex::new(Fate { loss: None, listeners: Vec::new() }),
         })
     }
@@ -100,14 +106,43 @@ impl<L> Grant<L> {
         self.is_handed_over.load(Ordering::Relaxed)
     }
 
+    /// Whether the lock has been held from its acquisition until now, or until it was released. A holder that went on
+    /// without it while the servers were away may not have been alone.
+    pub fn is_certain(&self) -> bool {
+        !self.is_uncertain() && self.loss().is_none()
+    }
+
+    /// Whether its holder has gone on without it.
+    pub fn is_uncertain(&self) -> bool {
+        self.is_uncertain.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn proceeds(&self) -> bool {
+        self.proceeds.load(Ordering::Relaxed)
+    }
+
+    /// Lets its holder go on without it while the servers are away.
+    pub(super) fn let_proceed(&self) {
+        self.proceeds.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn proceed(&self) {
+        self.is_uncertain.store(true, Ordering::Relaxed);
+    }
+
     /// The failure for a caller that needs the lock while it is not held.
     pub fn not_held(&self) -> LockFailure {
-        LockFailure::not_held(&self.names, self.loss())
+        LockFailure::not_held(&self.names, self.why_not_held())
     }
 
     /// The failure for a holder that releases a lock which was lost.
     pub fn lost_early(&self) -> LockFailure {
         LockFailure::lost_early(&self.names, self.loss())
+    }
+
+    fn why_not_held(&self) -> Option<&'static str> {
+        let uncertain = || self.is_uncertain().then_some("its holder has gone on without it, as the servers were away");
+        self.loss().map(Loss::as_str).or_else(uncertain)
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -148,6 +183,9 @@ impl<L> Grant<L> {
 
     fn end(&self, fate: &mut Fate<L>, loss: Loss) {
         self.is_held.store(false, Ordering::Relaxed);
+        if self.proceeds() && loss.is_by_servers() {
+            self.proceed();
+        }
         self.is_handed_over.store(loss == Loss::HandedOver, Ordering::Relaxed);
         fate.loss = Some(loss);
     }
@@ -221,6 +259,11 @@ impl<L> Registry<L> {
         let mut numbers: Vec<u64> = self.0.keys().copied().collect();
         numbers.sort_unstable();
         numbers
+    }
+
+    /// The grant of this number whose holder goes on after its loss.
+    pub(super) fn proceeding(&self, number: u64) -> Option<&Arc<Grant<L>>> {
+        self.0.get(&number)?.all().find(|grant| grant.proceeds())
     }
 
     /// Whether some caller can release the lock of this number.

@@ -56,6 +56,12 @@ impl<L: Send + 'static, D: LoopDriver<L>, C> Held<L, D, C> {
         self.is_given_back.load(Ordering::Relaxed) || self.grant.is_handed_over()
     }
 
+    /// Whether a block that it was acquired for ends without an error although it does not hold it: it was given back, or
+    /// the block has gone on without it.
+    pub fn ends_quietly(&self) -> bool {
+        self.is_given_back() || self.grant.is_uncertain()
+    }
+
     /// Marks it as released by its holder. Returns whether it was not before.
     pub fn give_back(&self) -> bool {
         !self.is_given_back.swap(true, Ordering::Relaxed)

@@ -24,6 +24,11 @@ impl Loss {
     pub const ALL: [Self; 7] =
         [Self::Expired, Self::Gone, Self::Forced, Self::Closed, Self::Forked, Self::Released, Self::HandedOver];
 
+    /// Whether the servers were away or have forgotten it, and nobody meant it to end.
+    pub(super) fn is_by_servers(self) -> bool {
+        matches!(self, Self::Expired | Self::Gone)
+    }
+
     /// A word for metrics.
     pub fn word(self) -> &'static str {
         match self {

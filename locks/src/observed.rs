@@ -35,6 +35,7 @@ pub(super) struct Counts {
     pub(super) connects: Count,
     pub(super) disconnects: Count,
     pub(super) switches: Count,
+    pub(super) proceeded: Count,
     lost: [Count; Loss::ALL.len()],
     errors: [Count; ErrorKind::ALL.len()],
     /// How long acquiring took. Its count is that of the acquired locks.
@@ -78,13 +79,15 @@ pub struct LockMetrics {
     pub disconnects: u64,
     /// How many times another server took over as the primary.
     pub switches: u64,
+    /// How many times a holder has gone on without its lock, because the servers were away.
+    pub proceeded: u64,
     /// How long it took to acquire the locks that were acquired, with waiting.
     pub waits: Latencies,
 }
 
 impl LockMetrics {
     /// What is one number each, by name.
-    pub fn numbers(&self) -> [(&'static str, u64); 9] {
+    pub fn numbers(&self) -> [(&'static str, u64); 10] {
         [
             ("acquired", self.acquired),
             ("queued", self.queued),
@@ -95,6 +98,7 @@ impl LockMetrics {
             ("connects", self.connects),
             ("disconnects", self.disconnects),
             ("switches", self.switches),
+            ("proceeded", self.proceeded),
         ]
     }
 }
@@ -135,6 +139,7 @@ impl Observed {
             connects: counts.connects.get(),
             disconnects: counts.disconnects.get(),
             switches: counts.switches.get(),
+            proceeded: counts.proceeded.get(),
             waits,
         }
     }
@@ -199,6 +204,8 @@ pub enum LockEventKind {
     SentinelUp,
     /// The server refuses to renew locks that are held.
     Renewals,
+    /// A holder has gone on without its lock, because the servers are away.
+    Proceeded,
     /// The files of TLS have changed and were read again.
     Certificates,
     /// They have changed but cannot be used: those read last stay in use.
@@ -208,7 +215,7 @@ pub enum LockEventKind {
 }
 
 impl LockEventKind {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Connected,
         Self::Disconnected,
         Self::Down,
@@ -218,6 +225,7 @@ impl LockEventKind {
         Self::SentinelDown,
         Self::SentinelUp,
         Self::Renewals,
+        Self::Proceeded,
         Self::Certificates,
         Self::StaleCertificates,
         Self::Warning,
@@ -234,6 +242,7 @@ impl LockEventKind {
             Self::SentinelDown => "sentinel_down",
             Self::SentinelUp => "sentinel_up",
             Self::Renewals => "renewals",
+            Self::Proceeded => "proceeded",
             Self::Certificates => "certificates",
             Self::StaleCertificates => "stale_certificates",
             Self::Warning => "warning",
@@ -242,7 +251,7 @@ impl LockEventKind {
 
     /// Whether a host that takes no events reports it nevertheless. Whoever uses a server that is down has an error.
     pub fn is_told_unasked(self) -> bool {
-        matches!(self, Self::Switched | Self::Renewals | Self::StaleCertificates | Self::Warning)
+        matches!(self, Self::Switched | Self::Renewals | Self::Proceeded | Self::StaleCertificates | Self::Warning)
     }
 
     pub fn level(self) -> Level {
@@ -323,6 +332,12 @@ impl LockEvent {
         let message = "the server does not renew locks that are held: they will be lost when their ttls have passed";
         let line = format!("{message}: {error}");
         Self { error: Some(error.clone()), ..Self::new(LockEventKind::Renewals, server, line) }
+    }
+
+    /// `lock`: in words. `why`: the failure, or how the lock was lost.
+    pub(super) fn proceeded(server: &Arc<str>, lock: &str, why: &str, error: Option<Error>) -> Self {
+        let line = format!("{lock} is uncertain, and its holder goes on, as on_failure says: {why}");
+        Self { error, ..Self::new(LockEventKind::Proceeded, server, line) }
     }
 
     pub(super) fn certificates(server: &Arc<str>, renewed: &Renewed) -> Self {

@@ -123,10 +123,17 @@ bool lock_released(pTHX_ SV *object)
     return was_held;
 }
 
+void die_of_loss(pTHX_ SV *object)
+{
+    pinyon_error *error = pinyon_lock_lost_early(lock_of(aTHX_ object));
+    if (error)
+        throw_error(aTHX_ error);
+}
+
 void lock_ends(pTHX_ SV *object)
 {
     if (!held_of(aTHX_ object)->is_released && !lock_released(aTHX_ object))
-        throw_error(aTHX_ pinyon_lock_lost_early(lock_of(aTHX_ object)));
+        die_of_loss(aTHX_ object);
 }
 
 /* Releases the lock of an object that goes; returns why it could not, or NULL. Handlers of signals run after it: Perl would

@@ -18,7 +18,18 @@ static const struct {
     STRLEN      size;
 } lock_options[LOCK_OPTIONS] = {{"timeout", 7},  {"ttl", 3},   {"renew", 5},  {"reentrant", 9},
                                 {"max_hold", 8}, {"owner", 5}, {"on_lost", 7}, {"at_least", 8},
-                                {"ticket", 6},   {"read", 4},  {"permits", 7}};
+                                {"ticket", 6},   {"read", 4},  {"permits", 7}, {"on_failure", 10}};
+
+static bool proceeds(pTHX_ SV *word)
+{
+    STRLEN      size;
+    const char *given = SvPV(word, size);
+    if (size == 7 && memEQ(given, "proceed", size))
+        return true;
+    if (size != 5 || memNE(given, "raise", size))
+        throw_usage(aTHX_ newSVpvf("on_failure must be \"raise\" or \"proceed\", not \"%" SVf "\"", SVfARG(word)));
+    return false;
+}
 
 lock_option wish_option(pTHX_ pinyon_wish *wish, const char *name, STRLEN size, SV *value)
 {
@@ -45,6 +56,11 @@ lock_option wish_option(pTHX_ pinyon_wish *wish, const char *name, STRLEN size, 
         wish->with &= ~(uint32_t)(PINYON_REENTRANT | PINYON_NOT_REENTRANT);
         if (SvOK(value))
             wish->with |= SvTRUE(value) ? PINYON_REENTRANT : PINYON_NOT_REENTRANT;
+        break;
+    case LOCK_ON_FAILURE:
+        wish->with &= ~(uint32_t)PINYON_PROCEED;
+        if (SvOK(value) && proceeds(aTHX_ value))
+            wish->with |= PINYON_PROCEED;
         break;
     case LOCK_READS:
         if (SvOK(value))

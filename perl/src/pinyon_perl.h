@@ -115,6 +115,8 @@ void lock_reads(pTHX_ SV *object, SV *names); /* beside the names that it writes
 bool lock_is_over(const lock_handle *held);
 void lock_note_release(lock_handle *held, bool is_held, bool is_released);
 bool lock_released(pTHX_ SV *object); /* releases it; whether it was held until then */
+/* Dies of the loss of a lock whose block ends, unless its holder has gone on without it. */
+void die_of_loss(pTHX_ SV *object);
 void lock_ends(pTHX_ SV *object); /* at the end of a block of code with a lock */
 void lock_goes(pTHX_ SV *object); /* with its object */
 void warn_of_unkept_lock(pTHX);
@@ -141,7 +143,7 @@ void listen_no_more(lock_handle *held);
 /* Options of lock and try_lock. */
 typedef enum {
     LOCK_TIMEOUT, LOCK_TTL, LOCK_RENEW, LOCK_REENTRANT, LOCK_MAX_HOLD, LOCK_OWNER, LOCK_ON_LOST, LOCK_AT_LEAST,
-    LOCK_TICKET, LOCK_READS, LOCK_PERMITS, LOCK_OPTIONS
+    LOCK_TICKET, LOCK_READS, LOCK_PERMITS, LOCK_ON_FAILURE, LOCK_OPTIONS
 } lock_option;
 
 void begin_wish(pinyon_wish *wish, pinyon_wish_kind kind);

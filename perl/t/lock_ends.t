@@ -25,6 +25,29 @@ sub died_of(&) {    ## no critic (ProhibitSubroutinePrototypes)
 }
 sub never { die "it ran again\n" }
 
+subtest 'a sub that goes on after the loss of its lock ends quietly' => sub {
+    my $is_certain = $locks->synchronized(
+        'a',
+        sub {
+            my ($lock) = @_;
+            ok $lock->is_certain;
+            $locks->execute( 'DEL', "{t$$}:l:a" );
+            ok !$lock->extend(5);
+            return $lock->is_certain;
+        },
+        on_failure => 'proceed'
+    );
+    ok !$is_certain;
+    is $locks->metrics->{proceeded}, 1;
+    my $error = died_of {
+        $locks->synchronized( 'a', sub { $locks->force_release('a') }, on_failure => 'proceed' )
+    };
+    isa_ok $error, 'Pinyon::Error::LockLost';
+    $error = died_of { $locks->lock( 'a', on_failure => 'ignore' ) };
+    is $error->kind, 'UsageError';
+    like $error->message, qr/on_failure must be "raise" or "proceed", not "ignore"/;
+};
+
 subtest 'a job runs once per period' => sub {
     my $token = $locks->once(
         nightly => sub {

@@ -182,6 +182,14 @@ remaining(self)
     }
 
 SV *
+is_certain(self)
+    SV *self
+  CODE:
+    RETVAL = boolSV(pinyon_lock_is_certain(lock_of(aTHX_ self)));
+  OUTPUT:
+    RETVAL
+
+SV *
 is_released(self)
     SV *self
   CODE:
@@ -316,7 +324,7 @@ void
 _die_of_loss(self)
     SV *self
   PPCODE:
-    throw_error(aTHX_ pinyon_lock_lost_early(lock_of(aTHX_ self)));
+    die_of_loss(aTHX_ self);
 
 unsigned
 _loss(self)

@@ -402,6 +402,9 @@ class Locks(LocksClosingAwaited, BaseLocks):
                 the limit, the last one counts that ``permits`` was given. The lock gets all names and permits or none.
             at_least: seconds from its acquisition for which the names stay locked, even if it is released earlier. If
                 its holder dies, ``ttl`` decides.
+            on_failure: ``"proceed"`` lets the block run without the lock while the servers are away, and when the lock
+                is lost because of them, for work that may run twice. ``Held.is_certain`` tells. ``"raise"`` raises the
+                error.
 
         Raises:
             InvalidName: a name is empty, too long or contains a NUL, or there are none or too many.
@@ -454,6 +457,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         read: Names = (),
         permits: PermitsOf | None = None,
         at_least: float | timedelta | None = None,
+        on_failure: Literal["raise", "proceed"] = "raise",
     ) -> Held | None:
         """Acquire all names without waiting.
 
@@ -468,12 +472,14 @@ class Locks(LocksClosingAwaited, BaseLocks):
             read: see there.
             permits: see there.
             at_least: see there.
+            on_failure: see there.
 
         Returns:
             What is held, or None if any of the names is not free, or the permits are taken.
         """
         terms = (ttl, None, renew, max_hold, reentrant, on_lost)
         rare: RareTerms = {"write": write, "read": read, "permits": permits, "at_least": at_least}
+        rare["on_failure"] = on_failure
         lock = self._lock(self._held, self, *wanted("try_lock", names, rare, *terms))
         if True:  # ASYNC
             return await lock._acquire(True, None)

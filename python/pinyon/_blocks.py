@@ -70,7 +70,7 @@ class AwaitedLock(BaseLock, Generic[_HeldT]):
         traceback: TracebackType | None,
     ) -> None:
         held: _HeldT = self._leave(True)
-        if held._given_back:
+        if held._ends_quietly:
             return
         try:
             kept = await held._release()

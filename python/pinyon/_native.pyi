@@ -749,6 +749,7 @@ class Lock:
         ticket: str | None = None,
         read: tuple[str | bytes, ...] | None = None,
         permits: tuple[tuple[str | bytes, int, int | None], ...] | None = None,
+        on_failure: str | None = None,
         /,
     ) -> Self: ...
     @property
@@ -784,6 +785,15 @@ class Held:
         A process that was stopped for longer than the ttl does not know that it has lost the lock. So storage that is
         written under the lock should refuse writers with a lower token.
         """
+    @property
+    def is_certain(self) -> bool:
+        """Whether the lock has been held from its acquisition until now, or until its release.
+
+        False if it was lost, or if ``on_failure="proceed"`` let the work go on without it while the servers were away:
+        then the work may not have been alone. No server is asked.
+        """
+    @property
+    def _ends_quietly(self) -> bool: ...
     @property
     def _given_back(self) -> bool: ...
     def _answer(self) -> Any: ...

@@ -12,6 +12,8 @@ from pinyon.errors import UsageError
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from typing_extensions import Literal
+
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 #: One name, or several.
@@ -29,6 +31,7 @@ class LockTerms(TypedDict, total=False):
     max_hold: float | timedelta | None
     reentrant: bool | None
     on_lost: Callable[[Any], object] | None
+    on_failure: Literal["raise", "proceed"]
 
 
 class RareTerms(TypedDict, total=False):
@@ -38,9 +41,20 @@ class RareTerms(TypedDict, total=False):
     read: Names
     permits: PermitsOf | None
     at_least: float | timedelta | None
+    on_failure: Literal["raise", "proceed"]
 
 
-_RARE: dict[str, Any] = {"write": (), "read": (), "permits": None, "at_least": None}
+_RARE: dict[str, Any] = {"write": (), "read": (), "permits": None, "at_least": None, "on_failure": "raise"}
+
+_PERMITS_TERMS: dict[str, Any] = {
+    "ttl": None,
+    "timeout": None,
+    "renew": True,
+    "max_hold": None,
+    "reentrant": None,
+    "on_lost": None,
+    "on_failure": "raise",
+}
 
 
 def shows_rare(method: _Method) -> _Method:
@@ -59,22 +73,21 @@ def wanted(method: str, names: tuple[str | bytes, ...], rare: RareTerms, *terms:
     others = rare.keys() - _RARE.keys()
     if others:
         raise unknown_argument(method, others)
-    write, read, permits, at_least = ({**_RARE, **rare}[name] for name in _RARE)
+    write, read, permits, at_least, on_failure = {**_RARE, **rare}.values()
     if not (write or read or permits):
-        return (names, *terms, at_least)
+        return (names, *terms, at_least, None, None, None, on_failure)
     pools = tuple(_pool(name, wanted) for name, wanted in _items(permits))
-    return (names + _each(write), *terms, at_least, None, _each(read), pools)
+    return (names + _each(write), *terms, at_least, None, _each(read), pools, on_failure)
 
 
 def wanted_permits(name: str | bytes, limit: int, count: int, given: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the arguments of a native lock on permits of one pool."""
-    others = given.keys() - LockTerms.__annotations__.keys()
+    others = given.keys() - _PERMITS_TERMS.keys()
     if others:
         raise unknown_argument("permits", {name: given[name] for name in others})
-    usual = {"ttl": None, "timeout": None, "renew": True, "max_hold": None, "reentrant": None, "on_lost": None}
     pool = (name, _whole("n", count), _whole("limit", limit))
-    terms = (given.get(term, default) for term, default in usual.items())
-    return ((), *terms, None, None, (), (pool,))
+    *terms, on_failure = {**_PERMITS_TERMS, **given}.values()
+    return ((), *terms, None, None, (), (pool,), on_failure)
 
 
 def _each(names: Names) -> tuple[str | bytes, ...]:

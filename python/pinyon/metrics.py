@@ -143,6 +143,7 @@ class LockMetrics(_Picklable):
         connects: how many connections were made to servers, not counting Sentinels.
         disconnects: how many of them broke.
         switches: how often another server took over as the primary.
+        proceeded: how often a holder went on without its lock because the servers were away (``on_failure``).
         waits: how long it took to acquire the locks that were acquired, with waiting. All are timed.
     """
 
@@ -157,6 +158,7 @@ class LockMetrics(_Picklable):
     connects: int = 0
     disconnects: int = 0
     switches: int = 0
+    proceeded: int = 0
     waits: Latencies = field(default_factory=Latencies)
 
     @property

@@ -172,8 +172,8 @@ class Playing:
         if method == "hand_over":
             self.tickets[arguments[0]] = await held.hand_over()
             return True
-        if method == "is_lost":
-            return held.is_lost
+        if method in ("is_lost", "is_certain"):
+            return getattr(held, method)
         if method == "losses":
             return len(self.losses[name])
         if method == "lasts":

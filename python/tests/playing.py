@@ -241,6 +241,9 @@ class _OnRedis(_Playing):
         if name == "lock":
             async with self.client.lock(*arguments) as held:
                 return held.token
+        if name == "proceed":
+            async with self.client.lock(*arguments, on_failure="proceed") as held:
+                return held.is_certain
         if name == "try_lock":
             held = await self.client.try_lock(*arguments)
             assert held is not None

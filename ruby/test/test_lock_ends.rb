@@ -36,6 +36,20 @@ class TestLockEnds < PinyonTest
     assert_raises(Pinyon::LockLost) { mine.once("nightly", per: LONG) { mine.force_release("nightly") } }
   end
 
+  def test_a_block_that_goes_on_after_the_loss_of_its_lock_ends_quietly
+    mine = locks
+    certain = mine.synchronize("a", on_failure: :proceed) do |held|
+      mine.execute("DEL", "#{mine.prefix}l:a")
+      refute held.extend_to(5)
+      held.certain?
+    end
+    refute certain
+    assert_raises(Pinyon::LockLost) { mine.synchronize("a", on_failure: :proceed) { mine.force_release("a") } }
+    assert_equal(1, mine.metrics[:proceeded])
+    assert_raises(Pinyon::UsageError) { mine.lock("a", on_failure: :ignore) }
+    assert_raises(Pinyon::UnsupportedType) { mine.lock("a", on_failure: "proceed") }
+  end
+
   def test_a_lock_stays_locked_for_its_least_time
     mine = locks
     mine.synchronize("a", at_least: LONG) { :done }

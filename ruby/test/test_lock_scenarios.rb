@@ -135,7 +135,9 @@ class TestLockScenarios < PinyonTest
 
     def acquired(name, names, settings = {})
       on_lost = ->(_) { @losses[name] += 1 }
-      held = yield(names, { on_lost:, **settings.transform_keys(&:to_sym) })
+      terms = settings.transform_keys(&:to_sym)
+      terms[:on_failure] = terms[:on_failure].to_sym if terms[:on_failure]
+      held = yield(names, { on_lost:, **terms })
       @held[name] = held if held
       !held.nil?
     end
@@ -149,6 +151,7 @@ class TestLockScenarios < PinyonTest
       when "check" then held.check! && nil
       when "hand_over" then !(@tickets[arguments.first] = held.hand_over).empty?
       when "is_lost" then !held.held?
+      when "is_certain" then held.certain?
       when "losses" then @losses[name]
       when "lasts" then held.remaining.between?(*arguments)
       when "is_later" then held.token > @held[arguments.first].token

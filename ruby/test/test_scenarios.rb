@@ -226,6 +226,7 @@ class TestScenarios < PinyonTest
     def use(name, arguments)
       case name
       when "lock" then @client.synchronize(*arguments, &:token)
+      when "proceed" then @client.synchronize(*arguments, on_failure: :proceed, &:certain?)
       when "try_lock" then @client.try_lock(*arguments).release && nil
       when "is_locked" then @client.locked?(*arguments)
       else @client.public_send(name, *arguments)

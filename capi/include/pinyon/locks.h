@@ -50,7 +50,9 @@ typedef enum pinyon_wish_with {
     PINYON_WITH_TOKEN    = 0x10, /* FORCE_RELEASE: only from the holder of `token` */
     PINYON_WAITS         = 0x20, /* RATE: wait for the permits: DONE when their time has come, or PINYON_E_LOCK_TIMEOUT at
                                    once, if that would be too late */
-    PINYON_EARLY         = 0x40  /* RELEASE: although `at_least` is not over, as what it was for has failed */
+    PINYON_EARLY         = 0x40, /* RELEASE: although `at_least` is not over, as what it was for has failed */
+    PINYON_PROCEED       = 0x80  /* LOCK: DONE without the lock while the servers are away, for work that may run twice:
+                                   pinyon_lock_is_certain tells */
 } pinyon_wish_with;
 
 /* How many permits a name gives in a time, counted on the server for all processes: one every `per` / `limit` seconds. If
@@ -111,7 +113,10 @@ uint64_t pinyon_lock_token(const pinyon_lock *lock);
 double pinyon_lock_remaining(const pinyon_lock *lock);
 /* PINYON_DONE, or PINYON_FAILED with PINYON_E_LOCK_LOST and the reason. Asks no server. */
 pinyon_status pinyon_lock_check(const pinyon_lock *lock, pinyon_error **error);
-/* The error for a block of code that ends, and whose lock was lost inside. */
+/* Whether it has been held from its acquisition until now, or until its release. False if it was lost, or if PINYON_PROCEED
+ * let its holder go on without it: then the holder may not have been alone. */
+bool pinyon_lock_is_certain(const pinyon_lock *lock);
+/* The error for a block of code that ends, and whose lock was lost inside. NULL: PINYON_PROCEED let its holder go on. */
 pinyon_error *pinyon_lock_lost_early(const pinyon_lock *lock);
 
 typedef enum pinyon_loss {
@@ -137,8 +142,8 @@ char *pinyon_locks_metrics(const pinyon_locks *locks);
 
 /* What happened by itself: a lock that was lost (context), or an event of the servers, of one of these kinds: connected,
  * disconnected, down, up, gone (was down, and is no longer used), switched (the primary), sentinel_down, sentinel_up,
- * renewals (are refused), certificates, stale_certificates, warning (any other).
- * Where the option `events` is off, only switched, renewals, stale_certificates and warning are noted. */
+ * renewals (are refused), proceeded (a holder, without its lock), certificates, stale_certificates, warning (any other).
+ * Where the option `events` is off, only switched, renewals, proceeded, stale_certificates and warning are noted. */
 typedef struct pinyon_note {
     size_t              size;    /* that of the library's struct */
     const char         *warning; /* the line of such an event, for operators; NULL for all else */

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::ffi::{c_char, c_void, CString};
+use std::ptr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -87,9 +88,14 @@ exported! {
 
     fn pinyon_lock_check(lock: &Lock) -> Result<i32> { lock.check() }
 
+    fn pinyon_lock_is_certain(lock: &Lock) -> bool { lock.held.grant().is_certain() }
+
     fn pinyon_lock_lost_early(lock: *const Lock) -> *mut Error {
-        let error = with(lock, |lock| Ok(lock.held.grant().lost_early().into()));
-        error.unwrap_or_else(|error: Error| error).into_raw()
+        let error = with(lock, |lock| match lock.held.grant().is_uncertain() {
+            true => Ok(ptr::null_mut()),
+            false => Ok(Error::from(lock.held.grant().lost_early()).into_raw()),
+        });
+        error.unwrap_or_else(Error::into_raw)
     }
 
     fn pinyon_lock_loss(lock: &Lock) -> u32 { number(lock.held.grant().loss()) }

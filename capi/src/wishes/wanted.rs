@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_locks::settings::{lock_ttl, LockTerms};
+use pinyon_locks::settings::{lock_ttl, LockTerms, OnFailure};
 use pinyon_locks::{
     common_tag, names, owners, Asked, LockOperation, LockOutcome, LockRequest, NameError, Names, PermitsAsked, Rate,
     RedisCommand, StatusAnswer, StatusQuestion, Ticket,
@@ -87,7 +87,8 @@ pub mod with {
     pub const TOKEN: u32 = 0x10;
     pub const WAITS: u32 = 0x20;
     pub const EARLY: u32 = 0x40;
-    pub const ALL: u32 = AT_ONCE | NO_RENEWAL | REENTRANT | NOT_REENTRANT | TOKEN | WAITS | EARLY;
+    pub const PROCEED: u32 = 0x80;
+    pub const ALL: u32 = AT_ONCE | NO_RENEWAL | REENTRANT | NOT_REENTRANT | TOKEN | WAITS | EARLY | PROCEED;
 }
 
 /// An operation, what becomes of its outcome, and where it is carried out.
@@ -248,6 +249,7 @@ fn terms(locks: &Locks, wish: &Wish) -> LockTerms {
         max_hold: (wish.max_hold != 0.0).then_some(wish.max_hold),
         reentrant: has(wish, with::REENTRANT) || (usual.reentrant && !has(wish, with::NOT_REENTRANT)),
         at_least: (wish.at_least != 0.0).then_some(wish.at_least),
+        on_failure: if has(wish, with::PROCEED) { OnFailure::Proceed } else { OnFailure::Raise },
     }
 }
 

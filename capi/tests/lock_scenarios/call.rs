@@ -10,15 +10,15 @@ use pinyon::answers::{pinyon_next_answer, Answers};
 use pinyon::error_fields::*;
 use pinyon::errors::{Error, Kind};
 use pinyon::locks::lock::{
-    self, pinyon_lock_check, pinyon_lock_free, pinyon_lock_listen, pinyon_lock_lost_early, pinyon_lock_remaining,
-    pinyon_lock_token,
+    self, pinyon_lock_check, pinyon_lock_free, pinyon_lock_is_certain, pinyon_lock_listen, pinyon_lock_lost_early,
+    pinyon_lock_remaining, pinyon_lock_token,
 };
 use pinyon::replies::pinyon_reply_clear;
 use pinyon::status::{marks, Status};
 use pinyon::structs::{empty, Answer, Bytes, Reply};
 use pinyon::wishes::permits::Permits;
 use pinyon::wishes::wanted::{with as flags, GivenRate, Wish, WishKind};
-use pinyon_locks::settings::UsualLock;
+use pinyon_locks::settings::{OnFailure, UsualLock};
 use pinyon_locks::{Limits, Setup, StatusQuestion};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::Sent;
@@ -137,6 +137,11 @@ impl Held {
     pub fn lost_early(&self) -> Failure {
         // SAFETY: as the header says.
         unsafe { Failure::of(pinyon_lock_lost_early(self.handle())) }
+    }
+
+    pub fn is_certain(&self) -> bool {
+        // SAFETY: as the header says.
+        unsafe { pinyon_lock_is_certain(self.handle()) }
     }
 
     /// Has a loss told with this name.
@@ -300,8 +305,10 @@ pub fn acquire(
 ) -> Result<(Lock, Asked), Raised> {
     let number = |name: &str| settings[name].as_f64();
     let reentrant = settings["reentrant"].as_bool().unwrap_or(usual.reentrant);
+    let on_failure = settings["on_failure"].as_str().map_or(Ok(OnFailure::Raise), OnFailure::named)?;
     let with = [
         (at_once, flags::AT_ONCE),
+        (on_failure == OnFailure::Proceed, flags::PROCEED),
         (settings["renew"] == false, flags::NO_RENEWAL),
         (reentrant, flags::REENTRANT),
         (!reentrant, flags::NOT_REENTRANT),

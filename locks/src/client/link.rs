@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use pinyon_proto::resp::{Command, Value};
 
 use super::lane::{earlier, pause, Lane, FIRST_PAUSE};
-use super::{Client, MachineFailure, Outcome, Platform, Report};
+use super::{Client, MachineFailure, Now, Outcome, Platform, Report};
 use crate::handler::Handler;
+use crate::machine::LockRequest;
 use crate::observed::LockEvent;
 use crate::redis::{Refusal, RespEvent, RespRefused, RespSession, Ticket};
 use crate::script::{Missing, ScriptError};
@@ -501,14 +502,28 @@ impl<W, P: Platform> Client<W, P> {
         if !std::mem::replace(&mut link.told_down, true) && !self.closed {
             self.report(LockEvent::down(&self.settings.server.clone(), error));
         }
-        let link = &mut self.link;
-        let down_for = link.down_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        let is_watched = self.sentinels.as_ref().is_some_and(|sentinels| sentinels.agree());
-        if patiently || link.has_been_up && (is_watched || down_for < self.settings.options.patience) {
+        if patiently || self.may_return(now) {
             return;
         }
         self.machine.unreachable(error, self.platform.boot_time());
         self.fail_commands(error);
+    }
+
+    /// Whether a server that has answered before may be back soon.
+    fn may_return(&self, now: Instant) -> bool {
+        let down_for = self.link.down_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let is_watched = || self.sentinels.as_ref().is_some_and(|sentinels| sentinels.agree());
+        self.link.has_been_up && (is_watched() || down_for < self.settings.options.patience)
+    }
+
+    /// Why the server is away, for a caller that goes on without its lock. Only one caller waits for each attempt to
+    /// connect.
+    pub(super) fn known_away(&self, request: &LockRequest, now: Now) -> Option<Error> {
+        let is_due = || self.link.lanes[COMMANDS].retry_at.is_none_or(|at| at <= now.instant);
+        if !request.proceeds() || is_due() || self.may_return(now.instant) {
+            return None;
+        }
+        self.machine.trouble().cloned()
     }
 
     /// Fails the user's commands that wait for a connection.

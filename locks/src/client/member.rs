@@ -80,7 +80,10 @@ impl<W, P: Platform> Member for Client<W, P> {
                 Some(_) => MachineFailure::AlreadyHeld,
                 None => MachineFailure::Busy,
             }),
-            None => self.machine.lock(request, now.moment),
+            None => match self.known_away(&request, now) {
+                Some(error) => Err(MachineFailure::Server(error)),
+                None => self.machine.lock(request, now.moment),
+            },
             Some(claim) => self.machine.claim(request, claim, now.moment),
         };
         match begun {

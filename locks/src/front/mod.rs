@@ -15,6 +15,7 @@ mod driven;
 mod ends;
 mod members;
 mod permits;
+mod proceeding;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -205,6 +206,9 @@ impl<W, L, P: Platform> Front<W, L, P> {
         let pending = |about| Pending { waiter: Some(waiter), about };
         match operation {
             LockOperation::Acquire { grant, request } => {
+                if request.proceeds() {
+                    grant.let_proceed();
+                }
                 let waiter = pending(About::Acquire(grant.clone(), now.instant));
                 if let Some(number) = self.lock(request, waiter, now) {
                     grant.begun(number);
@@ -312,6 +316,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 Report::Done { waiter: Waiter::Quorum(_), .. } => {}
                 Report::Lost { number, loss } => {
                     self.counts.lost(loss);
+                    self.proceed_after(number, loss);
                     let listeners = self.registry.lose(number, loss).into_iter();
                     let note = |listener| LockFinished::Note(Note::Lost { listener, loss });
                     self.finished.extend(listeners.map(note));
@@ -362,6 +367,9 @@ impl<W, L, P: Platform> Front<W, L, P> {
             (Outcome::Failed(MachineFailure::Busy), _) => {
                 self.counts.busy.add(1);
                 LockOutcome::Busy
+            }
+            (Outcome::Failed(MachineFailure::Server(error)), about) if about.proceeds(&error) => {
+                self.proceed(about, error)
             }
             (Outcome::Failed(failure), About::Release(grant)) => {
                 let (names, number) = (grant.names(), grant.number());

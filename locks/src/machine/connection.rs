@@ -100,13 +100,17 @@ impl Machine {
     }
 
     /// Handles a failed attempt to connect: the server is not there, or cannot be used. Attempts that no server has seen
-    /// fail if another try does not help. Releases continue, but nobody waits for them.
+    /// fail if another try does not help, and those whose callers go on without the lock. Releases continue, but nobody waits for them.
     pub fn unreachable(&mut self, error: &Error, now: Moment) {
         self.away = true;
         self.trouble = Some(error.clone());
         let numbers: Vec<u64> = self.entries.keys().copied().collect();
         for number in numbers {
             match self.entries.get(&number) {
+                Some(entry) if entry.may_proceed() => {
+                    self.tell_error(number, Awaited::Grant, error.clone());
+                    self.cancel(number, now);
+                }
                 Some(entry) if entry.is_unknown() && !error.may_pass_here() => {
                     self.fail(number, MachineFailure::Server(error.clone()), now);
                 }

@@ -108,11 +108,13 @@ pub(super) struct RareEntry {
     pub(super) keep_until: Option<Moment>,
     /// The attempt whose lock it takes over, until it has it.
     pub(super) adopts: Option<Arc<Attempt>>,
+    /// Whether its caller goes on without the lock once the server has been away for a while.
+    pub(super) proceeds: bool,
 }
 
 impl From<Rare> for RareEntry {
-    fn from(Rare { at_least, adopts }: Rare) -> Self {
-        Self { at_least, keep_until: None, adopts }
+    fn from(Rare { at_least, adopts, proceeds }: Rare) -> Self {
+        Self { at_least, keep_until: None, adopts, proceeds }
     }
 }
 
@@ -161,6 +163,13 @@ impl Entry {
             let rare = self.rare.get_or_insert_default();
             rare.keep_until = rare.keep_until.max(Some(now + at_least));
         }
+    }
+
+    /// Whether its caller waits for the lock, and goes on without it while the server is away.
+    pub(super) fn may_proceed(&self) -> bool {
+        let waits =
+            matches!(self.stage, Stage::Lined | Stage::Asking(_) | Stage::Queued { .. } | Stage::Refused { .. });
+        waits && self.rare.as_ref().is_some_and(|rare| rare.proceeds)
     }
 
     /// Whether it waits if its names are taken.

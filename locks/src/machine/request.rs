@@ -63,17 +63,25 @@ pub struct Rare {
     pub at_least: Duration,
     /// The attempt whose lock is taken over, if it was handed over. Then the names are its names.
     pub adopts: Option<Arc<Attempt>>,
+    /// Whether its caller goes on without the lock while the servers are away.
+    pub proceeds: bool,
 }
 
 impl Rare {
-    pub fn boxed(at_least: Duration, adopts: Option<Arc<Attempt>>) -> Option<Box<Self>> {
-        (!at_least.is_zero() || adopts.is_some()).then(|| Self { at_least, adopts }.into())
+    /// `None` for what is nothing.
+    pub fn boxed(self) -> Option<Box<Self>> {
+        let is_any = !self.at_least.is_zero() || self.adopts.is_some() || self.proceeds;
+        is_any.then(|| self.into())
     }
 }
 
 impl LockRequest {
     pub fn at_least(&self) -> Duration {
         self.rare.as_ref().map_or(Duration::ZERO, |rare| rare.at_least)
+    }
+
+    pub fn proceeds(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.proceeds)
     }
 
     pub fn adopts(&self) -> Option<&Arc<Attempt>> {

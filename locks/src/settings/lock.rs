@@ -121,6 +121,24 @@ pub struct LockTerms {
     pub reentrant: bool,
     /// How long the names stay locked from then on, even if the holder releases them earlier.
     pub at_least: Option<f64>,
+    pub on_failure: OnFailure,
+}
+
+/// What becomes of a caller whose lock fails because the servers are away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// It has an error.
+    #[default]
+    Raise,
+    /// It goes on without the lock, for work that may run twice.
+    Proceed,
+}
+
+impl OnFailure {
+    /// What this word means in the front ends.
+    pub fn named(word: &str) -> Result<Self, InvalidArgument> {
+        choose("on_failure", word, &[("raise", Self::Raise), ("proceed", Self::Proceed)])
+    }
 }
 
 impl LockTerms {
@@ -155,7 +173,7 @@ impl LockTerms {
             wait,
             renewal,
             reentrant: self.reentrant,
-            rare: Rare::boxed(at_least, None),
+            rare: Rare { at_least, adopts: None, proceeds: self.on_failure == OnFailure::Proceed }.boxed(),
         })
     }
 
@@ -163,8 +181,10 @@ impl LockTerms {
     /// for the server to answer, and `at_least` is as the ticket says.
     pub fn adopting(&self, ticket: &Ticket, setup: &Setup) -> Result<LockRequest, InvalidArgument> {
         ticket.check_prefix(setup.keys.prefix())?;
-        let request = Self { reentrant: false, at_least: None, ..*self }.request(ticket.names.clone())?;
-        Ok(LockRequest { rare: Rare::boxed(ticket.rest, Some(ticket.holder())), ..request })
+        let terms = Self { reentrant: false, at_least: None, on_failure: OnFailure::Raise, ..*self };
+        let request = terms.request(ticket.names.clone())?;
+        let rare = Rare { at_least: ticket.rest, adopts: Some(ticket.holder()), ..Rare::default() };
+        Ok(LockRequest { rare: rare.boxed(), ..request })
     }
 }
 

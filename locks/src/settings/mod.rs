@@ -10,7 +10,7 @@ mod tests;
 
 use pinyon_net::settings::{json_texts, json_values, Described};
 
-pub use lock::{lock_ttl, LockParts, LockSettings, LockTerms, UsualLock};
+pub use lock::{lock_ttl, LockParts, LockSettings, LockTerms, OnFailure, UsualLock};
 
 /// The table of these settings as JSON.
 pub fn described() -> Described {

@@ -10,7 +10,7 @@ use pinyon_net::settings::trial::{assert_hands_out_what_it_holds, assert_hints_h
 use pinyon_net::settings::{Described, Given, NamedSettings, UrlText};
 use pinyon_net::tls::{Tls, TlsSettings};
 
-use super::{LockParts, LockSettings, LockTerms};
+use super::{LockParts, LockSettings, LockTerms, OnFailure};
 use crate::machine::Fairness;
 use crate::{names, HandlerKind, Renewal, Voting};
 
@@ -136,8 +136,15 @@ fn several_urls_are_a_quorum() {
 
 #[test]
 fn terms_of_a_lock_become_a_request() {
-    let terms =
-        LockTerms { ttl: 10.0, timeout: f64::INFINITY, renew: true, max_hold: None, reentrant: true, at_least: None };
+    let terms = LockTerms {
+        ttl: 10.0,
+        timeout: f64::INFINITY,
+        renew: true,
+        max_hold: None,
+        reentrant: true,
+        at_least: None,
+        on_failure: OnFailure::Raise,
+    };
     let asked = |terms: LockTerms| terms.request(names(["a"]).unwrap());
     let request = asked(terms).unwrap();
     assert_eq!((request.renewal, request.ttl, request.reentrant), (Renewal::Always, Duration::from_secs(10), true));

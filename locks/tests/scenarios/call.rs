@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_locks::settings::{lock_ttl, LockTerms, UsualLock};
+use pinyon_locks::settings::{lock_ttl, LockTerms, OnFailure, UsualLock};
 use pinyon_locks::{
     names, Asked, Grant, Limits, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, Names, PermitsAsked,
     Rate, RedisCommand, Setup, StatusAnswer, StatusQuestion, Ticket,
@@ -77,6 +77,7 @@ pub fn acquire(
         max_hold: number("max_hold"),
         reentrant: settings["reentrant"].as_bool().unwrap_or(usual.reentrant),
         at_least: number("at_least"),
+        on_failure: settings["on_failure"].as_str().map_or(Ok(OnFailure::Raise), OnFailure::named)?,
     };
     let asked = terms.request(names.clone())?;
     let request = LockRequest { owner, wait: asked.wait.filter(|_| !at_once), ..asked };
@@ -108,7 +109,15 @@ pub fn adopt(
     let ticket = Ticket::parse(ticket.as_bytes())?;
     let UsualLock { timeout, reentrant, .. } = *usual;
     let ttl = settings["ttl"].as_f64().unwrap_or(usual.ttl);
-    let terms = LockTerms { ttl, timeout, renew: true, max_hold: None, reentrant, at_least: None };
+    let terms = LockTerms {
+        ttl,
+        timeout,
+        renew: true,
+        max_hold: None,
+        reentrant,
+        at_least: None,
+        on_failure: OnFailure::Raise,
+    };
     let request = LockRequest { owner, ..terms.adopting(&ticket, setup)? };
     let held = Grant::new(ticket.names.clone());
     Ok((Lock { held: held.clone(), relock: timeout }, LockOperation::Acquire { grant: held, request }))

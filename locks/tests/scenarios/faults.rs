@@ -98,10 +98,11 @@ impl<D: Driver> Caller<D> {
         let (lock, asked) = match call[0].as_str() {
             Some("execute") => (None, execute(&texts(&arguments))),
             Some("is_locked") => (None, about(&arguments, StatusQuestion::IsLocked).expect("they are names")),
-            Some(method @ ("lock" | "try_lock")) => {
+            Some(method @ ("lock" | "try_lock" | "proceed")) => {
                 let at_once = method == "try_lock";
+                let settings = if method == "proceed" { json!({"on_failure": method}) } else { Value::Null };
                 let asked =
-                    acquire(owners::new_owner(), at_once, &arguments, &Value::Null, &self.usual, &Limits::default());
+                    acquire(owners::new_owner(), at_once, &arguments, &settings, &self.usual, &Limits::default());
                 let (lock, asked) = asked.expect("it makes sense");
                 (Some(lock), asked)
             }
@@ -120,6 +121,8 @@ impl<D: Driver> Caller<D> {
                 under.number = self.driver.begin(with(lock, "release", &Value::Null).expect("it makes sense"));
                 return None;
             }
+            (Ok(_), Some(lock)) if under.call[0] == "proceed" && !lock.held.is_uncertain() => json!(true),
+            (Ok(_), Some(lock)) if under.call[0] == "proceed" => json!(lock.held.token() > 0),
             (Ok(is_held), Some(lock)) if under.call[0] == "lock" && is_held == false => {
                 return Some(Raised::from(lock.held.lost_early()).into())
             }

@@ -212,6 +212,7 @@ impl<D: Driver> Playing<D> {
                 Some(_) => Ok(Value::Null),
                 None => Err(self.locks[name].held.not_held().into()),
             }),
+            "is_certain" => Course::Is(Ok(json!(self.locks[name].held.is_certain()))),
             "is_lost" => Course::Is(Ok(json!(self.remaining(step, name).is_none()))),
             "lasts" => {
                 let left = self.remaining(step, name).unwrap_or_default().as_secs_f64();

@@ -153,6 +153,11 @@ under the lock should refuse a writer with a lower token.
 
 Seconds for which the lock remains held if nothing renews it; 0 if it is not held.
 
+=head2 is_certain
+
+Whether the lock has been held from its acquisition until now, or until its release. It is not if it was lost, or if
+C<< on_failure => 'proceed' >> let the work go on without it while the servers were away: then the work may not have been alone.
+
 =head2 is_held, is_lost, is_released
 
 Whether the lock is held, was lost, or was released.

@@ -276,6 +276,11 @@ Pinyon calls this sub with the lock if the lock is lost.
 Seconds from its acquisition for which the names stay locked, even if the lock is released earlier. If its holder dies, C<ttl>
 decides.
 
+=item on_failure
+
+C<'proceed'> lets the program go on without the lock while the servers are away, and when the lock is lost because of them, for work
+that may run twice: C<is_certain> of the lock tells. C<'raise'>, as by default, dies with the error.
+
 =item read
 
 A name, or several in an array, that the lock has together with others that read it. A caller that waits to write one of them keeps
@@ -366,7 +371,7 @@ Sends a command on the connection of the locks, and returns the server's reply.
 
 Returns what happened to the locks of this client in this process: a hash with C<acquired>, C<queued> (had to wait), C<busy>
 (others held the lock, and the caller did not wait), C<released>, C<lost> (by reason), C<errors> (by kind), C<renewals>, C<renewals_refused>,
-C<connects>, C<disconnects>, C<switches> of the primary, and C<waits>: how many acquisitions were timed (C<count>), and in
+C<connects>, C<disconnects>, C<switches> of the primary, C<proceeded> (holders that went on without their lock), and C<waits>: how many acquisitions were timed (C<count>), and in
 seconds their C<mean>, C<p50>, C<p90>, C<p95>, C<p99> and C<p99.9>.
 
 =head2 server

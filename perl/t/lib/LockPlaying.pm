@@ -177,7 +177,8 @@ sub _used {
         $held->check;
         return;
     }
-    return !$held->is_held if $name eq 'is_lost';
+    return !$held->is_held   if $name eq 'is_lost';
+    return $held->is_certain if $name eq 'is_certain';
     if ( $name eq 'losses' ) {
         $held->remaining;
         return $caller->{losses}{$which} // 0;

@@ -230,6 +230,10 @@ sub _use_locks {
     my ( $self, $name, @arguments ) = @_;
     my ( $client, $way ) = @{$self}{qw(client way)};
     return $way->got( scalar $client->synchronized( \@arguments, sub { $_[0]->token } ) ) if $name eq 'lock';
+    if ( $name eq 'proceed' ) {
+        my $is_certain = sub { $_[0]->is_certain ? 1 : 0 };
+        return $way->got( scalar $client->synchronized( \@arguments, $is_certain, on_failure => 'proceed' ) );
+    }
     if ( $name eq 'try_lock' ) {
         $way->got( $way->got( scalar $client->try_lock( \@arguments ) )->release );
         return;

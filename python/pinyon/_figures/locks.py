@@ -71,5 +71,8 @@ FIGURES = (
     Figure("pinyon.locks.connects", "counter", "{connection}", "Connections that were made.", _one("connects")),
     Figure("pinyon.locks.disconnects", "counter", "{connection}", "Connections that broke.", _one("disconnects")),
     Figure("pinyon.locks.switches", "counter", "{switch}", "How often another server took over.", _one("switches")),
+    Figure(
+        "pinyon.locks.proceeded", "counter", "{lock}", "Holders that went on without their lock.", _one("proceeded")
+    ),
     Figure("pinyon.locks.acquire.duration", "histogram", "s", "How long acquiring took, with waiting.", _waits, WAITS),
 )

@@ -66,7 +66,7 @@ module Pinyon
     #
     # @return [Hash{Symbol => Object}] +:acquired+, +:queued+ (had to wait), +:busy+ (were taken, and not waited for),
     #   +:released+, +:lost+ (by reason), +:errors+ (by kind), +:renewals+, +:renewals_refused+, +:connects+,
-    #   +:disconnects+, +:switches+ (of the primary), and of the time to acquire +:seconds+ (in all), +:mean+,
+    #   +:disconnects+, +:switches+ (of the primary), +:proceeded+ (holders, without their lock), and of the time to acquire +:seconds+ (in all), +:mean+,
     #   +:percentiles+ and +:buckets+, as in {Client#metrics}
     def metrics
       @native.metrics
@@ -88,13 +88,15 @@ module Pinyon
     # @param on_lost [#call, nil] called with the {Held} if the lock is lost
     # @param at_least [Numeric, nil] seconds from its acquisition for which the names stay locked, even if it is
     #   released earlier; if its holder dies, the ttl decides
+    # @param on_failure [Symbol, nil] +:proceed+ runs the block without the lock while the servers are away, and goes on
+    #   if the lock is lost because of them, for work that may run twice: {Held#certain?} tells. +:raise+ raises the error
     # @yieldparam held [Held]
     # @return [Object] the block's value
     # @raise [LockTimeout] others held it for all this time; the message names the holder
     # @raise [LockLost] it was lost before the block ended
     def synchronize(*names, read: nil, permits: nil, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil,
-                    on_lost: nil, at_least: nil)
-      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost, at_least, read, permits)
+                    on_lost: nil, at_least: nil, on_failure: nil)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost, at_least, read, permits, on_failure)
       failed = true
       begin
         held.native.acquire(true)
@@ -185,9 +187,9 @@ module Pinyon
     # @raise [UsageError] it was given a block, which it would not run
     # @see #synchronize
     def lock(*names, read: nil, permits: nil, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil,
-             on_lost: nil, at_least: nil)
+             on_lost: nil, at_least: nil, on_failure: nil)
       refuse_block(:lock) if block_given?
-      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost, at_least, read, permits)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost, at_least, read, permits, on_failure)
       # An interrupt may come at each condition, and at the end of the method. At a condition within an `ensure`, the
       # outer one runs; once the `return` has run an `ensure`, the inner one runs again. Then the caller gets no lock,
       # although it was given one. Between the lock and the `return` there is no condition.
@@ -215,9 +217,9 @@ module Pinyon
     # @raise [UsageError] it was given a block, which it would not run
     # @see #synchronize
     def try_lock(*names, read: nil, permits: nil, ttl: nil, renew: true, max_hold: nil, reentrant: nil,
-                 on_lost: nil, at_least: nil)
+                 on_lost: nil, at_least: nil, on_failure: nil)
       refuse_block(:try_lock) if block_given?
-      held = ask(names, [ttl, nil, renew, max_hold, reentrant], on_lost, at_least, read, permits)
+      held = ask(names, [ttl, nil, renew, max_hold, reentrant], on_lost, at_least, read, permits, on_failure)
       given = passes = 0 # As in `lock`.
       passed = false
       begin
@@ -245,10 +247,9 @@ module Pinyon
     # @return [Object] the block's value
     # @raise [UsageError] it was given no block
     # @see #synchronize
-    def read(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil, at_least: nil,
-             &block)
+    def read(*names, **terms, &block)
       need_block(:read, "lock(read: [...])") unless block
-      synchronize(read: names, ttl:, timeout:, renew:, max_hold:, reentrant:, on_lost:, at_least:, &block)
+      synchronize(read: names, **terms, &block)
     end
 
     # Write names for a block: have them alone. This is {#synchronize} by the word that goes with {#read}.
@@ -258,10 +259,9 @@ module Pinyon
     # @return [Object] the block's value
     # @raise [UsageError] it was given no block
     # @see #synchronize
-    def write(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil, at_least: nil,
-              &block)
+    def write(*names, **terms, &block)
       need_block(:write, "lock") unless block
-      synchronize(*names, ttl:, timeout:, renew:, max_hold:, reentrant:, on_lost:, at_least:, &block)
+      synchronize(*names, **terms, &block)
     end
 
     # Have permits of a pool for a block, or make an object that has them for each of its blocks. At most +limit+
@@ -415,9 +415,9 @@ module Pinyon
 
     # What holds the names once it has acquired them. It exists before, so that an interrupt cannot come between a lock
     # and its holder.
-    def ask(names, terms, on_lost, at_least = nil, read = nil, permits = nil)
+    def ask(names, terms, on_lost, at_least = nil, read = nil, permits = nil, on_failure = nil)
       listen
-      terms << at_least if at_least
+      terms << at_least << on_failure if at_least || on_failure
       if read || permits
         shared = [Array(read), permits || {}]
         return prepared(names + shared.first, @native.ask(names, shared, terms), on_lost)

@@ -2,6 +2,7 @@
 
 mod ends;
 mod parking;
+mod proceeding;
 mod reconnecting;
 mod refusals;
 mod schedules;

@@ -120,7 +120,7 @@ impl World {
             renewal: if ttl % 2 == 0 { Renewal::Always } else { Renewal::Never },
             reentrant: false,
             // A third of the locks.
-            rare: Rare::boxed(if owner == 2 { wanted.ttl } else { Duration::ZERO }, None),
+            rare: Rare { at_least: if owner == 2 { wanted.ttl } else { Duration::ZERO }, ..Rare::default() }.boxed(),
         };
         let now = self.at();
         let number = self.clients[client].machine.lock(request, now).ok();
@@ -183,7 +183,8 @@ impl World {
             wait: Some(Duration::from_secs(1)),
             renewal: Renewal::Always,
             reentrant: false,
-            rare: Rare::boxed(ticket.rest, Some(Arc::new(ticket.attempt.clone()))),
+            rare: Rare { at_least: ticket.rest, adopts: Some(Arc::new(ticket.attempt.clone())), ..Rare::default() }
+                .boxed(),
         };
         let now = self.at();
         let number = self.clients[client].machine.lock(request, now).ok();

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-use pinyon_locks::settings::{lock_ttl, LockTerms};
+use pinyon_locks::settings::{lock_ttl, LockTerms, OnFailure};
 use pinyon_locks::{LockRequest, Ticket};
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -52,9 +52,9 @@ impl Lock {
     #[new]
     #[pyo3(signature = (held = None, locks = None, names = None, ttl = None, timeout = None, renew = true,
                         max_hold = None, reentrant = None, on_lost = None, at_least = None, ticket = None,
-                        read = None, permits = None, /, **_others),
+                        read = None, permits = None, on_failure = None, /, **_others),
            text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least=None, \
-                             ticket=None, read=None, permits=None, /)")]
+                             ticket=None, read=None, permits=None, on_failure=None, /)")]
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
         py: Python<'_>,
@@ -71,6 +71,7 @@ impl Lock {
         ticket: Option<&Bound<'_, PyAny>>,
         read: Option<&Bound<'_, PyTuple>>,
         permits: Option<&Bound<'_, PyTuple>>,
+        on_failure: Option<&str>,
         _others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let made_by_client =
@@ -91,6 +92,7 @@ impl Lock {
             max_hold: time(max_hold, "max_hold")?,
             reentrant: reentrant.unwrap_or(usual.reentrant),
             at_least: time(at_least, "at_least")?,
+            on_failure: checked(py, on_failure.map_or(Ok(OnFailure::Raise), OnFailure::named))?,
         };
         let shared = (read.is_some() || permits.is_some()).then(|| Shared {
             read: read.map_or_else(|| PyTuple::empty(py), Clone::clone),
@@ -178,7 +180,7 @@ impl Lock {
     ) -> PyResult<()> {
         let py = slf.py();
         let held = slf.get()._leave(py, true)?.into_bound(py);
-        if held.get()._given_back() {
+        if held.get()._ends_quietly() {
             return Ok(());
         }
         match held.get()._release(py, false).and_then(|kept| kept.is_truthy()) {
@@ -424,6 +426,21 @@ impl Held {
     fn _hand_over<'py>(&self, py: Python<'py>, ttl: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         let ttl = ttl.map(|ttl| checked(py, lock_ttl(seconds(ttl, "ttl")?))).transpose()?;
         self.run(py, self.held.hand_over(ttl))
+    }
+
+    /// Whether the lock has been held from its acquisition until now, or until its release.
+    ///
+    /// False if it was lost, or if ``on_failure="proceed"`` let the work go on without it while the servers were away:
+    /// then the work may not have been alone. No server is asked.
+    #[getter]
+    fn is_certain(&self) -> bool {
+        self.held.grant().is_certain()
+    }
+
+    /// Whether a block ends without an error although the lock is not held.
+    #[getter]
+    fn _ends_quietly(&self) -> bool {
+        self.held.ends_quietly()
     }
 
     /// Whether its holder has released it, in time or not.

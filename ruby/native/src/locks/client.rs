@@ -6,7 +6,7 @@ use magnus::value::ReprValue;
 use magnus::{
     function, method, Error, Integer, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, TryConvert, Value,
 };
-use pinyon_locks::settings::{LockParts, LockSettings, LockTerms, UsualLock};
+use pinyon_locks::settings::{LockParts, LockSettings, LockTerms, OnFailure, UsualLock};
 use pinyon_locks::{Asked, ByTag, Grant, LockOperation, LockRequest, Names, RedisCommand, StatusQuestion, Ticket};
 use pinyon_net::settings::waiting_time;
 
@@ -16,7 +16,7 @@ use super::held::Held;
 use super::rate::Rate;
 use super::wanted::Wanted;
 use crate::define_class;
-use crate::errors::checked;
+use crate::errors::{checked, unsupported};
 use crate::events::Listener;
 use crate::host::RubyHost;
 use crate::keys::with_bytes;
@@ -196,9 +196,12 @@ impl Locks {
         self.clients.of(tag, |main, tag| drivers::new(main.settings().tagged(tag)))
     }
 
-    /// The terms of one lock: its ttl, timeout, renew, max_hold and reentrant. nil is what is usual. Few have at_least, too.
+    /// The terms of one lock: its ttl, timeout, renew, max_hold and reentrant. nil is what is usual. Few have at_least and
+    /// on_failure, too.
     fn terms(&self, ruby: &Ruby, given: RArray) -> Result<LockTerms, Error> {
-        let at_least: Option<Value> = if given.len() > 5 { Some(given.pop()?) } else { None };
+        let rare = given.len() > 5;
+        let on_failure: Option<Value> = if rare { given.pop()? } else { None };
+        let at_least: Option<Value> = if rare { given.pop()? } else { None };
         let [ttl, timeout, renew, max_hold, reentrant] = given.to_array::<Option<Value>, 5>()?;
         let time = |given: Option<Value>| given.map(|given| seconds(ruby, given)).transpose();
         let flag = |given: Option<Value>, usual: bool| given.map_or(usual, |given| truth(given) != Some(false));
@@ -209,7 +212,16 @@ impl Locks {
             max_hold: time(max_hold)?,
             reentrant: flag(reentrant, self.usual.reentrant),
             at_least: time(at_least)?,
+            on_failure: on_failure.map_or(Ok(OnFailure::Raise), |word| failing(ruby, word))?,
         })
+    }
+}
+
+/// What becomes of a caller while the servers are away: a Symbol.
+fn failing(ruby: &Ruby, word: Value) -> Result<OnFailure, Error> {
+    match Symbol::from_value(word) {
+        Some(word) => checked(ruby, OnFailure::named(&word.name()?)),
+        None => Err(unsupported(ruby, "on_failure is :raise or :proceed", word)),
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("check", method!(Held::check, 0))?;
     class.define_method("lost_early", method!(Held::lost_early, 0))?;
     class.define_method("listen", method!(Held::listen, 0))?;
+    class.define_method("certain?", method!(Held::is_certain, 0))?;
     class.define_method("given_back?", method!(Held::is_given_back, 0))?;
     class.define_method("acquire", method!(Held::acquire, 1))?;
     class.define_method("release", method!(Held::release, 0))?;
@@ -101,6 +102,11 @@ impl Held {
     /// Asks for a note when the lock is lost. Returns false if it is lost already.
     fn listen(&self) -> bool {
         self.held.grant().listen(self.number).is_ok()
+    }
+
+    /// Whether it has been held from its acquisition until now, or until its release.
+    fn is_certain(&self) -> bool {
+        self.held.grant().is_certain()
     }
 
     /// Whether its holder has released it, in time or not.
@@ -171,6 +177,8 @@ impl Held {
 
     /// Whether its holder has to release it. Then it counts as given back from now on.
     fn gives_back(&self) -> bool {
-        self.is_acquired.load(Ordering::Relaxed) && !self.held.is_given_back() && self.held.give_back()
+        let gives_back =
+            self.is_acquired.load(Ordering::Relaxed) && !self.held.is_given_back() && self.held.give_back();
+        gives_back && !self.held.grant().is_uncertain()
     }
 }
