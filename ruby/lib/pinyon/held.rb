@@ -131,9 +131,9 @@ module Pinyon
       @native.notify(0)
     end
 
-    # Whether the lock has been held from its acquisition until now, or until its release. It is not if it was lost, or if
-    # <tt>on_failure: :proceed</tt> let the work go on without it while the servers were away: then the work may not have
-    # been alone. No server is asked.
+    # Whether the lock has been held from its acquisition until now, or until its release. It is not if it was lost, or
+    # if <tt>on_failure: :proceed</tt> let the work go on without it while the servers were away: then the work may not
+    # have been alone. No server is asked.
     def certain?
       @native.certain?
     end

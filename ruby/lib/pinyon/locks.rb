@@ -66,8 +66,8 @@ module Pinyon
     #
     # @return [Hash{Symbol => Object}] +:acquired+, +:queued+ (had to wait), +:busy+ (were taken, and not waited for),
     #   +:released+, +:lost+ (by reason), +:errors+ (by kind), +:renewals+, +:renewals_refused+, +:connects+,
-    #   +:disconnects+, +:switches+ (of the primary), +:proceeded+ (holders, without their lock), and of the time to acquire +:seconds+ (in all), +:mean+,
-    #   +:percentiles+ and +:buckets+, as in {Client#metrics}
+    #   +:disconnects+, +:switches+ (of the primary), +:proceeded+ (holders, without their lock), and of the time to
+    #   acquire +:seconds+ (in all), +:mean+, +:percentiles+ and +:buckets+, as in {Client#metrics}
     def metrics
       @native.metrics
     end
@@ -89,7 +89,8 @@ module Pinyon
     # @param at_least [Numeric, nil] seconds from its acquisition for which the names stay locked, even if it is
     #   released earlier; if its holder dies, the ttl decides
     # @param on_failure [Symbol, nil] +:proceed+ runs the block without the lock while the servers are away, and goes on
-    #   if the lock is lost because of them, for work that may run twice: {Held#certain?} tells. +:raise+ raises the error
+    #   if the lock is lost because of them, for work that may run twice: {Held#certain?} tells. +:raise+ raises the
+    #   error
     # @yieldparam held [Held]
     # @return [Object] the block's value
     # @raise [LockTimeout] others held it for all this time; the message names the holder
