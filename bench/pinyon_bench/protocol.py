@@ -71,7 +71,20 @@ Step = list[Any]
 Kind = Literal["bytes", "object"]
 Operation = Literal["set", "get"]
 Order = Literal["chunks", "shared", "semaphore"]
-Workload = Literal["ping", "pair", "pipelined", "quorum", "mutex", "section", "handover"]
+Workload = Literal[
+    "ping",
+    "pair",
+    "pipelined",
+    "quorum",
+    "mutex",
+    "section",
+    "handover",
+    "read",
+    "permits",
+    "rate",
+    "writers",
+    "readers",
+]
 
 
 class PhaseSpec(TypedDict):

@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Any
 
 from ..calls import Call
-from ..wrong import expect
+from ..wrong import WrongResult, expect
 
 CONCURRENCIES = (1, 16, 64)
 KEYS = [f"{number:036}" for number in range(100)]
@@ -86,7 +86,7 @@ def on_uvloop(address: str) -> Iterator[Operation]:
 
 
 def locks(address: str) -> Iterator[Operation]:
-    """A lock of one name, acquired and released by one thread."""
+    """A lock of one name, acquired and released by one thread: to write, to read, as a permit; and a check of a rate."""
     import pinyon
 
     def pairs(times: int) -> None:
@@ -94,8 +94,27 @@ def locks(address: str) -> Iterator[Operation]:
             with client.lock("name", ttl=LOCK_TTL, timeout=TIMEOUT):
                 pass
 
+    def read(times: int) -> None:
+        for _ in repeat(None, times):
+            with client.read("name", ttl=LOCK_TTL, timeout=TIMEOUT):
+                pass
+
+    def permits(times: int) -> None:
+        for _ in repeat(None, times):
+            with client.permits("name", limit=10, ttl=LOCK_TTL, timeout=TIMEOUT):
+                pass
+
+    def rates(times: int) -> None:
+        for _ in repeat(None, times):
+            if not rate.allow():
+                raise WrongResult("a rate that gives enough says no")
+
     client = pinyon.Locks(f"unix://{address}", connect_timeout=TIMEOUT)
+    rate = client.rate("name", limit=10**6, per=1.0)
     yield Operation("pair", 60, pairs)
+    yield Operation("read", 60, read)
+    yield Operation("permits", 60, permits)
+    yield Operation("rate", 60, rates)
 
 
 def locks_on_asyncio(address: str) -> Iterator[Operation]:

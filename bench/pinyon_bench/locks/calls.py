@@ -23,12 +23,18 @@ AsyncSingle = Callable[[str], AbstractAsyncContextManager[Any]]
 class LockCalls:
     """A connected library: `lock` makes a context for some names, `execute` sends any command and returns its reply.
 
-    In a library for asyncio, the context is for `async with`, and `execute` and `close` are awaited.
+    In a library for asyncio, the context is for `async with`, and `execute`, `allow` and `close` are awaited. What a
+    library does not have is None.
     """
 
     lock: Callable[[Names], Any]
     execute: Callable[..., Any]
     close: Callable[[], Any]
+    #: A context that reads names, and one that has a permit of a pool of the first name.
+    read: Callable[[Names], Any] | None = None
+    permits: Callable[[Names], Any] | None = None
+    #: Whether a rate allows one more.
+    allow: Callable[[], Any] | None = None
 
 
 def nested(single: Single) -> Callable[[Names], AbstractContextManager[Any]]:

@@ -17,7 +17,20 @@ from .handover import Processes, handover_seconds, held_by_all
 from .origins import Origins, listening
 from .rows import LocksRow
 from .server import LockServer, LockServers, Statistics, start_lock_servers
-from .workloads import APART, FAR, FAR_ONE_WAY_MILLISECONDS, HANDOVER, PAIR, PING, PIPELINED, QUORUM, QUORUM_SERVERS
+from .workloads import (
+    APART,
+    FAR,
+    FAR_ONE_WAY_MILLISECONDS,
+    HANDOVER,
+    PAIR,
+    PERMITS,
+    PING,
+    PIPELINED,
+    QUORUM,
+    QUORUM_SERVERS,
+    RATE,
+    READ,
+)
 
 VERIFY_CYCLES, VERIFY_WORKERS, VERIFY_SECONDS = 12, 3, 0.1
 VERIFY_LIMIT, TIME_LIMIT = 30.0, 120.0
@@ -101,7 +114,7 @@ class LocksCells:
         """Returns a timed cell. Raises ContestantError if it failed."""
         servers, name = self._servers(row), contestant.entry.name
         count = self._counts[row.name, name]
-        warmup = WARM_UP if row.workload in (PING, PAIR, PIPELINED, QUORUM) else 0
+        warmup = WARM_UP if row.workload in (PING, PAIR, PIPELINED, QUORUM, READ, PERMITS, RATE) else 0
         spec = row.spec(self._address(row), count, row.seconds, warmup=warmup)
         servers.reset()
         before = servers.statistics()

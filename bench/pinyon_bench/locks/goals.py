@@ -60,6 +60,29 @@ def _at_most_per_cycle(most: float, part: PerCycle, text: str, ours: str = OURS_
     return goal
 
 
+def commands_per_cycle(wanted: float) -> Goal:
+    """A cycle sends exactly `wanted` commands."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        value = per_cycle(document, row, OURS_SCRIPT, commands_sent)
+        if value is not None:
+            yield Target(f"{row}: exactly {wanted:g} commands per cycle", f"{value:.3f}", abs(value - wanted) < EXACT)
+
+    return goal
+
+
+def times_the_rate(wanted: float, other: str, models: tuple[str, ...]) -> Goal:
+    """Our rate is at least `wanted` times that in another row, in the same round."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        for model in models:
+            ours = contestant_name(OURS_SCRIPT, model)
+            found = ratio(rates(document, row, ours), rates(document, other, ours))
+            yield from reached(f"{row} {model}: at least {wanted:g} times the rate of {other}", found, wanted)
+
+    return goal
+
+
 def at_most_wake_ups(wanted: float) -> Goal:
     """A grant takes at most `wanted` messages."""
     return _at_most_per_cycle(wanted, published, f": at most {wanted:g} wake-up per grant", digits=3)

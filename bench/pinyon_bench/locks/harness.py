@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from dataclasses import replace
 from itertools import cycle
 from time import perf_counter
 from typing import Any
@@ -15,8 +16,8 @@ from ..harness import Kept
 from ..protocol import LocksSpec
 from .calls import LockCalls
 from .tally import Tally
-from .work import Checked, Writing, hold, lock_awaiting, lock_each, pair, ping
-from .workloads import HANDOVER, MUTEX, PAIR, PING, QUORUM, SECTION
+from .work import Checked, Reading, Working, Writing, hold, lock_awaiting, lock_each, pair, ping, rate
+from .workloads import HANDOVER, MUTEX, PAIR, PERMITS, PING, QUORUM, RATE, READ, READERS, SECTION, WRITERS
 
 Work = Coroutine[Any, Any, Any]
 
@@ -45,14 +46,21 @@ class LocksHarness(Kept):
         model, workload, workers = self._model, row["workload"], range(row["workers"])
         if workload == PING:
             return [ping(model, calls, row["count"], tally)]
+        if workload == RATE:
+            return [rate(model, _need(calls.allow, workload), row["count"], tally)]
+        if workload in (READ, READERS, PERMITS):
+            calls = replace(calls, lock=_need(calls.permits if workload == PERMITS else calls.read, workload))
         draws = [[row["names"][place] for place in places] for places in row["draws"]]
         if workload == SECTION:
             shared, until = cycle(draws), perf_counter() + row["seconds"]
             return [Writing(model, shared, delay, until, tally).work(calls) for delay in row["delays"]]
         taken = iter(draws[: row["count"]])
-        if workload in (PAIR, MUTEX, QUORUM) and row["check"]:
+        if workload in (WRITERS, READERS):
+            worker = Working if workload == WRITERS else Reading
+            return [worker(model, taken, tally).work(calls) for _ in workers]
+        if workload in (PAIR, READ, PERMITS, MUTEX, QUORUM) and row["check"]:
             return [Checked(model, taken, tally).work(calls) for _ in workers]
-        if workload in (PAIR, MUTEX):
+        if workload in (PAIR, READ, PERMITS, MUTEX):
             work = lock_awaiting if isinstance(model, Tasks) else lock_each
             return [work(calls, taken, tally) for _ in workers]
         if workload == QUORUM:
@@ -60,3 +68,10 @@ class LocksHarness(Kept):
         if workload == HANDOVER:
             return [hold(model, calls, row, tally)]
         raise CannotDo(f"no workload {workload!r}")
+
+
+def _need(call: Any, workload: str) -> Any:
+    """Returns what a library may not have."""
+    if call is None:
+        raise CannotDo(f"it has nothing for {workload!r}")
+    return call

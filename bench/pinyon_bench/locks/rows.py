@@ -19,10 +19,12 @@ from .goals import (
     at_most_round_trips,
     at_most_round_trips_a_pair,
     at_most_wake_ups,
+    commands_per_cycle,
     grows_at_most,
     pipelined_share,
     round_trips_of_pure,
     server_time_at_most,
+    times_the_rate,
 )
 from .workloads import (
     APART,
@@ -32,12 +34,17 @@ from .workloads import (
     MUTEX,
     NEAR,
     PAIR,
+    PERMITS,
     PING,
     PIPELINED,
     PREFIX,
     QUORUM,
     QUORUM_SERVERS,
+    RATE,
+    READ,
+    READERS,
     SECTION,
+    WRITERS,
     Link,
     group_of,
 )
@@ -52,6 +59,8 @@ FIBERS_AND_CORO = (*FIBERS, CORO)
 KEYS = (1, 2, 3, 5, 10)
 RUN_KEYS = (1, 10)
 MUTEX_CYCLES, MUTEX_WORKERS = 1000, 10
+#: Workers that have a name for a millisecond at a time.
+WORKING = 16
 SECTION_WORKERS, SECTION_SECONDS, RUN_SECTION_SECONDS = 100, 5.0, 0.4
 PROCESSES = 8
 HANDOVER_SECONDS, RUN_HANDOVER_SECONDS = 3.0, 0.4
@@ -92,6 +101,11 @@ LOCK_GROUPS = (
     ),
     _group(SECTION, "100 workers, each wants n of 2n−1 names (seed 004, test 2)"),
     _group(HANDOVER),
+    _group(READ, "one worker reads a name"),
+    _group(PERMITS, "one worker has one of a pool's permits"),
+    _group(RATE, "one worker takes permits of a rate", NEAR),
+    _group(WRITERS, f"{WORKING} workers have a name for a millisecond, one after another"),
+    _group(READERS, f"{WORKING} workers have a name for a millisecond, together"),
     _group(QUORUM, "one worker, a majority of five independent servers"),
     _group(QUORUM, "a majority of five independent servers, on another core than the client", APART),
     _group(PING, link=FAR),
@@ -113,6 +127,10 @@ GOALS: Goals = {
         server_time_at_most(2.0),
     ),
     "locks:pair:*": (round_trips_of_pure(3),),
+    "locks:read:1": (commands_per_cycle(2),),
+    "locks:permits:1": (commands_per_cycle(2),),
+    "locks:rate:1": (commands_per_cycle(1), processor_at_most("limits", ours=OURS_SCRIPT)),
+    f"locks:readers:{WORKING}": (times_the_rate(8.0, f"locks:writers:{WORKING}", LOCK_MODELS),),
     # Of 46,800 pipelined pairs on the machine of seed 004: 15,000 and 12,360, 8,000 and 6,720 cycles per second.
     "locks:mutex:1/1": (pipelined_share(0.32, SEED_MODELS), pipelined_share(0.264, FIBERS_AND_CORO)),
     "locks:mutex:10/19": (pipelined_share(0.171, SEED_MODELS), pipelined_share(0.144, FIBERS_AND_CORO)),
@@ -219,13 +237,23 @@ def lock_rows(short: bool) -> list[LocksRow]:
     ]
     about = f"{PROCESSES} processes want one name: from a release to the next holder"
     handover = _row(HANDOVER, f":{PROCESSES}", 1, 1, PROCESSES, about, seconds=handover_seconds, **alone)
+    with_one = {"models": (BLOCKING, GEVENT, ASYNCIO), "most_rounds": rounds}
+    sharing = [
+        _row(READ, ":1", 1, 1, 1, "one worker reads a name, alone", **with_one),
+        _row(PERMITS, ":1", 1, 1, 1, "one worker has one of ten permits", **with_one),
+        _row(RATE, ":1", 1, 1, 1, "one worker takes one permit of a rate after another", unit="checks", **with_one),
+        _row(
+            WRITERS, f":{WORKING}", 1, 1, WORKING, f"{WORKING} workers have a name for 1 ms, one at a time", **with_one
+        ),
+        _row(READERS, f":{WORKING}", 1, 1, WORKING, f"{WORKING} workers have a name for 1 ms, together", **with_one),
+    ]
     about = f"one worker locks and unlocks {_names(1)} on a majority of {QUORUM_SERVERS} servers"
     quorum = _row(
         QUORUM, ":1", 1, 1, 1, about, servers=QUORUM_SERVERS, models=(BLOCKING, GEVENT, ASYNCIO), most_rounds=rounds
     )
     afar = [_over(FAR, f"over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms", row) for row in (ping, handover, quorum)]
     apart = _over(APART, "with the servers on another core", quorum)
-    return [ping, *pairs, *pipelined, *mutexes, *sections, handover, quorum, apart, *afar]
+    return [ping, *pairs, *pipelined, *mutexes, *sections, handover, *sharing, quorum, apart, *afar]
 
 
 def _row(workload: Workload, label: str, keys: int, of: int, workers: int, about: str, **more: Any) -> LocksRow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +20,7 @@ VALUE_KEY = "__TEST__"
 LARGE = 10**14
 #: How long a worker stays inside during verification: long enough for another to come in, if it could.
 INSIDE_SECONDS = 1e-4
+WORK_SECONDS = 1e-3
 
 
 async def ping(model: Model, calls: LockCalls, count: int, tally: Tally) -> None:
@@ -29,6 +30,17 @@ async def ping(model: Model, calls: LockCalls, count: int, tally: Tally) -> None
         start = perf_counter()
         await outcome(execute("PING"))
         seconds.append(perf_counter() - start)
+        tally.count += 1
+
+
+async def rate(model: Model, allow: Callable[[], Any], count: int, tally: Tally) -> None:
+    """Takes one permit after another, and reads the clock around each."""
+    outcome, seconds = model.outcome, tally.seconds
+    for number in range(count):
+        start = perf_counter()
+        allowed = await outcome(allow())
+        seconds.append(perf_counter() - start)
+        expect("allow", number, bool(allowed), True)
         tally.count += 1
 
 
@@ -109,6 +121,22 @@ class Checked(exercise.Worker):
     async def stay(self, locks: LockCalls) -> None:
         """Does the work inside the section."""
         await self.model.sleep(INSIDE_SECONDS)
+
+
+class Working(Checked):
+    """Works for a millisecond while it has the name."""
+
+    async def stay(self, locks: LockCalls) -> None:
+        """Does the work."""
+        await self.model.sleep(WORK_SECONDS)
+
+
+class Reading(Working):
+    """The same beside others: that several are inside is right."""
+
+    async def inside(self, locks: LockCalls, held: Any) -> None:
+        await self.stay(locks)
+        self._tally.count += 1
 
 
 class Writing(Checked):

@@ -14,6 +14,15 @@ QUORUM: Workload = "quorum"
 MUTEX: Workload = "mutex"
 SECTION: Workload = "section"
 HANDOVER: Workload = "handover"
+READ: Workload = "read"
+PERMITS: Workload = "permits"
+RATE: Workload = "rate"
+#: Holders that do something while they have the name: alone, or together.
+WRITERS: Workload = "writers"
+READERS: Workload = "readers"
+
+#: More permits in a second than any client takes.
+RATE_LIMIT = 10**6
 
 #: Independent servers, of which a majority holds a lock.
 QUORUM_SERVERS = 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,9 +12,11 @@ import pinyon
 
 from ...calls import Adapter
 from ..calls import LockCalls, Names
+from ..workloads import RATE_LIMIT
 
 NAMESPACE = "bench"
 TIMEOUT_SECONDS = 60
+PERMITS = 10
 
 
 def connect(module: str, handler: str, server: str, ttl: int) -> LockCalls:
@@ -26,7 +29,14 @@ def connect(module: str, handler: str, server: str, ttl: int) -> LockCalls:
     def lock(names: Names) -> Any:
         return locks.lock(*names, ttl=ttl, timeout=TIMEOUT_SECONDS)
 
-    return LockCalls(lock, locks.execute, locks.close)
+    def read(names: Names) -> Any:
+        return locks.read(*names, ttl=ttl, timeout=TIMEOUT_SECONDS)
+
+    def permits(names: Names) -> Any:
+        return locks.permits(names[0], limit=PERMITS, ttl=ttl, timeout=TIMEOUT_SECONDS)
+
+    allow = locks.rate("rate", limit=RATE_LIMIT, per=1).allow
+    return LockCalls(lock, locks.execute, locks.close, read, permits, allow)
 
 
 async def connect_tasks(module: str, handler: str, server: str, ttl: int) -> LockCalls:
@@ -37,7 +47,7 @@ async def connect_tasks(module: str, handler: str, server: str, ttl: int) -> Loc
         if inspect.isawaitable(closing):
             await closing
 
-    return LockCalls(calls.lock, calls.execute, close)
+    return replace(calls, close=close)
 
 
 def _adapter(module: str, handler: str) -> Adapter:
