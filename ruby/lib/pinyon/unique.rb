@@ -70,7 +70,8 @@ module Pinyon
       #
       # @return [String]
       def unique_name(*arguments)
-        keywords = Hash.ruby2_keywords_hash?(arguments.last) ? arguments.pop.transform_keys(&:to_sym) : {}
+        has_keywords = arguments.last.is_a?(Hash) && Hash.ruby2_keywords_hash?(arguments.last)
+        keywords = has_keywords ? arguments.pop.transform_keys(&:to_sym) : {}
         name = unique_template
         name.is_a?(Template) ? name.fill(nil, arguments, keywords) : name.call(*arguments, **keywords).to_s
       end
