@@ -133,6 +133,35 @@ def test_a_job_that_replaces_waits_for_one_that_runs(redis: Redis) -> None:
         rules.begin(KIND, "second", claim).end()
 
 
+class Meddling:
+    """Locks with which something happens after a question of ``is_locked`` was answered."""
+
+    def __init__(self, locks: pinyon.Locks, meanwhile: Callable[[], object]) -> None:
+        self.locks, self.meanwhile = locks, meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.locks, name)
+
+    def is_locked(self, name: str) -> bool:
+        answer = self.locks.is_locked(name)
+        self.meanwhile()
+        return answer
+
+
+def test_a_job_that_begins_while_it_would_be_replaced_is_not_replaced(redis: Redis) -> None:
+    with pinyon.Locks(redis.url) as locks, pinyon.Locks(redis.url) as others:
+        rules = OneAtATime(locks, Terms("enqueued", "replace", 60.0, 0.0, 60.0, 0.1))
+        claim = rules.enqueue(KIND)
+        runs: list[Run] = []
+        late = OneAtATime(others, rules.terms)
+        late.locks = Meddling(others, lambda: runs.append(rules.begin(KIND, "first", claim)))  # type: ignore[assignment]
+        with pytest.raises(pinyon.LockTimeout):
+            late.enqueue(KIND)
+        (run,) = runs
+        run.held.check()
+        run.end()
+
+
 @pytest.mark.parametrize(
     "terms",
     [
