@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from celery import Celery
 
 import pinyon
 from pinyon.frameworks.celery import unique
+
+_Task = TypeVar("_Task", bound=Callable[..., Any])
 
 #: The ttl of tasks whose worker is killed.
 TTL = 3.0
@@ -34,8 +37,13 @@ def application(url: str, locks: pinyon.Locks, **config: Any) -> Celery:
             time.sleep(0.02)
         tell(f"ended {name}")
 
-    def made(name: str, template: str, **terms: Any) -> Any:
-        return app.task(name=name, shared=False, base=unique(locks, template, **terms))
+    def made(
+        name: str, template: str, bind: bool = False, options: Any = None, **terms: Any
+    ) -> Callable[[_Task], _Task]:
+        decorate: Callable[[_Task], _Task] = app.task(
+            name=name, shared=False, bind=bind, base=unique(locks, template, **terms), **(options or {})
+        )
+        return decorate
 
     @made("report", "report:{n}")
     def report(n: int, name: str = "report") -> str:
@@ -57,14 +65,7 @@ def application(url: str, locks: pinyon.Locks, **config: Any) -> Celery:
         gate(name)
         return name
 
-    @app.task(
-        name="killed",
-        shared=False,
-        bind=True,
-        acks_late=True,
-        reject_on_worker_lost=True,
-        base=unique(locks, "killed:{n}", ttl=TTL),
-    )
+    @made("killed", "killed:{n}", True, {"acks_late": True, "reject_on_worker_lost": True}, ttl=TTL)
     def killed(self: Any, n: int) -> int:
         assert self.held.names == (f"killed:{n}",)
         tell(f"pid {os.getpid()}")
@@ -72,16 +73,12 @@ def application(url: str, locks: pinyon.Locks, **config: Any) -> Celery:
             time.sleep(0.02)
         return n
 
-    @app.task(name="again", shared=False, bind=True, base=unique(locks, "again:{n}"), max_retries=1)
+    @made("again", "again:{n}", True, {"max_retries": 1})
     def again(self: Any, n: int) -> int:
         if self.request.retries == 0:
             raise self.retry(countdown=1)
         gate("again")
         return n
-
-    @app.task(name="plain", shared=False)
-    def plain(numbers: Any) -> Any:
-        return numbers
 
     return app
 

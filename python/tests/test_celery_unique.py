@@ -49,6 +49,14 @@ class Site:
     @contextlib.contextmanager
     def working(self, concurrency: int = 2, pool: str = "prefork") -> Iterator[subprocess.Popen[bytes]]:
         """A worker in a separate process. It ends by SIGTERM, and leaves no key of a lock."""
+        with self.worker(concurrency, pool) as worker:
+            yield worker
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(SOON["timeout"]) == 0
+        nothing_left(self.url, "unique")
+
+    @contextlib.contextmanager
+    def worker(self, concurrency: int, pool: str = "prefork") -> Iterator[subprocess.Popen[bytes]]:
         quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "ERROR"]
         size = ["--pool", pool, "--concurrency", str(concurrency)]
         worker = subprocess.Popen(
@@ -58,12 +66,9 @@ class Site:
         )
         try:
             yield worker
-            worker.send_signal(signal.SIGTERM)
-            assert worker.wait(SOON["timeout"]) == 0
         finally:
             worker.kill()
             worker.wait()
-        nothing_left(self.url, "unique")
 
 
 @pytest.fixture
@@ -155,9 +160,8 @@ def test_a_task_whose_worker_was_killed_runs_again(site: Site) -> None:
 
 def test_a_worker_that_is_killed_leaves_nothing(site: Site) -> None:
     site.killed.delay(7)
-    with contextlib.suppress(AssertionError), site.working(concurrency=1) as worker:
+    with site.worker(concurrency=1) as worker:
         until(site.told)
-        os.kill(int(site.told()[0].split()[1]), signal.SIGSTOP)
         worker.kill()
         os.kill(int(site.told()[0].split()[1]), signal.SIGKILL)
     nothing_left(site.url, "unique")
@@ -193,7 +197,7 @@ def test_a_task_of_a_group_that_is_skipped_keeps_nobody_waiting(site: Site) -> N
 
 
 def test_a_task_that_could_not_be_sent_is_not_locked(site: Site) -> None:
-    with pytest.raises(Exception, match="no such serializer|No encoder"):
+    with pytest.raises(Exception, match="serializer"):
         site.report.apply_async((7,), serializer="no such serializer")
     assert not site.locks.is_locked("report:7")
     with pytest.raises(TypeError):
@@ -231,9 +235,9 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(pinyon.UsageError, match="workers run jobs in threads"):
         unique(pinyon.aio.Locks(), "report:{n}")  # type: ignore[arg-type]
 
-    @app.task(base=unique(locks, "report:{m}"), shared=False)
+    @app.task(base=unique(locks, "report:{m}"), shared=False)  # type: ignore[untyped-decorator]
     def report(n: int) -> int:
         return n
 
-    with pytest.raises(pinyon.UsageError, match="no argument of .*report fills 'm'"):
+    with pytest.raises(pinyon.UsageError, match=r"no argument of .*report fills 'm'"):
         report.delay(7)

@@ -40,7 +40,9 @@ class Playing:
         for number, step in enumerate(self.scenario["steps"]):
             (verb, of), *expected = step.items()
             given = getattr(self, verb)(of)
-            assert [given] == [wanted for _, wanted in expected] or not expected, f"step {number}: {step}, and it {given}"
+            assert [given] == [wanted for _, wanted in expected] or not expected, (
+                f"step {number}: {step}, and it {given}"
+            )
         nothing_left(self.url, self.namespace)
 
     def enqueue(self, job: str) -> str:

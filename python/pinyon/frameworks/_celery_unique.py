@@ -1,4 +1,4 @@
-"""Tasks of Celery of which one of a kind is enqueued or runs at a time: ``@app.task(base=unique(locks, "report:{n}"))``."""
+"""Unique tasks of Celery, one of a kind at a time: ``@app.task(base=unique(locks, "report:{n}"))``."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ HEADER = "pinyon_claim"
 #: Where a request keeps what its task holds.
 RUN = "_pinyon_run"
 
+#: What puts a task back into the queue: nothing of it has run.
+TRIED_AGAIN: tuple[type[Exception], ...] = (Later, *OUTAGES)
+
 UNIQUE = Use(
     function="could be a task",
     generator="make a task of a function that runs at once",
@@ -57,17 +60,18 @@ def unique(
     >>> @app.task(base=unique(locks, "report:{n}"))
     ... def report(n): ...
 
-    A task that must not be enqueued returns a result whose state is ``REVOKED``, and one that a worker must not run ends
-    in this state. A worker that dies keeps a task's lock for ``ttl`` seconds; its message, delivered again, waits for it.
+    A task that must not be enqueued returns a result whose state is ``REVOKED``, and one that a worker must not run
+    ends in this state. A worker that dies keeps a task's lock for ``ttl`` seconds. Its message, delivered again, waits
+    for it.
 
     Args:
         locks: where the tasks are locked. Make one at module level; worker processes connect by themselves.
         template: the lock's name, with the task's arguments in braces.
         when: ``"enqueued"`` locks a task from ``delay`` or ``apply_async`` until it has run, and ``"running"`` while it
             runs.
-        on_conflict: what becomes of a second task. ``"skip"``: it is not enqueued, or does not run. ``"wait"``: the caller
-            waits until it can be enqueued, or the worker until it can run. ``"replace"``: it takes the place of one that
-            has not begun, which is revoked when a worker takes it; it waits for one that runs.
+        on_conflict: what becomes of a second task. ``"skip"``: it is not enqueued, or does not run. ``"wait"``: the
+            caller waits until it can be enqueued, or the worker until it can run. ``"replace"``: it takes the place of
+            one that has not begun, which is revoked when a worker takes it; it waits for one that runs.
         ttl: seconds for which a lock outlives a worker that has died. While the task runs, the lock is renewed.
         timeout: seconds to wait. By default, as for the client. Then a caller gets ``LockTimeout``, and a worker
             puts the task back into the queue.
@@ -77,8 +81,8 @@ def unique(
         base: the class of tasks to build on.
 
     Raises:
-        UsageError: an argument makes no sense. When the application makes its tasks, also if the function does not have an
-            argument of the template.
+        UsageError: an argument makes no sense. The application raises it when it makes its tasks if the function does
+            not have an argument of the template.
     """
     check_templates((template,), UNIQUE)
     rules = OneAtATime(locks, Terms(when, on_conflict, ttl, timeout, queue_ttl, retry_in))
@@ -102,7 +106,7 @@ class UniqueTask(BaseTask):
             return
         # Celery gives a bound task its own request as the first argument, which no caller passes.
         function = run.__func__ if isinstance(run, staticmethod) else run.__get__(object())
-        cls._name_of = staticmethod(filled((cls.unique_name,), function))  # type: ignore[assignment]
+        cls._name_of = staticmethod(filled((cls.unique_name,), function))
 
     @property
     def held(self) -> Held | None:
@@ -127,7 +131,9 @@ class UniqueTask(BaseTask):
         """
         task_id = task_id or uuid()
         if self.app.conf.task_always_eager:
-            return super().apply_async(args, kwargs, task_id=task_id, **options)
+            return super().apply_async(  # type: ignore[misc]
+                args, kwargs, task_id=task_id, **options
+            )
         try:
             claim = self._claim(args or (), kwargs or {}, task_id, options)
         except Conflict as conflict:
@@ -136,7 +142,9 @@ class UniqueTask(BaseTask):
         if claim is None:
             del headers[HEADER]
         try:
-            return super().apply_async(args, kwargs, task_id=task_id, headers=headers, **options)
+            return super().apply_async(  # type: ignore[misc]
+                args, kwargs, task_id=task_id, headers=headers, **options
+            )
         except BaseException:
             if claim is not None:
                 self.unique_by.give_up(claim)
@@ -145,7 +153,7 @@ class UniqueTask(BaseTask):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the task. A worker locks it; who calls it as a function runs the function alone."""
         if self.request.called_directly:
-            return super().__call__(*args, **kwargs)
+            return super().__call__(*args, **kwargs)  # type: ignore[misc]
         with self._alone(self.lock_name(*args, **kwargs)):
             return self.run(*args, **kwargs)
 
@@ -154,7 +162,7 @@ class UniqueTask(BaseTask):
         request = self.request
         try:
             run = self.unique_by.begin(name, request.id, request.get(HEADER))
-        except (Later, *OUTAGES) as error:
+        except TRIED_AGAIN as error:
             raise self._put_back(error) from error
         except Conflict as conflict:
             self.backend.mark_as_revoked(request.id, str(conflict), request, store_result=not request.ignore_result)
@@ -172,17 +180,18 @@ class UniqueTask(BaseTask):
         """Send the message again, for later: nothing of the task has run, so it counts as no retry."""
         request, wait = self.request, self.unique_by.terms.retry_in
         if request.is_eager:
-            return error.__cause__ if isinstance(error, Later) and isinstance(error.__cause__, Exception) else error
+            return error
         again = self.signature_from_request(request, countdown=wait, retries=request.retries)
         again.apply_async()
-        return Retry(str(error), exc=error, when=wait, sig=again)
+        put_back: Exception = Retry(str(error), exc=error, when=wait, sig=again)
+        return put_back
 
     def _claim(self, args: Any, kwargs: Any, task_id: str, options: dict[str, Any]) -> str | None:
         delay = _delay(options)
         request = self.request
         if request.called_directly or request.id != task_id:
             return self.unique_by.enqueue(self.lock_name(*args, **kwargs), delay)
-        # This task sends itself again: as a retry, which keeps the lock, or before it has begun, with what it came with.
+        # This task sends itself again: as a retry, which keeps the lock, or before it has begun, with its own claim.
         run: Run | None = request.get(RUN)
         if run is None:
             claim: str | None = request.get(HEADER)

@@ -1,13 +1,14 @@
-"""One job of a kind at a time: the rules for any queue of jobs. Ruby and Perl have the same, and play the same scenarios.
+"""One job of a kind at a time: the rules for any queue. Ruby and Perl have the same, and play the same scenarios.
 
-A kind of job has a lock. A job that is unique from its enqueueing hands its lock over to its own message, so nothing holds
-it but the server, until a worker adopts it. While a job runs, its worker also locks the job's id, and reads the mark "runs"
-of the kind. The id shows a message that is delivered again that its own first worker is in its way, dead or alive. The mark
-shows whether a job may be replaced. A job that was replaced is marked by the token of its lock.
+A kind of job has a lock. A job that is unique from its enqueueing hands its lock over to its own message, so nothing
+holds it but the server, until a worker adopts it. While a job runs, its worker also locks the job's id, and reads the
+mark "runs" of the kind. The id shows a message that is delivered again that its own first worker is in its way, dead or
+alive. The mark shows whether a job may be replaced. A job that was replaced is marked by the token of its lock.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -117,10 +118,8 @@ class OneAtATime:
 
     def give_up(self, claim: str) -> None:
         """Release the lock of a job that could not be enqueued, if no other one has it by now."""
-        try:
+        with contextlib.suppress(LockLost):
             self.locks.adopt(_ticket(claim)).acquire().release()
-        except LockLost:
-            pass
 
     def begin(self, name: str, job: str, claim: str | None = None) -> Run:
         """Lock a job that a worker is about to run.
@@ -240,9 +239,7 @@ class OneAtATime:
 
     def _or_later(self, *names: str) -> Held:
         try:
-            return self.locks.lock(
-                *names, ttl=self.terms.ttl, timeout=self.terms.timeout, reentrant=False
-            ).acquire()
+            return self.locks.lock(*names, ttl=self.terms.ttl, timeout=self.terms.timeout, reentrant=False).acquire()
         except LockTimeout as error:
             raise Later(str(error)) from error
 
