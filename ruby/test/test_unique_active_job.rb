@@ -8,10 +8,9 @@ require "pinyon/unique"
 class TestUniqueActiveJob < PinyonTest
   TOLD = Queue.new
 
-  # The locks of the test that runs.
-  def self.current = @current
-  def self.current=(locks)
-    @current = locks
+  class << self
+    # The locks of the test that runs.
+    attr_accessor :current
   end
 
   class Job < ActiveJob::Base
@@ -19,7 +18,7 @@ class TestUniqueActiveJob < PinyonTest
     self.logger = nil
 
     LOCKS = -> { TestUniqueActiveJob.current }
-    OPEN = {}
+    OPEN = {} # rubocop:disable Style/MutableConstant
 
     def perform(number, name: "job")
       TOLD << [name, unique_lock.names]
@@ -72,7 +71,7 @@ class TestUniqueActiveJob < PinyonTest
   def teardown
     Job::OPEN.default = true
     @adapters.each { |adapter| adapter.shutdown(wait: true) }
-    assert eventually { nothing_left? }
+    assert(eventually { nothing_left? })
     Job::OPEN.default = nil
     super
   end
@@ -103,7 +102,7 @@ class TestUniqueActiveJob < PinyonTest
     assert Report.perform_later(8, name: "other")
     assert_equal ["other", ["report:8"]], TOLD.pop
     Job::OPEN.merge!("first" => true, "other" => true, "report" => true)
-    assert eventually { !@locks.locked?("report:7", "report:8") }
+    assert(eventually { !@locks.locked?("report:7", "report:8") })
     assert Report.perform_later(7)
     assert_equal "report", TOLD.pop.first
   end
@@ -157,7 +156,7 @@ class TestUniqueActiveJob < PinyonTest
     assert_empty TOLD
     Job::OPEN["first"] = true
     Job::OPEN["second"] = true
-    assert eventually { !@locks.locked?("single:7") }
+    assert(eventually { !@locks.locked?("single:7") })
     assert_equal 7, Single.perform_now(7, name: "second")
   end
 
@@ -192,7 +191,8 @@ class TestUniqueActiveJob < PinyonTest
 
   def test_while_the_server_of_locks_is_away_a_job_waits_in_the_queue
     queue = queued.enqueued_jobs
-    Report.unique_by.instance_variable_set(:@locks, Pinyon::Locks.new("redis://127.0.0.1:1", timeout: 0.1, command_timeout: 0.1))
+    away = closing(Pinyon::Locks.new("redis://127.0.0.1:1", timeout: 0.1, command_timeout: 0.1))
+    Report.unique_by.instance_variable_set(:@locks, away)
     work(Report.new(7).serialize)
     assert_equal 1, queue.size
     assert_empty TOLD

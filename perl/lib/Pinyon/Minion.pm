@@ -152,10 +152,11 @@ Pinyon::Minion - tasks of Minion of which one of a kind is enqueued, or runs, at
 =head1 SYNOPSIS
 
     use Minion;
+    use Minion::Backend::SQLite ();
     use Pinyon;
     use Pinyon::Minion;
 
-    my $minion = Minion->new( SQLite => 'sqlite:jobs.db' );
+    my $minion = Minion->new( SQLite => ':temp:' );
     my $locks  = Pinyon::Locks->new( 'redis://127.0.0.1:6379/0', namespace => 'app' );
     my $unique = Pinyon::Minion->new( $minion, $locks );
     $unique->add_task(

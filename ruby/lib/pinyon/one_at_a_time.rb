@@ -6,10 +6,11 @@ module Pinyon
   # One job of a kind at a time: the rules for any queue of jobs. Python and Perl have the same, and play the same
   # scenarios.
   #
-  # A kind of job has a lock. A job that is unique from its enqueueing hands its lock over to its own message, so nothing
-  # holds it but the server, until a worker adopts it. While a job runs, its worker also locks the job's id, and reads the
-  # mark "runs" of the kind. The id shows a message that is delivered again that its own first worker is in its way, dead
-  # or alive. The mark shows whether a job may be replaced. A job that was replaced is marked by the token of its lock.
+  # A kind of job has a lock. A job that is unique from its enqueueing hands its lock over to its own message, so
+  # nothing holds it but the server, until a worker adopts it. While a job runs, its worker also locks the job's id, and
+  # reads the mark "runs" of the kind. The id shows a message that is delivered again that its own first worker is in
+  # its way, dead or alive. The mark shows whether a job may be replaced. A job that was replaced is marked by the token
+  # of its lock.
   # @api private
   class OneAtATime
     # A job must not be enqueued, or must not run, because there is another one of its kind.
@@ -215,9 +216,8 @@ module Pinyon
       return or_later(name) if @terms[:on_conflict] == :wait
 
       held = try(name)
-      if @terms[:on_conflict] == :skip
-        return held || raise(Skipped, "another job has the lock #{name.inspect}")
-      end
+      return held || raise(Skipped, "another job has the lock #{name.inspect}") if @terms[:on_conflict] == :skip
+
       # The mark is looked for with the lock held: whoever replaces sets it before the lock is free again.
       raise Replaced, "a later job has the lock #{name.inspect}" unless held
       return held unless claim && locks.locked?("#{name}:replaced:#{claim[/\A\d+/]}")

@@ -45,8 +45,8 @@ module Pinyon
       #   [+timeout:+] seconds to wait; by default as for the locks. Then a caller gets {LockTimeout}, and a worker puts
       #     the job back into the queue
       #   [+queue_ttl:+] seconds for which an enqueued job is locked without a worker, counted from when it is due, by
-      #     default 3600. Then another one may be enqueued, and the first takes the lock anew if it is free when a worker
-      #     takes it
+      #     default 3600. Then another one may be enqueued, and the first takes the lock anew if it is free when a
+      #     worker takes it
       #   [+retry_in:+] seconds after which a job runs again that was put back into the queue, by default 10
       # @return [void]
       # @raise [UsageError] an argument makes no sense, or +perform+ lacks an argument of the template

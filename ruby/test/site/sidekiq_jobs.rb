@@ -15,7 +15,8 @@ Sidekiq.configure_server do |config|
   config.redis = { path: REDIS_ADDRESS }
   (config.respond_to?(:options) ? config.options : config)[:poll_interval_average] = 0.1
 end
-SIDEKIQ_LOCKS = Pinyon::Locks.new("unix://#{REDIS_ADDRESS}", namespace: "jobs", command_timeout: 60, connect_timeout: 60)
+SIDEKIQ_LOCKS =
+  Pinyon::Locks.new("unix://#{REDIS_ADDRESS}", namespace: "jobs", command_timeout: 60, connect_timeout: 60)
 
 module SidekiqJobs
   # Says what it does, and waits until the test opens its gate.
@@ -33,8 +34,7 @@ module SidekiqJobs
   end
 
   class Report < Job
-    unique "report:{number}", locks: SIDEKIQ_LOCKS, ttl: 3
-    def perform(number, name) = super
+    unique "report:{_number}", locks: SIDEKIQ_LOCKS, ttl: 3
   end
 
   class Newest < Job

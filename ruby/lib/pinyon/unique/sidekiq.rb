@@ -6,7 +6,9 @@ module Pinyon
   module Unique
     # What makes jobs of Sidekiq unique: a middleware where they are pushed, and one where they run.
     module Sidekiq
+      # What a message has of the job's lock.
       CLAIM = "pinyon_claim"
+      # The name of the job's lock, in its message.
       NAME = "pinyon_name"
       MAX_RETRIES = 25
       private_constant :MAX_RETRIES
