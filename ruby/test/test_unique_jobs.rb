@@ -97,6 +97,7 @@ class TestUniqueJobs < PinyonTest
   end
 
   def test_the_scenarios
+    redis # Started before the threads, which share it.
     players = FILE["scenarios"].each_with_index.map do |scenario, number|
       Thread.new do
         Thread.current.report_on_exception = false
