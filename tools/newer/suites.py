@@ -18,6 +18,7 @@ NEXT = Folder(
     (
         *("ruby", "ruby-dev", "rake", "ruby-minitest", "ruby-async", "ruby-eventmachine", "ruby-activesupport"),
         *("ruby-railties", "puma", "ruby-rack-session", "ruby-rack-test", "ruby-rack-attack", "ruby-dalli"),
+        *("ruby-activejob", "ruby-sidekiq"),
         *("ruby-connection-pool", "python3", "python3-dev", "python3-venv", "gcc", "g++", "make", "pkg-config"),
         *(
             "libmemcached-dev",

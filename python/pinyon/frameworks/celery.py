@@ -1,4 +1,4 @@
-"""Celery's results on memcached: ``result_backend = "pinyon+memcached://host:port;host2:port"``."""
+"""Celery: results on memcached, ``result_backend = "pinyon+memcached://host:port"``, and tasks that are unique."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kombu.utils.encoding import bytes_to_str
 
 from pinyon.client import Client
 from pinyon.errors import OUTAGES
+from pinyon.frameworks._celery_unique import unique
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pinyon.frameworks._untyped import Untyped as KeyValueStoreBackend
 else:
     from celery.backends.base import KeyValueStoreBackend
+
+__all__ = ["PinyonBackend", "unique"]
 
 SCHEME = "pinyon+memcached"
 
