@@ -105,6 +105,7 @@ mod tests {
             pttl: None,
             age: None,
             waiting: waiting.iter().copied().map(attempt).collect(),
+            ..Inspected::default()
         }
     }
 

@@ -70,7 +70,7 @@ pub fn read(rule: &Rule, words: &[&[u8]], prefix: &[u8]) -> Called {
             names: locks.collect(),
             most: number(arguments[1]).try_into().expect("a number of waiters"),
         },
-        "inspect" => Call::Inspect { names: locks.collect() },
+        "inspect" => Call::Inspect { names: locks.collect(), remarks: false },
         "rate" => {
             let [cost, most, ticks] = [0, 1, 2].map(|at| number(arguments[at]));
             let name = keys.iter().find_map(|key| key.strip_prefix(&rates[..])).expect("the key of a rate").into();

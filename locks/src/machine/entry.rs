@@ -108,11 +108,15 @@ pub(super) struct RareEntry {
     pub(super) keep_until: Option<Moment>,
     /// The attempt whose lock it takes over, until it has it.
     pub(super) adopts: Option<Arc<Attempt>>,
+    /// What its owner says about it.
+    pub(super) remark: Option<Arc<str>>,
+    /// Whether the server may have the remark.
+    pub(super) is_remarked: bool,
 }
 
 impl From<Rare> for RareEntry {
-    fn from(Rare { at_least, adopts }: Rare) -> Self {
-        Self { at_least, keep_until: None, adopts }
+    fn from(Rare { at_least, adopts, remark }: Rare) -> Self {
+        Self { at_least, adopts, remark, ..Self::default() }
     }
 }
 
@@ -149,6 +153,15 @@ impl Entry {
             distrusted: false,
             stage: Stage::Lined,
         }
+    }
+
+    pub(super) fn remark(&self) -> Option<&Arc<str>> {
+        self.rare.as_ref()?.remark.as_ref()
+    }
+
+    /// Whether the server may have its remark.
+    pub(super) fn is_remarked(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.is_remarked)
     }
 
     pub(super) fn keep_until(&self) -> Option<Moment> {

@@ -19,6 +19,8 @@ pub struct LockOptions {
     pub patience: Duration,
     /// What is counted for metrics.
     pub observed: Arc<Observed>,
+    /// What the program calls this client.
+    pub label: Option<Arc<str>>,
 }
 
 impl Default for LockOptions {
@@ -28,6 +30,7 @@ impl Default for LockOptions {
             heartbeat: Duration::from_secs(5),
             patience: Duration::from_secs(2),
             observed: Arc::default(),
+            label: None,
         }
     }
 }
@@ -63,17 +66,24 @@ pub struct Rare {
     pub at_least: Duration,
     /// The attempt whose lock is taken over, if it was handed over. Then the names are its names.
     pub adopts: Option<Arc<Attempt>>,
+    /// What its holder says about it.
+    pub remark: Option<Arc<str>>,
 }
 
 impl Rare {
-    pub fn boxed(at_least: Duration, adopts: Option<Arc<Attempt>>) -> Option<Box<Self>> {
-        (!at_least.is_zero() || adopts.is_some()).then(|| Self { at_least, adopts }.into())
+    /// None if it wants none of these.
+    pub fn boxed(self) -> Option<Box<Self>> {
+        (!self.at_least.is_zero() || self.adopts.is_some() || self.remark.is_some()).then(|| self.into())
     }
 }
 
 impl LockRequest {
     pub fn at_least(&self) -> Duration {
         self.rare.as_ref().map_or(Duration::ZERO, |rare| rare.at_least)
+    }
+
+    pub fn remark(&self) -> Option<&Arc<str>> {
+        self.rare.as_ref()?.remark.as_ref()
     }
 
     pub fn adopts(&self) -> Option<&Arc<Attempt>> {

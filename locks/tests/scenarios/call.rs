@@ -77,10 +77,11 @@ pub fn acquire(
         max_hold: number("max_hold"),
         reentrant: settings["reentrant"].as_bool().unwrap_or(usual.reentrant),
         at_least: number("at_least"),
+        note: settings["note"].as_str(),
     };
-    let asked = terms.request(names.clone())?;
+    let asked = terms.request(names)?;
     let request = LockRequest { owner, wait: asked.wait.filter(|_| !at_once), ..asked };
-    let held = Grant::new(names);
+    let held = Grant::of(&request);
     Ok((Lock { held: held.clone(), relock }, LockOperation::Acquire { grant: held, request }))
 }
 
@@ -108,9 +109,17 @@ pub fn adopt(
     let ticket = Ticket::parse(ticket.as_bytes())?;
     let UsualLock { timeout, reentrant, .. } = *usual;
     let ttl = settings["ttl"].as_f64().unwrap_or(usual.ttl);
-    let terms = LockTerms { ttl, timeout, renew: true, max_hold: None, reentrant, at_least: None };
+    let terms = LockTerms {
+        ttl,
+        timeout,
+        renew: true,
+        max_hold: None,
+        reentrant,
+        at_least: None,
+        note: settings["note"].as_str(),
+    };
     let request = LockRequest { owner, ..terms.adopting(&ticket, setup)? };
-    let held = Grant::new(ticket.names.clone());
+    let held = Grant::of(&request);
     Ok((Lock { held: held.clone(), relock: timeout }, LockOperation::Acquire { grant: held, request }))
 }
 

@@ -319,13 +319,17 @@ impl Lab {
 
     /// The holder of the name.
     pub fn holder(&mut self, name: &str) -> String {
-        let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
+        let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name), remarks: false }).0 else {
+            unreachable!()
+        };
         names[0].holder.as_ref().map_or(String::new(), |holder| who(&holder.attempt))
     }
 
     /// The waiters for the name, in order.
     pub fn waiting(&mut self, name: &str) -> Vec<String> {
-        let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
+        let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name), remarks: false }).0 else {
+            unreachable!()
+        };
         names[0].waiting.iter().map(who).collect()
     }
 }

@@ -81,7 +81,7 @@ impl<'a> Trace<'a> {
             self.step();
             if self.random.one_in(8) {
                 let names = self.everything();
-                self.call(Call::Inspect { names });
+                self.call(Call::Inspect { names, remarks: false });
             }
         }
         self.drain();
@@ -392,7 +392,8 @@ impl<'a> Trace<'a> {
     }
 
     fn holders(&mut self, names: &Names) -> Vec<Holder> {
-        let ScriptAnswer::Inspected(inspected) = self.call(Call::Inspect { names: names.clone() }) else {
+        let ScriptAnswer::Inspected(inspected) = self.call(Call::Inspect { names: names.clone(), remarks: false })
+        else {
             unreachable!()
         };
         inspected.into_iter().filter_map(|name| name.holder).collect()

@@ -93,7 +93,7 @@ const LEAST: Duration = Duration::from_secs(30);
 fn held(machine: &mut Machine) -> u64 {
     let names: Names = [b"a".as_slice().into()].into();
     let (ttl, wait) = (Duration::from_secs(10), Some(Duration::from_secs(60)));
-    let (renewal, rare) = (Renewal::Always, Rare::boxed(LEAST, None));
+    let (renewal, rare) = (Renewal::Always, Rare { at_least: LEAST, ..Rare::default() }.boxed());
     let request = LockRequest { names, owner: 1, ttl, wait, renewal, reentrant: false, rare };
     let number = machine.lock(request, NOW).unwrap();
     only(machine, ScriptAnswer::Granted { token: 5 });
@@ -148,7 +148,7 @@ fn an_adoption_without_an_answer_is_repeated_under_its_identity() {
         wait,
         renewal: Renewal::Always,
         reentrant: false,
-        rare: Rare::boxed(Duration::ZERO, Some(from.into())),
+        rare: Rare { adopts: Some(from.into()), ..Rare::default() }.boxed(),
     };
     let number = machine.lock(request, NOW).unwrap();
     let asked = calls(&mut machine).pop().unwrap().1;

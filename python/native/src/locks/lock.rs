@@ -91,6 +91,7 @@ impl Lock {
             max_hold: time(max_hold, "max_hold")?,
             reentrant: reentrant.unwrap_or(usual.reentrant),
             at_least: time(at_least, "at_least")?,
+            note: note.as_deref(),
         };
         let shared = (read.is_some() || permits.is_some()).then(|| Shared {
             read: read.map_or_else(|| PyTuple::empty(py), Clone::clone),
