@@ -749,6 +749,7 @@ class Lock:
         ticket: str | None = None,
         read: tuple[str | bytes, ...] | None = None,
         permits: tuple[tuple[str | bytes, int, int | None], ...] | None = None,
+        note: str | None = None,
         /,
     ) -> Self: ...
     @property
@@ -784,6 +785,9 @@ class Held:
         A process that was stopped for longer than the ttl does not know that it has lost the lock. So storage that is
         written under the lock should refuse writers with a lower token.
         """
+    @property
+    def note(self) -> str | None:
+        """What its holder says about it, for people who look who holds it; None if nothing."""
     @property
     def _given_back(self) -> bool: ...
     def _answer(self) -> Any: ...

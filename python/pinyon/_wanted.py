@@ -29,6 +29,7 @@ class LockTerms(TypedDict, total=False):
     max_hold: float | timedelta | None
     reentrant: bool | None
     on_lost: Callable[[Any], object] | None
+    note: str | None
 
 
 class RareTerms(TypedDict, total=False):
@@ -38,9 +39,10 @@ class RareTerms(TypedDict, total=False):
     read: Names
     permits: PermitsOf | None
     at_least: float | timedelta | None
+    note: str | None
 
 
-_RARE: dict[str, Any] = {"write": (), "read": (), "permits": None, "at_least": None}
+_RARE: dict[str, Any] = {"write": (), "read": (), "permits": None, "at_least": None, "note": None}
 
 
 def shows_rare(method: _Method) -> _Method:
@@ -59,11 +61,11 @@ def wanted(method: str, names: tuple[str | bytes, ...], rare: RareTerms, *terms:
     others = rare.keys() - _RARE.keys()
     if others:
         raise unknown_argument(method, others)
-    write, read, permits, at_least = ({**_RARE, **rare}[name] for name in _RARE)
+    write, read, permits, at_least, note = ({**_RARE, **rare}[name] for name in _RARE)
     if not (write or read or permits):
-        return (names, *terms, at_least)
+        return (names, *terms, at_least, None, None, None, note)
     pools = tuple(_pool(name, wanted) for name, wanted in _items(permits))
-    return (names + _each(write), *terms, at_least, None, _each(read), pools)
+    return (names + _each(write), *terms, at_least, None, _each(read), pools, note)
 
 
 def wanted_permits(name: str | bytes, limit: int, count: int, given: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -74,7 +76,7 @@ def wanted_permits(name: str | bytes, limit: int, count: int, given: Mapping[str
     usual = {"ttl": None, "timeout": None, "renew": True, "max_hold": None, "reentrant": None, "on_lost": None}
     pool = (name, _whole("n", count), _whole("limit", limit))
     terms = (given.get(term, default) for term, default in usual.items())
-    return ((), *terms, None, None, (), (pool,))
+    return ((), *terms, None, None, (), (pool,), given.get("note"))
 
 
 def _each(names: Names) -> tuple[str | bytes, ...]:

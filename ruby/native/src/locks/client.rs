@@ -16,7 +16,7 @@ use super::held::Held;
 use super::rate::Rate;
 use super::wanted::Wanted;
 use crate::define_class;
-use crate::errors::checked;
+use crate::errors::{checked, unsupported};
 use crate::events::Listener;
 use crate::host::RubyHost;
 use crate::keys::with_bytes;
@@ -83,7 +83,8 @@ impl Locks {
                 )
             }
         };
-        asking(ruby, client, checked(ruby, this.terms(ruby, terms)?.request(names))?)
+        let note = note_in(ruby, terms)?;
+        asking(ruby, client, checked(ruby, this.terms(ruby, terms, note.as_deref())?.request(names))?)
     }
 
     /// Makes what takes over a lock that was handed over. Returns its names, too.
@@ -92,7 +93,8 @@ impl Locks {
         let ticket = checked(ruby, ticket)?;
         let names = ruby.ary_from_iter(ticket.names.iter().map(|name| ruby.enc_str_new(&**name, ruby.utf8_encoding())));
         let client = this.of(ruby, names)?;
-        let request = checked(ruby, this.terms(ruby, terms)?.adopting(&ticket, client.settings()))?;
+        let note = note_in(ruby, terms)?;
+        let request = checked(ruby, this.terms(ruby, terms, note.as_deref())?.adopting(&ticket, client.settings()))?;
         Ok((names, asking(ruby, client, request)?))
     }
 
@@ -197,8 +199,8 @@ impl Locks {
     }
 
     /// The terms of one lock: its ttl, timeout, renew, max_hold and reentrant. nil is what is usual. Few have at_least, too.
-    fn terms(&self, ruby: &Ruby, given: RArray) -> Result<LockTerms, Error> {
-        let at_least: Option<Value> = if given.len() > 5 { Some(given.pop()?) } else { None };
+    fn terms<'n>(&self, ruby: &Ruby, given: RArray, note: Option<&'n str>) -> Result<LockTerms<'n>, Error> {
+        let at_least: Option<Value> = if given.len() > 5 { given.pop()? } else { None };
         let [ttl, timeout, renew, max_hold, reentrant] = given.to_array::<Option<Value>, 5>()?;
         let time = |given: Option<Value>| given.map(|given| seconds(ruby, given)).transpose();
         let flag = |given: Option<Value>, usual: bool| given.map_or(usual, |given| truth(given) != Some(false));
@@ -209,6 +211,7 @@ impl Locks {
             max_hold: time(max_hold)?,
             reentrant: flag(reentrant, self.usual.reentrant),
             at_least: time(at_least)?,
+            note,
         })
     }
 }
@@ -217,8 +220,18 @@ impl Locks {
 fn asking(ruby: &Ruby, client: Arc<Drivers>, mut request: LockRequest) -> Result<Held, Error> {
     let Caller { driver, owner } = drivers::caller(ruby, &client)?;
     request.owner = owner;
-    let (relock, grant) = (request.wait.unwrap_or_default(), Grant::new(request.names.clone()));
+    let (relock, grant) = (request.wait.unwrap_or_default(), Grant::of(&request));
     Ok(Held::new(pinyon_locks::Held::new(grant, driver, relock, client), request))
+}
+
+/// Takes the note from the terms of a lock, after its least time. Few have one.
+fn note_in(ruby: &Ruby, terms: RArray) -> Result<Option<String>, Error> {
+    if terms.len() <= 6 {
+        return Ok(None);
+    }
+    let note: Value = terms.pop()?;
+    let text = RString::from_value(note).ok_or_else(|| unsupported(ruby, "a note is a String", note))?;
+    Ok(Some(text.conv_enc(ruby.utf8_encoding())?.to_string()?))
 }
 
 /// How long to wait; `None` for ever.
