@@ -214,6 +214,7 @@ mod tests {
         machine.lock(request(1, Some(Duration::ZERO)), at(0)).unwrap();
         let holder = Some(Holder { attempt: other(), token: Some(5) });
         answer(&mut machine, ScriptAnswer::Busy { pttl: None, holder, age: Some(SECOND) }, at(1));
+        answer(&mut machine, ScriptAnswer::Inspected(Vec::new()), at(1));
         let Some(MachineFailure::Timeout { waited, blocker }) = failure(&mut machine) else { panic!("not late") };
         assert_eq!(
             (waited, blocker),

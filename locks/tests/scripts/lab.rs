@@ -288,7 +288,7 @@ impl Lab {
 
     /// Checks that only the counter is left, in the model too.
     pub fn assert_nothing_left(&mut self) {
-        assert!(self.model.is_idle(), "{:?}", self.model);
+        assert!(self.model.is_idle() && self.model.remarked() == 0, "{:?}", self.model);
         for world in 0..self.worlds.len() {
             let counter = self.worlds[world].keys.counter();
             assert_eq!(self.all_keys(world).iter().map(|key| shown(key)).collect::<Vec<_>>(), [shown(&counter)]);

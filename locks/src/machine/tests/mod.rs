@@ -4,6 +4,7 @@ mod ends;
 mod parking;
 mod reconnecting;
 mod refusals;
+mod remarks;
 mod schedules;
 mod tokens;
 mod world;
