@@ -177,7 +177,11 @@ pub fn ended(outcome: LockOutcome) -> Result<Value, LockFailure> {
         LockOutcome::Status(StatusAnswer::IsLocked(locked)) => json!(locked),
         LockOutcome::Status(StatusAnswer::Permits(permits)) => unreachable!("{permits:?}"),
         LockOutcome::Status(StatusAnswer::Waiting(waiting)) => json!(waiting),
-        LockOutcome::Status(StatusAnswer::Each(names)) => json!(names[0].holder.as_ref().and_then(|one| one.token)),
+        LockOutcome::Status(StatusAnswer::Each(names)) => {
+            let owners = names[0].known().map(|one| json!([one.who.and_then(|who| who.label), one.note]));
+            let owners: Vec<Value> = owners.collect();
+            json!({"token": names[0].holder.as_ref().and_then(|one| one.token), "owners": owners})
+        }
         LockOutcome::Status(StatusAnswer::FirstOwner(_)) => unreachable!("nobody asks this"),
         LockOutcome::Rated(answer) => json!(answer.allowed),
         LockOutcome::Value(value) => plain(&value),
