@@ -319,7 +319,9 @@ def page() -> str:
 
 def normalised(message: str) -> str:
     """Return a message with the servers, holders and times of the page."""
-    message = re.sub(r"held by \S+ \(pid [0-9]+\)( for (less than )?[0-9.]+ s)$", "held by web2 (pid 4711) for 12 s", message)
+    message = re.sub(
+        r"held by \S+ \(pid [0-9]+\)( for (less than )?[0-9.]+ s)$", "held by web2 (pid 4711) for 12 s", message
+    )
     message = re.sub(r"^127\.0\.0\.1:\d+(?=: set)", "127.0.0.1:11211", message)
     return re.sub(r"^127\.0\.0\.1:\d+(?=: (the|cannot))", "127.0.0.1:6379", message)
 
