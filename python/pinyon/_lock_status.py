@@ -38,10 +38,6 @@ class LockStatus(NamedTuple):
             without scripts.
         readers: all that read the name, while it is read; ``holder`` is one of them.
         owners: who each of these is: the holder, the readers, and those that wait.
-        host: the holder's host.
-        pid: the holder's process there.
-        label: what the holder's client is called, or None.
-        note: what the holder says about its lock, or None.
     """
 
     name: str | bytes
@@ -55,18 +51,22 @@ class LockStatus(NamedTuple):
 
     @property
     def host(self) -> str | None:
+        """The holder's host, or None if it is free or not known."""
         return self._of_holder.host
 
     @property
     def pid(self) -> int | None:
+        """The holder's process there."""
         return self._of_holder.pid
 
     @property
     def label(self) -> str | None:
+        """What the holder's client is called (``Locks(label=...)``)."""
         return self._of_holder.label
 
     @property
     def note(self) -> str | None:
+        """What the holder says about its lock (``lock(..., note=...)``)."""
         return self._of_holder.note
 
     @property
@@ -83,5 +83,6 @@ def statuses(names: tuple[str | bytes, ...], states: Iterable[tuple[Any, ...]]) 
 
 
 def _status(name: str | bytes, *state: Any) -> LockStatus:
-    *fields, owners = state
-    return LockStatus(name, *fields, {attempt: LockOwner(*who) for attempt, who in owners})
+    holder, token, remaining, waiting, age, readers, who = state
+    owners = {attempt: LockOwner(*known) for attempt, known in who}
+    return LockStatus(name, holder, token, remaining, waiting, age, readers, owners)
