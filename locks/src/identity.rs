@@ -7,7 +7,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::escaped::{unescaped, Escaped};
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::{fork, random};
 
@@ -93,6 +92,34 @@ impl fmt::Display for Who {
             None => write!(f, "pid {}", self.pid),
         }
     }
+}
+
+/// Text without the bytes that mean something around it: letters and digits stay as they are, and so do the
+/// bytes of `also`; others are written as in URLs.
+pub(super) struct Escaped<'b> {
+    pub(super) bytes: &'b [u8],
+    pub(super) also: &'static [u8],
+}
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes.iter().try_for_each(|byte| match byte.is_ascii_alphanumeric() || self.also.contains(byte) {
+            true => write!(f, "{}", *byte as char),
+            false => write!(f, "%{byte:02X}"),
+        })
+    }
+}
+
+/// Reads what [`Escaped`] writes.
+pub(super) fn unescaped(part: &str) -> Option<Vec<u8>> {
+    let mut pieces = part.split('%');
+    let mut bytes = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]

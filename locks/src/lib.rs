@@ -42,7 +42,6 @@
 mod branches;
 mod clock;
 mod drivers;
-mod escaped;
 mod failure;
 mod front;
 mod grant;

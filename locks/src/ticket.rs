@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::{Attempt, Names};
-use crate::escaped::{unescaped, Escaped};
+use crate::identity::{unescaped, Escaped};
 use crate::keys;
 use crate::remark;
 use pinyon_net::invalid::InvalidArgument;
