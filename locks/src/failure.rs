@@ -28,7 +28,7 @@ pub struct LockFailure {
     pub kind: ErrorKind,
     pub message: String,
     /// The holders in the cycle of a deadlock, in order; empty otherwise.
-    pub cycle: Vec<Attempt>,
+    pub cycle: Box<[Attempt]>,
     /// Who holds the lock that was not acquired in time, if that is known.
     pub blocker: Option<Box<Blocker>>,
     /// The error of the server or of the connection, if one caused this.
@@ -61,7 +61,7 @@ impl LockFailure {
                     "{lock} can never be acquired: its holders{held_by} are waiting, in turn, for a lock that you hold; \
                      release that one and start again"
                 );
-                Self { cycle, ..Self::new(ErrorKind::Deadlock, message) }
+                Self { cycle: cycle.into(), ..Self::new(ErrorKind::Deadlock, message) }
             }
             MachineFailure::NotHeld => Self::new(ErrorKind::LockLost, format!("{lock} is not held")),
             MachineFailure::Server(error) => error.into(),
@@ -125,7 +125,7 @@ impl LockFailure {
     }
 
     fn new(kind: ErrorKind, message: String) -> Self {
-        Self { kind, message, cycle: Vec::new(), blocker: None, cause: None }
+        Self { kind, message, cycle: Box::default(), blocker: None, cause: None }
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn raised(py: Python<'_>, failure: LockFailure) -> PyErr {
     let told = match failure.blocker {
         Some(blocker) => blamed(raised.value(py), &blocker.holder, blocker.held_for, blocker.remark.as_deref()),
         None if failure.kind == ErrorKind::Deadlock => {
-            let cycle: Vec<String> = failure.cycle.into_iter().map(shown).collect();
+            let cycle: Vec<String> = failure.cycle.iter().cloned().map(shown).collect();
             raised.value(py).setattr("cycle", cycle)
         }
         None => Ok(()),
