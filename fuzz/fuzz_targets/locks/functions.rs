@@ -110,6 +110,7 @@ pub fn write(answer: ScriptAnswer) -> Vec<u8> {
             say::array(fields.into_iter().chain(waiting))
         })),
         ScriptAnswer::ForceReleased { released } => numbers(&[released as u64]),
+        ScriptAnswer::Remarked => unreachable!("no function writes remarks"),
         ScriptAnswer::Rated { taken, ahead } => say::number(if taken { ahead as i64 } else { -1 - ahead as i64 }),
     }
 }
