@@ -272,7 +272,8 @@ impl Asked {
     }
 
     fn state(&self, reply: &Reply) -> Value {
-        let (mut holders, mut waiting, mut owners) = (Vec::new(), BTreeSet::new(), Vec::new());
+        let mut holders: Vec<(Vec<u8>, u64)> = Vec::new();
+        let (mut waiting, mut owners) = (BTreeSet::new(), Vec::new());
         let mut answer: Answer = empty();
         // SAFETY: as the header says.
         while unsafe { pinyon_next_answer(reply.answers.cast(), &mut answer) } {
