@@ -104,6 +104,7 @@ TYPES = {
         "timeout": "float",
         "reentrant": "bool",
         "handler": 'Literal["auto", "script", "pure"]',
+        "label": "str | None",
         "fairness": 'Literal["fifo", "throughput"] | None',
         "replicas": "int",
         "username": "str | CredentialsFunction | None",

@@ -341,6 +341,10 @@ typedef struct pinyon_answer {
     double              age;    /* INSPECT: seconds since it was acquired; below 0: unknown */
     bool                waits;  /* INSPECT: `value` is one that waits for the name in the last answer without both */
     bool                reads;  /* INSPECT: `value` is one that reads it; all that do follow, the holder too */
+    uint32_t            pid;    /* INSPECT: the process of the one in `value`; 0: unknown */
+    pinyon_bytes        host;   /* INSPECT: the short name of its host; its size is 0 if that is unknown */
+    pinyon_bytes        label;  /* INSPECT: what its client is called (option label); its size is 0 without a label */
+    pinyon_bytes        note;   /* INSPECT: what it says about its lock; its size is 0 if nothing */
 } pinyon_answer;
 
 /* The next answer; false after the last. What it points to lives as long as the answers. */

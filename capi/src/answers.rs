@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use pinyon_cache::operations::{statistics, version, FoundTags, ServerCommand, ServerLines};
-use pinyon_locks::{Inspected, RedisValue};
+use pinyon_locks::{Inspected, Known, RedisValue};
 use pinyon_net::Error as CoreError;
 
 use crate::errors::{c_string, Error};
@@ -33,11 +33,29 @@ pub struct Row {
     pub age: Option<f64>,
     pub waits: bool,
     pub reads: bool,
+    pub pid: u32,
+    pub host: Vec<u8>,
+    pub label: Vec<u8>,
+    pub note: Vec<u8>,
 }
 
 impl Row {
     pub fn of_server(name: &str) -> Self {
         Self { server: c_string(name), ..Self::default() }
+    }
+
+    /// One that has a lock or waits for it.
+    fn of_owner(known: &Known<'_>) -> Self {
+        let bytes = |text: Option<&str>| text.unwrap_or_default().as_bytes().to_vec();
+        let who = known.who.as_ref();
+        Self {
+            value: known.attempt.to_string().into_bytes(),
+            pid: who.map_or(0, |who| who.pid),
+            host: bytes(who.and_then(|who| who.host.as_deref())),
+            label: bytes(who.and_then(|who| who.label.as_deref())),
+            note: bytes(known.note),
+            ..Self::default()
+        }
     }
 
     /// For C. It points to the same texts.
@@ -53,6 +71,10 @@ impl Row {
             age: self.age.unwrap_or(-1.0),
             waits: self.waits.into(),
             reads: self.reads.into(),
+            pid: self.pid,
+            host: Bytes::of(&self.host),
+            label: Bytes::of(&self.label),
+            note: Bytes::of(&self.note),
         }
     }
 }
@@ -96,18 +118,18 @@ impl Answers {
     pub fn of_names<'n>(names: impl Iterator<Item = (&'n [u8], Inspected)>) -> Self {
         let mut rows = Vec::new();
         for (name, inspected) in names {
-            let row = || Row { name: name.to_vec(), ..Row::default() };
+            let of = |attempt| Row { name: name.to_vec(), ..Row::of_owner(&inspected.known_of(attempt)) };
             let holder = inspected.holder.as_ref();
+            let row =
+                holder.map_or_else(|| Row { name: name.to_vec(), ..Row::default() }, |holder| of(&holder.attempt));
             rows.push(Row {
-                value: holder.map_or_else(Vec::new, |holder| holder.attempt.to_string().into_bytes()),
                 token: holder.and_then(|holder| holder.token).unwrap_or_default(),
                 left: inspected.pttl.map(|left| left.as_secs_f64()),
                 age: inspected.age.map(|age| age.as_secs_f64()),
-                ..row()
+                ..row
             });
-            let (reading, waiting) = (inspected.sharing.iter(), inspected.waiting.iter());
-            rows.extend(reading.map(|one| Row { value: one.to_string().into_bytes(), reads: true, ..row() }));
-            rows.extend(waiting.map(|one| Row { value: one.to_string().into_bytes(), waits: true, ..row() }));
+            rows.extend(inspected.sharing.iter().map(|one| Row { reads: true, ..of(one) }));
+            rows.extend(inspected.waiting.iter().map(|one| Row { waits: true, ..of(one) }));
         }
         Self::of(rows)
     }

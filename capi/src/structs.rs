@@ -168,6 +168,10 @@ c_structs! {
         age: f64,
         waits: u8,
         reads: u8,
+        pid: u32,
+        host: Bytes,
+        label: Bytes,
+        note: Bytes,
     }
 
     "pinyon_host" Host {

@@ -276,7 +276,7 @@ fn check_names(given: &[&[u8]]) {
     let Ok(names) = keys::names(given) else { return };
     assert!(given.iter().all(|name| names.iter().any(|known| **known == **name)));
     let keys = LockKeys::new("n").expect("a namespace");
-    let (call, mut command) = (call::Call::Inspect { names: names.clone() }, resp::Command::default());
+    let (call, mut command) = (call::Call::Inspect { names: names.clone(), remarks: false }, resp::Command::default());
     script::encode(&call, &keys, Default::default(), false, &script::Via::functions(), &mut command);
     let parts = command.slices();
     assert_eq!((parts.len(), parts[2]), (names.len() + 4, (names.len() + 1).to_string().as_bytes()));

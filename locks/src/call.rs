@@ -1,10 +1,12 @@
 //! The calls to a server and its answers, in words that the machine, the handlers and the tests' model share. Each
 //! handler has its own way to send a call.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::identity::Who;
 use pinyon_net::shown::shown;
 
 pub use crate::names::{Mode, Name, Names};
@@ -47,6 +49,11 @@ impl Attempt {
         let value = value.map_or_else(|| "no string".to_owned(), shown);
         let client = format!("a value of another program ({value})").into();
         Self { client, owner: FOREIGN, number: FOREIGN }
+    }
+
+    /// Who its client is, as far as is known.
+    pub fn who(&self) -> Option<Who> {
+        (!self.is_foreign()).then(|| Who::of(&self.client)).flatten()
     }
 
     pub fn is_foreign(&self) -> bool {
@@ -155,8 +162,10 @@ pub enum Call {
         names: Names,
         most: u32,
     },
+    /// Tells the state of names. `remarks`: also what their holders and waiters say.
     Inspect {
         names: Names,
+        remarks: bool,
     },
     /// Takes the names away from their holders. With a token, only from the holder of that token.
     ForceRelease {
@@ -171,6 +180,16 @@ pub enum Call {
         most: u64,
         /// The ticks of a microsecond: how fast the rate becomes whole again.
         ticks: u64,
+    },
+    /// Keeps what an attempt says about its lock for `ttl`, or forgets it.
+    Remark {
+        attempt: Attempt,
+        remark: Option<Arc<str>>,
+        ttl: Duration,
+    },
+    /// Asks what those say that were found: [`ScriptAnswer::Inspected`], with it.
+    Remarks {
+        inspected: Vec<Inspected>,
     },
 }
 
@@ -230,6 +249,7 @@ pub enum ScriptAnswer {
         taken: bool,
         ahead: u64,
     },
+    Remarked,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,7 +260,7 @@ pub struct Holder {
 }
 
 /// The state of one name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspected {
     pub holder: Option<Holder>,
     /// Those that have the name together, if it is shared; the holder is one of them.
@@ -252,6 +272,8 @@ pub struct Inspected {
     pub age: Option<Duration>,
     /// In the order of the queue.
     pub waiting: Vec<Attempt>,
+    /// What some of these say about their locks, if that was asked.
+    pub remarks: BTreeMap<Attempt, Arc<str>>,
 }
 
 /// A message that a server pushes.

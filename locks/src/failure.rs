@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::{Attempt, Name, Names};
+use crate::identity::Who;
 use crate::loss::Loss;
 use crate::machine::{Blocker, MachineFailure};
 use crate::names::{given, is_pool};
@@ -27,7 +28,9 @@ pub struct LockFailure {
     pub kind: ErrorKind,
     pub message: String,
     /// The holders in the cycle of a deadlock, in order; empty otherwise.
-    pub cycle: Vec<Attempt>,
+    pub cycle: Box<[Attempt]>,
+    /// Who holds the lock that was not acquired in time, if that is known.
+    pub blocker: Option<Box<Blocker>>,
     /// The error of the server or of the connection, if one caused this.
     pub cause: Option<Error>,
 }
@@ -40,7 +43,7 @@ impl LockFailure {
             MachineFailure::Timeout { waited, blocker } => {
                 let blocked = blocker.as_ref().map_or_else(String::new, held_by);
                 let message = format!("{server}: {lock} could not be acquired {}{blocked}", within(waited));
-                Self::new(ErrorKind::LockTimeout, message)
+                Self { blocker: blocker.map(Box::new), ..Self::new(ErrorKind::LockTimeout, message) }
             }
             MachineFailure::Busy => {
                 Self::new(ErrorKind::LockTimeout, format!("{server}: {lock} could not be acquired at once"))
@@ -53,11 +56,12 @@ impl LockFailure {
                 Self::new(ErrorKind::AlreadyHeld, message)
             }
             MachineFailure::Deadlock { cycle } => {
+                let held_by = in_turn(&cycle);
                 let message = format!(
-                    "{lock} can never be acquired: its holders are waiting, in turn, for a lock that you hold; release \
-                     that one and start again"
+                    "{lock} can never be acquired: its holders{held_by} are waiting, in turn, for a lock that you hold; \
+                     release that one and start again"
                 );
-                Self { cycle, ..Self::new(ErrorKind::Deadlock, message) }
+                Self { cycle: cycle.into(), ..Self::new(ErrorKind::Deadlock, message) }
             }
             MachineFailure::NotHeld => Self::new(ErrorKind::LockLost, format!("{lock} is not held")),
             MachineFailure::Server(error) => error.into(),
@@ -121,7 +125,7 @@ impl LockFailure {
     }
 
     fn new(kind: ErrorKind, message: String) -> Self {
-        Self { kind, message, cycle: Vec::new(), cause: None }
+        Self { kind, message, cycle: Box::default(), blocker: None, cause: None }
     }
 }
 
@@ -147,9 +151,31 @@ fn within(waited: Duration) -> String {
     }
 }
 
-fn held_by(Blocker { holder, held_for }: &Blocker) -> String {
+/// Who stands in the way, since when, and why: `; held by web2:worker (pid 4711) for 12 s: invoice 17`.
+fn held_by(Blocker { holder, held_for, remark }: &Blocker) -> String {
     let since = held_for.map_or_else(String::new, |age| format!(" for {}", short(age)));
-    format!("; held by {holder}{since}")
+    let why = remark.as_ref().map_or_else(String::new, |remark| format!(": {remark}"));
+    format!("; held by {}{since}{why}", named(holder))
+}
+
+/// An attempt for people: where it comes from, if it says so.
+fn named(attempt: &Attempt) -> String {
+    match attempt.who() {
+        Some(who @ Who { host: Some(_), .. }) => who.to_string(),
+        Some(who) => format!("{attempt} ({who})"),
+        None => attempt.to_string(),
+    }
+}
+
+/// The first few holders of a cycle.
+fn in_turn(cycle: &[Attempt]) -> String {
+    const FEW: usize = 3;
+    let few: Vec<String> = cycle.iter().take(FEW).map(named).collect();
+    match cycle.len() {
+        0 => String::new(),
+        count if count <= FEW => format!(" ({})", few.join(", ")),
+        count => format!(" ({} and {} more)", few.join(", "), count - FEW),
+    }
 }
 
 /// A time for people: with tenths below ten seconds, unless they are zero, and in whole seconds above.
@@ -184,6 +210,24 @@ pub(super) fn described(names: &Names) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_holder_is_named_by_its_label_or_its_host() {
+        let text = |client: &str, seconds, remark: Option<&str>| {
+            let holder = Attempt { client: client.into(), owner: 3, number: 255 };
+            let held_for = Some(Duration::from_secs(seconds));
+            let blocker = Some(Blocker { holder, held_for, remark: remark.map(Into::into) });
+            let failure = MachineFailure::Timeout { waited: Duration::from_secs(1), blocker };
+            let names = crate::names::names(["a"]).unwrap();
+            let message = LockFailure::of(failure, Some(&names), &"redis1".into()).message;
+            message.strip_prefix("redis1: the lock \"a\" could not be acquired within 1 s; ").unwrap().to_owned()
+        };
+        let labelled = text("000000000000001f.1267.0.web2.web2%3Aworker", 12, Some("invoice 17"));
+        assert_eq!(labelled, "held by web2:worker (pid 4711) for 12 s: invoice 17");
+        assert_eq!(text("000000000000001f.1267.0.web2", 12, None), "held by web2 (pid 4711) for 12 s");
+        assert_eq!(text("000000000000001f.1267.0", 2, None), "held by 000000000000001f.1267.0:3:ff (pid 4711) for 2 s");
+        assert_eq!(text("me", 2, None), "held by me:3:ff for 2 s");
+    }
 
     #[test]
     fn times_are_rounded_as_people_say_them() {

@@ -9,6 +9,7 @@ use foldhash::HashMap;
 use crate::call::Names;
 use crate::failure::LockFailure;
 use crate::loss::Loss;
+use crate::machine::LockRequest;
 use pinyon_net::fork;
 
 /// A lock that was asked for. Its holder has it, and so does the client as long as the lock may be lost.
@@ -17,6 +18,8 @@ use pinyon_net::fork;
 #[derive(Debug)]
 pub struct Grant<L> {
     names: Names,
+    /// What its holder says about it.
+    note: Option<Arc<str>>,
     /// The process that asked, by its number of forks.
     generation: u64,
     /// 0 until the client knows the lock.
@@ -42,8 +45,18 @@ struct Fate<L> {
 
 impl<L> Grant<L> {
     pub fn new(names: Names) -> Arc<Self> {
+        Self::noted(names, None)
+    }
+
+    /// Of this request.
+    pub fn of(request: &LockRequest) -> Arc<Self> {
+        Self::noted(request.names.clone(), request.remark().cloned())
+    }
+
+    fn noted(names: Names, note: Option<Arc<str>>) -> Arc<Self> {
         Arc::new(Self {
             names,
+            note,
             generation: fork::generation(),
             number: AtomicU64::default(),
             token: AtomicU64::default(),
@@ -58,6 +71,11 @@ impl<L> Grant<L> {
 
     pub fn names(&self) -> &Names {
         &self.names
+    }
+
+    /// What its holder says about it, for people.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// The fencing token, once the lock is granted. It is higher than the token of any earlier lock on any of the

@@ -18,6 +18,7 @@ use crate::call::{Attempt, Call, ScriptAnswer};
 use crate::keys::{Declared, LockKeys};
 use crate::pure::{Pure, NOBODY};
 use crate::redis::{Refusal, ServerInfo};
+use crate::remark;
 use crate::script::{self, Missing, ScriptError, Via};
 use crate::sequence::Sequence;
 
@@ -261,6 +262,10 @@ impl Handler {
 
     fn replied(&mut self, job: u64, id: u64, call: Call, reply: Value) {
         match script::decode(&call, reply) {
+            // Each sign of life writes a remark again, so it need not be repeated.
+            Err(error) if remark::is_plain(&call) && !matches!(error, ScriptError::Unexpected(_)) => {
+                self.answers.push_back((id, Err(error)));
+            }
             // Repeating it now would place it after the call that cancels it.
             Err(error) if is_to_be_repeated(&error) && self.is_given_up(&call) => {
                 self.answers.push_back((id, Ok(ScriptAnswer::Cancelled)));

@@ -1,8 +1,8 @@
 //! The keys of a namespace, the rules for lock names, and cluster slots.
 //!
-//! The server keeps six kinds of keys. `{namespace}:l:name` exists while a name is locked, and its ttl ends the lock
+//! The server keeps seven kinds of keys. `{namespace}:l:name` exists while a name is locked, and its ttl ends the lock
 //! if the holder vanishes. `{namespace}:p:name` exists while permits of a pool are taken, and `{namespace}:r:name` until
-//! the rate of that name is whole again. One counter gives tokens and tickets. While clients wait, one sorted set holds
+//! the rate of that name is whole again, `{namespace}:n:attempt` while a lock has a remark. One counter gives tokens and tickets. While clients wait, one sorted set holds
 //! the waiters (first come, first served, for each name) and one hash holds what they wait for.
 
 use std::collections::BTreeSet;
@@ -27,6 +27,7 @@ const COUNTER: &[u8] = b"#f";
 const LOCK: &[u8] = b"l:";
 const POOL: &[u8] = b"p:";
 const RATE: &[u8] = b"r:";
+const REMARK: &[u8] = b"n:";
 
 /// The keys of a namespace, or of those of its names with a certain hash tag. All of them have the same tag, so one
 /// server of a cluster holds them all.
@@ -141,6 +142,11 @@ impl LockKeys {
     /// The key of a rate. It exists until the rate is whole again.
     pub fn rate(&self, name: &[u8]) -> Vec<u8> {
         self.key(RATE, name)
+    }
+
+    /// The key of what an attempt says about its lock. It exists while the attempt waits or holds.
+    pub fn remark(&self, attempt: &Attempt) -> Vec<u8> {
+        self.key(REMARK, attempt.to_string().as_bytes())
     }
 
     /// The counter of tokens and tickets.

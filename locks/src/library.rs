@@ -57,10 +57,12 @@ macro_rules! rules {
             flags: $flags,
         }),*];
 
-        /// The place of a call's rule in [`RULES`].
-        pub(crate) fn place(call: &Call) -> usize {
+        /// The place of a call's rule in [`RULES`]; `None` if it is a plain command with every handler.
+        #[inline]
+        pub(crate) fn place(call: &Call) -> Option<usize> {
             match call {
-                $(Call::$call { .. } => const { place_of($name) },)*
+                $(Call::$call { .. } => const { Some(place_of($name)) },)*
+                Call::Remark { .. } | Call::Remarks { .. } => None,
             }
         }
     };

@@ -10,6 +10,7 @@ use crate::keys::LockKeys;
 use crate::library::{self, RULES};
 use crate::names::{parted, Mode};
 use crate::redis::{actual, Refusal};
+use crate::remark;
 use crate::value::{decimal, holder_in, no_string};
 
 /// How to call the functions, with the beginning of each function's command.
@@ -55,7 +56,8 @@ pub fn loading_scripts() -> Vec<Command> {
 pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bool, via: &Via, out: &mut Command) {
     out.clear();
     let (Via::Functions(begun) | Via::EvalSha(begun)) = via;
-    out.extend(&begun[library::place(call)]);
+    let Some(place) = library::place(call) else { return remark::encode(call, keys, out) };
+    out.extend(&begun[place]);
     push_keys(call, keys, out);
     let fairness = if throughput { "t" } else { "" };
     let mut waiter = |attempt: &Attempt, ttl: &Duration, wait: bool, nested: bool| {
@@ -66,7 +68,7 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
     };
     match call {
         Call::Open { seen } => out.push_number(*seen),
-        Call::Inspect { .. } => {}
+        Call::Inspect { .. } | Call::Remark { .. } | Call::Remarks { .. } => {}
         Call::Rate { cost, most, ticks, .. } => {
             [cost, most, ticks].into_iter().for_each(|number| out.push_number(*number))
         }
@@ -126,7 +128,7 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
 /// Writes the number of keys, then the keys.
 fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
     match call {
-        Call::Open { .. } => push_keys_of(std::iter::empty(), keys, out),
+        Call::Open { .. } | Call::Remark { .. } | Call::Remarks { .. } => push_keys_of(std::iter::empty(), keys, out),
         Call::Rate { name, .. } => {
             out.push_number(2);
             out.extend(keys.sent_first());
@@ -141,7 +143,7 @@ fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
         | Call::Unpark { names, .. }
         | Call::Notify { names, .. }
         | Call::Adopt { names, .. }
-        | Call::Inspect { names }
+        | Call::Inspect { names, .. }
         | Call::ForceRelease { names, .. } => match keys.declared() {
             None => push_keys_of(names.iter(), keys, out),
             Some(declared) => push_declared(call, names, declared, keys, out),
@@ -209,6 +211,12 @@ fn milliseconds(duration: Duration) -> u64 {
 
 /// Decodes the reply to a call.
 pub fn decode(call: &Call, reply: Value) -> Result<ScriptAnswer, ScriptError> {
+    if remark::is_plain(call) {
+        return match reply {
+            Value::Error(error) => Err(ScriptError::of(error)),
+            reply => remark::decode(call, &reply).ok_or_else(|| ScriptError::Unexpected(format!("{reply:?}"))),
+        };
+    }
     let items = match reply {
         Value::Integer(number) => {
             return counted(call, number).ok_or_else(|| ScriptError::Unexpected(number.to_string()));
@@ -222,11 +230,11 @@ pub fn decode(call: &Call, reply: Value) -> Result<ScriptAnswer, ScriptError> {
         Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. } | Call::Adopt { .. } => {
             taken(&items)
         }
-        Call::Unlock { .. } | Call::Rate { .. } => None,
+        Call::Unlock { .. } | Call::Rate { .. } | Call::Remark { .. } | Call::Remarks { .. } => None,
         Call::Extend { held } => extended(&items, held.len()),
         Call::Raise { .. } => extended(&items, 1),
         Call::Notify { .. } => notified(&items),
-        Call::Inspect { names } => inspected(&items, names.len()),
+        Call::Inspect { names, .. } => inspected(&items, names.len()),
         Call::ForceRelease { .. } => {
             number(&items, 0).map(|released| ScriptAnswer::ForceReleased { released: released as usize })
         }
@@ -286,6 +294,7 @@ fn inspected(items: &[Value], count: usize) -> Option<ScriptAnswer> {
             pttl: pttl(fields.get(1)?)?,
             age: pttl(fields.get(2)?)?,
             waiting: fields[3..].iter().map(attempt).collect::<Option<_>>()?,
+            ..Inspected::default()
         }),
         _ => None,
     };

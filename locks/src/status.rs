@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::call::{Attempt, Inspected, Names};
+use crate::identity::Who;
 use crate::names::{self, NameError};
 use pinyon_net::invalid::{choose, InvalidArgument};
 
@@ -50,6 +51,26 @@ pub enum StatusAnswer {
     Waiting(usize),
     /// `None` if none is taken, and so the server knows no limit.
     Permits(Option<(u32, u32)>),
+}
+
+/// One that has a name, or waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known<'i> {
+    pub attempt: &'i Attempt,
+    pub who: Option<Who>,
+    pub note: Option<&'i str>,
+}
+
+impl Inspected {
+    /// All that have the name or wait for it, each once.
+    pub fn known(&self) -> impl Iterator<Item = Known<'_>> {
+        self.attempts().map(|attempt| self.known_of(attempt))
+    }
+
+    /// What is known of one of them.
+    pub fn known_of<'i>(&'i self, attempt: &'i Attempt) -> Known<'i> {
+        Known { attempt, who: attempt.who(), note: self.remarks.get(attempt).map(|remark| &**remark) }
+    }
 }
 
 impl Asked {
@@ -105,6 +126,7 @@ mod tests {
             pttl: None,
             age: None,
             waiting: waiting.iter().copied().map(attempt).collect(),
+            ..Inspected::default()
         }
     }
 

@@ -1,17 +1,21 @@
 //! Tickets: text by which another process, in any language, takes a lock over from its holder.
 //!
 //! A ticket says which attempt holds which names, and where: `pinyon-lock/1/PREFIX/ATTEMPT/REST/COUNT/NAME/…`. It has no
-//! secrets, but whoever has it can take the lock. Bytes other than letters, digits and `-._~:` are written as in URLs.
+//! secrets, but whoever has it can take the lock. Bytes other than letters, digits and `-._~:` are written as in URLs. If
+//! the lock has a note, a colon and the note follow REST.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::{Attempt, Names};
+use crate::identity::{unescaped, Escaped};
 use crate::keys;
+use crate::remark;
 use pinyon_net::invalid::InvalidArgument;
 
 const BEGINS: [&str; 2] = ["pinyon-lock", "1"];
+const ALSO: &[u8] = b"-._~:";
 
 /// A lock that was handed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,18 +26,23 @@ pub struct Ticket {
     pub attempt: Attempt,
     /// How long the names stay locked in any case (`at_least`).
     pub rest: Duration,
+    /// What its holder has said about it.
+    pub note: Option<Arc<str>>,
     pub names: Names,
 }
 
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let attempt = self.attempt.to_string();
-        let numbers = [self.rest.as_millis().to_string(), self.names.len().to_string()];
-        f.write_str(&BEGINS.join("/"))?;
-        for part in [&*self.prefix, attempt.as_bytes(), numbers[0].as_bytes(), numbers[1].as_bytes()] {
-            write!(f, "/{}", Escaped(part))?;
+        let (attempt, mut rest) = (self.attempt.to_string(), self.rest.as_millis().to_string());
+        if let Some(note) = &self.note {
+            rest = format!("{rest}:{note}");
         }
-        self.names.iter().try_for_each(|name| write!(f, "/{}", Escaped(name)))
+        let count = self.names.len().to_string();
+        f.write_str(&BEGINS.join("/"))?;
+        for part in [&*self.prefix, attempt.as_bytes(), rest.as_bytes(), count.as_bytes()] {
+            write!(f, "/{}", Escaped { bytes: part, also: ALSO })?;
+        }
+        self.names.iter().try_for_each(|name| write!(f, "/{}", Escaped { bytes: name, also: ALSO }))
     }
 }
 
@@ -53,11 +62,14 @@ impl Ticket {
         BEGINS.iter().try_for_each(|begin| (parts.next()? == *begin).then_some(()))?;
         let prefix = unescaped(parts.next()?)?.into();
         let attempt = Attempt::parse(&unescaped(parts.next()?)?)?;
-        let rest = Duration::from_millis(parts.next()?.parse().ok()?);
+        let rest = String::from_utf8(unescaped(parts.next()?)?).ok()?;
+        let (rest, note) = rest.split_once(':').map_or((&*rest, None), |(rest, note)| (rest, Some(note)));
+        let (rest, note) =
+            (Duration::from_millis(rest.parse().ok()?), note.map(remark::checked).transpose().ok()?.flatten());
         let count: usize = parts.next()?.parse().ok()?;
         let given = parts.map(unescaped).collect::<Option<Vec<_>>>()?;
         let names = keys::names(given.iter().map(Vec::as_slice)).ok()?;
-        (given.len() == count && names.len() == count).then_some(Self { prefix, attempt, rest, names })
+        (given.len() == count && names.len() == count).then_some(Self { prefix, attempt, rest, note, names })
     }
 
     /// Refuses a ticket of another namespace, whose names are other locks.
@@ -80,30 +92,6 @@ impl Ticket {
     }
 }
 
-struct Escaped<'b>(&'b [u8]);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
-                write!(f, "{}", *byte as char)
-            }
-            _ => write!(f, "%{byte:02X}"),
-        })
-    }
-}
-
-fn unescaped(part: &str) -> Option<Vec<u8>> {
-    let mut pieces = part.split('%');
-    let mut bytes = pieces.next()?.as_bytes().to_vec();
-    for piece in pieces {
-        let (digits, rest) = piece.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend_from_slice(rest.as_bytes());
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +100,7 @@ mod tests {
     fn ticket(names: &[&[u8]]) -> Ticket {
         let attempt = Attempt { client: "0123456789abcdef.1f.0".into(), owner: 3, number: 255 };
         let names = keys::names(names.iter().copied()).unwrap();
-        Ticket { prefix: b"{app}:"[..].into(), attempt, rest: Duration::from_millis(1500), names }
+        Ticket { prefix: b"{app}:"[..].into(), attempt, rest: Duration::from_millis(1500), note: None, names }
     }
 
     #[test]
@@ -124,8 +112,20 @@ mod tests {
     }
 
     #[test]
+    fn a_ticket_has_the_note_of_its_lock() {
+        let ticket = Ticket { note: Some("ä: 17/3 %".into()), ..ticket(&[b"a"]) };
+        assert_eq!(
+            ticket.to_string(),
+            "pinyon-lock/1/%7Bapp%7D:/0123456789abcdef.1f.0:3:ff/1500:%C3%A4:%2017%2F3%20%25/1/a"
+        );
+        assert_eq!(Ticket::parse(ticket.to_string().as_bytes()).unwrap(), ticket);
+        let wrong = format!("pinyon-lock/1/p/c:1:1/0:{}/1/a", "x".repeat(201));
+        assert!(Ticket::parse(wrong.as_bytes()).is_err(), "no lock has such a note");
+    }
+
+    #[test]
     fn half_a_ticket_is_refused() {
-        let text = ticket(&[b"a", b"b"]).to_string();
+        let text = Ticket { note: Some("17".into()), ..ticket(&[b"a", b"b"]) }.to_string();
         for end in 0..text.len() {
             assert!(Ticket::parse(&text.as_bytes()[..end]).is_err(), "{}", &text[..end]);
         }

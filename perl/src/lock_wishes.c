@@ -18,7 +18,8 @@ static const struct {
     STRLEN      size;
 } lock_options[LOCK_OPTIONS] = {{"timeout", 7},  {"ttl", 3},   {"renew", 5},  {"reentrant", 9},
                                 {"max_hold", 8}, {"owner", 5}, {"on_lost", 7}, {"at_least", 8},
-                                {"ticket", 6},   {"read", 4},  {"permits", 7}, {"on_failure", 10}};
+                                {"ticket", 6},   {"read", 4},  {"permits", 7}, {"on_failure", 10},
+                                {"note", 4}};
 
 static bool proceeds(pTHX_ SV *word)
 {
@@ -47,6 +48,10 @@ lock_option wish_option(pTHX_ pinyon_wish *wish, const char *name, STRLEN size, 
     case LOCK_OWNER: wish->owner = (uint64_t)SvUV(value); break;
     case LOCK_AT_LEAST: wish->at_least = SvOK(value) ? above_zero(aTHX_ value, "at_least") : 0; break;
     case LOCK_TICKET: wish->ticket.start = SvPV(value, wish->ticket.size); break;
+    case LOCK_NOTE:
+        if (SvOK(value))
+            wish->note.start = SvPVutf8(value, wish->note.size);
+        break;
     case LOCK_RENEW:
         wish->with &= ~(uint32_t)PINYON_NO_RENEWAL;
         if (SvOK(value) && !SvTRUE(value))
@@ -194,34 +199,60 @@ static SV *known_seconds(pTHX_ double seconds)
     return seconds < 0 ? newSV(0) : newSVnv(seconds);
 }
 
-/* What is known of names: [{ name, holder, token, left, age, readers => [], waiting => [] }, …]. */
+SV *known_text(pTHX_ pinyon_bytes text)
+{
+    return text.size ? newSVpvn_flags(text.start, text.size, SVf_UTF8) : newSV(0);
+}
+
+/* Who has a name or waits for it: host, pid, label and note, of which some may be undef. */
+static void owner_known(pTHX_ HV *fields, const pinyon_answer *given)
+{
+    hv_stores(fields, "host", known_text(aTHX_ given->host));
+    hv_stores(fields, "pid", given->pid ? newSVuv((UV)given->pid) : newSV(0));
+    hv_stores(fields, "label", known_text(aTHX_ given->label));
+    hv_stores(fields, "note", known_text(aTHX_ given->note));
+}
+
+static SV *status_of(pTHX_ HV *fields, const pinyon_answer *given, AV *readers, AV *waiting, HV *owners)
+{
+    hv_stores(fields, "name", newSVpvn(given->name.start, given->name.size));
+    hv_stores(fields, "holder", given->value.size ? newSVpvn(given->value.start, given->value.size) : newSV(0));
+    hv_stores(fields, "token", given->token ? newSVuv((UV)given->token) : newSV(0));
+    hv_stores(fields, "left", known_seconds(aTHX_ given->left));
+    hv_stores(fields, "age", known_seconds(aTHX_ given->age));
+    hv_stores(fields, "readers", newRV_noinc((SV *)readers));
+    hv_stores(fields, "waiting", newRV_noinc((SV *)waiting));
+    hv_stores(fields, "owners", newRV_noinc((SV *)owners));
+    owner_known(aTHX_ fields, given);
+    return newRV_noinc((SV *)fields);
+}
+
+/* What is known of names: [{ name, holder, token, left, age, readers => [], waiting => [], host, pid, label, note,
+ * owners => { attempt => { host, pid, label, note } } }, …]. */
 SV *inspected_names(pTHX_ pinyon_reply *reply)
 {
     pinyon_answer given   = {sizeof given};
     AV           *results = newAV();
     AV           *readers = NULL;
     AV           *waiting = NULL;
+    HV           *owners  = NULL;
 
     while (reply->answers && pinyon_next_answer(reply->answers, &given)) {
-        HV *fields;
-        if (given.waits || given.reads) {
-            AV *list = given.waits ? waiting : readers;
-            if (list)
-                av_push(list, newSVpvn(given.value.start, given.value.size));
-            continue;
+        HV *fields, *owner;
+        if (!given.waits && !given.reads) {
+            fields  = newHV();
+            readers = newAV();
+            waiting = newAV();
+            owners  = newHV();
+            av_push(results, status_of(aTHX_ fields, &given, readers, waiting, owners));
+        } else if (owners) {
+            av_push(given.waits ? waiting : readers, newSVpvn(given.value.start, given.value.size));
         }
-        fields  = newHV();
-        readers = newAV();
-        waiting = newAV();
-        hv_stores(fields, "name", newSVpvn(given.name.start, given.name.size));
-        hv_stores(fields, "holder",
-                  given.value.start && given.value.size ? newSVpvn(given.value.start, given.value.size) : newSV(0));
-        hv_stores(fields, "token", given.token ? newSVuv((UV)given.token) : newSV(0));
-        hv_stores(fields, "left", known_seconds(aTHX_ given.left));
-        hv_stores(fields, "age", known_seconds(aTHX_ given.age));
-        hv_stores(fields, "readers", newRV_noinc((SV *)readers));
-        hv_stores(fields, "waiting", newRV_noinc((SV *)waiting));
-        av_push(results, newRV_noinc((SV *)fields));
+        if (!owners || !given.value.size)
+            continue;
+        owner = newHV();
+        owner_known(aTHX_ owner, &given);
+        hv_store(owners, given.value.start, (I32)given.value.size, newRV_noinc((SV *)owner), 0);
     }
     return newRV_noinc((SV *)results);
 }

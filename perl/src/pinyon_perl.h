@@ -143,7 +143,7 @@ void listen_no_more(lock_handle *held);
 /* Options of lock and try_lock. */
 typedef enum {
     LOCK_TIMEOUT, LOCK_TTL, LOCK_RENEW, LOCK_REENTRANT, LOCK_MAX_HOLD, LOCK_OWNER, LOCK_ON_LOST, LOCK_AT_LEAST,
-    LOCK_TICKET, LOCK_READS, LOCK_PERMITS, LOCK_ON_FAILURE, LOCK_OPTIONS
+    LOCK_TICKET, LOCK_READS, LOCK_PERMITS, LOCK_ON_FAILURE, LOCK_NOTE, LOCK_OPTIONS
 } lock_option;
 
 void begin_wish(pinyon_wish *wish, pinyon_wish_kind kind);
@@ -159,6 +159,7 @@ void available_wish(pTHX_ pinyon_wish *wish, SV *pool, SV *limit);
 bool acquire_by_reply(pTHX_ SV *object, pinyon_reply *reply, bool at_once); /* false: the lock is taken */
 SV *ticket_result(pTHX_ const pinyon_reply *reply);
 IV plain_result(int kind, const pinyon_reply *reply); /* a count, or whether it was so */
+SV *known_text(pTHX_ pinyon_bytes text);
 SV *inspected_names(pTHX_ pinyon_reply *reply);
 SV *rated_answer(pTHX_ const pinyon_reply *reply);
 SV *executed_answer(pTHX_ pinyon_reply *reply); /* clears the reply */

@@ -167,6 +167,14 @@ token(self)
   OUTPUT:
     RETVAL
 
+SV *
+note(self)
+    SV *self
+  CODE:
+    RETVAL = known_text(aTHX_ pinyon_lock_note(lock_of(aTHX_ self)));
+  OUTPUT:
+    RETVAL
+
 void
 remaining(self)
     SV *self

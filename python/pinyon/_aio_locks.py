@@ -15,7 +15,7 @@ from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._blocks import AwaitedLock, had, result_of
 from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
 from pinyon._held import BaseHeld, at_least_one, without_others
-from pinyon._lock_status import LockStatus, statuses
+from pinyon._lock_status import LockOwner, LockStatus, statuses
 from pinyon._once import LocksClosingAwaited, OnceAwaited
 from pinyon._rate_result import RateResult
 from pinyon._redis_py import unknown_argument
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
-__all__ = ["DEFAULT_URL", "Held", "Lock", "LockStatus", "Locks", "Permits", "Rate", "RateResult"]
+__all__ = ["DEFAULT_URL", "Held", "Lock", "LockOwner", "LockStatus", "Locks", "Permits", "Rate", "RateResult"]
 
 
 class Held(BaseHeld):
@@ -322,6 +322,8 @@ class Locks(LocksClosingAwaited, BaseLocks):
             `unix:///path[?db=database]`, `redis+cluster://host,host,host`, or
             `redis+sentinel://host,host,host/service[/database]`. Several URLs, 3 to 9 and an odd number, are
             independent servers; a majority of them holds each lock.
+        label: What this program is called, such as `"web2:worker"`, for people who look who holds a lock: up to 64
+            bytes. Without it they see the host.
         namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
         prefix: What all keys and channels begin with, for a user whom the server's ACL limits to such: `"tenant:"` for
             `~tenant:*`. The namespace follows.
@@ -405,6 +407,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
             on_failure: ``"proceed"`` lets the block run without the lock while the servers are away, and when the lock
                 is lost because of them, for work that may run twice. ``Held.is_certain`` tells. ``"raise"`` raises the
                 error.
+            note: what the lock is for, up to 200 bytes, for people who look who holds it or waits.
 
         Raises:
             InvalidName: a name is empty, too long or contains a NUL, or there are none or too many.
@@ -458,6 +461,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         permits: PermitsOf | None = None,
         at_least: float | timedelta | None = None,
         on_failure: Literal["raise", "proceed"] = "raise",
+        note: str | None = None,
     ) -> Held | None:
         """Acquire all names without waiting.
 
@@ -473,12 +477,13 @@ class Locks(LocksClosingAwaited, BaseLocks):
             permits: see there.
             at_least: see there.
             on_failure: see there.
+            note: see there.
 
         Returns:
             What is held, or None if any of the names is not free, or the permits are taken.
         """
         terms = (ttl, None, renew, max_hold, reentrant, on_lost)
-        rare: RareTerms = {"write": write, "read": read, "permits": permits, "at_least": at_least}
+        rare: RareTerms = {"write": write, "read": read, "permits": permits, "at_least": at_least, "note": note}
         rare["on_failure"] = on_failure
         lock = self._lock(self._held, self, *wanted("try_lock", names, rare, *terms))
         if True:  # ASYNC
@@ -528,6 +533,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         renew: bool = True,
         max_hold: float | timedelta | None = None,
         on_lost: Callable[[Held], object] | None = None,
+        note: str | None = None,
     ) -> Lock:
         """Return a lock that another process has handed over. An ``async with`` block, or ``acquire``, takes it over.
 
@@ -538,12 +544,14 @@ class Locks(LocksClosingAwaited, BaseLocks):
             renew: see there.
             max_hold: see there.
             on_lost: see there.
+            note: as for ``lock``. By default, that of the lock that was handed over.
 
         Raises:
             UsageError: this is no ticket, or one of another namespace.
             LockLost: in the block: the ticket was used before, or the lock has ended.
         """
-        return self._lock(self._held, self, (), ttl, timeout, renew, max_hold, False, on_lost, None, ticket)
+        terms = (ttl, timeout, renew, max_hold, False, on_lost, None, ticket, None, None, note)
+        return self._lock(self._held, self, (), *terms)
 
     async def release_all(self, timeout: float | timedelta | None = None) -> int:
         """Release all locks that the running event loop holds, whichever task has acquired them.

@@ -44,6 +44,7 @@ class BaseLocks(_native.Locks):
         cls,
         url: str | Sequence[str] = "redis://127.0.0.1:6379/0",
         *,
+        label: str | None = None,
         namespace: str | bytes = "pinyon",
         prefix: str | bytes = "",
         hash_tags: Literal["namespace", "names"] = "namespace",

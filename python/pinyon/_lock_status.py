@@ -8,6 +8,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+class LockOwner(NamedTuple):
+    """Who has a lock or waits for it.
+
+    Attributes:
+        host: the short name of its host. None if its client is of an earlier version.
+        pid: its process there, or None if another program has written the value of the name.
+        label: what its client is called (``Locks(label=...)``), or None.
+        note: what it says about its lock (``lock(..., note=...)``), or None.
+    """
+
+    host: str | None
+    pid: int | None
+    label: str | None
+    note: str | None
+
+
 class LockStatus(NamedTuple):
     """The state of one name, as the server knows it.
 
@@ -21,6 +37,7 @@ class LockStatus(NamedTuple):
         age: seconds since the lock was acquired. None if the name is free or read, or if the holder's client works
             without scripts.
         readers: all that read the name, while it is read; ``holder`` is one of them.
+        owners: who each of these is: the holder, the readers, and those that wait.
     """
 
     name: str | bytes
@@ -30,8 +47,42 @@ class LockStatus(NamedTuple):
     waiting: list[str]
     age: float | None
     readers: list[str]
+    owners: dict[str, LockOwner]
+
+    @property
+    def host(self) -> str | None:
+        """The holder's host, or None if it is free or not known."""
+        return self._of_holder.host
+
+    @property
+    def pid(self) -> int | None:
+        """The holder's process there."""
+        return self._of_holder.pid
+
+    @property
+    def label(self) -> str | None:
+        """What the holder's client is called (``Locks(label=...)``)."""
+        return self._of_holder.label
+
+    @property
+    def note(self) -> str | None:
+        """What the holder says about its lock (``lock(..., note=...)``)."""
+        return self._of_holder.note
+
+    @property
+    def _of_holder(self) -> LockOwner:
+        return _NOBODY if self.holder is None else self.owners.get(self.holder, _NOBODY)
+
+
+_NOBODY = LockOwner(None, None, None, None)
 
 
 def statuses(names: tuple[str | bytes, ...], states: Iterable[tuple[Any, ...]]) -> list[LockStatus]:
     """Return the statuses of names, given the state of each."""
-    return [LockStatus(name, *state) for name, state in zip(names, states)]
+    return [_status(name, *state) for name, state in zip(names, states)]
+
+
+def _status(name: str | bytes, *state: Any) -> LockStatus:
+    holder, token, remaining, waiting, age, readers, who = state
+    owners = {attempt: LockOwner(*known) for attempt, known in who}
+    return LockStatus(name, holder, token, remaining, waiting, age, readers, owners)

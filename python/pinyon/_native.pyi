@@ -750,6 +750,7 @@ class Lock:
         read: tuple[str | bytes, ...] | None = None,
         permits: tuple[tuple[str | bytes, int, int | None], ...] | None = None,
         on_failure: str | None = None,
+        note: str | None = None,
         /,
     ) -> Self: ...
     @property
@@ -794,6 +795,9 @@ class Held:
         """
     @property
     def _ends_quietly(self) -> bool: ...
+    @property
+    def note(self) -> str | None:
+        """What its holder says about it, for people who look who holds it; None if nothing."""
     @property
     def _given_back(self) -> bool: ...
     def _answer(self) -> Any: ...

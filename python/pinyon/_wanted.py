@@ -32,6 +32,7 @@ class LockTerms(TypedDict, total=False):
     reentrant: bool | None
     on_lost: Callable[[Any], object] | None
     on_failure: Literal["raise", "proceed"]
+    note: str | None
 
 
 class RareTerms(TypedDict, total=False):
@@ -42,9 +43,17 @@ class RareTerms(TypedDict, total=False):
     permits: PermitsOf | None
     at_least: float | timedelta | None
     on_failure: Literal["raise", "proceed"]
+    note: str | None
 
 
-_RARE: dict[str, Any] = {"write": (), "read": (), "permits": None, "at_least": None, "on_failure": "raise"}
+_RARE: dict[str, Any] = {
+    "write": (),
+    "read": (),
+    "permits": None,
+    "at_least": None,
+    "on_failure": "raise",
+    "note": None,
+}
 
 _PERMITS_TERMS: dict[str, Any] = {
     "ttl": None,
@@ -54,6 +63,7 @@ _PERMITS_TERMS: dict[str, Any] = {
     "reentrant": None,
     "on_lost": None,
     "on_failure": "raise",
+    "note": None,
 }
 
 
@@ -73,11 +83,11 @@ def wanted(method: str, names: tuple[str | bytes, ...], rare: RareTerms, *terms:
     others = rare.keys() - _RARE.keys()
     if others:
         raise unknown_argument(method, others)
-    write, read, permits, at_least, on_failure = {**_RARE, **rare}.values()
+    write, read, permits, at_least, *others = {**_RARE, **rare}.values()
     if not (write or read or permits):
-        return (names, *terms, at_least, None, None, None, on_failure)
+        return (names, *terms, at_least, None, None, None, *others)
     pools = tuple(_pool(name, wanted) for name, wanted in _items(permits))
-    return (names + _each(write), *terms, at_least, None, _each(read), pools, on_failure)
+    return (names + _each(write), *terms, at_least, None, _each(read), pools, *others)
 
 
 def wanted_permits(name: str | bytes, limit: int, count: int, given: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -86,8 +96,8 @@ def wanted_permits(name: str | bytes, limit: int, count: int, given: Mapping[str
     if others:
         raise unknown_argument("permits", {name: given[name] for name in others})
     pool = (name, _whole("n", count), _whole("limit", limit))
-    *terms, on_failure = {**_PERMITS_TERMS, **given}.values()
-    return ((), *terms, None, None, (), (pool,), on_failure)
+    *terms, on_failure, note = {**_PERMITS_TERMS, **given}.values()
+    return ((), *terms, None, None, (), (pool,), on_failure, note)
 
 
 def _each(names: Names) -> tuple[str | bytes, ...]:

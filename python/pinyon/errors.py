@@ -161,7 +161,22 @@ class LockTimeout(LockError, Timeout):
     """The lock could not be acquired in time, because others held it; the message says who, and for how long.
 
     A server that does not answer raises ``Timeout`` or ``ConnectError`` instead.
+
+    Attributes:
+        holder: who held it, as ``client:owner:number``; None if that is not known, like all that follows.
+        held_for: seconds for which it was held then.
+        host: the short name of the holder's host.
+        pid: the holder's process there.
+        label: what the holder's client is called (``Locks(label=...)``).
+        note: what the holder says about its lock (``lock(..., note=...)``).
     """
+
+    holder: str | None = None
+    held_for: float | None = None
+    host: str | None = None
+    pid: int | None = None
+    label: str | None = None
+    note: str | None = None
 
 
 class LockLost(LockError):

@@ -160,6 +160,8 @@ class Locks(locks.Locks):
             `unix:///path[?db=database]`, `redis+cluster://host,host,host`, or
             `redis+sentinel://host,host,host/service[/database]`. Several URLs, 3 to 9 and an odd number, are
             independent servers; a majority of them holds each lock.
+        label: What this program is called, such as `"web2:worker"`, for people who look who holds a lock: up to 64
+            bytes. Without it they see the host.
         namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
         prefix: What all keys and channels begin with, for a user whom the server's ACL limits to such: `"tenant:"` for
             `~tenant:*`. The namespace follows.

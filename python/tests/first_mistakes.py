@@ -218,13 +218,13 @@ LOCKS = (
     Mistake(
         'locks.lock("a", timeout=0.5).acquire()',
         "LockTimeout",
-        '127.0.0.1:6379: the lock "a" could not be acquired within 0.5 s; held by 1f2e.4d.0:1:2 for 12 s',
+        '127.0.0.1:6379: the lock "a" could not be acquired within 0.5 s; held by web2 (pid 4711) for 12 s',
         before='other_locks.lock("a").acquire()',
     ),
     Mistake(
         'locks.lock("a", timeout=0).acquire()',
         "LockTimeout",
-        '127.0.0.1:6379: the lock "a" could not be acquired at once; held by 1f2e.4d.0:1:2 for 12 s',
+        '127.0.0.1:6379: the lock "a" could not be acquired at once; held by web2 (pid 4711) for 12 s',
         before='other_locks.lock("a").acquire()',
     ),
     Mistake(
@@ -319,7 +319,9 @@ def page() -> str:
 
 def normalised(message: str) -> str:
     """Return a message with the servers, holders and times of the page."""
-    message = re.sub(r"held by \S+( for (less than )?[0-9.]+ s)$", "held by 1f2e.4d.0:1:2 for 12 s", message)
+    message = re.sub(
+        r"held by \S+ \(pid [0-9]+\)( for (less than )?[0-9.]+ s)$", "held by web2 (pid 4711) for 12 s", message
+    )
     message = re.sub(r"^127\.0\.0\.1:\d+(?=: set)", "127.0.0.1:11211", message)
     return re.sub(r"^127\.0\.0\.1:\d+(?=: (the|cannot))", "127.0.0.1:6379", message)
 

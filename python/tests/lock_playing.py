@@ -137,6 +137,10 @@ class Playing:
             return await locks.release_all()
         if method in ("is_locked", "waiting"):
             return await getattr(locks, method)(*arguments)
+        if method == "owners":
+            (status,) = await locks.status(*arguments)
+            attempts = [*(status.readers or filter(None, [status.holder])), *status.waiting]
+            return [[status.owners[attempt].label, status.owners[attempt].note] for attempt in attempts]
         if method in ("allow", "wait_for_permits"):
             name, settings, *others = arguments
             rate = locks.rate(name, **settings)

@@ -130,42 +130,43 @@ def test_list_creates_nothing(redis: Redis) -> None:
 
 
 def test_show_tells_the_holder_and_the_waiters_in_order(redis: Redis, locks: pinyon.Locks, waiter: str) -> None:
-    with locks.lock("a") as held:
+    with locks.lock("a", note="invoice 17") as held:
         wait_until_waiting(locks, 1)
         (status,) = locks.status("a")
         done = run("show", "a", "free", "--namespace", "shop", url=redis.url)
         as_json = run("show", "a", "free", "--namespace", "shop", "--json", url=redis.url)
     lines = done.stdout.splitlines()
     assert lines[0] == "a"
-    assert lines[1] == f"  holder   {status.holder} (process {os.getpid()})"
-    assert lines[2] == f"  token    {held.token}"
-    assert re.fullmatch(r"  age      \d+\.\d s", lines[3])
-    assert re.fullmatch(r"  left     \d+\.\d s", lines[4])
-    assert lines[5] == f"  waiting  1. {status.waiting[0]} (process {waiter})"
-    assert lines[6:] == ["free", "  free"]
+    assert lines[1] == f"  holder   {status.host} (pid {os.getpid()}): invoice 17"
+    assert lines[2] == f"  attempt  {status.holder}"
+    assert lines[3] == f"  token    {held.token}"
+    assert re.fullmatch(r"  age      \d+\.\d s", lines[4])
+    assert re.fullmatch(r"  left     \d+\.\d s", lines[5])
+    assert lines[6] == f"  waiting  1. {status.host} (pid {waiter})"
+    assert lines[7:] == ["free", "  free"]
     first, second = json.loads(as_json.stdout)
     assert (first["name"], first["holder"], first["token"]) == ("a", status.holder, held.token)
     assert (first["process"], first["waiting"]) == (os.getpid(), status.waiting)
+    assert (first["host"], first["pid"], first["label"]) == (status.host, os.getpid(), None)
+    assert first["owners"][status.holder]["note"] == first["note"] == "invoice 17"
     assert 0 < first["remaining"] <= 10
     assert 0 <= first["age"] < 60
-    nothing = dict.fromkeys(("holder", "token", "remaining", "age", "process"))
-    assert second == {"name": "free", "waiting": [], "readers": [], **nothing}
+    nothing = dict.fromkeys(("holder", "token", "remaining", "age", "process", "host", "pid", "label", "note"))
+    assert second == {"name": "free", "waiting": [], "readers": [], "owners": {}, **nothing}
 
 
 def test_readers_are_counted_and_shown(redis: Redis) -> None:
     with pinyon.Locks(redis.url, **PATIENT) as locks, pinyon.Locks(redis.url, **PATIENT) as others:
         with locks.read("a", "b"), others.read("a"):
-            readers = locks.status("a")[0].readers
+            (status,) = locks.status("a")
             listed, shown = run("list", url=redis.url), run("show", "a", url=redis.url)
-        assert [line.split()[:3] for line in listed.stdout.splitlines()] == [
-            ["a", "2", "readers"],
-            ["b", readers[0], "(reads)"],
+        one = f"{status.host} (pid {os.getpid()})"
+        assert [line.split("\t")[:2] for line in listed.stdout.splitlines()] == [
+            ["a", "2 readers"],
+            ["b", f"{one} reads"],
         ]
         lines = shown.stdout.splitlines()
-        assert lines[1:3] == [
-            f"  {'readers' if number == 1 else '':7}  {number}. {reader} (process {os.getpid()})"
-            for number, reader in enumerate(readers, 1)
-        ]
+        assert lines[1:3] == [f"  {'readers' if number == 1 else '':7}  {number}. {one}" for number in (1, 2)]
 
 
 def test_show_of_free_names_alone_is_1(redis: Redis) -> None:
@@ -175,10 +176,10 @@ def test_show_of_free_names_alone_is_1(redis: Redis) -> None:
 
 def test_release_takes_a_lock_and_says_who_had_it(redis: Redis, locks: pinyon.Locks) -> None:
     held = locks.lock("a").acquire()
-    holder = locks.owner("a")
+    host = locks.status("a")[0].host
     done = run("release", "a", "--yes", "--namespace", "shop", url=redis.url)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"a is released; it was held by {holder} (process {os.getpid()}), token {held.token}\n"
+    assert done.stdout == f"a is released; it was held by {host} (pid {os.getpid()}), token {held.token}\n"
     assert not locks.is_locked("a")
     assert held.release() is False
 
@@ -270,10 +271,11 @@ def test_a_terminal_gets_a_table_that_breaks_no_field(
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == (
         ["NAME", "account:1", "stock"] if columns > 60 else ["account:1", "stock"]
     )
-    for field in (status.holder, str(held.token)):
-        assert sum(str(field) in line.split() for line in lines) == 2, lines
+    holder = f"{status.host} (pid {status.pid})"
+    for field in (holder, str(held.token)):
+        assert sum(field in line for line in lines) == 2, lines
     if columns > 60:
-        assert {line.index("HOLDER") for line in lines[:1]} == {line.index(str(status.holder)) for line in lines[1:]}
+        assert {line.index("HOLDER") for line in lines[:1]} == {line.index(holder) for line in lines[1:]}
     assert ("\x1b[" in terminal.shown) == (not program)
     assert "pip install" not in terminal.shown
 

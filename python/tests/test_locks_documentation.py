@@ -334,5 +334,7 @@ def test_names_in_the_examples_are_the_namespaces_own(redis: Redis) -> None:
     with pinyon.Locks(redis.url, namespace="app", **PATIENT) as locks, locks.lock("NAME") as held:
         assert redis.keys() == {b"{app}:l:NAME", b"{app}:#f"}
         value = redis.ask("GET", "{app}:l:NAME").decode()
-        assert re.fullmatch(rf"[0-9a-f]{{16}}\.{os.getpid():x}\.\d+:[0-9a-f]+:[0-9a-f]+ {held.token} 10000", value)
+        assert re.fullmatch(
+            rf"[0-9a-f]{{16}}\.{os.getpid():x}\.\d+\.[\w%-]*:[0-9a-f]+:[0-9a-f]+ {held.token} 10000", value
+        )
     assert redis.keys() == {b"{app}:#f"}

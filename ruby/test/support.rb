@@ -198,7 +198,8 @@ class PinyonTest < Minitest::Test
   # time of the lock, so on a machine that stands still it may come too late.
   def learns_who_holds_it?(waiting)
     error = assert_raises(Pinyon::LockTimeout) { waiting.lock("a", timeout: 2) }
-    error.message.include?(%("a" could not be acquired within 2 s; held by #{waiting.owner("a")}))
+    status = waiting.status("a").first
+    error.message.include?(%("a" could not be acquired within 2 s; held by #{status.host} (pid #{status.pid})))
   end
 
   # What only this test's keys and locks begin with: tests of several classes share servers, and names.

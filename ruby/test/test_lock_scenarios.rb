@@ -120,6 +120,7 @@ class TestLockScenarios < PinyonTest
       when "release_all" then locks.release_all
       when "is_locked" then locks.locked?(*arguments)
       when "waiting" then locks.waiting(*arguments)
+      when "owners" then owners(locks.status(*arguments).first)
       when "execute" then locks.execute(*arguments.map { |part| part.to_s.sub("{namespace}", "{#{@namespace}}") })
       when "allow" then rate(locks, *arguments.take(2)).allow(*arguments.drop(2)).allowed
       when "wait_for_permits" then rate(locks, *arguments.take(2)).wait(arguments[2], timeout: arguments[3]).allowed
@@ -127,6 +128,11 @@ class TestLockScenarios < PinyonTest
       when "force_release" then locks.force_release(*arguments[0], token: @held[arguments[1]]&.token)
       else use_held(locks, @held[arguments.first], method, *arguments)
       end
+    end
+
+    def owners(status)
+      holders = status.readers.empty? ? [status.holder].compact : status.readers
+      (holders + status.waiting).map { |attempt| status.owners[attempt].to_a.last(2) }
     end
 
     def rate(locks, name, settings)

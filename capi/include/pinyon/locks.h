@@ -98,6 +98,8 @@ typedef struct pinyon_wish {
     size_t              read_count;
     const pinyon_permits *permits; /* LOCK: of several pools. AVAILABLE: of one, whatever its count */
     size_t              permits_count;
+    pinyon_bytes        note; /* LOCK: what it is for, up to 200 bytes of UTF-8, for people who look who holds it or waits.
+                                 Without it, one that is adopted keeps the note that it had */
 } pinyon_wish;
 
 /* Remembers the limit of a pool, for wishes whose permits have the limit 0. Asks no server. */
@@ -109,6 +111,8 @@ pinyon_status pinyon_lock_run(const pinyon_locks *locks, const pinyon_wish *wish
 
 /* The fencing token: it grows with every acquisition of any of the names. */
 uint64_t pinyon_lock_token(const pinyon_lock *lock);
+/* What its holder says about it, for people; its size is 0 if nothing. It lives as long as the handle. */
+pinyon_bytes pinyon_lock_note(const pinyon_lock *lock);
 /* How long it is held without renewal; 0: it is not held. */
 double pinyon_lock_remaining(const pinyon_lock *lock);
 /* PINYON_DONE, or PINYON_FAILED with PINYON_E_LOCK_LOST and the reason. Asks no server. */

@@ -14,6 +14,7 @@ use crate::errors::{c_string, Error, Failure};
 use crate::exported::exported;
 use crate::guard::{free, with, Handle, Poison};
 use crate::status::Status;
+use crate::structs::Bytes;
 
 /// A lock that was acquired.
 pub struct Lock {
@@ -83,6 +84,8 @@ pub const LOSSES: [Loss; 7] = Loss::ALL;
 
 exported! {
     fn pinyon_lock_token(lock: &Lock) -> u64 { lock.held.grant().token() }
+
+    fn pinyon_lock_note(lock: &Lock) -> Bytes { Bytes::of(lock.held.grant().note().unwrap_or_default().as_bytes()) }
 
     fn pinyon_lock_remaining(lock: &Lock) -> f64 { lock.remaining().unwrap_or_default().as_secs_f64() }
 

@@ -47,6 +47,7 @@ c_structs! {
         read_count: usize,
         permits: *const Permits,
         permits_count: usize,
+        note: Bytes,
     }
 
     "pinyon_rate" GivenRate {
@@ -140,6 +141,7 @@ impl<'w> Wanted<'w> {
         check_flags(wish.with, with::ALL)?;
         wish.tag.check("tag")?;
         wish.ticket.check("ticket")?;
+        wish.note.check("note")?;
         if let WishKind::ReleaseAll = kind {
             let wait = (wish.wait != 0.0).then(|| waiting_time("wait", or_none(wish.wait))).transpose()?;
             let (operation, becomes) = (Operation::ReleaseAll { wait }, Becomes::All(Arc::default()));
@@ -230,19 +232,19 @@ fn adopting<'w>(locks: &Locks, wish: &Wish, ticket: &'w [u8]) -> Result<Wanted<'
     let names: Vec<&[u8]> = ticket.names.iter().map(|name| &**name).collect();
     let tag = if locks.has_tags() { common_tag(&names).map_err(InvalidArgument::from)? } else { None };
     let setup = tag.map_or_else(|| locks.setup().clone(), |tag| locks.setup().tagged(tag));
-    let request = terms(locks, wish).adopting(&ticket, &setup)?;
+    let request = terms(locks, wish)?.adopting(&ticket, &setup)?;
     let tag = tag.map(Vec::from);
     let (grant, relock, operation) = asking(wish, request);
     Ok(Wanted { operation, becomes: Becomes::Lock { grant, relock }, about: About::Names(tag.map(Cow::Owned)) })
 }
 
 fn acquiring(locks: &Locks, wish: &Wish, names: Names) -> Result<(Arc<Grant>, Duration, Operation), Error> {
-    Ok(asking(wish, terms(locks, wish).request(names)?))
+    Ok(asking(wish, terms(locks, wish)?.request(names)?))
 }
 
-fn terms(locks: &Locks, wish: &Wish) -> LockTerms {
+fn terms<'w>(locks: &Locks, wish: &'w Wish) -> Result<LockTerms<'w>, Error> {
     let usual = locks.usual();
-    LockTerms {
+    Ok(LockTerms {
         ttl: or(wish.ttl, usual.ttl),
         timeout: or_none(or(wish.wait, usual.timeout)),
         renew: !has(wish, with::NO_RENEWAL),
@@ -250,7 +252,17 @@ fn terms(locks: &Locks, wish: &Wish) -> LockTerms {
         reentrant: has(wish, with::REENTRANT) || (usual.reentrant && !has(wish, with::NOT_REENTRANT)),
         at_least: (wish.at_least != 0.0).then_some(wish.at_least),
         on_failure: if has(wish, with::PROCEED) { OnFailure::Proceed } else { OnFailure::Raise },
+        note: note_of(wish)?,
+    })
+}
+
+fn note_of(wish: &Wish) -> Result<Option<&str>, Error> {
+    if !wish.note.is_given() {
+        return Ok(None);
     }
+    // SAFETY: the caller of `Wanted::of` says so.
+    let text = std::str::from_utf8(unsafe { wish.note.slice() });
+    text.map(Some).map_err(|_| Failure::usage("note is not UTF-8"))
 }
 
 /// The operation that acquires what is requested, for the wish's owner.
@@ -260,7 +272,7 @@ fn asking(wish: &Wish, mut request: LockRequest) -> (Arc<Grant>, Duration, Opera
     if has(wish, with::AT_ONCE) {
         request.wait = None;
     }
-    let grant = Grant::new(request.names.clone());
+    let grant = Grant::of(&request);
     if !wish.context.is_null() {
         // It is new, so it was not lost.
         let _ = grant.listen(Listener::of(wish.context));

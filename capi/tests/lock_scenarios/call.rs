@@ -21,6 +21,7 @@ use pinyon::wishes::wanted::{with as flags, GivenRate, Wish, WishKind};
 use pinyon_locks::settings::{OnFailure, UsualLock};
 use pinyon_locks::{Limits, Setup, StatusQuestion};
 use pinyon_net::error::kinds::ErrorKind;
+use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::Sent;
 use serde_json::{json, Value};
 
@@ -77,6 +78,13 @@ impl Failure {
 impl From<Failure> for Raised {
     fn from(Failure { kind, message, cycle, .. }: Failure) -> Self {
         Self { kind, message, cycle }
+    }
+}
+
+/// What C cannot be asked, as its words are flags.
+impl From<InvalidArgument> for Raised {
+    fn from(InvalidArgument { kind, message, .. }: InvalidArgument) -> Self {
+        Self { kind, message, cycle: 0 }
     }
 }
 
@@ -179,6 +187,7 @@ pub struct Asked {
     most: u32,
     at_least: f64,
     ticket: String,
+    note: String,
     question: Option<StatusQuestion>,
     rate: Option<GivenRate>,
 }
@@ -200,6 +209,7 @@ impl Asked {
             most: 0,
             at_least: 0.0,
             ticket: String::new(),
+            note: String::new(),
             question: None,
             rate: None,
         }
@@ -231,6 +241,7 @@ impl Asked {
             rate: self.rate.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
             at_least: self.at_least,
             ticket: if self.ticket.is_empty() { Bytes::NONE } else { Bytes::of(self.ticket.as_bytes()) },
+            note: if self.note.is_empty() { Bytes::NONE } else { Bytes::of(self.note.as_bytes()) },
             read: read.as_ptr(),
             read_count: read.len(),
             permits: permits.as_ptr(),
@@ -274,12 +285,23 @@ impl Asked {
     }
 
     fn state(&self, reply: &Reply) -> Value {
-        let (mut holders, mut waiting) = (Vec::new(), BTreeSet::new());
+        let mut holders: Vec<(Vec<u8>, u64)> = Vec::new();
+        let (mut waiting, mut owners) = (BTreeSet::new(), Vec::new());
         let mut answer: Answer = empty();
         // SAFETY: as the header says.
         while unsafe { pinyon_next_answer(reply.answers.cast(), &mut answer) } {
             // SAFETY: as above.
             let who = unsafe { answer.value.slice() }.to_vec();
+            // SAFETY: as above.
+            let [label, note] = unsafe { [answer.label.slice(), answer.note.slice()] }
+                .map(|text| (!text.is_empty()).then(|| String::from_utf8(text.to_vec()).expect("text")));
+            // The first of all readers is the holder, too.
+            if answer.reads != 0 && owners.len() == 1 && waiting.is_empty() && holders[0].0 == who {
+                owners.clear();
+            }
+            if !who.is_empty() {
+                owners.push(json!([label, note]));
+            }
             match (answer.waits, answer.reads) {
                 (0, 0) => holders.push((who, answer.token)),
                 (0, _) => {}
@@ -289,7 +311,7 @@ impl Asked {
         match self.question {
             Some(StatusQuestion::IsLocked) => json!(holders.iter().any(|(who, _)| !who.is_empty())),
             Some(StatusQuestion::Waiting) => json!(waiting.len()),
-            _ => json!(holders[0].1),
+            _ => json!({"token": holders[0].1, "owners": owners}),
         }
     }
 }
@@ -322,6 +344,7 @@ pub fn acquire(
         wait: given(number("timeout").unwrap_or(usual.timeout)),
         max_hold: number("max_hold").unwrap_or_default(),
         at_least: number("at_least").unwrap_or_default(),
+        note: settings["note"].as_str().unwrap_or_default().to_owned(),
         with: with.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).sum(),
         ..Asked::new(WishKind::Lock)
     };
@@ -337,7 +360,8 @@ pub fn adopt(
     _: &Setup,
 ) -> Result<(Lock, Asked), Raised> {
     let ttl = given(settings["ttl"].as_f64().unwrap_or(usual.ttl));
-    let asked = Asked { ticket: ticket.to_owned(), owner, ttl, ..Asked::new(WishKind::Lock) };
+    let note = settings["note"].as_str().unwrap_or_default().to_owned();
+    let asked = Asked { ticket: ticket.to_owned(), note, owner, ttl, ..Asked::new(WishKind::Lock) };
     Ok((Lock { held: asked.lock.clone() }, asked))
 }
 

@@ -70,7 +70,7 @@ pub fn read(rule: &Rule, words: &[&[u8]], prefix: &[u8]) -> Called {
             names: locks.collect(),
             most: number(arguments[1]).try_into().expect("a number of waiters"),
         },
-        "inspect" => Call::Inspect { names: locks.collect() },
+        "inspect" => Call::Inspect { names: locks.collect(), remarks: false },
         "rate" => {
             let [cost, most, ticks] = [0, 1, 2].map(|at| number(arguments[at]));
             let name = keys.iter().find_map(|key| key.strip_prefix(&rates[..])).expect("the key of a rate").into();
@@ -110,6 +110,7 @@ pub fn write(answer: ScriptAnswer) -> Vec<u8> {
             say::array(fields.into_iter().chain(waiting))
         })),
         ScriptAnswer::ForceReleased { released } => numbers(&[released as u64]),
+        ScriptAnswer::Remarked => unreachable!("no function writes remarks"),
         ScriptAnswer::Rated { taken, ahead } => say::number(if taken { ahead as i64 } else { -1 - ahead as i64 }),
     }
 }

@@ -181,7 +181,7 @@ impl Run {
                 }
             }
             Step::Inspect(names) => {
-                self.ask(Call::Inspect { names: names_of(*names) });
+                self.ask(Call::Inspect { names: names_of(*names), remarks: false });
             }
             Step::ForceRelease(names, token) => {
                 self.honest = false;

@@ -142,7 +142,7 @@ impl Host {
     }
 
     pub(super) fn inspect(&mut self, waiter: &'static str) {
-        let call = Call::Inspect { names: keys::names(["a"]).unwrap() };
+        let call = Call::Inspect { names: keys::names(["a"]).unwrap(), remarks: false };
         self.begin(|client, now| client.ask(call, waiter, now));
     }
 

@@ -73,7 +73,13 @@ impl<W, L, P: Platform> Front<W, L, P> {
     pub(super) fn hand_over(&mut self, grant: &Arc<Grant<L>>) -> Option<(LockOutcome, Vec<L>)> {
         let (attempt, names, rest) = self.forget_handed_over(grant.number())?;
         let listeners = self.registry.lose(grant.number(), Loss::HandedOver);
-        let ticket = Ticket { prefix: self.settings().keys.prefix().into(), attempt, rest, names };
+        let ticket = Ticket {
+            prefix: self.settings().keys.prefix().into(),
+            attempt,
+            rest,
+            note: grant.note().map(Into::into),
+            names,
+        };
         Some((LockOutcome::HandedOver { ticket: ticket.to_string() }, listeners))
     }
 }

@@ -166,7 +166,8 @@ enum About<L> {
 
 impl<W, L> Front<W, L> {
     pub fn new(settings: Setup) -> Self {
-        Self::on(System { keepalive: settings.keepalive }, settings, new_client())
+        let client = new_client(settings.options.label.as_deref());
+        Self::on(System { keepalive: settings.keepalive }, settings, client)
     }
 
     /// Like [`Self::new`]. It leaves its notes instead of handing them out, for hosts that take them in a thread.
@@ -241,7 +242,8 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 server.notify(number, most, waiter, now);
             }
             LockOperation::Inspect { asked, question } => {
-                let call = Call::Inspect { names: asked.names().clone() };
+                let remarks = question == StatusQuestion::Each;
+                let call = Call::Inspect { names: asked.names().clone(), remarks };
                 self.ask(call, pending(About::Status((asked, question).into())), now);
             }
             LockOperation::ForceRelease { names, token } => {

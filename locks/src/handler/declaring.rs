@@ -54,7 +54,7 @@ fn a_server_that_wants_all_keys_declared_gets_them_whatever_its_words() {
         let mut handler = handler();
         let [lock, unlock] = lock_and_unlock();
         handler.begin(1, lock.clone());
-        handler.begin(2, Call::Inspect { names: [b"a".as_slice().into()].into() });
+        handler.begin(2, Call::Inspect { names: [b"a".as_slice().into()].into(), remarks: false });
         let early = commands(&mut handler);
         assert_eq!(early.len(), 2);
         early.iter().for_each(|(job, _)| handler.reply(*job, error(code, words)));

@@ -49,8 +49,17 @@ impl Machine {
             (About::Renewal(numbers), answer) => self.renewed(&numbers, answer, sent, now),
             (About::Park(number), answer) => self.parked(number, answer, sent, now),
             (About::Look(names), Ok(ScriptAnswer::Inspected(inspected))) => self.looked(&names, &inspected, now),
+            (About::LookCloser(names), Ok(ScriptAnswer::Inspected(inspected))) => {
+                self.looked_closer(&names, &inspected)
+            }
+            (About::LookCloser(_), _) | (About::Remark(_), Ok(_)) => {}
+            (About::Remark(number), Err(error)) => self.remark_refused(number, error, now),
+            (About::Blocker(number), answer) => self.blocked(number, answer, now),
             (About::Look(names), _) => self.looked(&names, &[], now),
             (About::Awaited(number, Awaited::Extension), answer) => self.extended(number, answer, sent, now),
+            (About::Awaited(request, _), Ok(ScriptAnswer::Inspected(inspected))) => {
+                self.inspected(request, call.as_ref(), inspected, now);
+            }
             (About::Awaited(request, awaited), Ok(ScriptAnswer::NotHeld)) => {
                 self.tell_failed(request, awaited, MachineFailure::NotHeld);
             }
@@ -157,10 +166,13 @@ impl Machine {
     ) {
         let entry = &self.entries[&number];
         if !entry.waits() {
-            let blocker = holder.map(|holder| Blocker { holder: holder.attempt, held_for: age });
-            let failure = match entry.wait {
-                None => MachineFailure::Busy,
-                Some(waited) => MachineFailure::Timeout { waited, blocker },
+            let blocker = holder.map(|holder| Blocker { holder: holder.attempt, held_for: age, remark: None });
+            let failure = match (entry.wait, blocker) {
+                (None, _) => MachineFailure::Busy,
+                (Some(_), Some(blocker)) if !blocker.holder.is_foreign() => {
+                    return self.ask_blocker(number, blocker, now);
+                }
+                (Some(waited), blocker) => MachineFailure::Timeout { waited, blocker },
             };
             return self.fail(number, failure, now);
         }
@@ -216,11 +228,15 @@ impl Machine {
         let notified = matches!(entry.stage, Stage::Parked { .. });
         let held = Held { token, until, granted: now, renew_at, extending: false };
         entry.stage.turn(Why::Granted, Stage::Held(held));
+        let mut adopted = None;
         if let Some(rare) = &mut entry.rare {
             rare.keep_until = (!rare.at_least.is_zero()).then(|| now + rare.at_least);
-            rare.adopts = None;
+            adopted = rare.adopts.take().filter(|_| rare.remark.is_some());
         }
         self.holding.add(entry.owner, number);
+        if let Some(from) = adopted {
+            self.send_erasure((*from).clone(), now);
+        }
         self.wake_for(number);
         self.done(number, Awaited::Grant, Outcome::Granted { number, token, notified, again: false });
     }

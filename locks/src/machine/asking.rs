@@ -40,6 +40,9 @@ impl Machine {
         entry.above.get_or_insert(highest);
         let (names, ttl, wait, nested) = (entry.names.clone(), entry.ttl, entry.waits(), entry.nested);
         let adopts = entry.rare.as_ref().and_then(|rare| rare.adopts.clone());
+        if entry.rare.is_some() {
+            self.write_remark(number, now);
+        }
         let attempt = self.attempt(number);
         let call = match adopts {
             None => Call::Lock { attempt, names, ttl, wait, nested },
@@ -58,6 +61,7 @@ impl Machine {
             return;
         }
         let (names, ttl, nested) = (entry.names.clone(), entry.ttl, entry.nested);
+        self.write_remark(number, now);
         let attempt = self.attempt(number);
         self.send(About::Poll(number), Call::Poll { attempt, names, ttl, nested }, now);
     }
@@ -66,9 +70,14 @@ impl Machine {
         if !self.connected {
             return;
         }
-        let Some(entry) = self.entries.get(&number) else { return };
-        let (attempt, names, rest) = (self.attempt(number), entry.names.clone(), entry.rest(now));
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let has_rare = entry.rare.as_mut().map(|rare| rare.is_remarked |= tombstone).is_some();
+        let (names, rest) = (entry.names.clone(), entry.rest(now));
+        let attempt = self.attempt(number);
         self.send(About::Unlock(number), Call::Unlock { attempt, names, tombstone, rest }, now);
+        if has_rare {
+            self.erase_remark(number, rest, now);
+        }
     }
 
     pub(super) fn send_tidy(&mut self, number: u64, tombstone: bool, now: Moment) {
@@ -78,6 +87,7 @@ impl Machine {
         let Some(entry) = self.entries.get(&number) else { return };
         let (attempt, names) = (self.attempt(number), entry.names.clone());
         self.send(About::Tidy, Call::Unlock { attempt, names, tombstone, rest: None }, now);
+        self.erase_remark(number, None, now);
     }
 
     pub(super) fn send_renewals(&mut self, numbers: &[u64], now: Moment) {
@@ -85,6 +95,7 @@ impl Machine {
             let held = batch.iter().filter_map(|number| self.begin_extension(*number)).collect();
             if self.connected {
                 self.send(About::Renewal(batch.to_vec()), Call::Extend { held }, now);
+                batch.iter().for_each(|number| self.write_remark(*number, now));
             }
         }
     }
@@ -92,6 +103,7 @@ impl Machine {
     pub(super) fn send_extension(&mut self, number: u64, now: Moment) {
         let Some(held) = self.begin_extension(number) else { return };
         self.send(About::Awaited(number, Awaited::Extension), Call::Extend { held: vec![held] }, now);
+        self.write_remark(number, now);
     }
 
     pub(super) fn send_raise(&mut self, number: u64, floor: u64, now: Moment) {
@@ -155,7 +167,11 @@ pub(super) fn retry_pause(refusals: u32, longest: Duration) -> Duration {
     (FIRST_RETRY * 2u32.saturating_pow(refusals.min(16))).min(longest)
 }
 
-/// Whether a call may draw tokens, for any waiter. Calls that only read change nothing, and rates have no tokens.
+/// Whether a call may draw tokens, for any waiter. Calls that only read change nothing, and rates and remarks have no
+/// tokens.
 pub(super) fn may_grant(call: &Call) -> bool {
-    !matches!(call, Call::Open { .. } | Call::Inspect { .. } | Call::Rate { .. })
+    !matches!(
+        call,
+        Call::Open { .. } | Call::Inspect { .. } | Call::Rate { .. } | Call::Remark { .. } | Call::Remarks { .. }
+    )
 }

@@ -89,6 +89,10 @@ impl Machine {
             let Some(entry) = self.entries.get_mut(&number) else { continue };
             let waits = entry.waits();
             match &mut entry.stage {
+                Stage::Asking(Some(_)) if !waits && !moved && entry.blocker.is_some() => {
+                    let failure = self.out_of_time(number, now);
+                    self.fail(number, failure, now);
+                }
                 Stage::Asking(Some(_)) if !waits && !moved => {
                     self.tell_error(number, Awaited::Grant, error.clone());
                     self.cancel(number, now);

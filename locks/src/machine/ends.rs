@@ -15,7 +15,7 @@ impl Machine {
     /// Lets a lock end with its release, although it was to last longer.
     pub fn end_early(&mut self, number: u64) {
         if let Some(entry) = self.entries.get_mut(&number) {
-            entry.rare = None;
+            entry.rare.iter_mut().for_each(|rare| (rare.at_least, rare.keep_until) = (Duration::ZERO, None));
         }
     }
 
@@ -37,6 +37,9 @@ impl Machine {
     pub fn hand_over(&mut self, number: u64, now: Moment) -> Option<(Attempt, Names, Duration)> {
         self.held(number, now)?;
         let attempt = self.attempt(number);
+        if let Some(rare) = self.entries.get_mut(&number).and_then(|entry| entry.rare.as_mut()) {
+            rare.is_remarked = false; // Whoever adopts the lock erases it.
+        }
         let entry = self.remove(number, Why::HandOver, now)?;
         let rest = entry.rest(now).unwrap_or_default();
         Some((attempt, entry.names, rest))

@@ -110,11 +110,15 @@ pub(super) struct RareEntry {
     pub(super) adopts: Option<Arc<Attempt>>,
     /// Whether its caller goes on without the lock once the server has been away for a while.
     pub(super) proceeds: bool,
+    /// What its owner says about it.
+    pub(super) remark: Option<Arc<str>>,
+    /// Whether the server may have the remark.
+    pub(super) is_remarked: bool,
 }
 
 impl From<Rare> for RareEntry {
-    fn from(Rare { at_least, adopts, proceeds }: Rare) -> Self {
-        Self { at_least, keep_until: None, adopts, proceeds }
+    fn from(Rare { at_least, adopts, proceeds, remark }: Rare) -> Self {
+        Self { at_least, adopts, proceeds, remark, ..Self::default() }
     }
 }
 
@@ -151,6 +155,15 @@ impl Entry {
             distrusted: false,
             stage: Stage::Lined,
         }
+    }
+
+    pub(super) fn remark(&self) -> Option<&Arc<str>> {
+        self.rare.as_ref()?.remark.as_ref()
+    }
+
+    /// Whether the server may have its remark.
+    pub(super) fn is_remarked(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.is_remarked)
     }
 
     pub(super) fn keep_until(&self) -> Option<Moment> {

@@ -1,5 +1,6 @@
 //! What a machine tells: the outcomes that waiters await, and what happens by itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pinyon_proto::resp::Value;
@@ -81,6 +82,8 @@ pub struct Blocker {
     pub holder: Attempt,
     /// How long it has held the name; unknown if the pure handler acquired it.
     pub held_for: Option<Duration>,
+    /// What it says about its lock.
+    pub remark: Option<Arc<str>>,
 }
 
 /// A usage error of the host: the lock is not held.

@@ -1,6 +1,7 @@
 //! Attempts whose time is up: which holder blocks them, and which failure they get.
 
 use super::entry::Stage;
+use super::remarks::{remark_of, remarks_of};
 use super::{About, Blocker, Call, Machine, MachineFailure, Moment};
 use crate::call::{Inspected, Names};
 use pinyon_net::error::Sent;
@@ -19,7 +20,7 @@ impl Machine {
             return;
         }
         self.looks.0.push(names.clone());
-        self.send(About::Look(names.clone()), Call::Inspect { names }, now);
+        self.send(About::Look(names.clone()), Call::Inspect { names, remarks: false }, now);
     }
 
     /// Takes the answer, which is empty if the server refused the question. The failure then names no holder.
@@ -31,6 +32,17 @@ impl Machine {
             if waits && entry.names == *names {
                 entry.blocker = Some((blocker.clone(), now).into());
             }
+        }
+        if !blocker.holder.is_foreign() {
+            self.send(About::LookCloser(names.clone()), remarks_of(&blocker), now);
+        }
+    }
+
+    /// Takes what the holder of the names says.
+    pub(super) fn looked_closer(&mut self, names: &Names, inspected: &[Inspected]) {
+        let wanting = self.entries.values_mut().filter(|entry| entry.names == *names);
+        for (blocker, _) in wanting.filter_map(|entry| entry.blocker.as_deref_mut()) {
+            blocker.remark = remark_of(inspected, blocker);
         }
     }
 
@@ -71,19 +83,19 @@ impl Machine {
 
     /// The attempt of this process that holds one of the names.
     pub(super) fn holder_here(&self, names: &Names, now: Moment) -> Option<Blocker> {
-        let (number, granted) = self.entries.iter().find_map(|(number, entry)| match &entry.stage {
+        let (number, granted, remark) = self.entries.iter().find_map(|(number, entry)| match &entry.stage {
             Stage::Held(held) if held.until > now && entry.names.iter().any(|name| names.contains(name)) => {
-                Some((*number, held.granted))
+                Some((*number, held.granted, entry.remark().cloned()))
             }
             _ => None,
         })?;
-        Some(Blocker { holder: self.attempt(number), held_for: Some(now - granted) })
+        Some(Blocker { holder: self.attempt(number), held_for: Some(now - granted), remark })
     }
 }
 
 fn held_by(name: &Inspected) -> Option<Blocker> {
     let holder = name.holder.as_ref()?.attempt.clone();
-    Some(Blocker { holder, held_for: name.age })
+    Some(Blocker { holder, held_for: name.age, remark: None })
 }
 
 #[cfg(test)]
@@ -150,6 +162,7 @@ mod tests {
             pttl,
             age,
             waiting: Vec::new(),
+            ..Inspected::default()
         }])
     }
 
@@ -165,7 +178,7 @@ mod tests {
         answer(&mut machine, held_for(12), at(800));
         machine.expire(at(1000));
         let held_for = Some(Duration::from_millis(12_200));
-        assert_eq!(blocker(&mut machine), Some(Blocker { holder: other(), held_for }));
+        assert_eq!(blocker(&mut machine), Some(Blocker { holder: other(), held_for, remark: None }));
     }
 
     #[test]
@@ -192,7 +205,7 @@ mod tests {
         let refused = machine.lock(request(2, Some(Duration::ZERO)), at(501)).unwrap_err();
         let MachineFailure::Timeout { blocker: Some(blocker), .. } = refused else { panic!("{refused:?}") };
         let held_for = Some(Duration::from_millis(500));
-        assert_eq!(blocker, Blocker { holder: machine.attempt(number), held_for });
+        assert_eq!(blocker, Blocker { holder: machine.attempt(number), held_for, remark: None });
     }
 
     #[test]
@@ -201,8 +214,12 @@ mod tests {
         machine.lock(request(1, Some(Duration::ZERO)), at(0)).unwrap();
         let holder = Some(Holder { attempt: other(), token: Some(5) });
         answer(&mut machine, ScriptAnswer::Busy { pttl: None, holder, age: Some(SECOND) }, at(1));
+        answer(&mut machine, ScriptAnswer::Inspected(Vec::new()), at(1));
         let Some(MachineFailure::Timeout { waited, blocker }) = failure(&mut machine) else { panic!("not late") };
-        assert_eq!((waited, blocker), (Duration::ZERO, Some(Blocker { holder: other(), held_for: Some(SECOND) })));
+        assert_eq!(
+            (waited, blocker),
+            (Duration::ZERO, Some(Blocker { holder: other(), held_for: Some(SECOND), remark: None }))
+        );
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod events;
 mod late;
 mod moment;
 mod releases;
+mod remarks;
 mod request;
 mod stages;
 mod table;
@@ -110,6 +111,12 @@ enum About {
     Awaited(u64, Awaited),
     /// The question for the holder of these names.
     Look(Names),
+    /// What that holder says.
+    LookCloser(Names),
+    /// What the holder of this attempt's names says.
+    Blocker(u64),
+    /// What this attempt says.
+    Remark(u64),
 }
 
 impl Machine {
@@ -481,6 +488,9 @@ impl Machine {
     fn remove(&mut self, number: u64, why: Why, now: Moment) -> Option<Entry> {
         self.hand_on(number, now);
         let entry = self.entries.remove(&number)?;
+        if entry.is_remarked() {
+            self.send_erasure(Attempt { client: self.client.clone(), owner: entry.owner, number: entry.attempt }, now);
+        }
         entry.stage.ends(why, Name::Gone);
         self.renumbered.remove(&entry.attempt);
         Some(entry)

@@ -19,6 +19,8 @@ pub struct LockOptions {
     pub patience: Duration,
     /// What is counted for metrics.
     pub observed: Arc<Observed>,
+    /// What the program calls this client.
+    pub label: Option<Arc<str>>,
 }
 
 impl Default for LockOptions {
@@ -28,6 +30,7 @@ impl Default for LockOptions {
             heartbeat: Duration::from_secs(5),
             patience: Duration::from_secs(2),
             observed: Arc::default(),
+            label: None,
         }
     }
 }
@@ -65,12 +68,15 @@ pub struct Rare {
     pub adopts: Option<Arc<Attempt>>,
     /// Whether its caller goes on without the lock while the servers are away.
     pub proceeds: bool,
+    /// What its holder says about it.
+    pub remark: Option<Arc<str>>,
 }
 
 impl Rare {
-    /// `None` for what is nothing.
+    /// None if it wants none of these.
     pub fn boxed(self) -> Option<Box<Self>> {
-        let is_any = !self.at_least.is_zero() || self.adopts.is_some() || self.proceeds;
+        let Self { at_least, adopts, proceeds, remark } = &self;
+        let is_any = !at_least.is_zero() || adopts.is_some() || *proceeds || remark.is_some();
         is_any.then(|| self.into())
     }
 }
@@ -82,6 +88,10 @@ impl LockRequest {
 
     pub fn proceeds(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.proceeds)
+    }
+
+    pub fn remark(&self) -> Option<&Arc<str>> {
+        self.rare.as_ref()?.remark.as_ref()
     }
 
     pub fn adopts(&self) -> Option<&Arc<Attempt>> {

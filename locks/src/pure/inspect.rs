@@ -39,7 +39,7 @@ impl Pure {
                 (Value::Bytes(value), Some(pttl)) => value::age_in(value, pttl, now),
                 _ => None,
             };
-            Inspected { holder, permits: permits(set), sharing, pttl, age, waiting: Vec::new() }
+            Inspected { holder, permits: permits(set), sharing, pttl, age, ..Inspected::default() }
         });
         self.answers.push((id, Ok(ScriptAnswer::Inspected(each.collect()))));
     }

@@ -15,6 +15,7 @@ mod lock;
 mod open;
 mod poll;
 mod rate;
+mod remark;
 mod replies;
 mod shared;
 #[cfg(test)]
@@ -88,6 +89,10 @@ enum Stage {
         id: u64,
         names: usize,
     },
+    Remark {
+        id: u64,
+        call: Call,
+    },
     /// A command whose reply does not matter.
     Aside,
 }
@@ -151,7 +156,8 @@ impl Pure {
                 let message = format!("{what} need scripts on the server: set handler to \"script\"").into();
                 self.answers.push((id, Err(ServerError { code: "".into(), message })));
             }
-            Call::Inspect { names } => self.inspect(id, &names),
+            Call::Inspect { names, .. } => self.inspect(id, &names),
+            Call::Remark { .. } | Call::Remarks { .. } => self.remark(id, call),
             Call::Lock { .. } if self.takes_at_once(&call) => match self.watching || !self.opened {
                 true => self.held_back.push_back((id, call)),
                 false => self.take(id, call),
@@ -195,6 +201,7 @@ impl Pure {
             Stage::Watch { calls } => self.act(calls, replies),
             Stage::Commit { calls, results } => self.committed(calls, results, replies),
             Stage::Inspect { id, names } => self.inspected(id, names, replies),
+            Stage::Remark { id, call } => self.remarked(id, &call, replies),
             Stage::Aside => {}
         }
     }

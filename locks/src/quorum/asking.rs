@@ -7,7 +7,7 @@ use super::rules::{kept, Rule};
 use super::{Ballot, Question, Quorum, Waiter};
 use crate::claim::LAST_RANK;
 use crate::client::{Member, Now, Outcome};
-use crate::machine::{LockRequest, MachineFailure, Moment};
+use crate::machine::{LockRequest, MachineFailure, Moment, Rare};
 
 /// How long a member is asked for a lock that a majority holds already. Then it is asked again.
 const ASKED_FOR: Duration = Duration::from_secs(3600);
@@ -84,7 +84,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
             wait,
             renewal: lock.renewal_now(now.moment),
             reentrant: false,
-            rare: None,
+            rare: Rare { remark: lock.remark.clone(), ..Rare::default() }.boxed(),
         };
         let (ballot, claim) = (Waiter::Quorum(Ballot::Grant { lock: number }), lock.claim(member));
         // Before the answer, which may come at once if it is a failure.

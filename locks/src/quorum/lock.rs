@@ -1,6 +1,7 @@
 //! One lock on a quorum, and what each member has said about it.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::rules::{kept, Rule};
@@ -21,6 +22,7 @@ pub(super) struct Lock<W> {
     pub(super) ttl: Duration,
     pub(super) wait: Option<Duration>,
     pub(super) renewal: Renewal,
+    pub(super) remark: Option<Arc<str>>,
     pub(super) deadline: Moment,
     /// Whether it stands in the table.
     pub(super) lined_up: bool,
@@ -102,6 +104,7 @@ impl Default for Vote {
 impl<W> Lock<W> {
     pub(super) fn new(request: LockRequest, waiter: W, members: usize, deadline: Moment, nested: bool) -> Self {
         Self {
+            remark: request.remark().cloned(),
             names: request.names,
             owner: request.owner,
             ttl: request.ttl,
@@ -155,7 +158,8 @@ impl<W> Lock<W> {
         let mut ages: Vec<Duration> =
             named.iter().filter(|other| is_same(holder, other)).filter_map(|other| other.held_for).collect();
         ages.sort_unstable_by_key(|age| Reverse(*age));
-        Some(Blocker { holder: holder.holder.clone(), held_for: ages.get(majority - 1).copied() })
+        let remark = named.iter().filter(|other| is_same(holder, other)).find_map(|other| other.remark.clone());
+        Some(Blocker { holder: holder.holder.clone(), held_for: ages.get(majority - 1).copied(), remark })
     }
 
     pub(super) fn granted(&self) -> impl Iterator<Item = (usize, &Granted)> {

@@ -395,7 +395,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
         })?;
         let Stage::Held { granted, .. } = lock.stage else { return None };
         let holder = Attempt { client: self.votes.client.clone(), owner: lock.owner, number: *number };
-        Some(Blocker { holder, held_for: Some(now.moment - granted) })
+        Some(Blocker { holder, held_for: Some(now.moment - granted), remark: lock.remark.clone() })
     }
 
     fn same_server_twice(&self) -> Option<Error> {

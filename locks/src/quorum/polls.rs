@@ -164,5 +164,6 @@ pub(super) fn merged(each: &[&Inspected], majority: usize, pending: usize) -> Op
         age: of_holder().filter_map(|said| said.age).max(),
         holder: holder.clone().map(|attempt| Holder { attempt, token }),
         waiting,
+        remarks: each.iter().flat_map(|said| said.remarks.clone()).collect(),
     })
 }

@@ -66,7 +66,7 @@ fn replies_of_the_wrong_shape_are_errors() {
     };
     assert_eq!(foreign.attempt.to_string(), "a value of another program (\"somebody\\'s 1\")");
     let none = Value::Array(Vec::new());
-    assert!(decode(&Call::Inspect { names: names(["a"]).unwrap() }, none.clone()).is_err());
+    assert!(decode(&Call::Inspect { names: names(["a"]).unwrap(), remarks: false }, none.clone()).is_err());
     assert!(decode(&Call::Extend { held: vec![(a("c:1:1"), names(["a"]).unwrap(), Duration::ZERO)] }, none).is_err());
 }
 

@@ -6,9 +6,11 @@ use std::time::Duration;
 use crate::call::Names;
 use crate::client::{QuorumSetup, SentinelSetup, Setup, Slots, Voting};
 use crate::handler::HandlerKind;
+use crate::identity;
 use crate::keys::LockKeys;
 use crate::machine::{Fairness, LockOptions, LockRequest, Rare, Renewal};
 use crate::redis::{Protocol, SessionSettings};
+use crate::remark;
 use crate::ticket::Ticket;
 use pinyon_net::address::{RedisServers as Servers, RedisUrl, TlsParameters};
 use pinyon_net::credentials::{Credentials, Password, Supplied};
@@ -32,6 +34,9 @@ settings! {
         /// `redis+sentinel://host,host,host/service[/database]`. Several URLs, 3 to 9 and an odd number, are independent
         /// servers; a majority of them holds each lock.
         url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),
+        /// What this program is called, such as `"web2:worker"`, for people who look who holds a lock: up to 64 bytes.
+        /// Without it they see the host.
+        label: Option<String> = None,
         /// A prefix for the names of locks. Only locks with the same namespace exclude each other.
         namespace: Vec<u8> = b"pinyon".into(),
         /// What all keys and channels begin with, for a user whom the server's ACL limits to such: `"tenant:"` for
@@ -111,7 +116,7 @@ pub struct UsualLock {
 
 /// One lock's settings. Times are in seconds.
 #[derive(Clone, Copy, Debug)]
-pub struct LockTerms {
+pub struct LockTerms<'t> {
     pub ttl: f64,
     /// The time to wait for it.
     pub timeout: f64,
@@ -122,6 +127,8 @@ pub struct LockTerms {
     /// How long the names stay locked from then on, even if the holder releases them earlier.
     pub at_least: Option<f64>,
     pub on_failure: OnFailure,
+    /// What its holder says about it, for people.
+    pub note: Option<&'t str>,
 }
 
 /// What becomes of a caller whose lock fails because the servers are away.
@@ -141,7 +148,7 @@ impl OnFailure {
     }
 }
 
-impl LockTerms {
+impl LockTerms<'_> {
     /// The request, checked once. Each acquisition sets its owner; one that does not wait also clears `wait`.
     #[inline]
     pub fn request(&self, names: Names) -> Result<LockRequest, InvalidArgument> {
@@ -173,7 +180,13 @@ impl LockTerms {
             wait,
             renewal,
             reentrant: self.reentrant,
-            rare: Rare { at_least, adopts: None, proceeds: self.on_failure == OnFailure::Proceed }.boxed(),
+            rare: Rare {
+                at_least,
+                adopts: None,
+                proceeds: self.on_failure == OnFailure::Proceed,
+                remark: self.remark()?,
+            }
+            .boxed(),
         })
     }
 
@@ -183,8 +196,13 @@ impl LockTerms {
         ticket.check_prefix(setup.keys.prefix())?;
         let terms = Self { reentrant: false, at_least: None, on_failure: OnFailure::Raise, ..*self };
         let request = terms.request(ticket.names.clone())?;
-        let rare = Rare { at_least: ticket.rest, adopts: Some(ticket.holder()), ..Rare::default() };
+        let remark = self.remark()?.or_else(|| ticket.note.clone());
+        let rare = Rare { at_least: ticket.rest, adopts: Some(ticket.holder()), remark, ..Rare::default() };
         Ok(LockRequest { rare: rare.boxed(), ..request })
+    }
+
+    fn remark(&self) -> Result<Option<Arc<str>>, InvalidArgument> {
+        self.note.map_or(Ok(None), remark::checked)
     }
 }
 
@@ -211,6 +229,7 @@ impl LockSettings {
                 fairness: self.fairness(servers.others.is_empty())?,
                 heartbeat: seconds_from(SHORTEST_HEARTBEAT, "heartbeat", self.heartbeat)?,
                 patience: seconds("command_timeout", self.command_timeout)?,
+                label: self.label.as_deref().map(identity::label).transpose()?,
                 ..LockOptions::default()
             },
             endpoint: url.endpoint,

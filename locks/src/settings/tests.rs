@@ -43,7 +43,7 @@ fn what_other_clients_call_a_setting_is_answered_with_its_name_here() {
 fn the_settings_are_exported_as_json() {
     let [defaults, texts, _] = Described::joined([super::described()]);
     let [defaults, texts] = [defaults, texts].map(|json| serde_json::from_str::<serde_json::Value>(&json).unwrap());
-    assert_eq!(defaults["Locks"].as_object().unwrap().len(), 24);
+    assert_eq!(defaults["Locks"].as_object().unwrap().len(), 25);
     assert_eq!(defaults["Locks"]["url"], "redis://127.0.0.1:6379/0");
     assert_eq!(defaults["Locks"]["namespace"], "pinyon");
     for name in LockSettings::NAMES {
@@ -144,6 +144,7 @@ fn terms_of_a_lock_become_a_request() {
         reentrant: true,
         at_least: None,
         on_failure: OnFailure::Raise,
+        note: None,
     };
     let asked = |terms: LockTerms| terms.request(names(["a"]).unwrap());
     let request = asked(terms).unwrap();

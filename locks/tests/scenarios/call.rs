@@ -78,10 +78,11 @@ pub fn acquire(
         reentrant: settings["reentrant"].as_bool().unwrap_or(usual.reentrant),
         at_least: number("at_least"),
         on_failure: settings["on_failure"].as_str().map_or(Ok(OnFailure::Raise), OnFailure::named)?,
+        note: settings["note"].as_str(),
     };
-    let asked = terms.request(names.clone())?;
+    let asked = terms.request(names)?;
     let request = LockRequest { owner, wait: asked.wait.filter(|_| !at_once), ..asked };
-    let held = Grant::new(names);
+    let held = Grant::of(&request);
     Ok((Lock { held: held.clone(), relock }, LockOperation::Acquire { grant: held, request }))
 }
 
@@ -117,9 +118,10 @@ pub fn adopt(
         reentrant,
         at_least: None,
         on_failure: OnFailure::Raise,
+        note: settings["note"].as_str(),
     };
     let request = LockRequest { owner, ..terms.adopting(&ticket, setup)? };
-    let held = Grant::new(ticket.names.clone());
+    let held = Grant::of(&request);
     Ok((Lock { held: held.clone(), relock: timeout }, LockOperation::Acquire { grant: held, request }))
 }
 
@@ -177,7 +179,11 @@ pub fn ended(outcome: LockOutcome) -> Result<Value, LockFailure> {
         LockOutcome::Status(StatusAnswer::IsLocked(locked)) => json!(locked),
         LockOutcome::Status(StatusAnswer::Permits(permits)) => unreachable!("{permits:?}"),
         LockOutcome::Status(StatusAnswer::Waiting(waiting)) => json!(waiting),
-        LockOutcome::Status(StatusAnswer::Each(names)) => json!(names[0].holder.as_ref().and_then(|one| one.token)),
+        LockOutcome::Status(StatusAnswer::Each(names)) => {
+            let owners = names[0].known().map(|one| json!([one.who.and_then(|who| who.label), one.note]));
+            let owners: Vec<Value> = owners.collect();
+            json!({"token": names[0].holder.as_ref().and_then(|one| one.token), "owners": owners})
+        }
         LockOutcome::Status(StatusAnswer::FirstOwner(_)) => unreachable!("nobody asks this"),
         LockOutcome::Rated(answer) => json!(answer.allowed),
         LockOutcome::Value(value) => plain(&value),

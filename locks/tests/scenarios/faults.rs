@@ -121,7 +121,6 @@ impl<D: Driver> Caller<D> {
                 under.number = self.driver.begin(with(lock, "release", &Value::Null).expect("it makes sense"));
                 return None;
             }
-            (Ok(_), Some(lock)) if under.call[0] == "proceed" && !lock.held.is_uncertain() => json!(true),
             (Ok(_), Some(lock)) if under.call[0] == "proceed" => json!(lock.held.token() > 0),
             (Ok(is_held), Some(lock)) if under.call[0] == "lock" && is_held == false => {
                 return Some(Raised::from(lock.held.lost_early()).into())

@@ -194,6 +194,7 @@ impl<D: Driver> Playing<D> {
             "is_locked" => Course::Asks(call::about(&rest, StatusQuestion::IsLocked)?),
             "waiting" => Course::Asks(call::about(&rest, StatusQuestion::Waiting)?),
             "is_held_by" => Course::Asks(call::about(&json!([words[2]]), StatusQuestion::Each)?),
+            "owners" => Course::Asks(call::about(&rest, StatusQuestion::Each)?),
             "force_release" => {
                 let token = words.get(2).map(|holder| self.token(holder));
                 Course::Asks(call::force_release(first, token)?)
@@ -241,7 +242,8 @@ impl<D: Driver> Playing<D> {
     fn understood(&mut self, call: &Value, outcome: Outcome) -> Outcome {
         let name = call[1].as_str().unwrap_or_default();
         match call[0].as_str() {
-            Some("is_held_by") => Ok(json!(outcome?.as_u64() == Some(self.token(&call[1])))),
+            Some("is_held_by") => Ok(json!(outcome?["token"].as_u64() == Some(self.token(&call[1])))),
+            Some("owners") => Ok(outcome?["owners"].clone()),
             Some("hand_over") => {
                 let ticket = call[2].as_str().expect("a name for the ticket");
                 self.tickets.insert(ticket.to_owned(), outcome?.as_str().expect("a text").to_owned());

@@ -75,7 +75,7 @@ impl Strict {
         self.poll("y", "a");
         self.call(&Call::Unlock { attempt: attempt("y"), names: names("a"), tombstone: true, rest: None });
         self.call(&Call::Unpark { attempt: attempt("y.2"), names: names("a"), ttl: LONG });
-        self.call(&Call::Inspect { names: names("a b") });
+        self.call(&Call::Inspect { names: names("a b"), remarks: false });
         self.call(&Call::Extend { held: vec![(attempt("x.2"), names("a"), LONG)] });
         self.call(&Call::Raise { attempt: attempt("x.2"), names: names("a"), ttl: LONG, floor: 1 });
         self.call(&Call::Open { seen: 1 });

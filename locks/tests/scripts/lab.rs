@@ -288,7 +288,7 @@ impl Lab {
 
     /// Checks that only the counter is left, in the model too.
     pub fn assert_nothing_left(&mut self) {
-        assert!(self.model.is_idle(), "{:?}", self.model);
+        assert!(self.model.is_idle() && self.model.remarked() == 0, "{:?}", self.model);
         for world in 0..self.worlds.len() {
             let counter = self.worlds[world].keys.counter();
             assert_eq!(self.all_keys(world).iter().map(|key| shown(key)).collect::<Vec<_>>(), [shown(&counter)]);
@@ -319,13 +319,17 @@ impl Lab {
 
     /// The holder of the name.
     pub fn holder(&mut self, name: &str) -> String {
-        let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
+        let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name), remarks: false }).0 else {
+            unreachable!()
+        };
         names[0].holder.as_ref().map_or(String::new(), |holder| who(&holder.attempt))
     }
 
     /// The waiters for the name, in order.
     pub fn waiting(&mut self, name: &str) -> Vec<String> {
-        let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
+        let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name), remarks: false }).0 else {
+            unreachable!()
+        };
         names[0].waiting.iter().map(who).collect()
     }
 }

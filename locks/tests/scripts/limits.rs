@@ -35,7 +35,7 @@ fn a_thousand_names_go_as_one() {
     assert_eq!(lab.unlock("x", &all), ["y"]);
     assert!(is_granted(&lab.poll("y", &all)));
     lab.call(&Call::Extend { held: vec![(attempt("y"), names(&all), LONG)] });
-    lab.call(&Call::Inspect { names: names(&all) });
+    lab.call(&Call::Inspect { names: names(&all), remarks: false });
     let (_, pushes) = lab.call(&Call::Park { attempt: attempt("y"), names: names(&all), ttl: LONG });
     assert_eq!(woken(&pushes), ["z"]);
     let notify = Call::Notify { attempt: attempt("z"), names: names(&all), most: 1 };

@@ -241,7 +241,7 @@ fn a_value_of_somebody_else_s_is_respected_and_shown() {
         for answer in lab.call_servers(&lock("x", "a", true, true)).0 {
             assert_eq!(answer, Ok(ScriptAnswer::Queued { pttl: None }), "{command}");
         }
-        for answer in lab.call_servers(&Call::Inspect { names: names("a b") }).0 {
+        for answer in lab.call_servers(&Call::Inspect { names: names("a b"), remarks: false }).0 {
             let Ok(ScriptAnswer::Inspected(each)) = answer else { panic!("{answer:?}") };
             assert_eq!([&each[0].holder, &each[1].holder], [&foreign(value), &None], "{command}");
         }
@@ -260,7 +260,7 @@ fn a_value_of_somebody_else_s_is_respected_and_shown() {
 fn a_value_of_somebody_else_s_may_have_words_and_a_ttl() {
     let mut lab = Lab::new();
     lab.each(|keys| keys.lock(b"a"), b"SET", &[b"closed until noon", b"EX", b"100"]);
-    for answer in lab.call_servers(&Call::Inspect { names: names("a") }).0 {
+    for answer in lab.call_servers(&Call::Inspect { names: names("a"), remarks: false }).0 {
         let Ok(ScriptAnswer::Inspected(each)) = answer else { panic!("{answer:?}") };
         assert_eq!((&each[0].holder, each[0].age), (&foreign(Some("closed until noon")), None));
     }

@@ -200,7 +200,9 @@ fn the_readers_are_seen() {
     let mut lab = Lab::new();
     lab.lock("x", "r:a");
     lab.lock("y", "r:a");
-    let ScriptAnswer::Inspected(state) = lab.call(&Call::Inspect { names: names("a") }).0 else { unreachable!() };
+    let ScriptAnswer::Inspected(state) = lab.call(&Call::Inspect { names: names("a"), remarks: false }).0 else {
+        unreachable!()
+    };
     assert_eq!(state[0].sharing, [attempt("x"), attempt("y")]);
     assert!(state[0].holder.is_some() && state[0].pttl.is_some());
 }

@@ -40,6 +40,8 @@ struct Trace<'a> {
     random: Random,
     pool: Vec<Name>,
     known: BTreeMap<Attempt, Names>,
+    /// Who has said something.
+    remarked: BTreeSet<Attempt>,
     /// Names that stay locked although they were released.
     kept: Vec<Names>,
     next: u64,
@@ -66,6 +68,7 @@ impl<'a> Trace<'a> {
             random,
             pool,
             known: BTreeMap::new(),
+            remarked: BTreeSet::new(),
             kept: Vec::new(),
             next: seed << 20,
             tokens: BTreeMap::new(),
@@ -80,8 +83,7 @@ impl<'a> Trace<'a> {
         for _ in 0..STEPS {
             self.step();
             if self.random.one_in(8) {
-                let names = self.everything();
-                self.call(Call::Inspect { names });
+                self.inspect();
             }
         }
         self.drain();
@@ -101,6 +103,7 @@ impl<'a> Trace<'a> {
             92..94 => self.force_release(),
             94 => self.pure(),
             95 => self.adopt(),
+            99 => self.remark(),
             96..98 if self.faults => self.fault(),
             98 if self.faults => self.short(),
             _ => {}
@@ -234,6 +237,28 @@ impl<'a> Trace<'a> {
         }
     }
 
+    /// Says something about a lock, or no more. The lock need not be there.
+    fn remark(&mut self) {
+        let Some((attempt, _)) = self.someone() else { return };
+        let remark = (!self.random.one_in(4)).then(|| format!("invoice {}", self.next).into());
+        match remark {
+            Some(_) => self.remarked.insert(attempt.clone()),
+            None => self.remarked.remove(&attempt),
+        };
+        self.call(Call::Remark { attempt, remark, ttl: 3 * LONG });
+    }
+
+    /// Looks at everything, and at what those say who are there.
+    fn inspect(&mut self) {
+        let names = self.everything();
+        let ScriptAnswer::Inspected(inspected) = self.call(Call::Inspect { names, remarks: true }) else {
+            unreachable!()
+        };
+        if inspected.iter().any(|name| name.attempts().next().is_some()) {
+            self.call(Call::Remarks { inspected });
+        }
+    }
+
     fn park(&mut self) {
         let Some((attempt, names)) = self.holder() else { return };
         let ttl = self.ttl();
@@ -335,6 +360,9 @@ impl<'a> Trace<'a> {
         while !self.kept.is_empty() {
             self.free_kept();
         }
+        for attempt in std::mem::take(&mut self.remarked) {
+            self.call(Call::Remark { attempt, remark: None, ttl: LONG });
+        }
         let mut rounds = 0;
         while !self.known.is_empty() {
             rounds += 1;
@@ -392,7 +420,8 @@ impl<'a> Trace<'a> {
     }
 
     fn holders(&mut self, names: &Names) -> Vec<Holder> {
-        let ScriptAnswer::Inspected(inspected) = self.call(Call::Inspect { names: names.clone() }) else {
+        let ScriptAnswer::Inspected(inspected) = self.call(Call::Inspect { names: names.clone(), remarks: false })
+        else {
             unreachable!()
         };
         inspected.into_iter().filter_map(|name| name.holder).collect()

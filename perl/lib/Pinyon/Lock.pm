@@ -149,6 +149,10 @@ The names that the lock writes or reads, as you passed them to C<lock>.
 The fencing token: a number that is higher than the token of any earlier lock on any of the names. A storage that you write to
 under the lock should refuse a writer with a lower token.
 
+=head2 note
+
+What its holder says about the lock: the option C<note>.
+
 =head2 remaining
 
 Seconds for which the lock remains held if nothing renews it; 0 if it is not held.

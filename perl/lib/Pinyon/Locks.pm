@@ -225,7 +225,7 @@ methods.
 The URL is C<redis://user:password@host:port/database>, C<rediss://...> with TLS, C<unix:///path?db=database>,
 C<redis+cluster://host,host,host>, or C<redis+sentinel://host,host,host/service/database>. Several URLs in an array are
 independent servers, and a majority of them holds each lock. The settings are the same in every language: C<namespace>,
-C<ttl>, C<timeout>, C<reentrant>, C<handler>, C<fairness>, C<command_timeout>, C<connect_timeout>, C<tls> and others. In
+C<label>, C<ttl>, C<timeout>, C<reentrant>, C<handler>, C<fairness>, C<command_timeout>, C<connect_timeout>, C<tls> and others. In
 addition:
 
 =over
@@ -280,6 +280,10 @@ decides.
 
 C<'proceed'> lets the program go on without the lock while the servers are away, and when the lock is lost because of them, for work
 that may run twice: C<is_certain> of the lock tells. C<'raise'>, as by default, dies with the error.
+
+=item note
+
+What the lock is for, up to 200 bytes, for people who look who holds it or waits: C<status>, C<LockTimeout> and C<pinyon locks> show it.
 
 =item read
 
@@ -341,7 +345,8 @@ seconds at most, by default C<command_timeout>. Releases that are not answered i
 =head2 status($names)
 
 Returns what the server knows of each name as a list of hashes: C<name>, C<holder>, C<token>, C<left> and C<age> in seconds,
-C<waiting>, and C<readers>: all that read the name, none if it is written. In scalar context, returns the first.
+C<waiting>, and C<readers>: all that read the name, none if it is written. Of the holder it also has the C<host>, the C<pid>, the
+C<label> of its client, and its C<note>; C<owners> has the same of all of these. In scalar context, returns the first.
 
 =head2 is_locked($names)
 

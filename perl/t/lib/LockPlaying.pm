@@ -147,6 +147,7 @@ sub _used {
     return $model->got( scalar $locks->release_all )                                  if $name eq 'release_all';
     return $model->got( scalar $locks->is_locked( \@arguments ) )                     if $name eq 'is_locked';
     return $model->got( scalar $locks->waiting( \@arguments ) )                       if $name eq 'waiting';
+    return _owners( scalar $model->got( scalar $locks->status( $arguments[0] ) ) )    if $name eq 'owners';
     return $model->got( scalar $locks->execute( map { s/\{namespace\}/{$caller->{namespace}}/r } @arguments ) )
         if $name eq 'execute';
     return [ grep { !/:#[fp]\z|:#x:/ } @{ $model->got( scalar $locks->execute( 'KEYS', "{$caller->{namespace}}:*" ) ) } ]
@@ -191,6 +192,13 @@ sub _used {
     my $done = $model->got( scalar $held->$name(@others) );
     $caller->{tokens}{$_} = $caller->{held}{$_}->token for keys %{ $caller->{held} };    # others after a wait
     return $done;
+}
+
+sub _owners {
+    my ($status) = @_;
+    my @holders = @{ $status->{readers} };
+    @holders = grep { defined } $status->{holder} if !@holders;
+    return [ map { [ @{ $status->{owners}{$_} }{qw(label note)} ] } @holders, @{ $status->{waiting} } ];
 }
 
 sub _acquired {

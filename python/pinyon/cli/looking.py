@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from pinyon.cli.standing import (
     age,
-    described,
+    holder,
     locked_names,
     namespace_of,
+    noted,
     opened,
-    process_of,
     readers,
     statuses,
     time_left,
@@ -35,16 +35,17 @@ def list_all(options: argparse.Namespace) -> int:
             rows = [
                 (
                     text_of(each.name),
-                    readers(each) or text_of(each.holder or ""),
+                    readers(each) or holder(each),
                     token_of(each),
                     age(each),
                     time_left(each),
                     str(len(each.waiting)),
+                    text_of(each.note or ""),
                 )
                 for each in found
             ]
-            columns = ("NAME", "HOLDER", "TOKEN", "AGE", "LEFT", "WAITING")
-            print_rows(columns, rows, right=columns[2:])
+            columns = ("NAME", "HOLDER", "TOKEN", "AGE", "LEFT", "WAITING", "NOTE")
+            print_rows(columns, rows, right=columns[2:6])
         else:
             complain(f"nothing is locked in {namespace_of(locks)}")
     return 0
@@ -68,15 +69,16 @@ def _print_one(status: LockStatus) -> None:
         say("  free")
     elif status.readers:
         for number, attempt in enumerate(status.readers, 1):
-            say(f"  {'readers' if number == 1 else '':7}  {number}. {described(attempt)}")
+            say(f"  {'readers' if number == 1 else '':7}  {number}. {noted(status, attempt)}")
         say(f"  left     {time_left(status)}")
     else:
-        say(f"  holder   {described(status.holder)}")
+        say(f"  holder   {noted(status, status.holder)}")
+        say(f"  attempt  {text_of(status.holder)}")
         say(f"  token    {token_of(status)}")
         say(f"  age      {age(status)}")
         say(f"  left     {time_left(status)}")
     for number, attempt in enumerate(status.waiting, 1):
-        say(f"  {'waiting' if number == 1 else '':7}  {number}. {described(attempt)}")
+        say(f"  {'waiting' if number == 1 else '':7}  {number}. {noted(status, attempt)}")
 
 
 def _print_json(found: list[LockStatus]) -> None:
@@ -85,5 +87,6 @@ def _print_json(found: list[LockStatus]) -> None:
 
 def _as_json(status: LockStatus) -> dict[str, Any]:
     name = status.name if isinstance(status.name, str) else status.name.decode("utf-8", "surrogateescape")
-    process = None if status.holder is None else process_of(status.holder)
-    return {**status._asdict(), "name": name, "process": process}
+    owners = {attempt: who._asdict() for attempt, who in status.owners.items()}
+    of_holder = {field: getattr(status, field) for field in ("host", "pid", "label", "note")}
+    return {**status._asdict(), "name": name, "owners": owners, **of_holder, "process": status.pid}

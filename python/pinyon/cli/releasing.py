@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pinyon.cli.standing import age, described, namespace_of, opened, statuses, time_left, token_of
+from pinyon.cli.standing import age, holder, namespace_of, noted, opened, statuses, time_left, token_of
 from pinyon.cli.terminal import complain, say, text_of
 
 if TYPE_CHECKING:
@@ -37,11 +37,9 @@ def _is_meant(status: LockStatus, token: int | None, locks: Locks) -> bool:
     if status.holder is None:
         complain(f"{name} is not held in {namespace_of(locks)}")
     elif token is not None and status.token is None:
-        complain(
-            f"{name} is held by {described(status.holder)}, and only the holder knows its token: leave out --token"
-        )
+        complain(f"{name} is held by {holder(status)}, and only the holder knows its token: leave out --token")
     elif token is not None and status.token != token:
-        complain(f"{name} is held by {described(status.holder)} with token {status.token}, not {token}")
+        complain(f"{name} is held by {holder(status)} with token {status.token}, not {token}")
     else:
         return True
     return False
@@ -49,7 +47,7 @@ def _is_meant(status: LockStatus, token: int | None, locks: Locks) -> bool:
 
 def _is_wanted(held: list[LockStatus]) -> bool:
     for status in held:
-        say(f"{text_of(status.name)} is held by {described(status.holder or '')}")
+        say(f"{text_of(status.name)} is held by {noted(status, status.holder or '')}")
         say(f"  token {token_of(status)}, age {age(status)}, left {time_left(status)}, waiting {len(status.waiting)}")
     try:
         answer = input(f"Release {'it' if len(held) == 1 else 'them'}? The holder may be at work. [y/N] ")
@@ -65,5 +63,5 @@ def _release(status: LockStatus, locks: Locks) -> bool:
     if not locks.force_release(status.name, token=status.token):
         complain(f"{name} has changed hands meanwhile, and was not released")
         return False
-    say(f"{name} is released; it was held by {described(status.holder or '')}, token {token_of(status)}")
+    say(f"{name} is released; it was held by {holder(status)}, token {token_of(status)}")
     return True

@@ -83,16 +83,23 @@ def _scan(execute: Callable[..., Any], pattern: bytes) -> Iterator[list[bytes]]:
             return
 
 
-def process_of(attempt: str) -> int | None:
-    """Return the process id in an attempt ``client:owner:number``. It is that of the attempt's own host."""
-    found = re.fullmatch(r"[0-9a-f]{16}\.([0-9a-f]{1,8})\.[0-9a-f]+:[0-9a-f]+:[0-9a-f]+", attempt)
-    return int(found.group(1), 16) if found else None
+def holder(status: LockStatus) -> str:
+    """Return who holds a name, for people."""
+    return described(status, status.holder or "")
 
 
-def described(attempt: str) -> str:
-    """Return a holder or waiter with its process id."""
-    process = process_of(attempt)
-    return text_of(attempt) if process is None else f"{attempt} (process {process})"
+def described(status: LockStatus, attempt: str) -> str:
+    """Return a holder or waiter by its label or host, and its process."""
+    who = status.owners.get(attempt)
+    if who is None or who.pid is None:
+        return text_of(attempt)
+    return f"{text_of(who.label or who.host or attempt)} (pid {who.pid})"
+
+
+def noted(status: LockStatus, attempt: str) -> str:
+    """Return a holder or waiter with what it says about its lock."""
+    who = status.owners.get(attempt)
+    return described(status, attempt) + (f": {text_of(who.note)}" if who is not None and who.note else "")
 
 
 def token_of(status: LockStatus) -> str:
@@ -103,7 +110,7 @@ def token_of(status: LockStatus) -> str:
 def readers(status: LockStatus) -> str:
     """Return who reads the name, or nothing if it is free or written."""
     return (
-        f"{status.holder} (reads)"
+        f"{holder(status)} reads"
         if len(status.readers) == 1
         else f"{len(status.readers)} readers" * bool(status.readers)
     )

@@ -38,11 +38,16 @@ def _aligned(row: Sequence[str], widths: Sequence[int], sides: Sequence[bool]) -
 
 
 def _paragraph(columns: Sequence[str], row: Sequence[str], width: int) -> Iterator[Line]:
-    """Yield the first field, and below it the others with the names of their columns, as many in a line as fit."""
+    """Yield the first field, and below it the others with the names of their columns, as many in a line as fit.
+
+    Fields that are empty are left out.
+    """
     first, *others = row
     yield Line(first, "bold")
     line = ""
     for column, field in zip(columns[1:], others):
+        if not field:
+            continue
         said = f"{_GAP}{column.lower()} {field}"
         if line and _width(line + said) > width:
             yield Line(line)

@@ -151,9 +151,22 @@ module Pinyon
     include Error
   end
 
-  # The lock could not be acquired in time, because others held it.
+  # The lock could not be acquired in time, because others held it. What is not known of the holder is nil.
   class LockTimeout < Timeout
     include LockError
+
+    # @return [String, nil] the attempt that held it
+    attr_reader :holder
+    # @return [Float, nil] the seconds for which it was held then
+    attr_reader :held_for
+    # @return [String, nil] the short name of the holder's host
+    attr_reader :host
+    # @return [Integer, nil] the holder's process there
+    attr_reader :pid
+    # @return [String, nil] what the holder's client is called (the setting +label+)
+    attr_reader :label
+    # @return [String, nil] what the holder says about its lock (+note:+)
+    attr_reader :note
   end
 
   # The lock is no longer held: it expired, was deleted, or was released by force.

@@ -36,6 +36,13 @@ module Pinyon
       format("%016x", token)
     end
 
+    # What its holder says about it, for people who look who holds it.
+    #
+    # @return [String, nil]
+    def note
+      @native.note
+    end
+
     # Whether it is held, as far as this process knows.
     def held?
       !@native.remaining.nil?

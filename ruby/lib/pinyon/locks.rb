@@ -35,7 +35,28 @@ module Pinyon
     # @!attribute waiting [Array<String>] the attempts that wait for it, in order
     # @!attribute age [Float, nil] the seconds since it was acquired
     # @!attribute readers [Array<String>] the attempts that read it, all of them; empty if it is written
-    Status = Struct.new(:name, :holder, :token, :left, :waiting, :age, :readers)
+    # @!attribute owners [Hash{String => Owner}] who each of these attempts is
+    Status = Struct.new(:name, :holder, :token, :left, :waiting, :age, :readers, :owners) do
+      # @return [String, nil] the short name of the holder's host
+      def host = owners[holder]&.host
+
+      # @return [Integer, nil] the holder's process there
+      def pid = owners[holder]&.pid
+
+      # @return [String, nil] what the holder's client is called
+      def label = owners[holder]&.label
+
+      # @return [String, nil] what the holder says about its lock
+      def note = owners[holder]&.note
+    end
+
+    # Who has a lock or waits for it.
+    #
+    # @!attribute host [String, nil] the short name of its host
+    # @!attribute pid [Integer, nil] its process there; nil if another program has written the value of the name
+    # @!attribute label [String, nil] what its client is called, by the setting +label+
+    # @!attribute note [String, nil] what it says about its lock, by the argument +note:+
+    Owner = Struct.new(:host, :pid, :label, :note)
 
     # @param url [String, Array<String>] +redis://user:password@host:port/database+, where only the host is needed;
     #   +rediss://…+ with TLS, +unix:///path?db=database+, +redis+cluster://host,host,host+, or
@@ -91,13 +112,14 @@ module Pinyon
     # @param on_failure [Symbol, nil] +:proceed+ runs the block without the lock while the servers are away, and goes on
     #   if the lock is lost because of them, for work that may run twice: {Held#certain?} tells. +:raise+ raises the
     #   error
+    # @param note [String, nil] what the lock is for, up to 200 bytes, for people who look who holds it or waits
     # @yieldparam held [Held]
     # @return [Object] the block's value
     # @raise [LockTimeout] others held it for all this time; the message names the holder
     # @raise [LockLost] it was lost before the block ended
     def synchronize(*names, read: nil, permits: nil, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil,
-                    on_lost: nil, at_least: nil, on_failure: nil)
-      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost, at_least, read, permits, on_failure)
+                    on_lost: nil, at_least: nil, on_failure: nil, note: nil)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost, at_least, read, permits, on_failure, note)
       failed = true
       begin
         held.native.acquire(true)
@@ -151,13 +173,16 @@ module Pinyon
     # @param renew [Boolean] whether to renew it
     # @param max_hold [Numeric, nil] seconds after which it is not renewed any more
     # @param on_lost [#call, nil] called with the {Held} if the lock is lost
+    # @param note [String, nil] as for {#synchronize}; nil for that of the lock that was handed over
     # @yieldparam held [Held]
     # @return [Held, Object] the lock; with a block, the block's value
     # @raise [LockLost] the ticket was used before, or the lock has ended
     # @raise [UsageError] this is no ticket, or one of another namespace
-    def adopt(ticket, ttl: nil, timeout: nil, renew: true, max_hold: nil, on_lost: nil, &block)
+    def adopt(ticket, ttl: nil, timeout: nil, renew: true, max_hold: nil, on_lost: nil, note: nil, &block)
       listen
-      names, native = @native.adopt(ticket, [ttl, timeout, renew, max_hold, nil])
+      terms = [ttl, timeout, renew, max_hold, nil]
+      terms.push(nil, nil, note) if note
+      names, native = @native.adopt(ticket, terms)
       held = prepared(names, native, on_lost)
       return hold(held, &block) if block
 
@@ -188,9 +213,9 @@ module Pinyon
     # @raise [UsageError] it was given a block, which it would not run
     # @see #synchronize
     def lock(*names, read: nil, permits: nil, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil,
-             on_lost: nil, at_least: nil, on_failure: nil)
+             on_lost: nil, at_least: nil, on_failure: nil, note: nil)
       refuse_block(:lock) if block_given?
-      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost, at_least, read, permits, on_failure)
+      held = ask(names, [ttl, timeout, renew, max_hold, reentrant], on_lost, at_least, read, permits, on_failure, note)
       # An interrupt may come at each condition, and at the end of the method. At a condition within an `ensure`, the
       # outer one runs; once the `return` has run an `ensure`, the inner one runs again. Then the caller gets no lock,
       # although it was given one. Between the lock and the `return` there is no condition.
@@ -218,9 +243,9 @@ module Pinyon
     # @raise [UsageError] it was given a block, which it would not run
     # @see #synchronize
     def try_lock(*names, read: nil, permits: nil, ttl: nil, renew: true, max_hold: nil, reentrant: nil,
-                 on_lost: nil, at_least: nil, on_failure: nil)
+                 on_lost: nil, at_least: nil, on_failure: nil, note: nil)
       refuse_block(:try_lock) if block_given?
-      held = ask(names, [ttl, nil, renew, max_hold, reentrant], on_lost, at_least, read, permits, on_failure)
+      held = ask(names, [ttl, nil, renew, max_hold, reentrant], on_lost, at_least, read, permits, on_failure, note)
       given = passes = 0 # As in `lock`.
       passed = false
       begin
@@ -292,7 +317,9 @@ module Pinyon
     #
     # @return [Array<Status>] in the order of the names
     def status(*names)
-      names.zip(@native.inspect_names(names, :each)).map { |name, fields| Status.new(name, *fields) }
+      names.zip(@native.inspect_names(names, :each)).map do |name, (*fields, owners)|
+        Status.new(name, *fields, owners.to_h { |attempt, *who| [attempt, Owner.new(*who)] })
+      end
     end
 
     # Whether any of the names is locked.
@@ -416,9 +443,9 @@ module Pinyon
 
     # What holds the names once it has acquired them. It exists before, so that an interrupt cannot come between a lock
     # and its holder.
-    def ask(names, terms, on_lost, at_least = nil, read = nil, permits = nil, on_failure = nil)
+    def ask(names, terms, on_lost, at_least = nil, read = nil, permits = nil, on_failure = nil, note = nil)
       listen
-      terms << at_least << on_failure if at_least || on_failure
+      terms.push(at_least, on_failure, note) if at_least || on_failure || note
       if read || permits
         shared = [Array(read), permits || {}]
         return prepared(names + shared.first, @native.ask(names, shared, terms), on_lost)

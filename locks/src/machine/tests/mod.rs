@@ -5,6 +5,7 @@ mod parking;
 mod proceeding;
 mod reconnecting;
 mod refusals;
+mod remarks;
 mod schedules;
 mod tokens;
 mod world;

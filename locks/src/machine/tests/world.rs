@@ -119,8 +119,13 @@ impl World {
             wait: wait.map(Duration::from_millis),
             renewal: if ttl % 2 == 0 { Renewal::Always } else { Renewal::Never },
             reentrant: false,
-            // A third of the locks.
-            rare: Rare { at_least: if owner == 2 { wanted.ttl } else { Duration::ZERO }, ..Rare::default() }.boxed(),
+            rare: Rare {
+                // A third of the locks.
+                at_least: if owner == 2 { wanted.ttl } else { Duration::ZERO },
+                remark: (owner > 0).then(|| format!("{client} {owner}").into()),
+                ..Rare::default()
+            }
+            .boxed(),
         };
         let now = self.at();
         let number = self.clients[client].machine.lock(request, now).ok();
@@ -183,8 +188,13 @@ impl World {
             wait: Some(Duration::from_secs(1)),
             renewal: Renewal::Always,
             reentrant: false,
-            rare: Rare { at_least: ticket.rest, adopts: Some(Arc::new(ticket.attempt.clone())), ..Rare::default() }
-                .boxed(),
+            rare: Rare {
+                at_least: ticket.rest,
+                adopts: Some(Arc::new(ticket.attempt.clone())),
+                remark: Some("adopted".into()),
+                ..Rare::default()
+            }
+            .boxed(),
         };
         let now = self.at();
         let number = self.clients[client].machine.lock(request, now).ok();

@@ -8,7 +8,15 @@ fn token(stored: &[u64], pending: usize) -> Option<u64> {
     let inspected = |token: &u64| {
         let attempt = Attempt { client: "client".into(), owner: 1, number: 1 };
         let holder = Some(Holder { attempt, token: Some(*token) });
-        Inspected { holder, sharing: Vec::new(), permits: None, pttl: None, age: None, waiting: Vec::new() }
+        Inspected {
+            holder,
+            sharing: Vec::new(),
+            permits: None,
+            pttl: None,
+            age: None,
+            waiting: Vec::new(),
+            ..Inspected::default()
+        }
     };
     let each: Vec<Inspected> = stored.iter().map(inspected).collect();
     merged(&each.iter().collect::<Vec<_>>(), 3, pending)?.holder?.token

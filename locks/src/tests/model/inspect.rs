@@ -21,6 +21,7 @@ impl Model {
             pttl: lock.map(|lock| lock.expires).or(share.and_then(Share::ends_last)).map(|ends| ends - now),
             age: lock.and_then(|lock| lock.age(now)),
             waiting: self.queue.live(name, now),
+            ..Inspected::default()
         }
     }
 }

@@ -13,6 +13,7 @@ mod poll;
 mod queue;
 mod raise;
 mod rate;
+mod remark;
 mod run;
 mod share;
 mod shared;
@@ -50,6 +51,8 @@ pub struct Model {
     clients: BTreeSet<Arc<str>>,
     pushes: Vec<Push>,
     rates: BTreeMap<Name, rate::Schedule>,
+    /// With the time when each ends.
+    remarks: BTreeMap<Attempt, (Arc<str>, Duration)>,
 }
 
 /// A message that the server publishes, and its recipient.
@@ -90,6 +93,7 @@ impl Model {
             clients: BTreeSet::new(),
             pushes: Vec::new(),
             rates: BTreeMap::new(),
+            remarks: BTreeMap::new(),
         }
     }
 
@@ -110,9 +114,11 @@ impl Model {
             Call::Park { attempt, names, ttl } => self.park(now, attempt, names, *ttl),
             Call::Unpark { attempt, names, ttl } => self.unpark(now, attempt, names, *ttl),
             Call::Notify { attempt, names, most } => self.notify(now, attempt, names, *most),
-            Call::Inspect { names } => self.inspect(now, names),
+            Call::Inspect { names, .. } => self.inspect(now, names),
             Call::ForceRelease { names, token } => self.force_release(now, names, *token),
             Call::Rate { name, cost, most, ticks } => self.rate(now, name, [*cost, *most, *ticks]),
+            Call::Remark { attempt, remark, ttl } => self.remark(now, attempt, remark.as_ref(), *ttl),
+            Call::Remarks { inspected } => self.remarks(inspected),
         }
     }
 
@@ -212,6 +218,7 @@ impl Model {
         self.tombstones.retain(|_, expires| *expires >= now);
         self.pure_waiters = self.pure_waiters.filter(|expires| *expires >= now);
         self.queue.expire(now);
+        self.remarks.retain(|_, (_, expires)| *expires >= now);
     }
 }
 

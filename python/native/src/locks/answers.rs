@@ -1,8 +1,11 @@
 //! Outcomes of lock operations as Python objects.
 
+use std::time::Duration;
+
 use pinyon_locks::call::{Attempt, Inspected};
-use pinyon_locks::{LockFailure, LockOutcome, RateAnswer, StatusAnswer};
+use pinyon_locks::{Known, LockFailure, LockOutcome, RateAnswer, StatusAnswer};
 use pinyon_proto::resp::Value;
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
 use pyo3::IntoPyObjectExt;
@@ -35,11 +38,31 @@ pub(super) fn raised(py: Python<'_>, failure: LockFailure) -> PyErr {
         return from_core(py, error);
     }
     let raised = exception(py, failure.kind, &failure.message);
-    if failure.kind != ErrorKind::Deadlock {
-        return raised;
-    }
-    let cycle: Vec<String> = failure.cycle.into_iter().map(shown).collect();
-    raised.value(py).setattr("cycle", cycle).err().unwrap_or(raised)
+    let told = match failure.blocker {
+        Some(blocker) => blamed(raised.value(py), &blocker.holder, blocker.held_for, blocker.remark.as_deref()),
+        None if failure.kind == ErrorKind::Deadlock => {
+            let cycle: Vec<String> = failure.cycle.iter().cloned().map(shown).collect();
+            raised.value(py).setattr("cycle", cycle)
+        }
+        None => Ok(()),
+    };
+    told.err().unwrap_or(raised)
+}
+
+/// Tells a `LockTimeout` who holds the lock.
+fn blamed(
+    raised: &Bound<'_, PyBaseException>,
+    holder: &Attempt,
+    held_for: Option<Duration>,
+    note: Option<&str>,
+) -> PyResult<()> {
+    raised.setattr("holder", shown(holder.clone()))?;
+    raised.setattr("held_for", held_for.map(|time| time.as_secs_f64()))?;
+    raised.setattr("note", note)?;
+    let Some(who) = holder.who() else { return Ok(()) };
+    raised.setattr("host", who.host)?;
+    raised.setattr("pid", who.pid)?;
+    raised.setattr("label", who.label)
 }
 
 /// For each name, the fields of a `LockStatus` after the name.
@@ -50,7 +73,11 @@ fn statuses(py: Python<'_>, inspected: &[Inspected]) -> PyResult<Py<PyAny>> {
         let waiting: Vec<String> = inspected.waiting.iter().cloned().map(shown).collect();
         let [left, age] = [inspected.pttl, inspected.age].map(|time| time.map(|time| time.as_secs_f64()));
         let readers: Vec<String> = inspected.sharing.iter().cloned().map(shown).collect();
-        (holder, token, left, waiting, age, readers)
+        let known = inspected.known().map(|Known { attempt, who, note }| {
+            let (host, pid, label) = who.map_or((None, None, None), |who| (who.host, Some(who.pid), who.label));
+            (shown(attempt.clone()), (host, pid, label, note.map(str::to_owned)))
+        });
+        (holder, token, left, waiting, age, readers, known.collect::<Vec<_>>())
     };
     inspected.iter().map(status).collect::<Vec<_>>().into_py_any(py)
 }

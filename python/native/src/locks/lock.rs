@@ -52,9 +52,9 @@ impl Lock {
     #[new]
     #[pyo3(signature = (held = None, locks = None, names = None, ttl = None, timeout = None, renew = true,
                         max_hold = None, reentrant = None, on_lost = None, at_least = None, ticket = None,
-                        read = None, permits = None, on_failure = None, /, **_others),
+                        read = None, permits = None, on_failure = None, note = None, /, **_others),
            text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least=None, \
-                             ticket=None, read=None, permits=None, on_failure=None, /)")]
+                             ticket=None, read=None, permits=None, on_failure=None, note=None, /)")]
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
         py: Python<'_>,
@@ -72,6 +72,7 @@ impl Lock {
         read: Option<&Bound<'_, PyTuple>>,
         permits: Option<&Bound<'_, PyTuple>>,
         on_failure: Option<&str>,
+        note: Option<&Bound<'_, PyAny>>,
         _others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let made_by_client =
@@ -93,6 +94,7 @@ impl Lock {
             reentrant: reentrant.unwrap_or(usual.reentrant),
             at_least: time(at_least, "at_least")?,
             on_failure: checked(py, on_failure.map_or(Ok(OnFailure::Raise), OnFailure::named))?,
+            note: note.map(text_of).transpose()?,
         };
         let shared = (read.is_some() || permits.is_some()).then(|| Shared {
             read: read.map_or_else(|| PyTuple::empty(py), Clone::clone),
@@ -370,7 +372,7 @@ impl Held {
         let (py, asked) = (lock.py(), lock.get());
         let owner = asked.owner(py)?;
         let request = asked.request(owner, at_once, timeout)?;
-        let (grant, driver) = (Grant::new(request.names.clone()), drivers::of_caller(py, &asked.client)?);
+        let (grant, driver) = (Grant::of(&request), drivers::of_caller(py, &asked.client)?);
         let relock = asked.request.wait.unwrap_or_default();
         let held = pinyon_locks::Held::new(grant, driver, relock, asked.client.clone());
         let answer = drivers::run(py, held.driver(), held.acquire(request))?.unbind();
@@ -389,6 +391,12 @@ impl Held {
     #[getter]
     fn token(&self) -> u64 {
         self.held.grant().token()
+    }
+
+    /// What its holder says about it, for people who look who holds it; None if nothing.
+    #[getter]
+    fn note(&self) -> Option<&str> {
+        self.held.grant().note()
     }
 
     /// The seconds for which it remains held without renewal; None if it is not held.
@@ -501,6 +509,10 @@ fn listed(names: &Bound<'_, PyTuple>) -> PyResult<String> {
 fn class_name(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let class = object.get_type();
     Ok(format!("{}.{}", class.module()?, class.qualname()?))
+}
+
+fn text_of<'n>(note: &'n Bound<'_, PyAny>) -> PyResult<&'n str> {
+    note.cast::<PyString>().map_err(|_| unsupported(note, "a note is str"))?.to_str()
 }
 
 fn ticket_of(given: &Bound<'_, PyAny>) -> PyResult<Ticket> {

@@ -2,7 +2,9 @@
 
 use magnus::value::ReprValue;
 use magnus::{Error, Exception, IntoValue, RHash, Ruby, Value};
-use pinyon_locks::{Attempt, Inspected, LockFailure, LockMetrics, LockOutcome, RateAnswer, RedisValue, StatusAnswer};
+use pinyon_locks::{
+    Attempt, Blocker, Inspected, Known, LockFailure, LockMetrics, LockOutcome, RateAnswer, RedisValue, StatusAnswer,
+};
 
 use crate::errors::{exception, from_core, ErrorKind};
 use crate::metrics::durations;
@@ -35,18 +37,33 @@ pub(super) fn raised(ruby: &Ruby, failure: LockFailure) -> Error {
         return from_core(ruby, error);
     }
     let raised = exception(ruby, failure.kind, &failure.message);
-    if failure.kind != ErrorKind::Deadlock {
-        return raised;
-    }
-    let cycle = ruby.ary_from_iter(failure.cycle.iter().map(Attempt::to_string));
-    let set = match raised.value().and_then(Exception::from_value) {
-        Some(exception) => exception.funcall::<_, _, Value>("instance_variable_set", ("@cycle", cycle)).map(drop),
+    let told = raised.value().and_then(Exception::from_value).map_or(Ok(()), |exception| match &failure.blocker {
+        Some(blocker) => blamed(exception, blocker),
+        None if failure.kind == ErrorKind::Deadlock => {
+            let cycle = ruby.ary_from_iter(failure.cycle.iter().map(Attempt::to_string));
+            set(exception, "@cycle", cycle)
+        }
         None => Ok(()),
-    };
-    set.err().unwrap_or(raised)
+    });
+    told.err().unwrap_or(raised)
 }
 
-/// For each name its holder, token, seconds left, waiters, age in seconds and readers.
+fn set(exception: Exception, name: &str, value: impl IntoValue) -> Result<(), Error> {
+    exception.funcall::<_, _, Value>("instance_variable_set", (name, value)).map(drop)
+}
+
+/// Tells a `LockTimeout` who holds the lock.
+fn blamed(exception: Exception, blocker: &Blocker) -> Result<(), Error> {
+    set(exception, "@holder", blocker.holder.to_string())?;
+    set(exception, "@held_for", blocker.held_for.map(|time| time.as_secs_f64()))?;
+    set(exception, "@note", blocker.remark.as_deref())?;
+    let Some(who) = blocker.holder.who() else { return Ok(()) };
+    set(exception, "@host", who.host)?;
+    set(exception, "@pid", who.pid)?;
+    set(exception, "@label", who.label)
+}
+
+/// For each name its holder, token, seconds left, waiters, age in seconds and readers, and who all these are.
 fn statuses(ruby: &Ruby, inspected: &[Inspected]) -> Result<Value, Error> {
     let all = ruby.ary_new_capa(inspected.len());
     for inspected in inspected {
@@ -55,7 +72,12 @@ fn statuses(ruby: &Ruby, inspected: &[Inspected]) -> Result<Value, Error> {
         let waiting = ruby.ary_from_iter(inspected.waiting.iter().map(Attempt::to_string));
         let readers = ruby.ary_from_iter(inspected.sharing.iter().map(Attempt::to_string));
         let [left, age] = [inspected.pttl, inspected.age].map(|time| time.map(|time| time.as_secs_f64()));
-        all.push((holder, token, left, waiting, age, readers))?;
+        let owners = ruby.ary_new();
+        for Known { attempt, who, note } in inspected.known() {
+            let (host, pid, label) = who.map_or((None, None, None), |who| (who.host, Some(who.pid), who.label));
+            owners.push((attempt.to_string(), host, pid, label, note))?;
+        }
+        all.push((holder, token, left, waiting, age, readers, owners))?;
     }
     Ok(all.as_value())
 }

@@ -83,7 +83,8 @@ impl Locks {
                 )
             }
         };
-        asking(ruby, client, checked(ruby, this.terms(ruby, terms)?.request(names))?)
+        let note = note_in(ruby, terms)?;
+        asking(ruby, client, checked(ruby, this.terms(ruby, terms, note.as_deref())?.request(names))?)
     }
 
     /// Makes what takes over a lock that was handed over. Returns its names, too.
@@ -92,7 +93,8 @@ impl Locks {
         let ticket = checked(ruby, ticket)?;
         let names = ruby.ary_from_iter(ticket.names.iter().map(|name| ruby.enc_str_new(&**name, ruby.utf8_encoding())));
         let client = this.of(ruby, names)?;
-        let request = checked(ruby, this.terms(ruby, terms)?.adopting(&ticket, client.settings()))?;
+        let note = note_in(ruby, terms)?;
+        let request = checked(ruby, this.terms(ruby, terms, note.as_deref())?.adopting(&ticket, client.settings()))?;
         Ok((names, asking(ruby, client, request)?))
     }
 
@@ -198,7 +200,7 @@ impl Locks {
 
     /// The terms of one lock: its ttl, timeout, renew, max_hold and reentrant. nil is what is usual. Few have at_least and
     /// on_failure, too.
-    fn terms(&self, ruby: &Ruby, given: RArray) -> Result<LockTerms, Error> {
+    fn terms<'n>(&self, ruby: &Ruby, given: RArray, note: Option<&'n str>) -> Result<LockTerms<'n>, Error> {
         let rare = given.len() > 5;
         let on_failure: Option<Value> = if rare { given.pop()? } else { None };
         let at_least: Option<Value> = if rare { given.pop()? } else { None };
@@ -213,6 +215,7 @@ impl Locks {
             reentrant: flag(reentrant, self.usual.reentrant),
             at_least: time(at_least)?,
             on_failure: on_failure.map_or(Ok(OnFailure::Raise), |word| failing(ruby, word))?,
+            note,
         })
     }
 }
@@ -229,8 +232,16 @@ fn failing(ruby: &Ruby, word: Value) -> Result<OnFailure, Error> {
 fn asking(ruby: &Ruby, client: Arc<Drivers>, mut request: LockRequest) -> Result<Held, Error> {
     let Caller { driver, owner } = drivers::caller(ruby, &client)?;
     request.owner = owner;
-    let (relock, grant) = (request.wait.unwrap_or_default(), Grant::new(request.names.clone()));
+    let (relock, grant) = (request.wait.unwrap_or_default(), Grant::of(&request));
     Ok(Held::new(pinyon_locks::Held::new(grant, driver, relock, client), request))
+}
+
+/// Takes the note from the terms of a lock, whose last it is. Few have one.
+fn note_in(ruby: &Ruby, terms: RArray) -> Result<Option<String>, Error> {
+    let note: Option<Value> = if terms.len() > 5 { terms.pop()? } else { None };
+    let Some(note) = note else { return Ok(None) };
+    let text = RString::from_value(note).ok_or_else(|| unsupported(ruby, "a note is a String", note))?;
+    Ok(Some(text.conv_enc(ruby.utf8_encoding())?.to_string()?))
 }
 
 /// How long to wait; `None` for ever.

@@ -35,6 +35,7 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let class = define_class::<Held>(ruby, native, "Held")?;
     class.define_method("number", method!(Held::number, 0))?;
     class.define_method("token", method!(Held::token, 0))?;
+    class.define_method("note", method!(Held::note, 0))?;
     class.define_method("remaining", method!(Held::remaining, 0))?;
     class.define_method("check", method!(Held::check, 0))?;
     class.define_method("lost_early", method!(Held::lost_early, 0))?;
@@ -79,6 +80,10 @@ impl Held {
 
     fn token(&self) -> u64 {
         self.held.grant().token()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.held.grant().note().map(str::to_owned)
     }
 
     /// The seconds for which it remains held without renewal; nil if it is not held.
