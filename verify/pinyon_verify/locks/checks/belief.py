@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..attempts import NEVER
 from ..evidence import Evidence
 from ..history import MILLISECOND, SECOND
 from .finding import Finding
@@ -20,7 +21,8 @@ def kept(evidence: Evidence) -> Iterator[Finding]:
     for scan in evidence.scans:
         for seen in scan.seen:
             attempt = by_token.get(seen.token or 0)
-            if attempt is None:
+            # What was released may be kept for a least time, which is shorter.
+            if attempt is None or (attempt.at_least and (attempt.release_sent or NEVER) < scan.answered):
                 continue
             expiry = scan.answered + (seen.left + 1) * MILLISECOND
             believed = max((until for at, until in attempt.beliefs if at < scan.asked), default=0)
