@@ -29,3 +29,8 @@ def process_of(attempt: str) -> int:
         return int(parts[1], 16)
     except (IndexError, ValueError):
         return 0
+
+
+def is_kept_for_nobody(attempt: str) -> bool:
+    """Whether its names stay locked for the rest of their least time, although it was released: its owner is 0."""
+    return attempt.split(":")[1:2] == ["0"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..attempts import NEVER
 from ..evidence import Evidence
 from ..history import MILLISECOND, SECOND
+from ..names import is_kept_for_nobody
 from .finding import Finding
 
 #: How long a client that can hear of a new primary may need to go there, on any machine.
@@ -21,8 +21,7 @@ def kept(evidence: Evidence) -> Iterator[Finding]:
     for scan in evidence.scans:
         for seen in scan.seen:
             attempt = by_token.get(seen.token or 0)
-            # What was released may be kept for a least time, which is shorter.
-            if attempt is None or (attempt.at_least and (attempt.release_sent or NEVER) < scan.answered):
+            if attempt is None or is_kept_for_nobody(seen.attempt):
                 continue
             expiry = scan.answered + (seen.left + 1) * MILLISECOND
             believed = max((until for at, until in attempt.beliefs if at < scan.asked), default=0)
