@@ -17,7 +17,9 @@ ROUNDING = 2 * MILLISECOND
 
 def kept(evidence: Evidence) -> Iterator[Finding]:
     """At every look, the server keeps a lock for at least as long as its holder believed before."""
-    by_token = {attempt.token: attempt for attempt in evidence.attempts if attempt.token is not None}
+    by_token = {
+        attempt.token: attempt for attempt in evidence.attempts if attempt.token is not None and attempt.is_written
+    }
     for scan in evidence.scans:
         for seen in scan.seen:
             attempt = by_token.get(seen.token or 0)

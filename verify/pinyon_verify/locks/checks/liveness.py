@@ -27,7 +27,7 @@ def gaps(evidence: Evidence) -> Iterator[tuple[Attempt, int, int]]:
     """Return, for each attempt, the longest time that it waited with nothing in its way.
 
     It is blocked by an attempt that shares a name, from that attempt's beginning to its end, if that one was
-    granted earlier, or began earlier and was never granted. For permits, it is blocked while there are not enough, and while
+    granted earlier, or began earlier and was not granted meanwhile. For permits, it is blocked while there are not enough, and while
     attempts wait that are granted earlier. It is also blocked while the server is away or its own
     process is stopped.
     """
@@ -57,7 +57,9 @@ def _is_before(other: Attempt, attempt: Attempt) -> bool:
 def _is_first(other: Attempt, attempt: Attempt) -> bool:
     if other.granted is None:
         return other.invoked < attempt.invoked
-    return attempt.granted is None or other.granted < attempt.granted
+    if attempt.granted is None:
+        return other.granted < attempt.over or other.invoked < attempt.invoked
+    return other.granted < attempt.granted
 
 
 def _full(attempt: Attempt, others: list[Attempt], limit: int) -> list[tuple[int, int]]:
