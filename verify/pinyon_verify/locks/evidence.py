@@ -51,6 +51,7 @@ class Rated:
     #: In seconds.
     per: float
     burst: int
+    process: int = 0
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ def weigh(lines: list[Line]) -> Evidence:
 
 def _rated(line: Line) -> Rated:
     facts = line.facts
-    return Rated(facts["sent"], line.at, facts["count"], facts["limit"], facts["per"], facts["burst"])
+    return Rated(facts["sent"], line.at, facts["count"], facts["limit"], facts["per"], facts["burst"], line.process)
 
 
 def _fault(line: Line) -> Fault:
