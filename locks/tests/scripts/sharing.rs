@@ -126,6 +126,21 @@ fn permits_are_never_more_than_the_limit() {
 }
 
 #[test]
+fn a_dead_holder_s_permits_come_back_while_others_hold_theirs() {
+    let mut lab = Lab::new();
+    lab.lock("x", "1/2:p");
+    let short = Call::Lock { attempt: attempt("y"), names: names("1/2:p"), ttl: SHORT, wait: true, nested: false };
+    assert!(is_granted(&lab.call(&short).0));
+    outlast_short();
+    assert!(is_granted(&lab.try_lock("z", "1/2:p")));
+    assert!(busy(&lab.try_lock("z2", "1/2:p")));
+    for who in ["x", "z"] {
+        lab.unlock(who, "1/2:p");
+    }
+    lab.assert_nothing_left();
+}
+
+#[test]
 fn a_permit_and_a_lock_of_one_name_are_two_things() {
     let mut lab = Lab::new();
     assert!(is_granted(&lab.lock("x", "a")));
