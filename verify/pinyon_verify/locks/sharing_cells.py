@@ -49,7 +49,7 @@ SHARING_CELLS = (
         "kill -9 of readers, writers and holders of permits in all languages",
         _everybody(_MANIFOLD),
         faults=_KILLS,
-        quick=True,
+        every=1.5,
     ),
     Cell("stop-sharing", "SIGSTOP of the same, up to three ttls", _everybody(_MANIFOLD), faults=_STOPS),
     Cell("cut-sharing", "connections cut among the same", _everybody(_CUT), cuts=_CUTS),
