@@ -42,6 +42,21 @@ fn who_comes_first_goes_first_and_readers_side_by_side_together() {
 }
 
 #[test]
+fn more_readers_than_one_look_sees_are_granted_together() {
+    let mut lab = Lab::new();
+    lab.lock("x", "a");
+    let readers: Vec<String> = (1..=70).map(|owner| format!("y{owner}")).collect();
+    for reader in &readers {
+        assert!(is_queued(&lab.lock(reader, "r:a")));
+    }
+    assert_eq!(lab.unlock("x", "a").len(), readers.len());
+    for reader in &readers {
+        lab.unlock(reader, "r:a");
+    }
+    lab.assert_nothing_left();
+}
+
+#[test]
 fn a_reader_that_waits_for_another_name_lets_readers_pass_but_no_writer() {
     let mut lab = Lab::new();
     lab.lock("x", "b");
