@@ -8,7 +8,7 @@ import shutil
 
 from .locks.cells import CELLS
 from .locks.run import HEADING, details, line, run
-from .locks.sabotage import SABOTAGES
+from .locks.sharing_sabotages import ALL_SABOTAGES
 from .locks.times import add_verb as add_failovers
 from .outage.cli import add_verb as add_outage
 from .soak.cli import add_verb as add_soak
@@ -35,10 +35,10 @@ def _locks(options: argparse.Namespace) -> int:
         for cell in CELLS:
             print(f"{cell.name:<18} {cell.what}")
         return 0
-    unknown = set(options.cell) - {each.name for each in (SABOTAGES if options.sabotage else CELLS)}
+    unknown = set(options.cell) - {each.name for each in (ALL_SABOTAGES if options.sabotage else CELLS)}
     if unknown:
         known = (
-            "choose from: " + ", ".join(sabotage.name for sabotage in SABOTAGES)
+            "choose from: " + ", ".join(sabotage.name for sabotage in ALL_SABOTAGES)
             if options.sabotage
             else "--list lists the cells"
         )
@@ -66,7 +66,7 @@ def _locks(options: argparse.Namespace) -> int:
 def _sabotage(names: list[str], seconds: float) -> int:
     """Apply each chosen sabotage, or all of them; return 0 when every one was found."""
     missed = []
-    for sabotage in [each for each in SABOTAGES if not names or each.name in names]:
+    for sabotage in [each for each in ALL_SABOTAGES if not names or each.name in names]:
         result = run(sabotage.cell_of(), seed=1, seconds=max(seconds, sabotage.seconds))
         if result.skipped:
             print(f"{sabotage.name:<18} skipped: {result.skipped}", flush=True)

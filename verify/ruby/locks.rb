@@ -23,8 +23,8 @@ module Models
       works.map { |work| Thread.new { work.call } }.each(&:join)
     end
 
-    def acquire(locks, names, options, cancel_after)
-      locks.lock(*names, **options, **{ timeout: cancel_after }.compact)
+    def acquire(cancel_after, options)
+      yield options.merge({ timeout: cancel_after }.compact)
     end
   end
 
@@ -37,10 +37,10 @@ module Models
       Async { |task| works.map { |work| task.async { work.call } }.each(&:wait) }
     end
 
-    def acquire(locks, names, options, cancel_after)
-      return locks.lock(*names, **options) unless cancel_after
+    def acquire(cancel_after, options)
+      return yield(options) unless cancel_after
 
-      Async::Task.current.with_timeout(cancel_after) { locks.lock(*names, **options) }
+      Async::Task.current.with_timeout(cancel_after) { yield options }
     rescue Async::TimeoutError
       raise Pinyon::LockTimeout, "cancelled"
     end

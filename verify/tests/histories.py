@@ -51,8 +51,8 @@ def scan(at: int, *seen: tuple[str, str, int, int]) -> Scan:
     return Scan(at * MS, at * MS, tuple(Seen(*each) for each in seen))
 
 
-def step(at: int, kind: str, attempt: str, number: int = 0, name: str = "") -> Step:
-    return Step(at * 1000, kind, attempt, number, name)
+def step(at: int, kind: str, attempt: str, number: int = 0, name: str = "", part: int = 0) -> Step:
+    return Step(at * 1000, kind, attempt, number, name, part)
 
 
 def evidence(*attempts: Attempt, **more: object) -> Evidence:

@@ -213,7 +213,17 @@ def test_a_waiter_behind_others_may_wait() -> None:
     before = waited(held("c", "y", 3000, 5000, 5001), 14)
     before.granted = before.begun = before.token = None
     before.given_up = 900 * MS
-    assert not list(liveness.soon(evidence(waited(held("b", "y", 1, 905, 910), 15), before)))
+    holder = held("d", "y", 1, 5, 895)
+    assert not list(liveness.soon(evidence(holder, waited(held("b", "y", 2, 905, 910), 15), before)))
+
+
+def test_a_waiter_that_gives_up_was_not_woken() -> None:
+    gave_up = waited(held("a", "x", 1, 900, 901), 20)
+    gave_up.granted = gave_up.begun = gave_up.token = None
+    gave_up.given_up = 900 * MS
+    history = evidence(held("c", "x", 1, 10, 30), gave_up, waited(held("b", "x", 2, 910, 920), 800))
+    assert [finding.at for finding in liveness.soon(history)] == [30 * MS]
+    assert not list(liveness.soon(evidence(held("c", "x", 1, 10, 899), gave_up)))
 
 
 def test_nobody_waits_for_what_a_killed_client_held() -> None:

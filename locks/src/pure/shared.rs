@@ -159,7 +159,8 @@ impl Pure {
                     let set = [b"SET", &self.keys.lock(one.name)[..], value.as_bytes(), b"PX", &ttl];
                     acts.commands.push(parts(&set));
                 }
-                _ => self.join(attempt, ttl, one, now, acts),
+                Mode::Read => self.join(attempt, ttl, one, None, now, acts),
+                Mode::Permits { limit, .. } => self.join(attempt, ttl, one, Some(limit), now, acts),
             }
         }
         Then::Token(drawn)
@@ -243,13 +244,14 @@ impl Pure {
         for one in seen {
             match one.holder {
                 Some(_) => acts.commands.push(parts(&[b"PEXPIRE", &self.keys.lock(one.name), &milliseconds(ttl)])),
-                None => self.join(attempt, ttl, one, now, acts),
+                // The pool has a limit, which may be a later one.
+                None => self.join(attempt, ttl, one, None, now, acts),
             }
         }
     }
 
-    /// Adds the attempt, or extends its part.
-    fn join(&self, attempt: &Attempt, ttl: Duration, one: &Seen<'_>, now: Now, acts: &mut Acts) {
+    /// Adds the attempt, or extends its part. With a `limit`, that is the pool's from now on.
+    fn join(&self, attempt: &Attempt, ttl: Duration, one: &Seen<'_>, limit: Option<u32>, now: Now, acts: &mut Acts) {
         let (key, own, ends) =
             (self.keys.lock(one.name), own(attempt, one.mode), now.saturating_add(ttl.as_millis() as u64));
         let mut add = parts(&[b"ZADD", &key]);
@@ -257,7 +259,7 @@ impl Pure {
             add.push(ends.to_string());
             add.push(part);
         }
-        if let Mode::Permits { limit, .. } = one.mode {
+        if let Some(limit) = limit {
             add.push((BEYOND + u64::from(limit)).to_string());
             add.push(LIMIT);
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;
 
 use pinyon_locks::{
-    owners, wanted, HandlerKind, LockOutcome, LockRequest, Mode, Names, PermitsWanted, Renewal, StatusAnswer,
+    owners, wanted, Asked, HandlerKind, LockOutcome, LockRequest, Mode, Names, PermitsWanted, Renewal, StatusAnswer,
     StatusQuestion,
 };
 use pinyon_net::error::kinds::ErrorKind;
@@ -107,6 +107,23 @@ fn readers_are_there_together_and_seen() {
             assert!(program.release(held));
         }
         acquire(&other, busy);
+    }
+}
+
+#[test]
+fn a_renewal_does_not_bring_an_earlier_limit_back() {
+    let pool = |limit| wanted([], [], Some(PermitsWanted { pool: "p", count: 1, limit })).unwrap();
+    for handler in [HandlerKind::Script, HandlerKind::Pure] {
+        let server = Redis::start("");
+        let [one, other] = programs(&server, [handler, HandlerKind::Script]);
+        let first = acquire(&one, request(pool(9), false));
+        acquire(&other, request(pool(2), false));
+        let extended = one.run(Operation::Extend { grant: first, ttl: 2 * TIMEOUT });
+        assert!(matches!(extended, LockOutcome::Extended { held: true }), "{extended:?}");
+        let asked = Asked::pool(b"p").unwrap();
+        let outcome = other.run(Operation::Inspect { asked, question: StatusQuestion::Permits });
+        let LockOutcome::Status(answer) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(answer, StatusAnswer::Permits(Some((2, 2))), "{handler:?}");
     }
 }
 

@@ -42,6 +42,21 @@ fn who_comes_first_goes_first_and_readers_side_by_side_together() {
 }
 
 #[test]
+fn more_readers_than_one_look_sees_are_granted_together() {
+    let mut lab = Lab::new();
+    lab.lock("x", "a");
+    let readers: Vec<String> = (1..=70).map(|owner| format!("y{owner}")).collect();
+    for reader in &readers {
+        assert!(is_queued(&lab.lock(reader, "r:a")));
+    }
+    assert_eq!(lab.unlock("x", "a").len(), readers.len());
+    for reader in &readers {
+        lab.unlock(reader, "r:a");
+    }
+    lab.assert_nothing_left();
+}
+
+#[test]
 fn a_reader_that_waits_for_another_name_lets_readers_pass_but_no_writer() {
     let mut lab = Lab::new();
     lab.lock("x", "b");
@@ -122,6 +137,21 @@ fn permits_are_never_more_than_the_limit() {
     assert_eq!(lab.unlock("x", "2/3:p"), ["y", "z"]);
     lab.unlock("y", "2/3:p");
     lab.unlock("z", "1/3:p");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_dead_holder_s_permits_come_back_while_others_hold_theirs() {
+    let mut lab = Lab::new();
+    lab.lock("x", "1/2:p");
+    let short = Call::Lock { attempt: attempt("y"), names: names("1/2:p"), ttl: SHORT, wait: true, nested: false };
+    assert!(is_granted(&lab.call(&short).0));
+    outlast_short();
+    assert!(is_granted(&lab.try_lock("z", "1/2:p")));
+    assert!(busy(&lab.try_lock("z2", "1/2:p")));
+    for who in ["x", "z"] {
+        lab.unlock(who, "1/2:p");
+    }
     lab.assert_nothing_left();
 }
 

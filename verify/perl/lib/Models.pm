@@ -60,10 +60,10 @@ sub sleep {    ## no critic (ProhibitBuiltinHomonyms)
     return;
 }
 
-# Dies of a Pinyon::Error.
+# Asks for the lock with these options, until it is cancelled. Dies of a Pinyon::Error.
 sub acquire {
-    my ( $self, $locks, $names, $options, $cancel_after ) = @_;
-    return $locks->lock( $names, %{$options}, defined $cancel_after ? ( timeout => $cancel_after ) : () );
+    my ( $self, $ask, $options, $cancel_after ) = @_;
+    return $ask->( %{$options}, defined $cancel_after ? ( timeout => $cancel_after ) : () );
 }
 
 # Waits for a child, and calls something meanwhile. Returns its status.
@@ -106,8 +106,8 @@ sub run {
 }
 
 sub acquire {
-    my ( $self, $locks, $names, $options, $cancel_after ) = @_;
-    return $locks->lock( $names, %{$options} ) if !defined $cancel_after;
+    my ( $self, $ask, $options, $cancel_after ) = @_;
+    return $ask->( %{$options} ) if !defined $cancel_after;
     my ( $held, $error );
     $is_armed = 1;
 
@@ -115,7 +115,7 @@ sub acquire {
     eval {
         eval {
             Time::HiRes::ualarm( 1 + int $cancel_after * 1e6 );
-            $held = $locks->lock( $names, %{$options} );
+            $held = $ask->( %{$options} );
             1;
         } or $error = $@;
         $is_armed = 0;
@@ -157,14 +157,14 @@ sub sleep {    ## no critic (ProhibitBuiltinHomonyms)
 }
 
 sub acquire {
-    my ( $self, $locks, $names, $options, $cancel_after ) = @_;
-    return $locks->lock( $names, %{$options} ) if !defined $cancel_after;
+    my ( $self, $ask, $options, $cancel_after ) = @_;
+    return $ask->( %{$options} ) if !defined $cancel_after;
     my ( $held, $error );
     my $waits    = 1;
     my $worker   = $Coro::current;
     my $cancel   = sub { $worker->throw("cancelled\n") if $waits };
     my $canceled = $cancel_after < 0 ? _after_turns( -$cancel_after, $cancel ) : AE::timer( $cancel_after, 0, $cancel );
-    eval { $held = $locks->lock( $names, %{$options} ); 1 } or $error = $@;
+    eval { $held = $ask->( %{$options} ); 1 } or $error = $@;
     $waits = 0;
     return $held if $held;
     die $error eq "cancelled\n" ? $self->cancelled : $error;

@@ -11,6 +11,8 @@ use List::Util qw(max min);
 
 use Recorder qw(ending now nanoseconds);
 use Register ();
+use Tickets  ();
+use Wanted   ();
 
 # How often a holder checks that it still holds the lock, and how early it leaves, in seconds.
 use constant { SLICE => 0.01, MARGIN => 0.005 };
@@ -20,6 +22,9 @@ use constant INNER => 1000;
 
 # A sleep is recorded if it took so much longer than requested, in seconds.
 use constant LATE => 0.005;
+
+# How much more often a worker looks for a ticket than it leaves one.
+use constant FINDS => 5;
 
 sub new {
     my ( $class, $settings, $recorder, $number, %more ) = @_;
@@ -33,12 +38,16 @@ sub new {
         %more,
     }, $class;
     $self->{register} = Register->new( $settings->{register} );
+    $self->{tickets}  = Tickets->new( $settings->{folder} );
     $self->{process}  = $$;
     $self->random for 1 .. 10;
     return $self;
 }
 
-sub names { return $_[0]{names} }
+sub wanted { return $_[0]{wanted} }
+
+# What the attempt adopts, if it does.
+sub ticket { return $_[0]{ticket} }
 
 # A number below `below`, or 1. Coroutines share Perl's own generator; so each worker has one.
 sub random {
@@ -70,16 +79,57 @@ sub violated {
 sub draw {
     my ($self)   = @_;
     my $settings = $self->{settings};
-    my %is_outer = map  { $_ => 1 } @{ $self->{outer} };
-    my @others   = grep { !$is_outer{$_} } map { "n$_" } 0 .. $settings->{names} - 1;
-    my $most     = min( $settings->{most}, scalar @others );
-    my $count    = $settings->{fewest} + int $self->random( $most - $settings->{fewest} + 1 );
-    my @names    = map { splice @others, int $self->random( scalar @others ), 1 } 1 .. $count;
-    $self->{names} = [ sort @names ];
+    my $random   = sub { $self->random(@_) };
     my %options =
         ( timeout => $self->chance('tries') ? 0 : $settings->{patience}, renew => $self->chance('unrenewed') ? 0 : 1 );
+    $self->{ticket} = $self->random < FINDS * $settings->{hand_overs} ? $self->{tickets}->find($random) : undef;
+    if ( my $ticket = $self->{ticket} ) {
+        $self->{wanted} = Wanted->new( names => $ticket->{names} );
+        $self->begin_attempt( source => $ticket->{attempt} );
+        return ( { %options, timeout => $settings->{patience} }, $self->_cancel_after );
+    }
+    my %is_outer = map  { $_ => 1 } @{ $self->{outer} };
+    my @others   = grep { !$is_outer{$_} } map { "n$_" } 0 .. $settings->{names} - 1;
+    $self->{wanted} = Wanted->draw( $settings, $random, \@others, "m$self->{process}.$self->{number}" );
     $self->begin_attempt;
-    return ( \%options, $self->_cancel_after );
+    return ( { %options, $self->{wanted}->options( $settings->{limit} ) }, $self->_cancel_after );
+}
+
+# Whether to hand the lock over now, instead of releasing it.
+sub hands_over {
+    my ($self) = @_;
+    return $self->{wanted}->may_be_handed_over && $self->chance('hand_overs');
+}
+
+# Leaves the ticket to others. If nobody uses it in time, the lock ends by its ttl.
+sub handed_over {
+    my ( $self, $text, $sent ) = @_;
+    $self->record( 'handed', sent => $sent, until => now() + nanoseconds( $self->{settings}{ttl} ) );
+    $self->{tickets}->leave( ticket => $text, names => $self->{wanted}->names, attempt => $self->{attempt} );
+    return;
+}
+
+sub used_ticket {
+    my ($self) = @_;
+    $self->{tickets}->remove( $self->{ticket} ) if $self->{ticket};
+    return;
+}
+
+# How many permits of a rate to ask for now, if any.
+sub asks_rate {
+    my ($self) = @_;
+    return $self->chance('rates') ? 1 + int $self->random(3) : 0;
+}
+
+sub rate_terms {
+    my ($self) = @_;
+    return map { $_ => $self->{settings}{"rate_$_"} } qw(limit per burst);
+}
+
+sub rated {
+    my ( $self, $count, $sent, $is_allowed ) = @_;
+    my $allowed = $is_allowed ? JSON::PP::true() : JSON::PP::false();
+    return $self->record( 'rated', count => $count, sent => $sent, allowed => $allowed, $self->rate_terms );
 }
 
 sub _cancel_after {
@@ -90,10 +140,10 @@ sub _cancel_after {
 }
 
 sub begin_attempt {
-    my ($self) = @_;
+    my ( $self, %facts ) = @_;
     $self->{attempts}++;
     $self->{attempt} = "$self->{process}.$self->{number}.$self->{attempts}";
-    return $self->record( 'invoke', names => $self->{names} );
+    return $self->record( 'invoke', $self->{wanted}->facts, %facts );
 }
 
 # Now and then, the share of a worker that takes other names while these are held.
@@ -101,7 +151,7 @@ sub inner {
     my ($self) = @_;
     return if @{ $self->{outer} } || !$self->chance('nested');
     $self->{inner} ||= Share->new( $self->{settings}, $self->{recorder}, $self->{number} + INNER );
-    $self->{inner}{outer} = $self->{names};
+    $self->{inner}{outer} = $self->{wanted}->names;
     return $self->{inner};
 }
 
@@ -159,8 +209,9 @@ sub rest { return $_[0]->random( $_[0]{settings}{rest} ) }
 
 sub _stay_inside {
     my ( $self, $model, $held, $reliable, $meanwhile ) = @_;
-    my ( $names, $settings ) = @{$self}{qw(names settings)};
-    $self->_write( $held, $names->[0] );
+    my $settings = $self->{settings};
+    my @names    = @{ $self->{wanted}->names };
+    $self->_use( $held, $names[0] ) if @names;
     my $left = $self->chance('long_stays') ? $settings->{ttl} * ( 0.5 + $self->random ) : $self->random( $settings->{stay} );
     while ( $left > 0 ) {
         my $pause = min( $left, SLICE, $reliable );
@@ -172,24 +223,24 @@ sub _stay_inside {
         $reliable = $self->believes($held);
         return if !defined $reliable;
     }
-    $self->_write( $held, $names->[-1] );
+    $self->_use( $held, $names[-1] ) if @names;
     $self->believes($held);
     return;
 }
 
-sub _write {
+# Writes to the register of a name to write, and reads that of another.
+sub _use {
     my ( $self, $held, $name ) = @_;
-    my $sent  = now();
+    my $reads = $self->{wanted}->reads($name);
     my $token = $held->token;
+    my %facts = ( name => $name, token => $token + 0, sent => now() );
+    if ($reads) {
+        my ( $newest, $order ) = $self->{register}->read( $name, $token );
+        return $self->record( 'read', %facts, newest => $newest, order => $order );
+    }
     my ( $accepted, $order ) = $self->{register}->write( $name, $token );
-    return $self->record(
-        'write',
-        name     => $name,
-        token    => $token + 0,
-        sent     => $sent,
-        accepted => $accepted ? JSON::PP::true() : JSON::PP::false(),
-        order    => $order
-    );
+    $accepted = $accepted ? JSON::PP::true() : JSON::PP::false();
+    return $self->record( 'write', %facts, accepted => $accepted, order => $order );
 }
 
 1;

@@ -10,7 +10,8 @@ use JSON::PP     ();
 use POSIX        ();
 use Scalar::Util qw(blessed);
 
-use Models ();
+use Models   ();
+use Recorder qw(now);
 
 # The pause after an error from the server, in seconds.
 use constant AFTER_ERROR => 0.02;
@@ -33,6 +34,7 @@ sub take {
     if ( my $held = $self->_acquire( $options, $cancel_after ) ) {
         $self->_release($held) if $self->_inside($held);
     }
+    $self->_ask_rate;
     $self->{model}->sleep( $self->{share}->rest );
     return;
 }
@@ -40,8 +42,14 @@ sub take {
 sub _acquire {
     my ( $self,  $options, $cancel_after ) = @_;
     my ( $model, $share,   $held )         = @{$self}{qw(model share)};
-    return $held if eval { $held = $model->acquire( $self->{locks}, $share->names, $options, $cancel_after ); 1 };
-    my $error = _error($@);
+    my $is_held = eval {
+        $held = $model->acquire( sub { $self->_ask(@_) }, $options, $cancel_after );
+        1;
+    };
+    my $error = $@;
+    $share->used_ticket;
+    return $held if $is_held;
+    $error = _error($error);
     if ( $error->isa('Pinyon::Error::LockTimeout') ) {
         $share->record('cancel');
         return;
@@ -49,6 +57,14 @@ sub _acquire {
     $self->_failed( $error, defined $cancel_after );
     $model->sleep(AFTER_ERROR);
     return;
+}
+
+# Asks for the lock, or adopts it.
+sub _ask {
+    my ( $self,  %options ) = @_;
+    my ( $share, $locks )   = @{$self}{qw(share locks)};
+    return $locks->adopt( $share->ticket->{ticket}, %options ) if $share->ticket;
+    return $locks->lock( $share->wanted->written, %options );
 }
 
 # An error of Pinyon's; others are not expected.
@@ -72,7 +88,30 @@ sub _inside {
         Worker->new( $self->{model}, $inner, $self->{locks} )->take;
     }
     my $timeout = $self->{share}->waits;
-    return !defined $timeout || $self->_waited( $held, $timeout );
+    return $self->_waited( $held, $timeout ) if defined $timeout;
+    return !( $self->{share}->hands_over && $self->_handed_over($held) );
+}
+
+# Whether it is another's now.
+sub _handed_over {
+    my ( $self, $held ) = @_;
+    my $sent = now();
+    my $ticket;
+    eval { $ticket = $held->hand_over; 1 } or _error($@);
+    return 0 if !defined $ticket;
+    $self->{share}->handed_over( $ticket, $sent );
+    return 1;
+}
+
+sub _ask_rate {
+    my ($self) = @_;
+    my $share  = $self->{share};
+    my $count  = $share->asks_rate or return;
+    my $sent   = now();
+    my $answer;
+    eval { $answer = $self->{locks}->rate( 'api', $share->rate_terms )->allow($count); 1 } or _error($@);
+    $share->rated( $count, $sent, $answer->{allowed} ) if $answer;
+    return;
 }
 
 sub _stay {

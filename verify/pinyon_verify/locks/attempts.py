@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .history import Line
+from .history import SECOND, Line
 
 #: For an attempt that had not ended when the history did.
 NEVER = 1 << 62
@@ -28,14 +28,32 @@ class Write:
     order: int
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a reader found in the register: the token that was written last."""
+
+    name: str
+    newest: int
+    sent: int
+    answered: int
+
+
 @dataclass
 class Attempt:
     """One attempt; events that did not happen are None."""
 
     id: str
     process: int
+    #: All its names, to write and to read.
     names: frozenset[str]
     invoked: int
+    read: frozenset[str] = frozenset()
+    #: How many permits of which pools.
+    permits: Mapping[str, int] = field(default_factory=dict)
+    #: For how long its names stay locked at least, in nanoseconds.
+    at_least: int = 0
+    #: The attempt whose lock it adopts.
+    source: str = ""
     granted: int | None = None
     token: int | None = None
     begun: int | None = None
@@ -44,6 +62,9 @@ class Attempt:
     release_sent: int | None = None
     released: int | None = None
     kept: bool | None = None
+    #: When it began to hand the lock over, and until when the lock lasts if nobody adopts it.
+    handed: int | None = None
+    handed_until: int | None = None
     #: When it was cancelled, timed out or failed.
     given_up: int | None = None
     timed_out: bool = False
@@ -56,6 +77,26 @@ class Attempt:
     #: When it should have continued within its section, but got no time.
     late: list[int] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it writes anything: then its token is its own."""
+        return bool(self.names - self.read)
+
+    def conflicts_at(self, name: str, other: Attempt) -> bool:
+        """Whether only one of the two may have the name, which both want: not both read it."""
+        return not (name in self.read and name in other.read)
+
+    def conflicts(self, other: Attempt) -> bool:
+        """Whether they cannot hold one of their names together."""
+        return not self.names.isdisjoint(other.names) and any(
+            self.conflicts_at(name, other) for name in self.names & other.names
+        )
+
+    def competes(self, other: Attempt) -> bool:
+        """Whether they want permits of the same pool."""
+        return not self.permits.keys().isdisjoint(other.permits.keys())
 
     @property
     def believed(self) -> int:
@@ -75,8 +116,15 @@ class Attempt:
     @property
     def over(self) -> int:
         """When it stopped blocking others, apart from what the server did not know yet."""
-        moments = (self.given_up, self.release_sent, self.killed, self.lost)
+        moments = (self.given_up, self._released, self.killed, self.lost, self.handed_until)
         return min((moment for moment in moments if moment is not None), default=NEVER)
+
+    @property
+    def _released(self) -> int | None:
+        """When its names were free after its release."""
+        if self.release_sent is None or self.granted is None:
+            return self.release_sent
+        return max(self.release_sent, self.granted + self.at_least if self.at_least else 0)
 
 
 def gather(lines: Iterable[Line], kills: dict[int, int]) -> list[Attempt]:
@@ -84,15 +132,28 @@ def gather(lines: Iterable[Line], kills: dict[int, int]) -> list[Attempt]:
     attempts: dict[str, Attempt] = {}
     for line in lines:
         if line.event == "invoke":
-            names = frozenset(line.facts["names"])
-            attempts[line.attempt] = Attempt(line.attempt, line.process, names, line.at)
+            attempts[line.attempt] = _invoked(line)
         elif line.attempt in attempts:
             _follow(attempts[line.attempt], line)
     for attempt in attempts.values():
         killed = kills.get(attempt.process)
-        if killed is not None and attempt.released is None and attempt.given_up is None:
+        if killed is not None and attempt.released is None and attempt.given_up is None and attempt.handed is None:
             attempt.killed = killed
     return sorted(attempts.values(), key=lambda attempt: attempt.invoked)
+
+
+def _invoked(line: Line) -> Attempt:
+    facts = line.facts
+    return Attempt(
+        line.attempt,
+        line.process,
+        frozenset(facts["names"]),
+        line.at,
+        frozenset(facts.get("read", ())),
+        facts.get("permits", {}),
+        int(facts.get("at_least", 0) * SECOND),
+        facts.get("source", ""),
+    )
 
 
 def _follow(attempt: Attempt, line: Line) -> None:
@@ -111,6 +172,10 @@ def _follow(attempt: Attempt, line: Line) -> None:
         attempt.late.append(line.at)
     elif line.event == "released":
         attempt.released, attempt.kept = line.at, facts["kept"]
+    elif line.event == "handed":
+        attempt.handed, attempt.handed_until = facts["sent"], facts["until"]
+    elif line.event == "read":
+        attempt.looks.append(Look(facts["name"], facts["newest"], facts["sent"], line.at))
     elif line.event == "write":
         write = Write(facts["name"], facts["token"], facts["sent"], line.at, facts["accepted"], facts["order"])
         attempt.writes.append(write)

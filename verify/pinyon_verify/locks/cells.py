@@ -10,6 +10,7 @@ from .cell import Cell
 from .group_cells import GROUP_CELLS
 from .refusal_cells import REFUSAL_CELLS
 from .settings import BUSY, CALM, MODELS, PERL, RUBY, Settings
+from .sharing_cells import SHARING_CELLS
 
 #: A user with exactly the permissions that the pure handler needs according to the documentation.
 PLAIN_USER = (
@@ -307,6 +308,7 @@ CELLS = (
         scenario=scenarios.overtaken_waiter,
         quick=True,
     ),
+    *SHARING_CELLS,
     *REFUSAL_CELLS,
     *GROUP_CELLS,
 )

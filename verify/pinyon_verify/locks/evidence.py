@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from .attempts import NEVER, Attempt, gather
 from .history import SECOND, Line
 from .journal import Journal
+from .names import POOL
 from .observer import Scan
 from .trace import Step
 
@@ -40,6 +41,20 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Rated:
+    """A rate that was asked for permits, and gave them all."""
+
+    sent: int
+    answered: int
+    count: int
+    limit: int
+    #: In seconds.
+    per: float
+    burst: int
+    process: int = 0
+
+
+@dataclass(frozen=True)
 class Bounds:
     """Time limits in nanoseconds, which slow machines must meet too."""
 
@@ -62,6 +77,10 @@ class Evidence:
     #: When a process got no time: from, until.
     stalls: list[tuple[int, int]] = field(default_factory=list)
     violations: list[tuple[int, str]] = field(default_factory=list)
+    rated: list[Rated] = field(default_factory=list)
+    #: The limit of each pool, and the names and pools that scans look at.
+    limit: int = 0
+    looked_at: frozenset[str] = frozenset()
     scans: list[Scan] = field(default_factory=list)
     steps: Sequence[Step] = ()
     #: Of each server of a group.
@@ -82,9 +101,21 @@ class Evidence:
 
     def holders(self) -> Iterator[tuple[str, list[Attempt]]]:
         """Return for each name the attempts that entered their critical section, in order."""
+        return self._begun_by(lambda attempt: attempt.names)
+
+    def permitted(self) -> Iterator[tuple[str, list[Attempt]]]:
+        """Return for each pool the attempts that entered their section with its permits, in order."""
+        return self._begun_by(lambda attempt: attempt.permits)
+
+    def visible(self, attempt: Attempt) -> frozenset[str]:
+        """Return what a scan may see of the attempt."""
+        all_of_it = attempt.names | {f"{POOL}{pool}" for pool in attempt.permits}
+        return all_of_it & self.looked_at if self.looked_at else all_of_it
+
+    def _begun_by(self, things: Callable[[Attempt], Iterable[str]]) -> Iterator[tuple[str, list[Attempt]]]:
         by_name = defaultdict(list)
         for attempt in sorted((each for each in self.attempts if each.begun is not None), key=_begun):
-            for name in attempt.names:
+            for name in things(attempt):
                 by_name[name].append(attempt)
         return iter(sorted(by_name.items()))
 
@@ -158,7 +189,13 @@ def weigh(lines: list[Line]) -> Evidence:
         faults=faults,
         stalls=_joined(_stalls(lines, faults)),
         violations=[(line.at, line.facts["text"]) for line in lines if line.event == "violation"],
+        rated=[_rated(line) for line in lines if line.event == "rated" and line.facts["allowed"]],
     )
+
+
+def _rated(line: Line) -> Rated:
+    facts = line.facts
+    return Rated(facts["sent"], line.at, facts["count"], facts["limit"], facts["per"], facts["burst"], line.process)
 
 
 def _fault(line: Line) -> Fault:

@@ -23,10 +23,12 @@ now = time.monotonic_ns
 class Line:
     """One event.
 
-    Of an attempt: ``invoke`` (names), ``granted`` (token), ``believes`` (until), ``begin`` and ``end`` of its
-    critical section, ``write`` (name, sent, accepted, order), ``release`` (sent), ``released`` (kept), ``lost``,
+    Of an attempt: ``invoke`` (names; perhaps which of them are ``read``, permits by pool, ``at_least`` in seconds, and the
+    ``source``: the attempt that it adopts the lock of), ``granted`` (token), ``believes`` (until), ``begin`` and ``end`` of its
+    critical section, ``write`` (name, sent, accepted, order), ``read`` (name, sent, newest, order), ``handed`` (sent, until:
+    the lock ends then unless it is adopted), ``release`` (sent), ``released`` (kept), ``lost``,
     ``cancel``, ``late`` (should have continued by now), ``failed`` (error). Of a process: ``stall`` (until),
-    ``violation`` (text). Of the world: ``fault`` (kind, until, …).
+    ``violation`` (text), ``rated`` (sent, count, allowed, and the rate's numbers). Of the world: ``fault`` (kind, until, …).
     """
 
     at: int

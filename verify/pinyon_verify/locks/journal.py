@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .names import name_of, process_of
+from .names import is_kept_for_nobody, name_of, process_of
 from .server import Server
 
 #: How often to look for new files. A file is kept by the server for longer.
@@ -183,6 +183,9 @@ class Reader:
         if name is None:
             return
         attempt, *rest = value.decode().split(" ")
+        if is_kept_for_nobody(attempt):
+            self._have(Change(name, expiry=expiry))
+            return
         if not rest:
             self._pure.add(attempt)
             self._expire(Change(name, attempt), expiry)

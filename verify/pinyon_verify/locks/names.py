@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from .settings import NAMESPACE
 
+#: What begins the name of a pool where names and pools are mixed, as in the server's queue.
+POOL = "\0"
+
 
 def lock_key(name: str) -> str:
-    """Return a name's key. A name with a hash tag is kept by the tag's server."""
+    """Return a name's key, or a pool's. A name with a hash tag is kept by the tag's server."""
+    if name.startswith(POOL):
+        return f"{{{NAMESPACE}}}:p:{name[len(POOL) :]}"
     tag = name[: name.index("}") + 1] if name.startswith("{") else ""
     return f"{tag}{{{NAMESPACE}}}:l:{name}"
 
@@ -24,3 +29,8 @@ def process_of(attempt: str) -> int:
         return int(parts[1], 16)
     except (IndexError, ValueError):
         return 0
+
+
+def is_kept_for_nobody(attempt: str) -> bool:
+    """Whether its names stay locked for the rest of their least time, although it was released: its owner is 0."""
+    return attempt.split(":")[1:2] == ["0"]

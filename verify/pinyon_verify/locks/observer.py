@@ -12,10 +12,18 @@ from .names import lock_key
 from .resp import Connection, ServerSaid
 from .server import Server
 
+# A name that is read, or a pool, is a set: each member has a part of it, until the time that is its score.
 _SCRIPT = """
 local seen = {}
+local time = redis.call("TIME")
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for i, value in ipairs(redis.call("MGET", unpack(KEYS))) do
-  if value then seen[#seen + 1] = {i, value, redis.call("PTTL", KEYS[i])} end
+  if value then
+    seen[#seen + 1] = {i, value, redis.call("PTTL", KEYS[i])}
+  elseif ARGV[1] == "shared" then
+    local parts = redis.call("ZRANGEBYSCORE", KEYS[i], now, "(4503599627370496", "WITHSCORES")
+    for at = 1, #parts, 2 do seen[#seen + 1] = {i, parts[at], parts[at + 1] - now, "part"} end
+  end
 end
 return seen
 """
@@ -26,14 +34,16 @@ STALL = 80 * MILLISECOND
 
 @dataclass(frozen=True)
 class Seen:
-    """One name that was held at the time of a look."""
+    """One name that was held at the time of a look, or a part of it."""
 
     name: str
     attempt: str
-    #: None if the pure handler took it.
+    #: None if the pure handler took it, and for a part.
     token: int | None
     #: The remaining milliseconds.
     left: int
+    #: Whether others may have parts of it, too.
+    is_part: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,10 +56,18 @@ class Scan:
 
 
 class Observer:
-    """A thread that looks until it is stopped."""
+    """A thread that looks until it is stopped.
 
-    def __init__(self, server: Server | Group, names: list[str], recorder: Recorder, every: float = 0.01) -> None:
+    Args:
+        names: what it looks at: names and pools.
+        shared: whether anybody has parts of them.
+    """
+
+    def __init__(
+        self, server: Server | Group, names: list[str], recorder: Recorder, shared: bool = False, every: float = 0.01
+    ) -> None:
         self.scans: list[Scan] = []
+        self._shared = shared
         self._server, self._names, self._record, self._every = server, names, recorder, every
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -79,7 +97,7 @@ class Observer:
 
     def _scan(self, connection: Connection) -> None:
         before = now()
-        seen = scan(connection, self._names)
+        seen = scan(connection, self._names, self._shared)
         after = now()
         if after - before > STALL:
             self._record("stall", at=before, until=after)
@@ -87,13 +105,13 @@ class Observer:
             self.scans.append(Scan(before, after, tuple(seen)))
 
 
-def scan(connection: Connection, names: list[str]) -> list[Seen]:
-    """Return which of these names are held, in one look."""
+def scan(connection: Connection, names: list[str], shared: bool = False) -> list[Seen]:
+    """Return which of these names are held, in one look, and of `shared` ones who has parts."""
     keys = [lock_key(name) for name in names]
-    found = connection("EVAL", _SCRIPT, len(keys), *keys)
-    return [_seen(names[index - 1], value, left) for index, value, left in found]
+    found = connection("EVAL", _SCRIPT, len(keys), *keys, *(["shared"] if shared else []))
+    return [_seen(names[index - 1], value, left, bool(part)) for index, value, left, *part in found]
 
 
-def _seen(name: str, value: bytes, left: int) -> Seen:
+def _seen(name: str, value: bytes, left: int, is_part: bool) -> Seen:
     attempt, *words = value.decode().split(" ")
-    return Seen(name, attempt, int(words[0]) if words else None, left)
+    return Seen(name, attempt, int(words[0]) if words and not is_part else None, left, is_part)

@@ -45,9 +45,9 @@ class Sabotage:
         assert isinstance(listed, list)
         code = listed[0][-1].decode()
         for line, instead in ((self.line, self.instead), *self.others):
-            if line not in code:
+            if as_loaded(line) not in code:
                 raise RuntimeError(f"{self.name}: the library has no line {line!r}")
-            code = code.replace(line, instead)
+            code = code.replace(as_loaded(line), instead)
         for server in _primaries(world):
             server.ask("FUNCTION", "LOAD", "REPLACE", code)
             server.ask("FLUSHALL")
@@ -55,6 +55,11 @@ class Sabotage:
 
     def cell_of(self) -> Cell:
         return replace(self.cell, name=self.name, prepare=self.do)
+
+
+def as_loaded(lines: str) -> str:
+    """Return lines of a function as clients load them: without their indentation."""
+    return "\n".join(line.lstrip() for line in lines.split("\n"))
 
 
 def _primaries(world: World) -> list[Server]:

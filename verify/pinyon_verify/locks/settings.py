@@ -58,6 +58,22 @@ class Settings:
     conditions: float = 0.0
     #: How often a worker takes more names inside its lock.
     nested: float = 0.0
+    #: How often an attempt reads all its names. Half as often, it reads some.
+    reads: float = 0.0
+    #: How often an attempt wants permits, too, or nothing else; how many pools there are, and the limit of each.
+    permits: float = 0.0
+    pools: int = 2
+    limit: int = 3
+    #: Whether each attempt also writes a name that only its worker has: journals tell locks apart by what they write.
+    marked: bool = False
+    #: How often a lock that only writes is kept for a least time, and how often it is handed over.
+    at_least: float = 0.0
+    hand_overs: float = 0.0
+    #: How often a worker asks a rate, and the numbers of that rate.
+    rates: float = 0.0
+    rate_limit: int = 40
+    rate_per: float = 1.0
+    rate_burst: int = 10
     #: How often a worker forks inside its critical section.
     forks: float = 0.0
     #: The longest pause of a worker between two locks.
@@ -85,3 +101,7 @@ PERL = ("perl-threads", "perl-coro")
 CALM = Settings(ttl=60.0, heartbeat=60.0, long_stays=0.0, patience=30.0)
 #: Locks that expire often, and waiters that often give up.
 BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.005)
+#: What locks have beside names that they write.
+SHARING = {"reads": 0.4, "permits": 0.3}
+#: All of it.
+MANIFOLD = {**SHARING, "hand_overs": 0.1, "at_least": 0.1, "rates": 0.3}

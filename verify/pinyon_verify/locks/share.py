@@ -11,6 +11,8 @@ from typing import Any
 from .history import MILLISECOND, SECOND, Recorder, ending, now
 from .register import Register
 from .settings import Settings
+from .tickets import Ticket, Tickets
+from .wanted import Wanted, draw
 
 #: How often a holder checks that it still holds the lock, in seconds.
 SLICE = 0.01
@@ -20,6 +22,9 @@ MARGIN = 0.005
 INNER = 1000
 #: A sleep is recorded if it took so much longer than requested, in seconds.
 LATE = 0.005
+
+#: How much more often a worker looks for a ticket than it leaves one.
+FINDS = 5
 
 
 class Share:
@@ -35,7 +40,10 @@ class Share:
         self._process = recorder.process
         self._attempts = 0
         self.attempt = ""
-        self.names: list[str] = []
+        self.wanted = Wanted()
+        #: What the attempt adopts, if it does.
+        self.ticket: Ticket | None = None
+        self._tickets = Tickets(self._folder, self.random)
         self._inner: Share | None = None
         self._outer_names: frozenset[str] = frozenset()
 
@@ -53,20 +61,27 @@ class Share:
     def draw(self) -> dict[str, Any]:
         """Begin an attempt: choose its names and its kind. Return the settings for ``lock``."""
         settings = self.settings
+        timeout = 0.0 if self.random.random() < settings.tries else settings.patience
+        arguments = {"timeout": timeout, "renew": self.random.random() >= settings.unrenewed}
+        self.ticket = self._tickets.find() if self._happens(FINDS * settings.hand_overs) else None
+        if self.ticket:
+            self.wanted = Wanted(self.ticket.names)
+            self._begin(source=self.ticket.attempt)
+            return {**arguments, "timeout": settings.patience}
         tag = f"{{t{self.random.randrange(settings.tags)}}}" if settings.tags else ""
         names = (f"{tag}n{number}" for number in range(settings.names))
         others = [name for name in names if name not in self._outer_names]
-        count = self.random.randint(settings.fewest, min(settings.most, len(others)))
-        self.names = sorted(self.random.sample(others, count))
-        timeout = 0.0 if self.random.random() < settings.tries else settings.patience
-        renew = self.random.random() >= settings.unrenewed
+        self.wanted = draw(settings, self.random, others, f"m{self._process}.{self._number}")
         self._begin()
-        return {"timeout": timeout, "renew": renew}
+        return {**arguments, **self.wanted.arguments(settings.limit)}
 
-    def _begin(self) -> None:
+    def _happens(self, often: float) -> bool:
+        return often > 0 and self.random.random() < often
+
+    def _begin(self, **facts: Any) -> None:
         self._attempts += 1
         self.attempt = f"{self._process}.{self._number}.{self._attempts}"
-        self.record("invoke", self.attempt, names=self.names)
+        self.record("invoke", self.attempt, **self.wanted.facts(), **facts)
 
     def inner(self) -> Share | None:
         """Now and then, return the share of a worker that takes other names while these are held."""
@@ -74,7 +89,7 @@ class Share:
             return None
         if self._inner is None:
             self._inner = Share(self.settings, self.record, self._number + INNER)
-        self._inner._outer_names = frozenset(self.names)
+        self._inner._outer_names = frozenset(self.wanted.names)
         return self._inner
 
     def forks(self) -> bool:
@@ -89,6 +104,32 @@ class Share:
         self.record("released", self.attempt, kept=None)
         self._begin()
         return self.random.uniform(0, 0.05)
+
+    def hands_over(self) -> bool:
+        """Return whether to hand the lock over now, instead of releasing it."""
+        return self.wanted.may_be_handed_over and self._happens(self.settings.hand_overs)
+
+    def handed_over(self, text: str, sent: int) -> None:
+        """Leave the ticket to others. If nobody uses it in time, the lock ends by its ttl."""
+        self.record("handed", self.attempt, sent=sent, until=now() + int(self.settings.ttl * SECOND))
+        self._tickets.leave(Ticket(text, list(self.wanted.names), self.attempt))
+
+    def used_ticket(self) -> None:
+        if self.ticket:
+            self._tickets.remove(self.ticket)
+
+    def asks_rate(self) -> int:
+        """Return how many permits of a rate to ask for now; 0 for none."""
+        return self.random.randint(1, 3) if self._happens(self.settings.rates) else 0
+
+    def rated(self, count: int, sent: int, allowed: bool) -> None:
+        settings = self.settings
+        facts: dict[str, Any] = {
+            "limit": settings.rate_limit,
+            "per": settings.rate_per,
+            "burst": settings.rate_burst,
+        }
+        self.record("rated", count=count, sent=sent, allowed=allowed, **facts)
 
     def cancel_after(self) -> float | None:
         """Return after how many seconds to cancel the attempt, or None; a negative number means loop turns."""
@@ -115,14 +156,14 @@ class Share:
         return max(0.0, remaining - MARGIN)
 
     def stay(self, held: Any) -> Iterator[float]:
-        """Stay in the critical section: write to a register, stay, write to another. Yields how long to sleep."""
+        """Stay in the critical section: use a register, stay, use another. Yields how long to sleep."""
         self.granted(held)
         reliable = self.believes(held)
         if not reliable:
             return
         self.record("begin", self.attempt)
         try:
-            self._write(held, self.names[0])
+            self._use(held, *self.wanted.names[:1])
             for pause in self._slices():
                 due = now() + int(min(pause, reliable) * SECOND)
                 yield min(pause, reliable)
@@ -131,7 +172,7 @@ class Share:
                 reliable = self.believes(held)
                 if not reliable:
                     return
-            self._write(held, self.names[-1])
+            self._use(held, *self.wanted.names[-1:])
             self.believes(held)
         finally:
             self.record("end", self.attempt)
@@ -145,10 +186,18 @@ class Share:
             yield min(stay, SLICE)
             stay -= SLICE
 
-    def _write(self, held: Any, name: str) -> None:
-        sent = now()
-        accepted, order = self._register.write(name, held.token)
-        self.record("write", self.attempt, name=name, token=held.token, sent=sent, accepted=accepted, order=order)
+    def _use(self, held: Any, *names: str) -> None:
+        """Write to the registers of names to write, and read the others."""
+        for name in names:
+            sent = now()
+            if name in self.wanted.read:
+                newest, order = self._register.read(name, held.token)
+                facts = {"name": name, "token": held.token, "sent": sent, "newest": newest, "order": order}
+                self.record("read", self.attempt, **facts)
+            else:
+                accepted, order = self._register.write(name, held.token)
+                facts = {"name": name, "token": held.token, "sent": sent, "accepted": accepted, "order": order}
+                self.record("write", self.attempt, **facts)
 
     def failed(self, error: BaseException, *, cancelled: bool = True) -> None:
         self.record("failed", self.attempt, error=f"{type(error).__name__}: {error}", cancelled=cancelled)

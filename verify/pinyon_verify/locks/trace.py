@@ -27,6 +27,7 @@ _ESCAPE = re.compile(rb"\\(x[0-9a-f]{2}|.)")
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\b"}
 
 _LOCK = f"{{{NAMESPACE}}}:l:".encode()
+_POOL = f"{{{NAMESPACE}}}:p:".encode()
 _QUEUE = f"{{{NAMESPACE}}}:#q".encode()
 _RECORDS = f"{{{NAMESPACE}}}:#w".encode()
 _INTERESTING = re.compile(rb'"(FCALL|EVALSHA|PSETEX|ZADD|ZREM|HSET|HDEL|FLUSHALL|DEL)"', re.IGNORECASE)
@@ -89,8 +90,9 @@ class Step:
     """One action of the server.
 
     ``granted`` (attempt, token, name), ``queued`` (attempt, ticket, name), ``dequeued`` (attempt, ticket, name),
-    ``known`` (attempt until a millisecond of the server's clock), ``unlocked`` (attempt), ``reset``: all data is
-    gone.
+    ``known`` (attempt until a millisecond of the server's clock), ``reads`` (attempt that is known, name), ``unlocked``
+    (attempt), ``adopts`` (attempt), ``joined`` (attempt until a millisecond, name of which it has a part now), ``left`` (attempt,
+    name, of which it has this part no more; nobody has one if no attempt is named), ``reset``: all data is gone. The name of a pool begins with NUL.
     """
 
     #: Microseconds of the server's clock.
@@ -99,6 +101,8 @@ class Step:
     attempt: str = ""
     number: int = 0
     name: str = ""
+    #: Which of its permits, from 1 on; 0 for a reader.
+    part: int = 0
 
 
 def steps(path: Path) -> Iterator[Step]:
@@ -125,7 +129,9 @@ def steps(path: Path) -> Iterator[Step]:
             if line[3] == b"lua":
                 yield from _inner(at, words)
             else:
-                asked = _unlock(at, words)
+                asked = _asked(at, words)
+                # Clients of the pure handler do it themselves.
+                yield from _parts(at, words)
                 if words[0].upper() == b"FLUSHALL" or (words[0] == b"DEL" and {_QUEUE, _RECORDS} & set(words)):
                     yield Step(at, "reset")
 
@@ -137,27 +143,67 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return _ESCAPED.get(code, code)
 
 
-def _unlock(at: int, words: list[bytes]) -> Step | None:
-    """An unlock is the only call with an attempt, and perhaps flags, as its arguments; a number would be how many to notify."""
+def _asked(at: int, words: list[bytes]) -> Step | None:
+    """What a call of a script asks for, if it is the end of an attempt, or an adoption.
+
+    The arguments of an unlock are an attempt, and perhaps flags and more; a number would be a ttl, or how many to notify. Those of
+    an adoption are an attempt, a ttl, and another attempt.
+    """
     if words[0].upper() not in (b"FCALL", b"EVALSHA") or len(words) < 3 or not words[2].isdigit():
         return None
     arguments = words[3 + int(words[2]) :]
-    if not 1 <= len(arguments) <= 2 or b":" not in arguments[0] or arguments[-1].isdigit():
+    if not arguments or b":" not in arguments[0]:
         return None
-    return Step(at, "unlocked", arguments[0].decode())
+    if len(arguments) == 1 or not arguments[1].isdigit():
+        return Step(at, "unlocked", arguments[0].decode())
+    if len(arguments) == 3 and b":" in arguments[2]:
+        return Step(at, "adopts", arguments[0].decode())
+    return None
 
 
 def _inner(at: int, words: list[bytes]) -> Iterator[Step]:
     command, key = words[0].upper(), words[1]
     if command == b"PSETEX" and key.startswith(_LOCK):
-        attempt, token, mark = words[3].split(b" ")
+        attempt, *rest = words[3].split(b" ")
         # The first renewal of a lock records when it was granted.
-        if not mark.startswith(b"@"):
-            yield Step(at, "granted", attempt.decode(), int(token), key[len(_LOCK) :].decode())
+        if len(rest) == 2 and not rest[1].startswith(b"@"):
+            yield Step(at, "granted", attempt.decode(), int(rest[0]), key[len(_LOCK) :].decode())
     elif command in (b"ZADD", b"ZREM") and key == _QUEUE:
         for member in words[3::2] if command == b"ZADD" else words[2:]:
-            name, ticket, attempt = member.split(b"\0")
+            name, ticket, attempt = member.rsplit(b"\0", 2)
             kind = "queued" if command == b"ZADD" else "dequeued"
             yield Step(at, kind, attempt.decode(), int(ticket[1:]), name.decode())
     elif command == b"HSET" and key == _RECORDS:
         yield Step(at, "known", words[2].decode(), int(words[3][:16]))
+        if words[3][33:34] == b"m":
+            # Of names in several modes, each comes after its mode.
+            for word in words[3].split(b"\0")[1:]:
+                if word.startswith(b"r "):
+                    yield Step(at, "reads", words[2].decode(), 0, word[2:].decode())
+    else:
+        yield from _parts(at, words)
+
+
+def _parts(at: int, words: list[bytes]) -> Iterator[Step]:
+    """What happens to names of which several attempts have parts."""
+    command, key = words[0].upper(), words[1] if len(words) > 1 else b""
+    if command not in (b"ZADD", b"ZREM", b"DEL"):
+        return
+    if command == b"DEL":
+        for each in words[1:]:
+            if each.startswith(_POOL):
+                yield Step(at, "left", "", 0, _thing(each))
+        return
+    if not key.startswith((_LOCK, _POOL)):
+        return
+    members = zip(words[2::2], words[3::2]) if command == b"ZADD" else ((b"0", member) for member in words[2:])
+    for score, member in members:
+        attempt, _, part = member.partition(b" ")
+        # The other member of a pool is its limit.
+        if b":" in attempt:
+            kind = "joined" if command == b"ZADD" else "left"
+            yield Step(at, kind, attempt.decode(), int(score), _thing(key), int(part or 0))
+
+
+def _thing(key: bytes) -> str:
+    return (key[len(_LOCK) :] if key.startswith(_LOCK) else b"\0" + key[len(_POOL) :]).decode()

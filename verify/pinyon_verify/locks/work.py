@@ -14,7 +14,7 @@ from pinyon.cli.stress.models import MODELS, Model
 from pinyon.errors import LockTimeout
 
 from .cancelling import acquire, shortened
-from .history import Recorder
+from .history import Recorder, now
 from .settings import NAMESPACE, Settings
 from .share import Share
 
@@ -78,12 +78,23 @@ class Worker(exercise.Worker):
         self._is_inside = self._is_released = False
 
     def lock(self, locks: Any) -> Any:
-        return locks.lock(*self.share.names, **shortened(self.model, self._arguments, self._cancel_after))
+        arguments = shortened(self.model, self._arguments, self._cancel_after)
+        if self.share.ticket:
+            return locks.adopt(self.share.ticket.text, **arguments)
+        return locks.lock(*self.share.wanted.written, **arguments)
+
+    async def take(self, locks: Any) -> None:
+        await super().take(locks)
+        if count := self.share.asks_rate():
+            await self._ask_rate(locks, count)
 
     @contextlib.asynccontextmanager
     async def holding(self, lock: Any) -> AsyncIterator[Any]:
         """Acquire the lock, or be cancelled; record how it is released."""
-        held = await acquire(self.model, lock, self._cancel_after)
+        try:
+            held = await acquire(self.model, lock, self._cancel_after)
+        finally:
+            self.share.used_ticket()
         self._is_inside = True
         yield held
         if self._is_released:
@@ -103,6 +114,28 @@ class Worker(exercise.Worker):
         if inner := self.share.inner():
             await Worker(self.model, inner).take_another(locks)
         await self._wait_on_condition(held)
+        if not self._is_released and self.share.hands_over():
+            await self._hand_over(held)
+
+    async def _hand_over(self, held: Any) -> None:
+        """Hand the lock over, or else keep it, to be released."""
+        sent = now()
+        try:
+            ticket = await self.model.outcome(held.hand_over())
+        except pinyon.Error:
+            return
+        self.share.handed_over(ticket, sent)
+        self._is_released = True
+
+    async def _ask_rate(self, locks: Any, count: int) -> None:
+        settings = self.share.settings
+        rate = locks.rate("api", limit=settings.rate_limit, per=settings.rate_per, burst=settings.rate_burst)
+        sent = now()
+        try:
+            answer = await self.model.outcome(rate.allow(count))
+        except pinyon.Error:
+            return
+        self.share.rated(count, sent, answer.allowed)
 
     async def take_another(self, locks: Any) -> None:
         """Acquire one lock, however late it is."""

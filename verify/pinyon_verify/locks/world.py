@@ -22,7 +22,7 @@ from .clustered import Clustered
 from .evidence import Bounds, Evidence
 from .group import Group, Unready
 from .history import SECOND, Recorder, now, read, start
-from .names import name_of, process_of
+from .names import POOL, name_of, process_of
 from .observer import Observer, scan
 from .relays import Double, relays
 from .resp import Connection, ServerSaid
@@ -80,6 +80,10 @@ class World:
         self.clocks: list[WallClock] = []
         self.clients: list[Client] = []
         self.names = [f"n{number}" for number in range(max(each.names for each in cell.clients))]
+        #: Whether names are read, or permits are wanted; and all that can be held.
+        self.is_shared = any(each.reads or each.permits for each in cell.clients)
+        pools = max(each.pools if each.permits else 0 for each in cell.clients)
+        self.things = [*self.names, *(f"{POOL}p{number}" for number in range(pools))]
         self.until = 0
         #: Microseconds of a script call: the mean, and the slowest.
         self.mean_script = 0.0
@@ -106,7 +110,7 @@ class World:
             tracer = self._tracer()
             # What is kept on several servers, no script sees at once.
             spread = self.cell.clients[0].tags or isinstance(self.server, Several)
-            observer = Observer(self.server, [] if spread else self.names, self.record)
+            observer = Observer(self.server, [] if spread else self.things, self.record, self.is_shared)
             complaints = self.cell.scenario(self) if self.cell.scenario else self._work(ports)
             for complaint in complaints:
                 self.record("violation", text=complaint)
@@ -117,7 +121,8 @@ class World:
                 tracer.stop()
             calls = self._calls()
         found = evidence_of.weigh(read(self.history))
-        found.scans = observer.scans
+        found.scans, found.looked_at = observer.scans, frozenset(self.things)
+        found.limit = self.cell.clients[0].limit
         found.steps = list(steps(self.folder / "trace")) if tracer else []
         found.journals, found.wall = journals, WALL
         if self.cell.moves_clock or isinstance(self.server, Several):
@@ -280,7 +285,7 @@ class World:
 
     def holders(self, connection: Connection) -> set[int]:
         """Return the processes that now hold a lock."""
-        return {process_of(seen.attempt) for seen in scan(connection, self.names)}
+        return {process_of(seen.attempt) for seen in scan(connection, self.things, self.is_shared)}
 
     def holder(self) -> Client | None:
         """Return a client that now holds a lock."""

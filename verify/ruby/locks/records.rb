@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "tickets"
+require_relative "wanted"
 
 NANOSECONDS = 1_000_000_000
 
@@ -50,15 +52,26 @@ class Register
     @socket = UNIXSocket.new(path)
   end
 
-  # Whether the write was accepted, and its position among all writes.
+  # Whether the write was accepted, and its position among all writes and reads.
   def write(name, token)
-    parts = ["EVAL", SCRIPT, "1", "register:#{name}", token.to_s]
+    accepted, order = ask(name, token)
+    [accepted == 1, order]
+  end
+
+  # The token that was written last, 0 if there is none, and the position.
+  def read(name, token)
+    ask(name, token, "read")
+  end
+
+  private
+
+  def ask(name, token, *mode)
+    parts = ["EVAL", SCRIPT, "1", "register:#{name}", token.to_s, *mode]
     @socket.write("*#{parts.size}\r\n#{parts.map { |part| "$#{part.bytesize}\r\n#{part}\r\n" }.join}")
     answer = @socket.gets
     raise "the register has answered #{answer}" unless answer == "*2\r\n"
 
-    accepted, order = Array.new(2) { Integer(@socket.gets.delete_prefix(":")) }
-    [accepted == 1, order]
+    Array.new(2) { Integer(@socket.gets.delete_prefix(":")) }
   end
 end
 
@@ -71,8 +84,11 @@ class Share
   INNER = 1000
   # A sleep is recorded if it took so much longer than requested, in seconds.
   LATE = 0.005
+  # How much more often a worker looks for a ticket than it leaves one.
+  FINDS = 5
 
-  attr_reader :names
+  # What the attempt wants, and what it adopts, if it does.
+  attr_reader :wanted, :ticket
 
   # @param outer [Array<String>] names that are held meanwhile
   def initialize(settings, recorder, number, outer: [])
@@ -82,6 +98,7 @@ class Share
     @outer = outer
     @random = Random.new((settings[:seed] * 100_000) + number)
     @register = Register.new(settings[:register])
+    @tickets = Tickets.new(settings[:folder], @random)
     @attempts = 0
   end
 
@@ -109,25 +126,56 @@ class Share
   # Chooses the names and the kind of the next attempt. Returns the settings for +lock+, and after how many seconds to
   # cancel it.
   def draw
-    others = Array.new(@settings[:names]) { |number| "n#{number}" } - @outer
-    count = @random.rand(@settings[:fewest]..[@settings[:most], others.size].min)
-    @names = others.sample(count, random: @random).sort
     cancel_after = [@random.rand * @settings[:cancel_within], 0.0005].max if chance(:cancels)
     options = { timeout: chance(:tries) ? 0 : @settings[:patience], renew: !chance(:unrenewed) }
+    @ticket = @random.rand < FINDS * @settings[:hand_overs] ? @tickets.find : nil
+    return [begin_adoption(options), cancel_after] if @ticket
+
+    others = Array.new(@settings[:names]) { |number| "n#{number}" } - @outer
+    @wanted = Wanted.draw(@settings, @random, others, "m#{Process.pid}.#{@number}")
     begin_attempt
-    [options, cancel_after]
+    [options.merge(@wanted.options(@settings[:limit])), cancel_after]
   end
 
-  def begin_attempt
+  def begin_attempt(**facts)
     @attempt = "#{Process.pid}.#{@number}.#{@attempts += 1}"
-    record("invoke", names: @names)
+    record("invoke", **@wanted.facts, **facts)
+  end
+
+  # Whether to hand the lock over now, instead of releasing it.
+  def hands_over?
+    @wanted.handed_over? && chance(:hand_overs)
+  end
+
+  # Leaves the ticket to others. If nobody uses it in time, the lock ends by its ttl.
+  def handed_over(text, sent)
+    record("handed", sent:, until: now + nanoseconds(@settings[:ttl]))
+    @tickets.leave(Tickets::Ticket.new(text, @wanted.names, @attempt))
+  end
+
+  def used_ticket
+    @tickets.remove(@ticket) if @ticket
+  end
+
+  # How many permits of a rate to ask for now, or nil.
+  def asks_rate
+    @random.rand(1..3) if chance(:rates)
+  end
+
+  def rate_terms
+    { limit: @settings[:rate_limit], per: @settings[:rate_per], burst: @settings[:rate_burst] }
+  end
+
+  def rated(count, sent, allowed)
+    record("rated", count:, sent:, allowed:, **rate_terms)
   end
 
   # Now and then, the share of a worker that takes other names while these are held.
   def inner
     return unless @outer.empty? && chance(:nested)
 
-    @inner = @inner&.within(@names) || Share.new(@settings, @recorder, @number + INNER, outer: @names)
+    names = @wanted.names
+    @inner = @inner&.within(names) || Share.new(@settings, @recorder, @number + INNER, outer: names)
   end
 
   def within(names)
@@ -184,14 +232,14 @@ class Share
   private
 
   def stay_inside(held, reliable, &block)
-    write(held, @names.first)
+    use(held, @wanted.names.first)
     left = chance(:long_stays) ? @settings[:ttl] * @random.rand(0.5..1.5) : @random.rand * @settings[:stay]
     while left.positive?
       pause([left, SLICE, reliable].min, &block)
       left -= SLICE
       reliable = believes(held) or return
     end
-    write(held, @names.last)
+    use(held, @wanted.names.last)
     believes(held)
   end
 
@@ -202,9 +250,24 @@ class Share
     record("late", at: due) if now - due > nanoseconds(LATE)
   end
 
-  def write(held, name)
+  # Writes to the register of a name to write, and reads that of another.
+  def use(held, name)
+    return unless name
+
     sent = now
-    accepted, order = @register.write(name, held.token)
-    record("write", name:, token: held.token, sent:, accepted:, order:)
+    token = held.token
+    if @wanted.read.include?(name)
+      newest, order = @register.read(name, token)
+      record("read", name:, token:, sent:, newest:, order:)
+    else
+      accepted, order = @register.write(name, token)
+      record("write", name:, token:, sent:, accepted:, order:)
+    end
+  end
+
+  def begin_adoption(options)
+    @wanted = Wanted.new(@ticket.names)
+    begin_attempt(source: @ticket.attempt)
+    options.merge(timeout: @settings[:patience])
   end
 end

@@ -21,13 +21,17 @@ class Worker
     options, cancel_after = @share.draw
     held = acquire(options, cancel_after)
     inside(held) && release(held) if held
+    ask_rate
     @share.rest
   end
 
   private
 
   def acquire(options, cancel_after)
-    @model.acquire(@locks, @share.names, options, cancel_after)
+    ticket = @share.ticket
+    @model.acquire(cancel_after, options) do |terms|
+      ticket ? @locks.adopt(ticket.text, **terms) : @locks.lock(*@share.wanted.written, **terms)
+    end
   rescue Pinyon::LockTimeout
     @share.record("cancel")
     nil
@@ -35,6 +39,8 @@ class Worker
     failed(e, cancelled: !cancel_after.nil?)
     sleep(AFTER_ERROR)
     nil
+  ensure
+    @share.used_ticket
   end
 
   def failed(error, cancelled: true)
@@ -46,7 +52,28 @@ class Worker
     stay(held)
     inner = @share.inner
     Worker.new(@model, inner, @locks).take if inner
-    (timeout = @share.waits) ? waited?(held, timeout) : true
+    timeout = @share.waits
+    return waited?(held, timeout) if timeout
+
+    !(@share.hands_over? && handed_over?(held))
+  end
+
+  # Whether it is another's now.
+  def handed_over?(held)
+    sent = now
+    @share.handed_over(held.hand_over, sent)
+    true
+  rescue Pinyon::Error
+    false
+  end
+
+  def ask_rate
+    count = @share.asks_rate or return
+    sent = now
+    answer = @locks.rate("api", **@share.rate_terms).allow(count)
+    @share.rated(count, sent, answer.allowed?)
+  rescue Pinyon::Error
+    nil
   end
 
   def stay(held)

@@ -13,13 +13,15 @@ use crate::machine::Fairness;
 use crate::tests::chance::{Chance, Odometer, Seed};
 
 const SETS: [&str; 7] = ["a", "b", "c", "ab", "bc", "ac", "abc"];
+/// Capital letters are read, and digits are permits.
+const SHARED: [&str; 10] = ["A", "a", "B", "AB", "Ab", "aB", "1", "2", "1A", "1b"];
 
 /// One step of a world with faults. `gentle` leaves out the faults that excuse overlaps.
-fn step(world: &mut World, chance: &mut impl Chance, gentle: bool) {
+fn step(world: &mut World, chance: &mut impl Chance, gentle: bool, sets: &[&str]) {
     let client = chance.below(world.clients.len());
     match chance.below(if gentle { 23 } else { 26 }) {
         0..=2 => {
-            let (owner, set) = (chance.below(3) as u64, SETS[chance.below(SETS.len())]);
+            let (owner, set) = (chance.below(3) as u64, sets[chance.below(sets.len())]);
             let busy = |(_, wanted): (&u64, &super::world::Wanted)| wanted.owner == owner;
             let of = &world.clients[client];
             if of.waiting.iter().any(busy) || of.parked.iter().any(busy) {
@@ -31,7 +33,10 @@ fn step(world: &mut World, chance: &mut impl Chance, gentle: bool) {
         }
         3..=4 => {
             let Some(number) = any(world.clients[client].holding.keys(), chance) else { return };
+            let is_shared = world.clients[client].holding[&number].names.are_shared();
             match chance.below(7) {
+                // The front refuses more for what is shared.
+                1.. if is_shared => world.release(client, number),
                 6 => world.hand_over(client, number),
                 0 => world.extend(client, number),
                 1 => world.park(client, number, [None, Some(100)][chance.below(2)]),
@@ -82,12 +87,13 @@ fn run(seed: u64, show: bool) -> usize {
     let mut world = World::new(1 + chance.below(3), fairness);
     world.log = show.then(Vec::new);
     let gentle = seed % 3 != 0;
+    let sets = if seed % 5 < 2 { &SHARED[..] } else { &SETS };
     let ended = catch_unwind(AssertUnwindSafe(|| {
         for client in 0..world.clients.len() {
             world.connect(client);
         }
         for _ in 0..200 + chance.below(200) {
-            step(&mut world, &mut chance, gentle);
+            step(&mut world, &mut chance, gentle, sets);
         }
         world.end();
     }));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ends::Ends;
-use crate::call::{Call, Name, Names, Pushed, ScriptAnswer};
+use crate::call::{Call, Mode, Name, Names, Pushed, ScriptAnswer};
 use crate::machine::{
     Awaited, Fairness, LockOptions, LockRequest, Machine, MachineEvent, Moment, Outcome, Rare, Renewal,
 };
@@ -25,6 +25,8 @@ pub(super) struct World {
     excused_until: Duration,
     /// The highest token that a holder of each name began with.
     tokens: BTreeMap<Name, (u64, usize, u64)>,
+    /// The token of the last that wrote each name.
+    written: BTreeMap<Name, u64>,
     pub(super) granted: usize,
     pub(super) ends: Ends,
     /// What has happened, if the test records it.
@@ -56,14 +58,30 @@ pub(super) struct Wanted {
     pub(super) ttl: Duration,
 }
 
+impl Wanted {
+    /// Whether its names stay locked for its ttl at least.
+    fn is_kept(&self) -> bool {
+        self.owner == 2 && !self.names.are_shared()
+    }
+}
+
 enum Said {
     ScriptAnswer(u64, ScriptAnswer),
     Refusal(u64),
     Push(Pushed),
 }
 
-pub(super) fn names(letters: &str) -> Names {
-    letters.bytes().map(|letter| Name::from([letter])).collect()
+/// How many permits of the pool there are.
+const LIMIT: u32 = 2;
+
+/// A small letter is a name to write, a capital one to read. A digit comes before them, and is so many permits.
+fn names(letters: &str) -> Names {
+    let one = |letter: u8| match letter {
+        b'1'..=b'9' => (Name::from(&b"\0p"[..]), Mode::Permits { count: u32::from(letter - b'0'), limit: LIMIT }),
+        b'A'..=b'Z' => (Name::from([letter.to_ascii_lowercase()]), Mode::Read),
+        _ => (Name::from([letter]), Mode::Write),
+    };
+    letters.bytes().map(one).collect()
 }
 
 impl World {
@@ -94,6 +112,7 @@ impl World {
             server_clock: Duration::from_secs(40_000_000),
             excused_until: Duration::ZERO,
             tokens: BTreeMap::new(),
+            written: BTreeMap::new(),
             granted: 0,
             ends: Ends::default(),
             log: None,
@@ -121,7 +140,7 @@ impl World {
             reentrant: false,
             rare: Rare {
                 // A third of the locks.
-                at_least: if owner == 2 { wanted.ttl } else { Duration::ZERO },
+                at_least: if wanted.is_kept() { wanted.ttl } else { Duration::ZERO },
                 remark: (owner > 0).then(|| format!("{client} {owner}").into()),
                 ..Rare::default()
             }
@@ -376,15 +395,28 @@ impl World {
                     let wanted = of.waiting.remove(&number).or_else(|| of.parked.remove(&number));
                     let wanted = wanted.expect("only what is waited for is granted");
                     assert!(of.machine.held(number, now).is_some(), "what is granted is held");
-                    for name in wanted.names.iter() {
-                        // A parked lock may be woken without having released its names.
-                        let before = self.tokens.insert(name.clone(), (token, client, number));
-                        let same = |last: u64, of: (usize, u64)| last == token && of == (client, number);
-                        let is_right = |(last, who, which): (u64, usize, u64)| last < token || same(last, (who, which));
+                    for (name, mode) in wanted.names.each() {
                         let excused = now.0 < self.excused_until;
-                        assert!(excused || before.is_none_or(is_right), "{name:?}: {token} after {before:?}");
+                        if mode == Mode::Read {
+                            let last = self.written.get(name);
+                            assert!(
+                                excused || last.is_none_or(|last| *last <= token),
+                                "{name:?}: {token} after {last:?}"
+                            );
+                        }
+                        let before = self.tokens.get(name).copied();
+                        if mode == Mode::Write {
+                            // A parked lock may be woken without having released its names.
+                            let same = |of: (usize, u64)| before.is_some_and(|last| last == (token, of.0, of.1));
+                            let is_right = before.is_none_or(|(last, ..)| last < token) || same((client, number));
+                            assert!(excused || is_right, "{name:?}: {token} after {before:?}");
+                            self.written.insert(name.clone(), token);
+                        }
+                        if excused || before.is_none_or(|(last, ..)| last <= token) {
+                            self.tokens.insert(name.clone(), (token, client, number));
+                        }
                     }
-                    self.ends.granted(&of.machine.attempt(number), wanted.owner == 2, wanted.ttl, self.now);
+                    self.ends.granted(&of.machine.attempt(number), wanted.is_kept(), wanted.ttl, self.now);
                     of.holding.insert(number, wanted);
                     self.granted += 1;
                 }
@@ -422,20 +454,31 @@ impl World {
         }
     }
 
-    /// Checks that no two clients consider the same name held, and that a lock has all of its names or none.
+    /// Checks that no two clients consider the same name held, except to read it; that no more permits are held than there are;
+    /// and that a lock has all of its names or none.
     fn check(&self) {
         let now = self.at();
         self.ends.check(&self.model, self.now, self.server_clock);
-        let mut believed: BTreeMap<&Name, (usize, u64)> = BTreeMap::new();
+        let (mut believed, mut read) = (BTreeMap::<&Name, (usize, u64)>::new(), BTreeMap::<&Name, (usize, u64)>::new());
+        let mut permits = 0;
         for (index, client) in self.clients.iter().enumerate() {
             for (number, wanted) in &client.holding {
                 if client.machine.held(*number, now).is_none() {
                     continue;
                 }
-                for name in wanted.names.iter() {
-                    let other = believed.insert(name, (index, *number));
-                    let excused = self.now < self.excused_until;
-                    assert!(other.is_none() || excused, "{name:?} is held by {other:?} and {:?}", (index, number));
+                let excused = self.now < self.excused_until;
+                for (name, mode) in wanted.names.each() {
+                    let me = (index, *number);
+                    let others = match mode {
+                        Mode::Write => [believed.insert(name, me), read.get(name).copied()],
+                        Mode::Read => [believed.get(name).copied(), read.insert(name, me).and(None)],
+                        Mode::Permits { count, .. } => {
+                            permits += count;
+                            assert!(permits <= LIMIT || excused, "{permits} permits, with {me:?}");
+                            continue;
+                        }
+                    };
+                    assert!(others == [None; 2] || excused, "{name:?} is held by {others:?} and {me:?}");
                 }
             }
             for (number, wanted) in client.holding.iter().chain(&client.waiting).chain(&client.parked) {

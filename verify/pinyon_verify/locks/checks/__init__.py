@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from ..evidence import Evidence
-from . import belief, exclusion, liveness, order, tokens, wholeness
+from . import belief, exclusion, handing, liveness, order, rates, sharing, tokens, wholeness
 from .finding import Finding
 
 CHECKS = (
     exclusion.sections,
     exclusion.beliefs,
+    exclusion.least,
+    sharing.permits,
+    sharing.permits_on_server,
+    sharing.parts_kept,
     belief.kept,
     belief.ended,
     belief.proved,
     belief.followed,
     tokens.increase,
+    tokens.seen,
     tokens.register,
     wholeness.all_or_nothing,
+    handing.once,
+    handing.nobody_between,
+    rates.rates,
     order.first_come_first_served,
+    order.overtaken,
     liveness.soon,
     liveness.wakes,
     wholeness.nothing_left,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..evidence import Evidence
 from ..history import MILLISECOND, SECOND
+from ..names import is_kept_for_nobody
 from .finding import Finding
 
 #: How long a client that can hear of a new primary may need to go there, on any machine.
@@ -16,11 +17,13 @@ ROUNDING = 2 * MILLISECOND
 
 def kept(evidence: Evidence) -> Iterator[Finding]:
     """At every look, the server keeps a lock for at least as long as its holder believed before."""
-    by_token = {attempt.token: attempt for attempt in evidence.attempts if attempt.token is not None}
+    by_token = {
+        attempt.token: attempt for attempt in evidence.attempts if attempt.token is not None and attempt.is_written
+    }
     for scan in evidence.scans:
         for seen in scan.seen:
             attempt = by_token.get(seen.token or 0)
-            if attempt is None:
+            if attempt is None or is_kept_for_nobody(seen.attempt):
                 continue
             expiry = scan.answered + (seen.left + 1) * MILLISECOND
             believed = max((until for at, until in attempt.beliefs if at < scan.asked), default=0)

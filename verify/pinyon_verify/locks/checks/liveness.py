@@ -27,7 +27,8 @@ def gaps(evidence: Evidence) -> Iterator[tuple[Attempt, int, int]]:
     """Return, for each attempt, the longest time that it waited with nothing in its way.
 
     It is blocked by an attempt that shares a name, from that attempt's beginning to its end, if that one was
-    granted earlier, or began earlier and was never granted. It is also blocked while the server is away or its own
+    granted earlier, or began earlier and was not granted meanwhile. For permits, it is blocked while there are not enough, and while
+    attempts wait that are granted earlier. It is also blocked while the server is away or its own
     process is stopped.
     """
     attempts = evidence.attempts
@@ -39,7 +40,9 @@ def gaps(evidence: Evidence) -> Iterator[tuple[Attempt, int, int]]:
         until = attempt.granted if attempt.granted is not None else attempt.over
         if until < NEVER:
             during = attempts[index + 1 : bisect_left(starts, until)]
-            busy = [(other.invoked, other.over) for other in active + during if _is_before(other, attempt)]
+            others = active + during
+            busy = [(other.invoked, other.over) for other in others if _is_before(other, attempt)]
+            busy += _full(attempt, others, evidence.limit)
             stops = [(fault.at, fault.until) for fault in evidence.faults if fault.process == attempt.process]
             since, end = _longest_free(attempt.invoked, until, busy + away + stops)
             if end > since:
@@ -48,11 +51,39 @@ def gaps(evidence: Evidence) -> Iterator[tuple[Attempt, int, int]]:
 
 
 def _is_before(other: Attempt, attempt: Attempt) -> bool:
-    if other.names.isdisjoint(attempt.names):
-        return False
+    return attempt.conflicts(other) and _is_first(other, attempt)
+
+
+def _is_first(other: Attempt, attempt: Attempt) -> bool:
     if other.granted is None:
         return other.invoked < attempt.invoked
-    return attempt.granted is None or other.granted < attempt.granted
+    if attempt.granted is None:
+        return other.granted < attempt.over or other.invoked < attempt.invoked
+    return other.granted < attempt.granted
+
+
+def _full(attempt: Attempt, others: list[Attempt], limit: int) -> list[tuple[int, int]]:
+    """Return when there were not enough permits for the attempt, or others waited for some before it."""
+    busy: list[tuple[int, int]] = []
+    for pool, count in attempt.permits.items():
+        changes: list[tuple[int, int]] = []
+        for other in others:
+            if pool not in other.permits or not _is_first(other, attempt):
+                continue
+            granted = other.over if other.granted is None else other.granted
+            busy.append((other.invoked, granted))
+            changes += [(granted, other.permits[pool]), (other.over, -other.permits[pool])]
+        busy += _too_few(sorted(changes), limit - count)
+    return busy
+
+
+def _too_few(changes: list[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:
+    """Return when more than so many are held."""
+    held, since = 0, 0
+    for at, change in changes:
+        if held > most:
+            yield since, at
+        held, since = held + change, at
 
 
 def _longest_free(since: int, until: int, busy: list[tuple[int, int]]) -> tuple[int, int]:

@@ -15,10 +15,13 @@ from .finding import Finding
 
 
 def increase(evidence: Evidence) -> Iterator[Finding]:
-    """For each name, tokens increase in the order of grants, both the clients' and the server's."""
+    """For each name, tokens increase in the order of grants, both the clients' and the server's.
+
+    A reader's token is at least that of the last writer.
+    """
     for name, holders in evidence.holders():
         believing = [attempt for attempt in holders if attempt.believed > (attempt.begun or 0)]
-        for newest, attempt in disordered(believing, lambda each: each.token or 0):
+        for newest, attempt in _disordered(name, believing):
             text = f"{name}: {attempt.id} has token {attempt.token} after {newest.id} had {newest.token}"
             lost = evidence.lost(attempt.names, attempt.granted or 0, attempt.begun or 0)
             excuse = "granted before, and the server lost its state" if lost else None
@@ -28,6 +31,51 @@ def increase(evidence: Evidence) -> Iterator[Finding]:
     yield from _increase_on_server(evidence)
     for index, journal in enumerate(evidence.journals):
         yield from _increase_in(evidence, index, journal)
+
+
+def _disordered(name: str, holders: list[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
+    """Return each holder with too low a token, behind the earlier one with the highest token that it should know.
+
+    Who writes the name knows all before; who reads it, those who wrote it.
+    """
+    newest: Attempt | None = None
+    written: Attempt | None = None
+    for later in holders:
+        reads = name in later.read
+        known, token = (written, (later.token or 0) + 1) if reads else (newest, later.token or 0)
+        if known is not None and token <= (known.token or 0):
+            yield known, later
+            continue
+        if newest is None or (later.token or 0) > (newest.token or 0):
+            newest = later
+        if not reads:
+            written = later
+
+
+def seen(evidence: Evidence) -> Iterator[Finding]:
+    """Who asks to read a name, or for permits, gets no lower token than those who had it before, or a part of it."""
+    for name, attempts in evidence.holders():
+        yield from _seen(evidence, name, attempts, [each for each in attempts if name in each.read])
+    for pool, attempts in evidence.permitted():
+        yield from _seen(evidence, pool, attempts, attempts)
+
+
+def _seen(evidence: Evidence, name: str, attempts: list[Attempt], asking: list[Attempt]) -> Iterator[Finding]:
+    told = sorted(attempts, key=lambda attempt: attempt.granted or 0)
+    newest, at = None, 0
+    for attempt in sorted(asking, key=lambda each: each.invoked):
+        while at < len(told) and (told[at].granted or 0) < attempt.invoked:
+            if newest is None or (told[at].token or 0) > (newest.token or 0):
+                newest = told[at]
+            at += 1
+        if newest is None or (attempt.token or 0) + (not attempt.is_written) > (newest.token or 0):
+            continue
+        text = f"{name}: {attempt.id} has token {attempt.token}, and asked when {newest.id} had {newest.token}"
+        lost = evidence.lost(attempt.names, newest.granted or 0, attempt.granted or 0)
+        excuse = "the server lost its state" if lost else None
+        if evidence.failovers and (_is_of_the_old(evidence, attempt, newest) or evidence.unproved(newest)):
+            excuse = "one of them was granted by a primary that had been replaced"
+        yield Finding("tokens", attempt.granted or 0, text, excuse)
 
 
 def _is_of_the_old(evidence: Evidence, attempt: Attempt, newest: Attempt) -> bool:
@@ -66,7 +114,10 @@ def _increase_on_server(evidence: Evidence) -> Iterator[Finding]:
 
 
 def register(evidence: Evidence) -> Iterator[Finding]:
-    """A register accepts no older token after a newer one, and refuses no holder."""
+    """A register accepts no older token after a newer one, and refuses no holder.
+
+    No reader sees what a later writer than its token's wrote.
+    """
     by_name: dict[str, list[tuple[Write, Attempt]]] = defaultdict(list)
     for attempt in evidence.attempts:
         for write in attempt.writes:
@@ -86,3 +137,16 @@ def register(evidence: Evidence) -> Iterator[Finding]:
                 if evidence.unproved(attempt):
                     excuse = "the new primary did not know its lock"
                 yield Finding("register", write.answered, text, excuse)
+    yield from _looks(evidence)
+
+
+def _looks(evidence: Evidence) -> Iterator[Finding]:
+    for attempt in evidence.attempts:
+        for look in attempt.looks:
+            if look.newest > (attempt.token or 0) and look.answered < attempt.believed:
+                text = f"{look.name}: {attempt.id} reads with token {attempt.token} what was written with {look.newest}"
+                lost = evidence.lost(attempt.names, attempt.granted or 0, look.answered)
+                excuse = "the server lost its state" if lost else None
+                if evidence.unproved(attempt):
+                    excuse = "the new primary did not know its lock"
+                yield Finding("register", look.answered, text, excuse)

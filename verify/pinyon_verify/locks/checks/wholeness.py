@@ -17,8 +17,12 @@ RECENT = 3 * SECOND
 
 
 def all_or_nothing(evidence: Evidence) -> Iterator[Finding]:
-    """At every look, an attempt holds all its names or none."""
-    wanted = {attempt.token: attempt.names for attempt in evidence.attempts if attempt.token is not None}
+    """At every look, an attempt holds all its names and permits or none."""
+    wanted = {
+        attempt.token: evidence.visible(attempt)
+        for attempt in evidence.attempts
+        if attempt.token is not None and attempt.is_written
+    }
     most: dict[str, set[str]] = defaultdict(set)
     for scan in evidence.scans:
         for seen in scan.seen:
@@ -28,7 +32,8 @@ def all_or_nothing(evidence: Evidence) -> Iterator[Finding]:
         for seen in scan.seen:
             by_attempt[seen.attempt].append(seen)
         for attempt, held in by_attempt.items():
-            missing = wanted.get(held[0].token or 0, frozenset()) | most[attempt]
+            token = max(seen.token or 0 for seen in held)
+            missing = wanted.get(token, frozenset()) | most[attempt]
             missing = missing - {seen.name for seen in held}
             if not missing or min(seen.left for seen in held) <= TEAR:
                 continue
@@ -54,7 +59,7 @@ def gone_is_gone(evidence: Evidence) -> Iterator[Finding]:
             gone[step.attempt] = None
         elif step.kind == "reset":
             gone = dict.fromkeys(gone, "the server lost its state")
-        elif step.kind == "granted" and step.attempt in gone:
+        elif step.kind in ("granted", "joined") and step.attempt in gone:
             text = f"{step.attempt} was granted {step.name} after it was given up"
             yield Finding("gone", step.at * 1000, text, gone[step.attempt])
 
