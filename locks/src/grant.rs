@@ -27,6 +27,8 @@ pub struct Grant<L> {
     /// Whether no caller can release it any more.
     is_forsaken: AtomicBool,
     is_handed_over: AtomicBool,
+    /// Whether its caller is not to wait for it any more.
+    is_unwanted: AtomicBool,
     fate: Mutex<Fate<L>>,
 }
 
@@ -46,6 +48,7 @@ impl<L> Grant<L> {
             is_held: AtomicBool::default(),
             is_forsaken: AtomicBool::default(),
             is_handed_over: AtomicBool::default(),
+            is_unwanted: AtomicBool::default(),
             fate: Mutex::new(Fate { loss: None, listeners: Vec::new() }),
         })
     }
@@ -98,6 +101,15 @@ impl<L> Grant<L> {
     /// Whether its holder has handed it over.
     pub fn is_handed_over(&self) -> bool {
         self.is_handed_over.load(Ordering::Relaxed)
+    }
+
+    /// Marks it as a lock that its caller is not to wait for, even if it only begins to.
+    pub(super) fn unwant(&self) {
+        self.is_unwanted.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.is_unwanted.load(Ordering::Relaxed)
     }
 
     /// The failure for a caller that needs the lock while it is not held.
