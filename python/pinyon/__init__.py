@@ -75,7 +75,7 @@ from pinyon.errors import (
 )
 from pinyon.events import Event
 from pinyon.leases import Lease, Outcome
-from pinyon.locks import Held, Lock, Locks, LockStatus, Permits, Rate, RateResult
+from pinyon.locks import Held, Leader, Lock, Locks, LockStatus, Permits, Rate, RateResult
 from pinyon.metadata import ItemMetadata
 from pinyon.metrics import CommandMetrics, Latencies, LockMetrics, NearMetrics, ServerMetrics
 from pinyon.migration import MigratingClient, Progress, migrating
@@ -105,6 +105,7 @@ __all__ = [
     "InvalidServers",
     "ItemMetadata",
     "Latencies",
+    "Leader",
     "Lease",
     "LeaseTimeout",
     "Lock",
