@@ -124,7 +124,8 @@ impl Candidate {
         Self { generation: fork::generation(), campaign: Mutex::new(campaign) }
     }
 
-    /// The next step. `report`: what became of the last one; at first [`Report::Done`].
+    /// The next step. `report`: what became of the last one; at first [`Report::Done`], or [`Report::Closed`] for one
+    /// that was never started.
     pub fn next(&self, report: Report, now: Instant) -> Step {
         match self.is_inherited() {
             true => Step::Over,
@@ -227,7 +228,7 @@ impl Campaign {
         }
         match (self.stage, report) {
             (Stage::Asking, Report::Elected { token }) => self.elected(token, now),
-            (Stage::Asking | Stage::Releasing, Report::Closed) => self.over(),
+            (Stage::New | Stage::Asking | Stage::Releasing, Report::Closed) => self.over(),
             (Stage::Asking, Report::Failed { why }) => self.refused(why),
             (Stage::Electing | Stage::Leading, Report::Failed { why }) => {
                 let (name, line) = (&self.name, "it resigns, and is a candidate again after a pause");
@@ -341,11 +342,11 @@ impl Campaign {
 
     fn state(&self) -> LeaderState {
         match self.stage {
-            Stage::Asking => LeaderState::Candidate,
+            Stage::New | Stage::Asking => LeaderState::Candidate,
             Stage::Electing | Stage::Leading if !self.resigning && !self.stopping => LeaderState::Leader,
             Stage::Electing | Stage::Leading | Stage::Ending | Stage::Releasing => LeaderState::Resigning,
             Stage::Pausing => LeaderState::Paused,
-            Stage::New | Stage::Over => LeaderState::Stopped,
+            Stage::Over => LeaderState::Stopped,
         }
     }
 }

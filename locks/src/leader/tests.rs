@@ -312,10 +312,10 @@ fn in_all_short_histories_a_leader_has_its_lock_and_each_election_ends_once() {
 #[test]
 fn a_candidate_says_what_it_does() {
     let candidate = Candidate::new(b"a");
-    assert_eq!((candidate.state(), candidate.token()), (LeaderState::Stopped, None));
+    assert_eq!((candidate.state().as_str(), candidate.token()), ("candidate", None));
     let now = Instant::now();
+    assert_eq!(Candidate::new(b"a").next(Report::Closed, now), Step::Over);
     candidate.next(Report::Done, now);
-    assert_eq!(candidate.state().as_str(), "candidate");
     candidate.next(elected(7), now);
     assert_eq!((candidate.state(), candidate.token()), (LeaderState::Leader, Some(7)));
     assert!(candidate.resign() && !candidate.resign() && !candidate.is_stopping());
