@@ -131,7 +131,7 @@ class AwaitedLocks:
 
 
 def _awaited(value: Any) -> Any:
-    return AwaitedLocks(value) if isinstance(value, pinyon.Held) else value
+    return AwaitedLocks(value) if isinstance(value, (pinyon.Held, pinyon.Leader)) else value
 
 
 class Model:
