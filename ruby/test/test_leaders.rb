@@ -7,7 +7,7 @@ require_relative "reactors"
 class TestLeaders < PinyonTest
   FILE = JSON.parse(File.read(File.join(Support::ROOT, "scenarios", "leaders.json")))
   # The time limit of every step in seconds, for slow machines too.
-  PATIENCE = 15
+  PATIENCE = 100
 
   # Candidates in threads.
   module Threads

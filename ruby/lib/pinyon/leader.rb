@@ -4,7 +4,7 @@ require "pinyon/held"
 
 module Pinyon
   class Locks
-    # A candidate for the leadership of a name, in the background. {Locks#leader} makes it. The core decides what it does.
+    # A candidate for the leadership of a name, in the background. {Locks#leader} makes it.
     class Leader
       # Those that have been started and have not ended.
       @running = {}.compare_by_identity
@@ -101,8 +101,8 @@ module Pinyon
         stop
       end
 
-      # End the candidate. One that leads gives the leadership up first, as {#resign} does. Called from a callback, it does
-      # not wait.
+      # End the candidate. One that leads gives the leadership up first, as {#resign} does. Called from a callback, it
+      # does not wait.
       #
       # @param timeout [Numeric, nil] seconds to wait for its end; nil waits until the callbacks have returned
       # @return [Boolean] whether it has ended
@@ -135,8 +135,8 @@ module Pinyon
         @candidate.state
       end
 
-      # Give the leadership up, and become a candidate again, behind all others that wait. {#leader?} is false at once. The
-      # lock is released after +on_lost+ has returned.
+      # Give the leadership up, and become a candidate again, behind all others that wait. {#leader?} is false at once.
+      # The lock is released after +on_lost+ has returned.
       #
       # @return [Boolean] whether it led
       def resign
@@ -264,10 +264,16 @@ module Pinyon
         held.on_lost { changed } if Ractor.current == Ractor.main
         [:elected, held.token]
       rescue StandardError => e
-        @locks.closed? ? [:closed, nil] : [:failed, e.is_a?(Error) ? e.message : said(e)]
+        refused(e)
       ensure
         held&.abandon unless @held.equal?(held)
         @asking = nil
+      end
+
+      def refused(error)
+        return [:closed, nil] if @locks.closed?
+
+        [:failed, error.is_a?(Error) ? error.message : said(error)]
       end
 
       def lead(look_in)

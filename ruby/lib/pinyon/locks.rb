@@ -140,8 +140,8 @@ module Pinyon
       end
     end
 
-    # A candidate for the leadership of a name, in a thread of its own, or in a fiber of the calling fiber's scheduler. At
-    # most one candidate of all processes leads. With a block, it is a candidate while the block runs.
+    # A candidate for the leadership of a name, in a thread of its own, or in a fiber of the calling fiber's scheduler.
+    # At most one candidate of all processes leads. With a block, it is a candidate while the block runs.
     #
     #   locks.leader("scheduler", on_elected: ->(token) { schedule(token) }) { serve }
     #
@@ -149,8 +149,8 @@ module Pinyon
     # +ttl+. A callback that raises an error makes it resign.
     #
     # @param name [String, Symbol]
-    # @param on_elected [#call, nil] called with the fencing token when it leads from now on. One that works for long must
-    #   ask {Leader#leader?}: it is not ended from outside
+    # @param on_elected [#call, nil] called with the fencing token when it leads from now on. One that works for long
+    #   must ask {Leader#leader?}: it is not ended from outside
     # @param on_lost [#call, nil] called with the same token when the leadership has ended, for whatever reason, after
     #   +on_elected+ has returned. A lock that is not lost is released afterwards, so the next leader begins later
     # @param ttl [Numeric, nil] seconds after which another one leads if the leader's process has died
