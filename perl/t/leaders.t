@@ -10,7 +10,7 @@ use Time::HiRes qw(sleep time);
 
 use Pinyon;
 use Servers qw(eventually have_server in_child locks root server GENEROUS);
-use Ways ();
+use Ways    ();
 
 plan skip_all => 'redis-server is not installed' if !have_server('redis-server');
 
@@ -23,18 +23,18 @@ plan skip_all => 'redis-server is not installed' if !have_server('redis-server')
     my $other     = $second->leader('a');
     is $leader->state, 'stopped', 'it is not started';
     ok $leader->run(GENEROUS) || 1;
-    ok $leader->is_leader,                                            'the first candidate leads';
-    ok !$other->run(0.2),                                             'the second one does not';
-    is $other->state,                              'candidate',       'it is a candidate';
-    is $other->current->{token},                   $leader->token,    'it sees who leads';
+    ok $leader->is_leader, 'the first candidate leads';
+    ok !$other->run(0.2),  'the second one does not';
+    is $other->state,            'candidate',    'it is a candidate';
+    is $other->current->{token}, $leader->token, 'it sees who leads';
     is_deeply \@called, [ [ elected => $leader->token ] ], 'the callback has the token';
     my $token = $leader->token;
     ok $leader->resign,     'it resigns';
     ok !$leader->is_leader, 'and leads no more at once';
     $leader->run(0);
     is_deeply $called[1], [ lost => $token ], 'on_lost is called';
-    ok $other->run(1),                        'the other one leads' if $leader->stop;
-    ok $other->stop,                          'it stops';
+    ok $other->run(1), 'the other one leads' if $leader->stop;
+    ok $other->stop,   'it stops';
     is $other->current, undef, 'nobody leads';
 
     ok $leader->run(0.1), 'it leads again';
@@ -54,7 +54,10 @@ plan skip_all => 'redis-server is not installed' if !have_server('redis-server')
     is $failing->state, 'paused', 'but pauses';
     like "@warned", qr/on_elected of the leader "b" failed: the test wants it/, 'its failure is told';
     ok $failing->stop, 'it stops at once';
-    ok !eval { $first->leader( 'a', on_gone => sub { } ); 1 } && $@ =~ /no option "on_gone"/, 'unknown options are refused';
+    ok !eval {
+        $first->leader( 'a', on_gone => sub { } );
+        1;
+    } && $@ =~ /no option "on_gone"/, 'unknown options are refused';
     ok !eval { $first->leader( 'a', on_lost => 1 ); 1 } && $@ =~ /reference to a sub/, 'so are callbacks that are none';
 
     ok $leader->run(0.1), 'it leads';
@@ -114,15 +117,16 @@ sub tokens {
 
 sub used {
     my ( $playing, $way, $by, $locks, $method, @arguments ) = @_;
-    return started( $playing, $locks, @arguments ) if $method eq 'start';
-    return $locks->close                           if $method eq 'close';
-    return $way->got( scalar $locks->waiting( \@arguments ) ) if $method eq 'waiting';
-    return $way->got( scalar $locks->force_release( $arguments[0] ) ) if $method eq 'force_release';
+    return started( $playing, $locks, @arguments )                                         if $method eq 'start';
+    return $locks->close                                                                   if $method eq 'close';
+    return $way->got( scalar $locks->waiting( \@arguments ) )                              if $method eq 'waiting';
+    return $way->got( scalar $locks->force_release( $arguments[0] ) )                      if $method eq 'force_release';
     return ( grep { index( $_, $arguments[0] ) >= 0 } @{ $playing->{told}{$by} } ) ? 1 : 0 if $method eq 'told';
-    return defined $way->got( scalar $locks->leader(@arguments)->current ) if $method eq 'has_leader';
+    return defined $way->got( scalar $locks->leader(@arguments)->current )                 if $method eq 'has_leader';
     my $candidate = $playing->{candidates}{ shift @arguments };
     my $leader    = $candidate->{leader};
     my @kinds     = map { $_->[0] } @{ $candidate->{called} };
+
     if ( $method eq 'leads' ) {
         my $status = $way->got( scalar $locks->leader(@arguments)->current );
         return $status && $status->{token} == ( $leader->token // 0 );
@@ -134,8 +138,8 @@ sub used {
     }
     my @tokens = tokens($candidate);
     return $tokens[-1] > ( tokens( $playing->{candidates}{ $arguments[0] } ) )[-1] if $method eq 'is_later';
-    return $tokens[-1] > $tokens[-2] if $method eq 'is_later_than_before';
-    return $way->got( scalar $leader->stop ) if $method eq 'stop';
+    return $tokens[-1] > $tokens[-2]                                               if $method eq 'is_later_than_before';
+    return $way->got( scalar $leader->stop )                                       if $method eq 'stop';
     return $leader->$method;
 }
 
@@ -157,8 +161,8 @@ sub played {
             next;
         }
         my $by    = $step->{by};
-        my $locks = $playing->{clients}{$by} ||=
-            $way->locks( "unix://$server->{address}", %settings, on_event => sub { push @{ $playing->{told}{$by} }, $_[0]{message} } );
+        my $locks = $playing->{clients}{$by} ||= $way->locks( "unix://$server->{address}", %settings,
+            on_event => sub { push @{ $playing->{told}{$by} }, $_[0]{message} } );
         my $ends = time + PATIENCE;
         while (1) {
             my $found = used( $playing, $way, $by, $locks, @{ $step->{call} } );

@@ -50,7 +50,7 @@ sub resign {
 }
 
 sub current {
-    my ($self) = @_;
+    my ($self)   = @_;
     my ($status) = $self->{locks}->status( $self->{name} );
     return defined $status->{holder} ? $status : undef;
 }
@@ -81,11 +81,11 @@ sub _take_step {
     my ( $self, $until ) = @_;
     my ( $step, $about ) = @{ $self->{step} };
     my $left = defined $until ? $until - Time::HiRes::time() : FOR_EVER;
-    return if $step eq 'over';
+    return                                      if $step eq 'over';
     return $self->_ask( $left < 0 ? 0 : $left ) if $step eq 'ask';
     if ( $step eq 'lead' ) {
         my $goes_on = $left > 0 || !$self->is_leader;
-        Time::HiRes::sleep( $left < $about ? $left : $about ) if $left > 0 && $self->is_leader;
+        Time::HiRes::sleep( $left < $about   ? $left  : $about ) if $left > 0 && $self->is_leader;
         $self->_next( $self->{lock}->is_held ? 'done' : 'lock_lost' );
         return $goes_on;
     }
@@ -174,8 +174,7 @@ sub _called {
 sub _warn {
     my ( $self, $line ) = @_;
     my $server = $self->{locks}->server;
-    $self->{locks}
-        ->_tell_event( { kind => 'warning', level => 'warning', message => "$server: $line", server => $server } );
+    $self->{locks}->_tell_event( { kind => 'warning', level => 'warning', message => "$server: $line", server => $server } );
     return;
 }
 

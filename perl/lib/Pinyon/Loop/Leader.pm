@@ -88,11 +88,8 @@ sub wait {    ## no critic (ProhibitBuiltinHomonyms)
 
 sub current {
     my ( $self, @arguments ) = @_;
-    return $self->{locks}->Pinyon::Loop::Locks::_about(
-        $self->{name},
-        \@arguments,
-        sub { defined $_[0][0]{holder} ? $_[0][0] : undef }
-    );
+    return $self->{locks}
+        ->Pinyon::Loop::Locks::_about( $self->{name}, \@arguments, sub { defined $_[0][0]{holder} ? $_[0][0] : undef } );
 }
 
 # Has those of a client see that it was closed.
@@ -158,7 +155,8 @@ sub _call {
 
 sub _begin_lead {
     my ( $self, $look_in ) = @_;
-    return $self->_sleep( $self->is_leader ? $look_in : 0, sub { $self->_go_on( $self->{lock}->is_held ? 'done' : 'lock_lost' ) } );
+    return $self->_sleep( $self->is_leader ? $look_in : 0,
+        sub { $self->_go_on( $self->{lock}->is_held ? 'done' : 'lock_lost' ) } );
 }
 
 sub _begin_pause {
