@@ -23,7 +23,7 @@ pub(crate) struct Candidate {
 impl Candidate {
     #[new]
     fn new(name: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self { candidate: pinyon_locks::Candidate::new(&name_bytes(name)?), asked: Mutex::default() })
+        Ok(Self { candidate: pinyon_locks::Candidate::new(name_bytes(name)?), asked: Mutex::default() })
     }
 
     /// The next step and its argument. `report`: what became of the last one: "done", "elected" (the token), "lost",
