@@ -5,13 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use pinyon_locks::{Candidate as InCore, LeaderReport, LeaderStep};
+use pinyon_net::invalid::InvalidArgument;
 
 use crate::errors::{c_string, Error, Failure};
 use crate::exported::exported;
 use crate::guard::{free, Handle, Poison};
 use crate::status::numbered;
 use crate::structs::Bytes;
-use crate::wishes::wanted::invalid;
 
 numbered! {
     /// What a host does next.
@@ -62,7 +62,7 @@ impl Handle for Candidate {
 
 impl Candidate {
     fn new(name: &[u8]) -> Result<Self, Error> {
-        pinyon_locks::names([name]).map_err(invalid)?;
+        pinyon_locks::names([name]).map_err(InvalidArgument::from)?;
         Ok(Self { candidate: InCore::new(name), last: Mutex::default(), poison: Poison::default() })
     }
 

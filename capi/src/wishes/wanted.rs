@@ -364,7 +364,7 @@ fn checked(given: &[&[u8]]) -> Result<Names, Error> {
     names(given.iter().copied()).map_err(invalid)
 }
 
-pub fn invalid(error: NameError) -> Error {
+fn invalid(error: NameError) -> Error {
     InvalidArgument::from(error).into()
 }
 
