@@ -85,6 +85,8 @@ INCLUDE: xs/get_or_set.xs
 
 INCLUDE: xs/locks.xs
 
+INCLUDE: xs/leaders.xs
+
 INCLUDE: xs/loop.xs
 
 INCLUDE: xs/loop_calls.xs

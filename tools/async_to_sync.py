@@ -26,6 +26,7 @@ CODE = [
     (r'(?m)^ *__module__ = "pinyon.aio"\n', ""),
     (r"Reply\[(\w+)\]", r"\1"),
     (r'"?(\bCallable\[\.\.\., )?Coroutine\[Any, Any, ([^\]]+)\](\])?"?', r"\1\2\3"),
+    (r"from pinyon\._aio_leader import Leader", "from pinyon._leader import Leader"),
     (r"from pinyon\._aio_driver import LOOPS", "from pinyon._gevent_choice import choose_for"),
     (r"(?m)^ *from pinyon\._aio_replies import .*\n", ""),
     (r"_loops = LOOPS", '_loops = choose_for("Locks")'),
@@ -59,6 +60,13 @@ TEXTS = [
     (" If it returns an awaitable, that is awaited.", ""),
     ("A future of the ticket", "The ticket"),
     ("Use it in an ``with`` block, or as a decorator", "Use it in a ``with`` block, or as a decorator"),
+    ("Use it in an ``with`` block, or call its ``start``", "Use it in a ``with`` block, or call its ``start``"),
+    (
+        " If it is a coroutine function, the\n                coroutine runs in a task of its own, which is cancelled when "
+        "the leadership ends.",
+        " One that works for\n                long must ask ``is_leader`` of the leader: it is not ended from outside.",
+    ),
+    (" It may be\n                a coroutine function.", " A thread\n                of the candidate's calls both."),
     ("An ``with`` block, or ``acquire``, takes", "A ``with`` block, or ``acquire``, takes"),
     ("Release all locks that the running event loop holds, whichever task has", "Release all locks that this process's threads hold, whichever thread has"),
     ("A future of how", "How"),

@@ -9,8 +9,8 @@ use crate::branches::ByTag;
 use crate::client::Setup;
 use crate::failure::LockFailure;
 use crate::front::{LockOperation, LockOutcome};
-use crate::notes::Notes;
-use crate::observed::LockMetrics;
+use crate::notes::{Note, Notes};
+use crate::observed::{LockEvent, LockMetrics};
 use crate::station::Station;
 use pinyon_net::error::{Error, Kind};
 use pinyon_net::fork::PerProcess;
@@ -98,6 +98,18 @@ impl<L: Send + 'static, D> Drivers<L, D> {
             Error::new(Kind::Connect, &self.settings.server, message)
         })?;
         Ok(station.get_or_init(|| Arc::new(made)).clone())
+    }
+
+    /// A warning of the host about the locks of this client, for `on_event`.
+    pub fn warning(&self, line: &str) -> Note<L> {
+        let server = &self.settings.server;
+        let event = LockEvent::warning(server, format!("{server}: {line}"));
+        Note::Event { source: self.settings.options.observed.source(), event: event.into() }
+    }
+
+    /// Leaves such a warning where the stations leave news.
+    pub fn warn(&self, line: &str) {
+        self.notes.leave(self.warning(line));
     }
 
     /// Fails all waits of threads and closes their connections. Held locks are lost here; on the server they end with

@@ -34,6 +34,8 @@ pub struct Grant<L> {
     proceeds: AtomicBool,
     /// Whether it has done so.
     is_uncertain: AtomicBool,
+    /// Whether its caller is not to wait for it any more.
+    is_unwanted: AtomicBool,
     fate: Mutex<Fate<L>>,
 }
 
@@ -65,6 +67,7 @@ impl<L> Grant<L> {
             is_handed_over: AtomicBool::default(),
             proceeds: AtomicBool::default(),
             is_uncertain: AtomicBool::default(),
+            is_unwanted: AtomicBool::default(),
             fate: Mutex::new(Fate { loss: None, listeners: Vec::new() }),
         })
     }
@@ -146,6 +149,15 @@ impl<L> Grant<L> {
 
     pub(super) fn proceed(&self) {
         self.is_uncertain.store(true, Ordering::Relaxed);
+    }
+
+    /// Marks it as a lock that its caller is not to wait for, even if it only begins to.
+    pub(super) fn unwant(&self) {
+        self.is_unwanted.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.is_unwanted.load(Ordering::Relaxed)
     }
 
     /// The failure for a caller that needs the lock while it is not held.

@@ -20,6 +20,9 @@ pub trait LoopDriver<L> {
     /// Releases a lock without waiting for the answer.
     fn cancel(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error>;
 
+    /// Ends the wait for a lock: its caller gets [`LockOutcome::Busy`](crate::LockOutcome::Busy).
+    fn stop_waiting(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error>;
+
     /// Gives up a lock that no caller can release any more. Any thread may call it, wherever it drops a lock.
     fn forsake(&self, grant: &Arc<Grant<L>>);
 }
@@ -87,6 +90,17 @@ impl<L: Send + 'static, D: LoopDriver<L>, C> Held<L, D, C> {
         Ok(())
     }
 
+    /// Ends the wait for it in another thread or coroutine, also if that only begins to wait. It gets
+    /// [`LockOutcome::Busy`](crate::LockOutcome::Busy), unless the lock was granted before.
+    pub fn stop_waiting(&self) -> Result<(), D::Error> {
+        match &self.driver {
+            Driver::Threads(station) => station.stop_waiting(&self.grant),
+            Driver::Loop(_) if self.grant.is_inherited() => {}
+            Driver::Loop(driver) => driver.stop_waiting(&self.grant)?,
+        }
+        Ok(())
+    }
+
     /// Acquires it.
     pub fn acquire(&self, request: LockRequest) -> LockOperation<L> {
         LockOperation::Acquire { grant: self.grant.clone(), request }
@@ -146,6 +160,10 @@ impl<L, D: LoopDriver<L> + ?Sized> LoopDriver<L> for Arc<D> {
         (**self).cancel(grant)
     }
 
+    fn stop_waiting(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error> {
+        (**self).stop_waiting(grant)
+    }
+
     fn forsake(&self, grant: &Arc<Grant<L>>) {
         (**self).forsake(grant);
     }
@@ -175,6 +193,11 @@ mod tests {
         fn cancel(&self, grant: &Arc<Grant<&'static str>>) -> Result<(), Infallible> {
             assert!(grant.take_listeners().is_empty(), "none is told");
             self.0.lock().unwrap().push("cancel");
+            Ok(())
+        }
+
+        fn stop_waiting(&self, _: &Arc<Grant<&'static str>>) -> Result<(), Infallible> {
+            self.0.lock().unwrap().push("stop_waiting");
             Ok(())
         }
 

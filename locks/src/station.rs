@@ -203,6 +203,14 @@ impl<L: Send + 'static> Station<L> {
         self.settle(&mut shared, now);
     }
 
+    /// Ends the wait of the thread that waits for a lock, or begins to.
+    pub fn stop_waiting(&self, grant: &Arc<Grant<L>>) {
+        let (mut shared, now) = (self.lock(), Instant::now());
+        shared.front.stop_waiting(grant, now);
+        shared.front.turn(now);
+        self.settle(&mut shared, now);
+    }
+
     /// Releases a lock without waiting for the answer.
     fn release_unheard(&self, grant: &Arc<Grant<L>>) {
         let (mut shared, now) = (self.lock(), Instant::now());

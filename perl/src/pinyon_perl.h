@@ -164,6 +164,12 @@ SV *inspected_names(pTHX_ pinyon_reply *reply);
 SV *rated_answer(pTHX_ const pinyon_reply *reply);
 SV *executed_answer(pTHX_ pinyon_reply *reply); /* clears the reply */
 
+/* ==== leaders.c: candidates for the leadership of a name ============================================================= */
+SV *new_candidate(pTHX_ SV *name);
+pinyon_candidate *candidate_of(pTHX_ SV *object);
+/* What became of the last step, and what that is about: a token or a reason. `with` belongs to the step; NULL: nothing. */
+const char *next_step(pTHX_ SV *object, SV *report, SV *about, SV **with);
+
 /* ==== lock_names.c: names of locks and permits of pools, as Perl gives them ========================================== */
 SV *name_kept(pTHX_ SV *name); /* as it stays, whatever happens to the caller's variables */
 AV *several_names(SV *names); /* NULL: it is one */

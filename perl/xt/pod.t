@@ -12,7 +12,7 @@ pod_file_ok($_)
 # What the documentation does not name although it could be called: what other modules of Pinyon's call.
 pod_coverage_ok( $_, { also_private => [qr/\A(?:CLAIM|DESTROY|RELEASE|EXTEND|PARK|NOTIFY|IS_FORKED)\z/] } )
     for
-    qw(Pinyon Pinyon::Cache Pinyon::MigratingCache Pinyon::Locks Pinyon::Lock Pinyon::Permits Pinyon::Batch Pinyon::Lease Pinyon::Error
+    qw(Pinyon Pinyon::Cache Pinyon::MigratingCache Pinyon::Locks Pinyon::Lock Pinyon::Leader Pinyon::Permits Pinyon::Batch Pinyon::Lease Pinyon::Error
     Pinyon::Compat::Cache_Memcached Pinyon::Compat::Cache_Memcached_Fast Pinyon::Compat::Replace CHI::Driver::Pinyon Dancer2::Session::Pinyon Pinyon::Minion);
 
 # Both classes are in one file.

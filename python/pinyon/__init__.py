@@ -24,8 +24,8 @@ True
 # _figures                                             what metrics come to
 # _aio_locks _survey client locks                      locks for tasks, and for threads; the client for threads
 # _aio_cached _aio_driver _base_locks _gevent_choice _registered   asyncio; what all locks have; which model; `_native`
-# _once                                                jobs that run once; clients of locks that release them at the end
-# _aio_replies _blocks _cached _get_or_set_many _gevent_driver _telling compression leases near
+# _aio_leader _once                                    leaders in tasks; jobs that run once; what is released at the end
+# _aio_replies _blocks _cached _get_or_set_many _gevent_driver _leader _telling compression leases near
 # _closing _get_or_set _held _logging _loop_driver _settings _wanted
 # _decorated _iter_many _plain _redis_py _uncopied _waits events serializers
 # _behind                                              makers that go on behind their callers
@@ -75,7 +75,7 @@ from pinyon.errors import (
 )
 from pinyon.events import Event
 from pinyon.leases import Lease, Outcome
-from pinyon.locks import Held, Lock, LockOwner, Locks, LockStatus, Permits, Rate, RateResult
+from pinyon.locks import Held, Leader, Lock, LockOwner, Locks, LockStatus, Permits, Rate, RateResult
 from pinyon.metadata import ItemMetadata
 from pinyon.metrics import CommandMetrics, Latencies, LockMetrics, NearMetrics, ServerMetrics
 from pinyon.migration import MigratingClient, Progress, migrating
@@ -105,6 +105,7 @@ __all__ = [
     "InvalidServers",
     "ItemMetadata",
     "Latencies",
+    "Leader",
     "Lease",
     "LeaseTimeout",
     "Lock",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 
 from pinyon import _native
 from pinyon._aio_driver import LOOPS
+from pinyon._aio_leader import Leader
 from pinyon._aio_replies import awaited, awaited_later
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._blocks import AwaitedLock, had, result_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
-__all__ = ["DEFAULT_URL", "Held", "Lock", "LockOwner", "LockStatus", "Locks", "Permits", "Rate", "RateResult"]
+__all__ = ["DEFAULT_URL", "Held", "Leader", "Lock", "LockOwner", "LockStatus", "Locks", "Permits", "Rate", "RateResult"]
 
 
 class Held(BaseHeld):
@@ -524,6 +525,38 @@ class Locks(LocksClosingAwaited, BaseLocks):
             UsageError: an argument makes no sense, or the locks are on a quorum of servers.
         """
         return OnceAwaited(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per))
+
+    def leader(
+        self,
+        name: str | bytes,
+        *,
+        on_elected: Callable[[int], object] | None = None,
+        on_lost: Callable[[int], object] | None = None,
+        ttl: float | timedelta | None = None,
+    ) -> Leader[Held]:
+        """Return a candidate for the leadership of a name. Use it in an ``async with`` block, or call its ``start``.
+
+        >>> async with locks.leader("scheduler", on_elected=schedule) as leader:
+        ...     await serve()
+
+        At most one candidate of all processes leads: the one that has the lock on the name. It leads until it resigns,
+        stops, ends or loses the lock. If its process dies, another one leads after ``ttl``. A callback that raises an
+        exception makes it resign.
+
+        Args:
+            name: as for ``lock``.
+            on_elected: called with the fencing token when it leads from now on. If it is a coroutine function, the
+                coroutine runs in a task of its own, which is cancelled when the leadership ends.
+            on_lost: called with the same token when the leadership has ended, for whatever reason, after ``on_elected``
+                has returned. A lock that is not lost is released afterwards, so the next leader begins later. It may be
+                a coroutine function.
+            ttl: as for ``lock``.
+
+        Raises:
+            InvalidName: the name is empty, too long or contains a NUL.
+            UsageError: an argument makes no sense.
+        """
+        return Leader(self, name, on_elected, on_lost, ttl)
 
     def adopt(
         self,

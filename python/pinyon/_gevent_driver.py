@@ -37,6 +37,19 @@ class Greenlets:
         signal.wait(seconds)
 
     @staticmethod
+    def spawn(function: Callable[[], None], name: str) -> gevent.Greenlet:
+        greenlet = gevent.spawn(function)
+        greenlet.name = name
+        return greenlet
+
+    @staticmethod
+    def join(greenlet: gevent.Greenlet, seconds: float | None) -> bool:
+        if greenlet is getcurrent():
+            return False
+        greenlet.join(seconds)
+        return bool(greenlet.ready())
+
+    @staticmethod
     def beside(client: _native.Client, behind: Behind, executor: object) -> None:
         greenlet, loop, makers = gevent.spawn(drive, behind.run()), get_hub().loop, client._behind
         makers.add(behind)

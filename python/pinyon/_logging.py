@@ -46,6 +46,12 @@ def log_unreadable(error: Exception) -> None:
             LOGGER.warning("a stored value cannot be read, so it counts as missing: %s", reason)
 
 
+def log_raised(error: BaseException, line: str, logger: logging.Logger) -> None:
+    """Write what the user's code has raised where nothing of the user's awaits it, with the traceback."""
+    with _fork:
+        logger.error("%s", line, exc_info=error)
+
+
 def logging_too(on_event: Callable[[Event], object] | None) -> Callable[[Event], object]:
     """Return what logs an event and then calls ``on_event`` with it."""
     if on_event is None:

@@ -12,6 +12,7 @@ from pinyon._steps import drive
 from pinyon.errors import Error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Executor, Future
 
     from pinyon import _native
@@ -61,6 +62,21 @@ class Threads:
     @staticmethod
     def wait(signal: threading.Event, seconds: float) -> None:
         signal.wait(seconds)
+
+    @staticmethod
+    def spawn(function: Callable[[], None], name: str) -> threading.Thread:
+        """Run a function in a thread of its own."""
+        thread = threading.Thread(target=function, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    @staticmethod
+    def join(thread: threading.Thread, seconds: float | None) -> bool:
+        """Wait for the end of a thread, unless it is the caller's. Return whether it has ended."""
+        if thread is threading.current_thread():
+            return False
+        thread.join(seconds)
+        return not thread.is_alive()
 
     @staticmethod
     def beside(client: _native.Client, behind: Behind, executor: Executor) -> None:

@@ -80,9 +80,9 @@ def shows_rare(method: _Method) -> _Method:
 
 def wanted(method: str, names: tuple[str | bytes, ...], rare: RareTerms, *terms: Any) -> tuple[Any, ...]:
     """Return the arguments of a native lock after the client: the names, the terms, and what is shared, if anything."""
-    others = rare.keys() - _RARE.keys()
-    if others:
-        raise unknown_argument(method, others)
+    unknown = rare.keys() - _RARE.keys()
+    if unknown:
+        raise unknown_argument(method, unknown)
     write, read, permits, at_least, *others = {**_RARE, **rare}.values()
     if not (write or read or permits):
         return (names, *terms, at_least, None, None, None, *others)

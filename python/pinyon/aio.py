@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pinyon import _native
 from pinyon._aio_cached import Cached, Caching
 from pinyon._aio_driver import LOOPS
+from pinyon._aio_leader import Leader
 from pinyon._aio_locks import Held, Lock, Locks, Permits, Rate
 from pinyon._aio_replies import Reply, awaited_before_its_block, awaited_copies, awaited_methods
 from pinyon._batch import Batch
@@ -48,6 +49,7 @@ __all__ = [
     "Cached",
     "Client",
     "Held",
+    "Leader",
     "Lease",
     "Lock",
     "Locks",

@@ -8,6 +8,7 @@ from typing_extensions import Literal, Self, TypeAlias, Unpack
 from pinyon import _native
 from pinyon._aio_cached import Cached as Cached
 from pinyon._aio_cached import Caching
+from pinyon._aio_leader import Leader as Leader
 from pinyon._aio_locks import Held as Held
 from pinyon._aio_locks import Lock as Lock
 from pinyon._aio_locks import Locks as Locks

@@ -19,6 +19,7 @@ from pinyon._blocks import BlockingLock
 from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
 from pinyon._gevent_choice import choose_for
 from pinyon._held import BaseHeld, at_least_one, without_others
+from pinyon._leader import Leader
 from pinyon._lock_status import LockOwner, LockStatus, statuses
 from pinyon._once import LocksClosing, Once
 from pinyon._rate_result import RateResult
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-__all__ = ["DEFAULT_URL", "Held", "Lock", "LockOwner", "LockStatus", "Locks", "Permits", "Rate", "RateResult"]
+__all__ = ["DEFAULT_URL", "Held", "Leader", "Lock", "LockOwner", "LockStatus", "Locks", "Permits", "Rate", "RateResult"]
 
 
 class Held(BaseHeld):
@@ -501,6 +502,38 @@ class Locks(LocksClosing, BaseLocks):
             UsageError: an argument makes no sense, or the locks are on a quorum of servers.
         """
         return Once(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per))
+
+    def leader(
+        self,
+        name: str | bytes,
+        *,
+        on_elected: Callable[[int], object] | None = None,
+        on_lost: Callable[[int], object] | None = None,
+        ttl: float | timedelta | None = None,
+    ) -> Leader[Held]:
+        """Return a candidate for the leadership of a name. Use it in a ``with`` block, or call its ``start``.
+
+        >>> with locks.leader("scheduler", on_elected=schedule) as leader:
+        ...     serve()
+
+        At most one candidate of all processes leads: the one that has the lock on the name. It leads until it resigns,
+        stops, ends or loses the lock. If its process dies, another one leads after ``ttl``. A callback that raises an
+        exception makes it resign.
+
+        Args:
+            name: as for ``lock``.
+            on_elected: called with the fencing token when it leads from now on. One that works for
+                long must ask ``is_leader`` of the leader: it is not ended from outside.
+            on_lost: called with the same token when the leadership has ended, for whatever reason, after ``on_elected``
+                has returned. A lock that is not lost is released afterwards, so the next leader begins later. A thread
+                of the candidate's calls both.
+            ttl: as for ``lock``.
+
+        Raises:
+            InvalidName: the name is empty, too long or contains a NUL.
+            UsageError: an argument makes no sense.
+        """
+        return Leader(self, name, on_elected, on_lost, ttl)
 
     def adopt(
         self,

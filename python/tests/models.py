@@ -97,7 +97,7 @@ class Awaited:
 AWAITED = {
     *("acquire", "release", "extend", "wait", "wait_for", "notify", "notify_all"),
     *("locked", "available", "try_lock", "status", "is_locked", "owner", "waiting", "force_release", "execute"),
-    *("hand_over", "release_all"),
+    *("hand_over", "release_all", "stop", "current"),
     "allow",
 }
 
@@ -110,7 +110,7 @@ class AwaitedLocks:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.wrapped, name)
-        if name in {"lock", "read", "write", "permits", "rate", "adopt", "once"}:
+        if name in {"lock", "read", "write", "permits", "rate", "adopt", "once", "leader"}:
             return lambda *names, **settings: AwaitedLocks(method(*names, **settings))
         if name not in AWAITED:
             return method
@@ -131,7 +131,7 @@ class AwaitedLocks:
 
 
 def _awaited(value: Any) -> Any:
-    return AwaitedLocks(value) if isinstance(value, pinyon.Held) else value
+    return AwaitedLocks(value) if isinstance(value, (pinyon.Held, pinyon.Leader)) else value
 
 
 class Model:

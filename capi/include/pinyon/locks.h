@@ -161,6 +161,50 @@ pinyon_note *pinyon_next_note(const pinyon_locks *locks); /* NULL: none */
 pinyon_note *pinyon_wait_note(const pinyon_locks *locks, double seconds, const pinyon_host *host);
 void         pinyon_note_free(pinyon_note *note);
 
+/* ---- Leaders: at most one candidate for a name leads ------------------------------------------------------------- */
+
+/* A candidate asks for the lock on its name for ever, and leads while it has it. Its host does what each step says, in a
+ * thread, a coroutine or by callbacks, and reports what became of it to pinyon_candidate_next, until that returns
+ * PINYON_LEADER_OVER. All decisions are the library's. docs/c.md has a program. */
+typedef struct pinyon_candidate pinyon_candidate;
+
+typedef enum pinyon_leader_step {
+    PINYON_LEADER_OVER    = 0, /* it has ended; also in a forked child, and after an error */
+    PINYON_LEADER_ASK     = 1, /* acquire a lock on the name with `wait` INFINITY: GRANTED, FAILED or CLOSED. DONE if the wait
+                                  was ended because of pinyon_candidate_stop */
+    PINYON_LEADER_ELECTED = 2, /* tell the program that it leads, with the token: DONE or FAILED */
+    PINYON_LEADER_LEAD    = 3, /* if the lock is not held: LOCK_LOST. Otherwise wait until it is lost, or the candidate is to
+                                  resign or to stop, for so many seconds at most: DONE */
+    PINYON_LEADER_LOST    = 4, /* tell the program that it leads no more, with the token: DONE or FAILED */
+    PINYON_LEADER_RELEASE = 5, /* release the lock, which may be lost: DONE or FAILED */
+    PINYON_LEADER_PAUSE   = 6, /* wait for so many seconds, or until it is to stop: DONE */
+    PINYON_LEADER_WARN    = 7  /* report the line to the operators: DONE */
+} pinyon_leader_step;
+
+typedef enum pinyon_leader_report {
+    PINYON_LEADER_DONE      = 0, /* also the first report of all */
+    PINYON_LEADER_GRANTED   = 1, /* with the token of the lock */
+    PINYON_LEADER_LOCK_LOST = 2,
+    PINYON_LEADER_FAILED    = 3, /* with the reason */
+    PINYON_LEADER_CLOSED    = 4  /* the client of locks was closed */
+} pinyon_leader_report;
+
+pinyon_candidate  *pinyon_candidate_new(pinyon_bytes name, pinyon_error **error);
+/* The next step. `token` and `why` belong to some reports; otherwise 0 and nothing. One thread at a time. */
+pinyon_leader_step pinyon_candidate_next(const pinyon_candidate *candidate, pinyon_leader_report report, uint64_t token,
+                                         pinyon_bytes why, pinyon_error **error);
+/* What belongs to the last step. */
+uint64_t    pinyon_candidate_step_token(const pinyon_candidate *candidate);
+double      pinyon_candidate_step_seconds(const pinyon_candidate *candidate);
+const char *pinyon_candidate_step_line(const pinyon_candidate *candidate); /* until the next step */
+/* These may be called by any thread. After the first two, wake what waits. */
+bool        pinyon_candidate_resign(const pinyon_candidate *candidate); /* whether it led */
+void        pinyon_candidate_stop(const pinyon_candidate *candidate);
+bool        pinyon_candidate_is_stopping(const pinyon_candidate *candidate);
+uint64_t    pinyon_candidate_token(const pinyon_candidate *candidate); /* with which it leads, if the lock is held; or 0 */
+const char *pinyon_candidate_state(const pinyon_candidate *candidate); /* candidate, leader, resigning, paused, stopped */
+void        pinyon_candidate_free(pinyon_candidate *candidate);
+
 uint64_t pinyon_new_owner(void);   /* a number for a coroutine, which no other has in this process */
 uint64_t pinyon_this_thread(void); /* the number of the calling thread */
 /* The hash tag that all names have, those of pools included; start NULL: they have none. Fails if they have several. */

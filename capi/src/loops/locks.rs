@@ -37,6 +37,11 @@ impl LoopDriver<Listener> for LockMachine {
         Ok(())
     }
 
+    fn stop_waiting(&self, grant: &Arc<Grant>) -> Result<(), Infallible> {
+        change(self, |front, now| front.stop_waiting(grant, now));
+        Ok(())
+    }
+
     fn forsake(&self, grant: &Arc<Grant>) {
         change(self, |front, _| front.forsake(grant));
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use pinyon::errors::Kind;
+use pinyon::locks::leader::{LeaderReportKind, LeaderStepKind};
 use pinyon::locks::lock::{number, LOSSES};
 use pinyon::making::step::StepKind;
 use pinyon::making::{made, terms};
@@ -81,6 +82,8 @@ pub fn checks(functions: &[Function]) -> String {
     PartKind::ALL.iter().for_each(|kind| equal(&constant("", kind), *kind as i64));
     StepKind::ALL.iter().for_each(|step| equal(&constant("STEP_", step), *step as i64));
     WishKind::ALL.iter().for_each(|kind| equal(&constant("", kind), *kind as i64));
+    LeaderStepKind::ALL.iter().for_each(|step| equal(&constant("LEADER_", step), *step as i64));
+    LeaderReportKind::ALL.iter().for_each(|report| equal(&constant("LEADER_", report), *report as i64));
     for loss in LOSSES {
         equal(&constant("LOSS_", &loss), number(Some(loss)).into());
     }

@@ -209,6 +209,14 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
+    /// Gives up a lock that is waited for: whoever waits gets [`MachineFailure::Busy`].
+    pub fn stop_waiting(&mut self, number: u64, now: Now) {
+        if let Some(waiter) = self.take_waiter(number, Awaited::Grant) {
+            self.cancel(number, now);
+            self.refuse(waiter, Outcome::Failed(MachineFailure::Busy));
+        }
+    }
+
     /// Lets a lock end with its release, although it was to last longer.
     pub fn end_early(&mut self, number: u64) {
         self.machine.end_early(number);

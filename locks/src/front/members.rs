@@ -90,6 +90,16 @@ impl<W, L, P: Platform> Front<W, L, P> {
         self.end_turn();
     }
 
+    /// Ends the wait of whoever waits for a lock that is not granted.
+    pub(super) fn end_wait(&mut self, number: u64, now: Instant) {
+        let now = self.members[0].at(now);
+        match self.quorum() {
+            None => return self.members[0].stop_waiting(number, now),
+            Some(mut quorum) => quorum.stop_waiting(number, now),
+        }
+        self.end_turn();
+    }
+
     /// Forsakes one of several acquisitions of a lock: its owner can no longer release it, but the others can. If it is
     /// the only one, the lock ends with its ttl.
     pub(super) fn forsake_hold(&mut self, number: u64) {

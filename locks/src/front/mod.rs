@@ -267,6 +267,15 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
     }
 
+    /// Ends the wait for a lock: its caller gets [`LockOutcome::Busy`], also if it only begins to wait. A lock that was
+    /// granted before is held.
+    pub fn stop_waiting(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
+        grant.unwant();
+        if !grant.is_inherited() && !grant.is_held() {
+            self.end_wait(grant.number(), now);
+        }
+    }
+
     /// Releases a lock whose caller does not wait for the answer.
     pub fn release_unheard(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
         if !grant.is_inherited() {
@@ -425,6 +434,9 @@ impl<W, L, P: Platform> Front<W, L, P> {
             if let Err(refused) = shareable::check(command, &self.settings().server) {
                 return Some(LockOutcome::failed(refused.into()));
             }
+        }
+        if matches!(operation, LockOperation::Acquire { grant, .. } if grant.is_unwanted()) {
+            return Some(LockOutcome::Busy);
         }
         if let Some(grant) = operation.held() {
             if grant.is_inherited() || !grant.is_held() && grant.loss().is_none() {

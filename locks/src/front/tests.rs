@@ -185,6 +185,38 @@ fn whoever_released_a_lock_asks_nothing_of_it_while_others_hold_it() {
 }
 
 #[test]
+fn a_wait_that_is_ended_leaves_the_queue_and_one_that_only_begins_asks_nothing() {
+    let mut host = Host::connected();
+    let waiting = host.ask_for_lock(Renewal::Always, Some(TTL));
+    host.sent();
+    host.answer("*1\r\n:4999\r\n");
+    host.front.stop_waiting(&waiting, host.platform.now());
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"]);
+    assert!(matches!(host.outcome("lock"), LockOutcome::Busy));
+    host.answer(":0\r\n");
+    host.answer(":0\r\n");
+    let request = LockRequest {
+        names: waiting.names().clone(),
+        owner: 1,
+        ttl: TTL,
+        wait: Some(TTL),
+        renewal: Renewal::Always,
+        reentrant: false,
+        rare: None,
+    };
+    host.begin("lock", Operation::Acquire { grant: waiting, request });
+    assert!(matches!(host.outcome("lock"), LockOutcome::Busy) && host.sent().is_empty());
+}
+
+#[test]
+fn a_lock_that_was_granted_before_its_wait_ends_is_held() {
+    let mut host = Host::connected();
+    let grant = host.held();
+    host.front.stop_waiting(&grant, host.platform.now());
+    assert!(host.sent().is_empty() && host.front.remaining(&grant).is_some());
+}
+
+#[test]
 fn a_lock_that_nobody_can_release_once_it_is_granted_is_not_renewed() {
     let mut host = Host::connected();
     host.held();

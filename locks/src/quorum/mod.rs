@@ -207,6 +207,17 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
         self.collect(now);
     }
 
+    /// Gives up a lock that is waited for: whoever waits gets [`MachineFailure::Busy`].
+    pub fn stop_waiting(&mut self, number: u64, now: Now) {
+        let is_awaited = |lock: &Lock<W>| matches!(lock.stage, Stage::Lined(_) | Stage::Waiting(_));
+        let Some(lock) = self.votes.locks.get_mut(&number).filter(|lock| is_awaited(lock)) else { return };
+        if let Stage::Lined(waiter) | Stage::Waiting(waiter) = std::mem::replace(&mut lock.stage, Stage::Lost) {
+            self.votes.tell(waiter, Outcome::Failed(MachineFailure::Busy));
+        }
+        self.drop_lock(number, now);
+        self.collect(now);
+    }
+
     /// Forsakes a lock that no caller can release any more: it ends with its ttl.
     pub fn forsake(&mut self, number: u64, now: Now) {
         let Some(lock) = self.votes.locks.get_mut(&number).filter(|lock| matches!(lock.stage, Stage::Held { .. }))

@@ -163,6 +163,25 @@ fn a_thread_that_waits_gets_the_lock_of_another() {
 }
 
 #[test]
+fn a_thread_whose_wait_another_one_ends_leaves_the_queue() {
+    let server = Redis::start("");
+    let [locks, other] = [(); 2].map(|()| Program::on(&server));
+    let held = other.acquire("a", Renewal::Never);
+    let (grant, mut operation) = acquiring("a", Renewal::Never, false);
+    if let Operation::Acquire { request, .. } = &mut operation {
+        request.wait = Some(Duration::from_secs(1_000_000_000));
+    }
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| locks.run(operation));
+        until(|| other.ask("a", StatusQuestion::Waiting) == StatusAnswer::Waiting(1));
+        locks.station().stop_waiting(&grant);
+        assert!(matches!(waiting.join().unwrap(), LockOutcome::Busy));
+    });
+    until(|| other.ask("a", StatusQuestion::Waiting) == StatusAnswer::Waiting(0));
+    assert!(other.release(&held));
+}
+
+#[test]
 fn closing_ends_what_waits_and_loses_what_is_held() {
     let server = Redis::start("");
     let [locks, other] = [(); 2].map(|()| Program::on(&server));

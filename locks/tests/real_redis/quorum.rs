@@ -214,3 +214,21 @@ fn the_same_server_twice_is_refused() {
     assert_eq!(refused.kind, ErrorKind::UsageError);
     assert!(refused.message.contains("redis2 and redis4 are the same server"), "{refused}");
 }
+
+#[test]
+fn a_wait_that_another_thread_ends_leaves_the_queues_of_all_servers() {
+    let five = Five::start();
+    let [program, other] = [(); 2].map(|()| five.program());
+    let held = take(&other, "a");
+    let (grant, operation) = taking("a", Some(Duration::from_secs(1_000_000_000)));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| program.run(operation));
+        until(|| other.ask("a", StatusQuestion::Waiting) != StatusAnswer::Waiting(0));
+        program.station().stop_waiting(&grant);
+        assert!(matches!(waiting.join().unwrap(), LockOutcome::Busy));
+    });
+    until(|| other.ask("a", StatusQuestion::Waiting) == StatusAnswer::Waiting(0));
+    assert!(other.release(&held));
+    let again = take(&program, "a");
+    assert!(program.release(&again));
+}

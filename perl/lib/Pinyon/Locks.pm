@@ -9,6 +9,7 @@ our $VERSION = '0.1.0';
 use Scalar::Util qw(reftype);
 
 use Pinyon           ();
+use Pinyon::Leader   ();
 use Pinyon::Lock     ();
 use Pinyon::Permits  ();
 use Pinyon::Rate     ();
@@ -86,6 +87,11 @@ sub _once_options {
     my %options = @options;
     my $per     = delete $options{per} // Pinyon::Error::Usage->throw('once needs per: the seconds in which its sub runs once');
     return ( $names, { %options, at_least => $per } );
+}
+
+sub leader {
+    my ( $self, $name, %options ) = @_;
+    return Pinyon::Leader->_new( $self, $name, %options );
 }
 
 sub adopt {
@@ -330,6 +336,10 @@ period begins when the sub begins, whatever the clocks of the machines say. So l
 which the job is started. The options are C<ttl> and C<on_lost>.
 
     $locks->once(nightly => \&report, per => 82_800);
+
+=head2 leader($name, on_elected => $sub, on_lost => $sub, ttl => $seconds)
+
+Returns a L<Pinyon::Leader>: a candidate for the leadership of a name. At most one candidate of all processes leads.
 
 =head2 adopt($ticket, %options)
 

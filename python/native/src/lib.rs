@@ -59,6 +59,7 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<leases::GetOrSet>()?;
     module.add_class::<tags::Tags>()?;
     module.add_class::<many_leases::GetOrSetMany>()?;
+    module.add_class::<locks::Candidate>()?;
     module.add_class::<locks::Held>()?;
     module.add_class::<locks::Lock>()?;
     module.add_class::<locks::Locks>()?;

@@ -38,6 +38,11 @@ module Pinyon
         end
       end
 
+      # Has events reported of which no client is told.
+      def to_warnings
+        @mutex.synchronize { start } if in_main_ractor?
+      end
+
       # Starts the thread, unless this process has it.
       def start
         return if @thread&.alive? && @process == Process.pid

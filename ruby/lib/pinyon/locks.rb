@@ -2,6 +2,7 @@
 
 require "pinyon/listening"
 require "pinyon/held"
+require "pinyon/leader"
 require "pinyon/permits"
 require "pinyon/rate"
 require "pinyon/sharing"
@@ -162,6 +163,28 @@ module Pinyon
       ensure
         held.leave_early(failed)
       end
+    end
+
+    # A candidate for the leadership of a name, in a thread of its own, or in a fiber of the calling fiber's scheduler.
+    # At most one candidate of all processes leads. With a block, it is a candidate while the block runs.
+    #
+    #   locks.leader("scheduler", on_elected: ->(token) { schedule(token) }) { serve }
+    #
+    # It leads until it resigns, stops, ends or loses the lock on the name. If its process dies, another one leads after
+    # +ttl+. A callback that raises an error makes it resign.
+    #
+    # @param name [String, Symbol]
+    # @param on_elected [#call, nil] called with the fencing token when it leads from now on. One that works for long
+    #   must ask {Leader#leader?}: it is not ended from outside
+    # @param on_lost [#call, nil] called with the same token when the leadership has ended, for whatever reason, after
+    #   +on_elected+ has returned. A lock that is not lost is released afterwards, so the next leader begins later
+    # @param ttl [Numeric, nil] seconds after which another one leads if the leader's process has died
+    # @yieldparam leader [Leader] it is stopped at the end of the block
+    # @return [Leader, Object] the candidate, which {Leader#start} begins; with a block, the block's value
+    # @raise [UsageError] an argument makes no sense
+    def leader(name, on_elected: nil, on_lost: nil, ttl: nil, &block)
+      leader = Leader.new(self, @native, name, on_elected, on_lost, ttl)
+      block ? leader.during(&block) : leader
     end
 
     # Take over a lock that another process, in any language, has handed over by {Held#hand_over}. With a block, hold it
@@ -403,12 +426,15 @@ module Pinyon
     def close(release: false)
       release_all if release && !closed?
       @native.close
+      Leader.wake_all(self)
+      nil
     end
 
     # Release what threads hold, at the end of the program.
     #
     # @api private
     def release_at_exit
+      Leader.stop_all(self)
       @native.release_at_exit
     rescue Error
       0 # The locks end with their ttl.

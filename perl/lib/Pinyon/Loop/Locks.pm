@@ -8,9 +8,10 @@ our $VERSION = '0.1.0';
 
 use Scalar::Util qw(reftype);
 
-use Pinyon::Loop       ();
-use Pinyon::Loop::Lock ();
-use Pinyon::Loop::Many ();
+use Pinyon::Loop         ();
+use Pinyon::Loop::Leader ();
+use Pinyon::Loop::Lock   ();
+use Pinyon::Loop::Many   ();
 
 our @ISA = qw(Pinyon::Loop::Asking Pinyon::Locks);    ## no critic (ProhibitExplicitISA)
 
@@ -24,8 +25,11 @@ sub close {    ## no critic (ProhibitBuiltinHomonyms)
     my $callback = Pinyon::Loop::callback_of( \@arguments );
     my %options  = @arguments;
     return $self->_close_released($callback) if $options{release};
+    $self->{is_closed} = 1;
     $self->{loop}->_close;
-    return Pinyon::Locks::close($self);
+    my $closed = Pinyon::Locks::close($self);
+    Pinyon::Loop::Leader::_wake_all($self);
+    return $closed;
 }
 
 sub _close_released {
@@ -141,6 +145,11 @@ sub once {
             return $self->try_lock( $names, %{$options}, cb => $held );
         }
     );
+}
+
+sub leader {
+    my ( $self, $name, %options ) = @_;
+    return Pinyon::Loop::Leader->_new( $self, $name, %options );
 }
 
 # A lock that nobody has any more is released: its owner, which may wait to acquire it again, goes on.

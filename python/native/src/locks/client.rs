@@ -103,6 +103,11 @@ impl Locks {
         self._release_all_of_threads(py, None).map(drop)
     }
 
+    /// Reports a warning about these locks, as an event.
+    fn _warn(&self, py: Python<'_>, line: &str) -> PyResult<()> {
+        drivers::warn(py, self.clients.main(), line)
+    }
+
     /// Sends a command on the connection of the locks on these names, and returns what the server answers.
     #[pyo3(signature = (parts, names = None))]
     fn _command<'py>(

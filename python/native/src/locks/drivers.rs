@@ -22,6 +22,8 @@ pub(crate) type Grant = pinyon_locks::Grant<Listener>;
 pub(crate) type Operation = LockOperation<Listener>;
 /// All drivers of a server, or of one hash tag there.
 pub(crate) type Drivers = pinyon_locks::Drivers<Listener, OfLoops>;
+/// What a lock's holder has, in the core.
+pub(crate) type Held = pinyon_locks::Held<Listener, OnLoop, Arc<Drivers>>;
 /// A caller's driver.
 pub(crate) type Driver = pinyon_locks::Driver<Listener, OnLoop>;
 
@@ -62,6 +64,21 @@ pub(super) fn of_caller(py: Python<'_>, drivers: &Drivers) -> PyResult<Driver> {
         None => telling::start(py, &of.report).map(|()| None),
     };
     drivers.of_caller(of_loop, |failure| raised(py, failure))
+}
+
+/// Calls `report` with a warning about these locks.
+pub(super) fn warn(py: Python<'_>, drivers: &Drivers, line: &str) -> PyResult<()> {
+    tell(py, drivers.warning(line), drivers.loops().report.bind(py), None)
+}
+
+/// The same driver, for whoever ends a wait.
+pub(super) fn again(py: Python<'_>, driver: &Driver) -> Driver {
+    match driver {
+        Driver::Threads(station) => Driver::Threads(station.clone()),
+        Driver::Loop(OnLoop { driver, loops }) => {
+            Driver::Loop(OnLoop { driver: driver.clone_ref(py), loops: loops.clone() })
+        }
+    }
 }
 
 pub(super) fn close(py: Python<'_>, drivers: &Drivers) -> PyResult<()> {
@@ -156,6 +173,10 @@ impl pinyon_locks::LoopDriver<Listener> for OnLoop {
 
     fn cancel(&self, grant: &Arc<Grant>) -> PyResult<()> {
         Python::attach(|py| self.driver.get().event_loop().begin(py, |front, now| front.cancel(grant, now)))
+    }
+
+    fn stop_waiting(&self, grant: &Arc<Grant>) -> PyResult<()> {
+        Python::attach(|py| self.driver.get().event_loop().begin(py, |front, now| front.stop_waiting(grant, now)))
     }
 
     fn forsake(&self, grant: &Arc<Grant>) {

@@ -14,7 +14,8 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
 use super::answers::raised;
 use super::client::{lock_names, time_to_wait, Locks, Shared};
-use super::drivers::{self, Drivers, Grant, OnLoop, Operation};
+use super::drivers::{self, Drivers, Grant, Operation};
+use super::leader::Candidate;
 use super::telling::Listener;
 use crate::arguments::seconds;
 use crate::errors::{checked, exception, unsupported, ErrorKind};
@@ -334,7 +335,7 @@ pub(crate) struct Held {
     names: Py<PyTuple>,
     owner: u64,
     /// It keeps the client alive. It does not keep the `Lock`, which may refer back to this.
-    held: pinyon_locks::Held<Listener, OnLoop, Arc<Drivers>>,
+    held: drivers::Held,
     answer: Mutex<Option<Py<PyAny>>>,
 }
 
@@ -365,16 +366,25 @@ impl Held {
 
 #[pymethods]
 impl Held {
-    /// Asks for the names, `at_once` or within the lock's time to wait. A thread or greenlet waits here.
+    /// Asks for the names, `at_once` or within the lock's time to wait. A thread or greenlet waits here. `candidate`: may
+    /// end the wait.
     #[new]
-    #[pyo3(signature = (lock, at_once = false, timeout = None, /))]
-    fn new(lock: &Bound<'_, Lock>, at_once: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    #[pyo3(signature = (lock, at_once = false, timeout = None, candidate = None, /))]
+    fn new(
+        lock: &Bound<'_, Lock>,
+        at_once: bool,
+        timeout: Option<&Bound<'_, PyAny>>,
+        candidate: Option<&Bound<'_, Candidate>>,
+    ) -> PyResult<Self> {
         let (py, asked) = (lock.py(), lock.get());
         let owner = asked.owner(py)?;
         let request = asked.request(owner, at_once, timeout)?;
         let (grant, driver) = (Grant::of(&request), drivers::of_caller(py, &asked.client)?);
         let relock = asked.request.wait.unwrap_or_default();
         let held = pinyon_locks::Held::new(grant, driver, relock, asked.client.clone());
+        if let Some(candidate) = candidate {
+            candidate.get().asks(py, &held)?;
+        }
         let answer = drivers::run(py, held.driver(), held.acquire(request))?.unbind();
         Ok(Self { names: asked.names.clone_ref(py), owner, held, answer: Mutex::new(Some(answer)) })
     }

@@ -3,6 +3,7 @@
 mod answers;
 mod client;
 mod drivers;
+mod leader;
 mod lock;
 mod owners;
 mod rate;
@@ -10,6 +11,7 @@ mod telling;
 
 pub(crate) use client::Locks;
 pub(crate) use drivers::LocksDriver;
+pub(crate) use leader::Candidate;
 pub(crate) use lock::{Held, Lock};
 pub(crate) use rate::Rate;
 pub(crate) use telling::{stop_telling, tell_threads};

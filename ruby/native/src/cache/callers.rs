@@ -30,7 +30,7 @@ pub(crate) struct Callers {
 
 impl Callers {
     /// Unblocks the fibers that were woken, all of them, even if one cannot be unblocked.
-    pub(super) fn unblock(&self, ruby: &Ruby) -> Result<(), Error> {
+    pub(crate) fn unblock(&self, ruby: &Ruby) -> Result<(), Error> {
         let woken = std::mem::take(&mut *lock(&self.woken));
         let mut unblocked = Ok(());
         for parked in woken {
@@ -72,14 +72,14 @@ impl<T: ReprValue> Rooted<T> {
 
 /// Where a caller runs. Callers with the same scope can wake each other.
 #[derive(Clone, Copy)]
-pub(super) struct Here {
+pub(crate) struct Here {
     pub(super) scope: Value,
     pub(super) caller: Value,
     scheduler: Option<Scheduler>,
 }
 
 impl Here {
-    pub(super) fn current(ruby: &Ruby) -> Result<Self, Error> {
+    pub(crate) fn current(ruby: &Ruby) -> Result<Self, Error> {
         let scheduler = Scheduler::current(ruby)?;
         Ok(match scheduler {
             Some(on) => Self { scope: on.object(), caller: current_fiber(ruby), scheduler },
@@ -103,7 +103,7 @@ impl Here {
     }
 
     /// A follower that waits here.
-    pub(super) fn follower(&self, callers: &Callers) -> Follower {
+    pub(crate) fn follower(&self, callers: &Callers) -> Follower {
         match self.scheduler {
             None => Follower::Thread(Arc::default()),
             Some(scheduler) => Follower::Fiber {
@@ -142,7 +142,7 @@ impl Signal for Follower {
 
 impl Follower {
     /// Waits until it is woken, for at most this time.
-    pub(super) fn wait(&self, ruby: &Ruby, time: Duration) -> Result<(), Error> {
+    pub(crate) fn wait(&self, ruby: &Ruby, time: Duration) -> Result<(), Error> {
         let until = Instant::now() + time;
         match self {
             Self::Thread(bell) => {

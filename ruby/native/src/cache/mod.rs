@@ -3,7 +3,7 @@
 mod answers;
 mod batch;
 mod behind;
-mod callers;
+pub(crate) mod callers;
 mod fetching;
 mod fetching_many;
 mod many;

@@ -125,6 +125,12 @@ impl LoopDriver<Listener> for LockConnections {
         self.look_beside(&mut state)
     }
 
+    fn stop_waiting(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
+        let mut state = self.lock()?;
+        state.polled.begin(|machine, now| machine.stop_waiting(grant, now))?;
+        self.look_beside(&mut state)
+    }
+
     fn forsake(&self, grant: &Arc<Grant<Listener>>) {
         if let Ok(mut state) = self.lock() {
             // It fails in a forked child only, which does not hold the lock.

@@ -44,6 +44,7 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("force_release", method!(Locks::force_release, 2))?;
     class.define_method("rate", method!(Locks::rate, 4))?;
     class.define_method("execute", method!(Locks::execute, 1))?;
+    class.define_method("warn", method!(Locks::warn, 1))?;
     class.define_method("metrics", method!(Locks::metrics, 0))?;
     class.define_method("source", method!(Locks::source, 0))?;
     class.define_method("server", method!(Locks::server, 0))?;
@@ -157,6 +158,11 @@ impl Locks {
             push_part(ruby, &mut command, part)?;
         }
         this.run(ruby, ruby.ary_new(), LockOperation::Execute { command })
+    }
+
+    /// Leaves a warning about these locks, as an event.
+    fn warn(&self, line: String) {
+        self.clients.main().warn(&line);
     }
 
     fn server(&self) -> String {

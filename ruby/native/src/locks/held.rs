@@ -48,6 +48,7 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("leave", method!(Held::leave, 0))?;
     class.define_method("leave_early", method!(Held::leave_early, 0))?;
     class.define_method("cancel", method!(Held::cancel, 0))?;
+    class.define_method("stop_waiting", method!(Held::stop_waiting, 0))?;
     class.define_method("extend_to", method!(Held::extend_to, 1))?;
     class.define_method("park", method!(Held::park, 1))?;
     class.define_method("notify", method!(Held::notify, 1))
@@ -153,6 +154,11 @@ impl Held {
             // It fails in a forked child only, which does not hold the lock.
             let _ = self.held.cancel();
         }
+    }
+
+    /// Ends the wait of `acquire`, which returns false, also if it only begins. A lock that was acquired is held.
+    fn stop_waiting(ruby: &Ruby, this: &Self) -> Result<(), Error> {
+        this.held.stop_waiting().map_err(|error| unusable(ruby, &error))
     }
 
     /// Extends the lock to so many seconds from now. Returns whether it is still held.

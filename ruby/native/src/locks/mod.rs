@@ -4,6 +4,7 @@ mod answers;
 mod client;
 mod drivers;
 mod held;
+mod leader;
 mod listening;
 mod rate;
 mod wanted;
@@ -13,6 +14,7 @@ use magnus::{function, Error, Object, RModule, Ruby};
 pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     client::define(ruby, native)?;
     held::define(ruby, native)?;
+    leader::define(ruby, native)?;
     rate::define(ruby, native)?;
     native.define_singleton_method("listen_to_locks", function!(listening::listen, 0))
 }
