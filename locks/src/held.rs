@@ -9,6 +9,7 @@ use crate::drivers::Driver;
 use crate::front::LockOperation;
 use crate::grant::Grant;
 use crate::machine::LockRequest;
+use crate::names::{names, Mode, Name, NameError};
 
 /// What drives the locks of one event loop. It is not asked about a lock that a forked child inherited.
 pub trait LoopDriver<L> {
@@ -108,6 +109,19 @@ impl<L: Send + 'static, D: LoopDriver<L>, C> Held<L, D, C> {
         LockOperation::Extend { grant: self.grant.clone(), ttl }
     }
 
+    /// Writes what it has read: these names, or all of them. Waits for others that read them, for at most `wait` or as long
+    /// as the lock was to wait.
+    pub fn upgrade<N: AsRef<[u8]>>(&self, names: &[N], wait: Option<Duration>) -> Result<LockOperation<L>, NameError> {
+        let (grant, wait) = (self.grant.clone(), wait.unwrap_or(self.relock));
+        Ok(LockOperation::Change { grant, names: some(names)?, mode: Mode::Write, wait })
+    }
+
+    /// Reads what it has written: these names, or all of them.
+    pub fn downgrade<N: AsRef<[u8]>>(&self, names: &[N]) -> Result<LockOperation<L>, NameError> {
+        let (grant, wait) = (self.grant.clone(), Duration::ZERO);
+        Ok(LockOperation::Change { grant, names: some(names)?, mode: Mode::Read, wait })
+    }
+
     /// Releases its names until it is notified, for at most `wait`, then takes them again.
     pub fn park(&self, wait: Option<Duration>) -> LockOperation<L> {
         LockOperation::Park { grant: self.grant.clone(), wait, relock: self.relock }
@@ -116,6 +130,14 @@ impl<L: Send + 'static, D: LoopDriver<L>, C> Held<L, D, C> {
     /// Notifies `most` of the locks parked on the same names, or all if 0.
     pub fn notify(&self, most: u32) -> LockOperation<L> {
         LockOperation::Notify { grant: self.grant.clone(), most }
+    }
+}
+
+/// These names, if there are any.
+fn some<N: AsRef<[u8]>>(given: &[N]) -> Result<Vec<Name>, NameError> {
+    match given {
+        [] => Ok(Vec::new()),
+        given => names(given).map(|names| names.to_vec()),
     }
 }
 

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::net::{recv, shutdown, RecvFlags, Shutdown};
 
 use crate::client::{InTime, Setup};
-use crate::front::{Front, LockFinished, LockOperation, LockOutcome};
+use crate::front::{AwaitedLock, Front, LockFinished, LockOperation, LockOutcome};
 use crate::grant::Grant;
 use crate::notes::Notes;
 use pinyon_net::address::Address;
@@ -148,7 +148,7 @@ impl<L: Send + 'static> Station<L> {
         if let Some(outcome) = operation.outcome_if_inherited() {
             return Ok(outcome);
         }
-        let awaited = operation.awaited().cloned();
+        let awaited = operation.awaited();
         if let Err(why) = awaited.as_ref().map_or(Ok(()), |_| self.start_keeper()) {
             let message = format!("no thread could be started that renews locks: {why}");
             let server = self.lock().front.settings().server.clone();
@@ -185,8 +185,8 @@ impl<L: Send + 'static> Station<L> {
                 (None, Progress::Sleepy) => host.asleep(step, || self.call(&slot)),
                 (None, _) => host.unlocked(|| step(LONGEST_SLEEP)),
             };
-            if let (Err(_), Some(grant)) = (&next, &awaited) {
-                self.cancel(grant);
+            if let (Err(_), Some(awaited)) = (&next, &awaited) {
+                self.give_up(awaited);
             }
             progress = next?;
         }
@@ -199,6 +199,14 @@ impl<L: Send + 'static> Station<L> {
         }
         let (mut shared, now) = (self.lock(), Instant::now());
         shared.front.cancel(grant, now);
+        shared.front.turn(now);
+        self.settle(&mut shared, now);
+    }
+
+    /// Gives up what a caller waits for.
+    fn give_up(&self, awaited: &AwaitedLock<L>) {
+        let (mut shared, now) = (self.lock(), Instant::now());
+        shared.front.give_up(awaited, now);
         shared.front.turn(now);
         self.settle(&mut shared, now);
     }

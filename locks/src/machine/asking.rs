@@ -67,7 +67,7 @@ impl Machine {
             return;
         }
         let Some(entry) = self.entries.get(&number) else { return };
-        let (attempt, names, rest) = (self.attempt(number), entry.names.clone(), entry.rest(now));
+        let (attempt, names, rest) = (self.attempt(number), entry.to_release(), entry.rest(now));
         self.send(About::Unlock(number), Call::Unlock { attempt, names, tombstone, rest }, now);
     }
 
@@ -76,7 +76,7 @@ impl Machine {
             return;
         }
         let Some(entry) = self.entries.get(&number) else { return };
-        let (attempt, names) = (self.attempt(number), entry.names.clone());
+        let (attempt, names) = (self.attempt(number), entry.to_release());
         self.send(About::Tidy, Call::Unlock { attempt, names, tombstone, rest: None }, now);
     }
 

@@ -12,10 +12,17 @@ impl Machine {
         self.entries.get(&number).map_or(Duration::ZERO, |entry| entry.ttl)
     }
 
+    /// Whether the names of a lock stay locked for a least time.
+    pub fn has_least(&self, number: u64) -> bool {
+        self.entries.get(&number).is_some_and(|entry| entry.keep_until().is_some())
+    }
+
     /// Lets a lock end with its release, although it was to last longer.
     pub fn end_early(&mut self, number: u64) {
         if let Some(entry) = self.entries.get_mut(&number) {
-            entry.rare = None;
+            if let Some(rare) = &mut entry.rare {
+                (rare.at_least, rare.keep_until) = (Duration::ZERO, None);
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::changes::Change;
 use super::moment::Moment;
 use super::{Blocker, LockRequest, Rare, Renewal};
 use crate::call::{Attempt, Names};
@@ -108,11 +109,15 @@ pub(super) struct RareEntry {
     pub(super) keep_until: Option<Moment>,
     /// The attempt whose lock it takes over, until it has it.
     pub(super) adopts: Option<Arc<Attempt>>,
+    /// The names that it has read at some time, to read, if it has been upgraded since.
+    pub(super) read: Option<Names>,
+    /// The modes that it is to have, while it is held.
+    pub(super) change: Option<Box<Change>>,
 }
 
 impl From<Rare> for RareEntry {
     fn from(Rare { at_least, adopts }: Rare) -> Self {
-        Self { at_least, keep_until: None, adopts }
+        Self { at_least, keep_until: None, adopts, read: None, change: None }
     }
 }
 
@@ -153,6 +158,13 @@ impl Entry {
 
     pub(super) fn keep_until(&self) -> Option<Moment> {
         self.rare.as_ref()?.keep_until
+    }
+
+    /// Its names in the modes in which they are released. A call that is still on its way may take them in an earlier
+    /// mode, and the release of what is read frees what is written as well.
+    pub(super) fn to_release(&self) -> Names {
+        let read = self.rare.as_ref().and_then(|rare| rare.read.as_ref());
+        read.map_or_else(|| self.names.clone(), |read| self.names.read_as_in(read))
     }
 
     /// Notes that the names stay locked for so long from now on, or longer.
@@ -201,7 +213,8 @@ impl Entry {
             Stage::Refused { again_at } => Some(earlier(Some(*again_at))),
             Stage::Held(held) => {
                 let renew_at = held.renew_at.filter(|_| connected && !held.extending);
-                Some(renew_at.map_or(held.until, |renew_at| renew_at.min(held.until)))
+                let change = self.change().and_then(|change| change.due(connected));
+                [renew_at, change].into_iter().flatten().chain([held.until]).min()
             }
             Stage::Parked { poll_at, until, .. } => [*poll_at, *until].into_iter().flatten().min(),
             Stage::Releasing { deadline, .. } => Some(*deadline),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ends::Ends;
-use crate::call::{Call, Name, Names, Pushed, ScriptAnswer};
+use crate::call::{Call, Mode, Name, Names, Pushed, ScriptAnswer};
 use crate::machine::{
     Awaited, Fairness, LockOptions, LockRequest, Machine, MachineEvent, Moment, Outcome, Rare, Renewal,
 };
@@ -26,6 +26,7 @@ pub(super) struct World {
     /// The highest token that a holder of each name began with.
     tokens: BTreeMap<Name, (u64, usize, u64)>,
     pub(super) granted: usize,
+    pub(super) upgraded: usize,
     pub(super) ends: Ends,
     /// What has happened, if the test records it.
     pub(super) log: Option<Vec<String>>,
@@ -46,6 +47,8 @@ pub(super) struct Client {
     pub(super) parked: BTreeMap<u64, Wanted>,
     /// Those of its held locks that it is handing over.
     handing: BTreeSet<u64>,
+    /// Those that are to have other modes.
+    changing: BTreeSet<u64>,
     releasing: BTreeSet<u64>,
 }
 
@@ -62,8 +65,10 @@ enum Said {
     Push(Pushed),
 }
 
+/// `a` is written, and `A` is the same name to read.
 pub(super) fn names(letters: &str) -> Names {
-    letters.bytes().map(|letter| Name::from([letter])).collect()
+    let mode = |letter: u8| if letter.is_ascii_uppercase() { Mode::Read } else { Mode::Write };
+    letters.bytes().map(|letter| (Name::from([letter.to_ascii_lowercase()]), mode(letter))).collect()
 }
 
 impl World {
@@ -84,6 +89,7 @@ impl World {
                 holding: BTreeMap::new(),
                 parked: BTreeMap::new(),
                 handing: BTreeSet::new(),
+                changing: BTreeSet::new(),
                 releasing: BTreeSet::new(),
             }
         };
@@ -95,6 +101,7 @@ impl World {
             excused_until: Duration::ZERO,
             tokens: BTreeMap::new(),
             granted: 0,
+            upgraded: 0,
             ends: Ends::default(),
             log: None,
         }
@@ -160,8 +167,32 @@ impl World {
         self.settle(client);
     }
 
+    /// Gives a lock other modes.
+    pub(super) fn change(&mut self, client: usize, number: u64, mode: Mode, wait: u64) {
+        let now = self.at();
+        let of = &mut self.clients[client];
+        let begun = of.machine.change(number, &[], mode, Duration::from_millis(wait), now);
+        if begun.is_ok() {
+            assert!(of.changing.insert(number), "one at a time");
+        }
+        self.note(|| format!("client {client} is to have {number} to {mode:?} within {wait}: {begun:?}"));
+        self.settle(client);
+    }
+
+    pub(super) fn stop_changing(&mut self, client: usize, number: u64) {
+        self.note(|| format!("client {client} no longer waits for {number}"));
+        let now = self.at();
+        let of = &mut self.clients[client];
+        of.changing.remove(&number);
+        of.machine.stop_changing(number, now);
+        self.settle(client);
+    }
+
     /// Begins to hand a lock over, as a front does.
     pub(super) fn hand_over(&mut self, client: usize, number: u64) {
+        if self.is_shared(client, number) {
+            return;
+        }
         self.note(|| format!("client {client} hands over {number}"));
         let now = self.at();
         let of = &mut self.clients[client];
@@ -194,7 +225,15 @@ impl World {
         self.settle(client);
     }
 
+    /// Whether a lock reads some of its names. Fronts refuse to do more with it than to extend and to release it.
+    fn is_shared(&self, client: usize, number: u64) -> bool {
+        self.clients[client].machine.names(number).is_none_or(|names| names.are_shared())
+    }
+
     pub(super) fn park(&mut self, client: usize, number: u64, wait: Option<u64>) {
+        if self.is_shared(client, number) {
+            return;
+        }
         self.note(|| format!("client {client} parks {number}"));
         let now = self.at();
         let of = &mut self.clients[client];
@@ -208,6 +247,9 @@ impl World {
     }
 
     pub(super) fn notify(&mut self, client: usize, number: u64) {
+        if self.is_shared(client, number) {
+            return;
+        }
         self.note(|| format!("client {client} notifies {number}"));
         let now = self.at();
         let of = &mut self.clients[client];
@@ -361,18 +403,24 @@ impl World {
             self.note(|| format!("client {client}: {event:?}"));
             let of = &mut self.clients[client];
             match event {
+                MachineEvent::Done { outcome: Outcome::Granted { number, token, again, .. }, .. }
+                    if of.changing.remove(&number) =>
+                {
+                    let (held, _) = of.machine.held(number, now).expect("what is changed is held");
+                    let names = of.machine.names(number).expect("it is held");
+                    assert_eq!((held, again || names.are_written()), (token, true));
+                    self.upgraded += usize::from(!again);
+                    if !again {
+                        self.check_token(client, number, &names, token);
+                    }
+                }
+                MachineEvent::Done { number, awaited: Awaited::Grant, .. } if of.changing.remove(&number) => {}
                 MachineEvent::Done { outcome: Outcome::Granted { number, token, .. }, .. } => {
                     let wanted = of.waiting.remove(&number).or_else(|| of.parked.remove(&number));
                     let wanted = wanted.expect("only what is waited for is granted");
                     assert!(of.machine.held(number, now).is_some(), "what is granted is held");
-                    for name in wanted.names.iter() {
-                        // A parked lock may be woken without having released its names.
-                        let before = self.tokens.insert(name.clone(), (token, client, number));
-                        let same = |last: u64, of: (usize, u64)| last == token && of == (client, number);
-                        let is_right = |(last, who, which): (u64, usize, u64)| last < token || same(last, (who, which));
-                        let excused = now.0 < self.excused_until;
-                        assert!(excused || before.is_none_or(is_right), "{name:?}: {token} after {before:?}");
-                    }
+                    self.check_token(client, number, &wanted.names, token);
+                    let of = &mut self.clients[client];
                     self.ends.granted(&of.machine.attempt(number), wanted.owner == 2, wanted.ttl, self.now);
                     of.holding.insert(number, wanted);
                     self.granted += 1;
@@ -411,20 +459,37 @@ impl World {
         }
     }
 
-    /// Checks that no two clients consider the same name held, and that a lock has all of its names or none.
+    /// Checks that a writer's token is higher than all before it, and a reader's at least the last writer's.
+    fn check_token(&mut self, client: usize, number: u64, names: &Names, token: u64) {
+        for (name, mode) in names.each() {
+            let before = self.tokens.get(name).copied();
+            // A parked lock may be woken without having released its names.
+            let same = |last: u64, of: (usize, u64)| last == token && (of == (client, number) || mode == Mode::Read);
+            let is_right = |(last, who, which): (u64, usize, u64)| last < token || same(last, (who, which));
+            let excused = self.now < self.excused_until;
+            assert!(excused || before.is_none_or(is_right), "{name:?}: {token} after {before:?}");
+            if mode == Mode::Write {
+                self.tokens.insert(name.clone(), (token, client, number));
+            }
+        }
+    }
+
+    /// Checks that nobody considers a name held beside another that does, unless both read it, and that a lock has all of
+    /// its names or none.
     fn check(&self) {
         let now = self.at();
         self.ends.check(&self.model, self.now, self.server_clock);
-        let mut believed: BTreeMap<&Name, (usize, u64)> = BTreeMap::new();
+        let mut believed: BTreeMap<Name, (usize, u64, Mode)> = BTreeMap::new();
         for (index, client) in self.clients.iter().enumerate() {
-            for (number, wanted) in &client.holding {
+            for number in client.holding.keys() {
                 if client.machine.held(*number, now).is_none() {
                     continue;
                 }
-                for name in wanted.names.iter() {
-                    let other = believed.insert(name, (index, *number));
+                for (name, mode) in client.machine.names(*number).expect("it is held").each() {
+                    let other = believed.insert(name.clone(), (index, *number, mode));
+                    let beside = other.is_none_or(|(.., other)| (other, mode) == (Mode::Read, Mode::Read));
                     let excused = self.now < self.excused_until;
-                    assert!(other.is_none() || excused, "{name:?} is held by {other:?} and {:?}", (index, number));
+                    assert!(beside || excused, "{name:?} is held by {other:?} and {:?}", (index, number, mode));
                 }
             }
             for (number, wanted) in client.holding.iter().chain(&client.waiting).chain(&client.parked) {
@@ -467,6 +532,7 @@ impl World {
         for (index, client) in self.clients.iter().enumerate() {
             let open = (&client.waiting, &client.parked, &client.releasing);
             assert!(client.waiting.is_empty() && client.parked.is_empty(), "client {index} waits for ever: {open:?}");
+            assert!(client.changing.is_empty(), "client {index} waits for other modes for ever");
             assert!(client.releasing.is_empty(), "client {index} never heard of what it gave back: {open:?}");
         }
         self.pass(Duration::from_secs(120));

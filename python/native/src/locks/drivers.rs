@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_locks::{owners, Front, LockFinished, LockOperation, Setup};
+use pinyon_locks::{owners, Front, LockFinished, LockOperation, Mode, Setup};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -120,14 +120,17 @@ impl OnLoop {
     fn run<'py>(&self, py: Python<'py>, operation: Operation) -> PyResult<Bound<'py, PyAny>> {
         let caller = self.caller(py)?;
         let event_loop = caller.driver.get().event_loop();
-        let (waiter, awaited) = (caller.waiter()?, operation.awaited().cloned());
+        let (waiter, awaited) = (caller.waiter()?, operation.awaited());
         let wait = Wait { waiter: waiter.clone_ref(py), method: method_of(&operation) };
         event_loop.begin(py, |front, now| front.begin(operation, wait, now))?;
         let waited = caller.wait(waiter.clone_ref(py));
-        if let Some(grant) = awaited.filter(|grant| waiter.was_abandoned() && !grant.is_inherited()) {
-            drop(grant.take_listeners());
+        if let Some(awaited) = awaited.filter(|lock| waiter.was_abandoned() && !lock.grant.is_inherited()) {
+            if !awaited.stays {
+                drop(awaited.grant.take_listeners());
+            }
             // The reason for the end of the wait is raised, rather than a failure to tell the server.
-            if let Err(raised) = pinyon_locks::LoopDriver::cancel(self, &grant) {
+            let event_loop = self.driver.get().event_loop();
+            if let Err(raised) = event_loop.begin(py, |front, now| front.give_up(&awaited, now)) {
                 raised.write_unraisable(py, None);
             }
         }
@@ -171,6 +174,8 @@ impl pinyon_locks::LoopDriver<Listener> for OnLoop {
 fn method_of(operation: &Operation) -> Option<&'static str> {
     Some(match operation {
         Operation::Extend { .. } => "Held.extend",
+        Operation::Change { mode: Mode::Write, .. } => "Held.upgrade",
+        Operation::Change { .. } => "Held.downgrade",
         Operation::HandOver { .. } => "Held.hand_over",
         Operation::Notify { .. } => "Held.notify",
         Operation::ForceRelease { .. } => "Locks.force_release",

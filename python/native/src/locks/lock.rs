@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
 use super::answers::raised;
-use super::client::{lock_names, time_to_wait, Locks, Shared};
+use super::client::{lock_names, texts, time_to_wait, Locks, Shared};
 use super::drivers::{self, Drivers, Grant, OnLoop, Operation};
 use super::telling::Listener;
 use crate::arguments::seconds;
@@ -424,6 +424,22 @@ impl Held {
     fn _hand_over<'py>(&self, py: Python<'py>, ttl: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         let ttl = ttl.map(|ttl| checked(py, lock_ttl(seconds(ttl, "ttl")?))).transpose()?;
         self.run(py, self.held.hand_over(ttl))
+    }
+
+    /// Writes what it has read: these names, or all. Waits for at most `timeout` seconds, or as long as the lock says.
+    fn _upgrade<'py>(
+        &self,
+        names: &Bound<'py, PyTuple>,
+        timeout: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, timeout) = (names.py(), timeout.map(time_to_wait).transpose()?);
+        self.run(py, checked(py, self.held.upgrade(&texts(names)?, timeout))?)
+    }
+
+    /// Reads what it has written: these names, or all.
+    fn _downgrade<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let py = names.py();
+        self.run(py, checked(py, self.held.downgrade(&texts(names)?))?)
     }
 
     /// Whether its holder has released it, in time or not.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
-use pinyon_locks::{Front, Grant, LockFinished, LockOperation, LockOutcome, LoopDriver, Notes, Setup};
+use pinyon_locks::{AwaitedLock, Front, Grant, LockFinished, LockOperation, LockOutcome, LoopDriver, Notes, Setup};
 use pinyon_net::driven::Driven;
 
 use super::driver::{unusable, Connections};
@@ -70,7 +70,7 @@ impl LockConnections {
         if let Some(outcome) = operation.outcome_if_inherited() {
             return Ok(outcome);
         }
-        let awaited = operation.awaited().cloned();
+        let awaited = operation.awaited();
         if awaited.is_some() {
             self.start_keeper().map_err(|error| unusable(ruby, &error))?;
         }
@@ -87,7 +87,7 @@ impl LockConnections {
         // The reason for the end of the wait is raised, rather than a failure to tell the server.
         let _ = match (&outcome, &operation, &awaited) {
             (Err(_), Some(LockOperation::Release { grant, .. }), _) => self.release_unheard(grant),
-            (Err(_), _, Some(grant)) => self.cancel(grant),
+            (Err(_), _, Some(awaited)) => self.give_up(awaited),
             _ => Ok(()),
         };
         outcome
@@ -96,6 +96,12 @@ impl LockConnections {
     fn release_unheard(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
         let mut state = self.lock()?;
         state.polled.begin(|machine, now| machine.release_unheard(grant, now))?;
+        self.look_beside(&mut state)
+    }
+
+    fn give_up(&self, awaited: &AwaitedLock<Listener>) -> io::Result<()> {
+        let mut state = self.lock()?;
+        state.polled.begin(|machine, now| machine.give_up(awaited, now))?;
         self.look_beside(&mut state)
     }
 
