@@ -21,6 +21,9 @@ pub trait LoopDriver<L> {
     /// Releases a lock without waiting for the answer.
     fn cancel(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error>;
 
+    /// Stops waiting for other modes of a lock, which stays held.
+    fn stay(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error>;
+
     /// Gives up a lock that no caller can release any more. Any thread may call it, wherever it drops a lock.
     fn forsake(&self, grant: &Arc<Grant<L>>);
 }
@@ -78,6 +81,16 @@ impl<L: Send + 'static, D: LoopDriver<L>, C> Held<L, D, C> {
             Driver::Threads(station) => station.cancel(&self.grant),
             Driver::Loop(_) if self.grant.is_inherited() => {}
             Driver::Loop(driver) => driver.cancel(&self.grant)?,
+        }
+        Ok(())
+    }
+
+    /// Stops waiting for other modes. It stays held.
+    pub fn stay(&self) -> Result<(), D::Error> {
+        match &self.driver {
+            Driver::Threads(station) => station.stay(&self.grant),
+            Driver::Loop(_) if self.grant.is_inherited() => {}
+            Driver::Loop(driver) => driver.stay(&self.grant)?,
         }
         Ok(())
     }
@@ -162,6 +175,10 @@ impl<L, D: LoopDriver<L> + ?Sized> LoopDriver<L> for Arc<D> {
         (**self).cancel(grant)
     }
 
+    fn stay(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error> {
+        (**self).stay(grant)
+    }
+
     fn forsake(&self, grant: &Arc<Grant<L>>) {
         (**self).forsake(grant);
     }
@@ -191,6 +208,11 @@ mod tests {
         fn cancel(&self, grant: &Arc<Grant<&'static str>>) -> Result<(), Infallible> {
             assert!(grant.take_listeners().is_empty(), "none is told");
             self.0.lock().unwrap().push("cancel");
+            Ok(())
+        }
+
+        fn stay(&self, _: &Arc<Grant<&'static str>>) -> Result<(), Infallible> {
+            self.0.lock().unwrap().push("stay");
             Ok(())
         }
 
@@ -224,10 +246,11 @@ mod tests {
         let held = held(&driver, &client);
         held.grant().listen("nobody").unwrap();
         let Ok(remaining) = held.remaining();
+        let Ok(()) = held.stay();
         let Ok(()) = held.cancel();
         assert_eq!(
             (remaining, &driver.0.lock().unwrap()[..]),
-            (Some(Duration::from_secs(7)), &["remaining", "cancel"][..])
+            (Some(Duration::from_secs(7)), &["remaining", "stay", "cancel"][..])
         );
     }
 

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::net::{recv, shutdown, RecvFlags, Shutdown};
 
 use crate::client::{InTime, Setup};
-use crate::front::{AwaitedLock, Front, LockFinished, LockOperation, LockOutcome};
+use crate::front::{Front, LockFinished, LockOperation, LockOutcome};
 use crate::grant::Grant;
 use crate::notes::Notes;
 use pinyon_net::address::Address;
@@ -186,7 +186,10 @@ impl<L: Send + 'static> Station<L> {
                 (None, _) => host.unlocked(|| step(LONGEST_SLEEP)),
             };
             if let (Err(_), Some(awaited)) = (&next, &awaited) {
-                self.give_up(awaited);
+                match awaited.stays {
+                    true => self.stay(&awaited.grant),
+                    false => self.cancel(&awaited.grant),
+                }
             }
             progress = next?;
         }
@@ -203,10 +206,10 @@ impl<L: Send + 'static> Station<L> {
         self.settle(&mut shared, now);
     }
 
-    /// Gives up what a caller waits for.
-    fn give_up(&self, awaited: &AwaitedLock<L>) {
+    /// Stops waiting for other modes of a lock, which stays held.
+    pub fn stay(&self, grant: &Arc<Grant<L>>) {
         let (mut shared, now) = (self.lock(), Instant::now());
-        shared.front.give_up(awaited, now);
+        shared.front.stay(grant, now);
         shared.front.turn(now);
         self.settle(&mut shared, now);
     }

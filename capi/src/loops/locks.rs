@@ -37,6 +37,11 @@ impl LoopDriver<Listener> for LockMachine {
         Ok(())
     }
 
+    fn stay(&self, grant: &Arc<Grant>) -> Result<(), Infallible> {
+        change(self, |front, now| front.stay(grant, now));
+        Ok(())
+    }
+
     fn forsake(&self, grant: &Arc<Grant>) {
         change(self, |front, _| front.forsake(grant));
     }
@@ -147,7 +152,10 @@ impl LocksLoop {
         self.callers.abandon(ticket);
         let Some((branch, awaited)) = self.awaited.remove(&ticket) else { return };
         if let (true, Some(branch)) = (self.is_of_this_process(), &self.branches[branch]) {
-            change(&branch.machine, |front, now| front.give_up(&awaited, now));
+            let Ok(()) = match awaited.stays {
+                true => branch.machine.stay(&awaited.grant),
+                false => branch.machine.cancel(&awaited.grant),
+            };
         }
     }
 

@@ -278,12 +278,10 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
     }
 
-    /// Gives up what a caller waits for. A lock that it waited to upgrade, it still has.
-    pub fn give_up(&mut self, awaited: &AwaitedLock<L>, now: Instant) {
-        match awaited.stays {
-            true if !awaited.grant.is_inherited() => self.stop_changing(awaited.grant.number(), now),
-            true => {}
-            false => self.cancel(&awaited.grant, now),
+    /// Stops waiting for other modes of a lock, which stays held.
+    pub fn stay(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
+        if !grant.is_inherited() {
+            self.stop_changing(grant.number(), now);
         }
     }
 

@@ -125,12 +125,14 @@ impl OnLoop {
         event_loop.begin(py, |front, now| front.begin(operation, wait, now))?;
         let waited = caller.wait(waiter.clone_ref(py));
         if let Some(awaited) = awaited.filter(|lock| waiter.was_abandoned() && !lock.grant.is_inherited()) {
-            if !awaited.stays {
+            let given_up = if awaited.stays {
+                pinyon_locks::LoopDriver::stay(self, &awaited.grant)
+            } else {
                 drop(awaited.grant.take_listeners());
-            }
+                pinyon_locks::LoopDriver::cancel(self, &awaited.grant)
+            };
             // The reason for the end of the wait is raised, rather than a failure to tell the server.
-            let event_loop = self.driver.get().event_loop();
-            if let Err(raised) = event_loop.begin(py, |front, now| front.give_up(&awaited, now)) {
+            if let Err(raised) = given_up {
                 raised.write_unraisable(py, None);
             }
         }
@@ -159,6 +161,10 @@ impl pinyon_locks::LoopDriver<Listener> for OnLoop {
 
     fn cancel(&self, grant: &Arc<Grant>) -> PyResult<()> {
         Python::attach(|py| self.driver.get().event_loop().begin(py, |front, now| front.cancel(grant, now)))
+    }
+
+    fn stay(&self, grant: &Arc<Grant>) -> PyResult<()> {
+        Python::attach(|py| self.driver.get().event_loop().begin(py, |front, now| front.stay(grant, now)))
     }
 
     fn forsake(&self, grant: &Arc<Grant>) {

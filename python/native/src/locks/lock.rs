@@ -471,6 +471,11 @@ impl Held {
         self.held.cancel()
     }
 
+    /// Stops waiting for other modes, because its caller is gone. It stays held.
+    fn _stay(&self) -> PyResult<()> {
+        self.held.stay()
+    }
+
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (py, held) = (slf.py(), slf.get());
         let state = held._left()?.map_or_else(|| "not held".to_owned(), |left| format!("{left:.3} s left"));

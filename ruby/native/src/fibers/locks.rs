@@ -87,7 +87,8 @@ impl LockConnections {
         // The reason for the end of the wait is raised, rather than a failure to tell the server.
         let _ = match (&outcome, &operation, &awaited) {
             (Err(_), Some(LockOperation::Release { grant, .. }), _) => self.release_unheard(grant),
-            (Err(_), _, Some(awaited)) => self.give_up(awaited),
+            (Err(_), _, Some(AwaitedLock { grant, stays: true })) => self.stay(grant),
+            (Err(_), _, Some(AwaitedLock { grant, .. })) => self.cancel(grant),
             _ => Ok(()),
         };
         outcome
@@ -96,12 +97,6 @@ impl LockConnections {
     fn release_unheard(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
         let mut state = self.lock()?;
         state.polled.begin(|machine, now| machine.release_unheard(grant, now))?;
-        self.look_beside(&mut state)
-    }
-
-    fn give_up(&self, awaited: &AwaitedLock<Listener>) -> io::Result<()> {
-        let mut state = self.lock()?;
-        state.polled.begin(|machine, now| machine.give_up(awaited, now))?;
         self.look_beside(&mut state)
     }
 
@@ -128,6 +123,12 @@ impl LoopDriver<Listener> for LockConnections {
     fn cancel(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
         let mut state = self.lock()?;
         state.polled.begin(|machine, now| machine.cancel(grant, now))?;
+        self.look_beside(&mut state)
+    }
+
+    fn stay(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
+        let mut state = self.lock()?;
+        state.polled.begin(|machine, now| machine.stay(grant, now))?;
         self.look_beside(&mut state)
     }
 
