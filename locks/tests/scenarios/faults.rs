@@ -117,7 +117,7 @@ impl<D: Driver> Caller<D> {
             (Ok(value), None) => value,
             (Ok(_), Some(lock)) if !under.is_releasing && lock.held.token() > 0 => {
                 under.is_releasing = true;
-                under.number = self.driver.begin(with(lock, "release", &Value::Null).expect("it makes sense"));
+                under.number = self.driver.begin(with(lock, "release", &[]).expect("it makes sense"));
                 return None;
             }
             (Ok(is_held), Some(lock)) if under.call[0] == "lock" && is_held == false => {
