@@ -19,7 +19,7 @@ WRITTEN = PACKAGE / "locks.py"
 #: Patterns, and what replaces them.
 CODE = [
     (r"async (def|with)\b", r"\1"),
-    (r"await had\((.+), self\)", r"\1"),
+    (r"await (?:had|changed)\((.+), self\)", r"\1"),
     (r"await result_of\((\w+)\)", r"\1()"),
     (r"await ", ""),
     (r"(?m)^ *@awaited(_later)?\n", ""),

@@ -126,6 +126,16 @@ pub enum Call {
         ttl: Duration,
         from: Arc<Attempt>,
     },
+    /// Gives a held lock other modes of its names: it writes what it has read, or reads what it has written. `wait`: it
+    /// waits for others that read what it is to write. `seen`: the highest number that the client knew when it first
+    /// asked. What the lock has written since a later one, it writes on.
+    Change {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+        wait: bool,
+        seen: u64,
+    },
     /// Tells the server that a waiter is alive, and asks for its state.
     Poll {
         attempt: Attempt,

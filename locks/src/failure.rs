@@ -8,7 +8,7 @@ use crate::call::{Attempt, Name, Names};
 use crate::identity::Who;
 use crate::loss::Loss;
 use crate::machine::{Blocker, MachineFailure};
-use crate::names::{given, is_pool};
+use crate::names::{given, is_pool, Mode};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::error::Error;
 use pinyon_net::shown::shown;
@@ -64,6 +64,19 @@ impl LockFailure {
                 Self { cycle: cycle.into(), ..Self::new(ErrorKind::Deadlock, message) }
             }
             MachineFailure::NotHeld => Self::new(ErrorKind::LockLost, format!("{lock} is not held")),
+            MachineFailure::NotInMode { name, mode } => {
+                let name = shown(given(&name));
+                let message = match mode {
+                    Mode::Write => format!("{lock} does not read {name}: only what it reads can be upgraded"),
+                    _ => format!("{lock} does not write {name}: only what it writes can be downgraded"),
+                };
+                Self::new(ErrorKind::UsageError, message)
+            }
+            MachineFailure::Changing => {
+                let message =
+                    format!("{lock} is being upgraded or downgraded by another caller: wait until this is done");
+                Self::new(ErrorKind::UsageError, message)
+            }
             MachineFailure::Server(error) => error.into(),
         }
     }
@@ -72,6 +85,27 @@ impl LockFailure {
     pub(super) fn not_held(names: &Names, why: Option<&str>) -> Self {
         let why = why.unwrap_or("it was released, or its ttl has passed");
         Self::new(ErrorKind::LockLost, format!("{} is no longer held: {why}", described(names)))
+    }
+
+    /// A lock that does not get other modes.
+    pub(super) fn unchanged(failure: MachineFailure, names: &Names, server: &Arc<str>) -> Self {
+        let lock = described(names);
+        match failure {
+            MachineFailure::Timeout { waited, blocker } => {
+                let read = blocker.as_ref().map_or_else(String::new, |blocker| format!("; read by {}", blocker.holder));
+                let message = format!("{server}: {lock} could not be upgraded {}{read}", within(waited));
+                Self::new(ErrorKind::LockTimeout, message)
+            }
+            MachineFailure::Deadlock { cycle } => {
+                let by = cycle.first().map_or_else(String::new, |holder| format!("; read by {holder}"));
+                let message = format!(
+                    "{lock} can never be upgraded: others that read it are waiting, in turn, for what you hold{by}; release \
+                     it, and acquire it to write"
+                );
+                Self { cycle: cycle.into(), ..Self::new(ErrorKind::Deadlock, message) }
+            }
+            failure => Self::of(failure, Some(names), server),
+        }
     }
 
     /// A lock whose ticket is of no use.

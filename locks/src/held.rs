@@ -9,6 +9,7 @@ use crate::drivers::Driver;
 use crate::front::LockOperation;
 use crate::grant::Grant;
 use crate::machine::LockRequest;
+use crate::names::{names, Mode, Name, NameError};
 
 /// What drives the locks of one event loop. It is not asked about a lock that a forked child inherited.
 pub trait LoopDriver<L> {
@@ -22,6 +23,8 @@ pub trait LoopDriver<L> {
 
     /// Ends the wait for a lock: its caller gets [`LockOutcome::Busy`](crate::LockOutcome::Busy).
     fn stop_waiting(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error>;
+    /// Stops waiting for other modes of a lock, which stays held.
+    fn stay(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error>;
 
     /// Gives up a lock that no caller can release any more. Any thread may call it, wherever it drops a lock.
     fn forsake(&self, grant: &Arc<Grant<L>>);
@@ -101,6 +104,16 @@ impl<L: Send + 'static, D: LoopDriver<L>, C> Held<L, D, C> {
         Ok(())
     }
 
+    /// Stops waiting for other modes. It stays held.
+    pub fn stay(&self) -> Result<(), D::Error> {
+        match &self.driver {
+            Driver::Threads(station) => station.stay(&self.grant),
+            Driver::Loop(_) if self.grant.is_inherited() => {}
+            Driver::Loop(driver) => driver.stay(&self.grant)?,
+        }
+        Ok(())
+    }
+
     /// Acquires it.
     pub fn acquire(&self, request: LockRequest) -> LockOperation<L> {
         LockOperation::Acquire { grant: self.grant.clone(), request }
@@ -128,6 +141,19 @@ impl<L: Send + 'static, D: LoopDriver<L>, C> Held<L, D, C> {
         LockOperation::Extend { grant: self.grant.clone(), ttl }
     }
 
+    /// Writes what it has read: these names, or all of them. Waits for others that read them, for at most `wait` or as long
+    /// as the lock was to wait.
+    pub fn upgrade<N: AsRef<[u8]>>(&self, names: &[N], wait: Option<Duration>) -> Result<LockOperation<L>, NameError> {
+        let (grant, wait) = (self.grant.clone(), wait.unwrap_or(self.relock));
+        Ok(LockOperation::Change { grant, names: some(names)?, mode: Mode::Write, wait })
+    }
+
+    /// Reads what it has written: these names, or all of them.
+    pub fn downgrade<N: AsRef<[u8]>>(&self, names: &[N]) -> Result<LockOperation<L>, NameError> {
+        let (grant, wait) = (self.grant.clone(), Duration::ZERO);
+        Ok(LockOperation::Change { grant, names: some(names)?, mode: Mode::Read, wait })
+    }
+
     /// Releases its names until it is notified, for at most `wait`, then takes them again.
     pub fn park(&self, wait: Option<Duration>) -> LockOperation<L> {
         LockOperation::Park { grant: self.grant.clone(), wait, relock: self.relock }
@@ -136,6 +162,14 @@ impl<L: Send + 'static, D: LoopDriver<L>, C> Held<L, D, C> {
     /// Notifies `most` of the locks parked on the same names, or all if 0.
     pub fn notify(&self, most: u32) -> LockOperation<L> {
         LockOperation::Notify { grant: self.grant.clone(), most }
+    }
+}
+
+/// These names, if there are any.
+fn some<N: AsRef<[u8]>>(given: &[N]) -> Result<Vec<Name>, NameError> {
+    match given {
+        [] => Ok(Vec::new()),
+        given => names(given).map(|names| names.to_vec()),
     }
 }
 
@@ -162,6 +196,10 @@ impl<L, D: LoopDriver<L> + ?Sized> LoopDriver<L> for Arc<D> {
 
     fn stop_waiting(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error> {
         (**self).stop_waiting(grant)
+    }
+
+    fn stay(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error> {
+        (**self).stay(grant)
     }
 
     fn forsake(&self, grant: &Arc<Grant<L>>) {
@@ -201,6 +239,11 @@ mod tests {
             Ok(())
         }
 
+        fn stay(&self, _: &Arc<Grant<&'static str>>) -> Result<(), Infallible> {
+            self.0.lock().unwrap().push("stay");
+            Ok(())
+        }
+
         fn forsake(&self, _: &Arc<Grant<&'static str>>) {
             self.0.lock().unwrap().push("forsake");
         }
@@ -231,10 +274,11 @@ mod tests {
         let held = held(&driver, &client);
         held.grant().listen("nobody").unwrap();
         let Ok(remaining) = held.remaining();
+        let Ok(()) = held.stay();
         let Ok(()) = held.cancel();
         assert_eq!(
             (remaining, &driver.0.lock().unwrap()[..]),
-            (Some(Duration::from_secs(7)), &["remaining", "cancel"][..])
+            (Some(Duration::from_secs(7)), &["remaining", "stay", "cancel"][..])
         );
     }
 

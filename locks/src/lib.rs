@@ -98,7 +98,7 @@ pub use client::{QuorumSetup, SentinelSetup, Setup, Slots, Voting};
 pub use clock::boot_time;
 pub use drivers::{Driver, Drivers, ThreadLocks};
 pub use failure::LockFailure;
-pub use front::{Front, LockFinished, LockOperation, LockOutcome};
+pub use front::{AwaitedLock, Front, LockFinished, LockOperation, LockOutcome};
 pub use grant::Grant;
 pub use handler::HandlerKind;
 pub use held::{Held, LoopDriver};

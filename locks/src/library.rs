@@ -29,7 +29,7 @@ use std::sync::LazyLock;
 use crate::call::Call;
 
 /// The library's name. Its number changes with any change to the functions' arguments, replies or keys.
-pub const LIBRARY: &str = "pinyon_locks_7";
+pub const LIBRARY: &str = "pinyon_locks_8";
 
 /// A function of the library: a rule of the server. Each rule has three files of its name: here in `lua`, for plain
 /// commands in `pure`, and for the model of the tests.
@@ -51,7 +51,7 @@ macro_rules! rules {
     ($($call:ident $name:literal $parts:tt $flags:literal)*) => {
         pub const RULES: [Rule; [$($name),*].len()] = [$(Rule {
             name: $name,
-            function: concat!("pinyon_", $name, "_7"),
+            function: concat!("pinyon_", $name, "_8"),
             text: include_str!(concat!("lua/", $name, ".lua")),
             parts: &$parts,
             flags: $flags,
@@ -82,6 +82,7 @@ rules! {
     ForceRelease "force_release" [COMMON, SHARES, QUEUE, GRANT] "'allow-oom'"
     Rate "rate" [] ""
     Adopt "adopt" [COMMON, SHARES, QUEUE, GRANT] "'allow-oom'"
+    Change "change" [COMMON, SHARES, QUEUE, GRANT, TAKE] "'allow-oom'"
 }
 
 const fn place_of(name: &str) -> usize {

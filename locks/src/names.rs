@@ -82,6 +82,23 @@ impl Names {
         })
     }
 
+    /// The same names, of which these have this mode, to read or to write, instead of the other one; all that have the
+    /// other one, if none are given. A name that does not have it is the error.
+    pub(crate) fn turned(&self, given: &[Name], mode: Mode) -> Result<Names, Name> {
+        let before = if mode == Mode::Write { Mode::Read } else { Mode::Write };
+        if let Some(name) = given.iter().find(|name| self.mode_of(name) != Some(before)) {
+            return Err(name.clone());
+        }
+        let turns = |name: &Name, is: Mode| is == before && (given.is_empty() || given.contains(name));
+        Ok(self.each().map(|(name, is)| (name.clone(), if turns(name, is) { mode } else { is })).collect())
+    }
+
+    /// The same names, of which those that `other` reads are read.
+    pub(crate) fn read_as_in(&self, other: &Names) -> Names {
+        let mode = |name: &Name, mode| if other.mode_of(name) == Some(Mode::Read) { Mode::Read } else { mode };
+        self.each().map(|(name, is)| (name.clone(), mode(name, is))).collect()
+    }
+
     pub(crate) fn mode(&self, at: usize) -> Mode {
         self.modes.as_ref().map_or(Mode::Write, |modes| modes[at])
     }
@@ -288,6 +305,21 @@ mod tests {
         assert!(all.is_sorted() && all.are_shared() && all.are_written());
         assert_eq!(wanted(["b", "a"], ["a"], []).unwrap(), names(["a", "b"]).unwrap());
         assert!(!wanted([], ["a"], []).unwrap().are_written());
+    }
+
+    #[test]
+    fn names_are_turned_from_one_mode_to_the_other() {
+        let all = wanted(["b", "a"], ["c", "d"], permits("a", 2, 3)).unwrap();
+        let of =
+            |names: &[&[u8]], mode| all.turned(&names.iter().map(|name| Name::from(*name)).collect::<Vec<_>>(), mode);
+        assert_eq!(
+            of(&[], Mode::Write),
+            wanted(["a", "b", "c", "d"], [], permits("a", 2, 3)).map_err(|_| "".as_bytes().into())
+        );
+        assert_eq!(of(&[b"b"], Mode::Read).unwrap(), wanted(["a"], ["b", "c", "d"], permits("a", 2, 3)).unwrap());
+        for (name, mode) in [("a", Mode::Write), ("c", Mode::Read), ("\0a", Mode::Read), ("e", Mode::Write)] {
+            assert_eq!(of(&[name.as_bytes()], mode), Err(name.as_bytes().into()));
+        }
     }
 
     #[test]

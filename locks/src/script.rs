@@ -97,6 +97,11 @@ pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bo
             out.push_number(milliseconds(*ttl));
             push_attempt(from, out);
         }
+        Call::Change { attempt, names, ttl, wait, seen } => {
+            waiter(attempt, ttl, *wait, false);
+            out.push_number(*seen);
+            names.each().for_each(|(_, mode)| push_mode(mode, out));
+        }
         Call::Extend { held } => {
             out.push_number(held.len() as u64);
             for (attempt, names, ttl) in held {
@@ -143,6 +148,7 @@ fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
         | Call::Unpark { names, .. }
         | Call::Notify { names, .. }
         | Call::Adopt { names, .. }
+        | Call::Change { names, .. }
         | Call::Inspect { names, .. }
         | Call::ForceRelease { names, .. } => match keys.declared() {
             None => push_keys_of(names.iter(), keys, out),
@@ -187,12 +193,14 @@ fn push_modes(names: &Names, out: &mut Command) {
 
 #[inline(never)]
 fn push_each(modes: &[Mode], out: &mut Command) {
-    for mode in modes {
-        match mode {
-            Mode::Write => out.push("w"),
-            Mode::Read => out.push("r"),
-            Mode::Permits { count, limit } => out.push(format!("{count}/{limit}")),
-        }
+    modes.iter().for_each(|mode| push_mode(*mode, out));
+}
+
+fn push_mode(mode: Mode, out: &mut Command) {
+    match mode {
+        Mode::Write => out.push("w"),
+        Mode::Read => out.push("r"),
+        Mode::Permits { count, limit } => out.push(format!("{count}/{limit}")),
     }
 }
 
@@ -227,9 +235,12 @@ pub fn decode(call: &Call, reply: Value) -> Result<ScriptAnswer, ScriptError> {
     };
     let answer = match call {
         Call::Open { .. } => number(&items, 0).map(|counter| ScriptAnswer::Opened { counter }),
-        Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. } | Call::Adopt { .. } => {
-            taken(&items)
-        }
+        Call::Lock { .. }
+        | Call::Poll { .. }
+        | Call::Park { .. }
+        | Call::Unpark { .. }
+        | Call::Adopt { .. }
+        | Call::Change { .. } => taken(&items),
         Call::Unlock { .. } | Call::Rate { .. } | Call::Remark { .. } | Call::Remarks { .. } => None,
         Call::Extend { held } => extended(&items, held.len()),
         Call::Raise { .. } => extended(&items, 1),
@@ -245,13 +256,17 @@ pub fn decode(call: &Call, reply: Value) -> Result<ScriptAnswer, ScriptError> {
 /// The usual answers are a single number, which is the least work for the server.
 fn counted(call: &Call, number: i64) -> Option<ScriptAnswer> {
     match (call, u64::try_from(number)) {
-        (Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. }, Err(_)) => {
+        (
+            Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. } | Call::Change { .. },
+            Err(_),
+        ) => {
             let pttl = u64::try_from(-2 - number).ok().map(Duration::from_millis);
             Some(ScriptAnswer::Queued { pttl })
         }
-        (Call::Lock { .. } | Call::Poll { .. } | Call::Unpark { .. } | Call::Adopt { .. }, Ok(token)) => {
-            Some(ScriptAnswer::Granted { token })
-        }
+        (
+            Call::Lock { .. } | Call::Poll { .. } | Call::Unpark { .. } | Call::Adopt { .. } | Call::Change { .. },
+            Ok(token),
+        ) => Some(ScriptAnswer::Granted { token }),
         (Call::Rate { .. }, Ok(ahead)) => Some(ScriptAnswer::Rated { taken: true, ahead }),
         (Call::Rate { .. }, Err(_)) => Some(ScriptAnswer::Rated { taken: false, ahead: number.abs_diff(-1) }),
         (Call::Unlock { .. }, Ok(released)) => Some(ScriptAnswer::Released { released: released as usize }),

@@ -148,7 +148,7 @@ impl<L: Send + 'static> Station<L> {
         if let Some(outcome) = operation.outcome_if_inherited() {
             return Ok(outcome);
         }
-        let awaited = operation.awaited().cloned();
+        let awaited = operation.awaited();
         if let Err(why) = awaited.as_ref().map_or(Ok(()), |_| self.start_keeper()) {
             let message = format!("no thread could be started that renews locks: {why}");
             let server = self.lock().front.settings().server.clone();
@@ -185,8 +185,11 @@ impl<L: Send + 'static> Station<L> {
                 (None, Progress::Sleepy) => host.asleep(step, || self.call(&slot)),
                 (None, _) => host.unlocked(|| step(LONGEST_SLEEP)),
             };
-            if let (Err(_), Some(grant)) = (&next, &awaited) {
-                self.cancel(grant);
+            if let (Err(_), Some(awaited)) = (&next, &awaited) {
+                match awaited.stays {
+                    true => self.stay(&awaited.grant),
+                    false => self.cancel(&awaited.grant),
+                }
             }
             progress = next?;
         }
@@ -207,6 +210,14 @@ impl<L: Send + 'static> Station<L> {
     pub fn stop_waiting(&self, grant: &Arc<Grant<L>>) {
         let (mut shared, now) = (self.lock(), Instant::now());
         shared.front.stop_waiting(grant, now);
+        shared.front.turn(now);
+        self.settle(&mut shared, now);
+    }
+
+    /// Stops waiting for other modes of a lock, which stays held.
+    pub fn stay(&self, grant: &Arc<Grant<L>>) {
+        let (mut shared, now) = (self.lock(), Instant::now());
+        shared.front.stay(grant, now);
         shared.front.turn(now);
         self.settle(&mut shared, now);
     }

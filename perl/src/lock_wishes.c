@@ -99,6 +99,14 @@ void available_wish(pTHX_ pinyon_wish *wish, SV *pool, SV *limit)
     wish->permits_count = 1;
 }
 
+/* The names to change, and how long to wait for others that read them. */
+static void change_wish(pTHX_ pinyon_wish *wish, AV *change)
+{
+    wish_names(aTHX_ wish, name_at(aTHX_ change, 0));
+    if (SvOK(name_at(aTHX_ change, 1)))
+        wish->wait = wait_of(aTHX_ name_at(aTHX_ change, 1));
+}
+
 void holders_wish(pTHX_ pinyon_wish *wish, SV *lock, int kind, SV *number)
 {
     begin_wish(wish, (pinyon_wish_kind)kind);
@@ -113,6 +121,8 @@ void holders_wish(pTHX_ pinyon_wish *wish, SV *lock, int kind, SV *number)
         wish->ttl = above_zero(aTHX_ number, "ttl");
     else if (kind == PINYON_RELEASE && number && SvTRUE(number))
         wish->with |= PINYON_EARLY;
+    else if (kind == PINYON_UPGRADE || kind == PINYON_DOWNGRADE)
+        change_wish(aTHX_ wish, (AV *)SvRV(number));
 }
 
 void release_all_wish(pTHX_ pinyon_wish *wish, SV *timeout)

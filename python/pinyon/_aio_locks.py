@@ -13,7 +13,7 @@ from pinyon._aio_driver import LOOPS
 from pinyon._aio_leader import Leader
 from pinyon._aio_replies import awaited, awaited_later
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
-from pinyon._blocks import AwaitedLock, had, result_of
+from pinyon._blocks import AwaitedLock, changed, had, result_of
 from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
 from pinyon._held import BaseHeld, at_least_one, without_others
 from pinyon._lock_status import LockOwner, LockStatus, statuses
@@ -84,6 +84,41 @@ class Held(BaseHeld):
         """
         ticket: Reply[str] = self._hand_over(ttl)
         return ticket
+
+    async def upgrade(self, *names: str | bytes, timeout: float | timedelta | None = None) -> None:
+        """Write names that the lock reads. Nobody else writes them in between.
+
+        If nobody else reads them, this is granted at once. Otherwise it waits for the others, and those who come later
+        wait for it. The lock gets a new token, which is higher than all before.
+
+        Args:
+            names: names that the lock reads. Without any, all of them.
+            timeout: seconds to wait for others that read them. By default, as for the lock. 0 does not wait.
+
+        Raises:
+            LockTimeout: others still read them. The lock reads them as before.
+            Deadlock: another lock that reads them waits to write them, or for something else that you hold. The
+                lock reads them as before.
+            LockLost: the lock is not held.
+            UsageError: the lock does not read one of the names.
+            Unsupported: the lock is on a quorum of servers.
+        """
+        await changed(self._upgrade(names, timeout), self)
+
+    async def downgrade(self, *names: str | bytes) -> None:
+        """Read names that the lock writes. Nobody else writes them in between, and readers that wait go on.
+
+        The lock keeps its token.
+
+        Args:
+            names: names that the lock writes. Without any, all of them.
+
+        Raises:
+            LockLost: the lock is not held.
+            UsageError: the lock does not write one of the names.
+            Unsupported: the lock has ``at_least``, or is on a quorum of servers.
+        """
+        await changed(self._downgrade(names), self)
 
     async def wait(self, timeout: float | None = None) -> bool:
         """Release the lock until another holder of the names notifies, then acquire it again.

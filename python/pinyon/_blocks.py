@@ -93,6 +93,17 @@ async def had(future: Awaitable[Any], held: BaseHeld) -> Any:
         raise
 
 
+async def changed(future: Awaitable[Any], held: BaseHeld) -> None:
+    """Wait for other modes of a lock; whatever else ends the wait leaves it as it was."""
+    try:
+        await future
+    except Exception:
+        raise
+    except BaseException:
+        held._stay()
+        raise
+
+
 async def result_of(predicate: Callable[[], Any]) -> Any:
     """Call a predicate, and await what it returns if that is an awaitable."""
     given = predicate()

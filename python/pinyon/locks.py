@@ -83,6 +83,41 @@ class Held(BaseHeld):
         ticket: str = self._hand_over(ttl)
         return ticket
 
+    def upgrade(self, *names: str | bytes, timeout: float | timedelta | None = None) -> None:
+        """Write names that the lock reads. Nobody else writes them in between.
+
+        If nobody else reads them, this is granted at once. Otherwise it waits for the others, and those who come later
+        wait for it. The lock gets a new token, which is higher than all before.
+
+        Args:
+            names: names that the lock reads. Without any, all of them.
+            timeout: seconds to wait for others that read them. By default, as for the lock. 0 does not wait.
+
+        Raises:
+            LockTimeout: others still read them. The lock reads them as before.
+            Deadlock: another lock that reads them waits to write them, or for something else that you hold. The
+                lock reads them as before.
+            LockLost: the lock is not held.
+            UsageError: the lock does not read one of the names.
+            Unsupported: the lock is on a quorum of servers.
+        """
+        self._upgrade(names, timeout)
+
+    def downgrade(self, *names: str | bytes) -> None:
+        """Read names that the lock writes. Nobody else writes them in between, and readers that wait go on.
+
+        The lock keeps its token.
+
+        Args:
+            names: names that the lock writes. Without any, all of them.
+
+        Raises:
+            LockLost: the lock is not held.
+            UsageError: the lock does not write one of the names.
+            Unsupported: the lock has ``at_least``, or is on a quorum of servers.
+        """
+        self._downgrade(names)
+
     def wait(self, timeout: float | None = None) -> bool:
         """Release the lock until another holder of the names notifies, then acquire it again.
 

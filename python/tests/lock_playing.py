@@ -173,6 +173,10 @@ class Playing:
     async def use_held(self, locks: Any, held: Any, method: str, name: str, *arguments: Any) -> Any:
         if method == "check":
             return held.check()
+        if method in ("upgrade", "downgrade"):
+            names, *timeout = arguments
+            await getattr(held, method)(*names, **({"timeout": timeout[0]} if timeout else {}))
+            return True
         if method == "hand_over":
             self.tickets[arguments[0]] = await held.hand_over()
             return True

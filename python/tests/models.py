@@ -97,7 +97,7 @@ class Awaited:
 AWAITED = {
     *("acquire", "release", "extend", "wait", "wait_for", "notify", "notify_all"),
     *("locked", "available", "try_lock", "status", "is_locked", "owner", "waiting", "force_release", "execute"),
-    *("hand_over", "release_all", "stop", "current"),
+    *("hand_over", "upgrade", "downgrade", "release_all", "stop", "current"),
     "allow",
 }
 

@@ -156,6 +156,8 @@ class TestLockScenarios < PinyonTest
       case method
       when "check" then held.check! && nil
       when "hand_over" then !(@tickets[arguments.first] = held.hand_over).empty?
+      when "upgrade" then held.upgrade(*arguments[0], timeout: arguments[1]) && true
+      when "downgrade" then held.downgrade(*arguments[0]) && true
       when "is_lost" then !held.held?
       when "is_certain" then held.certain?
       when "losses" then @losses[name]

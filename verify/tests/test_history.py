@@ -90,7 +90,7 @@ def test_what_a_server_does_is_traced(server: Server, tmp_path: Path) -> None:
     server.ask("EVAL", 'redis.call("PSETEX", KEYS[1], 400, ARGV[1])', 1, f"{prefix}l:a", "c.1f.0:1:1 43 400")
     server.ask("EVAL", 'redis.call("PSETEX", KEYS[1], 400, ARGV[1])', 1, f"{prefix}l:a", "c.1f.0:1:1 43 @1792")
     with pytest.raises(ServerSaid):
-        server.ask("FCALL", "pinyon_unlock_7", 1, f"{prefix}l:a", "c.1f.0:1:1")
+        server.ask("FCALL", "pinyon_unlock_8", 1, f"{prefix}l:a", "c.1f.0:1:1")
     unlock = server.ask("SCRIPT", "LOAD", 'return redis.call("DEL", KEYS[1])')
     assert isinstance(unlock, bytes)
     server.ask("EVALSHA", unlock, 1, f"{prefix}l:a", "c.1f.0:1:1")

@@ -38,12 +38,16 @@ typedef enum pinyon_wish_kind {
                                  and `last_access` of the reply. See pinyon_rate */
     PINYON_RELEASE_ALL   = 9, /* release all that the client's threads hold, or those of the event loop; `number` of them */
     PINYON_HAND_OVER     = 10, /* DONE with the ticket in `value`: a LOCK with it takes the lock over, in any process */
-    PINYON_AVAILABLE     = 11 /* how many permits of a pool nobody holds now: `number` */
+    PINYON_AVAILABLE     = 11, /* how many permits of a pool nobody holds now: `number` */
+    PINYON_UPGRADE       = 12, /* write what the lock reads, `names` or all: DONE with its new token in `number`. Waits for
+                                  others that read it, for `wait`; after a failure the lock still reads */
+    PINYON_DOWNGRADE     = 13  /* read what the lock writes, `names` or all */
 } pinyon_wish_kind;
 
 /* For `with` of wishes. */
 typedef enum pinyon_wish_with {
-    PINYON_AT_ONCE       = 0x1, /* LOCK: do not wait: if others hold it, PINYON_TAKEN */
+    PINYON_AT_ONCE       = 0x1, /* LOCK: do not wait: if others hold it, PINYON_TAKEN. UPGRADE: if others read it,
+                                   PINYON_E_LOCK_TIMEOUT */
     PINYON_NO_RENEWAL    = 0x2, /* LOCK: it ends after its ttl */
     PINYON_REENTRANT     = 0x4, /* LOCK: the owner may hold the names already */
     PINYON_NOT_REENTRANT = 0x8, /* LOCK: it must not, whatever the client's option says */
@@ -77,12 +81,13 @@ typedef struct pinyon_wish {
     pinyon_wish_kind    kind;
     uint32_t            with;
     const pinyon_bytes *names; /* LOCK (those that it writes, which is to have them alone), INSPECT, FORCE_RELEASE, COMMAND;
-                                  RATE: its name */
+                                  RATE: its name. UPGRADE, DOWNGRADE: some of the lock's; none: all that can be */
     size_t              count; /* of names */
-    pinyon_lock        *lock;  /* RELEASE, EXTEND, PARK, NOTIFY, HAND_OVER: in the loop where it was acquired, or waiting */
+    pinyon_lock        *lock;  /* of all wishes about a lock that is held: in the loop where it was acquired, or waiting */
     uint64_t            owner; /* LOCK: who must not wait for itself; 0: the calling thread. See pinyon_new_owner */
     double              ttl;   /* LOCK, EXTEND: 0 for the client's option. HAND_OVER: to adopt it; 0 for the lock's own */
-    double              wait;  /* LOCK: 0 for the client's option `timeout`. PARK: 0 for no end. Both: below 0, not at all,
+    double              wait;  /* LOCK: 0 for the client's option `timeout`. UPGRADE: 0 for as long as the lock was to wait.
+                                  PARK: 0 for no end. All: below 0, not at all,
                                   so that LOCK fails with PINYON_E_LOCK_TIMEOUT; INFINITY: no end. RATE with
                                   PINYON_WAITS: as LOCK. RELEASE_ALL: for the answers; 0 for the client's option
                                   `command_timeout` */

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinyon_locks::{Front, LockFinished, LockOperation, LoopDriver};
+use pinyon_locks::{AwaitedLock, Front, LockFinished, LockOperation, LoopDriver};
 use pinyon_net::driven::{HostAlarm, Order, Stepwise};
 use pinyon_net::fork;
 
@@ -42,6 +42,11 @@ impl LoopDriver<Listener> for LockMachine {
         Ok(())
     }
 
+    fn stay(&self, grant: &Arc<Grant>) -> Result<(), Infallible> {
+        change(self, |front, now| front.stay(grant, now));
+        Ok(())
+    }
+
     fn forsake(&self, grant: &Arc<Grant>) {
         change(self, |front, _| front.forsake(grant));
     }
@@ -68,7 +73,7 @@ pub struct LocksLoop {
     lanes: Vec<Option<(usize, usize)>>,
     callers: Callers,
     /// The branch and the lock for which the caller with this ticket waits.
-    awaited: HashMap<u64, (usize, Arc<Grant>)>,
+    awaited: HashMap<u64, (usize, AwaitedLock<Listener>)>,
     alarm: HostAlarm,
     uses: u64,
     generation: u64,
@@ -123,8 +128,8 @@ impl LocksLoop {
         };
         let caller = self.callers.begin(wish.context);
         let ticket = caller.ticket;
-        if let Some(grant) = operation.awaited() {
-            self.awaited.insert(ticket, (branch, grant.clone()));
+        if let Some(awaited) = operation.awaited() {
+            self.awaited.insert(ticket, (branch, awaited));
         }
         if let Some(branch) = &self.branches[branch] {
             change(&branch.machine, |front, now| front.begin(operation, Waiting { caller, becomes }, now));
@@ -146,12 +151,16 @@ impl LocksLoop {
         caller.ticket
     }
 
-    /// A lock that the caller waits for is given up, or given back if it is there already.
+    /// A lock that the caller waits for is given up, or given back if it is there already. One that was to be upgraded
+    /// stays as it is.
     pub fn abandon(&mut self, ticket: u64) {
         self.callers.abandon(ticket);
-        let Some((branch, grant)) = self.awaited.remove(&ticket) else { return };
+        let Some((branch, awaited)) = self.awaited.remove(&ticket) else { return };
         if let (true, Some(branch)) = (self.is_of_this_process(), &self.branches[branch]) {
-            let Ok(()) = branch.machine.cancel(&grant);
+            let Ok(()) = match awaited.stays {
+                true => branch.machine.stay(&awaited.grant),
+                false => branch.machine.cancel(&awaited.grant),
+            };
         }
     }
 

@@ -77,6 +77,8 @@ numbered! {
         ReleaseAll = 9,
         HandOver = 10,
         Available = 11,
+        Upgrade = 12,
+        Downgrade = 13,
     }
 }
 
@@ -114,6 +116,7 @@ pub enum Becomes {
         grant: Arc<Grant>,
         relock: Duration,
     },
+    /// A lock that may have another token: it was parked, or upgraded.
     Parked(Arc<Grant>),
     /// The state of these names.
     States(Vec<Vec<u8>>),
@@ -151,10 +154,17 @@ impl<'w> Wanted<'w> {
             // SAFETY: the caller says so.
             return adopting(locks, wish, unsafe { wish.ticket.slice() });
         }
-        if let WishKind::Release | WishKind::Extend | WishKind::Park | WishKind::Notify | WishKind::HandOver = kind {
+        if let WishKind::Release
+        | WishKind::Extend
+        | WishKind::Park
+        | WishKind::Notify
+        | WishKind::HandOver
+        | WishKind::Upgrade
+        | WishKind::Downgrade = kind
+        {
             // SAFETY: the caller says so.
-            let lock = unsafe { wish.lock.as_ref() }.ok_or_else(|| missing("pinyon_lock in the wish"))?;
-            return of_lock(locks, kind, wish, lock);
+            let (lock, given) = unsafe { (wish.lock.as_ref(), names_of(wish.names, wish.count)?) };
+            return of_lock(locks, kind, wish, lock.ok_or_else(|| missing("pinyon_lock in the wish"))?, &given);
         }
         // SAFETY: the caller says so.
         let (mut given, tag) = unsafe { (names_of(wish.names, wish.count)?, wish.tag.slice()) };
@@ -207,7 +217,13 @@ impl<'w> Wanted<'w> {
     }
 }
 
-fn of_lock<'w>(locks: &Locks, kind: WishKind, wish: &Wish, lock: &'w Lock) -> Result<Wanted<'w>, Error> {
+fn of_lock<'w>(
+    locks: &Locks,
+    kind: WishKind,
+    wish: &Wish,
+    lock: &'w Lock,
+    given: &[&[u8]],
+) -> Result<Wanted<'w>, Error> {
     let held = &lock.held;
     let (operation, becomes) = match kind {
         WishKind::Release if has(wish, with::EARLY) => (held.release_early(), Becomes::Other),
@@ -218,6 +234,14 @@ fn of_lock<'w>(locks: &Locks, kind: WishKind, wish: &Wish, lock: &'w Lock) -> Re
         }
         WishKind::Extend => (held.extend(lock_ttl(or(wish.ttl, locks.usual().ttl))?), Becomes::Other),
         WishKind::Notify => (held.notify(wish.most), Becomes::Other),
+        WishKind::Upgrade => {
+            let wait = match (has(wish, with::AT_ONCE), wish.wait != 0.0) {
+                (true, _) => Some(Duration::ZERO),
+                (false, given) => given.then(|| waiting_time("wait", or_none(wish.wait))).transpose()?,
+            };
+            (held.upgrade(given, wait).map_err(invalid)?, Becomes::Parked(held.grant().clone()))
+        }
+        WishKind::Downgrade => (held.downgrade(given).map_err(invalid)?, Becomes::Parked(held.grant().clone())),
         _ => {
             let wait = if wish.wait == 0.0 { None } else { Some(waiting_time("wait", or_none(wish.wait))?) };
             (held.park(wait), Becomes::Parked(held.grant().clone()))

@@ -268,7 +268,9 @@ impl Asked {
         }
         Ok(match self.kind {
             WishKind::Lock | WishKind::Rate => json!(reply.status == Status::Done as i32),
-            WishKind::Release | WishKind::Extend => json!(reply.status == Status::Done as i32),
+            WishKind::Release | WishKind::Extend | WishKind::Upgrade | WishKind::Downgrade => {
+                json!(reply.status == Status::Done as i32)
+            }
             WishKind::Park => json!(reply.marks & marks::WAS_NOTIFIED != 0),
             WishKind::Notify | WishKind::ForceRelease | WishKind::ReleaseAll | WishKind::Available => {
                 json!(reply.number)
@@ -370,12 +372,18 @@ pub fn release_all() -> Asked {
 }
 
 /// A wish about a lock.
-pub fn with(lock: &Lock, method: &str, argument: &Value) -> Result<Asked, Raised> {
+pub fn with(lock: &Lock, method: &str, others: &[Value]) -> Result<Asked, Raised> {
+    let argument = others.first().unwrap_or(&Value::Null);
     let number = argument.as_f64();
     let about = |kind| Asked { lock: lock.held.clone(), ..Asked::new(kind) };
     Ok(match method {
         "release" => about(WishKind::Release),
         "hand_over" => about(WishKind::HandOver),
+        "upgrade" => {
+            let wait = others.get(1).and_then(Value::as_f64).map_or(0.0, given);
+            Asked { names: texts(argument), wait, ..about(WishKind::Upgrade) }
+        }
+        "downgrade" => Asked { names: texts(argument), ..about(WishKind::Downgrade) },
         "extend" => Asked { ttl: given(number.unwrap()), ..about(WishKind::Extend) },
         "wait" => Asked { wait: number.map_or(0.0, given), ..about(WishKind::Park) },
         "notify" => Asked { most: argument.as_u64().unwrap() as u32, ..about(WishKind::Notify) },

@@ -30,13 +30,16 @@ pub fn read(rule: &Rule, words: &[&[u8]], prefix: &[u8]) -> Called {
     };
     let call = match rule.name {
         "open" => Call::Open { seen: number(arguments[0]) },
-        "lock" | "poll" | "park" | "unpark" => {
+        "lock" | "poll" | "park" | "unpark" | "change" => {
             let (attempt, ttl) = waiter();
             let (names, nested): (Names, _) = (locks.collect(), flags.contains(&b'n'));
             match rule.name {
                 "lock" => Call::Lock { attempt, names, ttl, wait: flags.contains(&b'w'), nested },
                 "poll" => Call::Poll { attempt, names, ttl, nested },
                 "park" => Call::Park { attempt, names, ttl },
+                "change" => {
+                    Call::Change { attempt, names, ttl, wait: flags.contains(&b'w'), seen: number(arguments[4]) }
+                }
                 _ => Call::Unpark { attempt, names, ttl },
             }
         }

@@ -242,7 +242,7 @@ impl Server {
             (b"FCALL" | b"FUNCTION" | b"EVALSHA" | b"SCRIPT", Scripts::Forbidden) => forbids(),
             (b"FUNCTION", _) => {
                 self.loaded.0 = true;
-                say::text("pinyon_locks_7")
+                say::text("pinyon_locks_8")
             }
             (b"SCRIPT", _) => {
                 self.loaded.1 = true;

@@ -7,7 +7,7 @@ use pinyon_proto::resp::Command;
 
 use super::link::About;
 use super::{Awaited, Client, Outcome, Platform, Report, Standing};
-use crate::call::{Attempt, Call, Names};
+use crate::call::{Attempt, Call, Mode, Name, Names};
 use crate::claim::Claim;
 use crate::machine::{LockRequest, MachineFailure, Moment, NotHeld, Renewal};
 use pinyon_net::error::{Error, Kind};
@@ -179,6 +179,34 @@ impl<W, P: Platform> Client<W, P> {
             Ok(()) => self.started(number, Awaited::Grant, waiter, now),
             Err(failure) => self.refuse(waiter, Outcome::Failed(failure)),
         }
+    }
+
+    /// Gives a lock this mode of names that it has in the other one: [`Outcome::Granted`].
+    pub fn change(&mut self, number: u64, names: &[Name], mode: Mode, wait: Duration, waiter: W, now: Now) {
+        if self.is_confirming(number) {
+            return self.refuse(waiter, Outcome::Failed(MachineFailure::Changing));
+        }
+        match self.machine.change(number, names, mode, wait, now.moment) {
+            Ok(()) => self.started(number, Awaited::Grant, waiter, now),
+            Err(failure) => self.refuse(waiter, Outcome::Failed(failure)),
+        }
+    }
+
+    /// Lets a lock keep the modes that it has, because the caller of its change has gone. No report follows.
+    pub fn stop_changing(&mut self, number: u64, now: Now) {
+        self.waiting.remove(&(number, Awaited::Grant));
+        self.machine.stop_changing(number, now.moment);
+        self.begun(now.instant);
+    }
+
+    /// The names of a held lock, in their modes.
+    pub fn names(&self, number: u64) -> Option<Names> {
+        self.machine.names(number)
+    }
+
+    /// Whether its names stay locked for a least time.
+    pub fn has_least(&self, number: u64) -> bool {
+        self.machine.has_least(number)
     }
 
     /// Notifies `most` of the waiters parked on a lock's names, or all if 0: [`Outcome::Answered`].

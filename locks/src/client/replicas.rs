@@ -187,6 +187,11 @@ impl<W, P: Platform> Client<W, P> {
         self.replicas.as_ref().is_some_and(|replicas| replicas.grants.iter().any(shares))
     }
 
+    /// Whether a grant waits for replicas.
+    pub(super) fn is_confirming(&self, number: u64) -> bool {
+        self.replicas.as_ref().is_some_and(|replicas| replicas.position(number).is_some())
+    }
+
     /// Forgets a grant that nobody waits for any more.
     pub(super) fn forget_grant(&mut self, number: u64) {
         if let Some(replicas) = &mut self.replicas {

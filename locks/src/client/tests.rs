@@ -181,7 +181,7 @@ impl Host {
     /// A held lock.
     fn held(&mut self) -> u64 {
         let number = self.lock("lock", false);
-        assert_eq!(self.sent(), ["FCALL pinyon_open_7", "FCALL pinyon_lock_7"]);
+        assert_eq!(self.sent(), ["FCALL pinyon_open_8", "FCALL pinyon_lock_8"]);
         self.answer(&["*1\r\n:4999\r\n", GRANTED].concat());
         assert!(matches!(self.told.pop(), Some(("lock", Outcome::Granted { .. }))), "{:?}", self.told);
         number
@@ -332,7 +332,7 @@ fn an_extension_is_answered_in_time_whatever_the_server_says() {
         let mut host = Host::connected(HandlerKind::Script);
         let number = host.held();
         host.extend("extend", number);
-        assert_eq!(host.sent(), ["FCALL pinyon_extend_7"]);
+        assert_eq!(host.sent(), ["FCALL pinyon_extend_8"]);
         host.answer(reply);
         host.pass(PATIENCE, reply);
         assert!(matches!(host.told[..], [("extend", Outcome::Failed(_))]), "{reply}: {:?}", host.told);
@@ -429,7 +429,7 @@ fn a_replica_is_followed_to_its_primary() {
     host.answer(ITS_PRIMARY);
     assert_eq!(host.client.endpoint.to_string(), "127.0.0.2:6380");
     host.client.ready(link::COMMANDS, host.platform.now());
-    assert_eq!(host.greet(), ["FCALL pinyon_open_7", "FCALL pinyon_lock_7"]);
+    assert_eq!(host.greet(), ["FCALL pinyon_open_8", "FCALL pinyon_lock_8"]);
     host.answer(&["*1\r\n:4999\r\n", GRANTED].concat());
     assert!(matches!(host.told[..], [("lock", Outcome::Granted { .. })]), "{:?}", host.told);
 }
@@ -464,7 +464,7 @@ fn a_server_that_becomes_a_replica_is_left_for_its_primary_which_gets_the_refuse
     for waiter in ["first", "second"] {
         host.inspect(waiter);
     }
-    let asked = ["FCALL pinyon_inspect_7", "FCALL pinyon_inspect_7"];
+    let asked = ["FCALL pinyon_inspect_8", "FCALL pinyon_inspect_8"];
     assert_eq!(host.sent(), asked);
     host.answer(&"-READONLY You can't write against a read only replica.\r\n".repeat(2));
     assert_eq!(host.sent(), ["ROLE"]);
@@ -513,7 +513,7 @@ fn a_lock_whose_time_is_over_is_not_taken_again() {
     host.platform.elapsed.set(host.platform.elapsed.get() + TTL);
     assert_ne!(host.lock("again", true), number);
     assert!(host.told.is_empty(), "{:?}", host.told);
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7", "FCALL pinyon_lock_7"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_8", "FCALL pinyon_lock_8"]);
 }
 
 #[test]

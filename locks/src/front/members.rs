@@ -63,6 +63,12 @@ impl<W, L, P: Platform> Front<W, L, P> {
         self.members[0].hand_over(number, now)
     }
 
+    /// Lets a lock of the only server keep the modes that it has.
+    pub(super) fn stop_changing(&mut self, number: u64, now: Instant) {
+        let now = self.members[0].at(now);
+        self.members[0].stop_changing(number, now);
+    }
+
     pub(super) fn extend(&mut self, number: u64, ttl: Duration, waiter: Pending<W, L>, now: Now) {
         match self.quorum() {
             None => return self.members[0].extend(number, ttl, Waiter::Caller(waiter), now),

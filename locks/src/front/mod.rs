@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Command, Value};
 
-use crate::call::{Call, Names, ScriptAnswer};
+use crate::call::{Call, Mode, Name, Names, ScriptAnswer};
 use crate::client::{Client, Now, Outcome, Platform, Report, Setup, Voting};
 use crate::failure::LockFailure;
 use crate::grant::{Grant, Registry};
@@ -56,6 +56,9 @@ pub enum LockOperation<L> {
     HandOver { grant: Arc<Grant<L>>, ttl: Option<Duration> },
     /// Extends the lock to `ttl` from now: [`LockOutcome::Extended`].
     Extend { grant: Arc<Grant<L>>, ttl: Duration },
+    /// Gives the lock this mode of names that it has in the other one, to read or to write; of all, if none are given.
+    /// Waits for others that read what it is to write, for at most `wait`: [`LockOutcome::Held`].
+    Change { grant: Arc<Grant<L>>, names: Vec<Name>, mode: Mode, wait: Duration },
     /// Releases the names until the lock is notified, for at most `wait`. Then acquires them again, within `relock` or
     /// one second, whichever is longer: [`LockOutcome::Held`].
     Park { grant: Arc<Grant<L>>, wait: Option<Duration>, relock: Duration },
@@ -111,6 +114,14 @@ pub enum LockOutcome {
     Failed(Box<LockFailure>),
 }
 
+/// A lock that a caller waits for.
+#[derive(Debug)]
+pub struct AwaitedLock<L> {
+    pub grant: Arc<Grant<L>>,
+    /// Whether it is held in any case, as its caller only waits for other modes.
+    pub stays: bool,
+}
+
 /// The outcome of an operation, or a note about something that happened by itself.
 #[derive(Debug)]
 pub enum LockFinished<W, L> {
@@ -159,6 +170,7 @@ enum About<L> {
     /// One of the locks of this ending.
     Ending(u64),
     HandOver(Arc<Grant<L>>),
+    Change(Arc<Grant<L>>),
     Status(Box<(Asked, StatusQuestion)>),
     Rate(Box<RateQuestion>),
     Other,
@@ -231,6 +243,11 @@ impl<W, L, P: Platform> Front<W, L, P> {
             LockOperation::Extend { grant, ttl } => {
                 self.extend(grant.number(), ttl, pending(About::Lock(grant)), now);
             }
+            LockOperation::Change { grant, names, mode, wait } => {
+                let number = grant.number();
+                let (server, waiter) = (&mut self.members[0], Waiter::Caller(pending(About::Change(grant))));
+                server.change(number, &names, mode, wait, waiter, now);
+            }
             LockOperation::Park { grant, wait, relock } => {
                 let (number, relock) = (grant.number(), relock.max(RELOCK_AT_LEAST));
                 let (server, waiter) = (&mut self.members[0], Waiter::Caller(pending(About::Lock(grant))));
@@ -273,6 +290,13 @@ impl<W, L, P: Platform> Front<W, L, P> {
         grant.unwant();
         if !grant.is_inherited() && !grant.is_held() {
             self.end_wait(grant.number(), now);
+        }
+    }
+
+    /// Stops waiting for other modes of a lock, which stays held.
+    pub fn stay(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
+        if !grant.is_inherited() {
+            self.stop_changing(grant.number(), now);
         }
     }
 
@@ -358,7 +382,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 self.granted(grant, number, token);
                 LockOutcome::Held { notified }
             }
-            (Outcome::Granted { number, token, notified, .. }, About::Lock(grant)) => {
+            (Outcome::Granted { number, token, notified, .. }, About::Lock(grant) | About::Change(grant)) => {
                 self.granted(grant, number, token);
                 LockOutcome::Held { notified }
             }
@@ -391,6 +415,14 @@ impl<W, L, P: Platform> Front<W, L, P> {
             }
             (Outcome::Failed(MachineFailure::NotHeld), About::Acquire(grant, _)) => {
                 let failure = LockFailure::not_adopted(grant.names());
+                self.counts.failed(failure.kind);
+                LockOutcome::failed(failure)
+            }
+            (Outcome::Failed(failure), About::Change(grant)) => {
+                let failure = match failure {
+                    MachineFailure::NotHeld => grant.not_held(),
+                    failure => LockFailure::unchanged(failure, grant.names(), &self.settings().server),
+                };
                 self.counts.failed(failure.kind);
                 LockOutcome::failed(failure)
             }
@@ -465,6 +497,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
             LockOperation::ReleaseAll { .. } => return LockOutcome::ReleasedAll { released: 0 },
             LockOperation::Extend { .. } => return LockOutcome::Extended { held: false },
             LockOperation::HandOver { grant, .. }
+            | LockOperation::Change { grant, .. }
             | LockOperation::Park { grant, .. }
             | LockOperation::Notify { grant, .. } => {
                 LockFailure::of(MachineFailure::NotHeld, Some(grant.names()), server)
@@ -478,13 +511,18 @@ impl<W, L, P: Platform> Front<W, L, P> {
     /// Why a lock that shares some of its names cannot do it.
     fn needs_names_alone(&self, operation: &LockOperation<L>) -> Option<Error> {
         let (what, grant) = match operation {
+            LockOperation::Change { grant, mode: Mode::Read, .. } if self.members[0].has_least(grant.number()) => {
+                let message = "a lock with at_least cannot be downgraded: only names to write stay locked";
+                return Some(Error::new(Kind::Unsupported, &self.settings().server, message));
+            }
             LockOperation::Park { grant, .. } | LockOperation::Notify { grant, .. } => ("a condition is", grant),
             LockOperation::HandOver { grant, .. } => ("handing over is", grant),
             _ => return None,
         };
         let message = "not possible with names to read or with permits: use a lock that writes its names";
         let error = || Error::new(Kind::Unsupported, &self.settings().server, format!("{what} {message}"));
-        grant.names().are_shared().then(error)
+        let names = self.members[0].names(grant.number());
+        names.as_ref().unwrap_or(grant.names()).are_shared().then(error)
     }
 
     fn closed_outcome(&self) -> LockOutcome {
@@ -500,6 +538,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 "locks with names to read or with permits are"
             }
             LockOperation::Park { .. } | LockOperation::Notify { .. } => "conditions are",
+            LockOperation::Change { .. } => "upgrading or downgrading a lock is",
             LockOperation::Rate { .. } => "rates are",
             LockOperation::Execute { .. } => "execute is",
             LockOperation::Acquire { request, .. } if request.adopts().is_some() => "adopting a lock is",
@@ -520,9 +559,12 @@ impl LockOutcome {
 
 impl<L> LockOperation<L> {
     /// The lock that a caller waits for and may give up.
-    pub fn awaited(&self) -> Option<&Arc<Grant<L>>> {
+    pub fn awaited(&self) -> Option<AwaitedLock<L>> {
         match self {
-            Self::Acquire { grant, .. } | Self::Park { grant, .. } => Some(grant),
+            Self::Acquire { grant, .. } | Self::Park { grant, .. } => {
+                Some(AwaitedLock { grant: grant.clone(), stays: false })
+            }
+            Self::Change { grant, .. } => Some(AwaitedLock { grant: grant.clone(), stays: true }),
             _ => None,
         }
     }
@@ -533,6 +575,7 @@ impl<L> LockOperation<L> {
             Self::Release { grant, .. }
             | Self::Extend { grant, .. }
             | Self::HandOver { grant, .. }
+            | Self::Change { grant, .. }
             | Self::Park { grant, .. }
             | Self::Notify { grant, .. } => Some(grant),
             Self::Acquire { .. }

@@ -56,7 +56,7 @@ impl Host {
     /// A held lock.
     fn held(&mut self) -> Arc<Grant<&'static str>> {
         let grant = self.ask_for_lock(Renewal::Always, Some(TTL));
-        assert_eq!(self.sent(), ["FCALL pinyon_open_7", "FCALL pinyon_lock_7"]);
+        assert_eq!(self.sent(), ["FCALL pinyon_open_8", "FCALL pinyon_lock_8"]);
         self.answer(&["*1\r\n:4999\r\n", GRANTED].concat());
         assert!(matches!(self.outcome("lock"), LockOutcome::Held { notified: false }));
         assert_eq!(grant.token(), 5000);
@@ -136,7 +136,7 @@ fn what_is_held_is_renewed_and_its_loss_noted() {
     grant.listen("somebody").unwrap();
     assert_eq!(
         host.pass(TTL / 2).iter().map(|command| name_of(command)).collect::<Vec<_>>(),
-        ["FCALL pinyon_extend_7"]
+        ["FCALL pinyon_extend_8"]
     );
     host.answer("*1\r\n:0\r\n");
     assert!(
@@ -153,7 +153,7 @@ fn listeners_of_what_was_released_are_handed_back() {
     let grant = host.held();
     grant.listen("somebody").unwrap();
     host.begin("release", release(&grant));
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_8"]);
     host.answer(RELEASED);
     match host.told.pop() {
         Some(LockFinished::Done { waiter: "release", outcome: LockOutcome::Released { held: true }, unheard }) => {
@@ -181,7 +181,7 @@ fn whoever_released_a_lock_asks_nothing_of_it_while_others_hold_it() {
     assert_eq!(host.front.remaining(&first), None);
     assert!(host.front.remaining(&second).is_some());
     host.begin("release", release(&second));
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_8"]);
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_lock_that_nobody_can_release_once_it_is_granted_is_not_renewed() {
         rare: None,
     };
     host.begin("lock", Operation::Acquire { grant: grant.clone(), request });
-    assert_eq!(host.sent(), ["FCALL pinyon_lock_7"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_lock_8"]);
     host.front.forsake(&grant);
     host.answer(":5001\r\n");
     assert!(matches!(host.outcome("lock"), LockOutcome::Held { .. }));
@@ -284,7 +284,7 @@ fn rate(timeout: Option<f64>) -> Operation {
 fn a_check_is_one_command_and_is_answered_at_once() {
     let mut host = Host::connected();
     host.begin("rate", rate(None));
-    assert_eq!(host.sent(), ["FCALL pinyon_rate_7"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_rate_8"]);
     host.answer(":1000000\r\n");
     let LockOutcome::Rated(answer) = host.outcome("rate") else { panic!("an answer") };
     assert_eq!((answer.allowed, answer.remaining, answer.reset), (true, 0, Duration::from_secs(1)));
@@ -328,7 +328,7 @@ fn a_wait_in_vain_fails_at_once() {
 fn a_check_that_was_sent_and_not_answered_is_not_repeated() {
     let mut host = Host::connected();
     host.begin("rate", rate(None));
-    assert_eq!(host.sent(), ["FCALL pinyon_rate_7"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_rate_8"]);
     host.platform.peer.end(Ending::Closed);
     host.front.ready(0, host.platform.now());
     host.settle();

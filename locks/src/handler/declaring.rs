@@ -37,7 +37,7 @@ fn shown(commands: &[(u64, Command)]) -> Vec<String> {
     commands.iter().map(|(_, command)| words(command).join(" ")).collect()
 }
 
-const STRICTLY: &str = "FCALL pinyon_lock_7 7 {ns}:#p {ns}:#w {ns}:#n {ns}:#q {ns}:#x:0123.ab.0:1:1 {ns}:#f {ns}:l:a \
+const STRICTLY: &str = "FCALL pinyon_lock_8 7 {ns}:#p {ns}:#w {ns}:#n {ns}:#q {ns}:#x:0123.ab.0:1:1 {ns}:#f {ns}:l:a \
                         0123.ab.0:1:1 10000 15000 w";
 
 #[test]
@@ -65,7 +65,7 @@ fn a_server_that_wants_all_keys_declared_gets_them_whatever_its_words() {
         assert!(matches!(handler.next_answer(), Some((1, Ok(ScriptAnswer::Granted { token: 5000 })))));
         // Without a tombstone it needs none.
         handler.begin(3, unlock);
-        assert!(shown(&commands(&mut handler))[0].starts_with("FCALL pinyon_unlock_7 6 {ns}:#p "));
+        assert!(shown(&commands(&mut handler))[0].starts_with("FCALL pinyon_unlock_8 6 {ns}:#p "));
     }
 }
 
@@ -96,9 +96,9 @@ fn a_cluster_refuses_a_call_for_a_moving_slot_before_it_begins() {
     let [_, unlock] = lock_and_unlock();
     handler.begin(1, unlock);
     let asked = commands(&mut handler);
-    let all = "FCALL pinyon_unlock_7 6 {ns}:#q {ns}:#w {ns}:#n {ns}:#p {ns}:#f {ns}:l:a 0123.ab.0:1:1";
+    let all = "FCALL pinyon_unlock_8 6 {ns}:#q {ns}:#w {ns}:#n {ns}:#p {ns}:#f {ns}:l:a 0123.ab.0:1:1";
     assert_eq!(shown(&asked), [all]);
-    let words = "Script attempted to access a non local key in a cluster node script: pinyon_unlock_7";
+    let words = "Script attempted to access a non local key in a cluster node script: pinyon_unlock_8";
     handler.reply(asked[0].0, error("ERR", words));
     assert!(handler.next_answer().is_none() && handler.is_waiting());
     handler.try_again();

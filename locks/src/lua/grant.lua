@@ -116,15 +116,31 @@ end
 -- after those that wait.
 local function finds_room(run, waiter, in_order)
   for _, name in ipairs(waiter.names) do
-    if run.free[name] == false or not has_room(key_of(name), waiter.modes[name], run.now) then return false end
+    if run.free[name] == false then return false end
+    if waiter.upgrades then
+      if not has_alone(key_of(name), waiter.attempt, run.now) then return false end
+    elseif not has_room(key_of(name), waiter.modes[name], run.now) then
+      return false
+    end
     if in_order and not is_in_turn(run, waiter, name) then return false end
   end
   return true
 end
 
+-- The ttl of what a waiter is given. What it has already, it may have extended since it began to wait.
+local function ttl_of(run, waiter)
+  local ttl = waiter.ttl
+  if not waiter.upgrades then return ttl end
+  for _, key in ipairs(lock_keys(waiter.names)) do
+    local left = has_alone(key, waiter.attempt, run.now)
+    if left > ttl + 0 then ttl = format(whole, left) end
+  end
+  return ttl
+end
+
 -- Gives the waiter its names. `value`: its attempt and token.
 local function occupy(run, waiter, value)
-  local names, modes, ttl = waiter.names, waiter.modes, waiter.ttl
+  local names, modes, ttl = waiter.names, waiter.modes, ttl_of(run, waiter)
   for i = 1, #names do
     local name = names[i]
     local mode = modes and modes[name]

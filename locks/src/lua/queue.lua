@@ -4,6 +4,9 @@
 -- of fixed width, so it can be cut without parsing. If some names are shared, the state is `m`, and each name comes after
 -- its mode and a space. Earlier libraries grant only waiters in the states that they know, and remove others from the
 -- queue; those come back with their next poll.
+--
+-- A holder that waits to write what it reads has the mode `u` for each name that it is to write. It is there when nobody
+-- else has a part of these names. Earlier libraries take it for one that wants them free, which they never are.
 
 local NESTED, PLAIN = "0", "1"
 local QUEUED, PARKED, MIXED = "q", "p", "m"
@@ -31,7 +34,9 @@ local function separate(waiter)
   local names, modes = waiter.names, {}
   for i = 1, #names do
     local space = find(names[i], " ", 1, true)
-    local mode, name = mode_in(sub(names[i], 1, space - 1)), sub(names[i], space + 1)
+    local word, name = sub(names[i], 1, space - 1), sub(names[i], space + 1)
+    local mode = mode_in(word)
+    waiter.upgrades = waiter.upgrades or word == "u"
     if mode and mode.count then name = "\0" .. name end
     names[i], modes[name] = name, mode
   end
@@ -39,11 +44,11 @@ local function separate(waiter)
 end
 
 -- The names as a record has them, with their modes.
-local function mixed(names, modes)
-  local list = {}
+local function mixed(waiter)
+  local list, names, modes = {}, waiter.names, waiter.modes
   for i = 1, #names do
     local mode = modes[names[i]]
-    list[i] = (mode and mode.word or "w") .. " " .. (mode and mode.count and sub(names[i], 2) or names[i])
+    list[i] = (mode and mode.word or waiter.upgrades and "u" or "w") .. " " .. (mode and mode.count and sub(names[i], 2) or names[i])
   end
   return list
 end
@@ -110,7 +115,7 @@ local function write(waiter, expiry, waiter_ttl)
   local attempt = waiter.attempt
   local modes = waiter.modes
   local record = format(wide, expiry) .. waiter.ticket .. waiter.class .. (modes and MIXED or waiter.state) .. waiter.ttl
-    .. "\0" .. concat(modes and mixed(waiter.names, modes) or waiter.names, "\0")
+    .. "\0" .. concat(modes and mixed(waiter) or waiter.names, "\0")
   if waiter.class == NESTED and waiter.state == QUEUED then
     call("HSET", records, attempt, record, "o:" .. owner_of(attempt), attempt)
   else

@@ -92,6 +92,25 @@ local function leave(key, attempt, mode, now)
   return had
 end
 
+-- The milliseconds until the others that read the name have gone, at the latest; nil if there are none. And one of them.
+local function others_end(key, attempt, now)
+  local first = format(whole, now)
+  local parts = call("ZREVRANGEBYSCORE", key, before_limit(), first, "WITHSCORES", "LIMIT", "0", "2")
+  for i = 1, #parts, 2 do
+    if parts[i] ~= attempt then return parts[i + 1] - now, parts[i] end
+  end
+end
+
+-- For how long the attempt has the name, if nobody else has a part of it.
+local function has_alone(key, attempt, now)
+  if not is_set(key) then
+    local value = ask("GET", key)
+    return type(value) == "string" and is_of(value, attempt) and call("PTTL", key)
+  end
+  local score = call("ZSCORE", key, attempt)
+  return score and score + 0 >= now and not others_end(key, attempt, now) and score - now
+end
+
 -- The attempts that have a part of it, those first whose part ends first.
 local function holders_of(key, now)
   local holders = {}

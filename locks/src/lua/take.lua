@@ -3,15 +3,17 @@
 -- How many owners a search for a cycle visits.
 local OWNERS = 1000
 
--- The values in the way of a waiter: those of its names, and the readers of those that it wants to write. That all
--- permits are taken is no cycle, as others may give some back.
+-- The values in the way of a waiter: those of its names, and the readers of those that it wants to write, except for its
+-- own. That all permits are taken is no cycle, as others may give some back.
 local function in_the_way(run, keys, first, waiter, values)
   local names, modes, all = waiter.names, waiter.modes, {}
   for i = 1, #names do
-    if values[i] then
-      all[#all + 1] = values[i]
-    elseif not (modes and modes[names[i]]) then
-      for _, holder in ipairs(holders_of(keys[first + i - 1], run.now)) do all[#all + 1] = holder end
+    local holders = {values[i]}
+    if not values[i] then
+      holders = not (modes and modes[names[i]]) and holders_of(keys[first + i - 1], run.now) or {}
+    end
+    for _, holder in ipairs(holders) do
+      if not is_of(holder, waiter.attempt) then all[#all + 1] = holder end
     end
   end
   return all
@@ -139,6 +141,11 @@ local function standing(keys, attempt, ttl, waiter_ttl, throughput, modes)
   if not waiter then return nil, values, left end
   local run = new_run(attempt, throughput)
   run.waiters[attempt] = waiter
+  if waiter.upgrades then
+    -- It has lost what it was to write.
+    forget(run, waiter)
+    return nil, values, left
+  end
   return stay(run, keys, waiter, ttl, waiter_ttl)
 end
 

@@ -48,6 +48,7 @@ impl Machine {
             (About::Unlock(number), answer) => self.unlocked(number, answer, sent, now),
             (About::Renewal(numbers), answer) => self.renewed(&numbers, answer, sent, now),
             (About::Park(number), answer) => self.parked(number, answer, sent, now),
+            (About::Change(number), answer) => self.changed(number, id, answer, sent, now),
             (About::Look(names), Ok(ScriptAnswer::Inspected(inspected))) => self.looked(&names, &inspected, now),
             (About::LookCloser(names), Ok(ScriptAnswer::Inspected(inspected))) => {
                 self.looked_closer(&names, &inspected)
@@ -91,8 +92,9 @@ impl Machine {
             Pushed::Look { attempt } => {
                 let number = self.number_of(&attempt);
                 let waits = |number: &u64| matches!(self.entries[number].stage, Stage::Queued { poll_at: Some(_), .. });
-                if let Some(number) = number.filter(waits) {
-                    self.send_poll(number, now);
+                match number.filter(waits) {
+                    Some(number) => self.send_poll(number, now),
+                    None => number.into_iter().for_each(|number| self.ask_change_again(number, now)),
                 }
             }
             Pushed::Freed { names } => {
@@ -102,6 +104,7 @@ impl Machine {
                     match self.entries[&number].stage {
                         Stage::Refused { .. } if !self.entries[&number].unparking => self.ask(number, Why::Freed, now),
                         Stage::Queued { poll_at: Some(_), .. } => self.send_poll(number, now),
+                        Stage::Held(_) => self.ask_change_again(number, now),
                         _ => {}
                     }
                 }
@@ -116,6 +119,7 @@ impl Machine {
             Stage::Queued { since, .. } | Stage::Parked { since, .. } | Stage::Asking(Some(since)) => {
                 self.granted(number, token, since, now);
             }
+            Stage::Held(_) => self.pushed_upgrade(number, token, now),
             _ => {}
         }
     }
@@ -242,7 +246,7 @@ impl Machine {
     }
 
     /// Notes a number that a server told.
-    fn see(&mut self, number: u64) {
+    pub(super) fn see(&mut self, number: u64) {
         if number < MOST {
             self.highest = self.highest.max(number);
         }

@@ -72,7 +72,7 @@ impl Machine {
         }
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let has_rare = entry.rare.as_mut().map(|rare| rare.is_remarked |= tombstone).is_some();
-        let (names, rest) = (entry.names.clone(), entry.rest(now));
+        let (names, rest) = (entry.to_release(), entry.rest(now));
         let attempt = self.attempt(number);
         self.send(About::Unlock(number), Call::Unlock { attempt, names, tombstone, rest }, now);
         if has_rare {
@@ -85,7 +85,7 @@ impl Machine {
             return;
         }
         let Some(entry) = self.entries.get(&number) else { return };
-        let (attempt, names) = (self.attempt(number), entry.names.clone());
+        let (attempt, names) = (self.attempt(number), entry.to_release());
         self.send(About::Tidy, Call::Unlock { attempt, names, tombstone, rest: None }, now);
         self.erase_remark(number, None, now);
     }

@@ -1,6 +1,7 @@
 //! Losing the server and finding it again. Nothing that the server may still know is forgotten.
 
 use super::asking::may_grant;
+use super::changes::Change;
 use super::entry::{Entry, Stage};
 use super::stages::Why;
 use super::{About, Awaited, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment};
@@ -34,7 +35,12 @@ impl Machine {
                 Stage::Asking(_) => self.ask(number, Why::Connected, now),
                 Stage::Queued { .. } if entry.unparking => self.send_unpark_again(number, Why::Connected, now),
                 Stage::Queued { .. } | Stage::Parked { .. } => self.send_poll(number, now),
-                Stage::Held(ref lock) if lock.renew_at.is_some() => held.push(number),
+                Stage::Held(ref lock) => {
+                    if lock.renew_at.is_some() {
+                        held.push(number);
+                    }
+                    self.send_change(number, now);
+                }
                 _ => {}
             }
         }
@@ -149,6 +155,7 @@ impl Machine {
         for call in self.flight.take() {
             match call.about {
                 About::Awaited(number, awaited) => self.stays_unanswered(number, awaited, error.clone(), now),
+                About::Change(number) => self.change_unanswered(number),
                 About::Renewal(numbers) => numbers.into_iter().for_each(|number| self.renew_at_once(number, now)),
                 _ => {}
             }
@@ -166,6 +173,7 @@ impl Machine {
                 | Stage::Refused { .. }
                 | Stage::Parked { .. } => Awaited::Grant,
                 Stage::Releasing { .. } => Awaited::Release,
+                Stage::Held(_) if entry.change().is_some_and(Change::has_waiter) => Awaited::Grant,
                 Stage::Held(_) | Stage::Cancelling { .. } | Stage::Lost => continue,
             };
             self.events.push_back(MachineEvent::failed(*number, awaited, MachineFailure::Server(error.clone())));

@@ -12,6 +12,11 @@ impl Machine {
         self.entries.get(&number).map_or(Duration::ZERO, |entry| entry.ttl)
     }
 
+    /// Whether the names of a lock stay locked for a least time.
+    pub fn has_least(&self, number: u64) -> bool {
+        self.entries.get(&number).is_some_and(|entry| entry.keep_until().is_some())
+    }
+
     /// Lets a lock end with its release, although it was to last longer.
     pub fn end_early(&mut self, number: u64) {
         if let Some(entry) = self.entries.get_mut(&number) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::changes::Change;
 use super::moment::Moment;
 use super::{Blocker, LockRequest, Rare, Renewal};
 use crate::call::{Attempt, Names};
@@ -114,6 +115,10 @@ pub(super) struct RareEntry {
     pub(super) remark: Option<Arc<str>>,
     /// Whether the server may have the remark.
     pub(super) is_remarked: bool,
+    /// The names that it has read at some time, to read, if it has been upgraded since.
+    pub(super) read: Option<Names>,
+    /// The modes that it is to have, while it is held.
+    pub(super) change: Option<Box<Change>>,
 }
 
 impl From<Rare> for RareEntry {
@@ -170,6 +175,13 @@ impl Entry {
         self.rare.as_ref()?.keep_until
     }
 
+    /// Its names in the modes in which they are released. A call that is still on its way may take them in an earlier
+    /// mode, and the release of what is read frees what is written as well.
+    pub(super) fn to_release(&self) -> Names {
+        let read = self.rare.as_ref().and_then(|rare| rare.read.as_ref());
+        read.map_or_else(|| self.names.clone(), |read| self.names.read_as_in(read))
+    }
+
     /// Notes that the names stay locked for so long from now on, or longer.
     pub(super) fn keep_for(&mut self, at_least: Duration, now: Moment) {
         if !at_least.is_zero() {
@@ -223,7 +235,8 @@ impl Entry {
             Stage::Refused { again_at } => Some(earlier(Some(*again_at))),
             Stage::Held(held) => {
                 let renew_at = held.renew_at.filter(|_| connected && !held.extending);
-                Some(renew_at.map_or(held.until, |renew_at| renew_at.min(held.until)))
+                let change = self.change().and_then(|change| change.due(connected));
+                [renew_at, change].into_iter().flatten().chain([held.until]).min()
             }
             Stage::Parked { poll_at, until, .. } => [*poll_at, *until].into_iter().flatten().min(),
             Stage::Releasing { deadline, .. } => Some(*deadline),

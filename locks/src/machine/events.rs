@@ -6,7 +6,7 @@ use std::time::Duration;
 use pinyon_proto::resp::Value;
 
 use super::Machine;
-use crate::call::{Attempt, ScriptAnswer};
+use crate::call::{Attempt, Mode, Name, ScriptAnswer};
 use crate::loss::Loss;
 use pinyon_net::error::Error;
 
@@ -72,6 +72,10 @@ pub enum MachineFailure {
     Deadlock { cycle: Vec<Attempt> },
     /// Some of the names are not held.
     NotHeld,
+    /// The lock does not have this name in the other mode than this one.
+    NotInMode { name: Name, mode: Mode },
+    /// Another caller waits for other modes of the lock.
+    Changing,
     /// The error of the server or of the connection.
     Server(Error),
 }

@@ -16,6 +16,10 @@ impl Machine {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.looked = true;
         let names = entry.names.clone();
+        self.look_for(names, now);
+    }
+
+    pub(super) fn look_for(&mut self, names: Names, now: Moment) {
         if !self.connected || self.looks.0.contains(&names) {
             return;
         }
@@ -26,6 +30,9 @@ impl Machine {
     /// Takes the answer, which is empty if the server refused the question. The failure then names no holder.
     pub(super) fn looked(&mut self, names: &Names, inspected: &[Inspected], now: Moment) {
         self.looks.0.retain(|looked| looked != names);
+        let changes: Vec<u64> =
+            self.entries.keys().copied().filter(|number| self.waits_to_write(*number, names)).collect();
+        changes.into_iter().for_each(|number| self.looked_for_change(number, inspected));
         let Some(blocker) = inspected.iter().find_map(held_by) else { return };
         for entry in self.entries.values_mut() {
             let waits = matches!(entry.stage, Stage::Lined | Stage::Queued { .. } | Stage::Refused { .. });

@@ -17,6 +17,7 @@
 
 mod answers;
 mod asking;
+mod changes;
 mod connection;
 mod ends;
 mod entry;
@@ -107,6 +108,8 @@ enum About {
     Renewal(Vec<u64>),
     Park(u64),
     Unpark(u64),
+    /// The modes of a held lock.
+    Change(u64),
     /// What a caller waits for: the answer to a question, or the extension of a lock.
     Awaited(u64, Awaited),
     /// The question for the holder of these names.
@@ -476,6 +479,10 @@ impl Machine {
     fn hand_on(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         self.holding.remove(entry.owner, number);
+        if entry.change().is_some() {
+            self.end_change(number);
+        }
+        let Some(entry) = self.entries.get_mut(&number) else { return };
         if !std::mem::replace(&mut entry.lined_up, false) {
             return;
         }

@@ -55,8 +55,8 @@ impl Releases {
         if self.answered.len() == REPEATED {
             self.answered.pop_front();
         }
-        let keep_until = entry.keep_until();
-        let Entry { owner, attempt, names, ttl, .. } = entry;
+        let (keep_until, names) = (entry.keep_until(), entry.to_release());
+        let Entry { owner, attempt, ttl, .. } = entry;
         self.answered.push_back(Release { owner, attempt, names, over: now + ttl, keep_until });
     }
 
@@ -208,7 +208,7 @@ impl Machine {
     /// is told at once if it is of no use to wait: the refusal does not pass soon, or has lasted for long.
     pub(super) fn release_refused(&mut self, number: u64, error: Error, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
-        let (names, ttl, rest) = (entry.names.clone(), entry.ttl.max(self.options.waiter_ttl()), entry.rest(now));
+        let (names, ttl, rest) = (entry.to_release(), entry.ttl.max(self.options.waiter_ttl()), entry.rest(now));
         let over = match entry.stage {
             Stage::Releasing { until, .. } => until - now,
             Stage::Cancelling { until, .. } => until.map_or(ttl, |until| until - now),

@@ -101,6 +101,23 @@ impl Table {
         next.into_iter().filter(|number| self.start(*number)).collect()
     }
 
+    /// Gives an attempt that has gone to the server other modes of its names. Returns those that may go there now, in
+    /// order.
+    pub(crate) fn change(&mut self, number: u64, from: &Names, to: &Names) -> Vec<u64> {
+        let mut next = Vec::new();
+        for ((name, before), (_, after)) in lined(from).zip(lined(to)) {
+            let Some(line) = self.lines.get_mut(name).filter(|_| before != after) else { continue };
+            match after {
+                Mode::Read => (line.writer, line.readers) = (None, line.readers + 1),
+                _ => (line.writer, line.readers) = (Some(number), line.readers - 1),
+            }
+            next.extend(line.candidates(self.fairness));
+        }
+        next.sort_unstable();
+        next.dedup();
+        next.into_iter().filter(|number| self.start(*number)).collect()
+    }
+
     fn may_start(&self, number: u64, names: &Names) -> bool {
         lined(names).all(|(name, mode)| {
             let Some(line) = self.lines.get(name) else { return true };
@@ -217,6 +234,25 @@ mod tests {
         assert_eq!(table.leave(3, &names("a")), [4, 5]);
         assert!(!table.is_free(&names("a")) && table.is_free(&reading("a")));
         for (number, of) in [(4, reading("a")), (5, reading("a")), (6, names("b")), (7, reading("c"))] {
+            assert!(table.leave(number, &of).is_empty());
+        }
+        assert!(table.lines.is_empty() && table.waiting.is_empty());
+    }
+
+    #[test]
+    fn who_reads_on_lets_the_next_readers_go_and_who_writes_then_nobody() {
+        let mut table = Table::new(Fairness::Fifo);
+        assert!(table.enter(1, &names("ab")));
+        assert!(!table.enter(2, &reading("a")) && !table.enter(3, &reading("a")) && !table.enter(4, &names("a")));
+        assert!(!table.enter(5, &reading("a")) && !table.enter(6, &names("b")));
+        let mixed: Names = [(Name::from(*b"a"), Mode::Read), (Name::from(*b"b"), Mode::Write)].into_iter().collect();
+        assert_eq!(table.change(1, &names("ab"), &mixed), [2, 3]);
+        assert!(table.leave(2, &reading("a")).is_empty());
+        assert!(table.change(1, &mixed, &names("ab")).is_empty());
+        assert!(table.leave(3, &reading("a")).is_empty(), "it writes again");
+        assert_eq!(table.leave(1, &names("ab")), [4, 6]);
+        assert_eq!(table.leave(4, &names("a")), [5]);
+        for (number, of) in [(5, reading("a")), (6, names("b"))] {
             assert!(table.leave(number, &of).is_empty());
         }
         assert!(table.lines.is_empty() && table.waiting.is_empty());

@@ -65,6 +65,7 @@ impl Machine {
                 self.send_poll(number, now);
             }
             Stage::Held(ref held) if held.until <= now => self.lose(number, Loss::Expired, now),
+            Stage::Held(_) => self.expire_change(number, now),
             Stage::Releasing { until, deadline, .. } if deadline <= now => {
                 // Releases that follow need not wait as long.
                 self.away |= !self.connected;

@@ -8,6 +8,7 @@
 //! Each rule has a file, of the name that its file in Lua has. Rules without a file here need scripts.
 
 mod adopt;
+mod change;
 mod extend;
 mod force_release;
 mod inspect;
@@ -236,7 +237,8 @@ impl Pure {
         let (mut all, mut shared) = (HashSet::new(), HashSet::new());
         let (mut now, mut later) = (Vec::new(), Vec::new());
         for (id, call) in std::mem::take(&mut self.gathered) {
-            let sets = names_of(&call).filter(|names| names.are_shared()).count() > 0;
+            let changes = matches!(call, Call::Change { .. });
+            let sets = changes || names_of(&call).any(Names::are_shared);
             let others = if sets { &all } else { &shared };
             let waits = names_of(&call).flat_map(|names| names.iter()).any(|name| others.contains(name));
             for name in names_of(&call).flat_map(|names| names.iter()) {
@@ -340,6 +342,9 @@ impl Pure {
             }
             Call::Poll { attempt, names, ttl, .. } => self.poll(attempt, names, *ttl, &holders, acts),
             Call::Unlock { attempt, names, rest, .. } => self.unlock(attempt, names, *rest, &holders, acts),
+            Call::Change { attempt, names, ttl, wait, .. } => {
+                self.change((attempt, *ttl, *wait), &Seen::all(names, &holders, sets, at.1), at.1, acts)
+            }
             Call::Adopt { attempt, names, ttl, from } => self.adopt(attempt, names, *ttl, from, &holders, acts),
             Call::ForceRelease { names, token } => self.force_release(names, *token, (&holders, sets), acts),
             Call::Extend { held } => self.extend(held, (&holders, sets), at.1, acts),
@@ -403,6 +408,7 @@ fn names_of(call: &Call) -> impl Iterator<Item = &Names> {
         | Call::Unlock { names, .. }
         | Call::Poll { names, .. }
         | Call::Adopt { names, .. }
+        | Call::Change { names, .. }
         | Call::ForceRelease { names, .. } => (Some(names), &[][..]),
         Call::Extend { held } => (None, &held[..]),
         _ => (None, &[][..]),

@@ -17,12 +17,12 @@ const LIMIT: &[u8] = b"#";
 
 /// What a section has read of one name.
 pub(super) struct Seen<'v> {
-    name: &'v Name,
-    mode: Mode,
+    pub(super) name: &'v Name,
+    pub(super) mode: Mode,
     /// The holder of the name, if it is written.
-    holder: Option<&'v Holder>,
+    pub(super) holder: Option<&'v Holder>,
     /// The members of its set that are not over, and when they end.
-    members: Vec<(&'v [u8], u64)>,
+    pub(super) members: Vec<(&'v [u8], u64)>,
 }
 
 /// The time of a section, in milliseconds of the server's clock.
@@ -99,7 +99,7 @@ pub(super) fn attempt_in(member: &[u8]) -> Option<Attempt> {
     member.split(|byte| *byte == b' ').next().and_then(Attempt::parse)
 }
 
-fn own(attempt: &Attempt, mode: Mode) -> Vec<Vec<u8>> {
+pub(super) fn own(attempt: &Attempt, mode: Mode) -> Vec<Vec<u8>> {
     match mode {
         Mode::Permits { count, .. } => (1..=count).map(|part| format!("{attempt} {part}").into_bytes()).collect(),
         _ => vec![attempt.to_string().into_bytes()],
@@ -116,7 +116,9 @@ impl Pure {
     pub(super) fn sets_of(call: &Call) -> Vec<&Name> {
         match call {
             Call::Unlock { names, .. } | Call::Poll { names, .. } if names.are_shared() => names.iter().collect(),
-            Call::Lock { names, .. } | Call::ForceRelease { names, .. } => names.iter().collect(),
+            Call::Lock { names, .. } | Call::Change { names, .. } | Call::ForceRelease { names, .. } => {
+                names.iter().collect()
+            }
             Call::Extend { held } => {
                 held.iter().filter(|(_, names, _)| names.are_shared()).flat_map(|(_, names, _)| names.iter()).collect()
             }
@@ -251,7 +253,15 @@ impl Pure {
     }
 
     /// Adds the attempt, or extends its part. With a `limit`, that is the pool's from now on.
-    fn join(&self, attempt: &Attempt, ttl: Duration, one: &Seen<'_>, limit: Option<u32>, now: Now, acts: &mut Acts) {
+    pub(super) fn join(
+        &self,
+        attempt: &Attempt,
+        ttl: Duration,
+        one: &Seen<'_>,
+        limit: Option<u32>,
+        now: Now,
+        acts: &mut Acts,
+    ) {
         let (key, own, ends) =
             (self.keys.lock(one.name), own(attempt, one.mode), now.saturating_add(ttl.as_millis() as u64));
         let mut add = parts(&[b"ZADD", &key]);

@@ -28,13 +28,13 @@ fn words(call: &Call, throughput: bool, via: &Via) -> Vec<String> {
 
 #[test]
 fn a_call_is_one_command() {
-    let expected = "FCALL pinyon_lock_7 3 {n}:#f {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
+    let expected = "FCALL pinyon_lock_8 3 {n}:#f {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
     assert_eq!(words(&lock(), true, &Via::functions()).join(" "), expected);
     let held = vec![
         (a("c:1:1"), names(["a", "b"]).unwrap(), Duration::from_millis(7)),
         (a("c:1:2"), names(["c"]).unwrap(), Duration::ZERO),
     ];
-    let expected = "FCALL pinyon_extend_7 4 {n}:#f {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
+    let expected = "FCALL pinyon_extend_8 4 {n}:#f {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
     assert_eq!(words(&Call::Extend { held }, false, &Via::functions()).join(" "), expected);
     let shas = Via::scripts(&(0..RULES.len()).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
     let call = Call::ForceRelease { names: names(["a"]).unwrap(), token: None };
@@ -94,7 +94,7 @@ fn errors_say_what_is_to_be_done() {
     let moved = |asking| ScriptError::Moved { slot: 3999, address: "127.0.0.1:6381".into(), asking };
     assert_eq!(error("MOVED", "3999 127.0.0.1:6381"), moved(false));
     assert_eq!(error("ASK", "3999 127.0.0.1:6381"), moved(true));
-    let replica = "You can't write against a read only replica. script: pinyon_lock_7, on @user_function:29.";
+    let replica = "You can't write against a read only replica. script: pinyon_lock_8, on @user_function:29.";
     assert!(matches!(error("READONLY", replica), ScriptError::ReadOnly(_)));
     let wrapped = "Error running script (call to f_5f): @user_script:4: @user_script: 4: -READONLY You can't";
     assert!(matches!(error("ERR", wrapped), ScriptError::ReadOnly(_)));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms, OnFailure, UsualLock};
 use pinyon_locks::{
-    names, Asked, Grant, Limits, LockFailure, LockOperation, LockOutcome, LockRequest, NameError, Names, PermitsAsked,
-    Rate, RedisCommand, Setup, StatusAnswer, StatusQuestion, Ticket,
+    names, Asked, Grant, Limits, LockFailure, LockOperation, LockOutcome, LockRequest, Mode, NameError, Names,
+    PermitsAsked, Rate, RedisCommand, Setup, StatusAnswer, StatusQuestion, Ticket,
 };
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::Sent;
@@ -130,11 +130,17 @@ pub fn release_all() -> Operation {
 }
 
 /// An operation on a lock.
-pub fn with(lock: &Lock, method: &str, argument: &Value) -> Result<Operation, Raised> {
-    let grant = lock.held.clone();
+pub fn with(lock: &Lock, method: &str, others: &[Value]) -> Result<Operation, Raised> {
+    let (grant, argument) = (lock.held.clone(), others.first().unwrap_or(&Value::Null));
     Ok(match method {
         "release" => LockOperation::Release { grant, early: false },
         "hand_over" => LockOperation::HandOver { grant, ttl: None },
+        "upgrade" | "downgrade" => LockOperation::Change {
+            grant,
+            names: texts(argument).iter().map(|name| name.as_bytes().into()).collect(),
+            mode: if method == "upgrade" { Mode::Write } else { Mode::Read },
+            wait: Duration::from_secs_f64(others.get(1).and_then(Value::as_f64).unwrap_or(lock.relock)),
+        },
         "extend" => LockOperation::Extend { grant, ttl: lock_ttl(argument.as_f64().unwrap())? },
         "wait" => LockOperation::Park {
             grant,

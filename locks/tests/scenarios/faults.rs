@@ -118,7 +118,7 @@ impl<D: Driver> Caller<D> {
             (Ok(value), None) => value,
             (Ok(_), Some(lock)) if !under.is_releasing && lock.held.token() > 0 => {
                 under.is_releasing = true;
-                under.number = self.driver.begin(with(lock, "release", &Value::Null).expect("it makes sense"));
+                under.number = self.driver.begin(with(lock, "release", &[]).expect("it makes sense"));
                 return None;
             }
             (Ok(_), Some(lock)) if under.call[0] == "proceed" => json!(lock.held.token() > 0),

@@ -1,4 +1,5 @@
-//! Clients with the library of before, beside clients with this one, on one server. `library_6.lua` is what they load.
+//! Clients with a library of before, beside clients with this one, on one server. `library_6.lua` and `library_7.lua` are
+//! what they load. The first knows nothing that is shared, and the second no upgrades.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use pinyon_proto::resp::{Command, Value};
 use crate::lab::{attempt, is_granted, is_queued, names, token, woken, LONG};
 use crate::redis::{Connection, Redis};
 
-const OLDER: &str = include_str!("library_6.lua");
+const OLDER: (&str, &str) = ("_6", include_str!("library_6.lua"));
+const LAST: (&str, &str) = ("_7", include_str!("library_7.lua"));
 
 /// Which library a client uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,15 +26,21 @@ struct Both {
     redis: Connection,
     keys: LockKeys,
     via: Via,
+    /// What the names of the older library's functions end with.
+    older: &'static str,
     _server: Redis,
 }
 
 impl Both {
     /// The first library is loaded first.
     fn new(first: Of) -> Self {
+        Self::with(OLDER, first)
+    }
+
+    fn with((number, older): (&'static str, &'static str), first: Of) -> Self {
         let server = Redis::start();
         let mut redis = server.connect();
-        let older = vec![&b"FUNCTION"[..], b"LOAD", b"REPLACE", OLDER.as_bytes()];
+        let older = vec![&b"FUNCTION"[..], b"LOAD", b"REPLACE", older.as_bytes()];
         let newer = script::loading_functions();
         let mut loading = vec![older, newer.slices()];
         if first == Newer {
@@ -42,7 +50,7 @@ impl Both {
             assert!(!matches!(reply, Value::Error(_)), "{reply:?}");
         }
         let keys = LockKeys::new("n").unwrap();
-        let both = Self { redis, keys, via: Via::functions(), _server: server };
+        let both = Self { redis, keys, via: Via::functions(), older: number, _server: server };
         both.listening(["x", "y", "z"])
     }
 
@@ -61,7 +69,7 @@ impl Both {
         let mut parts: Vec<Vec<u8>> = command.iter().map(<[u8]>::to_vec).collect();
         if of == Older {
             let name = String::from_utf8(parts[1].clone()).unwrap();
-            parts[1] = name.replace("_7", "_6").into_bytes();
+            parts[1] = name.replace("_8", self.older).into_bytes();
         }
         let reply = self.redis.run(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let answer = script::decode(call, reply).unwrap();
@@ -135,4 +143,26 @@ fn a_library_of_before_grants_no_permits() {
     assert!(is_queued(&both.poll(Newer, "z", "a 1/1:p")));
     assert_eq!(both.unlock(Newer, "x", "1/1:p"), ["z"]);
     assert!(!is_granted(&both.try_lock(Older, "y", "a")));
+}
+
+#[test]
+fn a_library_of_before_and_an_upgrade_exclude_each_other() {
+    for first in [Older, Newer] {
+        let mut both = Both::with(LAST, first);
+        let changed = |on, seen| Call::Change { attempt: attempt("x"), names: names(on), ttl: LONG, wait: true, seen };
+        let (change, lower) = (changed("a", 0), changed("r:a", 1 << 52));
+        assert!(is_granted(&both.lock(Newer, "x", "r:a")) && is_granted(&both.lock(Older, "y", "r:a")));
+        assert!(is_queued(&both.lock(Older, "z", "a")));
+        assert!(is_queued(&both.call(Newer, &change).0), "the reader of before keeps it out");
+        assert!(!is_granted(&both.try_lock(Older, "y.2", "r:a")), "and it keeps later readers back");
+        assert_eq!(both.unlock(Older, "y", "r:a"), [] as [&str; 0], "a library of before grants no upgrade");
+        assert!(is_queued(&both.poll(Older, "z", "a")), "nor the name to those who wait behind");
+        assert!(is_granted(&both.call(Newer, &change).0), "it asks again");
+        assert!(!is_granted(&both.try_lock(Older, "y.3", "r:a")), "now it writes");
+        assert!(is_queued(&both.poll(Older, "z", "a")));
+        assert!(is_granted(&both.call(Newer, &lower).0));
+        assert!(is_queued(&both.poll(Older, "z", "a")), "it reads still");
+        assert_eq!(both.unlock(Newer, "x", "r:a"), ["z"]);
+        both.unlock(Older, "z", "a");
+    }
 }

@@ -236,3 +236,66 @@ fn the_readers_are_seen() {
     assert_eq!(state[0].sharing, [attempt("x"), attempt("y")]);
     assert!(state[0].holder.is_some() && state[0].pttl.is_some());
 }
+
+fn change(who: &str, on: &str, wait: bool) -> Call {
+    Call::Change { attempt: attempt(who), names: names(on), ttl: LONG, wait, seen: 1 << 52 }
+}
+
+#[test]
+fn who_alone_reads_writes_at_once_with_a_higher_token_and_reads_again() {
+    let mut lab = Lab::new();
+    let first = token(lab.lock("x", "b r:a 1/2:p"));
+    assert!(token(lab.call(&change("x", "a b 1/2:p", false)).0) > first);
+    assert!(busy(&lab.try_lock("y", "r:a")));
+    assert!(is_queued(&lab.lock("y", "r:a")) && is_queued(&lab.lock("z", "a")) && is_queued(&lab.lock("y2", "r:a")));
+    let (answer, pushes) = lab.call(&change("x", "b r:a 1/2:p", false));
+    assert_eq!((is_granted(&answer), woken(&pushes)), (true, vec!["y".to_owned()]), "the readers before a writer");
+    lab.unlock("x", "b r:a 1/2:p");
+    assert_eq!(lab.unlock("y", "r:a"), ["z"]);
+    assert_eq!(lab.unlock("z", "a"), ["y2"]);
+    lab.unlock("y2", "r:a");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn an_upgrade_goes_before_those_who_wait_and_keeps_newcomers_back() {
+    let mut lab = Lab::new();
+    lab.lock("x", "r:a");
+    lab.lock("y", "r:a");
+    assert!(is_queued(&lab.lock("z", "a")));
+    assert!(busy(&lab.call(&change("x", "a", false)).0), "it does not wait");
+    assert!(is_queued(&lab.call(&change("x", "a", true)).0));
+    assert!(busy(&lab.try_lock("z2", "r:a")));
+    let cycle = vec![attempt("x"), attempt("y")];
+    assert_eq!(lab.call(&change("y", "a", true)).0, ScriptAnswer::Deadlock { cycle }, "neither could go on");
+    assert_eq!(lab.unlock("y", "r:a"), ["x"]);
+    assert_eq!(lab.unlock("x", "a"), ["z"]);
+    lab.unlock("z", "a");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn an_upgrade_that_is_given_up_lets_the_readers_behind_it_in() {
+    let mut lab = Lab::new();
+    lab.lock("x", "r:a");
+    lab.lock("y", "r:a");
+    assert!(is_queued(&lab.call(&change("x", "a", true)).0));
+    assert!(is_queued(&lab.lock("z", "r:a")));
+    assert_eq!(woken(&lab.call(&change("x", "r:a", false)).1), ["z"]);
+    for reader in ["x", "y", "z"] {
+        assert_eq!(lab.unlock(reader, "r:a"), [] as [&str; 0]);
+    }
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_downgrade_that_comes_too_late_changes_nothing() {
+    let mut lab = Lab::new();
+    let first = token(lab.lock("x", "r:a"));
+    let second = token(lab.call(&change("x", "a", false)).0);
+    let late = Call::Change { attempt: attempt("x"), names: names("r:a"), ttl: LONG, wait: false, seen: first };
+    assert_eq!(token(lab.call(&late).0), second, "it writes still");
+    assert!(busy(&lab.try_lock("y", "r:a")));
+    lab.unlock("x", "r:a");
+    lab.assert_nothing_left();
+}

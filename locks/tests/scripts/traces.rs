@@ -42,6 +42,8 @@ struct Trace<'a> {
     known: BTreeMap<Attempt, Names>,
     /// Who has said something.
     remarked: BTreeSet<Attempt>,
+    /// Those that wait to write what they read.
+    upgrading: BTreeMap<Attempt, Names>,
     /// Names that stay locked although they were released.
     kept: Vec<Names>,
     next: u64,
@@ -69,6 +71,7 @@ impl<'a> Trace<'a> {
             pool,
             known: BTreeMap::new(),
             remarked: BTreeSet::new(),
+            upgrading: BTreeMap::new(),
             kept: Vec::new(),
             next: seed << 20,
             tokens: BTreeMap::new(),
@@ -103,6 +106,10 @@ impl<'a> Trace<'a> {
             92..94 => self.force_release(),
             94 => self.pure(),
             95 => self.adopt(),
+            99 if self.sharing => {
+                self.remark();
+                (0..4).for_each(|_| self.change());
+            }
             99 => self.remark(),
             96..98 if self.faults => self.fault(),
             98 if self.faults => self.short(),
@@ -112,33 +119,51 @@ impl<'a> Trace<'a> {
 
     fn call(&mut self, call: Call) -> ScriptAnswer {
         let (answer, pushes) = self.lab.call(&call);
-        let mut granted: Vec<(u64, Attempt)> = Vec::new();
-        for pushed in pushes {
-            if let Pushed::Granted { attempt, token } = pushed {
-                granted.push((token, attempt));
+        match &call {
+            Call::Unlock { attempt, .. } | Call::Change { attempt, .. } => drop(self.upgrading.remove(attempt)),
+            call if !matches!(answer, ScriptAnswer::Granted { .. }) => {
+                asking(call).for_each(|attempt| drop(self.upgrading.remove(&attempt)));
+            }
+            _ => {}
+        }
+        let pushed = pushes.into_iter().filter_map(|pushed| match pushed {
+            Pushed::Granted { attempt, token } => Some((attempt, token)),
+            _ => None,
+        });
+        let mut granted: Vec<(Attempt, u64)> = pushed.collect();
+        for (attempt, _) in &granted {
+            if let Some(names) = self.upgrading.remove(attempt) {
+                self.known.insert(attempt.clone(), names);
             }
         }
-        if let ScriptAnswer::Granted { token } = answer {
-            granted
-                .extend(asking(&call).filter(|attempt| attempt.client.as_ref() != "p").map(|attempt| (token, attempt)));
+        // 0: it writes nothing.
+        if let ScriptAnswer::Granted { token: token @ 1.. } = answer {
+            let asking = asking(&call).filter(|attempt| attempt.client.as_ref() != "p");
+            granted.extend(asking.map(|attempt| (attempt, token)));
         }
+        let changes = matches!(call, Call::Change { .. }).then(|| asking(&call).next()).flatten();
+        let writes = |attempt: &Attempt| {
+            changes.as_ref() == Some(attempt) || self.known.get(attempt).is_none_or(Names::are_written)
+        };
         // Locks that write nothing may have the token of the one before.
-        let writes = |attempt: &Attempt| self.known.get(attempt).is_none_or(Names::are_written);
-        granted.sort_by_key(|(token, attempt)| (*token, !writes(attempt)));
-        for (token, attempt) in granted {
-            self.check_token(attempt, token);
+        let mut granted: Vec<(u64, bool, Attempt)> =
+            granted.into_iter().map(|(attempt, token)| (token, !writes(&attempt), attempt)).collect();
+        granted.sort();
+        for (token, reads, attempt) in granted {
+            self.check_token(attempt, token, reads);
         }
         answer
     }
 
     /// A grant's token must be known, or larger than all before. One that writes nothing has that of another.
-    fn check_token(&mut self, attempt: Attempt, token: u64) {
-        if self.known.get(&attempt).is_some_and(|names| !names.are_written()) {
-            assert!(token >= self.last_token, "{attempt} {token} after {}", self.last_token);
-            self.last_token = token;
-        } else if self.tokens.get(&attempt) != Some(&token) {
-            assert!(token > self.last_token, "{attempt} {token} after {}", self.last_token);
-            self.last_token = token;
+    fn check_token(&mut self, attempt: Attempt, token: u64, reads: bool) {
+        if self.tokens.get(&attempt) == Some(&token) {
+            return;
+        }
+        let is_right = token > self.last_token || reads && token == self.last_token;
+        assert!(is_right, "{attempt} {token} after {}", self.last_token);
+        self.last_token = token;
+        if !reads {
             self.tokens.insert(attempt, token);
         }
     }
@@ -211,6 +236,48 @@ impl<'a> Trace<'a> {
         self.known.insert(attempt, names);
         if self.random.one_in(2) {
             assert_eq!(self.call(call), answer, "the same token");
+        }
+    }
+
+    /// Gives a lock other modes, or asks again; or tries to, for an attempt that does not hold all names.
+    fn change(&mut self) {
+        let waiting = self.upgrading.keys().filter(|attempt| self.known.contains_key(attempt));
+        let waiting = waiting.cloned().nth(self.random.below(4));
+        let holds = |(attempt, names): &(&Attempt, &Names)| self.model_holds(attempt, names);
+        let holders: Vec<Attempt> = self.known.iter().filter(holds).map(|(attempt, _)| attempt.clone()).collect();
+        let someone = self.someone().map(|(attempt, _)| attempt);
+        let holder = holders.get(self.random.below(holders.len().max(1))).cloned();
+        let attempt = if self.random.one_in(8) { someone } else { waiting.or(holder) };
+        let Some(attempt) = attempt else { return };
+        let before = self.known[&attempt].clone();
+        let mut turn = |mode| match mode {
+            Mode::Permits { .. } => mode,
+            _ if self.random.one_in(2) => Mode::Write,
+            _ => Mode::Read,
+        };
+        let names: Names = before.each().map(|(name, mode)| (name.clone(), turn(mode))).collect();
+        let (wait, ttl, late) = (!self.random.one_in(4), self.ttl(), self.random.one_in(8));
+        let call = Call::Change {
+            attempt: attempt.clone(),
+            names: names.clone(),
+            ttl,
+            wait,
+            // Now and then, it was overtaken by a later one.
+            seen: self.last_token - if late { 50 } else { 0 },
+        };
+        let lowered = |(name, mode): (&Name, Mode)| match names.mode_of(name) {
+            Some(Mode::Read) => (name.clone(), Mode::Read),
+            _ => (name.clone(), mode),
+        };
+        match self.call(call) {
+            ScriptAnswer::NotHeld => {}
+            ScriptAnswer::Granted { .. } => drop(self.known.insert(attempt, names)),
+            answer => {
+                if matches!(answer, ScriptAnswer::Queued { .. }) {
+                    self.upgrading.insert(attempt.clone(), names.clone());
+                }
+                self.known.insert(attempt, before.each().map(lowered).collect());
+            }
         }
     }
 
@@ -476,6 +543,7 @@ fn asking(call: &Call) -> impl Iterator<Item = Attempt> {
         Call::Lock { attempt, .. }
         | Call::Poll { attempt, .. }
         | Call::Unpark { attempt, .. }
+        | Call::Change { attempt, .. }
         | Call::Adopt { attempt, .. } => Some(attempt.clone()),
         _ => None,
     }

@@ -9,7 +9,17 @@ our $VERSION = '0.1.0';
 use Scalar::Util qw(reftype);
 
 # As in pinyon.h.
-use constant { RELEASE => 1, EXTEND => 2, PARK => 3, NOTIFY => 4, IS_FORKED => 5, WAS_RELEASED => 6, HAND_OVER => 10 };
+use constant {
+    RELEASE      => 1,
+    EXTEND       => 2,
+    PARK         => 3,
+    NOTIFY       => 4,
+    IS_FORKED    => 5,
+    WAS_RELEASED => 6,
+    HAND_OVER    => 10,
+    UPGRADE      => 12,
+    DOWNGRADE    => 13,
+};
 
 sub is_lost {
     my ($self) = @_;
@@ -38,6 +48,32 @@ sub hand_over {
     $self->_note_release( 0, 1 );
     $self->_listen_no_more;
     return $ticket;
+}
+
+sub upgrade {
+    my ( $self, $names, %options ) = @_;
+    my $locks = $self->_client;
+    $locks->_take_notes;
+    $self->_wish( $locks, UPGRADE, _change( $names, %options ) );
+    return $self;
+}
+
+sub downgrade {
+    my ( $self, $names ) = @_;
+    my $locks = $self->_client;
+    $locks->_take_notes;
+    $self->_wish( $locks, DOWNGRADE, _change($names) );
+    return $self;
+}
+
+# The names of a change, and how long it waits.
+sub _change {
+    my ( $names, %options ) = @_;
+    my $timeout = delete $options{timeout};
+    if ( my ($other) = sort keys %options ) {
+        Pinyon::Error::Usage->throw("upgrade has no option $other: it takes names, and the option timeout");
+    }
+    return [ $names // [], $timeout ];
 }
 
 # Releases it although its names were to stay locked for longer.
@@ -183,6 +219,15 @@ Extends the lock to so many seconds from now. Returns whether it is still held.
 Hands the lock over to another process, in any language, and returns the ticket: text for C<adopt> of L<Pinyon::Locks>, which works
 once. The lock is never free meanwhile. From then on this process neither renews nor releases it. If no process adopts it within
 so many seconds, by default its own C<ttl>, it expires. Whoever has the ticket can take the lock over.
+
+=head2 upgrade($names, %options), downgrade($names)
+
+C<upgrade> writes names that the lock reads, one or a reference to an array; without any, all of them. Nobody else writes them in
+between. It waits for others that read them, for the option C<timeout> in seconds, or as long as the lock was to wait; 0 does not
+wait. The lock gets a new, higher token. If others still read, C<upgrade> dies with C<Pinyon::Error::LockTimeout>, and if one of
+them waits to write as well, with C<Pinyon::Error::Deadlock>; then the lock reads as before.
+
+C<downgrade> reads names that the lock writes, and lets in readers that wait. Both return the lock.
 
 =head2 wait($timeout)
 

@@ -174,6 +174,12 @@ sub _used {
         $caller->{tokens}{"ticket $others[0]"} = $model->got( scalar $held->hand_over );
         return 1;
     }
+    if ( $name eq 'upgrade' || $name eq 'downgrade' ) {
+        my ( $names, $timeout ) = @others;
+        $model->got( scalar $held->$name( $names, defined $timeout ? ( timeout => $timeout ) : () ) );
+        $caller->{tokens}{$which} = $held->token;
+        return JSON::PP::true();
+    }
     if ( $name eq 'check' ) {
         $held->check;
         return;

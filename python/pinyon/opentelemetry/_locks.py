@@ -197,6 +197,14 @@ class _TracedHeld(BaseHeld):
         if failure(future) is None:
             self._over("handed_over")
 
+    def _upgrade(self, names: tuple[str | bytes, ...], timeout: float | timedelta | None) -> Any:
+        plain = super()._upgrade
+        return self._traces.begin("upgrade").run(lambda: plain(names, timeout))
+
+    def _downgrade(self, names: tuple[str | bytes, ...]) -> Any:
+        plain = super()._downgrade
+        return self._traces.begin("downgrade").run(lambda: plain(names))
+
     def _park(self, wait: float | None) -> Any:
         plain = super()._park
         return self._traces.begin("wait").run(lambda: plain(wait))

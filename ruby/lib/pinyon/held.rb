@@ -89,6 +89,37 @@ module Pinyon
       @native.hand_over(ttl)
     end
 
+    # Write names that it reads. Nobody else writes them in between.
+    #
+    # If nobody else reads them, this is granted at once. Otherwise it waits for the others, and those who come later wait
+    # for it. It gets a new token, which is higher than all before.
+    #
+    # @param names [Array<String, Symbol>] names that it reads; none: all of them
+    # @param timeout [Numeric, nil] seconds to wait for others that read them; nil for as long as the lock was to wait, and 0
+    #   does not wait
+    # @return [self]
+    # @raise [LockTimeout] others still read them; it reads them as before
+    # @raise [Deadlock] another that reads them waits to write them, or for something else that is held here
+    # @raise [LockLost] it is not held
+    # @raise [UsageError] it does not read one of the names
+    # @raise [Unsupported] it is on a quorum of servers
+    def upgrade(*names, timeout: nil)
+      @native.upgrade(names, timeout)
+      self
+    end
+
+    # Read names that it writes. Nobody else writes them in between, and readers that wait go on. It keeps its token.
+    #
+    # @param names [Array<String, Symbol>] names that it writes; none: all of them
+    # @return [self]
+    # @raise [LockLost] it is not held
+    # @raise [UsageError] it does not write one of the names
+    # @raise [Unsupported] it has +at_least+, or is on a quorum of servers
+    def downgrade(*names)
+      @native.downgrade(names)
+      self
+    end
+
     # Extend it to +ttl+ seconds from now.
     #
     # @return [Boolean] whether it is held still

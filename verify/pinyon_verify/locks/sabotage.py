@@ -13,7 +13,7 @@ from .server import Server
 from .settings import BUSY, CALM, NAMESPACE, Settings
 from .world import World
 
-LIBRARY = "pinyon_locks_7"
+LIBRARY = "pinyon_locks_8"
 #: The line of the functions that renews a lock.
 _RENEWS = "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end"
 

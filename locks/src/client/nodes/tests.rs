@@ -53,10 +53,10 @@ fn served() -> Host {
     let mut host = Host::of_cluster([PRIMARY]);
     let number = host.lock("first", false);
     node_says(&mut host, &slots(&[PRIMARY, REPLICA]), ":1\r\n");
-    assert_eq!(is_served(&mut host), ["FCALL pinyon_open_7", "FCALL pinyon_lock_7"]);
+    assert_eq!(is_served(&mut host), ["FCALL pinyon_open_8", "FCALL pinyon_lock_8"]);
     host.answer(GRANTED);
     host.release("first", number);
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_8"]);
     host.answer(":1\r\n");
     assert_eq!(host.told.len(), 2);
     host.told.clear();
@@ -180,7 +180,7 @@ fn a_new_client_waits_for_a_slot_that_each_of_two_nodes_says_the_other_has() {
     host.await_due();
     host.answer("");
     node_says(&mut host, &nodes, ":0\r\n");
-    assert_eq!(is_served(&mut host), ["FCALL pinyon_open_7", "FCALL pinyon_lock_7"]);
+    assert_eq!(is_served(&mut host), ["FCALL pinyon_open_8", "FCALL pinyon_lock_8"]);
 }
 
 #[test]

@@ -25,10 +25,10 @@ fn greet(host: &mut Host) {
 fn waiting() -> (Host, u64) {
     let mut host = wanting(1, HandlerKind::Script);
     let number = host.lock("lock", true);
-    assert_eq!(host.greet(), ["FCALL pinyon_open_7", "FCALL pinyon_lock_7"]);
+    assert_eq!(host.greet(), ["FCALL pinyon_open_8", "FCALL pinyon_lock_8"]);
     host.answer("*1\r\n:4999\r\n:5000\r\n");
     greet(&mut host);
-    assert_eq!(host.sent(), ["FCALL pinyon_extend_7", "WAIT"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_extend_8", "WAIT"]);
     assert!(host.told.is_empty(), "{:?}", host.told);
     (host, number)
 }
@@ -37,7 +37,7 @@ fn waiting() -> (Host, u64) {
 fn failure(host: &mut Host) -> String {
     let told = format!("{:?}", host.told);
     assert!(told.contains("Failed"), "{told}");
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"], "nothing stays locked");
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_8"], "nothing stays locked");
     told
 }
 
@@ -49,7 +49,7 @@ fn a_grant_counts_once_the_replica_has_it() {
     host.answer_on(CONFIRMATIONS, ":1\r\n");
     assert!(matches!(host.told[..], [("lock", Outcome::Granted { token: 5000, .. })]), "{:?}", host.told);
     host.release("lock", number);
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_8"]);
     assert_eq!(host.opened().len(), 2);
 }
 
@@ -124,8 +124,8 @@ fn a_wait_that_came_before_the_write_proves_nothing() {
     let (mut host, _) = waiting();
     host.answer_on(CONFIRMATIONS, "-ERR Function not found\r\n:1\r\n");
     assert!(host.told.is_empty(), "{:?}", host.told);
-    assert_eq!(host.sent(), ["FUNCTION", "FCALL pinyon_extend_7", "WAIT"]);
-    host.answer_on(CONFIRMATIONS, &["$14\r\npinyon_locks_7\r\n", HELD].concat());
+    assert_eq!(host.sent(), ["FUNCTION", "FCALL pinyon_extend_8", "WAIT"]);
+    host.answer_on(CONFIRMATIONS, &["$14\r\npinyon_locks_8\r\n", HELD].concat());
     assert!(host.told.is_empty(), "{:?}", host.told);
     host.answer_on(CONFIRMATIONS, ":1\r\n");
     assert!(matches!(host.told[..], [("lock", Outcome::Granted { .. })]), "{:?}", host.told);
@@ -144,7 +144,7 @@ fn a_broken_connection_is_replaced_and_the_wait_begins_anew() {
             host.greet();
         }
         greet(&mut host);
-        assert_eq!(host.sent(), ["FCALL pinyon_extend_7", "WAIT"]);
+        assert_eq!(host.sent(), ["FCALL pinyon_extend_8", "WAIT"]);
         host.answer_on(CONFIRMATIONS, &[HELD, ":1\r\n"].concat());
         assert!(matches!(host.told[..], [("lock", Outcome::Granted { .. })]), "{:?}", host.told);
     }
@@ -154,7 +154,7 @@ fn a_broken_connection_is_replaced_and_the_wait_begins_anew() {
 fn whoever_gives_up_or_closes_is_not_kept_waiting() {
     let (mut host, number) = waiting();
     host.cancel(number);
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_8"]);
     host.answer_on(CONFIRMATIONS, &[HELD, ":1\r\n"].concat());
     assert!(host.told.is_empty(), "{:?}", host.told);
 

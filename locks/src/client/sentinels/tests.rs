@@ -40,7 +40,7 @@ fn led_to(primary: &str) -> Host {
 fn the_server_that_a_sentinel_names_gets_the_calls() {
     let mut host = led_to("10.0.0.1");
     assert_eq!(host.opened(), ["10.0.0.9:26379", "10.0.0.1:6379"]);
-    assert_eq!(host.greet(), ["FCALL pinyon_open_7", "FCALL pinyon_lock_7"]);
+    assert_eq!(host.greet(), ["FCALL pinyon_open_8", "FCALL pinyon_lock_8"]);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_server_that_becomes_a_replica_is_left_for_whom_the_sentinel_names() {
     assert_eq!(host.sent(), ["SENTINEL"]);
     host.answer_on(LANE, &names("10.0.0.2"));
     host.answer("");
-    assert_eq!(host.greet(), ["FCALL pinyon_open_7", "FCALL pinyon_lock_7"]);
+    assert_eq!(host.greet(), ["FCALL pinyon_open_8", "FCALL pinyon_lock_8"]);
     assert_eq!(host.opened().last().unwrap(), "10.0.0.2:6379");
 }
 

@@ -9,6 +9,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Duration;
 
 use super::world::World;
+use crate::call::Mode;
 use crate::machine::Fairness;
 use crate::tests::chance::{Chance, Odometer, Seed};
 
@@ -19,7 +20,7 @@ const SHARED: [&str; 10] = ["A", "a", "B", "AB", "Ab", "aB", "1", "2", "1A", "1b
 /// One step of a world with faults. `gentle` leaves out the faults that excuse overlaps.
 fn step(world: &mut World, chance: &mut impl Chance, gentle: bool, sets: &[&str]) {
     let client = chance.below(world.clients.len());
-    match chance.below(if gentle { 23 } else { 26 }) {
+    match chance.below(if gentle { 24 } else { 27 }) {
         0..=2 => {
             let (owner, set) = (chance.below(3) as u64, sets[chance.below(sets.len())]);
             let busy = |(_, wanted): (&u64, &super::world::Wanted)| wanted.owner == owner;
@@ -31,12 +32,13 @@ fn step(world: &mut World, chance: &mut impl Chance, gentle: bool, sets: &[&str]
             let wait = [None, Some(0), Some(300), Some(3000)][chance.below(4)];
             world.lock(client, owner, set, ttl, wait);
         }
-        3..=4 => {
+        3..=5 => {
             let Some(number) = any(world.clients[client].holding.keys(), chance) else { return };
-            let is_shared = world.clients[client].holding[&number].names.are_shared();
-            match chance.below(7) {
-                // The front refuses more for what is shared.
-                1.. if is_shared => world.release(client, number),
+            let is_kept = world.clients[client].holding[&number].is_kept();
+            match chance.below(16) {
+                11.. if !is_kept => world.change(client, number, Mode::Write, [0, 300, 3000][chance.below(3)]),
+                7..=8 if !is_kept => world.change(client, number, Mode::Read, 0),
+                9 => world.stop_changing(client, number),
                 6 => world.hand_over(client, number),
                 0 => world.extend(client, number),
                 1 => world.park(client, number, [None, Some(100)][chance.below(2)]),
@@ -44,34 +46,34 @@ fn step(world: &mut World, chance: &mut impl Chance, gentle: bool, sets: &[&str]
                 _ => world.release(client, number),
             }
         }
-        5 if chance.below(2) == 0 => {
+        6 if chance.below(2) == 0 => {
             let (owner, tickets) = (10 + chance.below(3) as u64, world.ends.tickets.len());
             if tickets > 0 {
                 // The same one again, now and then.
                 world.adopt(client, owner, tickets - 1 - chance.below(tickets.min(2)));
             }
         }
-        5 => {
+        6 => {
             let of = &world.clients[client];
             let Some(number) = any(of.waiting.keys().chain(of.parked.keys()).chain(of.holding.keys()), chance) else {
                 return;
             };
             world.cancel(client, number);
         }
-        6..=9 => drop(world.serve(client)),
-        10..=13 => drop(world.hear(client)),
-        14..=15 => world.pass(Duration::from_millis([0, 1, 10, 50, 450, 3000][chance.below(6)])),
-        16..=17 => world.wake(client),
-        18 if world.clients[client].up => {
+        7..=10 => drop(world.serve(client)),
+        11..=14 => drop(world.hear(client)),
+        15..=16 => world.pass(Duration::from_millis([0, 1, 10, 50, 450, 3000][chance.below(6)])),
+        17..=18 => world.wake(client),
+        19 if world.clients[client].up => {
             let (arrive, astray, noticed) = (chance.below(3), chance.below(2) == 0, chance.below(2) == 0);
             world.cut(client, arrive, astray, noticed);
         }
-        18..=19 if !world.clients[client].up => world.connect(client),
-        20 => drop(world.serve_astray(client)),
-        21..=22 => drop(world.refuse(client)),
-        23 => world.flush(),
-        24 => world.delete(b"abc"[chance.below(3)]),
-        25 => world.set_server_clock(Duration::from_secs(60)),
+        19..=20 if !world.clients[client].up => world.connect(client),
+        21 => drop(world.serve_astray(client)),
+        22..=23 => drop(world.refuse(client)),
+        24 => world.flush(),
+        25 => world.delete(b"abc"[chance.below(3)]),
+        26 => world.set_server_clock(Duration::from_secs(60)),
         _ => {}
     }
 }
@@ -81,7 +83,7 @@ fn any<'n>(numbers: impl Iterator<Item = &'n u64>, chance: &mut impl Chance) -> 
     (!numbers.is_empty()).then(|| numbers[chance.below(numbers.len())])
 }
 
-fn run(seed: u64, show: bool) -> usize {
+fn run(seed: u64, show: bool) -> [usize; 2] {
     let mut chance = Seed(seed);
     let fairness = if seed % 4 == 3 { Fairness::Throughput } else { Fairness::Fifo };
     let mut world = World::new(1 + chance.below(3), fairness);
@@ -106,7 +108,7 @@ fn run(seed: u64, show: bool) -> usize {
         );
         std::panic::resume_unwind(panic);
     }
-    world.granted
+    [world.granted, world.upgraded]
 }
 
 fn setting(name: &str) -> Option<u64> {
@@ -119,8 +121,9 @@ fn whatever_happens_nobody_believes_in_anothers_lock_and_nothing_is_left() {
         run(seed, true);
         return;
     }
-    let granted: usize = (0..setting("PINYON_SCHEDULES").unwrap_or(3000)).map(|seed| run(seed, false)).sum();
-    assert!(granted > 1000, "hardly anything was granted: {granted}");
+    let runs = (0..setting("PINYON_SCHEDULES").unwrap_or(3000)).map(|seed| run(seed, false));
+    let [granted, upgraded] = runs.fold([0, 0], |all, [granted, upgraded]| [all[0] + granted, all[1] + upgraded]);
+    assert!(granted > 1000 && upgraded > 10, "hardly anything was granted: {granted}, {upgraded} upgrades");
 }
 
 /// Two clients that want the same lock, one cut, and every possible order.
@@ -165,4 +168,55 @@ fn every_order_of_few_steps_is_safe() {
         }
     }
     assert!(schedules > 5_000, "{schedules}");
+}
+
+/// Two clients that read the same name, of which one or both are to write it, one cut, and every possible order.
+#[test]
+fn every_order_of_few_steps_upgrades_safely() {
+    let depth = setting("PINYON_DEPTH").unwrap_or(5);
+    let mut odometer = Odometer::default();
+    let mut schedules = [0; 2];
+    loop {
+        let mut world = World::new(2, Fairness::Fifo);
+        let held = [0, 1].map(|client| {
+            world.connect(client);
+            let number = world.lock(client, 1, "A", 401, Some(3000)).expect("it begins");
+            while world.serve(client) && world.hear(client) {}
+            number
+        });
+        let mut cut = false;
+        world.change(0, held[0], Mode::Write, 100);
+        for _ in 0..depth {
+            match odometer.below(8) {
+                0 => drop(world.serve(0)),
+                1 => drop(world.serve(1)),
+                2 => drop(world.hear(0)),
+                3 => drop(world.hear(1)),
+                4 if !std::mem::replace(&mut cut, true) => {
+                    world.cut(0, odometer.below(2), true, odometer.below(2) == 0);
+                    world.connect(0);
+                }
+                5 => match world.clients[1].holding.contains_key(&held[1]) {
+                    true => world.release(1, held[1]),
+                    false => drop(world.serve_astray(0)),
+                },
+                6 if world.clients[0].holding.contains_key(&held[0]) => {
+                    let (mode, wait) = [(Mode::Read, 0), (Mode::Write, 0), (Mode::Write, 100)][odometer.below(3)];
+                    world.change(0, held[0], mode, wait);
+                }
+                7 => {
+                    world.pass(Duration::from_millis(110));
+                    world.wake(0);
+                    world.wake(1);
+                }
+                _ => {}
+            }
+        }
+        world.end();
+        schedules = [schedules[0] + 1, schedules[1] + world.upgraded];
+        if !odometer.turn() {
+            break;
+        }
+    }
+    assert!(schedules[0] > 5_000 && schedules[1] > 500, "{schedules:?}");
 }

@@ -28,6 +28,7 @@ pub(super) struct World {
     /// The token of the last that wrote each name.
     written: BTreeMap<Name, u64>,
     pub(super) granted: usize,
+    pub(super) upgraded: usize,
     pub(super) ends: Ends,
     /// What has happened, if the test records it.
     pub(super) log: Option<Vec<String>>,
@@ -48,6 +49,8 @@ pub(super) struct Client {
     pub(super) parked: BTreeMap<u64, Wanted>,
     /// Those of its held locks that it is handing over.
     handing: BTreeSet<u64>,
+    /// Those that are to have other modes.
+    changing: BTreeSet<u64>,
     releasing: BTreeSet<u64>,
 }
 
@@ -60,7 +63,7 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Whether its names stay locked for its ttl at least.
-    fn is_kept(&self) -> bool {
+    pub(super) fn is_kept(&self) -> bool {
         self.owner == 2 && !self.names.are_shared()
     }
 }
@@ -75,7 +78,7 @@ enum Said {
 const LIMIT: u32 = 2;
 
 /// A small letter is a name to write, a capital one to read. A digit comes before them, and is so many permits.
-fn names(letters: &str) -> Names {
+pub(super) fn names(letters: &str) -> Names {
     let one = |letter: u8| match letter {
         b'1'..=b'9' => (Name::from(&b"\0p"[..]), Mode::Permits { count: u32::from(letter - b'0'), limit: LIMIT }),
         b'A'..=b'Z' => (Name::from([letter.to_ascii_lowercase()]), Mode::Read),
@@ -102,6 +105,7 @@ impl World {
                 holding: BTreeMap::new(),
                 parked: BTreeMap::new(),
                 handing: BTreeSet::new(),
+                changing: BTreeSet::new(),
                 releasing: BTreeSet::new(),
             }
         };
@@ -114,6 +118,7 @@ impl World {
             tokens: BTreeMap::new(),
             written: BTreeMap::new(),
             granted: 0,
+            upgraded: 0,
             ends: Ends::default(),
             log: None,
         }
@@ -184,8 +189,32 @@ impl World {
         self.settle(client);
     }
 
+    /// Gives a lock other modes.
+    pub(super) fn change(&mut self, client: usize, number: u64, mode: Mode, wait: u64) {
+        let now = self.at();
+        let of = &mut self.clients[client];
+        let begun = of.machine.change(number, &[], mode, Duration::from_millis(wait), now);
+        if begun.is_ok() {
+            assert!(of.changing.insert(number), "one at a time");
+        }
+        self.note(|| format!("client {client} is to have {number} to {mode:?} within {wait}: {begun:?}"));
+        self.settle(client);
+    }
+
+    pub(super) fn stop_changing(&mut self, client: usize, number: u64) {
+        self.note(|| format!("client {client} no longer waits for {number}"));
+        let now = self.at();
+        let of = &mut self.clients[client];
+        of.changing.remove(&number);
+        of.machine.stop_changing(number, now);
+        self.settle(client);
+    }
+
     /// Begins to hand a lock over, as a front does.
     pub(super) fn hand_over(&mut self, client: usize, number: u64) {
+        if self.is_shared(client, number) {
+            return;
+        }
         self.note(|| format!("client {client} hands over {number}"));
         let now = self.at();
         let of = &mut self.clients[client];
@@ -224,7 +253,15 @@ impl World {
         self.settle(client);
     }
 
+    /// Whether a lock reads some of its names. Fronts refuse to do more with it than to extend and to release it.
+    fn is_shared(&self, client: usize, number: u64) -> bool {
+        self.clients[client].machine.names(number).is_none_or(|names| names.are_shared())
+    }
+
     pub(super) fn park(&mut self, client: usize, number: u64, wait: Option<u64>) {
+        if self.is_shared(client, number) {
+            return;
+        }
         self.note(|| format!("client {client} parks {number}"));
         let now = self.at();
         let of = &mut self.clients[client];
@@ -238,6 +275,9 @@ impl World {
     }
 
     pub(super) fn notify(&mut self, client: usize, number: u64) {
+        if self.is_shared(client, number) {
+            return;
+        }
         self.note(|| format!("client {client} notifies {number}"));
         let now = self.at();
         let of = &mut self.clients[client];
@@ -391,31 +431,24 @@ impl World {
             self.note(|| format!("client {client}: {event:?}"));
             let of = &mut self.clients[client];
             match event {
+                MachineEvent::Done { outcome: Outcome::Granted { number, token, again, .. }, .. }
+                    if of.changing.remove(&number) =>
+                {
+                    let (held, _) = of.machine.held(number, now).expect("what is changed is held");
+                    let names = of.machine.names(number).expect("it is held");
+                    assert_eq!((held, again || names.are_written()), (token, true));
+                    self.upgraded += usize::from(!again);
+                    if !again {
+                        self.check_token(client, number, &names, token);
+                    }
+                }
+                MachineEvent::Done { number, awaited: Awaited::Grant, .. } if of.changing.remove(&number) => {}
                 MachineEvent::Done { outcome: Outcome::Granted { number, token, .. }, .. } => {
                     let wanted = of.waiting.remove(&number).or_else(|| of.parked.remove(&number));
                     let wanted = wanted.expect("only what is waited for is granted");
                     assert!(of.machine.held(number, now).is_some(), "what is granted is held");
-                    for (name, mode) in wanted.names.each() {
-                        let excused = now.0 < self.excused_until;
-                        if mode == Mode::Read {
-                            let last = self.written.get(name);
-                            assert!(
-                                excused || last.is_none_or(|last| *last <= token),
-                                "{name:?}: {token} after {last:?}"
-                            );
-                        }
-                        let before = self.tokens.get(name).copied();
-                        if mode == Mode::Write {
-                            // A parked lock may be woken without having released its names.
-                            let same = |of: (usize, u64)| before.is_some_and(|last| last == (token, of.0, of.1));
-                            let is_right = before.is_none_or(|(last, ..)| last < token) || same((client, number));
-                            assert!(excused || is_right, "{name:?}: {token} after {before:?}");
-                            self.written.insert(name.clone(), token);
-                        }
-                        if excused || before.is_none_or(|(last, ..)| last <= token) {
-                            self.tokens.insert(name.clone(), (token, client, number));
-                        }
-                    }
+                    self.check_token(client, number, &wanted.names, token);
+                    let of = &mut self.clients[client];
                     self.ends.granted(&of.machine.attempt(number), wanted.is_kept(), wanted.ttl, self.now);
                     of.holding.insert(number, wanted);
                     self.granted += 1;
@@ -454,24 +487,46 @@ impl World {
         }
     }
 
-    /// Checks that no two clients consider the same name held, except to read it; that no more permits are held than there are;
-    /// and that a lock has all of its names or none.
+    /// Checks that a writer's token is higher than all before it, and a reader's at least the last writer's.
+    fn check_token(&mut self, client: usize, number: u64, names: &Names, token: u64) {
+        let excused = self.now < self.excused_until;
+        for (name, mode) in names.each() {
+            let before = self.tokens.get(name).copied();
+            if mode == Mode::Read {
+                let last = self.written.get(name);
+                assert!(excused || last.is_none_or(|last| *last <= token), "{name:?}: {token} after {last:?}");
+            }
+            if mode == Mode::Write {
+                // A parked lock may be woken without having released its names.
+                let same = before == Some((token, client, number));
+                let is_right = before.is_none_or(|(last, ..)| last < token) || same;
+                assert!(excused || is_right, "{name:?}: {token} after {before:?}");
+                self.written.insert(name.clone(), token);
+            }
+            if excused || before.is_none_or(|(last, ..)| last <= token) {
+                self.tokens.insert(name.clone(), (token, client, number));
+            }
+        }
+    }
+
+    /// Checks that no two clients consider the same name held, except to read it; that no more permits are held than
+    /// there are; and that a lock has all of its names or none.
     fn check(&self) {
         let now = self.at();
         self.ends.check(&self.model, self.now, self.server_clock);
-        let (mut believed, mut read) = (BTreeMap::<&Name, (usize, u64)>::new(), BTreeMap::<&Name, (usize, u64)>::new());
+        let (mut believed, mut read) = (BTreeMap::<Name, (usize, u64)>::new(), BTreeMap::<Name, (usize, u64)>::new());
         let mut permits = 0;
         for (index, client) in self.clients.iter().enumerate() {
-            for (number, wanted) in &client.holding {
+            for number in client.holding.keys() {
                 if client.machine.held(*number, now).is_none() {
                     continue;
                 }
                 let excused = self.now < self.excused_until;
-                for (name, mode) in wanted.names.each() {
+                for (name, mode) in client.machine.names(*number).expect("it is held").each() {
                     let me = (index, *number);
                     let others = match mode {
-                        Mode::Write => [believed.insert(name, me), read.get(name).copied()],
-                        Mode::Read => [believed.get(name).copied(), read.insert(name, me).and(None)],
+                        Mode::Write => [believed.insert(name.clone(), me), read.get(name).copied()],
+                        Mode::Read => [believed.get(name).copied(), read.insert(name.clone(), me).and(None)],
                         Mode::Permits { count, .. } => {
                             permits += count;
                             assert!(permits <= LIMIT || excused, "{permits} permits, with {me:?}");
@@ -521,6 +576,7 @@ impl World {
         for (index, client) in self.clients.iter().enumerate() {
             let open = (&client.waiting, &client.parked, &client.releasing);
             assert!(client.waiting.is_empty() && client.parked.is_empty(), "client {index} waits for ever: {open:?}");
+            assert!(client.changing.is_empty(), "client {index} waits for other modes for ever");
             assert!(client.releasing.is_empty(), "client {index} never heard of what it gave back: {open:?}");
         }
         self.pass(Duration::from_secs(120));

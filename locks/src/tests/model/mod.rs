@@ -2,6 +2,7 @@
 //! a file, of the name that its file in Lua has.
 
 mod adopt;
+mod change;
 mod extend;
 mod force_release;
 mod inspect;
@@ -108,6 +109,9 @@ impl Model {
             Call::Lock { attempt, names, ttl, wait, nested } => self.lock(now, attempt, names, *ttl, *wait, *nested),
             Call::Unlock { attempt, names, tombstone, rest } => self.unlock(now, attempt, names, *tombstone, *rest),
             Call::Adopt { attempt, names, ttl, from } => self.adopt(now, attempt, names, *ttl, from),
+            Call::Change { attempt, names, ttl, wait, seen } => {
+                Run::new(self, now, Some(attempt)).change(attempt, names, *ttl, *wait, *seen)
+            }
             Call::Poll { attempt, names, ttl, .. } => self.poll(now, attempt, names, *ttl),
             Call::Extend { held } => self.extend(now, held),
             Call::Raise { attempt, names, ttl, floor } => self.raise(now, attempt, names, *ttl, *floor),
@@ -166,7 +170,7 @@ impl Model {
 
     /// The ttl of a lock that ends now. Those who wait for it have seen none that ends later.
     fn ttl_of(&self, attempt: &Attempt, names: &Names) -> Duration {
-        match self.holds(attempt, names) && !names.are_shared() {
+        match names.iter().all(|name| self.holder(name) == Some(attempt)) {
             true => self.locks[&names[0]].ttl.unwrap_or(Duration::MAX),
             false => Duration::ZERO,
         }
@@ -179,6 +183,7 @@ impl Model {
                 continue;
             }
             let holder = Holder { attempt: attempt.clone(), token: Some(token) };
+            self.shares.remove(name);
             self.locks.insert(name.clone(), Lock { holder, expires: now + ttl, granted: now, ttl: Some(ttl) });
         }
     }

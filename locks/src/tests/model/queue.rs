@@ -15,6 +15,15 @@ pub(super) struct Waiter {
     pub ticket: u64,
     pub class: Class,
     pub parked: bool,
+    /// Whether it holds its names, and waits to write what it reads.
+    pub upgrades: bool,
+}
+
+impl Waiter {
+    /// Whether its record has modes.
+    pub fn is_mixed(&self) -> bool {
+        self.names.are_shared() || self.upgrades
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

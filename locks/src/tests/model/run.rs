@@ -82,7 +82,7 @@ impl<'a> Run<'a> {
                 continue;
             }
             let Head::First(first) = self.head(&name) else { continue };
-            if self.waiter(&first).names.are_shared() {
+            if self.waiter(&first).is_mixed() {
                 self.try_in_turn(&name);
                 continue;
             }
@@ -120,6 +120,11 @@ impl<'a> Run<'a> {
             return Some(ScriptAnswer::Granted { token });
         }
         let waiter = self.model.queue.waiter(attempt)?.clone();
+        if waiter.upgrades {
+            // It has lost what it was to write.
+            self.forget(attempt);
+            return None;
+        }
         Some(self.stay(waiter, names, ttl))
     }
 
@@ -232,7 +237,7 @@ impl<'a> Run<'a> {
         let rank = rank_of(attempt.number).filter(|_| !parked);
         let ticket = rank.unwrap_or_else(|| self.model.next_number(self.now));
         let expiry = self.now + self.model.waiter_ttl;
-        Waiter { attempt: attempt.clone(), names: names.clone(), ttl, expiry, ticket, class, parked }
+        Waiter { attempt: attempt.clone(), names: names.clone(), ttl, expiry, ticket, class, parked, upgrades: false }
     }
 
     /// Removes a waiter that blocks others.
@@ -339,6 +344,7 @@ impl<'a> Run<'a> {
             return false;
         }
         let token = self.token_for(&waiter.names);
+        let ttl = self.lasting(&waiter);
         if self.answered.as_ref() == Some(attempt) {
             self.token = Some(token);
         } else if !self.model.tell(&attempt.client, Pushed::Granted { attempt: attempt.clone(), token }) {
@@ -346,8 +352,8 @@ impl<'a> Run<'a> {
             return false;
         }
         self.forget(attempt);
-        self.occupy(attempt, &waiter.names, waiter.ttl, token);
-        if waiter.ttl < self.before {
+        self.occupy(attempt, &waiter.names, ttl, token);
+        if ttl < self.before {
             waiter.names.iter().for_each(|name| self.have_look(name));
         }
         true
@@ -363,6 +369,10 @@ impl<'a> Run<'a> {
 
     fn fits(&mut self, waiter: &Waiter) -> bool {
         let in_order = waiter.class == Class::Plain && !self.model.throughput;
+        if waiter.upgrades {
+            let is_alone = |name: &Name| !self.taken.contains(name) && self.model.has_alone(&waiter.attempt, name);
+            return waiter.names.iter().all(is_alone);
+        }
         if waiter.names.are_shared() {
             return self.finds_room(&waiter.attempt, &waiter.names, in_order);
         }
@@ -391,10 +401,11 @@ impl<'a> Run<'a> {
         let me = owner(attempt);
         let mut found: Vec<(Attempt, Option<usize>)> = Vec::new();
         let mut seen = BTreeSet::new();
-        let (mut names, mut from) = (names.clone(), None);
+        let (mut names, mut from, mut who) = (names.clone(), None, attempt.clone());
         let mut at = 0;
         loop {
-            for holder in names.each().flat_map(|(name, mode)| self.in_the_way(name, mode)) {
+            let others = names.each().flat_map(|(name, mode)| self.in_the_way(name, mode));
+            for holder in others.filter(|holder| *holder != who) {
                 if owner(&holder) == me {
                     return Some(path(&found, &holder, from));
                 }
@@ -408,15 +419,15 @@ impl<'a> Run<'a> {
             at += 1;
             let waiting = self.model.queue.nested.get(&owner(holder));
             let waiter = waiting.and_then(|attempt| self.model.queue.waiter(attempt));
-            names = match waiter {
-                Some(waiter) if waiter.expiry > self.now => waiter.names.clone(),
-                _ => Names::default(),
+            (names, who) = match waiter {
+                Some(waiter) if waiter.expiry > self.now => (waiter.names.clone(), waiter.attempt.clone()),
+                _ => (Names::default(), who),
             };
         }
     }
 
     /// Examines one member of the queue and one of the parked, selected by one in so many tickets.
-    fn sweep(&mut self, ticket: u64) {
+    pub(super) fn sweep(&mut self, ticket: u64) {
         if ticket % SWEEP != 0 {
             return;
         }

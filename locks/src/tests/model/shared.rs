@@ -61,6 +61,25 @@ impl Model {
         }
     }
 
+    /// Whether the attempt has the name, and nobody else has a part of it.
+    pub(super) fn has_alone(&self, attempt: &Attempt, name: &Name) -> bool {
+        match self.shares.get(name) {
+            Some(share) => share.holders.keys().eq([attempt]),
+            None => self.holder(name) == Some(attempt),
+        }
+    }
+
+    /// When the last of the others that share the name ends, and who that is.
+    pub(super) fn others_end(&self, attempt: &Attempt, name: &Name) -> Option<(Duration, Attempt)> {
+        let others = self.shares.get(name)?.holders.iter().filter(|(other, _)| *other != attempt);
+        others.map(|(other, part)| (part.expires, other.clone())).max()
+    }
+
+    /// When the attempt's part of the name ends.
+    pub(super) fn part_ends(&self, attempt: &Attempt, name: &Name) -> Option<Duration> {
+        self.shares.get(name)?.holders.get(attempt).map(|part| part.expires)
+    }
+
     /// Adds the attempt, or extends its part.
     pub(super) fn join(&mut self, now: Duration, name: &Name, attempt: &Attempt, mode: Mode, ttl: Duration) {
         let share = self.shares.entry(name.clone()).or_default();

@@ -23,7 +23,7 @@ impl Model {
             self.tombstones.insert(attempt.clone(), now + TOMBSTONE_TTL);
         }
         let mut run = Run::new(self, now, None).after(before);
-        if freed.len() < names.len() {
+        if freed.len() < names.len() || names.are_shared() {
             run.drop(attempt);
         }
         run.grant(names);

@@ -64,6 +64,30 @@ sub hand_over {
     );
 }
 
+sub upgrade {
+    my ( $self, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_changed( $callback, $self->UPGRADE, @arguments );
+}
+
+sub downgrade {
+    my ( $self, @arguments ) = @_;
+    my $callback = Pinyon::Loop::callback_of( \@arguments );
+    return $self->_changed( $callback, $self->DOWNGRADE, @arguments );
+}
+
+sub _changed {
+    my ( $self, $callback, $kind, @arguments ) = @_;
+    return $self->_client->_asked(
+        $callback,
+        sub {
+            my ($told) = @_;
+            my $change = Pinyon::Lock::_change(@arguments);
+            return $self->_wished( sub { $told->( defined $_[1] ? undef : $self, $_[1] ) }, $kind, $change );
+        }
+    );
+}
+
 sub _release_early {
     my ( $self, $told ) = @_;
     return $told->() if $self->_is_over;

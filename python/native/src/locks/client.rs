@@ -286,7 +286,7 @@ fn common_tag<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Option<&'n [u8]>> {
     checked(names.py(), pinyon_locks::common_tag(&texts(names)?))
 }
 
-fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
+pub(super) fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
     names.as_slice().iter().map(name_bytes).collect()
 }
 

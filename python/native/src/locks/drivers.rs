@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_locks::{owners, Front, LockFinished, LockOperation, Setup};
+use pinyon_locks::{owners, Front, LockFinished, LockOperation, Mode, Setup};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -137,14 +137,19 @@ impl OnLoop {
     fn run<'py>(&self, py: Python<'py>, operation: Operation) -> PyResult<Bound<'py, PyAny>> {
         let caller = self.caller(py)?;
         let event_loop = caller.driver.get().event_loop();
-        let (waiter, awaited) = (caller.waiter()?, operation.awaited().cloned());
+        let (waiter, awaited) = (caller.waiter()?, operation.awaited());
         let wait = Wait { waiter: waiter.clone_ref(py), method: method_of(&operation) };
         event_loop.begin(py, |front, now| front.begin(operation, wait, now))?;
         let waited = caller.wait(waiter.clone_ref(py));
-        if let Some(grant) = awaited.filter(|grant| waiter.was_abandoned() && !grant.is_inherited()) {
-            drop(grant.take_listeners());
+        if let Some(awaited) = awaited.filter(|lock| waiter.was_abandoned() && !lock.grant.is_inherited()) {
+            let given_up = if awaited.stays {
+                pinyon_locks::LoopDriver::stay(self, &awaited.grant)
+            } else {
+                drop(awaited.grant.take_listeners());
+                pinyon_locks::LoopDriver::cancel(self, &awaited.grant)
+            };
             // The reason for the end of the wait is raised, rather than a failure to tell the server.
-            if let Err(raised) = pinyon_locks::LoopDriver::cancel(self, &grant) {
+            if let Err(raised) = given_up {
                 raised.write_unraisable(py, None);
             }
         }
@@ -179,6 +184,10 @@ impl pinyon_locks::LoopDriver<Listener> for OnLoop {
         Python::attach(|py| self.driver.get().event_loop().begin(py, |front, now| front.stop_waiting(grant, now)))
     }
 
+    fn stay(&self, grant: &Arc<Grant>) -> PyResult<()> {
+        Python::attach(|py| self.driver.get().event_loop().begin(py, |front, now| front.stay(grant, now)))
+    }
+
     fn forsake(&self, grant: &Arc<Grant>) {
         Python::attach(|py| {
             if let Ok(mut front) = self.driver.get().event_loop().lock(py) {
@@ -192,6 +201,8 @@ impl pinyon_locks::LoopDriver<Listener> for OnLoop {
 fn method_of(operation: &Operation) -> Option<&'static str> {
     Some(match operation {
         Operation::Extend { .. } => "Held.extend",
+        Operation::Change { mode: Mode::Write, .. } => "Held.upgrade",
+        Operation::Change { .. } => "Held.downgrade",
         Operation::HandOver { .. } => "Held.hand_over",
         Operation::Notify { .. } => "Held.notify",
         Operation::ForceRelease { .. } => "Locks.force_release",

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
 use super::answers::raised;
-use super::client::{lock_names, time_to_wait, Locks, Shared};
+use super::client::{lock_names, texts, time_to_wait, Locks, Shared};
 use super::drivers::{self, Drivers, Grant, Operation};
 use super::leader::Candidate;
 use super::telling::Listener;
@@ -461,6 +461,22 @@ impl Held {
         self.held.ends_quietly()
     }
 
+    /// Writes what it has read: these names, or all. Waits for at most `timeout` seconds, or as long as the lock says.
+    fn _upgrade<'py>(
+        &self,
+        names: &Bound<'py, PyTuple>,
+        timeout: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, timeout) = (names.py(), timeout.map(time_to_wait).transpose()?);
+        self.run(py, checked(py, self.held.upgrade(&texts(names)?, timeout))?)
+    }
+
+    /// Reads what it has written: these names, or all.
+    fn _downgrade<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let py = names.py();
+        self.run(py, checked(py, self.held.downgrade(&texts(names)?))?)
+    }
+
     /// Whether its holder has released it, in time or not.
     #[getter]
     pub(super) fn _given_back(&self) -> bool {
@@ -488,6 +504,11 @@ impl Held {
     /// Releases it without waiting for the answer, because its caller is gone.
     fn _cancel(&self) -> PyResult<()> {
         self.held.cancel()
+    }
+
+    /// Stops waiting for other modes, because its caller is gone. It stays held.
+    fn _stay(&self) -> PyResult<()> {
+        self.held.stay()
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

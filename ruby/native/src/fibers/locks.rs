@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
-use pinyon_locks::{Front, Grant, LockFinished, LockOperation, LockOutcome, LoopDriver, Notes, Setup};
+use pinyon_locks::{AwaitedLock, Front, Grant, LockFinished, LockOperation, LockOutcome, LoopDriver, Notes, Setup};
 use pinyon_net::driven::Driven;
 
 use super::driver::{unusable, Connections};
@@ -70,7 +70,7 @@ impl LockConnections {
         if let Some(outcome) = operation.outcome_if_inherited() {
             return Ok(outcome);
         }
-        let awaited = operation.awaited().cloned();
+        let awaited = operation.awaited();
         if awaited.is_some() {
             self.start_keeper().map_err(|error| unusable(ruby, &error))?;
         }
@@ -87,7 +87,8 @@ impl LockConnections {
         // The reason for the end of the wait is raised, rather than a failure to tell the server.
         let _ = match (&outcome, &operation, &awaited) {
             (Err(_), Some(LockOperation::Release { grant, .. }), _) => self.release_unheard(grant),
-            (Err(_), _, Some(grant)) => self.cancel(grant),
+            (Err(_), _, Some(AwaitedLock { grant, stays: true })) => self.stay(grant),
+            (Err(_), _, Some(AwaitedLock { grant, .. })) => self.cancel(grant),
             _ => Ok(()),
         };
         outcome
@@ -128,6 +129,12 @@ impl LoopDriver<Listener> for LockConnections {
     fn stop_waiting(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
         let mut state = self.lock()?;
         state.polled.begin(|machine, now| machine.stop_waiting(grant, now))?;
+        self.look_beside(&mut state)
+    }
+
+    fn stay(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
+        let mut state = self.lock()?;
+        state.polled.begin(|machine, now| machine.stay(grant, now))?;
         self.look_beside(&mut state)
     }
 

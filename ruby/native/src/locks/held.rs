@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use magnus::value::ReprValue;
-use magnus::{method, Error, Module, RModule, Ruby, Value};
+use magnus::{method, Error, Module, RArray, RModule, Ruby, Value};
 use pinyon_locks::settings::lock_ttl;
 use pinyon_locks::{LockOperation, LockRequest};
 
 use super::answers::raised;
-use super::client::waiting;
+use super::client::{texts, waiting};
 use super::drivers::{self, Drivers};
 use crate::define_class;
 use crate::errors::checked;
@@ -45,6 +45,8 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("acquire", method!(Held::acquire, 1))?;
     class.define_method("release", method!(Held::release, 0))?;
     class.define_method("hand_over", method!(Held::hand_over, 1))?;
+    class.define_method("upgrade", method!(Held::upgrade, 2))?;
+    class.define_method("downgrade", method!(Held::downgrade, 1))?;
     class.define_method("leave", method!(Held::leave, 0))?;
     class.define_method("leave_early", method!(Held::leave_early, 0))?;
     class.define_method("cancel", method!(Held::cancel, 0))?;
@@ -129,6 +131,17 @@ impl Held {
     fn hand_over(ruby: &Ruby, this: &Self, ttl: Option<Value>) -> Result<Value, Error> {
         let ttl = ttl.map(|ttl| checked(ruby, lock_ttl(seconds(ruby, ttl)?))).transpose()?;
         this.run(ruby, this.held.hand_over(ttl))
+    }
+
+    /// Writes what it has read: these names, or all. Waits for at most so many seconds; nil for as long as the lock waited.
+    fn upgrade(ruby: &Ruby, this: &Self, names: RArray, timeout: Value) -> Result<Value, Error> {
+        let wait = waiting(ruby, timeout)?;
+        this.run(ruby, checked(ruby, this.held.upgrade(&texts(ruby, names)?, wait))?)
+    }
+
+    /// Reads what it has written: these names, or all.
+    fn downgrade(ruby: &Ruby, this: &Self, names: RArray) -> Result<Value, Error> {
+        this.run(ruby, checked(ruby, this.held.downgrade(&texts(ruby, names)?))?)
     }
 
     /// Ends the block that it was acquired for. Returns whether it was held until then; nil if there was nothing to
