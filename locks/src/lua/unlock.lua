@@ -28,7 +28,7 @@ if all and rest then
   if pure then announce({free = {}}, names) end
   return count
 end
-if all and count == 1 and flags == "" and not pure then handed_over, deaf = hand_over(KEYS, names[1], ttl_in(first)) end
+if all and count == 1 and flags == "" and not ARGV[3] and not pure then handed_over, deaf = hand_over(KEYS, names[1], ttl_in(first)) end
 if handed_over then return count end
 local run, freed, modes = new_run(false, has(flags, "t")), names, modes_in(ARGV, rest and 4 or 3, names)
 if all then run.before = ttl_in(first) end
