@@ -618,7 +618,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
             UsageError: this is no ticket, or one of another namespace.
             LockLost: in the block: the ticket was used before, or the lock has ended.
         """
-        terms = (ttl, timeout, renew, max_hold, False, on_lost, None, ticket, None, None, note)
+        terms = (ttl, timeout, renew, max_hold, False, on_lost, None, ticket, None, None, "raise", note)
         return self._lock(self._held, self, (), *terms)
 
     async def release_all(self, timeout: float | timedelta | None = None) -> int:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from pinyon._lock_status import LockStatus
 
-    #: A report for the machine: what became of a step, and its argument.
-    Report = tuple[str, Any]
-
 HeldT = TypeVar("HeldT", bound=BaseHeld)
+
+#: A report for the machine: what became of a step, and its argument.
+Report = tuple[str, Any]
 
 #: What became of most steps.
 DONE: Report = ("done", None)

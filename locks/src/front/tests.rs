@@ -191,7 +191,7 @@ fn a_wait_that_is_ended_leaves_the_queue_and_one_that_only_begins_asks_nothing()
     host.sent();
     host.answer("*1\r\n:4999\r\n");
     host.front.stop_waiting(&waiting, host.platform.now());
-    assert_eq!(host.sent(), ["FCALL pinyon_unlock_7"]);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_8"]);
     assert!(matches!(host.outcome("lock"), LockOutcome::Busy));
     host.answer(":0\r\n");
     host.answer(":0\r\n");

@@ -355,11 +355,9 @@ impl Machine {
         let Stage::Held(held) = &entry.stage else { return };
         let is_new = token > held.token;
         match entry.change() {
-            Some(change) if change.upgrades && !change.settles => {
-                if change.above.is_some_and(|above| token > above) {
-                    let since = change.since;
-                    self.upgraded(number, token, since, now);
-                }
+            Some(Change { upgrades: true, settles: false, above: Some(above), since, .. }) if token > *above => {
+                let since = *since;
+                self.upgraded(number, token, since, now);
             }
             Some(_) => {}
             None if is_new && entry.names.are_shared() => {

@@ -241,8 +241,8 @@ impl<'a> Trace<'a> {
 
     /// Gives a lock other modes, or asks again; or tries to, for an attempt that does not hold all names.
     fn change(&mut self) {
-        let waiting = self.upgrading.keys().filter(|attempt| self.known.contains_key(attempt));
-        let waiting = waiting.cloned().nth(self.random.below(4));
+        let mut waiting = self.upgrading.keys().filter(|attempt| self.known.contains_key(attempt));
+        let waiting = waiting.nth(self.random.below(4)).cloned();
         let holds = |(attempt, names): &(&Attempt, &Names)| self.model_holds(attempt, names);
         let holders: Vec<Attempt> = self.known.iter().filter(holds).map(|(attempt, _)| attempt.clone()).collect();
         let someone = self.someone().map(|(attempt, _)| attempt);
