@@ -1,8 +1,8 @@
 """Writes the locks for threads from those for tasks, so that both are one source. ``make signatures`` runs it.
 
-The source is `python/pinyon/_aio_locks.py`. What differs is below: patterns for code, and pairs of texts. An ``else``
-after ``if True:  # ASYNC`` has the lines for threads. ``ruff`` removes unused imports, and formats. A test fails when
-the written file is out of date.
+The sources are those of `FILES`. What differs is below: patterns for code, and pairs of texts. An ``else`` after
+``if True:  # ASYNC`` has the lines for threads. ``ruff`` removes unused imports, and formats. A test fails when a written
+file is out of date.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "python/pinyon"
-SOURCE = PACKAGE / "_aio_locks.py"
-WRITTEN = PACKAGE / "locks.py"
+#: The files for tasks, and those that are written for threads.
+FILES = {"_aio_lock.py": "_lock.py", "_aio_locks.py": "locks.py"}
 
 #: Patterns, and what replaces them.
 CODE = [
@@ -23,10 +23,11 @@ CODE = [
     (r"await result_of\((\w+)\)", r"\1()"),
     (r"await ", ""),
     (r"(?m)^ *@awaited(_later)?\n", ""),
-    (r'(?m)^ *__module__ = "pinyon.aio"\n', ""),
+    (r'__module__ = "pinyon.aio"', '__module__ = "pinyon.locks"'),
     (r"Reply\[(\w+)\]", r"\1"),
     (r'"?(\bCallable\[\.\.\., )?Coroutine\[Any, Any, ([^\]]+)\](\])?"?', r"\1\2\3"),
     (r"from pinyon\._aio_leader import Leader", "from pinyon._leader import Leader"),
+    (r"from pinyon\._aio_lock import", "from pinyon._lock import"),
     (r"from pinyon\._aio_driver import LOOPS", "from pinyon._gevent_choice import choose_for"),
     (r"(?m)^ *from pinyon\._aio_replies import .*\n", ""),
     (r"_loops = LOOPS", '_loops = choose_for("Locks")'),
@@ -52,6 +53,15 @@ TEXTS = [
         "# tools/async_to_sync.py writes locks.py, the locks for threads, from this file: run `make signatures` after "
         "a change.",
         "# tools/async_to_sync.py writes this file from _aio_locks.py: change that, and run `make signatures`.",
+    ),
+    (
+        "What locks are made of, for asyncio and uvloop: a lock,",
+        "What locks are made of, for threads and greenlets: a lock,",
+    ),
+    (
+        "# tools/async_to_sync.py writes _lock.py, the same for threads, from this file: run `make signatures` after a "
+        "change.",
+        "# tools/async_to_sync.py writes this file from _aio_lock.py: change that, and run `make signatures`.",
     ),
     (" The request is sent even if the result is not awaited.", ""),
     ("A future of whether it was held", "Whether it was held"),
@@ -110,31 +120,36 @@ TEXTS = [
 _CHOICE = re.compile(r"(?m)^( *)if True:  # ASYNC\n(?:\1 +.*\n|\n)+\1else:\n((?:\1 +.*\n|\n)+)")
 
 
-def written() -> str:
-    """Return what the file for threads should have."""
-    text = SOURCE.read_text()
-    text = _CHOICE.sub(lambda choice: re.sub(r"(?m)^    ", "", choice[2]), text)
+def written() -> dict[Path, str]:
+    """Return what each file for threads should have."""
+    texts = {source: _CHOICE.sub(_for_threads, (PACKAGE / source).read_text()) for source in FILES}
     for pattern, replacement in CODE:
-        text, count = re.subn(pattern, replacement, text)
-        if not count:
-            raise SystemExit(f"nothing in {SOURCE.name} is {pattern}")
+        found = re.compile(pattern)
+        if not any(map(found.search, texts.values())):
+            raise SystemExit(f"nothing in {' and '.join(FILES)} is {pattern}")
+        texts = {source: found.sub(replacement, text) for source, text in texts.items()}
     for old, new in TEXTS:
-        if old not in text:
-            raise SystemExit(f"{SOURCE.name} does not say: {old}")
-        text = text.replace(old, new)
-    return _formatted(text)
+        if not any(old in text for text in texts.values()):
+            raise SystemExit(f"{' and '.join(FILES)} do not say: {old}")
+        texts = {source: text.replace(old, new) for source, text in texts.items()}
+    return {(path := PACKAGE / FILES[source]): _formatted(text, path) for source, text in texts.items()}
 
 
-def _formatted(text: str) -> str:
+def _for_threads(choice: re.Match[str]) -> str:
+    return re.sub(r"(?m)^    ", "", choice[2])
+
+
+def _formatted(text: str, path: Path) -> str:
     for arguments in (["check", "--fix", "--select", "F401,I"], ["format"]):
-        command = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--stdin-filename", str(WRITTEN), "-"]
+        command = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--stdin-filename", str(path), "-"]
         text = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
     return text
 
 
 def main() -> int:
-    """Write the file anew."""
-    WRITTEN.write_text(written())
+    """Write the files anew."""
+    for path, text in written().items():
+        path.write_text(text)
     return 0
 
 

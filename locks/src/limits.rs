@@ -1,7 +1,8 @@
 //! The limits of pools of permits that a client was told, for requests that say only how many permits they want.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::HashMap;
 
 use crate::names::{pool, wanted, Name, Names, PermitsWanted};
 use pinyon_net::error::kinds::ErrorKind;
@@ -41,6 +42,9 @@ impl Limits {
 
     fn with_limit<'a>(&self, asked: &PermitsAsked<'a>) -> Result<PermitsWanted<&'a [u8]>, InvalidArgument> {
         let PermitsAsked { pool: name, count, limit } = *asked;
+        if let Some(limit) = limit {
+            return Ok(PermitsWanted { pool: name, count, limit });
+        }
         let known = self.known().get(&pool(name)?).copied();
         let unknown = || {
             let message = format!(
@@ -49,11 +53,14 @@ impl Limits {
             );
             InvalidArgument::new(ErrorKind::InvalidName, message)
         };
-        Ok(PermitsWanted { pool: name, count, limit: limit.or(known).ok_or_else(unknown)? })
+        Ok(PermitsWanted { pool: name, count, limit: known.ok_or_else(unknown)? })
     }
 
     fn tell(&self, pool: Name, limit: u32) {
         let mut known = self.known();
+        if known.get(&pool) == Some(&limit) {
+            return;
+        }
         if known.len() >= MOST && !known.contains_key(&pool) {
             known.clear();
         }

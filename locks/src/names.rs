@@ -53,6 +53,12 @@ impl Names {
         self.modes.as_deref()
     }
 
+    /// The same names, all to read.
+    pub fn to_read(self) -> Self {
+        let modes = vec![Mode::Read; self.names.len()];
+        Self { modes: Some(modes.into()), ..self }
+    }
+
     /// Whether other locks can have some of the names at the same time.
     pub fn are_shared(&self) -> bool {
         self.modes.is_some()

@@ -25,6 +25,7 @@ True
 # _aio_locks _survey client locks                      locks for tasks, and for threads; the client for threads
 # _aio_cached _aio_driver _base_locks _gevent_choice _registered   asyncio; what all locks have; which model; `_native`
 # _aio_leader _once                                    leaders in tasks; jobs that run once; what is released at the end
+# _aio_lock _lock                                      a lock, what is held, permits, rates: for tasks, and for threads
 # _aio_replies _blocks _cached _get_or_set_many _gevent_driver _leader _telling compression leases near
 # _closing _get_or_set _held _logging _loop_driver _settings _wanted
 # _decorated _iter_many _plain _redis_py _uncopied _waits events serializers

@@ -23,7 +23,7 @@ PermitsOf = Mapping[Union[str, bytes], Union[int, "tuple[int, int]"]]
 
 
 class LockTerms(TypedDict, total=False):
-    """The arguments of ``Locks.lock`` beside its names, which say there what they mean."""
+    """The arguments of ``Locks.write`` beside its names, which ``Locks.lock`` says the meaning of."""
 
     ttl: float | timedelta | None
     timeout: float | timedelta | None
@@ -55,17 +55,6 @@ _RARE: dict[str, Any] = {
     "note": None,
 }
 
-_PERMITS_TERMS: dict[str, Any] = {
-    "ttl": None,
-    "timeout": None,
-    "renew": True,
-    "max_hold": None,
-    "reentrant": None,
-    "on_lost": None,
-    "on_failure": "raise",
-    "note": None,
-}
-
 
 def shows_rare(method: _Method) -> _Method:
     """Show the arguments of ``RareTerms`` in ``help`` and signatures, in place of ``rare``."""
@@ -90,14 +79,12 @@ def wanted(method: str, names: tuple[str | bytes, ...], rare: RareTerms, *terms:
     return (names + _each(write), *terms, at_least, None, _each(read), pools, *others)
 
 
-def wanted_permits(name: str | bytes, limit: int, count: int, given: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the arguments of a native lock on permits of one pool."""
-    others = given.keys() - _PERMITS_TERMS.keys()
-    if others:
-        raise unknown_argument("permits", {name: given[name] for name in others})
-    pool = (name, _whole("n", count), _whole("limit", limit))
-    *terms, on_failure, note = {**_PERMITS_TERMS, **given}.values()
-    return ((), *terms, None, None, (), (pool,), on_failure, note)
+def wanted_permits(name: str | bytes, count: int, limit: int) -> tuple[str | bytes, int, int]:
+    """Return a pool as a native lock takes it."""
+    if not (type(count) is type(limit) is int and 0 < count <= limit):
+        _whole("n", count)
+        _whole("limit", limit)
+    return name, count, limit
 
 
 def _each(names: Names) -> tuple[str | bytes, ...]:

@@ -38,7 +38,13 @@ fn step(world: &mut World, chance: &mut impl Chance, gentle: bool, sets: &[&str]
             let Some(number) = any(world.clients[client].holding.keys(), chance) else { return };
             let is_kept = world.clients[client].holding[&number].is_kept();
             match chance.below(16) {
-                11.. if !is_kept => world.change(client, number, Mode::Write, [0, 300, 3000][chance.below(3)]),
+                11.. if !is_kept => {
+                    world.change(client, number, Mode::Write, [0, 300, 3000][chance.below(3)]);
+                    // Otherwise few locks are held for long enough.
+                    if chance.below(2) == 0 {
+                        while world.serve(client) && world.hear(client) {}
+                    }
+                }
                 7..=8 if !is_kept => world.change(client, number, Mode::Read, 0),
                 9 => world.stop_changing(client, number),
                 6 => world.hand_over(client, number),
@@ -175,7 +181,7 @@ fn every_order_of_few_steps_is_safe() {
 /// Two clients that read the same name, of which one or both are to write it, one cut, and every possible order.
 #[test]
 fn every_order_of_few_steps_upgrades_safely() {
-    let depth = setting("PINYON_DEPTH").unwrap_or(5);
+    let depth = setting("PINYON_DEPTH").unwrap_or(4);
     let mut odometer = Odometer::default();
     let mut schedules = [0; 2];
     loop {
@@ -220,5 +226,5 @@ fn every_order_of_few_steps_upgrades_safely() {
             break;
         }
     }
-    assert!(schedules[0] > 5_000 && schedules[1] > 500, "{schedules:?}");
+    assert!(schedules[0] > 5_000 && schedules[1] > 200, "{schedules:?}");
 }

@@ -241,7 +241,7 @@ impl Locks {
     }
 
     /// The client of the names of locks and of pools.
-    pub(super) fn of_all(&self, [names, pools]: &[Bound<'_, PyTuple>; 2]) -> PyResult<Arc<Drivers>> {
+    fn of_all(&self, [names, pools]: &[Bound<'_, PyTuple>; 2]) -> PyResult<Arc<Drivers>> {
         let all: Vec<_> = names.iter().chain(pools.iter()).collect();
         self.of(&PyTuple::new(names.py(), all)?)
     }
@@ -260,8 +260,24 @@ pub(super) struct Shared<'py> {
 }
 
 impl<'py> Shared<'py> {
+    /// The names of locks as they were given, or those of pools if there are only permits; their client; and all names
+    /// with their modes.
+    pub(super) fn of(
+        &self,
+        locks: &Locks,
+        written: &Bound<'py, PyTuple>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Arc<Drivers>, Names)> {
+        if written.is_empty() && self.permits.is_empty() {
+            return Ok((self.read.clone(), locks.of(&self.read)?, lock_names(&self.read)?.to_read()));
+        }
+        let all = self.names(written)?;
+        let (client, wanted) = (locks.of_all(&all)?, self.wanted(locks.limits(), written)?);
+        let [names, pools] = all;
+        Ok((if names.is_empty() { pools } else { names }, client, wanted))
+    }
+
     /// The names of locks, and those of pools.
-    pub(super) fn names(&self, written: &Bound<'py, PyTuple>) -> PyResult<[Bound<'py, PyTuple>; 2]> {
+    fn names(&self, written: &Bound<'py, PyTuple>) -> PyResult<[Bound<'py, PyTuple>; 2]> {
         let py = written.py();
         let names: Vec<_> = written.iter().chain(self.read.iter()).collect();
         let pools = self.permits.iter().map(|pool| pool.get_item(0)).collect::<PyResult<Vec<_>>>()?;
@@ -269,7 +285,7 @@ impl<'py> Shared<'py> {
     }
 
     /// The names, with their modes.
-    pub(super) fn wanted(&self, limits: &Limits, written: &Bound<'py, PyTuple>) -> PyResult<Names> {
+    fn wanted(&self, limits: &Limits, written: &Bound<'py, PyTuple>) -> PyResult<Names> {
         let pools = self.permits.iter().map(|pool| pool.extract()).collect::<PyResult<Vec<_>>>()?;
         let asked = |(pool, count, limit): &'_ (Bound<'py, PyAny>, u32, Option<u32>)| {
             name_bytes(pool).map(|name| (name.to_vec(), *count, *limit))

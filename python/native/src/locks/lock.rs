@@ -109,10 +109,8 @@ impl Lock {
                 (names.clone(), client, request)
             }
             (Some(shared), _) => {
-                let all = shared.names(names)?;
-                let (client, wanted) = (locks.get().of_all(&all)?, shared.wanted(locks.get().limits(), names)?);
-                let [names, pools] = all;
-                (if names.is_empty() { pools } else { names }, client, terms.request(wanted))
+                let (names, client, wanted) = shared.of(locks.get(), names)?;
+                (names, client, terms.request(wanted))
             }
         };
         Ok(Self {
