@@ -13,19 +13,22 @@ from pinyon._aio_lock import Held, Lock, Permits, Rate
 from pinyon._aio_replies import awaited_later
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
+from pinyon._held import without_others
 from pinyon._lock_status import LockOwner, LockStatus, statuses
 from pinyon._once import LocksClosingAwaited, OnceAwaited
 from pinyon._rate_result import RateResult
+from pinyon._redis_py import unknown_argument
 from pinyon._wanted import shows_rare, wanted, wanted_permits
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from datetime import timedelta
 
-    from typing_extensions import Literal, Unpack
+    from typing_extensions import Literal, Never, Unpack
 
     from pinyon._aio_replies import Reply
-    from pinyon._wanted import LockTerms, Names, PermitsOf, RareTerms
+    from pinyon._redis_py import unknown_argument
+from pinyon._wanted import LockTerms, Names, PermitsOf, RareTerms
 
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
@@ -139,6 +142,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         terms = (ttl, timeout, renew, max_hold, reentrant, on_lost)
         return self._lock(self._held, self, *wanted("lock", names, rare, *terms))
 
+    @without_others
     def read(
         self,
         *names: str | bytes,
@@ -150,6 +154,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         on_lost: Callable[[Held], object] | None = None,
         on_failure: Literal["raise", "proceed"] = "raise",
         note: str | None = None,
+        **others: Never,
     ) -> Lock:
         """Return a lock that reads these names, together with other readers, while nobody writes them.
 
@@ -166,6 +171,8 @@ class Locks(LocksClosingAwaited, BaseLocks):
             on_failure: see there.
             note: see there.
         """
+        if others:
+            raise unknown_argument("read", others)
         terms = (ttl, timeout, renew, max_hold, reentrant, on_lost, None, None)
         return self._lock(self._held, self, (), *terms, names, None, on_failure, note)
 
@@ -173,6 +180,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         """Return a lock that has these names alone, which is what ``lock`` does."""
         return self.lock(*names, **settings)
 
+    @without_others
     def permits(
         self,
         name: str | bytes,
@@ -187,6 +195,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         on_lost: Callable[[Held], object] | None = None,
         on_failure: Literal["raise", "proceed"] = "raise",
         note: str | None = None,
+        **others: Never,
     ) -> Permits:
         """Return a lock that is ``n`` of a pool's permits. At most ``limit`` of them are held at the same time.
 
@@ -206,6 +215,8 @@ class Locks(LocksClosingAwaited, BaseLocks):
             on_failure: see there.
             note: see there.
         """
+        if others:
+            raise unknown_argument("permits", others)
         terms = (ttl, timeout, renew, max_hold, reentrant, on_lost, None, None)
         pools = (wanted_permits(name, n, limit),)
         return Permits(self._held, self, (), *terms, None, pools, on_failure, note)._of(name, limit)
