@@ -1,8 +1,8 @@
 """Writes the locks for threads from those for tasks, so that both are one source. ``make signatures`` runs it.
 
 The sources are those of `FILES`. What differs is below: patterns for code, and pairs of texts. An ``else`` after
-``if True:  # ASYNC`` has the lines for threads. ``ruff`` removes unused imports, and formats. A test fails when a written
-file is out of date.
+``if True:  # ASYNC`` has the lines for threads. ``ruff`` removes unused imports, and formats. A test fails when a
+written file is out of date.
 """
 
 from __future__ import annotations
@@ -72,13 +72,16 @@ TEXTS = [
     ("Use it in an ``with`` block, or as a decorator", "Use it in a ``with`` block, or as a decorator"),
     ("Use it in an ``with`` block, or call its ``start``", "Use it in a ``with`` block, or call its ``start``"),
     (
-        " If it is a coroutine function, the\n                coroutine runs in a task of its own, which is cancelled when "
-        "the leadership ends.",
+        " If it is a coroutine function, the\n                coroutine runs in a task of its own, which is cancelled "
+        "when the leadership ends.",
         " One that works for\n                long must ask ``is_leader`` of the leader: it is not ended from outside.",
     ),
     (" It may be\n                a coroutine function.", " A thread\n                of the candidate's calls both."),
     ("An ``with`` block, or ``acquire``, takes", "A ``with`` block, or ``acquire``, takes"),
-    ("Release all locks that the running event loop holds, whichever task has", "Release all locks that this process's threads hold, whichever thread has"),
+    (
+        "Release all locks that the running event loop holds, whichever task has",
+        "Release all locks that this process's threads hold, whichever thread has",
+    ),
     ("A future of how", "How"),
     ("many tasks at once", "many threads at once"),
     (" A task that is cancelled meanwhile has used its permits.", ""),

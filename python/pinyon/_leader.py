@@ -52,7 +52,7 @@ class BaseLeader(Uncopied, Generic[HeldT]):
         ttl: float | timedelta | None,
     ) -> None:
         self._locks = locks
-        self.name = name
+        self.name: str | bytes = name
         self._on_elected = _checked("on_elected", on_elected)
         self._on_lost = _checked("on_lost", on_lost)
         self._lock = locks._lock(locks._held, locks, (name,), ttl, math.inf, True, None, False, None)
