@@ -42,7 +42,7 @@ class Script:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+        self.sha: str = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
     def __call__(self, key: bytes, *arguments: int) -> _Steps[Any]:
         try:
@@ -100,7 +100,7 @@ class Windows:
     """What both storages ask the server."""
 
     def __init__(self, prefix: bytes) -> None:
-        self.prefix = prefix + b"w:"
+        self.prefix: bytes = prefix + b"w:"
 
     def key(self, key: str) -> bytes:
         """Return the key on the server, in the slot of its namespace."""
@@ -155,7 +155,7 @@ class PinyonStorage(limits.storage.Storage, limits.storage.MovingWindowSupport):
     def __init__(self, uri: str, wrap_exceptions: bool = False, **options: Any) -> None:
         super().__init__(uri, wrap_exceptions=wrap_exceptions)
         self.locks: pinyon.Locks = pinyon.Locks(_url(uri), **options)
-        self.windows = Windows(self.locks.prefix)
+        self.windows: Windows = Windows(self.locks.prefix)
 
     @property
     def base_exceptions(self) -> type[Exception]:
@@ -217,7 +217,7 @@ class AsyncPinyonStorage(limits.aio.storage.Storage, limits.aio.storage.MovingWi
     def __init__(self, uri: str, wrap_exceptions: bool = False, **options: Any) -> None:
         super().__init__(uri, wrap_exceptions=wrap_exceptions)
         self.locks: pinyon.aio.Locks = pinyon.aio.Locks(_url(uri), **options)
-        self.windows = Windows(self.locks.prefix)
+        self.windows: Windows = Windows(self.locks.prefix)
 
     @property
     def base_exceptions(self) -> type[Exception]:
