@@ -64,6 +64,23 @@ fn the_shared_library_exports_the_interface_and_nothing_else() {
     assert!(run("readelf", &["-d", library]).contains("[libpinyon.so.1]"), "it has a soname");
 }
 
+/// What a block without a `main` may use: clients, a host, and functions of the program.
+const AROUND_A_BLOCK: &str = "#include <pinyon.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+void use(pinyon_bytes);
+void begin(uint64_t token);
+void end(uint64_t token);
+void wait_for_signal(double seconds);
+void block(pinyon_client *client, pinyon_locks *locks, pinyon_host host);
+void block(pinyon_client *client, pinyon_locks *locks, pinyon_host host)
+{
+(void)client;
+(void)locks;
+(void)host;
+";
+
 #[test]
 fn blocks_of_the_documentation_compile() {
     let page = crate_folder().parent().unwrap().join("docs/c.md");
@@ -73,11 +90,7 @@ fn blocks_of_the_documentation_compile() {
     for block in blocks {
         let source = match block.contains("int main(") {
             true => block.to_owned(),
-            false => format!(
-                "#include <pinyon.h>\n#include <poll.h>\n#include <stdio.h>\nvoid use(pinyon_bytes);\n\
-                 void block(pinyon_client *client, pinyon_locks *locks);\n\
-                 void block(pinyon_client *client, pinyon_locks *locks)\n{{\n(void)client;\n(void)locks;\n{block}\n}}\n"
-            ),
+            false => format!("{AROUND_A_BLOCK}{block}\n}}\n"),
         };
         compile(&source).unwrap_or_else(|errors| panic!("{block}\n{errors}"));
         count += 1;

@@ -91,12 +91,12 @@ module Pinyon
 
     # Write names that it reads. Nobody else writes them in between.
     #
-    # If nobody else reads them, this is granted at once. Otherwise it waits for the others, and those who come later wait
-    # for it. It gets a new token, which is higher than all before.
+    # If nobody else reads them, this is granted at once. Otherwise it waits for the others, and those who come later
+    # wait for it. It gets a new token, which is higher than all before.
     #
     # @param names [Array<String, Symbol>] names that it reads; none: all of them
-    # @param timeout [Numeric, nil] seconds to wait for others that read them; nil for as long as the lock was to wait, and 0
-    #   does not wait
+    # @param timeout [Numeric, nil] seconds to wait for others that read them; nil for as long as the lock was to wait,
+    #   and 0 does not wait
     # @return [self]
     # @raise [LockTimeout] others still read them; it reads them as before
     # @raise [Deadlock] another that reads them waits to write them, or for something else that is held here
