@@ -60,6 +60,19 @@ plan skip_all => 'redis-server is not installed' if !have_server('redis-server')
     } && $@ =~ /no option "on_gone"/, 'unknown options are refused';
     ok !eval { $first->leader( 'a', on_lost => 1 ); 1 } && $@ =~ /reference to a sub/, 'so are callbacks that are none';
 
+    {
+        my @warnings;
+        local $SIG{__WARN__} = sub { push @warnings, @_ };
+        my $third  = locks( ttl => 1 );
+        my $closed = $third->leader('c');
+        ok $closed->run(0.1), 'it leads';
+        $third->close;
+        $closed->run(0);
+        is $closed->state, 'stopped', 'it ends when its client is closed';
+        undef $closed;
+        is "@warnings", q{}, 'and does not warn: its lock ends with its ttl';
+    }
+
     ok $leader->run(0.1), 'it leads';
     my $in_child = in_child { join q{ }, $leader->is_leader ? 1 : 0, $leader->state };
     is $in_child, '0 stopped', 'a forked child does not';
@@ -75,6 +88,7 @@ my %models = (
     coro     => Ways::Coro->new,
     anyevent => Ways::AnyEvent->new,
     future   => Ways::Future->new,
+    mojo     => Ways::Mojo->new,
 );
 
 sub scenarios {
@@ -152,8 +166,9 @@ sub killed {
 }
 
 sub played {
-    my ( $way, $server, $file, $scenario ) = @_;
-    my %settings = ( namespace => 'leaders', %{ $file->{client} }, %{ $scenario->{client} || {} } );
+    my ( $way, $server, $file, $number ) = @_;
+    my $scenario = $file->{scenarios}[$number];
+    my %settings = ( namespace => "leaders$number", %{ $file->{client} }, %{ $scenario->{client} || {} } );
     my $playing  = { candidates => {}, told => {}, clients => {} };
     for my $step ( @{ $scenario->{steps} } ) {
         if ( my $what = $step->{server} ) {
@@ -191,9 +206,13 @@ SKIP: {
         my $said = in_child {
             my $server = server( qw(redis-server --port 0 --unixsocket SOCKET --save), q{}, '--dir', 'FOLDER' );
             my @wrong;
-            for my $scenario ( @{ $file->{scenarios} } ) {
-                next if eval { played( $way, $server, $file, $scenario ); 1 };
-                push @wrong, "$scenario->{name}: $@";
+            my $warned = sub { push @wrong, "it warns: @_" };
+            local $SIG{__WARN__} = $warned;
+            no warnings 'once';                        ## no critic (ProhibitNoWarnings)
+            local $Coro::State::WARNHOOK = $warned;    # that of other coroutines
+            for my $number ( 0 .. $#{ $file->{scenarios} } ) {
+                next if eval { played( $way, $server, $file, $number ); 1 };
+                push @wrong, "$file->{scenarios}[$number]{name}: $@";
                 last;
             }
             $server->stop;

@@ -188,6 +188,9 @@ subtest 'what makes no sense is refused' => sub {
         },
         sub { $unique->add_task( bad => 'report:{0}' ) },
         sub {
+            $unique->add_task( bad => 'report:job:{0}', sub { } );
+        },
+        sub {
             $unique->add_task( bad => 'report:{0}', sub { }, wen => 'running' );
         },
         sub { $unique->enqueue( nothing => [7] ) },

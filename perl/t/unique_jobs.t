@@ -118,11 +118,12 @@ sub play {
 }
 
 # Each in a process of its own, as most of the time they wait.
-my $scenarios = do {
+my $data = do {
     open my $file, '<:raw', root() . '/scenarios/unique_jobs.json' or die "the scenarios: $!";
     local $/ = undef;
-    JSON::PP->new->decode( scalar <$file> )->{scenarios};
+    JSON::PP->new->decode( scalar <$file> );
 };
+my $scenarios = $data->{scenarios};
 locks()->execute('PING');
 my @players;
 for my $number ( 0 .. $#{$scenarios} ) {
@@ -143,6 +144,30 @@ for my $player (@players) {
     waitpid $player->{child}, 0;
     is $told, 'played', $player->{name};
 }
+
+subtest 'names that the rules use themselves' => sub {
+    my $locks = locks();
+    for my $name ( @{ $data->{refused_names} } ) {
+        for my $when (qw(enqueued running)) {
+            my $rules = Pinyon::Minion::OneAtATime->new( $locks, when => $when );
+            for my $call (
+                sub { $rules->enqueue($name) },
+                sub {
+                    $rules->begin( $name, 'first', sub { } );
+                }
+                )
+            {
+                ok !eval { $call->(); 1 }, $name;
+                isa_ok $@, 'Pinyon::Error::Usage';
+                like $@, qr/"\Q$name\E"/, 'it is named';
+            }
+        }
+    }
+    for my $name ( @{ $data->{names} } ) {
+        my $rules = Pinyon::Minion::OneAtATime->new( $locks, when => 'running' );
+        ok eval { $rules->begin( $name, 'first' )->end; 1 }, "$name is none" or diag $@;
+    }
+};
 
 subtest 'options that make no sense' => sub {
     my $locks = locks();

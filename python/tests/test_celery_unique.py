@@ -230,6 +230,8 @@ def test_what_makes_no_sense_is_refused() -> None:
     app = Celery("refused", set_as_current=False)
     with pytest.raises(pinyon.UsageError, match="names no lock"):
         unique(locks, "report:{n")
+    with pytest.raises(pinyon.UsageError, match="change the name"):
+        unique(locks, "report:{n}:runs")
     with pytest.raises(pinyon.UsageError, match="base must be a class"):
         unique(locks, "report:{n}", base=int)
     with pytest.raises(pinyon.UsageError, match="workers run jobs in threads"):

@@ -123,6 +123,23 @@ def test_the_scenarios(redis: Redis) -> None:
     assert failed == {}
 
 
+@pytest.mark.parametrize("name", FILE["refused_names"])
+def test_names_that_the_rules_use_themselves_are_refused(redis: Redis, name: str) -> None:
+    with pinyon.Locks(redis.url) as locks:
+        for when in ("enqueued", "running"):
+            rules = OneAtATime(locks, Terms(when, "skip", 60.0, 60.0, 60.0, 0.1))
+            with pytest.raises(pinyon.UsageError, match=name):
+                rules.enqueue(name)
+            with pytest.raises(pinyon.UsageError, match=name):
+                rules.begin(name, "first")
+
+
+@pytest.mark.parametrize("name", FILE["names"])
+def test_names_that_only_look_like_them_are_not(redis: Redis, name: str) -> None:
+    with pinyon.Locks(redis.url) as locks:
+        OneAtATime(locks, Terms("running", "skip", 60.0, 60.0, 60.0, 0.1)).begin(name, "first").end()
+
+
 def test_a_job_that_replaces_waits_for_one_that_runs(redis: Redis) -> None:
     with pinyon.Locks(redis.url) as locks, pinyon.Locks(redis.url) as others, ThreadPoolExecutor(1) as beside:
         rules = OneAtATime(locks, Terms("enqueued", "replace", 60.0, 60.0, 60.0, 0.1))

@@ -209,6 +209,7 @@ class TestUniqueActiveJob < PinyonTest
     assert_match(/no argument of .*perform fills "other"/, error.message)
     assert_raises(Pinyon::UsageError) { Class.new(Job) { unique locks: Job::LOCKS } }
     assert_raises(Pinyon::UsageError) { Class.new(Job) { unique "a", locks: Job::LOCKS, wen: :running } }
+    assert_raises(Pinyon::UsageError) { Class.new(Job) { unique "a:job:{number}", locks: Job::LOCKS } }
     assert_raises(Pinyon::UsageError) { Class.new { include Pinyon::Unique } }
     assert_equal "report:7", Report.unique_name(7)
     assert_equal "newest:7", Class.new(Newest).unique_name(7, name: "x")

@@ -112,6 +112,23 @@ class TestUniqueJobs < PinyonTest
     assert_empty failed
   end
 
+  def test_names_that_the_rules_use_themselves
+    FILE["refused_names"].each do |name|
+      %i[enqueued running].each do |from|
+        rules = Pinyon::OneAtATime.new(locks, { when: from })
+        [-> { rules.enqueue(name) }, -> { rules.begin(name, "first") }].each do |call|
+          error = assert_raises(Pinyon::UsageError, name, &call)
+          assert_includes error.message, name.inspect
+        end
+      end
+    end
+    FILE["names"].each do |name|
+      rules = Pinyon::OneAtATime.new(locks, { when: :running })
+      assert_nil rules.enqueue(name)
+      rules.begin(name, "first").end
+    end
+  end
+
   def test_terms_that_make_no_sense
     [{ when: :later }, { on_conflict: :raise }, { when: :running, on_conflict: :replace }, { ttl: 0 },
      { queue_ttl: -1 }, { timeout: "1" }, { retry_in: Float::INFINITY }, { retries: 1 }].each do |terms|

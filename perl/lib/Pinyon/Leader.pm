@@ -110,7 +110,9 @@ sub _done {
     return $self->_called( 'on_lost',    $about ) if $step eq 'lost';
     if ( $step eq 'release' ) {
         my $lock = delete $self->{lock};
-        return eval { $lock->release; 1 } ? 'done' : ( 'failed', _said($@) );
+        return 'done'            if eval { $lock->release; 1 };
+        return _forgotten($lock) if _is_closed($@);
+        return 'failed', _said($@);
     }
     $self->_warn($about);
     return 'done';
@@ -158,9 +160,18 @@ sub _granted {
 
 sub _refused {
     my ( $self, $error ) = @_;
-    return $self->_next('closed') if ref $error && $error->isa('Pinyon::Error::Closed');
+    return $self->_next('closed') if _is_closed($error);
     $self->_next( 'failed', _said($error) );
     return;
+}
+
+sub _is_closed { return ref $_[0] && $_[0]->isa('Pinyon::Error::Closed') }
+
+# Whoever closes the client of a leader has its lock end with its ttl: that is no failure, and the lock does not warn.
+sub _forgotten {
+    my ($lock) = @_;
+    $lock->_note_release( 0, 1 );
+    return 'closed';
 }
 
 sub _called {

@@ -136,6 +136,7 @@ sub _name_of {
         Pinyon::Error::Usage->throw(
             'add_task needs the name of a lock, such as "report:{0}", or a sub that makes it of the arguments');
     }
+    Pinyon::Minion::OneAtATime::check_name($name);
     return Pinyon::Cached::_key_of($name);    ## no critic (ProtectPrivateSubs)
 }
 
@@ -182,7 +183,8 @@ Takes a L<Minion> with any backend, and a L<Pinyon::Locks>.
 =head2 add_task($task, $name, $sub, %options)
 
 Adds a task. The name of its lock has numbers of arguments in braces, as in C<report:{0}>, or is a sub that makes it of the
-arguments. The sub gets the job and its arguments, as with Minion. The options:
+arguments. A name with C<:job:> or C<:replaced:> in it, or C<:runs> at the end, is refused. The sub gets the job and its arguments, as
+with Minion. The options:
 
 =over
 

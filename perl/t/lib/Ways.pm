@@ -164,6 +164,36 @@ use Pinyon ();
         my ( $self, $seconds ) = @_;
         return $self->got( IO::Async::Loop->new->delay_future( after => $seconds ) );
     }
+
+    # For players that make one call after another: no coroutine runs Mojolicious's loop.
+    package Ways::Mojo;
+
+    our @ISA = ('Ways::Coro');    ## no critic (ProhibitExplicitISA)
+
+    sub modules { return qw(Mojo::IOLoop Mojo::Promise Pinyon::Mojo) }
+
+    sub cache {
+        my ( $self, @settings ) = @_;
+        return Pinyon::Mojo::Cache->new(@settings);
+    }
+
+    sub locks {
+        my ( $self, @settings ) = @_;
+        return Pinyon::Mojo::Locks->new(@settings);
+    }
+
+    sub got {
+        my ( $self, $promise ) = @_;
+        my ( $value, $error );
+        $promise->then( sub { $value = $_[0] }, sub { $error = $_[0] } )->wait;
+        die $error if defined $error;
+        return $value;
+    }
+
+    sub pause {
+        my ( $self, $seconds ) = @_;
+        return $self->got( Mojo::Promise->timer($seconds) );
+    }
 }
 
 1;

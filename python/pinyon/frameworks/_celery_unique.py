@@ -14,7 +14,7 @@ from celery.utils import uuid
 
 from pinyon._decorated import Use, check_templates, filled
 from pinyon.errors import OUTAGES, UsageError
-from pinyon.frameworks._one_at_a_time import Conflict, Later, OneAtATime, Run, Terms
+from pinyon.frameworks._one_at_a_time import Conflict, Later, OneAtATime, Run, Terms, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,10 +81,12 @@ def unique(
         base: the class of tasks to build on.
 
     Raises:
-        UsageError: an argument makes no sense. The application raises it when it makes its tasks if the function does
-            not have an argument of the template.
+        UsageError: an argument makes no sense, or the template has ``":job:"`` or ``":replaced:"`` in it, or
+            ``":runs"`` at the end. The application raises it when it makes its tasks if the function does not have an
+            argument of the template.
     """
     check_templates((template,), UNIQUE)
+    check_name(template)
     rules = OneAtATime(locks, Terms(when, on_conflict, ttl, timeout, queue_ttl, retry_in))
     if not (isinstance(base, type) and issubclass(base, Task)):
         raise UsageError(f"base must be a class of Celery's tasks, not {base!r}")

@@ -108,9 +108,11 @@ class OneAtATime:
             delay: seconds before which no worker will run it.
 
         Raises:
+            UsageError: the name is one that these rules use themselves.
             Skipped: there is one already.
             LockTimeout: the time to wait for it is over.
         """
+        check_name(name)
         if self.terms.when == "running":
             return None
         take = {"skip": self._try, "wait": self._wait, "replace": self._replace}[self.terms.on_conflict]
@@ -130,9 +132,11 @@ class OneAtATime:
             claim: what ``enqueue`` or ``hand_on`` returned.
 
         Raises:
+            UsageError: the name is one that these rules use themselves.
             Skipped, Replaced: it must not run.
             Later: it must wait in the queue, with its claim if that was not used.
         """
+        check_name(name)
         if self.terms.when == "running":
             return Run(self._by_name_with(name, job), None)
         here = self._here(name, job)
@@ -246,6 +250,19 @@ class OneAtATime:
     def _patience(self) -> float:
         timeout = self.terms.timeout
         return float(self.locks._settings["timeout"]) if timeout is None else timeout
+
+
+def check_name(name: str) -> None:
+    """Refuse the name of a kind that would also be the name of another kind's mark, or of a job of it.
+
+    Raises:
+        UsageError: the name has a part that marks have.
+    """
+    if ":job:" in name or ":replaced:" in name or name.endswith(":runs"):
+        raise UsageError(
+            f'a job cannot have the lock {name!r}: unique jobs use names with ":job:" or ":replaced:" in them, or '
+            '":runs" at the end, for themselves; change the name'
+        )
 
 
 def _claim(held: Held, ttl: float) -> str:

@@ -57,6 +57,16 @@ module Pinyon
     OUTAGES = [Timeout, ConnectError, ConnectionLost, ServerDown].freeze
     private_constant :WHEN, :ON_CONFLICT, :LOOK, :PATIENCE
 
+    # Refuses the name of a kind that would also be the name of another kind's mark, or of a job of it.
+    #
+    # @raise [UsageError] the name has a part that marks have
+    def self.check_name(name)
+      return name unless name.include?(":job:") || name.include?(":replaced:") || name.end_with?(":runs")
+
+      raise UsageError, "a job cannot have the lock #{name.inspect}: unique jobs use names with \":job:\" or " \
+                        "\":replaced:\" in them, or \":runs\" at the end, for themselves; change the name"
+    end
+
     # What a message carries: the token of its lock, and the ticket by which a worker adopts it.
     def self.claim(held, ttl)
       token = held.token
@@ -92,9 +102,11 @@ module Pinyon
     # @param name [String] the lock of its kind
     # @param delay [Numeric] seconds before which no worker will run it
     # @return [String, nil] the claim for its message, if it needs one
+    # @raise [UsageError] the name is one that these rules use themselves
     # @raise [Skipped] there is one already
     # @raise [LockTimeout] the time to wait for it is over
     def enqueue(name, delay = 0)
+      OneAtATime.check_name(name)
       return unless from_enqueueing?
 
       held = case @terms[:on_conflict]
@@ -118,9 +130,11 @@ module Pinyon
     # @param job [String] its id, which stays the same when it is delivered or tried again
     # @param claim [String, nil] what {#enqueue} or {Run#hand_on} returned
     # @return [Run]
+    # @raise [UsageError] the name is one that these rules use themselves
     # @raise [Skipped, Replaced] it must not run
     # @raise [Later] it must wait in the queue, with its claim if that was not used
     def begin(name, job, claim = nil)
+      OneAtATime.check_name(name)
       return Run.new(by_name_with(name, job), nil) unless from_enqueueing?
 
       here = here(name, job)

@@ -49,12 +49,14 @@ module Pinyon
       #     worker takes it
       #   [+retry_in:+] seconds after which a job runs again that was put back into the queue, by default 10
       # @return [void]
-      # @raise [UsageError] an argument makes no sense, or +perform+ lacks an argument of the template
+      # @raise [UsageError] an argument makes no sense, +perform+ lacks an argument of the template, or the template has
+      #   ":job:" or ":replaced:" in it, or ":runs" at the end
       def unique(template = nil, locks:, **terms, &block)
         if template.is_a?(String) == !block.nil?
           raise UsageError, 'unique needs a name, as in unique("report:{number}", locks: LOCKS), or a block'
         end
 
+        OneAtATime.check_name(template) if template
         @unique_by = OneAtATime.new(locks, terms)
         @unique_name = template || block
         @unique_template = nil

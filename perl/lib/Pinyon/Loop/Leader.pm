@@ -167,6 +167,7 @@ sub _begin_pause {
 sub _begin_release {
     my ($self) = @_;
     my $lock = delete $self->{lock};
+    return $self->_go_on( Pinyon::Leader::_forgotten($lock) ) if $self->{locks}{is_closed};
     $lock->Pinyon::Loop::Lock::release(
         cb => sub {
             my ( undef, $error ) = @_;

@@ -58,6 +58,7 @@ sub queue_ttl       { my ($self) = @_; return $self->{queue_ttl} }
 # if it needs one. Dies with a conflict if it must not be enqueued, and with LockTimeout if the time to wait is over.
 sub enqueue {
     my ( $self, $name, $delay ) = @_;
+    check_name($name);
     return if !$self->from_enqueueing;
     my $lock =
         $self->{on_conflict} eq 'skip' ? $self->_try($name)
@@ -78,11 +79,22 @@ sub give_up {
 # other worker can change it. Returns the run. Dies with a conflict if it must not run, or not now.
 sub begin {
     my ( $self, $name, $id, $claim_of ) = @_;
+    check_name($name);
     return Pinyon::Minion::OneAtATime::Run->new( $self->_by_name_with( $name, $id ) ) if !$self->from_enqueueing;
     my $here  = $self->_here( $name, $id );
     my $claim = $claim_of->();
     my $lock  = $self->_adopted($claim) // $self->_by_name( $name, $claim );
     return Pinyon::Minion::OneAtATime::Run->new( $lock, $here );
+}
+
+# Refuses the name of a kind that would also be the name of another kind's mark, or of a job of it.
+sub check_name {
+    my ($name) = @_;
+    return if $name !~ /:job:|:replaced:|:runs\z/;
+    Pinyon::Error::Usage->throw(
+              qq{a job cannot have the lock "$name": unique jobs use names with ":job:" or ":replaced:" in them, }
+            . 'or ":runs" at the end, for themselves; change the name' );
+    return;
 }
 
 # What a message carries: the token of its lock, and the ticket by which a worker adopts it.
