@@ -35,7 +35,7 @@ async def test_taking_and_giving_back(model: Model, redis: Redis, locks_on: Lock
             assert status["a"].token == held.token
             assert 600 < status["a"].remaining < 701
             assert 0 <= status["a"].age < 60
-            assert status["c"] == ("c", None, None, None, [], None, [])
+            assert status["c"] == ("c", None, None, None, [], None, [], {})
             assert await other.is_locked("c", "a")
             assert not await other.is_locked("c")
             assert await other.try_lock("a", "c") is None
