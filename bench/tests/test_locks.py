@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -201,6 +202,9 @@ def test_pinyon_is_used_as_its_pages_say(monkeypatch: pytest.MonkeyPatch) -> Non
         def lock(self, *names: str, **named: Any) -> Iterator[None]:
             said.append((names, named))
             yield
+
+        def rate(self, name: str, **named: Any) -> Any:
+            return SimpleNamespace(allow=lambda: True)
 
         def execute(self, *command: str) -> str:
             return "PONG"
