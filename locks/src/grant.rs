@@ -31,7 +31,7 @@ pub struct Grant<L> {
     is_forsaken: AtomicBool,
     is_handed_over: AtomicBool,
     /// Whether its holder goes on without it while the servers are away.
-    proceeds: AtomicBool,
+    proceeds: bool,
     /// Whether it has done so.
     is_uncertain: AtomicBool,
     /// Whether its caller is not to wait for it any more.
@@ -46,16 +46,17 @@ struct Fate<L> {
 }
 
 impl<L> Grant<L> {
-    pub fn new(names: Names) -> Arc<Self> {
-        Self::noted(names, None)
-    }
-
-    /// Of this request.
+    /// For what this request asks for.
     pub fn of(request: &LockRequest) -> Arc<Self> {
-        Self::noted(request.names.clone(), request.remark().cloned())
+        Self::wanted(request.names.clone(), request.remark().cloned(), request.proceeds())
     }
 
-    fn noted(names: Names, note: Option<Arc<str>>) -> Arc<Self> {
+    #[cfg(test)]
+    pub(super) fn new(names: Names) -> Arc<Self> {
+        Self::wanted(names, None, false)
+    }
+
+    fn wanted(names: Names, note: Option<Arc<str>>, proceeds: bool) -> Arc<Self> {
         Arc::new(Self {
             names,
             note,
@@ -65,7 +66,7 @@ impl<L> Grant<L> {
             is_held: AtomicBool::default(),
             is_forsaken: AtomicBool::default(),
             is_handed_over: AtomicBool::default(),
-            proceeds: AtomicBool::default(),
+            proceeds,
             is_uncertain: AtomicBool::default(),
             is_unwanted: AtomicBool::default(),
             fate: Mutex::new(Fate { loss: None, listeners: Vec::new() }),
@@ -139,12 +140,7 @@ impl<L> Grant<L> {
     }
 
     pub(super) fn proceeds(&self) -> bool {
-        self.proceeds.load(Ordering::Relaxed)
-    }
-
-    /// Lets its holder go on without it while the servers are away.
-    pub(super) fn let_proceed(&self) {
-        self.proceeds.store(true, Ordering::Relaxed);
+        self.proceeds
     }
 
     pub(super) fn proceed(&self) {

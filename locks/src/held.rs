@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::drivers::Driver;
-use crate::front::LockOperation;
+use crate::front::{GiveUp, LockOperation};
 use crate::grant::Grant;
 use crate::machine::LockRequest;
 use crate::names::{names, Mode, Name, NameError};
@@ -18,13 +18,8 @@ pub trait LoopDriver<L> {
     /// How long a lock remains held without renewal. `None` if it is not held.
     fn remaining(&self, grant: &Arc<Grant<L>>) -> Result<Option<Duration>, Self::Error>;
 
-    /// Releases a lock without waiting for the answer.
-    fn cancel(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error>;
-
-    /// Ends the wait for a lock: its caller gets [`LockOutcome::Busy`](crate::LockOutcome::Busy).
-    fn stop_waiting(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error>;
-    /// Stops waiting for other modes of a lock, which stays held.
-    fn stay(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error>;
+    /// Gives up what the caller of a grant waits for or holds, without waiting for an answer.
+    fn give_up(&self, grant: &Arc<Grant<L>>, what: GiveUp) -> Result<(), Self::Error>;
 
     /// Gives up a lock that no caller can release any more. Any thread may call it, wherever it drops a lock.
     fn forsake(&self, grant: &Arc<Grant<L>>);
@@ -85,33 +80,18 @@ impl<L: Send + 'static, D: LoopDriver<L>, C> Held<L, D, C> {
     /// Releases it without waiting for the answer, because its caller is gone. No listener is told.
     pub fn cancel(&self) -> Result<(), D::Error> {
         drop(self.grant.take_listeners());
-        match &self.driver {
-            Driver::Threads(station) => station.cancel(&self.grant),
-            Driver::Loop(_) if self.grant.is_inherited() => {}
-            Driver::Loop(driver) => driver.cancel(&self.grant)?,
-        }
-        Ok(())
+        self.driver.give_up(&self.grant, GiveUp::Lock)
     }
 
     /// Ends the wait for it in another thread or coroutine, also if that only begins to wait. It gets
     /// [`LockOutcome::Busy`](crate::LockOutcome::Busy), unless the lock was granted before.
     pub fn stop_waiting(&self) -> Result<(), D::Error> {
-        match &self.driver {
-            Driver::Threads(station) => station.stop_waiting(&self.grant),
-            Driver::Loop(_) if self.grant.is_inherited() => {}
-            Driver::Loop(driver) => driver.stop_waiting(&self.grant)?,
-        }
-        Ok(())
+        self.driver.give_up(&self.grant, GiveUp::Wait)
     }
 
     /// Stops waiting for other modes. It stays held.
     pub fn stay(&self) -> Result<(), D::Error> {
-        match &self.driver {
-            Driver::Threads(station) => station.stay(&self.grant),
-            Driver::Loop(_) if self.grant.is_inherited() => {}
-            Driver::Loop(driver) => driver.stay(&self.grant)?,
-        }
-        Ok(())
+        self.driver.give_up(&self.grant, GiveUp::Change)
     }
 
     /// Acquires it.
@@ -173,6 +153,21 @@ fn some<N: AsRef<[u8]>>(given: &[N]) -> Result<Vec<Name>, NameError> {
     }
 }
 
+impl<L: Send + 'static, D: LoopDriver<L>> Driver<L, D> {
+    /// Gives up what the caller of a grant waits for or holds, without waiting for an answer. A forked child has nothing to
+    /// give up.
+    pub fn give_up(&self, grant: &Arc<Grant<L>>, what: GiveUp) -> Result<(), D::Error> {
+        if grant.is_inherited() {
+            return Ok(());
+        }
+        match self {
+            Self::Threads(station) => station.give_up(grant, what),
+            Self::Loop(driver) => driver.give_up(grant, what)?,
+        }
+        Ok(())
+    }
+}
+
 impl<L: Send + 'static, D: LoopDriver<L>, C> Drop for Held<L, D, C> {
     fn drop(&mut self) {
         match &self.driver {
@@ -190,16 +185,8 @@ impl<L, D: LoopDriver<L> + ?Sized> LoopDriver<L> for Arc<D> {
         (**self).remaining(grant)
     }
 
-    fn cancel(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error> {
-        (**self).cancel(grant)
-    }
-
-    fn stop_waiting(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error> {
-        (**self).stop_waiting(grant)
-    }
-
-    fn stay(&self, grant: &Arc<Grant<L>>) -> Result<(), Self::Error> {
-        (**self).stay(grant)
+    fn give_up(&self, grant: &Arc<Grant<L>>, what: GiveUp) -> Result<(), Self::Error> {
+        (**self).give_up(grant, what)
     }
 
     fn forsake(&self, grant: &Arc<Grant<L>>) {
@@ -228,19 +215,14 @@ mod tests {
             Ok(Some(Duration::from_secs(7)))
         }
 
-        fn cancel(&self, grant: &Arc<Grant<&'static str>>) -> Result<(), Infallible> {
-            assert!(grant.take_listeners().is_empty(), "none is told");
-            self.0.lock().unwrap().push("cancel");
-            Ok(())
-        }
-
-        fn stop_waiting(&self, _: &Arc<Grant<&'static str>>) -> Result<(), Infallible> {
-            self.0.lock().unwrap().push("stop_waiting");
-            Ok(())
-        }
-
-        fn stay(&self, _: &Arc<Grant<&'static str>>) -> Result<(), Infallible> {
-            self.0.lock().unwrap().push("stay");
+        fn give_up(&self, grant: &Arc<Grant<&'static str>>, what: GiveUp) -> Result<(), Infallible> {
+            assert!(what != GiveUp::Lock || grant.take_listeners().is_empty(), "none is told");
+            self.0.lock().unwrap().push(match what {
+                GiveUp::Lock => "cancel",
+                GiveUp::Hold => "release",
+                GiveUp::Wait => "stop_waiting",
+                GiveUp::Change => "stay",
+            });
             Ok(())
         }
 

@@ -28,8 +28,8 @@
 //! let locks = ThreadLocks::new(setup, notes.clone());
 //! let (names, ttl, wait) = (names(["report"])?, Duration::from_secs(10), Some(Duration::from_secs(5)));
 //! let (owner, renewal) = (owners::this_thread(), Renewal::Always);
-//! let grant = Grant::new(names.clone());
 //! let request = LockRequest { names, owner, ttl, wait, renewal, reentrant: false, rare: None };
+//! let grant = Grant::of(&request);
 //! let Ok(outcome) = locks.station()?.run(&NoHost, LockOperation::Acquire { grant: grant.clone(), request });
 //! if let LockOutcome::Held { .. } = outcome {
 //!     let Ok(_) = locks.station()?.run(&NoHost, LockOperation::Release { grant, early: false });
@@ -98,7 +98,7 @@ pub use client::{QuorumSetup, SentinelSetup, Setup, Slots, Voting};
 pub use clock::boot_time;
 pub use drivers::{Driver, Drivers, ThreadLocks};
 pub use failure::LockFailure;
-pub use front::{AwaitedLock, Front, LockFinished, LockOperation, LockOutcome};
+pub use front::{AwaitedLock, Front, GiveUp, LockFinished, LockOperation, LockOutcome};
 pub use grant::Grant;
 pub use handler::HandlerKind;
 pub use held::{Held, LoopDriver};

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::net::{recv, shutdown, RecvFlags, Shutdown};
 
 use crate::client::{InTime, Setup};
-use crate::front::{Front, LockFinished, LockOperation, LockOutcome};
+use crate::front::{Front, GiveUp, LockFinished, LockOperation, LockOutcome};
 use crate::grant::Grant;
 use crate::notes::Notes;
 use pinyon_net::address::Address;
@@ -167,7 +167,7 @@ impl<L: Send + 'static> Station<L> {
         };
         let begun = host.unlocked(begin);
         if let (Err(_), Some(LockOperation::Release { grant, .. })) = (&begun, &operation) {
-            self.release_unheard(grant);
+            self.give_up(grant, GiveUp::Hold);
         }
         let (slot, mut progress) = begun?;
         loop {
@@ -186,46 +186,19 @@ impl<L: Send + 'static> Station<L> {
                 (None, _) => host.unlocked(|| step(LONGEST_SLEEP)),
             };
             if let (Err(_), Some(awaited)) = (&next, &awaited) {
-                match awaited.stays {
-                    true => self.stay(&awaited.grant),
-                    false => self.cancel(&awaited.grant),
-                }
+                self.give_up(&awaited.grant, awaited.gives_up);
             }
             progress = next?;
         }
     }
 
-    /// Stops waiting for a lock, or releases it without waiting for the answer.
-    pub fn cancel(&self, grant: &Arc<Grant<L>>) {
+    /// Gives up what the caller of this grant waits for or holds, without waiting for an answer.
+    pub fn give_up(&self, grant: &Arc<Grant<L>>, what: GiveUp) {
         if grant.is_inherited() {
             return;
         }
         let (mut shared, now) = (self.lock(), Instant::now());
-        shared.front.cancel(grant, now);
-        shared.front.turn(now);
-        self.settle(&mut shared, now);
-    }
-
-    /// Ends the wait of the thread that waits for a lock, or begins to.
-    pub fn stop_waiting(&self, grant: &Arc<Grant<L>>) {
-        let (mut shared, now) = (self.lock(), Instant::now());
-        shared.front.stop_waiting(grant, now);
-        shared.front.turn(now);
-        self.settle(&mut shared, now);
-    }
-
-    /// Stops waiting for other modes of a lock, which stays held.
-    pub fn stay(&self, grant: &Arc<Grant<L>>) {
-        let (mut shared, now) = (self.lock(), Instant::now());
-        shared.front.stay(grant, now);
-        shared.front.turn(now);
-        self.settle(&mut shared, now);
-    }
-
-    /// Releases a lock without waiting for the answer.
-    fn release_unheard(&self, grant: &Arc<Grant<L>>) {
-        let (mut shared, now) = (self.lock(), Instant::now());
-        shared.front.release_unheard(grant, now);
+        shared.front.give_up(grant, what, now);
         shared.front.turn(now);
         self.settle(&mut shared, now);
     }

@@ -12,7 +12,7 @@ use std::fs;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
-use pinyon_locks::{ByTag, LockOutcome, Loss, Note, Renewal, StatusAnswer, StatusQuestion};
+use pinyon_locks::{ByTag, GiveUp, LockOutcome, Loss, Note, Renewal, StatusAnswer, StatusQuestion};
 
 use program::{until, Operation, Program, TTL};
 use server::Redis;
@@ -72,7 +72,7 @@ fn a_process_has_what_it_acquired_and_a_keeper_for_it() {
             let LockOutcome::Failed(failure) = locks.run(operation) else { panic!("it is held") };
             assert!(failure.message.ends_with("it belongs to the process that this one was forked from"));
         }
-        locks.station().cancel(&held);
+        locks.station().give_up(&held, GiveUp::Lock);
         locks.station().forsake(&held);
         let own = locks.acquire("b", Renewal::Always);
         until(|| keepers().len() == 1);

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinyon_locks::{AwaitedLock, Front, LockFinished, LockOperation, LoopDriver};
+use pinyon_locks::{AwaitedLock, Front, GiveUp, LockFinished, LockOperation, LoopDriver};
 use pinyon_net::driven::{HostAlarm, Order, Stepwise};
 use pinyon_net::fork;
 
@@ -32,18 +32,8 @@ impl LoopDriver<Listener> for LockMachine {
         Ok(self.lock().unwrap_or_else(PoisonError::into_inner).machine().remaining(grant))
     }
 
-    fn cancel(&self, grant: &Arc<Grant>) -> Result<(), Infallible> {
-        change(self, |front, now| front.cancel(grant, now));
-        Ok(())
-    }
-
-    fn stop_waiting(&self, grant: &Arc<Grant>) -> Result<(), Infallible> {
-        change(self, |front, now| front.stop_waiting(grant, now));
-        Ok(())
-    }
-
-    fn stay(&self, grant: &Arc<Grant>) -> Result<(), Infallible> {
-        change(self, |front, now| front.stay(grant, now));
+    fn give_up(&self, grant: &Arc<Grant>, what: GiveUp) -> Result<(), Infallible> {
+        change(self, |front, now| front.give_up(grant, what, now));
         Ok(())
     }
 
@@ -157,10 +147,7 @@ impl LocksLoop {
         self.callers.abandon(ticket);
         let Some((branch, awaited)) = self.awaited.remove(&ticket) else { return };
         if let (true, Some(branch)) = (self.is_of_this_process(), &self.branches[branch]) {
-            let Ok(()) = match awaited.stays {
-                true => branch.machine.stay(&awaited.grant),
-                false => branch.machine.cancel(&awaited.grant),
-            };
+            let Ok(()) = branch.machine.give_up(&awaited.grant, awaited.gives_up);
         }
     }
 

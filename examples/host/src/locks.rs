@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use pinyon_locks::settings::{lock_ttl, LockSettings, UsualLock};
 use pinyon_locks::{
-    common_tag, names, owners, Asked, ByTag, Front, Grant, LockFinished, LockOperation, LockOutcome, LockRequest, Note,
-    Notes, RedisCommand, RedisValue, Renewal, Setup, StatusAnswer, StatusQuestion, ThreadLocks,
+    common_tag, names, owners, Asked, ByTag, Front, GiveUp, Grant, LockFinished, LockOperation, LockOutcome,
+    LockRequest, Note, Notes, RedisCommand, RedisValue, Renewal, Setup, StatusAnswer, StatusQuestion, ThreadLocks,
 };
 use pinyon_net::driven::Polled;
 use pinyon_net::host::NoHost;
@@ -76,7 +76,7 @@ impl LockWay for Threads {
 
     fn cancel(&mut self, grant: &Held) {
         if let Ok(station) = self.locks.station() {
-            station.cancel(grant);
+            station.give_up(grant, GiveUp::Lock);
         }
     }
 
@@ -143,7 +143,7 @@ impl LockWay for LocksOnLoop {
     }
 
     fn cancel(&mut self, grant: &Held) {
-        self.polled.begin(|front, now| front.cancel(grant, now)).expect("it is this process's");
+        self.polled.begin(|front, now| front.give_up(grant, GiveUp::Lock, now)).expect("it is this process's");
     }
 
     fn remaining(&self, grant: &Held) -> Option<Duration> {
@@ -217,7 +217,7 @@ impl Locks {
             reentrant,
             rare: None,
         };
-        let grant = Grant::new(names);
+        let grant = Grant::of(&request);
         Ok((grant.clone(), Operation::Acquire { grant, request }))
     }
 

@@ -13,15 +13,19 @@
 
 mod driven;
 mod ends;
+mod giving_up;
 mod members;
 mod permits;
 mod proceeding;
+mod refusing;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Command, Value};
+
+pub use giving_up::GiveUp;
 
 use crate::call::{Call, Mode, Name, Names, ScriptAnswer};
 use crate::client::{Client, Now, Outcome, Platform, Report, Setup, Voting};
@@ -33,7 +37,6 @@ use crate::notes::{Note, Notes};
 use crate::observed::{Counts, LockEvent};
 use crate::quorum::{Votes, Waiter};
 use crate::rate::{RateAnswer, RateQuestion};
-use crate::shareable;
 use crate::status::{Asked, StatusAnswer, StatusQuestion};
 use pinyon_net::error::{Error, Kind, Sent};
 use pinyon_net::network::System;
@@ -118,8 +121,8 @@ pub enum LockOutcome {
 #[derive(Debug)]
 pub struct AwaitedLock<L> {
     pub grant: Arc<Grant<L>>,
-    /// Whether it is held in any case, as its caller only waits for other modes.
-    pub stays: bool,
+    /// What a caller gives up that stops waiting.
+    pub gives_up: GiveUp,
 }
 
 /// The outcome of an operation, or a note about something that happened by itself.
@@ -219,9 +222,6 @@ impl<W, L, P: Platform> Front<W, L, P> {
         let pending = |about| Pending { waiter: Some(waiter), about };
         match operation {
             LockOperation::Acquire { grant, request } => {
-                if request.proceeds() {
-                    grant.let_proceed();
-                }
                 let waiter = pending(About::Acquire(grant.clone(), now.instant));
                 if let Some(number) = self.lock(request, waiter, now) {
                     grant.begun(number);
@@ -273,38 +273,6 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 let deadline = now.instant + self.settings().options.patience;
                 self.members[0].execute(command, deadline, Waiter::Caller(pending(About::Other)), now.instant);
             }
-        }
-    }
-
-    /// Releases a lock that its caller no longer waits for or holds. Does not wait for the answer.
-    pub fn cancel(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
-        if !grant.is_inherited() {
-            self.end_early(grant.number());
-            self.release_unheard(grant, now);
-        }
-    }
-
-    /// Ends the wait for a lock: its caller gets [`LockOutcome::Busy`], also if it only begins to wait. A lock that was
-    /// granted before is held.
-    pub fn stop_waiting(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
-        grant.unwant();
-        if !grant.is_inherited() && !grant.is_held() {
-            self.end_wait(grant.number(), now);
-        }
-    }
-
-    /// Stops waiting for other modes of a lock, which stays held.
-    pub fn stay(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
-        if !grant.is_inherited() {
-            self.stop_changing(grant.number(), now);
-        }
-    }
-
-    /// Releases a lock whose caller does not wait for the answer.
-    pub fn release_unheard(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
-        if !grant.is_inherited() {
-            self.registry.remove(grant);
-            self.give_back(grant.number(), now);
         }
     }
 
@@ -458,97 +426,6 @@ impl<W, L, P: Platform> Front<W, L, P> {
             self.forsake_hold(number);
         }
     }
-
-    /// The outcome, if no server need be asked. A caller that released a lock no longer holds it, even if other callers
-    /// of the same owner do.
-    fn outcome_at_once(&self, operation: &LockOperation<L>) -> Option<LockOutcome> {
-        if let LockOperation::Execute { command } = operation {
-            if let Err(refused) = shareable::check(command, &self.settings().server) {
-                return Some(LockOutcome::failed(refused.into()));
-            }
-        }
-        if matches!(operation, LockOperation::Acquire { grant, .. } if grant.is_unwanted()) {
-            return Some(LockOutcome::Busy);
-        }
-        if let Some(grant) = operation.held() {
-            if grant.is_inherited() || !grant.is_held() && grant.loss().is_none() {
-                return operation.outcome_if_not_held();
-            }
-        }
-        if let LockOperation::HandOver { grant, .. } = operation {
-            if self.registry.has_several(grant.number()) {
-                return Some(LockOutcome::failed(LockFailure::acquired_again(grant.names())));
-            }
-        }
-        let failure = match self.votes {
-            _ if self.closed => return Some(self.outcome_if_closed(operation)),
-            Some(_) => LockFailure::from(self.needs_one_server(operation)?),
-            None => LockFailure::from(self.needs_names_alone(operation)?),
-        };
-        self.counts.failed(failure.kind);
-        Some(LockOutcome::failed(failure))
-    }
-
-    /// The outcome on a closed client: nothing is held any more.
-    fn outcome_if_closed(&self, operation: &LockOperation<L>) -> LockOutcome {
-        let server = &self.settings().server;
-        let failure = match operation {
-            LockOperation::Release { .. } => return LockOutcome::Released { held: false },
-            LockOperation::ReleaseAll { .. } => return LockOutcome::ReleasedAll { released: 0 },
-            LockOperation::Extend { .. } => return LockOutcome::Extended { held: false },
-            LockOperation::HandOver { grant, .. }
-            | LockOperation::Change { grant, .. }
-            | LockOperation::Park { grant, .. }
-            | LockOperation::Notify { grant, .. } => {
-                LockFailure::of(MachineFailure::NotHeld, Some(grant.names()), server)
-            }
-            _ => return self.closed_outcome(),
-        };
-        self.counts.failed(failure.kind);
-        LockOutcome::failed(failure)
-    }
-
-    /// Why a lock that shares some of its names cannot do it.
-    fn needs_names_alone(&self, operation: &LockOperation<L>) -> Option<Error> {
-        let (what, grant) = match operation {
-            LockOperation::Change { grant, mode: Mode::Read, .. } if self.members[0].has_least(grant.number()) => {
-                let message = "a lock with at_least cannot be downgraded: only names to write stay locked";
-                return Some(Error::new(Kind::Unsupported, &self.settings().server, message));
-            }
-            LockOperation::Park { grant, .. } | LockOperation::Notify { grant, .. } => ("a condition is", grant),
-            LockOperation::HandOver { grant, .. } => ("handing over is", grant),
-            _ => return None,
-        };
-        let message = "not possible with names to read or with permits: use a lock that writes its names";
-        let error = || Error::new(Kind::Unsupported, &self.settings().server, format!("{what} {message}"));
-        let names = self.members[0].names(grant.number());
-        names.as_ref().unwrap_or(grant.names()).are_shared().then(error)
-    }
-
-    fn closed_outcome(&self) -> LockOutcome {
-        let failure = LockFailure::from(Error::new(Kind::Closed, &self.settings().server, "the client was closed"));
-        self.counts.failed(failure.kind);
-        LockOutcome::failed(failure)
-    }
-
-    /// Why several servers cannot do it.
-    fn needs_one_server(&self, operation: &LockOperation<L>) -> Option<Error> {
-        let what = match operation {
-            LockOperation::Acquire { request, .. } if request.names.are_shared() => {
-                "locks with names to read or with permits are"
-            }
-            LockOperation::Park { .. } | LockOperation::Notify { .. } => "conditions are",
-            LockOperation::Change { .. } => "upgrading or downgrading a lock is",
-            LockOperation::Rate { .. } => "rates are",
-            LockOperation::Execute { .. } => "execute is",
-            LockOperation::Acquire { request, .. } if request.adopts().is_some() => "adopting a lock is",
-            LockOperation::Acquire { request, .. } if !request.at_least().is_zero() => "at_least is",
-            LockOperation::HandOver { .. } => "handing a lock over is",
-            _ => return None,
-        };
-        let message = format!("{what} not possible with a quorum of servers: use locks on one of them");
-        Some(Error::new(Kind::Unsupported, &self.settings().server, message))
-    }
 }
 
 impl LockOutcome {
@@ -562,9 +439,9 @@ impl<L> LockOperation<L> {
     pub fn awaited(&self) -> Option<AwaitedLock<L>> {
         match self {
             Self::Acquire { grant, .. } | Self::Park { grant, .. } => {
-                Some(AwaitedLock { grant: grant.clone(), stays: false })
+                Some(AwaitedLock { grant: grant.clone(), gives_up: GiveUp::Lock })
             }
-            Self::Change { grant, .. } => Some(AwaitedLock { grant: grant.clone(), stays: true }),
+            Self::Change { grant, .. } => Some(AwaitedLock { grant: grant.clone(), gives_up: GiveUp::Change }),
             _ => None,
         }
     }

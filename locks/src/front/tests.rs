@@ -190,7 +190,7 @@ fn a_wait_that_is_ended_leaves_the_queue_and_one_that_only_begins_asks_nothing()
     let waiting = host.ask_for_lock(Renewal::Always, Some(TTL));
     host.sent();
     host.answer("*1\r\n:4999\r\n");
-    host.front.stop_waiting(&waiting, host.platform.now());
+    host.front.give_up(&waiting, GiveUp::Wait, host.platform.now());
     assert_eq!(host.sent(), ["FCALL pinyon_unlock_8"]);
     assert!(matches!(host.outcome("lock"), LockOutcome::Busy));
     host.answer(":0\r\n");
@@ -212,7 +212,7 @@ fn a_wait_that_is_ended_leaves_the_queue_and_one_that_only_begins_asks_nothing()
 fn a_lock_that_was_granted_before_its_wait_ends_is_held() {
     let mut host = Host::connected();
     let grant = host.held();
-    host.front.stop_waiting(&grant, host.platform.now());
+    host.front.give_up(&grant, GiveUp::Wait, host.platform.now());
     assert!(host.sent().is_empty() && host.front.remaining(&grant).is_some());
 }
 

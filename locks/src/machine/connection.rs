@@ -110,7 +110,8 @@ impl Machine {
     }
 
     /// Handles a failed attempt to connect: the server is not there, or cannot be used. Attempts that no server has seen
-    /// fail if another try does not help, and those whose callers go on without the lock. Releases continue, but nobody waits for them.
+    /// fail if another try does not help, and those whose callers go on without the lock. Releases continue, but nobody
+    /// waits for them.
     pub fn unreachable(&mut self, error: &Error, now: Moment) {
         self.away = true;
         self.trouble = Some(error.clone());

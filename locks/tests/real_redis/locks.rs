@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use pinyon_locks::{
-    owners, LockEventKind, LockOutcome, LockRequest, Loss, Note, Renewal, StatusAnswer, StatusQuestion,
+    owners, GiveUp, LockEventKind, LockOutcome, LockRequest, Loss, Note, Renewal, StatusAnswer, StatusQuestion,
 };
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::events::Level;
@@ -174,7 +174,7 @@ fn a_thread_whose_wait_another_one_ends_leaves_the_queue() {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| locks.run(operation));
         until(|| other.ask("a", StatusQuestion::Waiting) == StatusAnswer::Waiting(1));
-        locks.station().stop_waiting(&grant);
+        locks.station().give_up(&grant, GiveUp::Wait);
         assert!(matches!(waiting.join().unwrap(), LockOutcome::Busy));
     });
     until(|| other.ask("a", StatusQuestion::Waiting) == StatusAnswer::Waiting(0));

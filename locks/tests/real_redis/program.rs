@@ -148,7 +148,7 @@ pub fn acquiring(name: &str, renewal: Renewal, reentrant: bool) -> (Arc<Grant>, 
     let ttl = if renewal == Renewal::Always { TTL } else { TIMEOUT };
     let request =
         LockRequest { names, owner: owners::this_thread(), ttl, wait: Some(TIMEOUT), renewal, reentrant, rare: None };
-    let grant = Grant::new(request.names.clone());
+    let grant = Grant::of(&request);
     (grant.clone(), Operation::Acquire { grant, request })
 }
 

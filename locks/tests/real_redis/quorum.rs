@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use pinyon_locks::machine::{Fairness, LockOptions};
 use pinyon_locks::{
-    owners, HandlerKind, LockOutcome, Loss, Note, QuorumSetup, Renewal, Setup, StatusAnswer, StatusQuestion, Voting,
+    owners, GiveUp, HandlerKind, LockOutcome, Loss, Note, QuorumSetup, Renewal, Setup, StatusAnswer, StatusQuestion,
+    Voting,
 };
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_proto::resp::{Command, Value};
@@ -224,7 +225,7 @@ fn a_wait_that_another_thread_ends_leaves_the_queues_of_all_servers() {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| program.run(operation));
         until(|| other.ask("a", StatusQuestion::Waiting) != StatusAnswer::Waiting(0));
-        program.station().stop_waiting(&grant);
+        program.station().give_up(&grant, GiveUp::Wait);
         assert!(matches!(waiting.join().unwrap(), LockOutcome::Busy));
     });
     until(|| other.ask("a", StatusQuestion::Waiting) == StatusAnswer::Waiting(0));

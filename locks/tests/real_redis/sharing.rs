@@ -26,7 +26,7 @@ fn request(names: Names, reentrant: bool) -> LockRequest {
 }
 
 fn acquire(program: &Program, request: LockRequest) -> Arc<Grant> {
-    let grant = Grant::new(request.names.clone());
+    let grant = Grant::of(&request);
     let outcome = program.run(Operation::Acquire { grant: grant.clone(), request });
     assert!(matches!(outcome, LockOutcome::Held { .. }), "{outcome:?}");
     grant
@@ -97,7 +97,7 @@ fn readers_are_there_together_and_seen() {
         let StatusAnswer::Each(state) = one.ask("a", StatusQuestion::Each) else { panic!("no state") };
         assert_eq!(state[0].sharing.len(), 2, "{handler:?}");
         let busy = LockRequest { wait: None, ..request(names(&["a"], &[], 0), false) };
-        let outcome = one.run(Operation::Acquire { grant: Grant::new(busy.names.clone()), request: busy.clone() });
+        let outcome = one.run(Operation::Acquire { grant: Grant::of(&busy), request: busy.clone() });
         // Its own thread reads it.
         assert!(matches!(outcome, LockOutcome::Busy), "{outcome:?}");
         for (program, held) in [&one, &other].iter().zip(&readers) {
@@ -133,7 +133,7 @@ fn a_reader_cannot_write_what_it_reads_and_a_writer_may_read() {
     let program = Program::on(&server);
     let reads = acquire(&program, request(names(&[], &["a"], 0), true));
     let wants = request(names(&["a"], &[], 0), true);
-    let outcome = program.run(Operation::Acquire { grant: Grant::new(wants.names.clone()), request: wants.clone() });
+    let outcome = program.run(Operation::Acquire { grant: Grant::of(&wants), request: wants.clone() });
     let LockOutcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.kind, ErrorKind::AlreadyHeld);
     assert!(program.release(&reads));

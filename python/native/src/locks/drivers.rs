@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_locks::{owners, Front, LockFinished, LockOperation, Mode, Setup};
+use pinyon_locks::{owners, Front, GiveUp, LockFinished, LockOperation, Mode, Setup};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -142,14 +142,11 @@ impl OnLoop {
         event_loop.begin(py, |front, now| front.begin(operation, wait, now))?;
         let waited = caller.wait(waiter.clone_ref(py));
         if let Some(awaited) = awaited.filter(|lock| waiter.was_abandoned() && !lock.grant.is_inherited()) {
-            let given_up = if awaited.stays {
-                pinyon_locks::LoopDriver::stay(self, &awaited.grant)
-            } else {
+            if awaited.gives_up == GiveUp::Lock {
                 drop(awaited.grant.take_listeners());
-                pinyon_locks::LoopDriver::cancel(self, &awaited.grant)
-            };
+            }
             // The reason for the end of the wait is raised, rather than a failure to tell the server.
-            if let Err(raised) = given_up {
+            if let Err(raised) = pinyon_locks::LoopDriver::give_up(self, &awaited.grant, awaited.gives_up) {
                 raised.write_unraisable(py, None);
             }
         }
@@ -176,16 +173,8 @@ impl pinyon_locks::LoopDriver<Listener> for OnLoop {
         Python::attach(|py| Ok(self.driver.get().event_loop().lock(py)?.remaining(grant)))
     }
 
-    fn cancel(&self, grant: &Arc<Grant>) -> PyResult<()> {
-        Python::attach(|py| self.driver.get().event_loop().begin(py, |front, now| front.cancel(grant, now)))
-    }
-
-    fn stop_waiting(&self, grant: &Arc<Grant>) -> PyResult<()> {
-        Python::attach(|py| self.driver.get().event_loop().begin(py, |front, now| front.stop_waiting(grant, now)))
-    }
-
-    fn stay(&self, grant: &Arc<Grant>) -> PyResult<()> {
-        Python::attach(|py| self.driver.get().event_loop().begin(py, |front, now| front.stay(grant, now)))
+    fn give_up(&self, grant: &Arc<Grant>, what: GiveUp) -> PyResult<()> {
+        Python::attach(|py| self.driver.get().event_loop().begin(py, |front, now| front.give_up(grant, what, now)))
     }
 
     fn forsake(&self, grant: &Arc<Grant>) {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use pinyon_locks::{LeaderReport, LeaderStep, LoopDriver};
+use pinyon_locks::{GiveUp, LeaderReport, LeaderStep};
 use pyo3::prelude::*;
 use pyo3::IntoPyObjectExt;
 
@@ -96,12 +96,7 @@ impl Candidate {
 
     fn end_wait(&self) -> PyResult<()> {
         let asked = self.lock_asked().take();
-        match asked {
-            Some((grant, Driver::Threads(station))) => station.stop_waiting(&grant),
-            Some((grant, Driver::Loop(on_loop))) if !grant.is_inherited() => on_loop.stop_waiting(&grant)?,
-            _ => {}
-        }
-        Ok(())
+        asked.map_or(Ok(()), |(grant, driver)| driver.give_up(&grant, GiveUp::Wait))
     }
 
     fn lock_asked(&self) -> MutexGuard<'_, Option<(Arc<Grant>, Driver)>> {

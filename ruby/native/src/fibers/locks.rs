@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
-use pinyon_locks::{AwaitedLock, Front, Grant, LockFinished, LockOperation, LockOutcome, LoopDriver, Notes, Setup};
+use pinyon_locks::{
+    AwaitedLock, Front, GiveUp, Grant, LockFinished, LockOperation, LockOutcome, LoopDriver, Notes, Setup,
+};
 use pinyon_net::driven::Driven;
 
 use super::driver::{unusable, Connections};
@@ -86,18 +88,11 @@ impl LockConnections {
         };
         // The reason for the end of the wait is raised, rather than a failure to tell the server.
         let _ = match (&outcome, &operation, &awaited) {
-            (Err(_), Some(LockOperation::Release { grant, .. }), _) => self.release_unheard(grant),
-            (Err(_), _, Some(AwaitedLock { grant, stays: true })) => self.stay(grant),
-            (Err(_), _, Some(AwaitedLock { grant, .. })) => self.cancel(grant),
+            (Err(_), Some(LockOperation::Release { grant, .. }), _) => self.give_up(grant, GiveUp::Hold),
+            (Err(_), _, Some(AwaitedLock { grant, gives_up })) => self.give_up(grant, *gives_up),
             _ => Ok(()),
         };
         outcome
-    }
-
-    fn release_unheard(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
-        let mut state = self.lock()?;
-        state.polled.begin(|machine, now| machine.release_unheard(grant, now))?;
-        self.look_beside(&mut state)
     }
 
     /// The driver of the calling fiber's scheduler, if these connections are that scheduler's.
@@ -120,21 +115,9 @@ impl LoopDriver<Listener> for LockConnections {
         Ok(state.polled.machine().remaining(grant))
     }
 
-    fn cancel(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
+    fn give_up(&self, grant: &Arc<Grant<Listener>>, what: GiveUp) -> io::Result<()> {
         let mut state = self.lock()?;
-        state.polled.begin(|machine, now| machine.cancel(grant, now))?;
-        self.look_beside(&mut state)
-    }
-
-    fn stop_waiting(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
-        let mut state = self.lock()?;
-        state.polled.begin(|machine, now| machine.stop_waiting(grant, now))?;
-        self.look_beside(&mut state)
-    }
-
-    fn stay(&self, grant: &Arc<Grant<Listener>>) -> io::Result<()> {
-        let mut state = self.lock()?;
-        state.polled.begin(|machine, now| machine.stay(grant, now))?;
+        state.polled.begin(|machine, now| machine.give_up(grant, what, now))?;
         self.look_beside(&mut state)
     }
 
