@@ -164,6 +164,13 @@ class Evidence:
         """Whether some new primary did not know it, or its last renewal."""
         return any(self.unknown(attempt, failover) for failover in self.failovers)
 
+    def forgotten(self, names: Set[str], until: int, *attempts: Attempt) -> str | None:
+        """Why the server may not know these attempts at that moment, or not that they have these names; or None."""
+        if any(self.unproved(attempt) for attempt in attempts):
+            return f"the new primary did not know {'it' if len(attempts) == 1 else 'one of them'}"
+        since = min(attempt.granted or 0 for attempt in attempts)
+        return "the server lost its state" if self.lost(names, since, until) else None
+
     def kept_until(self, attempt: Attempt) -> int:
         """Until when any server kept this lock, in milliseconds of the servers' clocks."""
         return max(self._kept(index, attempt) for index in range(len(self.journals)))

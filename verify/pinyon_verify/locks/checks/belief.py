@@ -30,11 +30,7 @@ def kept(evidence: Evidence) -> Iterator[Finding]:
             if believed > expiry:
                 late = (believed - expiry) / MILLISECOND
                 text = f"{seen.name}: {attempt.id} believed for {late:.1f} ms longer than the server keeps it"
-                lost = evidence.lost(attempt.names, attempt.granted or 0, scan.answered)
-                excuse = "the server lost its state" if lost else None
-                if evidence.unproved(attempt):
-                    excuse = "the new primary did not know its last renewal"
-                yield Finding("belief", scan.asked, text, excuse)
+                yield Finding("belief", scan.asked, text, evidence.forgotten(attempt.names, scan.answered, attempt))
 
 
 def ended(evidence: Evidence) -> Iterator[Finding]:

@@ -40,10 +40,4 @@ def nobody_between(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _excuse(evidence: Evidence, *attempts: Attempt) -> str | None:
-    since = min(attempt.granted or 0 for attempt in attempts)
-    until = max(attempt.granted or 0 for attempt in attempts)
-    if evidence.lost(attempts[0].names, since, until):
-        return "the server lost its state"
-    if any(evidence.unproved(attempt) for attempt in attempts):
-        return "the new primary did not know one of them"
-    return None
+    return evidence.forgotten(attempts[0].names, max(attempt.granted or 0 for attempt in attempts), *attempts)

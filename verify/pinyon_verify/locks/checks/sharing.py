@@ -98,9 +98,5 @@ def _missing(evidence: Evidence, scan: Scan, believing: list[Attempt]) -> Iterat
             continue
         ids = ", ".join(attempt.id for attempt, _ in attempts)
         text = f"{name}: the server has {kept[name, process]} parts for {ids}"
-        granted = min(attempt.granted or 0 for attempt, _ in attempts)
-        lost = evidence.lost({name}, granted, scan.answered)
-        excuse = "the server lost its state" if lost else None
-        if any(evidence.unproved(attempt) for attempt, _ in attempts):
-            excuse = "the new primary did not know all of them"
+        excuse = evidence.forgotten({name}, scan.answered, *(attempt for attempt, _ in attempts))
         yield Finding("belief", scan.asked, text, excuse)

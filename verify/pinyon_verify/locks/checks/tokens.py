@@ -132,11 +132,9 @@ def register(evidence: Evidence) -> Iterator[Finding]:
                 newest = write.token
             elif write.answered < attempt.believed:
                 text = f"{name}: {attempt.id} was refused with token {write.token} while it believed to hold the lock"
-                lost = evidence.lost(attempt.names, attempt.granted or 0, write.answered)
-                excuse = "the server lost its state" if lost else None
-                if evidence.unproved(attempt):
-                    excuse = "the new primary did not know its lock"
-                yield Finding("register", write.answered, text, excuse)
+                yield Finding(
+                    "register", write.answered, text, evidence.forgotten(attempt.names, write.answered, attempt)
+                )
     yield from _looks(evidence)
 
 
@@ -145,8 +143,6 @@ def _looks(evidence: Evidence) -> Iterator[Finding]:
         for look in attempt.looks:
             if look.newest > (attempt.token or 0) and look.answered < attempt.believed:
                 text = f"{look.name}: {attempt.id} reads with token {attempt.token} what was written with {look.newest}"
-                lost = evidence.lost(attempt.names, attempt.granted or 0, look.answered)
-                excuse = "the server lost its state" if lost else None
-                if evidence.unproved(attempt):
-                    excuse = "the new primary did not know its lock"
-                yield Finding("register", look.answered, text, excuse)
+                yield Finding(
+                    "register", look.answered, text, evidence.forgotten(attempt.names, look.answered, attempt)
+                )
