@@ -1,10 +1,18 @@
 //! Numbers that keep clients from doing the same at the same time.
 
+use pinyon_net::random;
+
 /// A sequence of its own for each client.
 #[derive(Debug)]
 pub(super) struct Jitter(u64);
 
 impl Jitter {
+    /// One that no other process has.
+    pub(super) fn new() -> Self {
+        let random = random::bytes().expect("the kernel has random bytes for pauses");
+        Self(u64::from_ne_bytes(random) | 1)
+    }
+
     pub(super) fn of(client: &str) -> Self {
         let hashed = client
             .bytes()

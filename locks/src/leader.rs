@@ -19,7 +19,6 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::identity::new_client;
 use crate::jitter::Jitter;
 use pinyon_net::fork;
 use pinyon_net::shown::shown;
@@ -120,7 +119,7 @@ pub struct Candidate {
 impl Candidate {
     /// `name`: for messages.
     pub fn new(name: &[u8]) -> Self {
-        let campaign = Campaign::new(shown(name), Jitter::of(&new_client(None)));
+        let campaign = Campaign::new(shown(name), Jitter::new());
         Self { generation: fork::generation(), campaign: Mutex::new(campaign) }
     }
 
