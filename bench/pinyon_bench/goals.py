@@ -73,14 +73,19 @@ def bare_share(wanted: float) -> Goal:
 
 
 def at_least_row(
-    wanted: float, other: str, words: str = "", models: tuple[str, ...] = (BLOCKING,), base: str = BLOCKING
+    wanted: float,
+    other: str,
+    words: str = "",
+    models: tuple[str, ...] = (BLOCKING,),
+    base: str = BLOCKING,
+    ours: str = OURS,
 ) -> Goal:
     """Our rate is at least `wanted` times that in another row, of our client in the model `base`; `words` say which."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
-        rates_there = rates(document, other.replace("*", row.rpartition(":")[0]), contestant_name(OURS, base))
+        rates_there = rates(document, other.replace("*", row.rpartition(":")[0]), contestant_name(ours, base))
         for model in models:
-            found = ratio(rates(document, row, contestant_name(OURS, model)), rates_there)
+            found = ratio(rates(document, row, contestant_name(ours, model)), rates_there)
             yield from reached(f"{within(row, model)}: at least {wanted:g} {words or f'times {other}'}", found, wanted)
 
     return goal

@@ -22,7 +22,7 @@ from .measures import (
     reads,
     server_time,
 )
-from .workloads import FAR, HANDOVER, MUTEX, NEAR, PAIR, PING, PIPELINED, PURE, SCRIPT, group_of
+from .workloads import FAR, HANDOVER, MUTEX, NEAR, PAIR, PERMITS, PING, PIPELINED, PURE, READ, SCRIPT, group_of
 
 OURS_SCRIPT, OURS_PURE = f"{OURS} {SCRIPT}", f"{OURS} {PURE}"
 ONE_PIPELINED = f"{group_of(PIPELINED)}:1"
@@ -34,7 +34,9 @@ def exactly_commands(wanted: float) -> Goal:
     """A cycle sends exactly `wanted` commands, with any number of keys and workers."""
 
     def goal(document: Document, _: str) -> Iterator[Target]:
-        rows = [row.name for workload in (PAIR, MUTEX, HANDOVER) for row in lock_rows_of(document, workload)]
+        rows = [
+            row.name for workload in (PAIR, MUTEX, HANDOVER, READ, PERMITS) for row in lock_rows_of(document, workload)
+        ]
         found = {
             f"{row.partition(':')[2]}{name.removeprefix(OURS_SCRIPT)}": value
             for row in rows
@@ -67,18 +69,6 @@ def commands_per_cycle(wanted: float) -> Goal:
         value = per_cycle(document, row, OURS_SCRIPT, commands_sent)
         if value is not None:
             yield Target(f"{row}: exactly {wanted:g} commands per cycle", f"{value:.3f}", abs(value - wanted) < EXACT)
-
-    return goal
-
-
-def times_the_rate(wanted: float, other: str, models: tuple[str, ...]) -> Goal:
-    """Our rate is at least `wanted` times that in another row, in the same round."""
-
-    def goal(document: Document, row: str) -> Iterator[Target]:
-        for model in models:
-            ours = contestant_name(OURS_SCRIPT, model)
-            found = ratio(rates(document, row, ours), rates(document, other, ours))
-            yield from reached(f"{row} {model}: at least {wanted:g} times the rate of {other}", found, wanted)
 
     return goal
 
