@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pinyon_locks::call::{Attempt, Call, Holder, Pushed, ScriptAnswer};
+use pinyon_locks::call::{Attempt, Call, Holder, Pushed, Said, ScriptAnswer};
 use pinyon_locks::keys::LockKeys;
 use pinyon_locks::script;
 use pinyon_proto::resp::{Command, Value};
@@ -236,7 +236,8 @@ fn a_value_of_somebody_else_s_is_respected_and_shown() {
         lab.each(|keys| keys.lock(b"a"), command.as_bytes(), &[b"do not touch"]);
         for answer in lab.call_servers(&lock("x", "a", false, true)).0 {
             let holder = foreign(value);
-            assert_eq!(answer, Ok(ScriptAnswer::Busy { pttl: None, holder, age: None }), "{command}");
+            let said = if value.is_some() { Said::Nothing } else { Said::Untold };
+            assert_eq!(answer, Ok(ScriptAnswer::Busy { pttl: None, holder, age: None, said }), "{command}");
         }
         for answer in lab.call_servers(&lock("x", "a", true, true)).0 {
             assert_eq!(answer, Ok(ScriptAnswer::Queued { pttl: None }), "{command}");
