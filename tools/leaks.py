@@ -11,7 +11,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-OURS = re.compile(r"/(Pinyon|native)\.so\b|/(capi|perl/src|perl/xs|ruby/native|net|cache|locks|proto)/")
+# Of C, the whole path of a source; of Rust, the path from the checkout on; or the library, without a line.
+OURS = re.compile(
+    r"[ /](capi|perl|ruby/native|net|cache|locks|proto)/\S+\.(rs|c|xs):\d+|/(Pinyon|native|libpinyon)\.so\b"
+)
 INTERPRETER = re.compile(r"\(/(usr/)?(lib|bin)/\S*(perl|ruby)")
 
 
@@ -39,7 +42,9 @@ def main() -> None:
     ours = [leak for leak in found if is_ours(leak)]
     for leak in ours:
         print(leak, end="\n\n")
-    print(f"leaks: {len(ours)} of Pinyon, {len(found) - len(ours)} of interpreters and servers, in {len(paths)} reports")
+    print(
+        f"leaks: {len(ours)} of Pinyon, {len(found) - len(ours)} of interpreters and servers, in {len(paths)} reports"
+    )
     sys.exit(bool(ours))
 
 
