@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints, of LeakSanitizer's reports in the given files, the leaks that Pinyon's own code allocated. Fails if there is one.
+"""Prints the leaks of Pinyon's own code from LeakSanitizer's reports in the given files. Fails if there is one.
 
 Perl and Ruby free little when they end, so most of what is reported is theirs. A list of suppressions cannot tell these
 apart: each frame of Pinyon has frames of the interpreter below it. So a leak counts if, above the first frame of an
