@@ -211,6 +211,11 @@ docs-links: setup .venv/.docs ## Ask the network for every address that the docu
 fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
+# LANGUAGES are some of c, perl, ruby.
+.PHONY: sanitize
+sanitize: .venv/.packages ## C's, Perl's and Ruby's tests with AddressSanitizer; needs Rust's nightly toolchain
+	tools/sanitize $(LANGUAGES)
+
 .PHONY: setup
 setup: ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's library
 	$(MAKE) --no-print-directory -j 2 setup-parts
