@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import cast
 
 import pinyon
 
@@ -84,8 +83,9 @@ def _ask(screen: Screen, pipes: list[Connection], way: str, title: str) -> None:
             ready = wait(pipes, PATIENCE)
             if not ready:
                 raise TimeoutError(f"callers have no answer within {PATIENCE} s")
-            for pipe in ready:
-                caller, began, ended, state = cast("Connection", pipe).recv()
+            for each in ready:
+                assert isinstance(each, Connection)
+                caller, began, ended, state = each.recv()
                 states[caller] = state
                 chart.bars.append(Bar(f"caller {caller + 1}", began, ended, state))
         _tell_late(chart, states)
