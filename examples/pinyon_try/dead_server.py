@@ -47,8 +47,8 @@ def play(screen: Screen, folder: Path) -> None:
 
 
 def _kill(screen: Screen, reader: _Reader, victim: Server) -> None:
-    reader.read()
     chart = reader.chart = screen.chart("memcached B is killed, and started again", time.monotonic())
+    reader.read()
     screen.find(f"Both run: {reader.phase()}")
     died = reader.mark(f"kill -9 {victim.pid}")
     screen.tell(f"kill -9 {victim.pid} (memcached B)")
@@ -110,6 +110,7 @@ def _refused(reader: _Reader) -> str:
 class _Reader:
     """One caller, and what its calls took since the phase began."""
 
+    #: The last one is the victim, whose events count.
     servers: list[str]
     chart: Chart | None = None
     calls: list[Dot] = field(default_factory=list)
@@ -125,7 +126,7 @@ class _Reader:
         self._keys = cycle(KEYS)
 
     def _happened(self, event: pinyon.Event) -> None:
-        if event.kind in ("down", "up"):
+        if event.server == self.servers[-1] and event.kind in ("down", "up"):
             self.events.append(event)
             self.event_at = time.monotonic()
 

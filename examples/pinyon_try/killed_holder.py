@@ -18,30 +18,31 @@ from .screen import Screen
 from .servers import Server
 
 NAME = "invoice:7"
-#: How long a lock outlives a holder that has died, in seconds.
+#: Short, so that a viewer waits no longer than necessary. In seconds.
 TTL = 2.0
 #: If a process says nothing for so long, something is wrong. In seconds.
 PATIENCE = 60
 
 
-def play(screen: Screen, folder: Path) -> None:
+def play(screen: Screen, folder: Path, ttl: float = TTL) -> None:
     """Play the scene.
 
     Args:
         screen: where to show it.
         folder: for the socket of Redis.
+        ttl: how long the lock outlives a holder that has died, in seconds.
     """
     screen.scene(
         "A lock between processes",
-        f"Processes want the lock {NAME!r}, with a ttl of {TTL:.0f} s. Pinyon renews it while its holder lives.",
+        f"Processes want the lock {NAME!r}, with a ttl of {ttl:.0f} s. Pinyon renews it while its holder lives.",
     )
     with Server("redis-server", folder / "redis.sock") as server, contextlib.ExitStack() as stack:
-        first, second, third = (stack.enter_context(_Worker(label, server)) for label in "ABC")
-        _kill(screen, first, second)
+        first, second, third = (stack.enter_context(_Worker(label, server, ttl)) for label in "ABC")
+        _kill(screen, first, second, ttl)
         _hang(screen, second, third)
 
 
-def _kill(screen: Screen, holder: _Worker, waiter: _Worker) -> None:
+def _kill(screen: Screen, holder: _Worker, waiter: _Worker, ttl: float) -> None:
     chart = screen.chart("The holder is killed", time.monotonic())
     token, since = holder.acquire()
     screen.tell(f"process {holder.label} holds the lock, with token {token}")
@@ -49,14 +50,14 @@ def _kill(screen: Screen, holder: _Worker, waiter: _Worker) -> None:
     asked = waiter.hear("asks")[0]
     screen.tell(f"process {waiter.label} asks for it, and waits")
     # Longer than the ttl: it is the renewals that keep the lock.
-    time.sleep(TTL * 1.25)
+    time.sleep(ttl * 1.25)
     died = time.monotonic()
     holder.kill()
     chart.marks.append(Mark(died, f"kill -9 {holder.process.pid}"))
     screen.tell(f"kill -9 {holder.process.pid} (process A), which held the lock for {shown(died - since)}")
     got, next_token = waiter.hear("holds")
     screen.tell(f"process {waiter.label} holds the lock, with token {next_token}")
-    screen.find(f"The lock was free {shown(got - died)} after its holder's death: the ttl is {TTL:.0f} s.")
+    screen.find(f"The lock was free {shown(got - died)} after its holder's death: the ttl is {ttl:.0f} s.")
     screen.find(f"Token {next_token} is higher than {token}." if next_token > token else "The tokens did not grow.")
     chart.bars.append(Bar("process A", since, died, "holds", f"holds, token {token}"))
     chart.bars.append(Bar("process A", died, got, "locked", "dead; the lock lasts"))
@@ -127,14 +128,15 @@ class _Worker:
     Args:
         label: its name in the scene.
         server: the Redis.
+        ttl: of its locks, in seconds.
     """
 
-    def __init__(self, label: str, server: Server) -> None:
+    def __init__(self, label: str, server: Server, ttl: float) -> None:
         self.label = label
         self.held = (0, 0.0)
         spawned = multiprocessing.get_context("spawn")
         self._pipe, self._theirs = spawned.Pipe()
-        self.process = spawned.Process(target=_work, args=(str(server.path), self._theirs), daemon=True)
+        self.process = spawned.Process(target=_work, args=(str(server.path), ttl, self._theirs), daemon=True)
 
     def __enter__(self) -> _Worker:
         self.process.start()
@@ -178,9 +180,9 @@ def _pid(worker: _Worker) -> int:
     return worker.process.pid
 
 
-def _work(path: str, pipe: Connection) -> None:
+def _work(path: str, ttl: float, pipe: Connection) -> None:
     """Be the process."""
-    locks = pinyon.Locks(f"unix://{path}", ttl=TTL)
+    locks = pinyon.Locks(f"unix://{path}", ttl=ttl)
     locks.is_locked(NAME)
     pipe.send(("ready", time.monotonic(), None))
     held: pinyon.Held | None = None

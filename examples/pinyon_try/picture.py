@@ -53,7 +53,8 @@ svg text { font-size: 13px; fill: var(--soft); } svg .on { fill: var(--page); fo
 svg .mark { stroke: var(--ink); stroke-dasharray: 3 3; } svg .marked { fill: var(--ink); font-weight: 600; }
 svg .grid { stroke: var(--line); } figcaption { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; color: var(--soft);
   font-size: .85rem; margin-bottom: .5rem; } i { display: inline-block; width: .8em; height: .8em; border-radius: 3px;
-  margin-right: .4em; } ul { padding-left: 1.2rem; overflow-wrap: anywhere; } li { color: var(--soft); }
+  margin-right: .4em; } ul { margin: .5rem 0 0; padding-left: 1.2rem; font-size: .9rem;
+  overflow-wrap: anywhere; } li { color: var(--soft); }
 li.finding { color: var(--ink); font-weight: 600; }
 .made, .miss { fill: var(--orange); background: var(--orange); } .waited, .hit { fill: var(--blue);
   background: var(--blue); } .old, .up, .holds { fill: var(--green); background: var(--green); }
@@ -75,17 +76,20 @@ def page(scenes: Sequence[Scene]) -> str:
 
 
 def _scene(scene: Scene) -> str:
-    lines = "".join(
-        f"<li{' class=finding' if line.is_finding else ''}>{escape(line.text)}</li>" for line in scene.lines
-    )
     figures = "".join(_figure(chart) for chart in scene.charts)
-    return f"<h2>{escape(scene.title)}</h2><p>{escape(scene.story)}</p>{figures}<ul>{lines}</ul>"
+    return f"<h2>{escape(scene.title)}</h2><p>{escape(scene.story)}</p>{figures}"
 
 
 def _figure(chart: Chart) -> str:
     present = {bar.kind for bar in chart.bars} | {dot.kind for dot in chart.dots}
     legend = "".join(f'<span><i class="{kind}"></i>{text}</span>' for kind, text in KINDS.items() if kind in present)
-    return f"<figure><h3>{escape(chart.title)}</h3><figcaption>{legend}</figcaption>{_Drawing(chart).svg()}</figure>"
+    lines = "".join(
+        f"<li{' class=finding' if line.is_finding else ''}>{escape(line.text)}</li>" for line in chart.lines
+    )
+    return (
+        f"<figure><h3>{escape(chart.title)}</h3><figcaption>{legend}</figcaption>{_Drawing(chart).svg()}"
+        f"<ul>{lines}</ul></figure>"
+    )
 
 
 class _Drawing:

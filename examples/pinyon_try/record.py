@@ -41,15 +41,24 @@ class Mark:
     text: str
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line that was shown. A finding is one that sums up what was measured."""
+
+    text: str
+    is_finding: bool = False
+
+
 @dataclass
 class Chart:
-    """A part of a scene, along its own time."""
+    """A part of a scene: who did what along its own time, and what was shown of it."""
 
     title: str
     begin: float
     bars: list[Bar] = field(default_factory=list)
     dots: list[Dot] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
 
     def lanes(self) -> list[str]:
         """Return who takes part, in the order of appearance."""
@@ -61,22 +70,17 @@ class Chart:
         return max(times + [mark.at for mark in self.marks], default=self.begin)
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line that was shown. A finding is one that sums up what was measured."""
-
-    text: str
-    is_finding: bool = False
-
-
 @dataclass
 class Scene:
-    """One of the three stories, with what was shown of it."""
+    """One of the three stories."""
 
     title: str
     story: str
-    lines: list[Line] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
+
+    def lines(self) -> list[Line]:
+        """Return what was shown, in order."""
+        return [line for chart in self.charts for line in chart.lines]
 
 
 def shown(seconds: float) -> str:

@@ -47,7 +47,7 @@ class Screen:
         return chart
 
     def tell(self, text: str) -> None:
-        """Show something that happened."""
+        """Show something that happened in this part of the scene."""
         self._show(Line(text))
 
     def find(self, text: str) -> None:
@@ -56,7 +56,7 @@ class Screen:
 
     def _show(self, line: Line) -> None:
         say(f"   {'=> ' if line.is_finding else ''}{line.text}", "bold green" if line.is_finding else "")
-        self.scenes[-1].lines.append(line)
+        self.scenes[-1].charts[-1].lines.append(line)
 
     @contextlib.contextmanager
     def callers(self, states: Sequence[str]) -> Iterator[Row]:

@@ -106,7 +106,7 @@ def _sum_up(screen: Screen, chart: Chart) -> None:
     times: dict[str, list[float]] = {}
     for bar in chart.bars:
         times.setdefault(bar.kind, []).append(bar.end - bar.begin)
-    screen.find(f"The database was asked {_times(len(times['made']))}, by {CALLERS} callers.")
+    screen.find(f"The database was asked {_times(len(times.get('made', [])))}, by {CALLERS} callers.")
     if "waited" in times:
         longest = shown(max(times["waited"]))
         screen.find(f"{len(times['waited'])} waited for that value; the slowest call took {longest}.")

@@ -14,7 +14,7 @@ from pinyon_try.screen import Screen
 
 
 def findings(scene: Scene) -> str:
-    return "\n".join(line.text for line in scene.lines if line.is_finding)
+    return "\n".join(line.text for line in scene.lines() if line.is_finding)
 
 
 def kinds(scene: Scene) -> list[list[str]]:
@@ -54,7 +54,7 @@ def test_calls_go_on_while_a_server_is_dead_or_hangs(tmp_path: Path) -> None:
     dead_server.play(screen, tmp_path)
     (scene,) = screen.scenes
     assert findings(scene).count("no error") == 5
-    assert any("a caller gets ServerDown" in line.text or "ConnectError" in line.text for line in scene.lines)
+    assert any("a caller gets ServerDown" in line.text or "ConnectError" in line.text for line in scene.lines())
     killed, hung = scene.charts
     assert [bar.kind for bar in killed.bars if bar.lane == "memcached B"] == ["up", "killed", "up"]
     assert [bar.kind for bar in hung.bars if bar.lane == "memcached B"] == ["up", "hung", "up"]
@@ -65,11 +65,11 @@ def test_calls_go_on_while_a_server_is_dead_or_hangs(tmp_path: Path) -> None:
 
 def test_the_lock_passes_on_when_its_holder_dies_or_hangs(tmp_path: Path) -> None:
     screen = Screen()
-    killed_holder.play(screen, tmp_path)
+    killed_holder.play(screen, tmp_path, ttl=6)
     (scene,) = screen.scenes
     assert "is higher than" in findings(scene)
     assert "1 refused, 0 let through" in findings(scene)
-    assert any("LockLost" in line.text for line in scene.lines)
+    assert any("LockLost" in line.text for line in scene.lines())
     killed, _ = scene.charts
     dead, waits = (next(bar for bar in killed.bars if bar.kind == kind) for kind in ("locked", "waits"))
     assert waits.begin < dead.begin < dead.end == waits.end
