@@ -42,6 +42,11 @@ C_PINYON := -Icapi/include target/release/libpinyon.a -lgcc_s -lutil -lrt -lpthr
 help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+HTML ?=
+.PHONY: try
+try: .venv/.pinyon ## See a cache stampede, a dead server and a lock between processes, in a minute; HTML=file draws them
+	PYTHONPATH=examples .venv/bin/python -m pinyon_try $(if $(HTML),--html "$(HTML)")
+
 .PHONY: bench
 bench: setup ## Compare Pinyon with the clients people use, in about twelve minutes; writes an HTML report
 	.venv/bin/python -m pinyon_bench run
@@ -172,13 +177,14 @@ lint: setup ## Formatting, lints and types of all languages
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	.venv/bin/ruff format --check python bench verify
-	.venv/bin/ruff format --check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples
+	.venv/bin/ruff format --check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples examples
 	.venv/bin/ruff check python bench verify
-	.venv/bin/ruff check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples
+	.venv/bin/ruff check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples examples
 	cd python && ../.venv/bin/mypy pinyon
 	cd python && PATH=$(CURDIR)/.venv/bin:$$PATH basedpyright --verifytypes pinyon --ignoreexternal
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
+	cd examples && ../.venv/bin/mypy --strict pinyon_try
 	cd tools/distribution && MYPYPATH=.. ../../.venv/bin/mypy --strict . ../newer
 	cd ruby && rubocop -c .rubocop.yml . ../verify/ruby
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
