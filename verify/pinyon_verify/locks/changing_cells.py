@@ -60,6 +60,12 @@ CHANGING_CELLS = (
 )
 
 _QUIET = Cell("", "", _everybody(_CALM.but(patience=8.0)), ordered=False)
+#: Readers are inside for long, many at a time.
+_CROWD = Cell("", "", _everybody(_CALM.but(patience=8.0, names=1, most=1, stay=0.1, permits=0.0)), ordered=False)
+#: Whoever reads on after a downgrade does so for longer than others may wait for it.
+_SLOW = Cell(
+    "", "", _everybody(_CALM.but(patience=30.0, names=1, most=1, reads=0.5, changes=0.9, stay=10.0)), ordered=False
+)
 _HURRIED = Cell("", "", _everybody(_BUSY), ordered=False)
 
 CHANGING_SABOTAGES = (
@@ -68,11 +74,18 @@ CHANGING_SABOTAGES = (
         "exclusion",
         "if ends and ends > last then last, other = ends, who end",
         "",
-        _HURRIED,
+        _CROWD,
+    ),
+    Sabotage(
+        "upgraded-through-the-queue",
+        "change",
+        "reply = next_number()\n  occupy(run, me,",
+        'call("DEL", unpack(KEYS, 2)) grant(new_run(false, false), names_in(KEYS))\n  reply = next_number()\n  occupy(run, me,',
+        _CROWD,
     ),
     Sabotage(
         "upgraded-with-old-token",
-        "change",
+        "tokens",
         "reply = next_number()\n  occupy(run, me,",
         "reply = seen\n  occupy(run, me,",
         _HURRIED,
@@ -80,7 +93,7 @@ CHANGING_SABOTAGES = (
     Sabotage(
         "second-upgrade-waits",
         "in time",
-        "reply = cycle(run, attempt, in_the_way(run, keys, 1, me, call(\"MGET\", unpack(keys))))",
+        'reply = cycle(run, attempt, in_the_way(run, keys, 1, me, call("MGET", unpack(keys))))',
         "reply = nil",
         _QUIET,
         seconds=4.0,
@@ -97,7 +110,7 @@ CHANGING_SABOTAGES = (
         "liveness",
         "if #read > 0 then make_due(run, read) end",
         "",
-        _QUIET,
-        seconds=4.0,
+        _SLOW,
+        seconds=12.0,
     ),
 )
