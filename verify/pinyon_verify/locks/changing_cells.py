@@ -68,6 +68,9 @@ _SLOW = Cell(
 )
 _HURRIED = Cell("", "", _everybody(_BUSY), ordered=False)
 
+#: How an upgrade that need not wait gets what it is to write.
+_OCCUPIES = 'occupy(run, me, attempt .. " " .. format(whole, reply))'
+
 CHANGING_SABOTAGES = (
     Sabotage(
         "upgraded-beside-readers",
@@ -75,12 +78,14 @@ CHANGING_SABOTAGES = (
         "if ends and ends > last then last, other = ends, who end",
         "",
         _CROWD,
+        ((" and not others_end(key, attempt, now)", ""),),
     ),
     Sabotage(
         "upgraded-through-the-queue",
         "change",
-        "reply = next_number()\n  occupy(run, me,",
-        'call("DEL", unpack(KEYS, 2)) grant(new_run(false, false), names_in(KEYS))\n  reply = next_number()\n  occupy(run, me,',
+        "reply = next_number()\n  " + _OCCUPIES,
+        'call("DEL", unpack(KEYS, 2)) grant(new_run(false, false), names_in(KEYS)) reply = next_number() '
+        'call("PSETEX", KEYS[2], ttl, attempt .. " " .. format(whole, reply) .. " " .. ttl)',
         _CROWD,
     ),
     Sabotage(
