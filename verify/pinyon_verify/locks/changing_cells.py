@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import faults
+from . import changing_scenarios, faults
 from .cell import Cell
 from .sabotage import Sabotage
 from .settings import BUSY, CALM, MODELS, Settings
@@ -19,8 +19,18 @@ def _everybody(settings: Settings) -> tuple[Settings, ...]:
     return settings.each(*MODELS, "blocking")
 
 
+_SCRIPTED = Cell(
+    "changed-in-turn",
+    "a downgrade lets in the reader that waits; the second of two upgrades is refused",
+    (CALM,),
+    ordered=False,
+    quick=True,
+    scenario=changing_scenarios.changed_in_turn,
+)
+
 #: An upgrade passes those that hold nothing, whenever they came.
 CHANGING_CELLS = (
+    _SCRIPTED,
     Cell(
         "calm-changing",
         "upgrades and downgrades, no faults: each waiter is woken",
@@ -62,10 +72,6 @@ CHANGING_CELLS = (
 _QUIET = Cell("", "", _everybody(_CALM.but(patience=8.0)), ordered=False)
 #: Readers are inside for long, many at a time.
 _CROWD = Cell("", "", _everybody(_CALM.but(patience=8.0, names=1, most=1, stay=0.1, permits=0.0)), ordered=False)
-#: Whoever reads on after a downgrade does so for longer than others may wait for it.
-_SLOW = Cell(
-    "", "", _everybody(_CALM.but(patience=30.0, names=1, most=1, reads=0.5, changes=0.9, stay=10.0)), ordered=False
-)
 _HURRIED = Cell("", "", _everybody(_BUSY), ordered=False)
 
 #: How an upgrade that need not wait gets what it is to write.
@@ -112,10 +118,9 @@ CHANGING_SABOTAGES = (
     ),
     Sabotage(
         "downgrade-not-told",
-        "liveness",
+        "said",
         "if #read > 0 then make_due(run, read) end",
         "",
-        _SLOW,
-        seconds=12.0,
+        _SCRIPTED,
     ),
 )
