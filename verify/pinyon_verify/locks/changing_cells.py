@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import faults
+from . import changing_scenarios, faults
 from .cell import Cell
 from .sabotage import Sabotage
 from .settings import BUSY, CALM, MODELS, Settings
@@ -19,8 +19,18 @@ def _everybody(settings: Settings) -> tuple[Settings, ...]:
     return settings.each(*MODELS, "blocking")
 
 
+_SCRIPTED = Cell(
+    "changed-in-turn",
+    "a downgrade lets in the reader that waits; the second of two upgrades is refused",
+    (CALM,),
+    ordered=False,
+    quick=True,
+    scenario=changing_scenarios.changed_in_turn,
+)
+
 #: An upgrade passes those that hold nothing, whenever they came.
 CHANGING_CELLS = (
+    _SCRIPTED,
     Cell(
         "calm-changing",
         "upgrades and downgrades, no faults: each waiter is woken",
@@ -60,7 +70,12 @@ CHANGING_CELLS = (
 )
 
 _QUIET = Cell("", "", _everybody(_CALM.but(patience=8.0)), ordered=False)
+#: Readers are inside for long, many at a time.
+_CROWD = Cell("", "", _everybody(_CALM.but(patience=8.0, names=1, most=1, stay=0.1, permits=0.0)), ordered=False)
 _HURRIED = Cell("", "", _everybody(_BUSY), ordered=False)
+
+#: How an upgrade that need not wait gets what it is to write.
+_OCCUPIES = 'occupy(run, me, attempt .. " " .. format(whole, reply))'
 
 CHANGING_SABOTAGES = (
     Sabotage(
@@ -68,11 +83,20 @@ CHANGING_SABOTAGES = (
         "exclusion",
         "if ends and ends > last then last, other = ends, who end",
         "",
-        _HURRIED,
+        _CROWD,
+        ((" and not others_end(key, attempt, now)", ""),),
+    ),
+    Sabotage(
+        "upgraded-through-the-queue",
+        "change",
+        "reply = next_number()\n  " + _OCCUPIES,
+        'call("DEL", unpack(KEYS, 2)) grant(new_run(false, false), names_in(KEYS)) reply = next_number() '
+        'call("PSETEX", KEYS[2], ttl, attempt .. " " .. format(whole, reply) .. " " .. ttl)',
+        _CROWD,
     ),
     Sabotage(
         "upgraded-with-old-token",
-        "change",
+        "tokens",
         "reply = next_number()\n  occupy(run, me,",
         "reply = seen\n  occupy(run, me,",
         _HURRIED,
@@ -80,7 +104,7 @@ CHANGING_SABOTAGES = (
     Sabotage(
         "second-upgrade-waits",
         "in time",
-        "reply = cycle(run, attempt, in_the_way(run, keys, 1, me, call(\"MGET\", unpack(keys))))",
+        'reply = cycle(run, attempt, in_the_way(run, keys, 1, me, call("MGET", unpack(keys))))',
         "reply = nil",
         _QUIET,
         seconds=4.0,
@@ -94,10 +118,9 @@ CHANGING_SABOTAGES = (
     ),
     Sabotage(
         "downgrade-not-told",
-        "liveness",
+        "said",
         "if #read > 0 then make_due(run, read) end",
         "",
-        _QUIET,
-        seconds=4.0,
+        _SCRIPTED,
     ),
 )

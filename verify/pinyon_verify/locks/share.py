@@ -123,7 +123,7 @@ class Share:
 
     def changes(self) -> Change | None:
         """Return which names to upgrade or to downgrade now, if any."""
-        if self.wanted.at_least or not self._happens(self.settings.changes):
+        if self.wanted.at_least or not self._happens(self.settings.changes) or not self.goes_on():
             return None
         read, written = list(self.wanted.read), self.wanted.written
         upgrades = bool(read) and (not written or self.random.random() < UPGRADES)

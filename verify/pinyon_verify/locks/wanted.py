@@ -49,7 +49,9 @@ class Wanted:
 
     def changed(self, names: Sequence[str], *, upgrades: bool) -> Wanted:
         """Return the same with these names written, or else read."""
-        read = [name for name in self.names if name not in names and name in self.read or name in names and not upgrades]
+        read = [
+            name for name in self.names if name not in names and name in self.read or name in names and not upgrades
+        ]
         return replace(self, read=read)
 
     def facts(self) -> dict[str, Any]:

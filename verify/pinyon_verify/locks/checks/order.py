@@ -103,7 +103,12 @@ def overtaken(evidence: Evidence) -> Iterator[Finding]:
         active = [other for other in active if other.over > attempt.invoked]
         since = _in_queue_since(active, attempt)
         active.append(attempt)
-        if attempt.granted is None or attempt.granted <= since or attempt.is_continued or _was_disturbed(evidence, attempt):
+        if (
+            attempt.granted is None
+            or attempt.granted <= since
+            or attempt.is_continued
+            or _was_disturbed(evidence, attempt)
+        ):
             continue
         for later in attempts[bisect_right(starts, since + evidence.stalled(attempt.invoked, attempt.granted)) :]:
             if later.invoked > attempt.granted:
