@@ -86,4 +86,4 @@ class Row:
         """Return the row as it is now."""
         from rich.text import Text
 
-        return Text.assemble("   ", *((STATES[state][0] + " ", STATES[state][1]) for state in self._states))
+        return Text.assemble("   ", *((STATES[state][0], STATES[state][1]) for state in self._states))
