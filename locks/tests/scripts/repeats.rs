@@ -71,6 +71,28 @@ fn a_cancelled_attempt_is_not_granted_when_it_arrives_late() {
 }
 
 #[test]
+fn a_cancelled_adoption_takes_nothing_when_it_arrives_late() {
+    let mut lab = Lab::new();
+    lab.lock("x", "a b");
+    lab.call(&Call::Unlock { attempt: attempt("y"), names: names("a b"), tombstone: true, rest: None });
+    let from = attempt("x").into();
+    let late = Call::Adopt { attempt: attempt("y"), names: names("a b"), ttl: LONG, from };
+    assert_eq!(lab.call(&late).0, ScriptAnswer::Cancelled);
+    assert_eq!((lab.holder("a"), lab.holder("b")), ("x".into(), "x".into()));
+}
+
+#[test]
+fn a_lock_whose_names_stay_locked_is_not_granted_when_it_arrives_late() {
+    let mut lab = Lab::new();
+    lab.lock("x2", "a");
+    let rest = Some(LONG);
+    lab.call(&Call::Unlock { attempt: attempt("x2"), names: names("a"), tombstone: true, rest });
+    assert_eq!(lab.lock("x2", "a"), ScriptAnswer::Cancelled, "it does not wait for them");
+    lab.call(&Call::ForceRelease { names: names("a"), token: None });
+    assert_eq!(lab.lock("x2", "a"), ScriptAnswer::Cancelled, "though they are free");
+}
+
+#[test]
 fn a_forced_release_is_told_to_the_holder_and_lets_the_next_have_its_turn() {
     let mut lab = Lab::new();
     let force = |on, token| Call::ForceRelease { names: names(on), token };
