@@ -195,6 +195,22 @@ lint: setup ## Formatting, lints and types of all languages
 	perlcritic --quiet --profile perl/xt/perlcriticrc --severity 4 verify/perl
 	find verify/perl -name '*.p[lm]' | xargs -n 1 perltidy -pro=perl/xt/perltidyrc --assert-tidy -st >/dev/null
 	cd perl && prove -b xt/layers.t xt/pod.t xt/style.t
+	$(MAKE) --no-print-directory lint-workflows
+
+# actionlint is a program in Go, and no package of Debian or of PyPI holds it.
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+
+.PHONY: lint-workflows
+lint-workflows: target/lint/.ready ## Lints of workflow files and container files, a part of lint; actionlint needs go
+	target/lint/bin/zizmor --quiet --offline --no-progress .
+	target/lint/bin/hadolint --config examples/containers/hadolint.yaml examples/containers/Dockerfile.*
+	if command -v go >/dev/null; then GOBIN=$(CURDIR)/target/lint/bin go install $(ACTIONLINT) && target/lint/bin/actionlint; \
+		else echo "lint: there is no go, so actionlint did not run" >&2; fi
+
+target/lint/.ready: tools/requirements-lint.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check -r tools/requirements-lint.txt
+	touch $@
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
