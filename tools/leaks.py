@@ -11,9 +11,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# Of C, the whole path of a source; of Rust, the path from the checkout on; or the library, without a line.
+# Of C, the whole path of a source, or Perl's from its folder on; of Rust, the path from the checkout on; or the library,
+# without a line.
 OURS = re.compile(
-    r"[ /](capi|perl|ruby/native|net|cache|locks|proto)/\S+\.(rs|c|xs):\d+|/(Pinyon|native|libpinyon)\.so\b"
+    r" (src|xs)/\w+\.(c|xs):\d+|[ /](capi|perl|ruby/native|net|cache|locks|proto)/\S+\.(rs|c|xs):\d+|/(Pinyon|native|libpinyon)\.so\b"
 )
 INTERPRETER = re.compile(r"\(/(usr/)?(lib|bin)/\S*(perl|ruby)")
 
