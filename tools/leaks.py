@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# Of C, the whole path of a source, or Perl's from its folder on; of Rust, the path from the checkout on; or the library,
-# without a line.
+# The sources of C by their whole path, of Perl and Rust from a folder of the checkout on; or the library alone.
 OURS = re.compile(
-    r" (src|xs)/\w+\.(c|xs):\d+|[ /](capi|perl|ruby/native|net|cache|locks|proto)/\S+\.(rs|c|xs):\d+|/(Pinyon|native|libpinyon)\.so\b"
+    r" (src|xs)/\w+\.(c|xs):\d+"
+    r"|[ /](capi|perl|ruby/native|net|cache|locks|proto)/\S+\.(rs|c|xs):\d+|/(Pinyon|native|libpinyon)\.so\b"
 )
 INTERPRETER = re.compile(r"\(/(usr/)?(lib|bin)/\S*(perl|ruby)")
 
