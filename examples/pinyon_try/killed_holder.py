@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
 import pinyon
 
+from .processes import PATIENCE, started
 from .record import Bar, Chart, Mark, shown
 from .screen import Screen
 from .servers import Server
@@ -20,8 +22,6 @@ from .servers import Server
 NAME = "invoice:7"
 #: Short, so that a viewer waits no longer than necessary. In seconds.
 TTL = 2.0
-#: If a process says nothing for so long, something is wrong. In seconds.
-PATIENCE = 60
 
 
 def play(screen: Screen, folder: Path, ttl: float = TTL) -> None:
@@ -37,7 +37,7 @@ def play(screen: Screen, folder: Path, ttl: float = TTL) -> None:
         f"Processes want the lock {NAME!r}, with a ttl of {ttl:.0f} s. Pinyon renews it while its holder lives.",
     )
     with Server("redis-server", folder / "redis.sock") as server, contextlib.ExitStack() as stack:
-        first, second, third = (stack.enter_context(_Worker(label, server, ttl)) for label in "ABC")
+        first, second, third = (stack.enter_context(_worker(label, server, ttl)) for label in "ABC")
         _kill(screen, first, second, ttl)
         _hang(screen, second, third)
 
@@ -53,8 +53,8 @@ def _kill(screen: Screen, holder: _Worker, waiter: _Worker, ttl: float) -> None:
     time.sleep(ttl * 1.25)
     died = time.monotonic()
     holder.kill()
-    chart.marks.append(Mark(died, f"kill -9 {holder.process.pid}"))
-    screen.tell(f"kill -9 {holder.process.pid} (process A), which held the lock for {shown(died - since)}")
+    chart.marks.append(Mark(died, f"kill -9 {holder.pid}"))
+    screen.tell(f"kill -9 {holder.pid} (process A), which held the lock for {shown(died - since)}")
     got, next_token = waiter.hear("holds")
     screen.tell(f"process {waiter.label} holds the lock, with token {next_token}")
     screen.find(f"The lock was free {shown(got - died)} after its holder's death: the ttl is {ttl:.0f} s.")
@@ -74,14 +74,14 @@ def _hang(screen: Screen, holder: _Worker, waiter: _Worker) -> None:
     waiter.ask("acquire")
     asked = waiter.hear("asks")[0]
     stopped = time.monotonic()
-    os.kill(_pid(holder), signal.SIGSTOP)
-    chart.marks.append(Mark(stopped, f"kill -STOP {holder.process.pid}"))
-    screen.tell(f"kill -STOP {holder.process.pid} (process B), which holds the lock with token {token}")
+    holder.signal(signal.SIGSTOP)
+    chart.marks.append(Mark(stopped, f"kill -STOP {holder.pid}"))
+    screen.tell(f"kill -STOP {holder.pid} (process B), which holds the lock with token {token}")
     got, next_token = waiter.hear("holds")
     screen.tell(f"process C holds the lock {shown(got - stopped)} later, with token {next_token}")
     screen.tell(f"process C writes with token {next_token}: {ledger.write(next_token)}")
     went_on = time.monotonic()
-    os.kill(_pid(holder), signal.SIGCONT)
+    holder.signal(signal.SIGCONT)
     chart.marks.append(Mark(went_on, "kill -CONT"))
     holder.ask("check")
     checked, answer = holder.hear("checked")
@@ -106,46 +106,52 @@ class _Ledger:
     """What the lock protects. It remembers the highest token, and refuses writes with a lower one."""
 
     def __init__(self) -> None:
-        self.highest = 0
         self.refused = 0
-        self.mixed = 0
         self._written: list[int] = []
+
+    @property
+    def highest(self) -> int:
+        """The highest token that has written."""
+        return max(self._written, default=0)
+
+    @property
+    def mixed(self) -> int:
+        """How many writes have come after one with a higher token."""
+        return sum(later < earlier for earlier, later in zip(self._written, self._written[1:]))
 
     def write(self, token: int) -> str:
         """Write. Returns what became of it."""
         if token < self.highest:
             self.refused += 1
             return f"refused, because token {self.highest} has written"
-        self.mixed += bool(self._written) and token < self._written[-1]
-        self.highest = token
         self._written.append(token)
         return "written"
 
 
+@contextlib.contextmanager
+def _worker(label: str, server: Server, ttl: float) -> Iterator[_Worker]:
+    """Start a process that acquires the lock when it is asked to, with this ttl in seconds."""
+    with started(_work, str(server.path), ttl) as (process, pipe):
+        worker = _Worker(label, process, pipe)
+        worker.hear("ready")
+        yield worker
+
+
 class _Worker:
-    """A process that acquires the lock when it is asked to.
+    """Our end of such a process. Its label is its name in the scene."""
 
-    Args:
-        label: its name in the scene.
-        server: the Redis.
-        ttl: of its locks, in seconds.
-    """
-
-    def __init__(self, label: str, server: Server, ttl: float) -> None:
+    def __init__(self, label: str, process: SpawnProcess, pipe: Connection) -> None:
         self.label = label
         self.held = (0, 0.0)
-        spawned = multiprocessing.get_context("spawn")
-        self._pipe, self._theirs = spawned.Pipe()
-        self.process = spawned.Process(target=_work, args=(str(server.path), ttl, self._theirs), daemon=True)
+        self._process = process
+        self._pipe = pipe
 
-    def __enter__(self) -> _Worker:
-        self.process.start()
-        self._theirs.close()
-        self.hear("ready")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
+    @property
+    def pid(self) -> int:
+        """The process."""
+        if self._process.pid is None:
+            raise RuntimeError(f"process {self.label} was not started")
+        return self._process.pid
 
     def ask(self, what: str) -> None:
         """Tell the process what to do."""
@@ -170,14 +176,12 @@ class _Worker:
 
     def kill(self) -> None:
         """Kill the process, if it lives."""
-        self.process.kill()
-        self.process.join()
+        self._process.kill()
+        self._process.join()
 
-
-def _pid(worker: _Worker) -> int:
-    if worker.process.pid is None:
-        raise RuntimeError(f"process {worker.label} was not started")
-    return worker.process.pid
+    def signal(self, number: signal.Signals) -> None:
+        """Stop the process (``SIGSTOP``), or let it go on (``SIGCONT``)."""
+        os.kill(self.pid, number)
 
 
 def _work(path: str, ttl: float, pipe: Connection) -> None:

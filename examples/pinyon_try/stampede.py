@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pinyon
 
+from .processes import PATIENCE, started
 from .record import Bar, Chart, shown
 from .screen import Screen
 from .servers import Server
@@ -27,8 +27,6 @@ MAKING = 0.3
 #: The time that callers have to come to the start line after they were told when to start.
 HEAD_START = 0.3
 KEY = "page:front"
-#: If the callers say nothing for so long, something is wrong. In seconds.
-PATIENCE = 60
 
 
 def play(screen: Screen, folder: Path) -> None:
@@ -57,18 +55,10 @@ def play(screen: Screen, folder: Path) -> None:
 @contextlib.contextmanager
 def _process(server: Server, number: int) -> Iterator[Connection]:
     """Start a process with its callers. Gives the pipe to it, when all callers are connected."""
-    spawned = multiprocessing.get_context("spawn")
-    ours, theirs = spawned.Pipe()
-    process = spawned.Process(target=_callers, args=(str(server.path), number, theirs), daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        if not ours.poll(PATIENCE) or ours.recv() != "ready":
+    with started(_callers, str(server.path), number) as (process, pipe):
+        if not pipe.poll(PATIENCE) or pipe.recv() != "ready":
             raise TimeoutError(f"the callers of process {process.pid} are not ready within {PATIENCE} s")
-        yield ours
-    finally:
-        process.kill()
-        process.join()
+        yield pipe
 
 
 def _ask(screen: Screen, pipes: list[Connection], way: str, title: str) -> None:
