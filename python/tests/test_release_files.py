@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from distribution.complete import PLATFORMS, PYTHONS, missing, own_version, refused
-from distribution.interpreters import VERSIONS
+from commands import own_version
+from complete import PLATFORMS, PYTHONS, missing, refused
+from interpreters import VERSIONS
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from distribution.interpreters import VERSIONS
+from interpreters import VERSIONS
 from newer.suites import suites
 
 ROOT = Path(__file__).parents[2]

@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from commands import DIST, REPOSITORY, own_version
+
 #: The versions of CPython with wheels; a `t` has no global lock.
 PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.14t")
 #: How the names of a platform's wheels end.
@@ -23,18 +23,11 @@ PLATFORMS = {
 def main() -> None:
     """Prints what is missing; the exit status is 1 if something is."""
     version = own_version()
-    wrong = missing(version, [path.name for path in (REPOSITORY / "dist").glob("*")])
+    wrong = missing(version, [path.name for path in DIST.glob("*")])
     if len(sys.argv) > 1:
         wrong += refused(version, sys.argv[1], (REPOSITORY / "CHANGELOG.md").read_text())
     if wrong:
         sys.exit("\n".join(f"complete: {each}" for each in wrong))
-
-
-def own_version() -> str:
-    """Returns the version of the checkout."""
-    found = re.search(r'^version = "(.*)"$', (REPOSITORY / "Cargo.toml").read_text(), re.MULTILINE)
-    assert found is not None
-    return found[1]
 
 
 def missing(version: str, names: Iterable[str]) -> list[str]:
