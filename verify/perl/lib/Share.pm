@@ -9,10 +9,13 @@ use warnings;
 use JSON::PP   ();
 use List::Util qw(max min);
 
+use Changing ();
 use Recorder qw(ending now nanoseconds);
 use Register ();
 use Tickets  ();
 use Wanted   ();
+
+our @ISA = ('Changing');    ## no critic (ProhibitExplicitISA)
 
 # How often a holder checks that it still holds the lock, and how early it leaves, in seconds.
 use constant { SLICE => 0.01, MARGIN => 0.005 };
