@@ -389,7 +389,9 @@ fn change(who: &str, on: &str, wait: bool) -> Call {
 fn who_alone_reads_writes_at_once_with_a_higher_token_and_reads_again() {
     let mut lab = Lab::new();
     let first = token(lab.lock("x", "b r:a 1/2:p"));
-    assert!(token(lab.call(&change("x", "a b 1/2:p", false)).0) > first);
+    let second = token(lab.call(&change("x", "a b 1/2:p", false)).0);
+    assert!(second > first);
+    assert_eq!(token(lab.call(&change("x", "a b 1/2:p", false)).0), second, "the highest of its tokens");
     assert!(busy(&lab.try_lock("y", "r:a")));
     assert!(is_queued(&lab.lock("y", "r:a")) && is_queued(&lab.lock("z", "a")) && is_queued(&lab.lock("y2", "r:a")));
     let (answer, pushes) = lab.call(&change("x", "b r:a 1/2:p", false));
@@ -430,6 +432,45 @@ fn an_upgrade_that_is_given_up_lets_the_readers_behind_it_in() {
         assert_eq!(lab.unlock(reader, "r:a"), [] as [&str; 0]);
     }
     lab.assert_nothing_left();
+}
+
+#[test]
+fn an_upgrade_of_a_lock_that_has_gone_lets_the_readers_behind_it_in() {
+    let mut lab = Lab::new();
+    lab.lock("x", "r:a r:b");
+    lab.lock("y", "r:a");
+    assert!(is_queued(&lab.call(&change("x", "a r:b", true)).0));
+    assert!(is_queued(&lab.lock("z", "r:a")));
+    lab.delete(&names("b")[0]);
+    let (answer, pushes) = lab.call(&change("x", "a r:b", true));
+    assert_eq!((answer, woken(&pushes)), (ScriptAnswer::NotHeld, vec!["z".to_owned()]));
+}
+
+#[test]
+fn an_upgrade_waits_no_longer_than_its_lock_lasts() {
+    let mut lab = Lab::new();
+    lab.lock("y", "r:a");
+    let (x, ttl) = (attempt("x"), SHORT);
+    lab.call(&Call::Lock { attempt: x.clone(), names: names("r:a"), ttl, wait: true, nested: false });
+    let dying = Call::Change { attempt: x, names: names("a"), ttl, wait: true, seen: 1 << 52 };
+    assert!(is_queued(&lab.call(&dying).0));
+    assert!(is_queued(&lab.lock("z", "r:a")));
+    outlast_short();
+    assert!(is_granted(&lab.poll("z", "r:a")));
+}
+
+#[test]
+fn an_upgrade_that_finds_itself_in_a_cycle_stops_waiting() {
+    let mut lab = Lab::new();
+    lab.lock("x", "b r:a");
+    lab.lock("y", "r:a");
+    assert!(is_queued(&lab.call(&change("x", "a b", true)).0));
+    assert!(is_queued(&lab.lock("z", "r:a")));
+    lab.expire_waiter(&attempt("x"));
+    assert!(is_queued(&lab.nested("y.2", "b")), "nobody seems to wait for it");
+    let (answer, pushes) = lab.call(&change("x", "a b", true));
+    assert!(matches!(answer, ScriptAnswer::Deadlock { .. }), "{answer:?}");
+    assert_eq!(woken(&pushes), ["z"]);
 }
 
 #[test]
