@@ -391,7 +391,7 @@ fn who_alone_reads_writes_at_once_with_a_higher_token_and_reads_again() {
     let first = token(lab.lock("x", "b r:a 1/2:p"));
     let second = token(lab.call(&change("x", "a b 1/2:p", false)).0);
     assert!(second > first);
-    assert_eq!(token(lab.call(&change("x", "a b 1/2:p", false)).0), second, "the highest of its tokens");
+    assert_eq!(token(lab.call(&change("x", "a b 1/2:p", false)).0), second, "the same again");
     assert!(busy(&lab.try_lock("y", "r:a")));
     assert!(is_queued(&lab.lock("y", "r:a")) && is_queued(&lab.lock("z", "a")) && is_queued(&lab.lock("y2", "r:a")));
     let (answer, pushes) = lab.call(&change("x", "b r:a 1/2:p", false));

@@ -6,6 +6,7 @@ use super::reconnecting::{calls, machine, only, NOW};
 use super::world::names;
 use crate::call::{Call, Mode, Names, Pushed, ScriptAnswer};
 use crate::machine::{LockRequest, Machine, MachineEvent, MachineFailure, Moment, Outcome, Renewal};
+use pinyon_net::error::Error;
 
 const TTL: Duration = Duration::from_secs(10);
 const WAIT: Duration = Duration::from_secs(60);
@@ -81,7 +82,10 @@ fn an_upgrade_that_nobody_waits_for_any_more_is_taken_back() {
     machine.answer(id, Ok(ScriptAnswer::Granted { token: 0 }), NOW);
     assert!(calls(&mut machine).is_empty());
     push(&mut machine, number, 7);
-    assert_eq!(asked(&mut machine).1, names("A"), "the push was late");
+    let (id, asks_for) = asked(&mut machine);
+    assert_eq!(asks_for, names("A"), "the push was late");
+    machine.answer(id, Ok(ScriptAnswer::Granted { token: 9 }), NOW);
+    assert_eq!(asked(&mut machine).1, names("A"), "it writes more than was known");
 }
 
 #[test]
@@ -120,4 +124,17 @@ fn an_upgraded_lock_is_released_whichever_mode_the_server_knows() {
     machine.release(number, NOW).unwrap();
     let released = |call: &Call| matches!(call, Call::Unlock { names: of, .. } if *of == names("A"));
     assert!(calls(&mut machine).iter().any(|(_, call)| released(call)));
+}
+
+#[test]
+fn an_upgrade_asks_again_without_being_told_and_after_a_cut() {
+    let (mut machine, number) = reader();
+    machine.change(number, &[], Mode::Write, WAIT, NOW).unwrap();
+    only(&mut machine, queued());
+    let later = Moment(NOW.0 + TTL / 2);
+    machine.expire(later);
+    assert_eq!(asked(&mut machine).1, names("a"));
+    machine.disconnected(&Error::unanswered(&"".into()), false, later);
+    machine.connected(later);
+    assert_eq!(asked(&mut machine).1, names("a"));
 }
