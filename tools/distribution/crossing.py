@@ -76,7 +76,8 @@ def write_program(platform: Platform, tool: str) -> Path:
     program = WORK / f"{tool}-{platform.zig}"
     program.parent.mkdir(parents=True, exist_ok=True)
     target = f" -target {platform.zig}" if tool != "ar" else ""
-    program.write_text(f'#!/bin/sh\nexec {TOOLS}/cargo-zigbuild zig {tool} --{target} "$@"\n')
+    # It looks for zig's Python on PATH.
+    program.write_text(f'#!/bin/sh\nPATH={TOOLS}:$PATH exec {TOOLS}/cargo-zigbuild zig {tool} --{target} "$@"\n')
     program.chmod(0o755)
     return program
 

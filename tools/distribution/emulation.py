@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,8 @@ PACKAGES = (
     *("python3", "python3-venv", "python3-dev", "ruby", "ruby-dev", "ruby-minitest", "ruby-async", "ruby-eventmachine"),
     *("perl", "libperl-dev", "memcached", "redis-server", "libc6-dev"),
 )
+#: The release whose emulator is used: that of Debian 12 ends when a forked child of a program with threads starts one.
+RELEASE_OF_EMULATOR = "trixie"
 ELF = b"\x7fELF"
 #: Added to the name of a program when a script takes its place.
 EMULATED = ".emulated"
@@ -29,18 +32,31 @@ def make_emulated(platform: Platform) -> Path:
     """Makes the folder of a platform, unless it is there, and returns it. Raises `CannotInstall`."""
     folder = Folder(RELEASE, WORK / platform.name, PACKAGES, platform.debian)
     folder.install()
-    wrap_programs(folder.path, platform)
+    wrap_programs(folder.path, make_emulator(platform))
     return folder.path
 
 
-def wrap_programs(folder: Path, platform: Platform) -> None:
+def make_emulator(platform: Platform) -> Path:
+    """Gets the emulator for a platform, a static program, unless it is there. Raises `CannotInstall`."""
+    program = WORK / platform.emulator
+    if program.exists():
+        return program
+    folder = Folder(RELEASE_OF_EMULATOR, WORK / "emulators", ("qemu-user",), "amd64")
+    folder.install()
+    shutil.copy(folder.path / "usr" / "bin" / platform.emulator, program)
+    # It has emulators of thirty processors.
+    shutil.rmtree(folder.path)
+    return program
+
+
+def wrap_programs(folder: Path, emulator: Path) -> None:
     """Replaces each program of the folder with a script that starts it through the emulator."""
     for program in sorted((folder / "usr" / "bin").iterdir()):
         if program.is_symlink() or program.name.endswith(EMULATED) or not is_program(program):
             continue
         inside = program.with_name(program.name + EMULATED)
         program.rename(inside)
-        words = [platform.emulator, "-L", str(folder), "-0"]
+        words = [str(emulator), "-L", str(folder), "-0"]
         # A program may look at the name that it was started by, as Python does in a virtual environment.
         program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$0" {shlex.quote(str(inside))} "$@"\n')
         program.chmod(0o755)

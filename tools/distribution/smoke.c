@@ -6,7 +6,7 @@
 
 static int cache(const char *server)
 {
-    pinyon_option options[] = {PINYON_OPTION("servers", server), PINYON_OPTION("timeout", "30"),
+    pinyon_option options[] = {{"servers", pinyon_text(server)}, PINYON_OPTION("timeout", "30"),
                                PINYON_OPTION("connect_timeout", "30")};
     pinyon_error *error = NULL;
     pinyon_client *client = pinyon_client_new(options, 3, &error);

@@ -6,14 +6,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from artefacts import DIST, REPOSITORY, contents, library, wheels_of
 from commands import WORK, build_environment, own_version
 from crossing import cross_environment, library_options, program_of_llvm
-from emulation import emulated_environment, make_emulated
+from emulation import emulated_environment, make_emulated, make_emulator
 from platforms import ARM64
 from trying import compile_smoke, machine_of, said, unpack_c_library
 
@@ -98,27 +97,30 @@ def test_a_program_in_c_works(folder: Path, memcached: Path, tmp_path: Path, sta
     unpacked = unpack_c_library(ARM64, tmp_path)
     program = compile_smoke(ARM64, unpacked, tmp_path, static=static)
     assert machine_of(program) == MACHINE
-    started = subprocess.run([ARM64.emulator, "-L", str(folder), str(program), str(memcached)], check=False)
+    started = subprocess.run([str(make_emulator(ARM64)), "-L", str(folder), str(program), str(memcached)], check=False)
     assert started.returncode == 0
 
 
 @pytest.mark.parametrize("crate", CRATES)
 def test_the_tests_of_a_crate(folder: Path, crate: str) -> None:
     environment = cross_environment(ARM64, {**build_environment(), "CARGO_TARGET_DIR": str(WORK / "tests")})
-    environment[f"CARGO_TARGET_{ARM64.variable.upper()}_RUNNER"] = f"{ARM64.emulator} -L {folder}"
+    environment[f"CARGO_TARGET_{ARM64.variable.upper()}_RUNNER"] = f"{make_emulator(ARM64)} -L {folder}"
     options = library_options(ARM64, tests=True)
     words = ["cargo", "test", "--locked", "-q", *options, "--target", ARM64.triple, "-p", crate]
     subprocess.run(words, cwd=REPOSITORY, env=environment, check=True)
 
 
-@pytest.fixture
-def native() -> Iterator[None]:
-    """Puts the native module of the wheel into the checkout, beside that of this machine."""
+@pytest.fixture(scope="module")
+def checkout(gem_home: Path) -> Path:
+    """A copy of the checkout with the native modules of wheel and gem, for tests that start programs."""
+    place = WORK / f"{ARM64.name}-checkout"
+    shutil.rmtree(place, ignore_errors=True)
+    subprocess.run(["git", "checkout-index", "--all", f"--prefix={place}/"], cwd=REPOSITORY, check=True)
     (name,) = (name for name in contents(own_wheel()) if name.startswith("pinyon/_native") and name.endswith(".so"))
-    place = REPOSITORY / "python" / name
-    place.write_bytes(library(own_wheel()))
-    yield
-    place.unlink()
+    (place / "python" / name).write_bytes(library(own_wheel()))
+    (native,) = gem_home.rglob("native.so")
+    shutil.copy(native, place / "ruby" / "lib" / "pinyon")
+    return place
 
 
 @pytest.fixture(scope="module")
@@ -133,15 +135,13 @@ def packages() -> Path:
     return place
 
 
-@pytest.mark.usefixtures("native")
-def test_suites_of_python(folder: Path, packages: Path) -> None:
+def test_suites_of_python(folder: Path, packages: Path, checkout: Path) -> None:
     suites = [f"tests/{name}" for name in PYTHON_SUITES]
-    found = os.pathsep.join(map(str, (REPOSITORY / "python", packages, REPOSITORY / "verify")))
+    found = os.pathsep.join(map(str, (checkout / "python", packages, checkout / "verify")))
     words = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2")
-    run(*words, *suites, folder=folder, at=REPOSITORY / "python", PYTHONPATH=found, PYTHONDONTWRITEBYTECODE="1")
+    run(*words, *suites, folder=folder, at=checkout / "python", PYTHONPATH=found, PYTHONDONTWRITEBYTECODE="1")
 
 
 @pytest.mark.parametrize("suite", RUBY_SUITES)
-def test_suites_of_ruby(folder: Path, gem_home: Path, suite: str) -> None:
-    (lib,) = gem_home.glob("gems/*/lib")
-    run("ruby", f"-I{lib}", "-Itest", f"test/{suite}", folder=folder, at=REPOSITORY / "ruby")
+def test_suites_of_ruby(folder: Path, checkout: Path, suite: str) -> None:
+    run("ruby", "-Ilib", "-Itest", f"test/{suite}", folder=folder, at=checkout / "ruby")

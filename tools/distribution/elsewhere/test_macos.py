@@ -12,6 +12,7 @@ from crossing import cross_environment, library_options
 from platforms import FREEBSD, MACOS, Platform
 from trying import machine_of, unpack_c_library
 
+OLDEST_PYTHON = "3.9"
 CRATES = ("pinyon-proto", "pinyon-net", "pinyon-cache", "pinyon-locks", "pinyon-capi", "pinyon-python")
 
 
@@ -31,5 +32,6 @@ def test_the_c_library_is_for_the_system(tmp_path: Path) -> None:
 def test_the_crates_compile(platform: Platform) -> None:
     environment = cross_environment(platform, {**build_environment(), "CARGO_TARGET_DIR": str(WORK / "tests")})
     named = [word for crate in CRATES for word in ("-p", crate)]
+    environment["PYO3_CROSS_PYTHON_VERSION"] = OLDEST_PYTHON
     words = ["cargo", "check", "--locked", "-q", *library_options(platform), "--target", platform.triple, *named]
     subprocess.run(words, cwd=REPOSITORY, env=environment, check=True)
