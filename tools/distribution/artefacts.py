@@ -12,20 +12,13 @@ from platforms import X86_64, Platform
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DIST = REPOSITORY / "dist"
-SDISTS = sorted(DIST.glob("pinyon-*.tar.gz"))
-#: How the names of a platform's wheels end.
-ENDINGS = {
-    "x86_64": "manylinux*_x86_64",
-    "arm64": "manylinux*_aarch64",
-    "musl": "musllinux*_x86_64",
-    "macos": "macosx*_arm64",
-}
+SDISTS = sorted(DIST.glob("pinyon-[0-9]*.tar.gz"))
 LICENCES = {name: (REPOSITORY / name).read_bytes() for name in ("LICENSE-APACHE", "LICENSE-MIT")}
 
 
 def wheels_of(platform: Platform) -> list[Path]:
     """Returns the wheels of a platform."""
-    return sorted(DIST.glob(f"*-{ENDINGS[platform.name]}.whl"))
+    return sorted(path for path in DIST.glob("*.whl") if platform.has_wheel(path.name))
 
 
 WHEELS = wheels_of(X86_64)

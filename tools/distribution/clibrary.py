@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commands import DIST, REPOSITORY, TARGET, own_version, run
-from crossing import cross_environment, library_options, program_of_llvm
+from crossing import cross_environment, program_of_llvm
 from platforms import Platform
 
 #: Without the crate type that the tests need, which would keep the linker from optimising across crates.
@@ -29,9 +29,9 @@ CARGO = (
 def build_c_library(platform: Platform, scratch: Path, environment: Mapping[str, str]) -> Path:
     """Builds the archive into dist and returns it."""
     here = cross_environment(platform, environment)
-    run(*CARGO, *library_options(platform), "--target", platform.triple, environment=here)
+    run(*CARGO, "--target", platform.triple, environment=here)
     built = TARGET / platform.triple / "release"
-    name = f"pinyon-c-{own_version()}-{platform.triple}"
+    name = platform.c_library(own_version())
     stage = scratch / name
     lay_out(stage, built, platform, environment)
     return pack(stage, DIST / f"{name}.tar.gz", int(environment["SOURCE_DATE_EPOCH"]))

@@ -1,8 +1,4 @@
-"""How Rust and C are compiled for another platform: zig compiles and links C, and Rust's library comes from cargo.
-
-`rustup target add` installs Rust's library for a platform. Where that was not done, nightly Rust compiles the library
-from its sources (the component rust-src).
-"""
+"""How Rust and C are compiled for another platform: zig compiles and links C, and Rust's library comes from rustup."""
 
 from __future__ import annotations
 
@@ -15,28 +11,13 @@ from pathlib import Path
 from commands import TOOLS, WORK
 from platforms import MUSL, Platform
 
-#: Rust's library, with unwinding: a panic of the core becomes an exception of the host.
-LIBRARY = ("-Z", "build-std=std,panic_unwind")
-LIBRARY_AND_TESTS = ("-Z", "build-std=std,panic_unwind,test")
-NIGHTLY = {"RUSTUP_TOOLCHAIN": "nightly"}
-
-
-def has_library(platform: Platform) -> bool:
-    """Whether the default Rust has its library for a platform."""
-    asked = ("rustc", "--print", "target-libdir", "--target", platform.triple)
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    return done.returncode == 0 and any(Path(done.stdout.strip()).glob("libstd-*"))
-
-
-def library_options(platform: Platform, *, tests: bool = False) -> list[str]:
-    """Returns what cargo needs to be told when it compiles Rust's library itself."""
-    if has_library(platform):
-        return []
-    return list(LIBRARY_AND_TESTS if tests else LIBRARY)
-
 
 def cross_environment(platform: Platform, environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns an environment in which cargo compiles for a platform. Ends the program if there is no Rust for it."""
+    """Returns an environment in which cargo compiles for a platform, and adds Rust's library for it.
+
+    Ends the program if the library cannot be added.
+    """
+    add_library(platform)
     compiler, archiver = write_program(platform, "cc"), write_program(platform, "ar")
     here = {
         **environment,
@@ -48,27 +29,24 @@ def cross_environment(platform: Platform, environment: Mapping[str, str]) -> dic
     if platform == MUSL:
         # Libraries are loaded by programs that use the system's musl. What links and starts programs is zig's.
         add_flags(here, "-Clink-self-contained=no")
-    if has_library(platform):
-        return here
-    if not (source_of_library() / "std").is_dir():
-        sys.exit(
-            f"dist: Rust has no library for {platform.triple}; install it with: rustup target add {platform.triple}\n"
-            "dist: or its sources with: rustup toolchain install nightly --component rust-src"
-        )
-    return {**here, **NIGHTLY}
+    return here
+
+
+def add_library(platform: Platform) -> None:
+    """Adds Rust's own library for a platform, unless it is there. Ends the program if it cannot be added."""
+    asked = ("rustc", "--print", "target-libdir", "--target", platform.triple)
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    if done.returncode == 0 and any(Path(done.stdout.strip()).glob("libstd-*")):
+        return
+    add = ("rustup", "target", "add", platform.triple)
+    if not shutil.which("rustup") or subprocess.run(add, check=False).returncode != 0:
+        sys.exit(f"dist: Rust has no library for {platform.triple}; with a Rust of rustup, run: {' '.join(add)}")
 
 
 def add_flags(environment: dict[str, str], *flags: str) -> None:
     """Adds flags to those that rustc gets for every crate."""
     before = environment.get("CARGO_ENCODED_RUSTFLAGS", "")
     environment["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join([*filter(None, [before]), *flags])
-
-
-def source_of_library() -> Path:
-    """Returns the folder of the sources of nightly Rust's library, whether it exists or not."""
-    asked = ("rustc", "+nightly", "--print", "sysroot")
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    return Path(done.stdout.strip() or "/nonexistent") / "lib" / "rustlib" / "src" / "rust" / "library"
 
 
 def write_program(platform: Platform, tool: str) -> Path:

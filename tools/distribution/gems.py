@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commands import DIST, REPOSITORY, TARGET, own_version, run, separate_debug_information
-from crossing import cross_environment, library_options, program_of_llvm
+from crossing import cross_environment, program_of_llvm
 from emulation import emulated_environment
 from platforms import Platform
 from workspaces import stage_workspace
@@ -65,7 +65,7 @@ def build_native(platform: Platform, ruby: Path, environment: Mapping[str, str])
     if platform.emulator:
         # What reads Ruby's headers takes those of this machine's C library otherwise.
         here[f"BINDGEN_EXTRA_CLANG_ARGS_{platform.variable}"] = f"--sysroot={ruby.parent}"
-    words = ("--package", "pinyon-ruby", *library_options(platform), "--target", platform.triple)
+    words = ("--package", "pinyon-ruby", "--target", platform.triple)
     run("cargo", "build", "--release", "--locked", *words, environment=here)
     return TARGET / platform.triple / "release" / "libpinyon_ruby.so"
 

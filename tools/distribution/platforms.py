@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 
 
@@ -14,7 +15,8 @@ class Platform:
         name: what `make dist PLATFORMS=...` calls it.
         triple: Rust's name of it.
         zig: zig's name of it, with the oldest C library that artefacts run on.
-        compatibility: the tag of its wheels; empty where the linker decides.
+        wheel: a pattern of the tag at the end of its wheels' names; empty where nothing is packed.
+        compatibility: the tag that is asked for; empty where the linker decides.
         gem: RubyGems' name of it; empty where no Ruby of it can be had here, so that no precompiled gem is built.
         emulator: the program that runs its programs here; empty where the kernel does.
         debian: Debian's name of its processor; empty where Debian has none of it.
@@ -23,10 +25,20 @@ class Platform:
     name: str
     triple: str
     zig: str
-    compatibility: str
+    wheel: str = ""
+    compatibility: str = ""
     gem: str = ""
     emulator: str = ""
     debian: str = ""
+
+    def has_wheel(self, name: str, *, version: str = "", tag: str = "") -> bool:
+        """Whether a file is a wheel of the platform, by its name; of a version and a Python such as "cp311-cp311"."""
+        start = rf"pinyon-{re.escape(version) or '[^-]+'}-{re.escape(tag) or '[^-]+-[^-]+'}"
+        return re.fullmatch(rf"{start}-(?:\w+\.)*{self.wheel}(?:\.\w+)*\.whl", name) is not None
+
+    def c_library(self, version: str) -> str:
+        """Returns the name of the archive of its C library, without the ending."""
+        return f"pinyon-c-{version}-{self.triple}"
 
     @property
     def variable(self) -> str:
@@ -39,19 +51,33 @@ class Platform:
         return "apple" in self.triple
 
 
-X86_64 = Platform("x86_64", "x86_64-unknown-linux-gnu", "x86_64-linux-gnu.2.17", "manylinux2014", "x86_64-linux")
+X86_64 = Platform(
+    "x86_64",
+    "x86_64-unknown-linux-gnu",
+    "x86_64-linux-gnu.2.17",
+    wheel="manylinux2014_x86_64",
+    compatibility="manylinux2014",
+    gem="x86_64-linux",
+)
 ARM64 = Platform(
     "arm64",
     "aarch64-unknown-linux-gnu",
     "aarch64-linux-gnu.2.17",
-    "manylinux2014",
-    "aarch64-linux",
+    wheel="manylinux2014_aarch64",
+    compatibility="manylinux2014",
+    gem="aarch64-linux",
     emulator="qemu-aarch64",
     debian="arm64",
 )
-MUSL = Platform("musl", "x86_64-unknown-linux-musl", "x86_64-linux-musl", "musllinux_1_2")
-MACOS = Platform("macos", "aarch64-apple-darwin", "aarch64-macos", "")
-FREEBSD = Platform("freebsd", "x86_64-unknown-freebsd", "x86_64-freebsd", "")
+MUSL = Platform(
+    "musl",
+    "x86_64-unknown-linux-musl",
+    "x86_64-linux-musl",
+    wheel="musllinux_1_2_x86_64",
+    compatibility="musllinux_1_2",
+)
+MACOS = Platform("macos", "aarch64-apple-darwin", "aarch64-macos", wheel=r"macosx_\d+_\d+_arm64")
+FREEBSD = Platform("freebsd", "x86_64-unknown-freebsd", "x86_64-freebsd")
 
 #: Those with artefacts; nothing is uploaded for FreeBSD.
 PLATFORMS = {platform.name: platform for platform in (X86_64, ARM64, MUSL, MACOS)}

@@ -22,7 +22,7 @@ def said(*command: str | Path) -> str:
 
 def unpack_c_library(platform: Platform, folder: Path) -> Path:
     """Unpacks the archive of a platform's C library and returns its folder."""
-    name = f"pinyon-c-{own_version()}-{platform.triple}"
+    name = platform.c_library(own_version())
     with tarfile.open(DIST / f"{name}.tar.gz") as archive:
         archive.extractall(folder, filter="data")
     return folder / name

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commands import DIST, REPOSITORY, TOOLS, run, separate_debug_information
-from crossing import cross_environment, library_options, program_of_llvm
+from crossing import cross_environment, program_of_llvm
 from platforms import X86_64, Platform
 
 PYTHON = REPOSITORY / "python"
@@ -19,7 +19,7 @@ def build_wheels(platform: Platform, pythons: list[Path], scratch: Path, environ
     if platform.compatibility:
         options += ["--compatibility", platform.compatibility]
     if platform != X86_64:
-        options += ["--target", platform.triple, *library_options(platform)]
+        options += ["--target", platform.triple]
     here = environment if platform == X86_64 else cross_environment(platform, environment)
     interpreters: list[str | Path] = [*pythons] if platform == X86_64 else [path.name for path in pythons]
     run(TOOLS / "maturin", "build", *options, "--interpreter", *interpreters, environment=here, folder=PYTHON)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from artefacts import DIST, REPOSITORY, contents, library, wheels_of
 from commands import WORK, build_environment, own_version
-from crossing import cross_environment, library_options, program_of_llvm
+from crossing import cross_environment, program_of_llvm
 from emulation import emulated_environment, make_emulated, make_emulator
 from platforms import ARM64
 from trying import compile_smoke, machine_of, said, unpack_c_library
@@ -105,8 +105,7 @@ def test_a_program_in_c_works(folder: Path, memcached: Path, tmp_path: Path, sta
 def test_the_tests_of_a_crate(folder: Path, crate: str) -> None:
     environment = cross_environment(ARM64, {**build_environment(), "CARGO_TARGET_DIR": str(WORK / "tests")})
     environment[f"CARGO_TARGET_{ARM64.variable.upper()}_RUNNER"] = f"{make_emulator(ARM64)} -L {folder}"
-    options = library_options(ARM64, tests=True)
-    words = ["cargo", "test", "--locked", "-q", *options, "--target", ARM64.triple, "-p", crate]
+    words = ["cargo", "test", "--locked", "-q", "--target", ARM64.triple, "-p", crate]
     subprocess.run(words, cwd=REPOSITORY, env=environment, check=True)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from artefacts import REPOSITORY, library, wheels_of
 from commands import WORK, build_environment
-from crossing import cross_environment, library_options, program_of_llvm
+from crossing import cross_environment, program_of_llvm
 from platforms import MUSL
 from trying import compile_smoke, said, unpack_c_library
 
@@ -37,6 +37,5 @@ def test_a_static_program_in_c_works(memcached: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("crate", CRATES)
 def test_the_tests_of_a_crate(crate: str) -> None:
     environment = cross_environment(MUSL, {**build_environment(), "CARGO_TARGET_DIR": str(WORK / "tests")})
-    options = library_options(MUSL, tests=True)
-    words = ["cargo", "test", "--locked", "-q", *options, "--target", MUSL.triple, "-p", crate]
+    words = ["cargo", "test", "--locked", "-q", "--target", MUSL.triple, "-p", crate]
     subprocess.run(words, cwd=REPOSITORY, env=environment, check=True)
