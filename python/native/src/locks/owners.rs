@@ -42,7 +42,8 @@ pub(super) fn number_of(owner: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// Forgets the numbers of objects that are gone.
 #[cold]
 fn forget_gone(py: Python<'_>) {
-    let all = lock_known().numbers.iter().map(|(at, (of, number))| (*at, of.clone_ref(py), *number)).collect::<Vec<_>>();
+    let all =
+        lock_known().numbers.iter().map(|(at, (of, number))| (*at, of.clone_ref(py), *number)).collect::<Vec<_>>();
     let gone = all.iter().filter(|(_, reference, _)| reference.bind(py).upgrade().is_none());
     let gone = gone.map(|(address, _, number)| (*address, *number)).collect::<Vec<_>>();
     let forgotten = {
