@@ -42,6 +42,11 @@ C_PINYON := -Icapi/include target/release/libpinyon.a -lgcc_s -lutil -lrt -lpthr
 help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+HTML ?=
+.PHONY: try
+try: .venv/.pinyon ## See a cache stampede, a dead server and a lock between processes, in a minute; HTML=file draws them
+	PYTHONPATH=examples .venv/bin/python -m pinyon_try $(if $(HTML),--html "$(HTML)")
+
 .PHONY: bench
 bench: setup ## Compare Pinyon with the clients people use, in about twelve minutes; writes an HTML report
 	.venv/bin/python -m pinyon_bench run
@@ -172,13 +177,14 @@ lint: setup ## Formatting, lints and types of all languages
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	.venv/bin/ruff format --check python bench verify
-	.venv/bin/ruff format --check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples
+	.venv/bin/ruff format --check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples examples
 	.venv/bin/ruff check python bench verify
-	.venv/bin/ruff check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples
+	.venv/bin/ruff check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples examples
 	cd python && ../.venv/bin/mypy pinyon
 	cd python && PATH=$(CURDIR)/.venv/bin:$$PATH basedpyright --verifytypes pinyon --ignoreexternal
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
+	cd examples && ../.venv/bin/mypy --strict pinyon_try
 	cd tools/distribution && MYPYPATH=.. ../../.venv/bin/mypy --strict . ../newer
 	cd ruby && rubocop -c .rubocop.yml . ../verify/ruby
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
@@ -189,6 +195,22 @@ lint: setup ## Formatting, lints and types of all languages
 	perlcritic --quiet --profile perl/xt/perlcriticrc --severity 4 verify/perl
 	find verify/perl -name '*.p[lm]' | xargs -n 1 perltidy -pro=perl/xt/perltidyrc --assert-tidy -st >/dev/null
 	cd perl && prove -b xt/layers.t xt/pod.t xt/style.t
+	$(MAKE) --no-print-directory lint-workflows
+
+# actionlint is a program in Go, and no package of Debian or of PyPI holds it.
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+
+.PHONY: lint-workflows
+lint-workflows: target/lint/.ready ## Lints of workflow files and container files, a part of lint; actionlint needs go
+	target/lint/bin/zizmor --quiet --offline --no-progress .
+	target/lint/bin/hadolint --config examples/containers/hadolint.yaml examples/containers/Dockerfile.*
+	if command -v go >/dev/null; then GOBIN=$(CURDIR)/target/lint/bin go install $(ACTIONLINT) && target/lint/bin/actionlint; \
+		else echo "lint: there is no go, so actionlint did not run" >&2; fi
+
+target/lint/.ready: tools/requirements-lint.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check -r tools/requirements-lint.txt
+	touch $@
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
@@ -210,6 +232,11 @@ docs-links: setup .venv/.docs ## Ask the network for every address that the docu
 .PHONY: fuzz
 fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
+
+# LANGUAGES are some of c, perl, ruby.
+.PHONY: sanitize
+sanitize: .venv/.packages ## C's, Perl's and Ruby's tests with AddressSanitizer; needs Rust's nightly toolchain
+	tools/sanitize $(LANGUAGES)
 
 .PHONY: setup
 setup: ## Packages, .venv with Pinyon and the benchmark's peers, the gem, Perl's library

@@ -213,6 +213,16 @@ impl Call {
     }
 }
 
+/// What a holder says about its lock, as far as the server has told it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Said {
+    /// The server has not told it. Plain commands and earlier libraries do not.
+    #[default]
+    Untold,
+    Nothing,
+    Remark(Arc<str>),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptAnswer {
     Opened {
@@ -231,6 +241,7 @@ pub enum ScriptAnswer {
         /// The first holder, and how long ago its lock was granted, as far as known.
         holder: Option<Holder>,
         age: Option<Duration>,
+        said: Said,
     },
     /// A tombstone stands.
     Cancelled,

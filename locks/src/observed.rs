@@ -36,6 +36,8 @@ pub(super) struct Counts {
     pub(super) disconnects: Count,
     pub(super) switches: Count,
     pub(super) proceeded: Count,
+    pub(super) rates_allowed: Count,
+    pub(super) rates_refused: Count,
     lost: [Count; Loss::ALL.len()],
     errors: [Count; ErrorKind::ALL.len()],
     /// How long acquiring took. Its count is that of the acquired locks.
@@ -81,13 +83,16 @@ pub struct LockMetrics {
     pub switches: u64,
     /// How many times a holder has gone on without its lock, because the servers were away.
     pub proceeded: u64,
+    /// How many checks of rates took their permits, and how many did not. Each counts once, for however many permits.
+    pub rates_allowed: u64,
+    pub rates_refused: u64,
     /// How long it took to acquire the locks that were acquired, with waiting.
     pub waits: Latencies,
 }
 
 impl LockMetrics {
     /// What is one number each, by name.
-    pub fn numbers(&self) -> [(&'static str, u64); 10] {
+    pub fn numbers(&self) -> [(&'static str, u64); 12] {
         [
             ("acquired", self.acquired),
             ("queued", self.queued),
@@ -99,6 +104,8 @@ impl LockMetrics {
             ("disconnects", self.disconnects),
             ("switches", self.switches),
             ("proceeded", self.proceeded),
+            ("rates_allowed", self.rates_allowed),
+            ("rates_refused", self.rates_refused),
         ]
     }
 }
@@ -140,6 +147,8 @@ impl Observed {
             disconnects: counts.disconnects.get(),
             switches: counts.switches.get(),
             proceeded: counts.proceeded.get(),
+            rates_allowed: counts.rates_allowed.get(),
+            rates_refused: counts.rates_refused.get(),
             waits,
         }
     }

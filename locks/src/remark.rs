@@ -2,14 +2,15 @@
 //!
 //! A remark has a key of its own, `P n:attempt`, as long as its attempt waits or holds. It is written with the question for
 //! the names, and again with each sign of life, so it outlives neither its lock nor a lost server for long. Plain commands
-//! do that, beside functions as well as beside plain locks, so no function knows of remarks, and locks without them pay
-//! nothing. Whoever shows holders asks for their remarks once it knows who they are.
+//! do that, beside functions as well as beside plain locks, so no function writes remarks, and locks without them pay
+//! nothing. Whoever shows holders asks for their remarks once it knows who they are. Only the answer to an
+//! attempt that does not wait brings the remark at once, as its caller would wait for another answer.
 
 use std::sync::Arc;
 
 use pinyon_proto::resp::{Command, Value};
 
-use crate::call::{Attempt, Call, Inspected, ScriptAnswer};
+use crate::call::{Attempt, Call, Inspected, Said, ScriptAnswer};
 use crate::keys::LockKeys;
 use pinyon_net::invalid::InvalidArgument;
 
@@ -95,6 +96,15 @@ pub(super) fn decode(call: &Call, reply: &Value) -> Option<ScriptAnswer> {
             Some(ScriptAnswer::Inspected(inspected.iter().map(with).collect()))
         }
         _ => None,
+    }
+}
+
+/// What a holder says, by the last field of a reply; `None` if the reply ends before it.
+pub(super) fn said(field: Option<&Value>) -> Said {
+    match field {
+        None => Said::Untold,
+        Some(Value::Bytes(text)) => Said::Remark(shown(text)),
+        Some(_) => Said::Nothing,
     }
 }
 

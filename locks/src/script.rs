@@ -276,9 +276,12 @@ fn counted(call: &Call, number: i64) -> Option<ScriptAnswer> {
 
 fn taken(items: &[Value]) -> Option<ScriptAnswer> {
     Some(match number(items, 0)? {
-        2 => {
-            ScriptAnswer::Busy { pttl: pttl(items.get(1)?)?, holder: holder(items.get(2)?), age: pttl(items.get(3)?)? }
-        }
+        2 => ScriptAnswer::Busy {
+            pttl: pttl(items.get(1)?)?,
+            holder: holder(items.get(2)?),
+            age: pttl(items.get(3)?)?,
+            said: remark::said(items.get(4)),
+        },
         3 => ScriptAnswer::Cancelled,
         4 => ScriptAnswer::Deadlock { cycle: items[1..].iter().map(attempt).collect::<Option<_>>()? },
         5 => ScriptAnswer::Unknown,

@@ -144,6 +144,8 @@ class LockMetrics(_Picklable):
         disconnects: how many of them broke.
         switches: how often another server took over as the primary.
         proceeded: how often a holder went on without its lock because the servers were away (``on_failure``).
+        rates_allowed: how many checks of rates took their permits. Each counts once, for however many permits.
+        rates_refused: how many did not, because it was too early.
         waits: how long it took to acquire the locks that were acquired, with waiting. All are timed.
     """
 
@@ -159,6 +161,8 @@ class LockMetrics(_Picklable):
     disconnects: int = 0
     switches: int = 0
     proceeded: int = 0
+    rates_allowed: int = 0
+    rates_refused: int = 0
     waits: Latencies = field(default_factory=Latencies)
 
     @property

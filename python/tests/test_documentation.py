@@ -268,6 +268,7 @@ CHECKS = {
     "cc": is_run_elsewhere,
     "cp": has_nothing_of_ours,
     "cpanm": check_cpanm,
+    "docker": has_nothing_of_ours,
     "gem": check_gem,
     "git": has_nothing_of_ours,
     "make": check_target,
@@ -383,6 +384,10 @@ def test_the_figures_of_the_readme_are_those_that_were_measured() -> None:
     rows = [figures for figures in rows if figures]
     assert len(rows) >= 5
     assert [figures for figures in rows if not any(all(each in line for each in figures) for line in measured)] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((REPOSITORY / "README.md").read_text().splitlines()) <= 100
 
 
 def _rows(page: str) -> list[str]:

@@ -8,7 +8,7 @@ require_relative "support"
 class TestDocumentation < PinyonTest
   # A fence begins a block, and ends it.
   BLOCK = /^```ruby\n(.*?)^```$/m
-  PAGES = Dir[File.join(Support::ROOT, "docs", "*.md")].freeze
+  PAGES = [File.join(Support::ROOT, "README.md"), *Dir[File.join(Support::ROOT, "docs", "*.md")]].freeze
 
   PAGES.each do |page|
     File.read(page).scan(BLOCK).flatten.each_with_index do |block, number|

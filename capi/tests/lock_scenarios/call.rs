@@ -25,6 +25,7 @@ use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::Sent;
 use serde_json::{json, Value};
 
+use crate::kept::kept;
 use crate::player::Raised;
 use crate::playing;
 use crate::reading::{self, plain, texts};
@@ -90,7 +91,7 @@ impl From<InvalidArgument> for Raised {
 
 impl From<Failure> for playing::Raised {
     fn from(Failure { kind, sent, server, command, message, .. }: Failure) -> Self {
-        Self { kind, sent, server: server.into(), command: command.leak(), text: message }
+        Self { kind, sent, server: server.into(), command: kept(command), text: message }
     }
 }
 
@@ -154,8 +155,7 @@ impl Held {
 
     /// Has a loss told with this name.
     pub fn listen(&self, name: String) -> Result<(), ()> {
-        // The test never frees it.
-        let context: *mut String = Box::into_raw(Box::new(name));
+        let context = std::ptr::from_ref(kept(name)).cast_mut();
         // SAFETY: as the header says.
         match unsafe { pinyon_lock_listen(self.handle(), context.cast::<c_void>()) } {
             true => Ok(()),

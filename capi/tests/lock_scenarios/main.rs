@@ -4,6 +4,8 @@ mod call;
 mod drivers;
 #[path = "../../../locks/tests/scenarios/faults.rs"]
 mod faults;
+#[path = "../kept/mod.rs"]
+mod kept;
 #[path = "../../../locks/tests/scenarios/player.rs"]
 #[allow(clippy::useless_conversion)] // the core has another type for failures there
 mod player;

@@ -26,6 +26,19 @@ pub fn libraries() -> PathBuf {
     test.parent().expect("it is in a folder").to_owned()
 }
 
+/// Whether the library has what AddressSanitizer adds to it, so that programs need its runtime: see `tools/sanitize`.
+pub fn sanitized() -> bool {
+    std::env::var_os("PINYON_SANITIZED").is_some()
+}
+
+/// For programs that were not compiled here: the runtime comes first, and their own leaks do not matter.
+pub fn with_runtime(command: &mut Command) -> &mut Command {
+    if let Some(runtime) = std::env::var_os("PINYON_SANITIZED") {
+        command.env("LD_PRELOAD", runtime).env("ASAN_OPTIONS", "detect_leaks=0");
+    }
+    command
+}
+
 impl Program {
     pub fn compile(compiler: &[&str], source: &str, linked: Linked) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -37,6 +50,15 @@ impl Program {
         command.args(&compiler[1..]).args(["-g", "-Wall", "-Wextra", "-pedantic", "-Werror", "-o"]);
         command.arg(program.path()).arg("-I").arg(crate_folder().join("include"));
         command.args(["-Wno-missing-field-initializers"]).arg(crate_folder().join(source));
+        if sanitized() {
+            command.args([
+                "-fno-omit-frame-pointer",
+                "-fsanitize=address,undefined",
+                "-fno-sanitize-recover=undefined",
+            ]);
+            // With checks between its calls, gcc no longer knows how long a text is.
+            command.arg("-Wno-format-truncation");
+        }
         match linked {
             Linked::Shared => {
                 let libraries = libraries();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::build::{crate_folder, libraries, printed};
+use crate::build::{crate_folder, libraries, printed, with_runtime};
 use crate::server::Memcached;
 
 /// A folder that is removed with it.
@@ -44,7 +44,7 @@ fn a_program_is_built_with_what_was_installed() {
     arguments.extend(flags.split_whitespace());
     run("gcc", &arguments);
     let server = Memcached::tcp();
-    let output = Command::new(&program)
+    let output = with_runtime(&mut Command::new(&program))
         .arg(server.address().to_string())
         .env("LD_LIBRARY_PATH", root.0.join("usr/lib/x86_64-linux-gnu"))
         .output()

@@ -15,6 +15,7 @@ use pinyon_net::Sent;
 use serde_json::{json, Value};
 
 use crate::cache::decoded;
+use crate::kept::kept;
 use crate::playing::{Outcome, Raised};
 
 /// A client with the settings of a scenario.
@@ -204,7 +205,7 @@ pub fn raised(error: *mut Error) -> Option<Raised> {
         let name = text(pinyon_kind_name(pinyon_error_kind(error)));
         let kind = ErrorKind::ALL.into_iter().find(|kind| kind.as_str() == name).expect("a kind of the core");
         let sent = [Sent::No, Sent::Maybe, Sent::Yes][pinyon_error_sent(error) as usize];
-        let command = text(pinyon_error_command(error)).leak();
+        let command = kept(text(pinyon_error_command(error)));
         let (server, text) = (text(pinyon_error_server(error)).into(), text(pinyon_error_message(error)));
         Some(Raised { kind, sent, server, command, text })
     }

@@ -2,6 +2,8 @@
 
 #[path = "../../../cache/tests/real_server/scenarios/cache.rs"]
 mod cache;
+#[path = "../kept/mod.rs"]
+mod kept;
 #[path = "../../../net/tests/playing/mod.rs"]
 mod playing;
 #[path = "../polling/mod.rs"]

@@ -52,6 +52,8 @@ impl<W, L, P: Platform> Front<W, L, P> {
         ahead: u64,
     ) -> Option<LockFinished<W, L>> {
         let (answer, delay) = question.answer(taken, ahead);
+        let count = if taken { &self.counts.rates_allowed } else { &self.counts.rates_refused };
+        count.add(1);
         if let Some(delay) = delay {
             // Counted from now, so that it never ends early.
             self.early.add(self.members[0].now().instant + delay, waiter, answer);

@@ -24,6 +24,12 @@ struct Host {
 }
 
 impl Host {
+    /// How many checks of rates were allowed, and how many refused.
+    fn rates(&self) -> (u64, u64) {
+        let metrics = self.front.settings().options.observed.metrics();
+        (metrics.rates_allowed, metrics.rates_refused)
+    }
+
     fn connected() -> Self {
         let platform = InMemory::default();
         let front = Front::on(platform.clone(), settings(HandlerKind::Script), "c".into());
@@ -292,6 +298,7 @@ fn a_check_is_one_command_and_is_answered_at_once() {
     host.answer(":-600001\r\n");
     let LockOutcome::Rated(answer) = host.outcome("rate") else { panic!("an answer") };
     assert_eq!((answer.allowed, answer.retry_after), (false, Some(Duration::from_millis(600))));
+    assert_eq!(host.rates(), (1, 1));
 }
 
 #[test]
@@ -302,6 +309,7 @@ fn waiters_get_their_permits_when_their_times_have_come_and_not_before() {
     assert_eq!(host.sent().len(), 2);
     host.answer(":2000000\r\n:3000000\r\n");
     assert!(host.told.is_empty() && !host.front.is_idle());
+    assert_eq!(host.rates(), (2, 0), "their permits are taken");
     assert_eq!(host.front.deadline(), Some(host.platform.now() + Duration::from_secs(1)));
     assert!(host.pass(Duration::from_millis(999)).is_empty() && host.told.is_empty());
     assert!(host.pass(Duration::from_millis(1)).is_empty(), "it needs no further command");
@@ -322,6 +330,7 @@ fn a_wait_in_vain_fails_at_once() {
     let LockOutcome::Failed(failure) = host.outcome("rate") else { panic!("too late") };
     assert_eq!(failure.kind, ErrorKind::LockTimeout);
     assert_eq!(failure.message, "redis1: the rate \"a\" does not allow it within 0.5 s; it does in 1 s");
+    assert_eq!(host.rates(), (0, 1));
 }
 
 #[test]
@@ -335,6 +344,7 @@ fn a_check_that_was_sent_and_not_answered_is_not_repeated() {
     let LockOutcome::Failed(failure) = host.outcome("rate") else { panic!("it may have been carried out") };
     assert_eq!(failure.kind, ErrorKind::ConnectionLost);
     assert!(!host.sent().iter().any(|sent| sent.contains("rate")));
+    assert_eq!(host.rates(), (0, 0));
 }
 
 #[test]

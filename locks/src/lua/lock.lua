@@ -1,5 +1,6 @@
 -- lock: attempt, ttl, waiter_ttl, flags (w: wait, n: nested, t: throughput before order), modes if some are shared
--- -> the token: granted; -2 - pttl: queued; {2, pttl, value, age} busy, with the first holder's value, 0 (no string) or nil; {3} cancelled;
+-- -> the token: granted; -2 - pttl: queued; {2, pttl, value, age, remark} busy, with the first holder's value, 0 (no string) or nil, and
+--    what it says about its lock or nil; where that is not known, the reply ends before it; {3} cancelled;
 --    {4, attempt, ...} deadlock: the holders in turn. A pttl is -1 where there is none.
 --    An array costs more than a number, and a number that is alone is what is answered most.
 --

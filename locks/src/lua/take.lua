@@ -172,6 +172,17 @@ local function first_of_set(keys)
   end
 end
 
+-- The reply to an attempt that finds names taken and does not wait. With it goes what the first holder says about its
+-- lock, or false, unless that key may not be used.
+local function busy(keys, values, pttl, other)
+  local value, age = first_holding(keys, values)
+  value = value or first_of_set(keys) or other and 0
+  if not value or value == 0 or declared then return {2, pttl, value, age} end
+  local holder = holder_in(value)
+  local remark = ask("GET", prefix .. "n:" .. holder)
+  return {2, pttl, value, age, type(remark) == "string" and remark}
+end
+
 local function anyone_waits(run, names)
   for i = 1, #names do
     if head(run, names[i]) then return true end
@@ -229,8 +240,7 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
     end
     reply = token
   elseif not wait then
-    local value, age = first_holding(keys, values)
-    reply = {2, soonest(keys, values), value or first_of_set(keys) or other and 0, age}
+    reply = busy(keys, values, soonest(keys, values), other)
   else
     local waiter = {
       attempt = attempt, ticket = false, class = nested and NESTED or PLAIN, state = QUEUED, ttl = ttl, names = names,
@@ -282,9 +292,7 @@ local function share(keys, attempt, ttl, waiter_ttl, flags, modes)
     values = call("MGET", unpack(keys, 2))
     local pttl = soonest_shared(keys, names, modes, run.now)
     if not has(flags, "w") then
-      local value, age = first_holding(keys, values)
-      local other = not value and call("EXISTS", unpack(keys, 2)) > 0
-      reply = {2, pttl, value or first_of_set(keys) or other and 0, age}
+      reply = busy(keys, values, pttl, not first_of(values) and call("EXISTS", unpack(keys, 2)) > 0)
     else
       reply = nested and cycle(run, attempt, in_the_way(run, keys, 2, waiter, values))
       if not reply then

@@ -9,7 +9,7 @@ use super::time::believed;
 use super::{
     About, Awaited, Blocker, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment, Outcome, ScriptAnswer,
 };
-use crate::call::{Holder, Pushed};
+use crate::call::{Holder, Pushed, Said};
 use crate::loss::Loss;
 use pinyon_net::error::{Error, Kind};
 
@@ -142,7 +142,7 @@ impl Machine {
                 }
                 self.count_queued(number);
             }
-            ScriptAnswer::Busy { pttl, holder, age } => self.busy(number, pttl, holder, age, now),
+            ScriptAnswer::Busy { pttl, holder, age, said } => self.busy(number, pttl, (holder, age, said), now),
             ScriptAnswer::Deadlock { cycle } => self.fail(number, MachineFailure::Deadlock { cycle }, now),
             ScriptAnswer::Unknown => self.ask_anew(number, now),
             ScriptAnswer::NotHeld => self.fail(number, MachineFailure::NotHeld, now),
@@ -164,16 +164,17 @@ impl Machine {
         &mut self,
         number: u64,
         pttl: Option<Duration>,
-        holder: Option<Holder>,
-        age: Option<Duration>,
+        (holder, age, said): (Option<Holder>, Option<Duration>, Said),
         now: Moment,
     ) {
         let entry = &self.entries[&number];
         if !entry.waits() {
-            let blocker = holder.map(|holder| Blocker { holder: holder.attempt, held_for: age, remark: None });
+            let is_told = said != Said::Untold;
+            let remark = if let Said::Remark(remark) = said { Some(remark) } else { None };
+            let blocker = holder.map(|holder| Blocker { holder: holder.attempt, held_for: age, remark });
             let failure = match (entry.wait, blocker) {
                 (None, _) => MachineFailure::Busy,
-                (Some(_), Some(blocker)) if !blocker.holder.is_foreign() => {
+                (Some(_), Some(blocker)) if !is_told && !blocker.holder.is_foreign() => {
                     return self.ask_blocker(number, blocker, now);
                 }
                 (Some(waited), blocker) => MachineFailure::Timeout { waited, blocker },

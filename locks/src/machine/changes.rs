@@ -238,7 +238,7 @@ impl Machine {
             _ if !is_wanted => self.send_change(number, now),
             ScriptAnswer::Granted { token } => self.has_modes(number, token, &asked, sent, now),
             ScriptAnswer::Queued { pttl } => self.waits_for_readers(number, pttl, &asked, sent, now),
-            ScriptAnswer::Busy { pttl, holder, age } => self.reads_on(number, pttl, holder, age, now),
+            ScriptAnswer::Busy { pttl, holder, age, .. } => self.reads_on(number, pttl, holder, age, now),
             ScriptAnswer::Deadlock { cycle } => {
                 self.fail_change(number, MachineFailure::Deadlock { cycle });
                 self.forget_change(number);

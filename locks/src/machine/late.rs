@@ -110,7 +110,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::call::{Attempt, Holder, ScriptAnswer};
+    use crate::call::{Attempt, Holder, Said, ScriptAnswer};
     use crate::machine::{LockOptions, LockRequest, MachineEvent, Outcome, Renewal};
     use pinyon_net::error::kinds::ErrorKind;
     use pinyon_net::error::{Error, Kind};
@@ -220,7 +220,7 @@ mod tests {
         let mut machine = machine();
         machine.lock(request(1, Some(Duration::ZERO)), at(0)).unwrap();
         let holder = Some(Holder { attempt: other(), token: Some(5) });
-        answer(&mut machine, ScriptAnswer::Busy { pttl: None, holder, age: Some(SECOND) }, at(1));
+        answer(&mut machine, ScriptAnswer::Busy { pttl: None, holder, age: Some(SECOND), said: Said::Untold }, at(1));
         answer(&mut machine, ScriptAnswer::Inspected(Vec::new()), at(1));
         let Some(MachineFailure::Timeout { waited, blocker }) = failure(&mut machine) else { panic!("not late") };
         assert_eq!(

@@ -2,6 +2,7 @@
 
 use super::super::keys::names;
 use super::*;
+use crate::call::Said;
 
 fn a(text: &str) -> Attempt {
     Attempt::parse(text.as_bytes()).unwrap()
@@ -65,6 +66,15 @@ fn replies_of_the_wrong_shape_are_errors() {
         panic!("busy")
     };
     assert_eq!(foreign.attempt.to_string(), "a value of another program (\"somebody\\'s 1\")");
+    for (last, told) in [
+        (None, Said::Untold),
+        (Some(Value::Null), Said::Nothing),
+        (Some(bytes("nightly\n")), Said::Remark("nightly\u{fffd}".into())),
+    ] {
+        let reply = [Value::Integer(2), Value::Integer(-1), bytes("c:1:1 5"), Value::Integer(-1)];
+        let reply = Value::Array(reply.into_iter().chain(last).collect());
+        assert!(matches!(decode(&lock(), reply), Ok(ScriptAnswer::Busy { said, .. }) if said == told));
+    }
     let none = Value::Array(Vec::new());
     assert!(decode(&Call::Inspect { names: names(["a"]).unwrap(), remarks: false }, none.clone()).is_err());
     assert!(decode(&Call::Extend { held: vec![(a("c:1:1"), names(["a"]).unwrap(), Duration::ZERO)] }, none).is_err());

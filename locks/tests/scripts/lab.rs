@@ -408,7 +408,10 @@ pub fn token(answer: ScriptAnswer) -> u64 {
 fn alike(one: &ScriptAnswer, other: &ScriptAnswer) -> bool {
     match (one, other) {
         (ScriptAnswer::Queued { pttl: one }, ScriptAnswer::Queued { pttl: other }) => near(one, other),
-        (ScriptAnswer::Busy { pttl: one, holder, age }, ScriptAnswer::Busy { pttl: other, holder: by, age: aged }) => {
+        (
+            ScriptAnswer::Busy { pttl: one, holder, age, .. },
+            ScriptAnswer::Busy { pttl: other, holder: by, age: aged, .. },
+        ) => {
             // Who shares a name may end at the same time as another.
             let shares = |holder: &Option<Holder>| holder.as_ref().is_some_and(|holder| holder.token.is_none());
             near(one, other) && near(age, aged) && (holder == by || shares(holder) && shares(by))

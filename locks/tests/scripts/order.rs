@@ -2,9 +2,24 @@
 
 use std::time::Duration;
 
-use pinyon_locks::call::{Call, Pushed, ScriptAnswer};
+use pinyon_locks::call::{Call, Pushed, Said, ScriptAnswer};
 
 use crate::lab::{attempt, is_granted, is_queued, lock, names, outlast_short, token, who, woken, Lab, LONG, SHORT};
+
+#[test]
+fn the_answer_to_whoever_does_not_wait_says_why_the_name_is_taken() {
+    let mut lab = Lab::new();
+    lab.lock("x", "a");
+    let remark = Call::Remark { attempt: attempt("x"), remark: Some("nightly".into()), ttl: LONG };
+    let all_say = |lab: &mut Lab, expected: Said| {
+        for answer in lab.call_servers(&lock("y", "a", false, false)).0 {
+            assert!(matches!(&answer, Ok(ScriptAnswer::Busy { said, .. }) if *said == expected), "{answer:?}");
+        }
+    };
+    all_say(&mut lab, Said::Nothing);
+    lab.call(&remark);
+    all_say(&mut lab, Said::Remark("nightly".into()));
+}
 
 #[test]
 fn a_lock_takes_all_names_or_none() {
@@ -129,7 +144,7 @@ fn a_name_that_is_free_but_for_its_queue_is_not_for_newcomers() {
     let mut lab = Lab::new();
     lab.lock("x", "b");
     lab.lock("y", "a b");
-    assert_eq!(lab.try_lock("z", "a"), ScriptAnswer::Busy { pttl: None, holder: None, age: None });
+    assert_eq!(lab.try_lock("z", "a"), ScriptAnswer::Busy { pttl: None, holder: None, age: None, said: Said::Untold });
     assert_eq!(lab.lock("z", "a"), ScriptAnswer::Queued { pttl: None });
     assert_eq!(lab.waiting("a"), ["y", "z"]);
 }

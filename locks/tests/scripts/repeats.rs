@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pinyon_locks::call::{Attempt, Call, Holder, Pushed, ScriptAnswer};
+use pinyon_locks::call::{Attempt, Call, Holder, Pushed, Said, ScriptAnswer};
 use pinyon_locks::keys::LockKeys;
 use pinyon_locks::script;
 use pinyon_proto::resp::{Command, Value};
@@ -68,6 +68,28 @@ fn a_cancelled_attempt_is_not_granted_when_it_arrives_late() {
     for pttl in lab.each(|keys| keys.tombstone(&attempt("y")), b"PTTL", &[]) {
         assert!(matches!(pttl, Value::Integer(50_000..=60_000)), "{pttl:?}");
     }
+}
+
+#[test]
+fn a_cancelled_adoption_takes_nothing_when_it_arrives_late() {
+    let mut lab = Lab::new();
+    lab.lock("x", "a b");
+    lab.call(&Call::Unlock { attempt: attempt("y"), names: names("a b"), tombstone: true, rest: None });
+    let from = attempt("x").into();
+    let late = Call::Adopt { attempt: attempt("y"), names: names("a b"), ttl: LONG, from };
+    assert_eq!(lab.call(&late).0, ScriptAnswer::Cancelled);
+    assert_eq!((lab.holder("a"), lab.holder("b")), ("x".into(), "x".into()));
+}
+
+#[test]
+fn a_lock_whose_names_stay_locked_is_not_granted_when_it_arrives_late() {
+    let mut lab = Lab::new();
+    lab.lock("x2", "a");
+    let rest = Some(LONG);
+    lab.call(&Call::Unlock { attempt: attempt("x2"), names: names("a"), tombstone: true, rest });
+    assert_eq!(lab.lock("x2", "a"), ScriptAnswer::Cancelled, "it does not wait for them");
+    lab.call(&Call::ForceRelease { names: names("a"), token: None });
+    assert_eq!(lab.lock("x2", "a"), ScriptAnswer::Cancelled, "though they are free");
 }
 
 #[test]
@@ -236,7 +258,8 @@ fn a_value_of_somebody_else_s_is_respected_and_shown() {
         lab.each(|keys| keys.lock(b"a"), command.as_bytes(), &[b"do not touch"]);
         for answer in lab.call_servers(&lock("x", "a", false, true)).0 {
             let holder = foreign(value);
-            assert_eq!(answer, Ok(ScriptAnswer::Busy { pttl: None, holder, age: None }), "{command}");
+            let said = if value.is_some() { Said::Nothing } else { Said::Untold };
+            assert_eq!(answer, Ok(ScriptAnswer::Busy { pttl: None, holder, age: None, said }), "{command}");
         }
         for answer in lab.call_servers(&lock("x", "a", true, true)).0 {
             assert_eq!(answer, Ok(ScriptAnswer::Queued { pttl: None }), "{command}");

@@ -184,6 +184,18 @@ fn the_latest_limit_counts() {
 }
 
 #[test]
+fn a_new_limit_lets_in_who_waits_whoever_sets_it() {
+    for throughput in [false, true] {
+        let mut lab = Lab::new();
+        lab.throughput = throughput;
+        lab.lock("x", "1/1:p");
+        assert!(is_queued(&lab.lock("y", "1/1:p")));
+        let (answer, pushes) = lab.call(&crate::lab::lock("z", "3/3:p", false, !throughput));
+        assert_eq!((busy(&answer), woken(&pushes)), (true, vec!["y".to_owned()]), "there is room for one more");
+    }
+}
+
+#[test]
 fn what_is_shared_is_extended_and_polled_and_sent_again() {
     let mut lab = Lab::new();
     let on = "b r:a 2/3:p";

@@ -386,7 +386,8 @@ Sends a command on the connection of the locks, and returns the server's reply.
 
 Returns what happened to the locks of this client in this process: a hash with C<acquired>, C<queued> (had to wait), C<busy>
 (others held the lock, and the caller did not wait), C<released>, C<lost> (by reason), C<errors> (by kind), C<renewals>, C<renewals_refused>,
-C<connects>, C<disconnects>, C<switches> of the primary, C<proceeded> (holders that went on without their lock), and C<waits>: how many acquisitions were timed (C<count>), and in
+C<connects>, C<disconnects>, C<switches> of the primary, C<proceeded> (holders that went on without their lock), C<rates_allowed> and
+C<rates_refused> (checks of rates that took their permits, or did not), and C<waits>: how many acquisitions were timed (C<count>), and in
 seconds their C<mean>, C<p50>, C<p90>, C<p95>, C<p99> and C<p99.9>.
 
 =head2 server

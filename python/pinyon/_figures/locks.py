@@ -56,6 +56,12 @@ def _renewals(counted: Counted) -> Iterator[tuple[int, Attributes]]:
     yield metrics.renewals_refused, {**attributes, "pinyon.outcome": "refused"}
 
 
+def _rates(counted: Counted) -> Iterator[tuple[Any, Attributes]]:
+    metrics, attributes = counted
+    yield metrics.rates_allowed, {**attributes, "pinyon.outcome": "allowed"}
+    yield metrics.rates_refused, {**attributes, "pinyon.outcome": "refused"}
+
+
 def _waits(counted: Counted) -> Iterator[tuple[Any, Attributes]]:
     metrics, attributes = counted
     yield metrics.waits, attributes
@@ -74,5 +80,6 @@ FIGURES = (
     Figure(
         "pinyon.locks.proceeded", "counter", "{lock}", "Holders that went on without their lock.", _one("proceeded")
     ),
+    Figure("pinyon.locks.rates", "counter", "{check}", "Checks of rates, by their outcome.", _rates),
     Figure("pinyon.locks.acquire.duration", "histogram", "s", "How long acquiring took, with waiting.", _waits, WAITS),
 )

@@ -54,6 +54,8 @@ class Attempt:
     at_least: int = 0
     #: The attempt whose lock it adopts.
     source: str = ""
+    #: The attempt whose lock it is in other modes, if it is an upgrade or a downgrade.
+    former: str = ""
     granted: int | None = None
     token: int | None = None
     begun: int | None = None
@@ -65,6 +67,9 @@ class Attempt:
     #: When it began to hand the lock over, and until when the lock lasts if nobody adopts it.
     handed: int | None = None
     handed_until: int | None = None
+    #: When it first asked for other modes, and when it asked for those that it was given.
+    changing: int | None = None
+    changed: int | None = None
     #: When it was cancelled, timed out or failed.
     given_up: int | None = None
     timed_out: bool = False
@@ -83,6 +88,11 @@ class Attempt:
     def is_written(self) -> bool:
         """Whether it writes anything: then its token is its own."""
         return bool(self.names - self.read)
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether it has a lock that was held before: it never was in the queue of those who hold nothing."""
+        return bool(self.source or self.former)
 
     def conflicts_at(self, name: str, other: Attempt) -> bool:
         """Whether only one of the two may have the name, which both want: not both read it."""
@@ -116,7 +126,7 @@ class Attempt:
     @property
     def over(self) -> int:
         """When it stopped blocking others, apart from what the server did not know yet."""
-        moments = (self.given_up, self._released, self.killed, self.lost, self.handed_until)
+        moments = (self.given_up, self._released, self.killed, self.lost, self.handed_until, self.changed)
         return min((moment for moment in moments if moment is not None), default=NEVER)
 
     @property
@@ -136,9 +146,9 @@ def gather(lines: Iterable[Line], kills: dict[int, int]) -> list[Attempt]:
         elif line.attempt in attempts:
             _follow(attempts[line.attempt], line)
     for attempt in attempts.values():
-        killed = kills.get(attempt.process)
-        if killed is not None and attempt.released is None and attempt.given_up is None and attempt.handed is None:
-            attempt.killed = killed
+        ends = (attempt.released, attempt.given_up, attempt.handed, attempt.changed)
+        if all(end is None for end in ends):
+            attempt.killed = kills.get(attempt.process)
     return sorted(attempts.values(), key=lambda attempt: attempt.invoked)
 
 
@@ -153,6 +163,7 @@ def _invoked(line: Line) -> Attempt:
         facts.get("permits", {}),
         int(facts.get("at_least", 0) * SECOND),
         facts.get("source", ""),
+        facts.get("former", ""),
     )
 
 
@@ -174,6 +185,10 @@ def _follow(attempt: Attempt, line: Line) -> None:
         attempt.released, attempt.kept = line.at, facts["kept"]
     elif line.event == "handed":
         attempt.handed, attempt.handed_until = facts["sent"], facts["until"]
+    elif line.event == "changing":
+        attempt.changing = line.at if attempt.changing is None else attempt.changing
+    elif line.event == "changed":
+        attempt.changed = facts["sent"]
     elif line.event == "read":
         attempt.looks.append(Look(facts["name"], facts["newest"], facts["sent"], line.at))
     elif line.event == "write":

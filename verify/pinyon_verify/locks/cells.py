@@ -7,6 +7,7 @@ from functools import partial
 
 from . import faults, scenarios
 from .cell import Cell
+from .changing_cells import CHANGING_CELLS
 from .group_cells import GROUP_CELLS
 from .refusal_cells import REFUSAL_CELLS
 from .settings import BUSY, CALM, MODELS, PERL, RUBY, Settings
@@ -309,6 +310,7 @@ CELLS = (
         quick=True,
     ),
     *SHARING_CELLS,
+    *CHANGING_CELLS,
     *REFUSAL_CELLS,
     *GROUP_CELLS,
 )

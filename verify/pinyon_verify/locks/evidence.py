@@ -66,6 +66,8 @@ class Bounds:
     #: a deadlock is told. 0 elsewhere.
     refused: int = 0
     deadlocked: int = 0
+    #: Whether one of two readers that wait to write the same name is refused.
+    refuses_upgrades: bool = False
 
 
 @dataclass

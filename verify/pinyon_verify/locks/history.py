@@ -23,8 +23,9 @@ now = time.monotonic_ns
 class Line:
     """One event.
 
-    Of an attempt: ``invoke`` (names; perhaps which of them are ``read``, permits by pool, ``at_least`` in seconds, and the
-    ``source``: the attempt that it adopts the lock of), ``granted`` (token), ``believes`` (until), ``begin`` and ``end`` of its
+    Of an attempt: ``invoke`` (names; perhaps which of them are ``read``, permits by pool, ``at_least`` in seconds, the
+    ``source``: the attempt that it adopts the lock of, and the ``former``: the attempt that it changes the modes of), ``changing``
+    and ``changed`` (sent) of that one, ``granted`` (token), ``believes`` (until), ``begin`` and ``end`` of its
     critical section, ``write`` (name, sent, accepted, order), ``read`` (name, sent, newest, order), ``handed`` (sent, until:
     the lock ends then unless it is adopted), ``release`` (sent), ``released`` (kept), ``lost``,
     ``cancel``, ``late`` (should have continued by now), ``failed`` (error). Of a process: ``stall`` (until),

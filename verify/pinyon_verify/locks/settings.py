@@ -69,6 +69,8 @@ class Settings:
     #: How often a lock that only writes is kept for a least time, and how often it is handed over.
     at_least: float = 0.0
     hand_overs: float = 0.0
+    #: How often a holder upgrades names that it reads, or downgrades names that it writes.
+    changes: float = 0.0
     #: How often a worker asks a rate, and the numbers of that rate.
     rates: float = 0.0
     rate_limit: int = 40

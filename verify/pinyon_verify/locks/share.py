@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,23 @@ INNER = 1000
 #: A sleep is recorded if it took so much longer than requested, in seconds.
 LATE = 0.005
 
+#: How often a lock with names in both modes is upgraded, and not downgraded.
+UPGRADES = 0.7
+
 #: How much more often a worker looks for a ticket than it leaves one.
 FINDS = 5
+
+
+@dataclass(frozen=True)
+class Change:
+    """Names to write that a lock reads, or else to read that it writes."""
+
+    names: list[str]
+    upgrades: bool
+    timeout: float
+    #: The attempt that has the lock, and what it wanted.
+    former: str
+    before: Wanted
 
 
 class Share:
@@ -104,6 +120,34 @@ class Share:
         self.record("released", self.attempt, kept=None)
         self._begin()
         return self.random.uniform(0, 0.05)
+
+    def changes(self) -> Change | None:
+        """Return which names to upgrade or to downgrade now, if any."""
+        if self.wanted.at_least or not self._happens(self.settings.changes) or not self.goes_on():
+            return None
+        read, written = list(self.wanted.read), self.wanted.written
+        upgrades = bool(read) and (not written or self.random.random() < UPGRADES)
+        names = read if upgrades else written
+        if not names:
+            return None
+        if self.random.random() < 0.5:
+            names = sorted(self.random.sample(names, self.random.randint(1, len(names))))
+        timeout = 0.0 if self.random.random() < self.settings.tries else self.settings.patience
+        return Change(names, upgrades, timeout, self.attempt, self.wanted)
+
+    def begin_change(self, change: Change) -> None:
+        """Begin an attempt: the same lock in other modes."""
+        self.record("changing", self.attempt)
+        self.wanted = self.wanted.changed(change.names, upgrades=change.upgrades)
+        self._begin(former=change.former)
+
+    def changed(self, change: Change, sent: int) -> None:
+        self.record("changed", change.former, sent=sent)
+
+    def not_changed(self, change: Change, held: Any) -> None:
+        """Go on with the lock in its former modes, if it is held."""
+        self.attempt, self.wanted = change.former, change.before
+        self.believes(held)
 
     def hands_over(self) -> bool:
         """Return whether to hand the lock over now, instead of releasing it."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from . import faults
 from .cell import Cell
+from .changing_cells import CHANGING_SABOTAGES
 from .sabotage import SABOTAGES, Sabotage
 from .settings import BUSY, CALM, MANIFOLD, SHARING
 
@@ -133,4 +134,4 @@ SHARING_SABOTAGES = (
 )
 
 #: Those of mutexes, too.
-ALL_SABOTAGES = (*SABOTAGES, *SHARING_SABOTAGES)
+ALL_SABOTAGES = (*SABOTAGES, *SHARING_SABOTAGES, *CHANGING_SABOTAGES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .settings import Settings
@@ -46,6 +46,13 @@ class Wanted:
         if self.at_least:
             arguments["at_least"] = self.at_least
         return arguments
+
+    def changed(self, names: Sequence[str], *, upgrades: bool) -> Wanted:
+        """Return the same with these names written, or else read."""
+        read = [
+            name for name in self.names if name not in names and name in self.read or name in names and not upgrades
+        ]
+        return replace(self, read=read)
 
     def facts(self) -> dict[str, Any]:
         """Return what the history says of it."""

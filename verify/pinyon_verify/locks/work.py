@@ -16,7 +16,7 @@ from pinyon.errors import LockTimeout
 from .cancelling import acquire, shortened
 from .history import Recorder, now
 from .settings import NAMESPACE, Settings
-from .share import Share
+from .share import Change, Share
 
 #: The pause of a worker after an error from the server, in seconds.
 AFTER_ERROR = 0.02
@@ -113,9 +113,33 @@ class Worker(exercise.Worker):
                 await self._fork(locks, held)
         if inner := self.share.inner():
             await Worker(self.model, inner).take_another(locks)
+        while change := self.share.changes():
+            if not await self._change(held, change):
+                break
         await self._wait_on_condition(held)
         if not self._is_released and self.share.hands_over():
             await self._hand_over(held)
+
+    async def _change(self, held: Any, change: Change) -> bool:
+        """Give the lock other modes, and stay inside. Return whether it has them."""
+        sent = now()
+        self.share.begin_change(change)
+        try:
+            if change.upgrades:
+                await self.model.outcome(held.upgrade(*change.names, timeout=change.timeout))
+            else:
+                await self.model.outcome(held.downgrade(*change.names))
+        except pinyon.Error as error:
+            if isinstance(error, LockTimeout):
+                self.share.record("cancel", self.share.attempt)
+            else:
+                self.share.failed(error)
+            self.share.not_changed(change, held)
+            return False
+        self.share.changed(change, sent)
+        for pause in self.share.stay(held):
+            await self.model.sleep(pause)
+        return True
 
     async def _hand_over(self, held: Any) -> None:
         """Hand the lock over, or else keep it, to be released."""

@@ -139,7 +139,9 @@ class World:
         settings = self.cell.clients[0]
         patience = int(settings.patience * SECOND)
         refused, deadlocked = patience * settings.waits_out, patience * (settings.nested > 0)
-        return Bounds(int(self.cell.grant_within * SECOND), int(settings.ttl * SECOND), refused, deadlocked)
+        grant, ttl = int(self.cell.grant_within * SECOND), int(settings.ttl * SECOND)
+        scripts = all(each.handler == "script" for each in self.cell.clients)
+        return Bounds(grant, ttl, refused, deadlocked, refuses_upgrades=scripts)
 
     def _calls(self) -> dict[str, tuple[int, float]]:
         """Ask for the commands' counts and times. Where no server answers, which is a finding already, there are none."""

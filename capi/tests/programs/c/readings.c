@@ -34,6 +34,15 @@ static struct wanted *wanting(size_t count, char keys[][16])
     return wanted;
 }
 
+/* Before the structs serve again: what they have is the program's. */
+static void free_errors(struct wanted *wanted, size_t count)
+{
+    for (size_t number = 0; number < count; number++) {
+        pinyon_error_free(wanted[number].found.error);
+        wanted[number].found.error = NULL;
+    }
+}
+
 static void free_wanted(struct wanted *wanted, size_t count)
 {
     for (size_t number = 0; number < count; number++) {
@@ -94,10 +103,13 @@ int main(int count, char **arguments)
     free_wanted(tokens, MANY);
 
     /* Whoever leaves has the structs back at once. */
+    free_errors(wanted, MANY);
     CHECK(pinyon_begin_reading(polling.loop, NULL, &reading, &ticket, NULL) == PINYON_DONE);
+    free_errors(wanted, MANY);
     CHECK(pinyon_begin_reading(polling.loop, NULL, &reading, &other, NULL) == PINYON_DONE);
     pinyon_abandon(polling.loop, ticket);
     CHECK(next_reply(&polling, &reply) == PINYON_FAILED && reply.ticket == other);
+    free_errors(wanted, MANY);
     CHECK(pinyon_begin_reading(polling.loop, NULL, &reading, &ticket, NULL) == PINYON_DONE);
     carry_out(&polling);
     pinyon_turn(polling.loop);

@@ -44,6 +44,16 @@ impl Ends {
         self.least.remove(attempt);
     }
 
+    /// Somebody has released one of its names by force, or of those that it has left.
+    pub(super) fn taken_away(&mut self, attempt: &Attempt) {
+        self.forget(attempt);
+        self.kept.retain(|(kept, ..)| kept != attempt);
+        self.tickets
+            .iter_mut()
+            .filter(|ticket| ticket.attempt == *attempt)
+            .for_each(|ticket| ticket.lives_until = Duration::ZERO);
+    }
+
     pub(super) fn extended(&mut self, attempt: &Attempt, now: Duration) {
         self.extended.insert(attempt.clone(), now);
     }

@@ -1,6 +1,7 @@
 //! The machine against the model of the server. A seed decides the order of everything that can happen to them.
 
 mod ends;
+mod faults;
 mod parking;
 mod proceeding;
 mod reconnecting;

@@ -3,11 +3,12 @@
 //! `PINYON_SCHEDULES=100000 cargo test --release -p pinyon-locks schedules` runs more of them. A failing schedule prints
 //! its seed; `PINYON_SCHEDULE=<seed>` replays it and logs every step.
 //!
-//! They run the machine against the model, with cuts, late calls, lost data and clocks that jump.
+//! They run the machine against the model, with cuts, late calls, names released by force, lost data and clocks that jump.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Duration;
 
+use super::faults::{Fault, Upgrades};
 use super::world::World;
 use crate::call::Mode;
 use crate::machine::Fairness;
@@ -19,21 +20,36 @@ const READ: [&str; 4] = ["A", "B", "aB", "AB"];
 /// Digits are permits.
 const SHARED: [&str; 10] = ["A", "a", "B", "AB", "Ab", "aB", "1", "2", "1A", "1b"];
 
+/// A client asks for a lock, unless its owner waits for one.
+fn want(world: &mut World, chance: &mut impl Chance, client: usize, sets: &[&str]) {
+    let (owner, set) = (chance.below(3) as u64, sets[chance.below(sets.len())]);
+    let busy = |(_, wanted): (&u64, &super::world::Wanted)| wanted.owner == owner;
+    let of = &world.clients[client];
+    if of.waiting.iter().any(busy) || of.parked.iter().any(busy) {
+        return;
+    }
+    let ttl = [400, 401, 1000, 60][chance.below(4)];
+    let wait = [None, Some(0), Some(300), Some(3000)][chance.below(4)];
+    world.lock(client, owner, set, ttl, wait);
+}
+
+/// A client begins to upgrade what it reads. By single steps alone, few locks are held for long enough.
+fn upgrade(world: &mut World, chance: &mut impl Chance) {
+    let client = chance.below(world.clients.len());
+    if world.clients[client].holding.is_empty() {
+        want(world, chance, client, &READ);
+    }
+    while world.serve(client) && world.hear(client) {}
+    if let Some(number) = any(world.clients[client].holding.keys(), chance) {
+        world.change(client, number, Mode::Write, [0, 300, 3000][chance.below(3)]);
+    }
+}
+
 /// One step of a world with faults. `gentle` leaves out the faults that excuse overlaps.
 fn step(world: &mut World, chance: &mut impl Chance, gentle: bool, sets: &[&str]) {
     let client = chance.below(world.clients.len());
-    match chance.below(if gentle { 24 } else { 27 }) {
-        0..=2 => {
-            let (owner, set) = (chance.below(3) as u64, sets[chance.below(sets.len())]);
-            let busy = |(_, wanted): (&u64, &super::world::Wanted)| wanted.owner == owner;
-            let of = &world.clients[client];
-            if of.waiting.iter().any(busy) || of.parked.iter().any(busy) {
-                return;
-            }
-            let ttl = [400, 401, 1000, 60][chance.below(4)];
-            let wait = [None, Some(0), Some(300), Some(3000)][chance.below(4)];
-            world.lock(client, owner, set, ttl, wait);
-        }
+    match chance.below(if gentle { 25 } else { 28 }) {
+        0..=2 => want(world, chance, client, sets),
         3..=5 => {
             let Some(number) = any(world.clients[client].holding.keys(), chance) else { return };
             let is_kept = world.clients[client].holding[&number].is_kept();
@@ -79,9 +95,10 @@ fn step(world: &mut World, chance: &mut impl Chance, gentle: bool, sets: &[&str]
         19..=20 if !world.clients[client].up => world.connect(client),
         21 => drop(world.serve_astray(client)),
         22..=23 => drop(world.refuse(client)),
-        24 => world.flush(),
-        25 => world.delete(b"abc"[chance.below(3)]),
-        26 => world.set_server_clock(Duration::from_secs(60)),
+        24 if chance.below(4) == 0 => world.force_release(["a", "b", "c", "1"][chance.below(4)]),
+        25 => world.flush(),
+        26 => world.delete(b"abc"[chance.below(3)]),
+        27 => world.set_server_clock(Duration::from_secs(60)),
         _ => {}
     }
 }
@@ -91,18 +108,22 @@ fn any<'n>(numbers: impl Iterator<Item = &'n u64>, chance: &mut impl Chance) -> 
     (!numbers.is_empty()).then(|| numbers[chance.below(numbers.len())])
 }
 
-fn run(seed: u64, show: bool) -> [usize; 2] {
+fn run(seed: u64, show: bool) -> (usize, Upgrades) {
     let mut chance = Seed(seed);
     let fairness = if seed % 4 == 3 { Fairness::Throughput } else { Fairness::Fifo };
     let mut world = World::new(1 + chance.below(3), fairness);
     world.log = show.then(Vec::new);
     let gentle = seed % 3 != 0;
     let sets = [&SHARED[..], &SHARED, &READ, &SETS, &SETS][(seed % 5) as usize];
+    let upgrades = seed % 5 == 2;
     let ended = catch_unwind(AssertUnwindSafe(|| {
         for client in 0..world.clients.len() {
             world.connect(client);
         }
         for _ in 0..200 + chance.below(200) {
+            if upgrades && chance.below(8) == 0 {
+                upgrade(&mut world, &mut chance);
+            }
             step(&mut world, &mut chance, gentle, sets);
         }
         world.end();
@@ -116,7 +137,7 @@ fn run(seed: u64, show: bool) -> [usize; 2] {
         );
         std::panic::resume_unwind(panic);
     }
-    [world.granted, world.upgraded]
+    (world.granted, world.upgrades)
 }
 
 fn setting(name: &str) -> Option<u64> {
@@ -130,8 +151,20 @@ fn whatever_happens_nobody_believes_in_anothers_lock_and_nothing_is_left() {
         return;
     }
     let runs = (0..setting("PINYON_SCHEDULES").unwrap_or(3000)).map(|seed| run(seed, false));
-    let [granted, upgraded] = runs.fold([0, 0], |all, [granted, upgraded]| [all[0] + granted, all[1] + upgraded]);
-    assert!(granted > 1000 && upgraded > 10, "hardly anything was granted: {granted}, {upgraded} upgrades");
+    let (mut granted, mut upgrades) = (0, Upgrades::default());
+    for (more, of) in runs {
+        granted += more;
+        upgrades.add(&of);
+    }
+    let upgraded = upgrades.granted;
+    assert!(granted > 1000 && upgraded > 100, "hardly anything was granted: {granted}, {upgraded} upgrades");
+    for fault in [Fault::CutOff, Fault::Refused, Fault::Lost, Fault::Forced] {
+        assert!(upgrades.met.get(&fault) > Some(&100), "hardly any upgrade met {fault:?}: {:?}", upgrades.met);
+    }
+    for fault in [Fault::CutOff, Fault::Refused] {
+        let survived = upgrades.survived.get(&fault);
+        assert!(survived > Some(&10), "hardly any upgrade survived {fault:?}: {:?}", upgrades.survived);
+    }
 }
 
 /// Two clients that want the same lock, one cut, and every possible order.
@@ -221,7 +254,7 @@ fn every_order_of_few_steps_upgrades_safely() {
             }
         }
         world.end();
-        schedules = [schedules[0] + 1, schedules[1] + world.upgraded];
+        schedules = [schedules[0] + 1, schedules[1] + world.upgrades.granted];
         if !odometer.turn() {
             break;
         }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ends::Ends;
-use crate::call::{Call, Mode, Name, Names, Pushed, ScriptAnswer};
+use super::faults::{Fault, Upgrades};
+use crate::call::{Attempt, Call, Mode, Name, Names, Pushed, ScriptAnswer};
 use crate::machine::{
-    Awaited, Fairness, LockOptions, LockRequest, Machine, MachineEvent, Moment, Outcome, Rare, Renewal,
+    Awaited, Fairness, LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, Moment, Outcome, Rare, Renewal,
 };
 use crate::tests::model::{Model, Push};
 use pinyon_net::error::{Error, Kind};
@@ -19,16 +20,18 @@ pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
 pub(super) struct World {
     pub(super) model: Model,
     pub(super) clients: Vec<Client>,
-    now: Duration,
-    server_clock: Duration,
+    pub(super) now: Duration,
+    pub(super) server_clock: Duration,
     /// Until when holders may overlap, because the server lost its data or its clock was set.
-    excused_until: Duration,
+    pub(super) excused_until: Duration,
     /// The highest token that a holder of each name began with.
     tokens: BTreeMap<Name, (u64, usize, u64)>,
     /// The token of the last that wrote each name.
     written: BTreeMap<Name, u64>,
     pub(super) granted: usize,
-    pub(super) upgraded: usize,
+    pub(super) upgrades: Upgrades,
+    /// Those whose names somebody has released by force.
+    pub(super) forced: BTreeSet<Attempt>,
     pub(super) ends: Ends,
     /// What has happened, if the test records it.
     pub(super) log: Option<Vec<String>>,
@@ -36,7 +39,7 @@ pub(super) struct World {
 
 pub(super) struct Client {
     pub(super) machine: Machine,
-    name: Arc<str>,
+    pub(super) name: Arc<str>,
     /// Messages under way: calls to the server, and its answers and pushes.
     to_server: VecDeque<(u64, Call)>,
     to_client: VecDeque<Said>,
@@ -118,7 +121,8 @@ impl World {
             tokens: BTreeMap::new(),
             written: BTreeMap::new(),
             granted: 0,
-            upgraded: 0,
+            upgrades: Upgrades::default(),
+            forced: BTreeSet::new(),
             ends: Ends::default(),
             log: None,
         }
@@ -128,7 +132,7 @@ impl World {
         Moment(self.now)
     }
 
-    fn note(&mut self, what: impl FnOnce() -> String) {
+    pub(super) fn note(&mut self, what: impl FnOnce() -> String) {
         if let Some(log) = &mut self.log {
             log.push(format!("{:>9.3} {}", (self.now - Duration::from_secs(1000)).as_secs_f64(), what()));
         }
@@ -196,6 +200,9 @@ impl World {
         let begun = of.machine.change(number, &[], mode, Duration::from_millis(wait), now);
         if begun.is_ok() {
             assert!(of.changing.insert(number), "one at a time");
+            if mode == Mode::Write {
+                self.upgrades.begin(client, number);
+            }
         }
         self.note(|| format!("client {client} is to have {number} to {mode:?} within {wait}: {begun:?}"));
         self.settle(client);
@@ -206,6 +213,7 @@ impl World {
         let now = self.at();
         let of = &mut self.clients[client];
         of.changing.remove(&number);
+        self.upgrades.end(client, number);
         of.machine.stop_changing(number, now);
         self.settle(client);
     }
@@ -299,6 +307,9 @@ impl World {
     /// The server refuses the next call from a client's connection, for a reason that passes.
     pub(super) fn refuse(&mut self, client: usize) -> bool {
         let Some((id, call)) = self.clients[client].to_server.pop_front() else { return false };
+        if let Call::Change { attempt, .. } = &call {
+            self.upgrades.meets(Fault::Refused, client, attempt.number);
+        }
         self.note(|| format!("server: refuses client {client}: {call:?}"));
         self.clients[client].to_client.push_back(Said::Refusal(id));
         true
@@ -313,7 +324,7 @@ impl World {
     }
 
     /// Pushes leave before the answer does.
-    fn answer(&mut self, client: usize, call: &Call) -> ScriptAnswer {
+    pub(super) fn answer(&mut self, client: usize, call: &Call) -> ScriptAnswer {
         let answer = self.model.call(self.server_clock, call);
         self.ends.called(call, &answer, self.now, self.server_clock);
         self.note(|| format!("server: client {client}: {call:?} -> {answer:?}"));
@@ -362,6 +373,7 @@ impl World {
             self.serve(client);
         }
         self.note(|| format!("client {client} is cut off"));
+        self.upgrades.all_meet(Fault::CutOff, client);
         let now = self.at();
         let of = &mut self.clients[client];
         let lost = std::mem::take(&mut of.to_server);
@@ -391,30 +403,6 @@ impl World {
         self.settle(client);
     }
 
-    pub(super) fn flush(&mut self) {
-        self.note(|| "the server loses everything".into());
-        self.model.flush();
-        self.excuse();
-    }
-
-    pub(super) fn delete(&mut self, name: u8) {
-        self.note(|| format!("somebody deletes {}", name as char));
-        self.model.delete(&Name::from([name]));
-        self.excuse();
-    }
-
-    pub(super) fn set_server_clock(&mut self, ahead: Duration) {
-        self.note(|| format!("the server's clock jumps by {ahead:?}"));
-        self.server_clock += ahead;
-        self.excuse();
-    }
-
-    /// Holders cannot know of the loss until they ask again, or their time is up.
-    fn excuse(&mut self) {
-        self.ends = Ends::default();
-        self.excused_until = self.now + Duration::from_secs(3600);
-    }
-
     /// Takes a machine's calls and events.
     fn settle(&mut self, client: usize) {
         let now = self.at();
@@ -437,12 +425,19 @@ impl World {
                     let (held, _) = of.machine.held(number, now).expect("what is changed is held");
                     let names = of.machine.names(number).expect("it is held");
                     assert_eq!((held, again || names.are_written()), (token, true));
-                    self.upgraded += usize::from(!again);
-                    if !again {
+                    if again {
+                        self.upgrades.end(client, number);
+                    } else {
+                        self.upgrades.granted(client, number);
                         self.check_token(client, number, &names, token);
                     }
                 }
-                MachineEvent::Done { number, awaited: Awaited::Grant, .. } if of.changing.remove(&number) => {}
+                MachineEvent::Done { number, awaited: Awaited::Grant, outcome } if of.changing.remove(&number) => {
+                    if matches!(outcome, Outcome::Failed(MachineFailure::NotHeld)) {
+                        self.upgrades.meets(Fault::Lost, client, number);
+                    }
+                    self.upgrades.end(client, number);
+                }
                 MachineEvent::Done { outcome: Outcome::Granted { number, token, .. }, .. } => {
                     let wanted = of.waiting.remove(&number).or_else(|| of.parked.remove(&number));
                     let wanted = wanted.expect("only what is waited for is granted");
@@ -489,6 +484,10 @@ impl World {
 
     /// Checks that a writer's token is higher than all before it, and a reader's at least the last writer's.
     fn check_token(&mut self, client: usize, number: u64, names: &Names, token: u64) {
+        if self.forced.contains(&self.clients[client].machine.attempt(number)) {
+            // It may hear of its grant after others have heard of theirs.
+            return;
+        }
         let excused = self.now < self.excused_until;
         for (name, mode) in names.each() {
             let before = self.tokens.get(name).copied();
@@ -518,7 +517,8 @@ impl World {
         let mut permits = 0;
         for (index, client) in self.clients.iter().enumerate() {
             for number in client.holding.keys() {
-                if client.machine.held(*number, now).is_none() {
+                let is_forced = self.forced.contains(&client.machine.attempt(*number));
+                if is_forced || client.machine.held(*number, now).is_none() {
                     continue;
                 }
                 let excused = self.now < self.excused_until;
@@ -537,8 +537,9 @@ impl World {
                 }
             }
             for (number, wanted) in client.holding.iter().chain(&client.waiting).chain(&client.parked) {
-                let held = self.model.holding(&client.machine.attempt(*number));
-                let whole = held == 0 || held == wanted.names.len();
+                let attempt = client.machine.attempt(*number);
+                let held = self.model.holding(&attempt);
+                let whole = held == 0 || held == wanted.names.len() || self.forced.contains(&attempt);
                 assert!(whole || self.now < self.excused_until, "{held} of {wanted:?}");
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Attempt, Inspected, Model, ScriptAnswer};
+use super::{Attempt, Inspected, Model, Said, ScriptAnswer};
 
 impl Model {
     pub(super) fn remark(
@@ -24,6 +24,10 @@ impl Model {
         let said = |attempt: &Attempt| Some((attempt.clone(), self.remarks.get(attempt)?.0.clone()));
         let with = |one: &Inspected| Inspected { remarks: one.attempts().filter_map(said).collect(), ..one.clone() };
         ScriptAnswer::Inspected(inspected.iter().map(with).collect())
+    }
+
+    pub(super) fn said(&self, attempt: &Attempt) -> Said {
+        self.remarks.get(attempt).map_or(Said::Nothing, |(remark, _)| Said::Remark(remark.clone()))
     }
 
     /// How many attempts say something.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..evidence import Evidence
-from . import belief, exclusion, handing, liveness, order, rates, sharing, tokens, wholeness
+from . import belief, changing, exclusion, handing, liveness, order, rates, sharing, tokens, wholeness
 from .finding import Finding
 
 CHECKS = (
@@ -23,6 +23,9 @@ CHECKS = (
     wholeness.all_or_nothing,
     handing.once,
     handing.nobody_between,
+    changing.tokens,
+    changing.nobody_between,
+    changing.refused,
     rates.rates,
     order.first_come_first_served,
     order.overtaken,

@@ -41,7 +41,11 @@ def gaps(evidence: Evidence) -> Iterator[tuple[Attempt, int, int]]:
         if until < NEVER:
             during = attempts[index + 1 : bisect_left(starts, until)]
             others = active + during
-            busy = [(other.invoked, other.over) for other in others if _is_before(other, attempt)]
+            busy = [
+                (other.invoked, other.over)
+                for other in others
+                if other.id != attempt.former and _is_before(other, attempt)
+            ]
             busy += _full(attempt, others, evidence.limit)
             stops = [(fault.at, fault.until) for fault in evidence.faults if fault.process == attempt.process]
             since, end = _longest_free(attempt.invoked, until, busy + away + stops)
@@ -56,7 +60,8 @@ def _is_before(other: Attempt, attempt: Attempt) -> bool:
 
 def _is_first(other: Attempt, attempt: Attempt) -> bool:
     if other.granted is None:
-        return other.invoked < attempt.invoked
+        # Who changes the modes of what it holds waits in front of all.
+        return bool(other.former) or other.invoked < attempt.invoked
     if attempt.granted is None:
         return other.granted < attempt.over or other.invoked < attempt.invoked
     return other.granted < attempt.granted

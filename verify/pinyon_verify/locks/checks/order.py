@@ -103,12 +103,17 @@ def overtaken(evidence: Evidence) -> Iterator[Finding]:
         active = [other for other in active if other.over > attempt.invoked]
         since = _in_queue_since(active, attempt)
         active.append(attempt)
-        if attempt.granted is None or attempt.granted <= since or attempt.source or _was_disturbed(evidence, attempt):
+        if (
+            attempt.granted is None
+            or attempt.granted <= since
+            or attempt.is_continued
+            or _was_disturbed(evidence, attempt)
+        ):
             continue
         for later in attempts[bisect_right(starts, since + evidence.stalled(attempt.invoked, attempt.granted)) :]:
             if later.invoked > attempt.granted:
                 break
-            if later.granted is None or later.granted >= attempt.granted or later.source:
+            if later.granted is None or later.granted >= attempt.granted or later.is_continued:
                 continue
             if attempt.conflicts(later) or attempt.competes(later):
                 text = f"{later.id} came {(later.invoked - since) / SECOND + 1:.1f} s after {attempt.id}, and was granted first"

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
-from ..attempts import Attempt
+from ..attempts import NEVER, Attempt
 from ..evidence import Evidence
 from ..history import MILLISECOND
 from ..names import POOL, process_of
@@ -82,7 +82,9 @@ def parts_kept(evidence: Evidence) -> Iterator[Finding]:
 def _believes(attempt: Attempt, scan: Scan) -> bool:
     """Whether it believes in its lock throughout the look, by what it knew before."""
     until = max((until for at, until in attempt.beliefs if at < scan.asked), default=0)
-    return until > scan.answered + MILLISECOND and min(attempt.over, attempt.believed_end) > scan.answered
+    # Once it has asked for other modes, it may have them before it knows.
+    changing = NEVER if attempt.changing is None else attempt.changing
+    return until > scan.answered + MILLISECOND and min(attempt.over, attempt.believed_end, changing) > scan.answered
 
 
 def _missing(evidence: Evidence, scan: Scan, believing: list[Attempt]) -> Iterator[Finding]:

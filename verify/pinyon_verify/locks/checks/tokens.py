@@ -43,13 +43,18 @@ def _disordered(name: str, holders: list[Attempt]) -> Iterator[tuple[Attempt, At
     for later in holders:
         reads = name in later.read
         known, token = (written, (later.token or 0) + 1) if reads else (newest, later.token or 0)
-        if known is not None and token <= (known.token or 0):
+        if known is not None and token <= (known.token or 0) and not _is_kept(known, later):
             yield known, later
             continue
-        if newest is None or (later.token or 0) > (newest.token or 0):
+        if newest is None or (later.token or 0) >= (newest.token or 0):
             newest = later
         if not reads:
             written = later
+
+
+def _is_kept(known: Attempt, later: Attempt) -> bool:
+    """Whether it goes on with the token that it has: it reads other names now, and writes this one still."""
+    return later.former == known.id and later.token == known.token
 
 
 def seen(evidence: Evidence) -> Iterator[Finding]:
@@ -63,7 +68,8 @@ def seen(evidence: Evidence) -> Iterator[Finding]:
 def _seen(evidence: Evidence, name: str, attempts: list[Attempt], asking: list[Attempt]) -> Iterator[Finding]:
     told = sorted(attempts, key=lambda attempt: attempt.granted or 0)
     newest, at = None, 0
-    for attempt in sorted(asking, key=lambda each: each.invoked):
+    # Who changes the modes of its lock asked earlier.
+    for attempt in sorted((each for each in asking if not each.former), key=lambda each: each.invoked):
         while at < len(told) and (told[at].granted or 0) < attempt.invoked:
             if newest is None or (told[at].token or 0) > (newest.token or 0):
                 newest = told[at]

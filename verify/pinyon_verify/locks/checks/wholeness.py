@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from ..attempts import NEVER
 from ..evidence import Evidence
-from ..history import SECOND
+from ..history import MILLISECOND, SECOND
 from ..observer import Seen
 from .finding import Finding
 
@@ -24,17 +25,25 @@ def all_or_nothing(evidence: Evidence) -> Iterator[Finding]:
         if attempt.token is not None and attempt.is_written
     }
     most: dict[str, set[str]] = defaultdict(set)
+    modes: dict[tuple[str, str], set[bool]] = defaultdict(set)
     for scan in evidence.scans:
         for seen in scan.seen:
             most[seen.attempt].add(seen.name)
+            modes[seen.attempt, seen.name].add(seen.is_part)
+    changed = {attempt for (attempt, _), seen_as in modes.items() if len(seen_as) > 1}
+    ends: dict[tuple[str, str], int] = {}
     for scan in evidence.scans:
         by_attempt: dict[str, list[Seen]] = defaultdict(list)
         for seen in scan.seen:
             by_attempt[seen.attempt].append(seen)
+            ends[seen.attempt, seen.name] = scan.answered + (seen.left + TEAR) * MILLISECOND
         for attempt, held in by_attempt.items():
             token = max(seen.token or 0 for seen in held)
             missing = wanted.get(token, frozenset()) | most[attempt]
             missing = missing - {seen.name for seen in held}
+            if attempt in changed:
+                # An upgrade that waited lasts from its grant on; what else the lock has, from its last renewal on.
+                missing = frozenset(name for name in missing if ends.get((attempt, name), NEVER) > scan.asked)
             if not missing or min(seen.left for seen in held) <= TEAR:
                 continue
             names = ", ".join(sorted(seen.name for seen in held))
