@@ -6,10 +6,10 @@ import atexit
 import inspect
 import math
 import time
-import weakref
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
 
 from pinyon import _native
+from pinyon._alive import Alive
 from pinyon._closing import FOR_THREADS
 from pinyon._held import BaseHeld
 from pinyon._logging import LOCKS, log_raised
@@ -295,13 +295,13 @@ def _said(error: BaseException) -> str:
 
 
 #: The leaders of this process that have been started and have not ended.
-_RUNNING: weakref.WeakSet[Leader[Any]] = weakref.WeakSet()
+_RUNNING: Alive[Leader[Any]] = Alive()
 
 
 @atexit.register
 def _at_exit() -> None:
     """End the candidates before what threads hold is released, or they would be elected again."""
-    running = [leader for leader in _RUNNING if leader.state != "stopped"]
+    running = [leader for leader in _RUNNING.all() if leader.state != "stopped"]
     for leader in running:
         leader._candidate._stop()
         leader._wake()
