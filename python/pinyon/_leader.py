@@ -157,9 +157,9 @@ class Leader(BaseLeader[HeldT]):
         """
         self._begin()
         waits = waits_of(self._locks)
-        self._signal, self._elected = waits.signal(), waits.signal()
-        self._running = waits.spawn(self._campaign, f"pinyon-leader-{self.name!r}")
+        self._running, self._signal, self._elected = None, waits.signal(), waits.signal()
         _RUNNING.add(self)
+        self._running = waits.spawn(self._campaign, f"pinyon-leader-{self.name!r}")
         return self
 
     def stop(self, timeout: float | None = None) -> bool:
@@ -214,6 +214,8 @@ class Leader(BaseLeader[HeldT]):
             self._signal.set()
 
     def _campaign(self) -> None:
+        # A callback may stop it before `start` has got the thread.
+        self._running = waits_of(self._locks).caller()
         ended: BaseException | None = None
         step, about = self._candidate._next(*DONE)
         while step != "over":

@@ -119,6 +119,24 @@ def test_a_callback_may_stop_its_leader(locks: pinyon.Locks) -> None:
     assert leader.stop(PATIENCE)
 
 
+def test_a_callback_may_stop_its_leader_before_its_start_returns(
+    locks: pinyon.Locks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[object] = []
+    start = threading.Thread.start
+
+    def start_and_wait(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name.startswith("pinyon-leader"):
+            until(lambda: called)
+
+    monkeypatch.setattr(threading.Thread, "start", start_and_wait)
+    leader = locks.leader("a", on_elected=lambda _: called.append(leader.stop()))
+    leader.start()
+    assert called == [False]
+    assert leader.stop(PATIENCE)
+
+
 def test_a_long_callback_sees_that_it_leads_no_more(locks: pinyon.Locks) -> None:
     ended = threading.Event()
 
