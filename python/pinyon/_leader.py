@@ -6,10 +6,10 @@ import atexit
 import inspect
 import math
 import time
-import weakref
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
 
 from pinyon import _native
+from pinyon._alive import Alive
 from pinyon._closing import FOR_THREADS
 from pinyon._held import BaseHeld
 from pinyon._logging import LOCKS, log_raised
@@ -158,8 +158,10 @@ class Leader(BaseLeader[HeldT]):
         self._begin()
         waits = waits_of(self._locks)
         self._signal, self._elected = waits.signal(), waits.signal()
-        self._running = waits.spawn(self._campaign, f"pinyon-leader-{self.name!r}")
+        # It is known before it begins: a callback that runs at once may stop it.
+        self._running = waits.beginning(self._campaign, f"pinyon-leader-{self.name!r}")
         _RUNNING.add(self)
+        self._running.start()
         return self
 
     def stop(self, timeout: float | None = None) -> bool:
@@ -214,6 +216,8 @@ class Leader(BaseLeader[HeldT]):
             self._signal.set()
 
     def _campaign(self) -> None:
+        # A callback may stop it before `start` has got the thread.
+        self._running = waits_of(self._locks).caller()
         ended: BaseException | None = None
         step, about = self._candidate._next(*DONE)
         while step != "over":
@@ -293,13 +297,13 @@ def _said(error: BaseException) -> str:
 
 
 #: The leaders of this process that have been started and have not ended.
-_RUNNING: weakref.WeakSet[Leader[Any]] = weakref.WeakSet()
+_RUNNING: Alive[Leader[Any]] = Alive()
 
 
 @atexit.register
 def _at_exit() -> None:
     """End the candidates before what threads hold is released, or they would be elected again."""
-    running = [leader for leader in _RUNNING if leader.state != "stopped"]
+    running = [leader for leader in _RUNNING.all() if leader.state != "stopped"]
     for leader in running:
         leader._candidate._stop()
         leader._wake()

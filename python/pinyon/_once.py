@@ -5,10 +5,10 @@ from __future__ import annotations
 import atexit
 import contextvars
 import functools
-import weakref
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
 
 from pinyon import _native
+from pinyon._alive import Alive
 from pinyon._blocks import AwaitedLock, BlockingLock
 from pinyon._closing import FOR_COROUTINES, FOR_THREADS, Closing, ClosingAwaited
 from pinyon._decorated import LOCKED, check_runs_inside
@@ -189,7 +189,7 @@ class LocksClosingAwaited(ClosingAwaited):
 
 
 #: The clients that may hold locks when the program ends.
-_CLIENTS: weakref.WeakSet[_native.Locks] = weakref.WeakSet()
+_CLIENTS: Alive[_native.Locks] = Alive()
 
 
 def release_at_exit(locks: _native.Locks) -> None:
@@ -199,7 +199,7 @@ def release_at_exit(locks: _native.Locks) -> None:
 
 @atexit.register
 def _at_exit() -> None:
-    for locks in list(_CLIENTS):
+    for locks in _CLIENTS.all():
         try:
             locks._release_at_exit()
         except Error:

@@ -109,8 +109,17 @@ def test_what_makes_no_sense_is_refused(locks: pinyon.Locks) -> None:
         leader.start()
 
 
-def test_a_callback_may_stop_its_leader(locks: pinyon.Locks) -> None:
+def test_a_callback_may_stop_its_leader_even_before_start_has_returned(
+    locks: pinyon.Locks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     called: list[object] = []
+    begin = threading.Thread.start
+
+    def begin_and_wait(thread: threading.Thread) -> None:
+        begin(thread)
+        until(lambda: called)
+
+    monkeypatch.setattr(threading.Thread, "start", begin_and_wait)
     leader = locks.leader("a", on_elected=lambda _: called.append(leader.stop()), on_lost=called.append)
     leader.start()
     until(lambda: leader.state == "stopped")

@@ -135,12 +135,13 @@ def test_what_changes_while_it_is_written_is_no_crash(changing: Any) -> None:
     now = datetime.datetime(2024, 1, 1, tzinfo=Meddler())
     if isinstance(changing, dict):
         changing.update({"now": now, "then": 1})
-        data, _ = Portable().dump(changing)
-        assert list(Portable().load(data, 256)) == ["now", "then"]
     else:
-        changing.extend([now, 1])
-        with pytest.raises(pinyon.UnsupportedType, match="changed while it was written"):
-            Portable().dump(changing)
+        changing.extend([now, "then"])
+    data, _ = Portable().dump(changing)
+    assert not changing
+    written = Portable().load(data, 256)
+    assert len(written) == 2
+    assert "then" in written
 
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo builds the program")

@@ -8,11 +8,20 @@ from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
+from platforms import X86_64, Platform
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 DIST = REPOSITORY / "dist"
-WHEELS = sorted(DIST.glob("*.whl"))
-SDISTS = sorted(DIST.glob("pinyon-*.tar.gz"))
+SDISTS = sorted(DIST.glob("pinyon-[0-9]*.tar.gz"))
 LICENCES = {name: (REPOSITORY / name).read_bytes() for name in ("LICENSE-APACHE", "LICENSE-MIT")}
+
+
+def wheels_of(platform: Platform) -> list[Path]:
+    """Returns the wheels of a platform."""
+    return sorted(path for path in DIST.glob("*.whl") if platform.has_wheel(path.name))
+
+
+WHEELS = wheels_of(X86_64)
 
 
 def contents(archive: Path) -> dict[str, bytes]:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 #: Those whose names are looked for; a `t` has no global lock.
-VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.13t", "3.14", "3.14t")
+VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.14t")
 PROBE = "import sys; sys.implementation.name == 'cpython' and print(sys.executable, end='')"
 TAG = "import sysconfig; print('cp' + sysconfig.get_config_var('SOABI').split('-')[1], end='')"
 

@@ -9,14 +9,13 @@
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
+use super::lent::{InUse, Lent, LentMachine};
 use super::turns::{Alarm, Answered, Turns};
 use super::{some_addresses, Action, Actions, Driven};
 use crate::address::Address;
 use crate::credentials::Question;
-use crate::fork;
 
 /// An event loop of the host's language. `W` is a waiter in this loop, and `O` is the outcome that it receives.
 ///
@@ -67,38 +66,37 @@ pub trait LoopHost<M: Driven, W, O> {
     /// Give the waiter its outcome, and let it run until it waits again.
     fn resume(&self, waiter: W, outcome: O) -> Result<(), Self::Error>;
 
-    /// The error of a call that arrives while the machine is borrowed: see [`InUse`].
+    /// Call `wait`, which sleeps until another thread gives the machine back. Give up the language's global lock meanwhile:
+    /// the other thread may need it.
+    fn unlocked(&self, wait: &(dyn Fn() + Sync));
+
+    /// The error of a call that arrives while this thread has the machine: see [`InUse`].
     fn in_use(&self) -> Self::Error;
 }
-
-/// The machine is borrowed, by a caller in this thread or by another thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InUse;
 
 /// The machine of one event loop, with its pending work.
 ///
 /// It belongs to the process that made it: in a forked child, it sends, receives and resumes nothing. Fork only while
-/// no other thread is inside a call; an interpreter's global lock ensures this.
+/// no other thread is inside a call; an interpreter's global lock ensures this, and so does an interpreter without one
+/// that stops its threads before a fork.
 pub struct LoopMachine<M, W, O> {
-    machine: Mutex<M>,
+    machine: LentMachine<M>,
     answered: Answered<W, O>,
     turns: Turns,
     alarm: Alarm,
     /// Whether it takes nothing new, and closes its connections as soon as it is idle.
     is_retired: AtomicBool,
-    generation: u64,
 }
 
 /// The calls from the loop.
-impl<M: Driven, W, O> LoopMachine<M, W, O> {
+impl<M: Driven + Send, W, O> LoopMachine<M, W, O> {
     pub fn new(machine: M) -> Self {
         Self {
-            machine: Mutex::new(machine),
+            machine: LentMachine::new(machine),
             answered: Answered::default(),
             turns: Turns::default(),
             alarm: Alarm::default(),
             is_retired: AtomicBool::default(),
-            generation: fork::generation(),
         }
     }
 
@@ -177,8 +175,8 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
     }
 
     /// Closes the connections of a loop that has ended. Its waiters are never resumed. See [`Driven::discard`].
-    pub fn discard(&self) -> Result<Vec<M::Finished>, InUse> {
-        Ok(self.machine()?.discard())
+    pub fn discard<H: LoopHost<M, W, O>>(&self, host: &H) -> Result<Vec<M::Finished>, InUse> {
+        Ok(self.machine(host)?.discard())
     }
 
     /// In a forked child, has the loop stop watching the parent's connections.
@@ -188,14 +186,11 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
     }
 }
 
-impl<M: Driven, W, O> LoopMachine<M, W, O> {
-    /// The machine, to inspect it, or to begin operations while [`LoopHost::settle`] runs.
-    pub fn machine(&self) -> Result<MutexGuard<'_, M>, InUse> {
-        match self.machine.try_lock() {
-            Ok(machine) => Ok(machine),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(InUse),
-        }
+impl<M: Driven + Send, W, O> LoopMachine<M, W, O> {
+    /// The machine, to inspect it, or to begin operations while [`LoopHost::settle`] runs. Waits while another thread has
+    /// it.
+    pub fn machine<H: LoopHost<M, W, O>>(&self, host: &H) -> Result<Lent<'_, M>, InUse> {
+        self.machine.lend(|wait| host.unlocked(wait))
     }
 
     /// The waiters to resume. A host that switches between coroutines takes the next one from here.
@@ -211,13 +206,13 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
 
     #[inline]
     pub fn is_of_this_process(&self) -> bool {
-        self.generation == fork::generation()
+        self.machine.is_of_this_process()
     }
 
     /// How many connections to a server are established.
-    pub fn open_connections(&self, server: usize) -> Result<usize, InUse> {
+    pub fn open_connections<H: LoopHost<M, W, O>>(&self, host: &H, server: usize) -> Result<usize, InUse> {
         match self.is_of_this_process() {
-            true => Ok(self.machine()?.open_connections(server)),
+            true => Ok(self.machine(host)?.open_connections(server)),
             false => Ok(0),
         }
     }
@@ -225,11 +220,11 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
     /// The state in which a forked child finds it.
     #[cfg(test)]
     pub(super) fn inherited(self) -> Self {
-        Self { generation: self.generation.wrapping_sub(1), ..self }
+        Self { machine: self.machine.inherited(), ..self }
     }
 
-    fn borrow<H: LoopHost<M, W, O>>(&self, host: &H) -> Result<MutexGuard<'_, M>, H::Error> {
-        self.machine().map_err(|InUse| host.in_use())
+    fn borrow<H: LoopHost<M, W, O>>(&self, host: &H) -> Result<Lent<'_, M>, H::Error> {
+        self.machine(host).map_err(|InUse| host.in_use())
     }
 
     /// Handles an event of the loop: changes the machine, resumes the waiters whose outcome is known, and sends once at
@@ -250,7 +245,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         if !self.answered.is_empty() {
             errors.note(host.end_turn());
         }
-        if self.is_retired.load(Ordering::Relaxed) && self.machine().is_ok_and(|machine| machine.is_idle()) {
+        if self.is_retired.load(Ordering::Relaxed) && self.machine(host).is_ok_and(|machine| machine.is_idle()) {
             self.is_retired.store(false, Ordering::Relaxed);
             self.change(host, M::close, &mut errors);
         }

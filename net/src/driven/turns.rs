@@ -54,7 +54,7 @@ impl Drop for Running<'_> {
 
 /// A number from 1 on that no other thread of the process ever has: a thread may end inside a turn.
 #[inline]
-fn this_thread() -> usize {
+pub(super) fn this_thread() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(1);
     thread_local!(static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed));
     NUMBER.with(|number| *number)

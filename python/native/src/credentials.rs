@@ -65,7 +65,8 @@ fn told(returned: &Bound<'_, PyAny>) -> PyResult<Told> {
         return wrong(format!("it returned {class} instead of text, or of a dict of username, password and lifetime"));
     };
     let mut told = Told::default();
-    for (name, value) in mapping.iter() {
+    // The user's program may change it meanwhile, in another thread.
+    for (name, value) in mapping.copy()?.iter() {
         let name: String = name.extract().unwrap_or_default();
         let (part, expected) = match &*name {
             "lifetime" => {

@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
-use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use pinyon_net::credentials::Question;
-use pinyon_net::driven::{Driven, InUse, LoopHost, LoopMachine};
+use pinyon_net::driven::{Driven, InUse, Lent, LoopHost, LoopMachine};
 use pinyon_net::Address;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -18,7 +17,7 @@ use crate::errors::{exception, ErrorKind};
 use crate::waiter::{Answer, Coroutines, Waiter, Waiting};
 
 /// A machine whose outcomes coroutines wait for.
-pub(crate) trait Machine: Driven + Sized {
+pub(crate) trait Machine: Driven + Send + Sized {
     /// What [`Self::settle`] needs besides the outcomes.
     type Context;
 
@@ -88,7 +87,7 @@ impl<M: Machine> EventLoop<M> {
 
     /// Closes the connections of a loop that has ended. No coroutine is resumed.
     pub(crate) fn discard(&self, py: Python<'_>) -> PyResult<()> {
-        let unfinished = self.machine.discard().map_err(|InUse| in_use(py))?;
+        let unfinished = self.machine.discard(&self.host(py)).map_err(|InUse| in_use(py))?;
         unfinished.iter().for_each(|unfinished| self.warn_if_forgotten(py, unfinished));
         Ok(())
     }
@@ -111,8 +110,8 @@ impl<M: Machine> EventLoop<M> {
     }
 
     /// Held while replies are read.
-    pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, M>> {
-        self.machine.machine().map_err(|InUse| in_use(py))
+    pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<Lent<'_, M>> {
+        self.machine.machine(&self.host(py)).map_err(|InUse| in_use(py))
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -276,6 +275,10 @@ impl<M: Machine> LoopHost<M, Waiter, Answer> for Attached<'_, '_, M> {
 
     fn resume(&self, waiter: Waiter, answer: Answer) -> PyResult<()> {
         waiter.resume(self.event_loop.waiting(), self.py, answer)
+    }
+
+    fn unlocked(&self, wait: &(dyn Fn() + Sync)) {
+        self.py.detach(wait);
     }
 
     fn in_use(&self) -> PyErr {

@@ -235,8 +235,12 @@ impl Nesting {
 
     #[inline(always)]
     fn current_version(&self) -> u32 {
-        // SAFETY: the loop is alive, and so is its class. At worst the number is an old one, in a thread without the GIL.
-        unsafe { (*ffi::Py_TYPE(self.event_loop.as_ptr())).tp_version_tag }
+        // SAFETY: the loop is alive, and so is its class. Another thread may change the number meanwhile, if there is no
+        // GIL: at worst it is an old one.
+        unsafe {
+            let class = ffi::Py_TYPE(self.event_loop.as_ptr());
+            AtomicU32::from_ptr(&raw mut (*class).tp_version_tag).load(Ordering::Relaxed)
+        }
     }
 }
 

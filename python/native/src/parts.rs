@@ -52,6 +52,8 @@ pub(crate) fn write<W: Writer>(value: &Bound<'_, PyAny>, mut writer: W) -> Resul
     writer.finish().map_err(|refused| Failed::Why(refused.to_string()))
 }
 
+/// Containers are copied first: the time zone of a datetime inside may run code that changes them, and so may another
+/// thread.
 fn put<W: Writer>(value: &Bound<'_, PyAny>, writer: &mut W) -> Result<(), Failed> {
     let mut write = |part: Part<'_>| writer.write(part).map_err(|refused| named(refused, value));
     if let Ok(text) = value.cast_exact::<PyString>() {
@@ -77,12 +79,12 @@ fn put<W: Writer>(value: &Bound<'_, PyAny>, writer: &mut W) -> Result<(), Failed
         return write(Part::Float(number.value()));
     }
     if let Ok(dict) = value.cast_exact::<PyDict>() {
-        // Copied first: the time zone of a datetime inside may run code that changes the dict.
-        let pairs: Vec<_> = dict.iter().collect();
+        let pairs = gathered(dict.iter());
         return put_all(value, Part::Map(pairs.len()), pairs.into_iter().flat_map(|(key, item)| [key, item]), writer);
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
-        return put_all(value, Part::List(list.len()), list.iter(), writer);
+        let items = gathered(list.iter());
+        return put_all(value, Part::List(items.len()), items.into_iter(), writer);
     }
     if let Ok(tuple) = value.cast_exact::<PyTuple>() {
         return put_all(value, Part::Tuple(tuple.len()), tuple.iter(), writer);
@@ -94,6 +96,16 @@ fn put<W: Writer>(value: &Bound<'_, PyAny>, writer: &mut W) -> Result<(), Failed
         Ok(date_time) => write(point(date_time)?),
         Err(_) => Err(Failed::Why(value.get_type().qualname()?.to_string())),
     }
+}
+
+/// All items of a container. Without a GIL, PyO3 keeps it locked during a fold, but not from one item to the next.
+#[inline]
+fn gathered<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
+    let all = Vec::with_capacity(items.len());
+    items.fold(all, |mut all, item| {
+        all.push(item);
+        all
+    })
 }
 
 fn put_all<'py, W: Writer>(

@@ -7,7 +7,7 @@
 //! objects of a native class, which takes the marks of coroutine functions and costs as much to call as a method.
 
 use std::ffi::{c_uint, c_void};
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicPtr, Ordering};
 use std::{iter, ptr};
 
 use pyo3::exceptions::PyTypeError;
@@ -66,7 +66,8 @@ unsafe extern "C" fn turn_plain(future: *mut ffi::PyObject) -> *mut ffi::PyObjec
             if ffi::PyType_HasFeature(plain, ffi::Py_TPFLAGS_HEAPTYPE) != 0 {
                 ffi::Py_INCREF(plain.cast());
             }
-            (*future).ob_type = plain;
+            // Without a GIL, another thread may read it meanwhile, as Python does: at once.
+            AtomicPtr::from_ptr(&raw mut (*future).ob_type).store(plain, Ordering::Release);
             ffi::Py_DECREF(class.cast());
         }
         let awaits = (*(*plain).tp_as_async).am_await;

@@ -5,10 +5,10 @@ Names and attributes follow OpenTelemetry's semantic conventions. Other names be
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pinyon._alive import Alive
 from pinyon._base_locks import BaseLocks
 from pinyon._figures import caches, locks
 from pinyon.client import BaseClient
@@ -53,14 +53,14 @@ class Observed:
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
-        self._clients: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._clients: Alive[Any] = Alive()
 
     def add(self, client: Any) -> None:
         self._clients.add(client)
 
     def parts(self) -> list[Any]:
         """Return the metrics of all clients, as of now."""
-        clients = {client._source: client for client in list(self._clients)}.values()
+        clients = {client._source: client for client in self._clients.all()}.values()
         return [part for client in clients for part in self._kind.parts(client)]
 
 

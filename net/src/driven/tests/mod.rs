@@ -4,7 +4,9 @@ mod stepwise;
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
+use std::sync::mpsc::{channel, Sender};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Action, Actions, Driven, Drivers, Keeper, LoopHost, LoopMachine, Polled, Wake};
@@ -106,6 +108,8 @@ struct Host<'l> {
     fails_at: Cell<&'static str>,
     comes_back_at: Cell<&'static str>,
     woken: RefCell<Vec<Duration>>,
+    /// Told when it is about to wait for another thread.
+    before_waiting: Cell<Option<Sender<()>>>,
 }
 
 impl<'l> Host<'l> {
@@ -116,12 +120,13 @@ impl<'l> Host<'l> {
             fails_at: Cell::new("nothing"),
             comes_back_at: Cell::new("nothing"),
             woken: RefCell::default(),
+            before_waiting: Cell::default(),
         }
     }
 
     fn called(&self, call: impl Into<String>) -> Result<(), String> {
         let call = call.into();
-        assert!(self.event_loop.machine().is_ok(), "{call}: called while the machine is borrowed");
+        assert!(self.event_loop.machine(self).is_ok(), "{call}: called while the machine is borrowed");
         self.calls.borrow_mut().push(call.clone());
         if call == self.comes_back_at.get() {
             self.comes_back_at.set("nothing");
@@ -139,11 +144,11 @@ impl<'l> Host<'l> {
 
     /// Prepares what the loop's next call finds in the machine.
     fn prepare(&self, prepare: impl FnOnce(&mut Script)) {
-        prepare(&mut self.event_loop.machine().unwrap());
+        prepare(&mut self.event_loop.machine(self).unwrap());
     }
 
     fn machine_calls(&self) -> Vec<String> {
-        std::mem::take(&mut self.event_loop.machine().unwrap().calls)
+        std::mem::take(&mut self.event_loop.machine(self).unwrap().calls)
     }
 }
 
@@ -201,6 +206,12 @@ impl LoopHost<Script, &'static str, u32> for Host<'_> {
             self.event_loop.turn(self)?;
         }
         self.called(format!("resume {waiter} {outcome}"))
+    }
+
+    fn unlocked(&self, wait: &(dyn Fn() + Sync)) {
+        self.calls.borrow_mut().push("unlocked".into());
+        self.before_waiting.take().into_iter().for_each(|tell| tell.send(()).unwrap());
+        wait();
     }
 
     fn in_use(&self) -> String {
@@ -403,9 +414,46 @@ fn the_host_cannot_come_back_while_the_machine_is_borrowed() {
     let host = Host::new(&event_loop);
     let inner = event_loop.begin(&host, |_, _| event_loop.begin(&host, |_, _| ())).unwrap();
     assert_eq!(inner, Err("in use".to_owned()));
-    assert!(event_loop.begin(&host, |_, _| event_loop.discard().is_err()).unwrap());
-    event_loop.discard().unwrap();
+    assert!(event_loop.begin(&host, |_, _| event_loop.discard(&host).is_err()).unwrap());
+    event_loop.discard(&host).unwrap();
     assert_eq!(host.machine_calls(), ["discard"]);
+}
+
+#[test]
+fn another_thread_waits_while_the_machine_is_borrowed() {
+    let event_loop = Machine::new(Script::default());
+    let host = Host::new(&event_loop);
+    let ((borrowed, is_borrowed), (waits, go_on)) = (channel(), channel());
+    host.before_waiting.set(Some(waits));
+    thread::scope(|scope| {
+        let event_loop = &event_loop;
+        scope.spawn(move || {
+            let of_loop = Host::new(event_loop);
+            let busy = |_: &mut Script, _| {
+                borrowed.send(()).unwrap();
+                // An error: nothing waits, and the test fails.
+                let _ = go_on.recv();
+            };
+            event_loop.begin(&of_loop, busy).unwrap();
+        });
+        is_borrowed.recv().unwrap();
+        let begun = event_loop.begin(&host, |_, _| ());
+        drop(host.before_waiting.take());
+        assert_eq!(begun, Ok(()));
+    });
+    assert_eq!(host.take_calls(), ["unlocked"]);
+}
+
+#[test]
+fn a_forked_child_does_not_wait_for_a_thread_of_its_parent() {
+    let event_loop = Machine::new(Script::default()).inherited();
+    let host = Host::new(&event_loop);
+    let _of_a_thread_that_is_gone = event_loop.machine(&host).unwrap();
+    thread::scope(|scope| {
+        let event_loop = &event_loop;
+        let forgets = scope.spawn(move || event_loop.leave_watched(&Host::new(event_loop)));
+        assert_eq!(forgets.join().unwrap(), Err("in use".to_owned()));
+    });
 }
 
 #[test]
@@ -417,7 +465,7 @@ fn a_forked_child_does_nothing_but_forget() {
     event_loop.woken(&host).unwrap();
     event_loop.shut(&host).unwrap();
     event_loop.retire(&host).unwrap();
-    assert_eq!(event_loop.open_connections(0), Ok(0));
+    assert_eq!(event_loop.open_connections(&host, 0), Ok(0));
     assert!(host.machine_calls().is_empty() && host.take_calls().is_empty());
     event_loop.leave_watched(&host).unwrap();
     assert_eq!(host.take_calls(), ["forget_inherited 0 5", "forget_inherited 1 6"]);

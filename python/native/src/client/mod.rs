@@ -17,6 +17,7 @@ use pinyon_cache::operations::Policy;
 use pinyon_cache::settings::{CacheSettings, ViewSettings};
 use pinyon_cache::ttl::DefaultTtl;
 use pinyon_proto::KeyRules;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PySet};
@@ -146,9 +147,9 @@ impl Client {
     /// Ends the makers whose callers are done.
     fn end_behind(&self, py: Python<'_>) -> PyResult<()> {
         let Some(behind) = self.behind.get(py) else { return Ok(()) };
-        // It changes meanwhile.
-        for maker in behind.bind(py).try_iter()?.collect::<PyResult<Vec<_>>>()? {
-            maker.call_method0("close")?;
+        // It changes meanwhile. Without a global lock, other threads may change it even while it is read, but not copied.
+        for maker in behind.bind(py).call_method0(intern!(py, "copy"))?.try_iter()? {
+            maker?.call_method0("close")?;
         }
         Ok(())
     }
