@@ -110,7 +110,7 @@ bench-ruby-newer: setup ## Compare Pinyon with Dalli 5 in async 2, on the Ruby o
 	PYTHONPATH=tools .venv/bin/python -m newer ruby
 	PINYON_BENCH_RUBY=$(CURDIR)/target/newer/ruby .venv/bin/python -m pinyon_bench run --rows ruby --rounds $(ROUNDS)
 
-# PLATFORMS names some of them: x86_64, arm64, musl and macos.
+# PLATFORMS names some of them: x86_64 and arm64.
 .PHONY: dist
 dist: target/dist/tools/.ready target/dist/.packages ## What is uploaded, in dist: wheels, gems, C libraries of all platforms; takes PLATFORMS
 	PYTHONPATH=tools PLATFORMS="$(PLATFORMS)" target/dist/tools/bin/python tools/distribution/build.py
@@ -145,7 +145,7 @@ install-c-built:
 # What it tries of other platforms, and in which emulator, is on docs/platforms.md.
 PLATFORM ?= x86_64
 .PHONY: test-dist
-test-dist: target/dist/.built ## Install and try what is in dist for a PLATFORM (x86_64), in fresh environments and gem homes
+test-dist: target/dist/.packages target/dist/.built ## Install and try what is in dist for a PLATFORM (x86_64), in fresh environments and gem homes
 	PYTHONPATH=tools:tools/distribution target/dist/tools/bin/python -m pytest -q \
 		$(if $(filter x86_64,$(PLATFORM)),tools/distribution --ignore=tools/distribution/elsewhere,tools/distribution/elsewhere/test_$(PLATFORM).py)
 

@@ -21,6 +21,11 @@ def wheels_of(platform: Platform) -> list[Path]:
     return sorted(path for path in DIST.glob("*.whl") if platform.has_wheel(path.name))
 
 
+def pythons_of(platform: Platform) -> list[str]:
+    """Returns the tags of the Pythons that a platform has wheels for, such as "cp311"."""
+    return sorted(wheel.name.split("-")[3] for wheel in wheels_of(platform))
+
+
 WHEELS = wheels_of(X86_64)
 
 

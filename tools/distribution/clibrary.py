@@ -33,22 +33,20 @@ def build_c_library(platform: Platform, scratch: Path, environment: Mapping[str,
     built = TARGET / platform.triple / "release"
     name = platform.c_library(own_version())
     stage = scratch / name
-    lay_out(stage, built, platform, environment)
+    lay_out(stage, built, environment)
     return pack(stage, DIST / f"{name}.tar.gz", int(environment["SOURCE_DATE_EPOCH"]))
 
 
-def lay_out(stage: Path, built: Path, platform: Platform, environment: Mapping[str, str]) -> None:
+def lay_out(stage: Path, built: Path, environment: Mapping[str, str]) -> None:
     """Copies headers and libraries to where they are installed."""
     strip = program_of_llvm("strip")
     include, libraries = stage / "include", stage / "lib"
     shutil.copytree(REPOSITORY / "capi" / "include", include)
     (libraries / "pkgconfig").mkdir(parents=True)
-    shared, versioned = ("libpinyon.dylib",) * 2 if platform.is_apple else ("libpinyon.so", "libpinyon.so.1")
-    for file, place in ((shared, versioned), ("libpinyon.a", "libpinyon.a")):
+    for file, place in {"libpinyon.a": "libpinyon.a", "libpinyon.so": "libpinyon.so.1"}.items():
         run(strip, "-S", "-o", libraries / place, built / file, environment=environment)
         (libraries / place).chmod(0o644)
-    if shared != versioned:
-        (libraries / shared).symlink_to(versioned)
+    (libraries / "libpinyon.so").symlink_to("libpinyon.so.1")
     text = (REPOSITORY / "capi" / "pinyon.pc.in").read_text()
     places = {"@PREFIX@": "${pcfiledir}/../..", "@LIBDIR@": "${pcfiledir}/..", "@VERSION@": own_version()}
     for word, place in places.items():

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commands import TOOLS, WORK
-from platforms import MUSL, Platform
+from platforms import Platform
 
 
 def cross_environment(platform: Platform, environment: Mapping[str, str]) -> dict[str, str]:
@@ -19,17 +19,13 @@ def cross_environment(platform: Platform, environment: Mapping[str, str]) -> dic
     """
     add_library(platform)
     compiler, archiver = write_program(platform, "cc"), write_program(platform, "ar")
-    here = {
+    return {
         **environment,
         f"CC_{platform.variable}": str(compiler),
         f"CXX_{platform.variable}": str(write_program(platform, "c++")),
         f"AR_{platform.variable}": str(archiver),
         f"CARGO_TARGET_{platform.variable.upper()}_LINKER": str(compiler),
     }
-    if platform == MUSL:
-        # Libraries are loaded by programs that use the system's musl. What links and starts programs is zig's.
-        add_flags(here, "-Clink-self-contained=no")
-    return here
 
 
 def add_library(platform: Platform) -> None:
@@ -41,12 +37,6 @@ def add_library(platform: Platform) -> None:
     add = ("rustup", "target", "add", platform.triple)
     if not shutil.which("rustup") or subprocess.run(add, check=False).returncode != 0:
         sys.exit(f"dist: Rust has no library for {platform.triple}; with a Rust of rustup, run: {' '.join(add)}")
-
-
-def add_flags(environment: dict[str, str], *flags: str) -> None:
-    """Adds flags to those that rustc gets for every crate."""
-    before = environment.get("CARGO_ENCODED_RUSTFLAGS", "")
-    environment["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join([*filter(None, [before]), *flags])
 
 
 def write_program(platform: Platform, tool: str) -> Path:

@@ -15,19 +15,19 @@ class Platform:
         name: what `make dist PLATFORMS=...` calls it.
         triple: Rust's name of it.
         zig: zig's name of it, with the oldest C library that artefacts run on.
-        wheel: a pattern of the tag at the end of its wheels' names; empty where nothing is packed.
-        compatibility: the tag that is asked for; empty where the linker decides.
-        gem: RubyGems' name of it; empty where no Ruby of it can be had here, so that no precompiled gem is built.
+        wheel: the tag at the end of its wheels' names.
+        compatibility: the system that wheels are for.
+        gem: RubyGems' name of it.
         emulator: the program that runs its programs here; empty where the kernel does.
-        debian: Debian's name of its processor; empty where Debian has none of it.
+        debian: Debian's name of its processor; empty for this machine's.
     """
 
     name: str
     triple: str
     zig: str
-    wheel: str = ""
-    compatibility: str = ""
-    gem: str = ""
+    wheel: str
+    compatibility: str
+    gem: str
     emulator: str = ""
     debian: str = ""
 
@@ -44,11 +44,6 @@ class Platform:
     def variable(self) -> str:
         """The triple as the names of variables have it."""
         return self.triple.replace("-", "_")
-
-    @property
-    def is_apple(self) -> bool:
-        """Whether libraries are Mach-O files, and end with .dylib."""
-        return "apple" in self.triple
 
 
 X86_64 = Platform(
@@ -69,18 +64,7 @@ ARM64 = Platform(
     emulator="qemu-aarch64",
     debian="arm64",
 )
-MUSL = Platform(
-    "musl",
-    "x86_64-unknown-linux-musl",
-    "x86_64-linux-musl",
-    wheel="musllinux_1_2_x86_64",
-    compatibility="musllinux_1_2",
-)
-MACOS = Platform("macos", "aarch64-apple-darwin", "aarch64-macos", wheel=r"macosx_\d+_\d+_arm64")
-FREEBSD = Platform("freebsd", "x86_64-unknown-freebsd", "x86_64-freebsd")
-
-#: Those with artefacts; nothing is uploaded for FreeBSD.
-PLATFORMS = {platform.name: platform for platform in (X86_64, ARM64, MUSL, MACOS)}
+PLATFORMS = {platform.name: platform for platform in (X86_64, ARM64)}
 
 
 def chosen_platforms() -> list[Platform]:
