@@ -145,7 +145,7 @@ install-c-built:
 # What it tries of other platforms, and in which emulator, is on docs/platforms.md.
 PLATFORM ?= x86_64
 .PHONY: test-dist
-test-dist: target/dist/.packages target/dist/.built ## Install and try what is in dist for a PLATFORM (x86_64), in fresh environments and gem homes
+test-dist: target/dist/.packages $(if $(filter macos,$(PLATFORM)),target/dist/tools/.ready,target/dist/.built) ## Install and try what is in dist for a PLATFORM (x86_64), in fresh environments and gem homes
 	PYTHONPATH=tools:tools/distribution target/dist/tools/bin/python -m pytest -q \
 		$(if $(filter x86_64,$(PLATFORM)),tools/distribution --ignore=tools/distribution/elsewhere,tools/distribution/elsewhere/test_$(PLATFORM).py)
 

@@ -64,6 +64,10 @@ ARM64 = Platform(
     emulator="qemu-aarch64",
     debian="arm64",
 )
+#: Nothing is packed for it.
+MACOS = Platform("macos", "aarch64-apple-darwin", "aarch64-macos", wheel="", compatibility="", gem="")
+
+#: Those with artefacts.
 PLATFORMS = {platform.name: platform for platform in (X86_64, ARM64)}
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from artefacts import DIST, REPOSITORY, contents, library, pythons_of, wheels_of
-from commands import WORK, own_version
+from artefacts import DIST, REPOSITORY, library, pythons_of, wheels_of
+from commands import own_version
 from crossing import program_of_llvm
 from emulation import emulated_environment, make_emulated, make_emulator
 from interpreters import find_interpreters
@@ -24,9 +22,6 @@ SMOKE = Path(__file__).parents[1]
 #: Python of the release in the folder.
 TAG = "cp311"
 GEM = DIST / f"pinyon-{own_version()}-{ARM64.gem}.gem"
-PYTHON_SUITES = ("test_client.py", "test_values.py", "test_fork.py", "test_locks.py")
-#: What Python's suites import.
-PACKAGES = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "gevent", "uvloop", "cryptography")
 
 
 def by_name(path: Path) -> str:
@@ -92,33 +87,3 @@ def test_a_program_in_c_works(folder: Path, memcached: Path, tmp_path: Path, sta
     assert machine_of(program) == MACHINE
     started = subprocess.run([str(make_emulator(ARM64)), "-L", str(folder), str(program), str(memcached)], check=False)
     assert started.returncode == 0
-
-
-@pytest.fixture(scope="module")
-def checkout() -> Path:
-    """A copy of the checkout with the native module of the wheel, for tests that start programs."""
-    place = WORK / f"{ARM64.name}-checkout"
-    shutil.rmtree(place, ignore_errors=True)
-    subprocess.run(["git", "checkout-index", "--all", f"--prefix={place}/"], cwd=REPOSITORY, check=True)
-    (name,) = (name for name in contents(own_wheel()) if name.startswith("pinyon/_native") and name.endswith(".so"))
-    (place / "python" / name).write_bytes(library(own_wheel()))
-    return place
-
-
-@pytest.fixture(scope="module")
-def packages() -> Path:
-    place = WORK / f"{ARM64.name}-packages"
-    shutil.rmtree(place, ignore_errors=True)
-    platforms = [f"--platform={tag}_aarch64" for tag in ("manylinux2014", "manylinux_2_17", "manylinux_2_28")]
-    constraints = REPOSITORY / "python" / "requirements-test.txt"
-    words = [*platforms, "--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "-c", str(constraints)]
-    install = ["python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(place)]
-    subprocess.run([*install, *words, *PACKAGES], check=True)
-    return place
-
-
-def test_suites_of_python(folder: Path, packages: Path, checkout: Path) -> None:
-    suites = [f"tests/{name}" for name in PYTHON_SUITES]
-    found = os.pathsep.join(map(str, (checkout / "python", packages, checkout / "verify")))
-    words = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2")
-    run(*words, *suites, folder=folder, at=checkout / "python", PYTHONPATH=found, PYTHONDONTWRITEBYTECODE="1")
