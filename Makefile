@@ -28,7 +28,7 @@ perl_built := perl/blib/arch/auto/Pinyon/Pinyon.so
 
 distributed := $(rust_sources) $(ruby_sources) $(perl_sources) $(shell find ruby/lib ruby/sig ruby/ext -type f -not -name native.so) \
 	ruby/pinyon.gemspec ruby/README.md CHANGELOG.md $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
-	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT $(wildcard tools/distribution/*.py) \
+	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT $(wildcard tools/distribution/*.py tools/distribution/*.txt) \
 	tools/newer/folders.py
 
 # Without the crate type that its tests need, which would keep the linker from optimising across crates.
@@ -110,9 +110,10 @@ bench-ruby-newer: setup ## Compare Pinyon with Dalli 5 in async 2, on the Ruby o
 	PYTHONPATH=tools .venv/bin/python -m newer ruby
 	PINYON_BENCH_RUBY=$(CURDIR)/target/newer/ruby .venv/bin/python -m pinyon_bench run --rows ruby --rounds $(ROUNDS)
 
+# PLATFORMS names some of them: x86_64 and arm64.
 .PHONY: dist
-dist: target/dist/tools/.ready ## What is uploaded, in dist: source distribution, wheels, gems, Perl distributions
-	PYTHONPATH=tools target/dist/tools/bin/python tools/distribution/build.py
+dist: target/dist/tools/.ready target/dist/.packages ## What is uploaded, in dist: wheels, gems, C libraries of all platforms; takes PLATFORMS
+	PYTHONPATH=tools PLATFORMS="$(PLATFORMS)" target/dist/tools/bin/python tools/distribution/build.py
 	touch target/dist/.built
 
 target/dist/.built: $(distributed)
@@ -141,9 +142,17 @@ install-c-built:
 	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(version)|' capi/pinyon.pc.in \
 		> "$(DESTDIR)$(LIBDIR)/pkgconfig/pinyon.pc"
 
+# What it tries of other platforms, and in which emulator, is on docs/platforms.md.
+PLATFORM ?= x86_64
 .PHONY: test-dist
-test-dist: target/dist/.built ## Install and try what is in dist, in fresh environments and gem homes; package the crates
-	PYTHONPATH=tools target/dist/tools/bin/python -m pytest -q tools/distribution
+test-dist: target/dist/.packages target/dist/.built ## Install and try what is in dist for a PLATFORM (x86_64), in fresh environments and gem homes
+	PYTHONPATH=tools:tools/distribution target/dist/tools/bin/python -m pytest -q \
+		$(if $(filter x86_64,$(PLATFORM)),tools/distribution --ignore=tools/distribution/elsewhere,tools/distribution/elsewhere/test_$(PLATFORM).py)
+
+target/dist/.packages: tools/setup tools/distribution/debian-packages.txt
+	mkdir -p $(@D)
+	tools/setup tools/distribution/debian-packages.txt
+	touch $@
 
 target/dist/tools/.ready: tools/distribution/requirements.txt tools/requirements-build.txt
 	python3 -m venv $(@D)

@@ -37,8 +37,8 @@ class Greenlets:
         signal.wait(seconds)
 
     @staticmethod
-    def spawn(function: Callable[[], None], name: str) -> gevent.Greenlet:
-        greenlet = gevent.spawn(function)
+    def beginning(function: Callable[[], None], name: str) -> gevent.Greenlet:
+        greenlet = gevent.Greenlet(function)
         greenlet.name = name
         return greenlet
 

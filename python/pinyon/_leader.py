@@ -157,9 +157,11 @@ class Leader(BaseLeader[HeldT]):
         """
         self._begin()
         waits = waits_of(self._locks)
-        self._running, self._signal, self._elected = None, waits.signal(), waits.signal()
+        self._signal, self._elected = waits.signal(), waits.signal()
+        # It is known before it begins: a callback that runs at once may stop it.
+        self._running = waits.beginning(self._campaign, f"pinyon-leader-{self.name!r}")
         _RUNNING.add(self)
-        self._running = waits.spawn(self._campaign, f"pinyon-leader-{self.name!r}")
+        self._running.start()
         return self
 
     def stop(self, timeout: float | None = None) -> bool:

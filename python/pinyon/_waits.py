@@ -64,11 +64,9 @@ class Threads:
         signal.wait(seconds)
 
     @staticmethod
-    def spawn(function: Callable[[], None], name: str) -> threading.Thread:
-        """Run a function in a thread of its own."""
-        thread = threading.Thread(target=function, name=name, daemon=True)
-        thread.start()
-        return thread
+    def beginning(function: Callable[[], None], name: str) -> threading.Thread:
+        """Return a thread for a function. Its method ``start`` begins it."""
+        return threading.Thread(target=function, name=name, daemon=True)
 
     @staticmethod
     def join(thread: threading.Thread, seconds: float | None) -> bool:

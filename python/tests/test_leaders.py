@@ -109,31 +109,22 @@ def test_what_makes_no_sense_is_refused(locks: pinyon.Locks) -> None:
         leader.start()
 
 
-def test_a_callback_may_stop_its_leader(locks: pinyon.Locks) -> None:
+def test_a_callback_may_stop_its_leader_even_before_start_has_returned(
+    locks: pinyon.Locks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     called: list[object] = []
+    begin = threading.Thread.start
+
+    def begin_and_wait(thread: threading.Thread) -> None:
+        begin(thread)
+        until(lambda: called)
+
+    monkeypatch.setattr(threading.Thread, "start", begin_and_wait)
     leader = locks.leader("a", on_elected=lambda _: called.append(leader.stop()), on_lost=called.append)
     leader.start()
     until(lambda: leader.state == "stopped")
     assert called[0] is False
     assert len(called) == 2
-    assert leader.stop(PATIENCE)
-
-
-def test_a_callback_may_stop_its_leader_before_its_start_returns(
-    locks: pinyon.Locks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    called: list[object] = []
-    start = threading.Thread.start
-
-    def start_and_wait(thread: threading.Thread) -> None:
-        start(thread)
-        if thread.name.startswith("pinyon-leader"):
-            until(lambda: called)
-
-    monkeypatch.setattr(threading.Thread, "start", start_and_wait)
-    leader = locks.leader("a", on_elected=lambda _: called.append(leader.stop()))
-    leader.start()
-    assert called == [False]
     assert leader.stop(PATIENCE)
 
 

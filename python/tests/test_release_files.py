@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from commands import own_version
-from complete import PLATFORMS, PYTHONS, missing, refused
+from complete import PYTHONS, missing, refused
 from interpreters import VERSIONS
+from platforms import PLATFORMS
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -16,8 +17,6 @@ CONTAINERS = sorted((ROOT / "examples" / "containers").glob("Dockerfile.*"))
 ENDINGS = {
     "x86_64": "manylinux_2_17_x86_64.manylinux2014_x86_64",
     "arm64": "manylinux_2_17_aarch64.manylinux2014_aarch64",
-    "musl": "musllinux_1_2_x86_64",
-    "macos": "macosx_11_0_arm64",
 }
 
 
@@ -27,7 +26,9 @@ def complete_files() -> list[str]:
         for python in PYTHONS
         for ending in ENDINGS.values()
     ]
-    return [*wheels, "pinyon-0.1.0.tar.gz", "pinyon-0.1.0.gem", "Pinyon-0.1.0.tar.gz", "Pinyon-0.1.0-vendored.tar.gz"]
+    libraries = [f"pinyon-c-0.1.0-{platform.triple}.tar.gz" for platform in PLATFORMS.values()]
+    sources = ["pinyon-0.1.0.tar.gz", "pinyon-0.1.0.gem", "Pinyon-0.1.0.tar.gz", "Pinyon-0.1.0-vendored.tar.gz"]
+    return [*wheels, *libraries, *sources]
 
 
 def test_all_files_are_enough() -> None:
@@ -75,6 +76,15 @@ def test_wheels_are_built_for_these_versions_of_python() -> None:
     used = re.search(r'python: \[("3\.9".*)\]', text)
     assert used is not None
     assert re.findall(r'"(.*?)"', used[1]) == list(PYTHONS)
+
+
+def test_the_workflow_of_packages_installs_what_make_dist_needs() -> None:
+    """It does not run as root, so the make target cannot install them."""
+    text = (ROOT / ".github" / "workflows" / "packages.yml").read_text()
+    installed = re.search(r"apt-get install -y --no-install-recommends (ruby .*)", text)
+    assert installed is not None
+    listed = (ROOT / "tools" / "distribution" / "debian-packages.txt").read_text().splitlines()
+    assert {line.split()[0] for line in listed if not line.startswith("#")} <= set(installed[1].split())
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)

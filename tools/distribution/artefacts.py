@@ -8,11 +8,25 @@ from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
+from platforms import X86_64, Platform
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 DIST = REPOSITORY / "dist"
-WHEELS = sorted(DIST.glob("*.whl"))
-SDISTS = sorted(DIST.glob("pinyon-*.tar.gz"))
+SDISTS = sorted(DIST.glob("pinyon-[0-9]*.tar.gz"))
 LICENCES = {name: (REPOSITORY / name).read_bytes() for name in ("LICENSE-APACHE", "LICENSE-MIT")}
+
+
+def wheels_of(platform: Platform) -> list[Path]:
+    """Returns the wheels of a platform."""
+    return sorted(path for path in DIST.glob("*.whl") if platform.has_wheel(path.name))
+
+
+def pythons_of(platform: Platform) -> list[str]:
+    """Returns the tags of the Pythons that a platform has wheels for, such as "cp311"."""
+    return sorted(wheel.name.split("-")[3] for wheel in wheels_of(platform))
+
+
+WHEELS = wheels_of(X86_64)
 
 
 def contents(archive: Path) -> dict[str, bytes]:

@@ -52,8 +52,8 @@ def run(*command: str | Path, environment: Mapping[str, str], folder: Path = REP
     return done.stdout
 
 
-def separate_debug_information(library: Path, debug: Path, environment: Mapping[str, str]) -> None:
+def separate_debug_information(library: Path, debug: Path, environment: Mapping[str, str], objcopy: str) -> None:
     """Moves what debuggers and profilers need of a library into a file, to which the library keeps a link."""
     debug.parent.mkdir(parents=True, exist_ok=True)
-    run("objcopy", "--only-keep-debug", "--compress-debug-sections", library, debug, environment=environment)
-    run("objcopy", "--strip-unneeded", f"--add-gnu-debuglink={debug}", library, environment=environment)
+    run(objcopy, "--only-keep-debug", "--compress-debug-sections", library, debug, environment=environment)
+    run(objcopy, "--strip-unneeded", f"--add-gnu-debuglink={debug}", library, environment=environment)

@@ -8,16 +8,10 @@ import sys
 from collections.abc import Iterable
 
 from commands import DIST, REPOSITORY, own_version
+from platforms import PLATFORMS
 
 #: The versions of CPython with wheels; a `t` has no global lock.
 PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.14t")
-#: How the names of a platform's wheels end.
-PLATFORMS = {
-    "x86_64": r"manylinux2014_x86_64",
-    "arm64": r"manylinux2014_aarch64",
-    "musl": r"musllinux_1_2_x86_64",
-    "macos": r"macosx_\d+_\d+_arm64",
-}
 
 
 def main() -> None:
@@ -43,14 +37,14 @@ def missing(version: str, names: Iterable[str]) -> list[str]:
         f"pinyon-{version}.gem",
         f"Pinyon-{version}.tar.gz",
         f"Pinyon-{version}-vendored.tar.gz",
+        *(f"{platform.c_library(version)}.tar.gz" for platform in PLATFORMS.values()),
     )
     lacking = [f"dist has no {name}" for name in files if name not in there]
     for python in PYTHONS:
         tag = f"cp{python.rstrip('t').replace('.', '')}-cp{python.replace('.', '')}"
-        for platform, ending in PLATFORMS.items():
-            wheel = re.compile(rf"pinyon-{re.escape(version)}-{tag}-(?:\w+\.)*{ending}(?:\.\w+)*\.whl")
-            if not any(map(wheel.fullmatch, there)):
-                lacking.append(f"dist has no wheel of Python {python} for {platform}")
+        for platform in PLATFORMS.values():
+            if not any(platform.has_wheel(name, version=version, tag=tag) for name in there):
+                lacking.append(f"dist has no wheel of Python {python} for {platform.name}")
     return lacking
 
 

@@ -6,30 +6,46 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from commands import DIST, REPOSITORY, TARGET, WORK, own_version, run, separate_debug_information
+from commands import DIST, REPOSITORY, TARGET, own_version, run, separate_debug_information
+from crossing import cross_environment, program_of_llvm
+from emulation import emulated_environment
+from platforms import Platform
 from workspaces import stage_workspace
 
 RUBY = REPOSITORY / "ruby"
 #: The crates in the source gem: their folders there, and here.
 CRATES = {"proto": "proto", "net": "net", "cache": "cache", "locks": "locks", "native": "ruby/native"}
-#: What the native half is built for, and the oldest C library that it runs on.
-TRIPLE = "x86_64-unknown-linux-gnu"
-GLIBC = "2.17"
 
 
-def build_gems(rubies: Mapping[str, Path], scratch: Path, environment: Mapping[str, str]) -> None:
-    """Builds both gems into dist, the precompiled one for these versions of Ruby."""
+def build_source_gem(scratch: Path, environment: Mapping[str, str]) -> None:
+    """Builds the gem of sources into dist."""
     source = stage_library(scratch / "source")
     shutil.copytree(RUBY / "ext", source / "ext")
     stage_workspace(source / "ext" / "pinyon", CRATES, environment)
-    build_gem(source, environment)
+    build_gem(source, ["gem"], environment)
+
+
+def build_precompiled_gem(
+    platform: Platform, rubies: Mapping[str, Path], scratch: Path, environment: Mapping[str, str]
+) -> None:
+    """Builds the gem of a platform into dist, for these versions of Ruby."""
     precompiled = stage_library(scratch / "precompiled")
     for version, ruby in rubies.items():
         native = precompiled / "lib" / "pinyon" / version / "native.so"
         native.parent.mkdir()
-        shutil.copy(build_native(ruby, environment), native)
-        separate_debug_information(native, DIST / "debug" / f"pinyon-{own_version()}-ruby{version}.debug", environment)
-    build_gem(precompiled, environment)
+        shutil.copy(build_native(platform, ruby, environment), native)
+        debug = DIST / "debug" / f"{gem_name(platform)}-ruby{version}.debug"
+        separate_debug_information(native, debug, environment, program_of_llvm("objcopy"))
+    if not platform.emulator:
+        return build_gem(precompiled, ["gem"], environment)
+    # The gem is for the platform of the Ruby that packs it.
+    (ruby, *_) = rubies.values()
+    return build_gem(precompiled, [str(ruby), "-S", "gem"], emulated_environment(ruby.parent, environment))
+
+
+def gem_name(platform: Platform) -> str:
+    """Returns the name of the precompiled gem, without its ending."""
+    return f"pinyon-{own_version()}-{platform.gem}"
 
 
 def stage_library(stage: Path) -> Path:
@@ -43,32 +59,21 @@ def stage_library(stage: Path) -> Path:
     return stage
 
 
-def build_native(ruby: Path, environment: Mapping[str, str]) -> Path:
+def build_native(platform: Platform, ruby: Path, environment: Mapping[str, str]) -> Path:
     """Builds the native half for one Ruby, with the debug information still inside."""
-    compiler = write_compiler()
-    variable = TRIPLE.replace("-", "_")
-    here = {
-        **environment,
-        "RUBY": str(ruby),
-        f"CARGO_TARGET_{variable.upper()}_LINKER": str(compiler),
-        f"CC_{variable}": str(compiler),
-    }
-    run("cargo", "build", "--release", "--locked", "--package", "pinyon-ruby", "--target", TRIPLE, environment=here)
-    return TARGET / TRIPLE / "release" / "libpinyon_ruby.so"
+    here = {**cross_environment(platform, environment), "RUBY": str(ruby)}
+    if platform.emulator:
+        # What reads Ruby's headers takes those of this machine's C library otherwise.
+        here[f"BINDGEN_EXTRA_CLANG_ARGS_{platform.variable}"] = f"--sysroot={ruby.parent}"
+    words = ("--package", "pinyon-ruby", "--target", platform.triple)
+    run("cargo", "build", "--release", "--locked", *words, environment=here)
+    return TARGET / platform.triple / "release" / "libpinyon_ruby.so"
 
 
-def write_compiler() -> Path:
-    """Writes a program that compiles and links for an old C library; what reads Ruby's headers is the system's."""
-    program = WORK / f"cc-glibc-{GLIBC}"
-    program.write_text(f'#!/bin/sh\nexec cargo-zigbuild zig cc -- -target x86_64-linux-gnu.{GLIBC} "$@"\n')
-    program.chmod(0o755)
-    return program
-
-
-def build_gem(stage: Path, environment: Mapping[str, str]) -> None:
+def build_gem(stage: Path, gem: list[str], environment: Mapping[str, str]) -> None:
     """Builds the gem of a folder; what RubyGems warns of fails it."""
     for path in stage.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    run("gem", "build", "--strict", "--silent", "pinyon.gemspec", environment=environment, folder=stage)
-    (gem,) = stage.glob("*.gem")
-    shutil.copy(gem, DIST)
+    run(*gem, "build", "--strict", "--silent", "pinyon.gemspec", environment=environment, folder=stage)
+    (built,) = stage.glob("*.gem")
+    shutil.copy(built, DIST)

@@ -22,9 +22,14 @@ def find_rubies() -> dict[str, Path]:
     found = [Path(path) for path in (shutil.which("ruby"),) if path]
     if NEXT.path.exists():
         found.append(NEXT.ruby())
+    return versions_of(found)
+
+
+def versions_of(rubies: list[Path]) -> dict[str, Path]:
+    """Returns programs that start Ruby by their versions, the first of each."""
     versions = {
         subprocess.run([str(ruby), "-e", VERSION], capture_output=True, text=True, check=True).stdout: ruby
-        for ruby in reversed(found)
+        for ruby in reversed(rubies)
     }
     return {version: versions[version] for version in sorted(versions) if version}
 

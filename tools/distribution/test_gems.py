@@ -53,7 +53,7 @@ def binary(version: str, tmp_path: Path) -> Path:
 
 
 def test_there_is_a_source_gem_and_a_precompiled_one() -> None:
-    assert sorted(DIST.glob("*.gem")) == sorted([SOURCE, PRECOMPILED]), "run make dist first"
+    assert {SOURCE, PRECOMPILED} <= set(DIST.glob("*.gem")), "run make dist first"
 
 
 @each_gem
@@ -98,7 +98,7 @@ def test_a_native_half_is_stripped_and_for_old_systems(version: str, binary: Pat
     sections = said("readelf", "--section-headers", "--wide", binary)
     assert ".debug_" not in sections.replace(".gnu_debuglink", "")
     assert ".symtab" not in sections
-    assert (DIST / "debug" / f"pinyon-{own_version()}-ruby{version}.debug").exists()
+    assert (DIST / "debug" / f"{PRECOMPILED.stem}-ruby{version}.debug").exists()
     needed = {tuple(map(int, found)) for found in re.findall(r"GLIBC_(\d+)\.(\d+)", said("objdump", "-T", binary))}
     assert max(needed) <= GLIBC
     for path in (REPOSITORY, Path.home()):

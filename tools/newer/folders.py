@@ -40,11 +40,13 @@ class Folder:
         suite: the release's name.
         path: the folder.
         packages: what is installed there; others make the folder anew.
+        processor: Debian's name of another processor, whose packages are unpacked and not set up; empty for this one.
     """
 
     suite: str
     path: Path
     packages: tuple[str, ...]
+    processor: str = ""
 
     def install(self) -> None:
         """Makes the folder, unless it is there. Raises `CannotInstall`."""
@@ -59,7 +61,11 @@ class Folder:
             shutil.rmtree(remains, ignore_errors=True)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # The index of a release that is not finished may be older than it says that it may be.
-        options = ["--quiet", "--variant=minbase", "--aptopt=Acquire::Check-Valid-Until false"]
+        options = ["--quiet", "--aptopt=Acquire::Check-Valid-Until false"]
+        # What sets packages up would have to run here.
+        options += (
+            ["--variant=extract", f"--architectures={self.processor}"] if self.processor else ["--variant=minbase"]
+        )
         command = ["mmdebstrap", *options, f"--include={','.join(self.packages)}", self.suite, str(unfinished)]
         try:
             subprocess.run(command, check=True)

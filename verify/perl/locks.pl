@@ -17,10 +17,12 @@ use POSIX       ();
 use Time::HiRes ();
 
 use lib "$Bin/lib";
-use Models   ();
-use Recorder qw(content ending now);
-use Share    ();
-use Worker   ();
+use Candidacy ();
+use Candidate ();
+use Models    ();
+use Recorder  qw(content ending now);
+use Share     ();
+use Worker    ();
 
 # A process that got no time for so long, in nanoseconds, says so.
 use constant STALL => 80_000_000;
@@ -43,12 +45,20 @@ sub watch_for_stalls {
     return;
 }
 
-my $settings = JSON::PP->new->utf8->decode( content( $ARGV[0] ) );
-my $recorder = Recorder->new( $settings->{folder} );
+my ( $settings, $recorder, $model );
+
+sub worker {
+    my ( $number, $locks ) = @_;
+    return Candidate->new( $model, Candidacy->new( $settings, $recorder, $number, $model ), $locks ) if $settings->{leads};
+    return Worker->new( $model, Share->new( $settings, $recorder, $number ), $locks );
+}
+
+$settings = JSON::PP->new->utf8->decode( content( $ARGV[0] ) );
+$recorder = Recorder->new( $settings->{folder} );
 
 # Before Coro is loaded, which threads must not copy.
 my $watcher = threads->create( \&watch_for_stalls, $recorder, $settings->{folder} );
-my $model   = Models::of( $settings->{model} );
+$model = Models::of( $settings->{model} );
 $recorder->record('ready');
 wait_for_start( $settings->{folder} );
 my $shared = $settings->{apart} ? undef : $model->locks($settings);
@@ -56,9 +66,8 @@ $model->run(
     map {
         my $number = $_;
         sub {
-            my $locks  = $shared || $model->locks($settings);
-            my $worker = Worker->new( $model, Share->new( $settings, $recorder, $number ), $locks );
-            $worker->work;
+            my $locks = $shared || $model->locks($settings);
+            worker( $number, $locks )->work;
             $locks->close if !$shared;
         }
     } 0 .. $settings->{workers} - 1

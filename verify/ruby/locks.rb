@@ -8,6 +8,7 @@
 
 require "json"
 require "pinyon"
+require_relative "locks/candidate"
 require_relative "locks/records"
 require_relative "locks/worker"
 
@@ -75,7 +76,11 @@ make = -> { Pinyon::Locks.new(settings[:url], namespace: NAMESPACE, connect_time
 shared = make.call unless settings[:apart]
 model = Models::ALL.fetch(settings[:model])
 all = Array.new(settings[:workers]) { shared || make.call }
-workers = all.each_with_index.map { |locks, number| Worker.new(model, Share.new(settings, recorder, number), locks) }
+workers = all.each_with_index.map do |locks, number|
+  next Candidate.new(Candidacy.new(settings, recorder, number), locks) if settings[:leads]
+
+  Worker.new(model, Share.new(settings, recorder, number), locks)
+end
 model.run(workers.map { |worker| worker.method(:work) })
 all.each(&:close)
 recorder.call("over")

@@ -98,4 +98,5 @@ def test_an_upgraded_lock_ends_name_by_name() -> None:
         return [parts(11, left), scan(100, ("x", "A", 1, 300))]
 
     assert found(evidence(attempt, scans=looks(80))) == {}
+    assert found(evidence(attempt, scans=looks(88))) == {}, "a look may come a moment after the end"
     assert found(evidence(attempt, scans=looks(200))) == {"all or nothing": [None]}

@@ -172,6 +172,16 @@ def test_who_came_a_second_later_is_granted_later() -> None:
     assert not list(order.overtaken(evidence(*readers)))
 
 
+def test_whoever_gives_up_was_not_overtaken_before() -> None:
+    def overtaken(given_up: int) -> int:
+        first, later = Attempt("a", 1, frozenset("x"), 10 * MS), waited(held("b", "x", 2, 2000, 2010), 1500)
+        first.given_up, first.timed_out = given_up * MS, True
+        return len(list(order.overtaken(evidence(first, later))))
+
+    assert overtaken(3100) == 1
+    assert overtaken(2900) == 0, "perhaps it had left the queue by then"
+
+
 def test_who_wants_permits_waits_while_there_are_too_few() -> None:
     holders = permitted("a", 1, 1, 10, 600), permitted("b", 1, 1, 10, 20)
     assert not list(liveness.soon(limited(*holders, permitted("c", 2, 1, 610, 620, invoked=15))))

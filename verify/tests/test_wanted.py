@@ -72,7 +72,9 @@ def test_workers_of_all_languages_do_all_of_it(tmp_path: Path) -> None:
             programs.of_locks(model)
     except programs.Missing as missing:
         pytest.skip(str(missing))
-    settings = BUSY.but(**{**MANIFOLD, "hand_overs": 0.4, "at_least": 0.4, "cancels": 0.0, "tries": 0.0})
+    settings = BUSY.but(
+        **{**MANIFOLD, "hand_overs": 0.4, "at_least": 0.4, "changes": 0.4, "cancels": 0.0, "tries": 0.0}
+    )
     missing: dict[str, set[str]] = {}
     for seed in range(1, 6):
         world = World(Cell("all", "", settings.each(*models), traced=False), seed, 3.0, tmp_path / str(seed))
@@ -93,6 +95,8 @@ KINDS: dict[str, Callable[[Attempt], object]] = {
     "handed over": lambda attempt: attempt.handed,
     "adopted": lambda attempt: attempt.source,
     "a plain lock": lambda attempt: attempt.writes,
+    "upgraded": lambda attempt: None,
+    "downgraded": lambda attempt: None,
     "a rate": lambda attempt: None,
 }
 
@@ -100,4 +104,7 @@ KINDS: dict[str, Callable[[Attempt], object]] = {
 def done(evidence: Evidence, process: int) -> set[str]:
     own = [attempt for attempt in evidence.attempts if attempt.process == process and attempt.granted]
     kinds = {kind for kind, shows in KINDS.items() if any(shows(attempt) for attempt in own)}
+    by_id = {attempt.id: attempt for attempt in own}
+    changed = [(by_id[attempt.former], attempt) for attempt in own if attempt.former]
+    kinds |= {"upgraded" if former.read - attempt.read else "downgraded" for former, attempt in changed}
     return kinds | {"a rate" for rated in evidence.rated if rated.process == process}

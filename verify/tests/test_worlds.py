@@ -54,7 +54,10 @@ def test_a_world_that_is_wrong_is_found_out() -> None:
 
 @pytest.mark.parametrize("model", ["asyncio", "blocking", "ruby-threads", "perl-threads"])
 def test_clients_work_for_as_long_as_they_are_told(model: str, tmp_path: Path) -> None:
-    """A fault takes longer than the cell, and its time begins anew."""
+    """A fault takes longer than the cell, and its time begins anew.
+
+    While the server is stopped, whoever has begun an attempt cannot end it, and nobody ends for lack of time before.
+    """
     try:
         programs.of_locks(model)
     except programs.Missing as missing:
@@ -65,9 +68,10 @@ def test_clients_work_for_as_long_as_they_are_told(model: str, tmp_path: Path) -
         return attempt.invoked > resumed[0] and attempt.granted is not None
 
     def pause(world: World) -> None:
+        world.server.pause()
+        world.work_on(1.0)
         ends_without = world.until
         world.work_on(60.0)
-        world.server.pause()
         time.sleep(max(0.0, (ends_without - now()) / SECOND))
         world.server.resume()
         resumed.append(now())
@@ -76,11 +80,18 @@ def test_clients_work_for_as_long_as_they_are_told(model: str, tmp_path: Path) -
             time.sleep(0.05)
         world.work_on(0)
 
-    patient = BUSY.but(patience=60.0, command_timeout=60.0)
+    patient = BUSY.but(patience=60.0, command_timeout=60.0, cancels=0.0, tries=0.0)
     cell = Cell("late", "", patient.each(model), faults=(pause,), every=60.0, traced=False)
-    evidence = World(cell, 1, 1.0, tmp_path / "world").run()
+    evidence = World(cell, 1, 60.0, tmp_path / "world").run()
     assert any(map(is_late, evidence.attempts))
     assert not evidence.violations
+
+
+def test_a_slow_machine_leaves_time_for_a_fault(tmp_path: Path) -> None:
+    caused: list[World] = []
+    world = World(Cell("slow", "", (BUSY,), faults=(caused.append,)), 1, 1.0, tmp_path / "world")
+    world._cause_faults(last=now() - SECOND)
+    assert caused == [world]
 
 
 class Undecided(Group):

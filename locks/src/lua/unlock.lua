@@ -4,6 +4,33 @@
 --
 -- An attempt that waits, queued or parked, stops waiting.
 local attempt, flags, count = ARGV[1], ARGV[2] or "", #KEYS - 1
+if ARGV[3] == "r" and (flags == "" or flags == "t") then
+  -- Removes a reader from names that nobody waits for. Returns whether this was the ordinary case.
+  local function read_no_more()
+    for i = 4, #ARGV do
+      if ARGV[i] ~= "r" then return false end
+    end
+    if call("EXISTS", queue, pure_waiters) > 0 then return false end
+    local ends, now = {}, false
+    for i = 2, #KEYS do
+      local lasts = ask("ZRANGE", KEYS[i], "-2", "-1", "WITHSCORES")
+      if (lasts[3] or lasts[1]) == attempt then
+        -- A key ends with the last of its readers, so that one is alive. Now it ends with the one before.
+        ends[i] = lasts[3] and lasts[2]
+      else
+        local its = not lasts.err and call("ZSCORE", KEYS[i], attempt)
+        now = now or call("TIME")
+        if not its or its + 0 < now[1] * 1000 + (now[2] - now[2] % 1000) / 1000 then return false end
+      end
+    end
+    for i = 2, #KEYS do
+      call("ZREM", KEYS[i], attempt)
+      if ends[i] then call("PEXPIREAT", KEYS[i], ends[i]) end
+    end
+    return true
+  end
+  if read_no_more() then return count end
+end
 local first = count == 1 and ask("GET", KEYS[2])
 -- GET refuses a value that is no string, and MGET does not see it.
 local values = count == 1 and not (first and first.err) and {first} or call("MGET", unpack(KEYS, 2))

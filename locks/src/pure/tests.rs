@@ -1,11 +1,13 @@
 //! The handler without scripts against a counter that is lost while it is in use.
 
+mod changes;
+
 use std::time::Duration;
 
 use pinyon_proto::resp::{Command, Value};
 
 use super::{Pure, NOBODY};
-use crate::call::{Attempt, Call, ScriptAnswer};
+use crate::call::{Attempt, Call, Names, ScriptAnswer};
 use crate::keys::LockKeys;
 
 /// A server that knows what the handler sends for locks of one name that nobody else has.
@@ -103,4 +105,15 @@ fn locks_taken_together_after_the_counter_was_lost_have_tokens_of_their_own() {
     }
     assert_eq!(tokens.len(), 12);
     assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+}
+
+#[test]
+fn an_adoption_that_is_given_up_before_it_begins_is_cancelled() {
+    let mut pure = Pure::new(LockKeys::new("n").unwrap(), true, Duration::from_secs(15), 0);
+    let [from, by] = ["c.1.0", "c.2.0"].map(|client| Attempt { client: client.into(), owner: 1, number: 1 });
+    let (names, ttl): (Names, _) = ([b"a".as_slice().into()].into(), Duration::from_secs(10));
+    pure.begin(1, Call::Adopt { attempt: by.clone(), names: names.clone(), ttl, from: from.into() });
+    pure.begin(2, Call::Unlock { attempt: by, names, tombstone: true, rest: None });
+    let answers: Vec<_> = pure.take_answers().into_iter().collect();
+    assert_eq!(answers, [(1, Ok(ScriptAnswer::Cancelled))]);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pinyon_locks::{
     owners, wanted, Asked, HandlerKind, LockOutcome, LockRequest, Mode, Names, PermitsWanted, Renewal, StatusAnswer,
@@ -107,6 +108,34 @@ fn readers_are_there_together_and_seen() {
             assert!(program.release(held));
         }
         acquire(&other, busy);
+    }
+}
+
+#[test]
+fn a_reader_is_upgraded_when_it_is_alone_and_downgraded_beside_others() {
+    use HandlerKind::{Pure, Script};
+    for handlers in [[Script, Script], [Pure, Pure], [Script, Pure], [Pure, Script]] {
+        let server = Redis::start("");
+        let [one, other] = programs(&server, handlers);
+        let reads = request(names(&[], &["a"], 0), false);
+        let [first, second] = [&one, &other].map(|program| acquire(program, reads.clone()));
+        let turn = |mode| {
+            let wait = Duration::ZERO;
+            one.run(Operation::Change { grant: first.clone(), names: Vec::new(), mode, wait })
+        };
+        let refused = turn(Mode::Write);
+        assert!(matches!(refused, LockOutcome::Failed(_)), "{handlers:?}: {refused:?}");
+        assert!(other.release(&second));
+        let upgraded = turn(Mode::Write);
+        assert!(matches!(upgraded, LockOutcome::Held { .. }), "{handlers:?}: {upgraded:?}");
+        let busy = LockRequest { wait: None, ..reads.clone() };
+        let outcome = other.run(Operation::Acquire { grant: Grant::of(&busy), request: busy });
+        assert!(matches!(outcome, LockOutcome::Busy), "{handlers:?}: {outcome:?}");
+        let downgraded = turn(Mode::Read);
+        assert!(matches!(downgraded, LockOutcome::Held { .. }), "{handlers:?}: {downgraded:?}");
+        let third = acquire(&other, reads);
+        assert!(one.release(&first) && other.release(&third));
+        assert_eq!(one.ask("a", StatusQuestion::IsLocked), StatusAnswer::IsLocked(false));
     }
 }
 

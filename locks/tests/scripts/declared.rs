@@ -82,6 +82,12 @@ impl Strict {
         self.lab.pure_waits();
         self.call(&Call::ForceRelease { names: names("a"), token: None });
         self.unlock("y.2", "a");
+        for on in ["r:b", "r:b r:c"] {
+            self.lock("x", on, false);
+            self.lock("y", on, false);
+            self.unlock("x", on);
+            self.unlock("y", on);
+        }
         // Tickets come by at which members of the queue are looked after.
         for number in 0..40 {
             self.lock(&format!("z.{number}1"), "a", false);

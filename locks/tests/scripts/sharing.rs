@@ -1,11 +1,27 @@
 //! Names that several locks have at once: readers, and pools of permits.
 
 use pinyon_locks::call::{Call, Pushed, ScriptAnswer};
+use pinyon_locks::keys::LockKeys;
+use pinyon_proto::resp::Value;
 
 use crate::lab::{attempt, is_granted, is_queued, names, outlast_short, token, woken, Lab, LONG, SHORT};
 
 fn busy(answer: &ScriptAnswer) -> bool {
     matches!(answer, ScriptAnswer::Busy { .. })
+}
+
+fn short(who: &str, on: &str) -> Call {
+    Call::Lock { attempt: attempt(who), names: names(on), ttl: SHORT, wait: true, nested: false }
+}
+
+fn unlock(who: &str, on: &str, tombstone: bool) -> Call {
+    Call::Unlock { attempt: attempt(who), names: names(on), tombstone, rest: None }
+}
+
+/// How many parts the key has, with those that are over.
+fn parts(lab: &mut Lab, name: &str) -> Vec<Value> {
+    let name = &names(name)[0];
+    lab.each(|keys| keys.lock(name), b"ZCARD", &[])
 }
 
 #[test]
@@ -101,8 +117,7 @@ fn a_writer_s_token_is_higher_than_all_before_and_readers_have_the_writer_s() {
 #[test]
 fn a_dead_reader_s_part_ends_with_its_ttl_and_the_others_stay() {
     let mut lab = Lab::new();
-    let short = Call::Lock { attempt: attempt("x"), names: names("r:a"), ttl: SHORT, wait: true, nested: false };
-    assert!(is_granted(&lab.call(&short).0));
+    assert!(is_granted(&lab.call(&short("x", "r:a")).0));
     lab.lock("y", "r:a");
     outlast_short();
     assert_eq!(
@@ -119,12 +134,130 @@ fn a_dead_reader_s_part_ends_with_its_ttl_and_the_others_stay() {
 fn a_key_ends_with_the_last_of_its_readers() {
     let mut lab = Lab::new();
     lab.lock("x", "r:a");
-    let short = Call::Lock { attempt: attempt("y"), names: names("r:a"), ttl: SHORT, wait: true, nested: false };
-    lab.call(&short);
+    lab.call(&short("y", "r:a"));
     lab.unlock("x", "r:a");
     assert!(busy(&lab.try_lock("z", "a")));
     outlast_short();
     assert!(is_granted(&lab.try_lock("z", "a")), "the reader with the long ttl has gone");
+}
+
+#[test]
+fn a_reader_with_a_long_ttl_keeps_the_key_and_one_with_a_short_ttl_does_not_end_it() {
+    let mut lab = Lab::new();
+    lab.call(&short("x", "r:a"));
+    lab.lock("y", "r:a");
+    lab.lock("y", "r:b r:c");
+    lab.call(&short("x", "r:b r:c"));
+    outlast_short();
+    for name in ["a", "b", "c"] {
+        assert!(busy(&lab.try_lock("z", name)), "{name} is read still");
+    }
+    assert_eq!(lab.call(&unlock("x", "r:a", false)).0, ScriptAnswer::Released { released: 0 }, "it was over");
+    lab.unlock("y", "r:a");
+    lab.unlock("y", "r:b r:c");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn the_dead_are_removed_when_another_reader_comes() {
+    let mut lab = Lab::new();
+    lab.lock("x", "r:a");
+    for owner in 1..=5 {
+        lab.call(&short(&format!("y{owner}"), "r:a"));
+    }
+    outlast_short();
+    assert_eq!(parts(&mut lab, "a"), vec![Value::Integer(6); 4]);
+    lab.lock("z", "r:a");
+    assert_eq!(parts(&mut lab, "a"), vec![Value::Integer(2); 4]);
+}
+
+#[test]
+fn readers_are_kept_out_by_whoever_was_there_before_on_any_of_their_names() {
+    let mut lab = Lab::new();
+    lab.lock("x", "b");
+    assert!(busy(&lab.try_lock("y", "r:a r:b")), "b is written");
+    assert!(is_granted(&lab.try_lock("z", "a")), "and a is free");
+    lab.unlock("z", "a");
+    lab.unlock("x", "b");
+    assert!(is_granted(&lab.lock("x", "r:b")) && is_granted(&lab.lock("y", "r:a r:b")), "one is read, one is free");
+    assert!(is_queued(&lab.lock("z", "b")));
+    assert!(busy(&lab.try_lock("x2", "r:a r:b")), "a writer waits for b");
+    assert_eq!(lab.unlock("x", "r:b"), [] as [&str; 0]);
+    assert_eq!(lab.unlock("y", "r:a r:b"), ["z"]);
+    lab.unlock("z", "b");
+    assert!(is_granted(&lab.lock("x", "r:a b")) && busy(&lab.try_lock("y", "r:b")), "not all of them are read");
+    lab.unlock("x", "r:a b");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_reader_that_asks_again_has_its_ttl_anew() {
+    let mut lab = Lab::new();
+    lab.call(&short("x", "r:a"));
+    lab.call(&short("x", "r:b r:c"));
+    lab.lock("x", "r:a");
+    lab.lock("x", "r:b r:c");
+    lab.lock("y", "r:d");
+    lab.call(&short("y", "r:d"));
+    outlast_short();
+    assert_eq!(lab.call(&unlock("x", "r:a", false)).0, ScriptAnswer::Released { released: 1 });
+    assert_eq!(lab.call(&unlock("x", "r:b r:c", false)).0, ScriptAnswer::Released { released: 2 });
+    assert!(is_granted(&lab.try_lock("z", "d")), "also if it is shorter");
+}
+
+#[test]
+fn a_reader_that_has_lost_a_name_reads_it_again() {
+    let mut lab = Lab::new();
+    let first = token(lab.lock("x", "r:a r:b"));
+    lab.delete(&names("a")[0]);
+    assert_eq!(lab.call(&unlock("y", "r:a r:b", false)).0, ScriptAnswer::Released { released: 0 });
+    assert_eq!(token(lab.lock("x", "r:a r:b")), first);
+    assert!(busy(&lab.try_lock("z", "a")) && busy(&lab.try_lock("z", "b")));
+    lab.delete(&names("b")[0]);
+    assert_eq!(lab.call(&unlock("x", "r:a r:b", false)).0, ScriptAnswer::Released { released: 1 });
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_reader_that_was_given_up_does_not_come_after_all() {
+    let mut lab = Lab::new();
+    lab.lock("y", "r:a");
+    lab.call(&unlock("x", "r:a", true));
+    assert_eq!(lab.lock("x", "r:a"), ScriptAnswer::Cancelled);
+    lab.lock("x.2", "r:a");
+    lab.call(&unlock("x.2", "r:a", true));
+    assert_eq!(lab.lock("x.2", "r:a"), ScriptAnswer::Cancelled, "also if it was granted already");
+    lab.pure_waits();
+    let freed = vec![Pushed::Freed { names: names("a").to_vec() }];
+    assert_eq!(lab.call(&unlock("y", "r:a", false)).1, freed, "clients with plain commands hear of it");
+}
+
+#[test]
+fn a_reader_s_token_is_no_small_number_when_the_counter_was_lost() {
+    let mut lab = Lab::new();
+    lab.each(LockKeys::counter, b"DEL", &[]);
+    for answer in lab.call_servers(&crate::lab::lock("x", "r:a", true, false)).0 {
+        assert!(token(answer.unwrap()) > 1 << 32);
+    }
+}
+
+#[test]
+fn readers_that_nobody_waits_for_look_at_no_queue() {
+    let mut lab = Lab::new();
+    let mut monitor = lab.monitor();
+    for on in ["r:a", "r:a r:b"] {
+        lab.lock("x", on);
+        lab.lock("y", on);
+        lab.unlock("x", on);
+        lab.unlock("y", on);
+    }
+    lab.redis.run(&[b"ECHO", b"the end"]);
+    let lines = monitor.until("the end");
+    let inside: Vec<_> = lines.iter().filter(|line| line.contains(" lua] ")).collect();
+    assert!(inside.iter().any(|line| line.contains("\"ZADD\"")));
+    for line in inside {
+        assert!(!["ZRANGEBYLEX", "HGET", "MGET"].iter().any(|command| line.contains(command)), "{line}");
+    }
 }
 
 #[test]
@@ -144,8 +277,7 @@ fn permits_are_never_more_than_the_limit() {
 fn a_dead_holder_s_permits_come_back_while_others_hold_theirs() {
     let mut lab = Lab::new();
     lab.lock("x", "1/2:p");
-    let short = Call::Lock { attempt: attempt("y"), names: names("1/2:p"), ttl: SHORT, wait: true, nested: false };
-    assert!(is_granted(&lab.call(&short).0));
+    assert!(is_granted(&lab.call(&short("y", "1/2:p")).0));
     outlast_short();
     assert!(is_granted(&lab.try_lock("z", "1/2:p")));
     assert!(busy(&lab.try_lock("z2", "1/2:p")));
@@ -257,7 +389,9 @@ fn change(who: &str, on: &str, wait: bool) -> Call {
 fn who_alone_reads_writes_at_once_with_a_higher_token_and_reads_again() {
     let mut lab = Lab::new();
     let first = token(lab.lock("x", "b r:a 1/2:p"));
-    assert!(token(lab.call(&change("x", "a b 1/2:p", false)).0) > first);
+    let second = token(lab.call(&change("x", "a b 1/2:p", false)).0);
+    assert!(second > first);
+    assert_eq!(token(lab.call(&change("x", "a b 1/2:p", false)).0), second, "the same again");
     assert!(busy(&lab.try_lock("y", "r:a")));
     assert!(is_queued(&lab.lock("y", "r:a")) && is_queued(&lab.lock("z", "a")) && is_queued(&lab.lock("y2", "r:a")));
     let (answer, pushes) = lab.call(&change("x", "b r:a 1/2:p", false));
@@ -298,6 +432,45 @@ fn an_upgrade_that_is_given_up_lets_the_readers_behind_it_in() {
         assert_eq!(lab.unlock(reader, "r:a"), [] as [&str; 0]);
     }
     lab.assert_nothing_left();
+}
+
+#[test]
+fn an_upgrade_of_a_lock_that_has_gone_lets_the_readers_behind_it_in() {
+    let mut lab = Lab::new();
+    lab.lock("x", "r:a r:b");
+    lab.lock("y", "r:a");
+    assert!(is_queued(&lab.call(&change("x", "a r:b", true)).0));
+    assert!(is_queued(&lab.lock("z", "r:a")));
+    lab.delete(&names("b")[0]);
+    let (answer, pushes) = lab.call(&change("x", "a r:b", true));
+    assert_eq!((answer, woken(&pushes)), (ScriptAnswer::NotHeld, vec!["z".to_owned()]));
+}
+
+#[test]
+fn an_upgrade_waits_no_longer_than_its_lock_lasts() {
+    let mut lab = Lab::new();
+    lab.lock("y", "r:a");
+    let (x, ttl) = (attempt("x"), SHORT);
+    lab.call(&Call::Lock { attempt: x.clone(), names: names("r:a"), ttl, wait: true, nested: false });
+    let dying = Call::Change { attempt: x, names: names("a"), ttl, wait: true, seen: 1 << 52 };
+    assert!(is_queued(&lab.call(&dying).0));
+    assert!(is_queued(&lab.lock("z", "r:a")));
+    outlast_short();
+    assert!(is_granted(&lab.poll("z", "r:a")));
+}
+
+#[test]
+fn an_upgrade_that_finds_itself_in_a_cycle_stops_waiting() {
+    let mut lab = Lab::new();
+    lab.lock("x", "b r:a");
+    lab.lock("y", "r:a");
+    assert!(is_queued(&lab.call(&change("x", "a b", true)).0));
+    assert!(is_queued(&lab.lock("z", "r:a")));
+    lab.expire_waiter(&attempt("x"));
+    assert!(is_queued(&lab.nested("y.2", "b")), "nobody seems to wait for it");
+    let (answer, pushes) = lab.call(&change("x", "a b", true));
+    assert!(matches!(answer, ScriptAnswer::Deadlock { .. }), "{answer:?}");
+    assert_eq!(woken(&pushes), ["z"]);
 }
 
 #[test]

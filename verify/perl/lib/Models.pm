@@ -85,6 +85,9 @@ sub ending_of {
     return sub { return waitpid( $child, POSIX::WNOHANG() ) == $child ? $? : undef };
 }
 
+# Whether a candidate goes on in the background.
+sub has_background { return 0 }
+
 sub cancelled { return Pinyon::Error::LockTimeout->new( message => 'cancelled' ) }
 
 # A program that only waits. A handler that dies cancels its one worker.
@@ -179,6 +182,8 @@ sub _after_turns {
         }
     );
 }
+
+sub has_background { return 1 }
 
 # EV takes the status of every child.
 sub ending_of {

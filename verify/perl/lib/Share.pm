@@ -9,10 +9,14 @@ use warnings;
 use JSON::PP   ();
 use List::Util qw(max min);
 
+use Changing ();
+use Drawing  ();
 use Recorder qw(ending now nanoseconds);
 use Register ();
 use Tickets  ();
 use Wanted   ();
+
+our @ISA = qw(Changing Drawing);    ## no critic (ProhibitExplicitISA)
 
 # How often a holder checks that it still holds the lock, and how early it leaves, in seconds.
 use constant { SLICE => 0.01, MARGIN => 0.005 };
@@ -32,7 +36,6 @@ sub new {
         settings => $settings,
         recorder => $recorder,
         number   => $number,
-        drawn    => ( $settings->{seed} * 100_003 + $number * 7919 + 1 ) % 0x8000_0000,
         attempts => 0,
         outer    => [],
         %more,
@@ -40,7 +43,7 @@ sub new {
     $self->{register} = Register->new( $settings->{register} );
     $self->{tickets}  = Tickets->new( $settings->{folder} );
     $self->{process}  = $$;
-    $self->random for 1 .. 10;
+    $self->begin_drawing($number);
     return $self;
 }
 
@@ -48,19 +51,6 @@ sub wanted { return $_[0]{wanted} }
 
 # What the attempt adopts, if it does.
 sub ticket { return $_[0]{ticket} }
-
-# A number below `below`, or 1. Coroutines share Perl's own generator; so each worker has one.
-sub random {
-    my ( $self, $below ) = @_;
-    $self->{drawn} = ( $self->{drawn} * 1_103_515_245 + 12_345 ) % 0x8000_0000;
-    return $self->{drawn} / 0x8000_0000 * ( $below // 1 );
-}
-
-# Whether what happens so often is to happen now.
-sub chance {
-    my ( $self, $setting ) = @_;
-    return $self->random < $self->{settings}{$setting};
-}
 
 sub goes_on { return now() < ending( $_[0]{settings}{folder} ) }
 

@@ -56,6 +56,17 @@ sub written {
     return [ grep { !$self->reads($_) } @{ $self->{names} } ];
 }
 
+# Whether an upgrade or a downgrade is not refused.
+sub is_changeable { return !$_[0]{at_least} }
+
+# The same with these names written, or else read.
+sub changed {
+    my ( $self, $names, $is_written ) = @_;
+    my %is_changed = map  { $_ => 1 } @{$names};
+    my @read       = grep { $is_changed{$_} ? !$is_written : $self->reads($_) } @{ $self->{names} };
+    return ( ref $self )->new( %{$self}, read => \@read );
+}
+
 sub may_be_handed_over {
     my ($self) = @_;
     return !@{ $self->{read} } && !%{ $self->{permits} };

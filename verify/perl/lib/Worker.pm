@@ -87,9 +87,42 @@ sub _inside {
     if ( my $inner = $self->{share}->inner ) {
         Worker->new( $self->{model}, $inner, $self->{locks} )->take;
     }
+    $self->_change_modes($held);
     my $timeout = $self->{share}->waits;
     return $self->_waited( $held, $timeout ) if defined $timeout;
     return !( $self->{share}->hands_over && $self->_handed_over($held) );
+}
+
+# Gives the lock other modes, perhaps several times, and stays inside each time.
+sub _change_modes {
+    my ( $self, $held ) = @_;
+    while ( my $change = $self->{share}->changes ) {
+        return if !$self->_changed( $held, $change );
+        $self->_stay($held);
+    }
+    return;
+}
+
+sub _changed {
+    my ( $self, $held, $change ) = @_;
+    my $share = $self->{share};
+    my $names = $change->{names};
+    my $sent  = now();
+    $share->begin_change($change);
+    my $is_changed = eval {
+        if ( $change->{upgrades} ) { $held->upgrade( $names, timeout => $change->{timeout} ) }
+        else                       { $held->downgrade($names) }
+        1;
+    };
+    if ($is_changed) {
+        $share->changed( $change, $sent );
+        return 1;
+    }
+    my $error = _error($@);
+    if   ( $error->isa('Pinyon::Error::LockTimeout') ) { $share->record('cancel') }
+    else                                               { $self->_failed( $error, 1 ) }
+    $share->not_changed( $change, $held );
+    return 0;
 }
 
 # Whether it is another's now.

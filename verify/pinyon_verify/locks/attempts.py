@@ -11,7 +11,7 @@ from .history import SECOND, Line
 NEVER = 1 << 62
 #: Events of which only the moment matters.
 MOMENTS = {
-    **{"begin": "begun", "end": "ended", "lost": "lost", "release": "release_sent"},
+    **{"begin": "begun", "end": "ended", "lost": "lost", "release": "release_sent", "resigned": "resigned"},
     **{"cancel": "given_up", "failed": "given_up"},
 }
 
@@ -70,6 +70,8 @@ class Attempt:
     #: When it first asked for other modes, and when it asked for those that it was given.
     changing: int | None = None
     changed: int | None = None
+    #: When a leader had given its leadership up.
+    resigned: int | None = None
     #: When it was cancelled, timed out or failed.
     given_up: int | None = None
     timed_out: bool = False

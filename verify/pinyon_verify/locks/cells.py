@@ -9,6 +9,7 @@ from . import faults, scenarios
 from .cell import Cell
 from .changing_cells import CHANGING_CELLS
 from .group_cells import GROUP_CELLS
+from .leader_cells import LEADER_CELLS
 from .refusal_cells import REFUSAL_CELLS
 from .settings import BUSY, CALM, MODELS, PERL, RUBY, Settings
 from .sharing_cells import SHARING_CELLS
@@ -311,6 +312,7 @@ CELLS = (
     ),
     *SHARING_CELLS,
     *CHANGING_CELLS,
+    *LEADER_CELLS,
     *REFUSAL_CELLS,
     *GROUP_CELLS,
 )

@@ -1,4 +1,7 @@
-"""The cells whose holders upgrade what they read and downgrade what they write, and what is broken on purpose there."""
+"""The cells whose holders upgrade what they read and downgrade what they write, and what is broken on purpose there.
+
+Clients of all languages do so among each other.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import replace
 from . import changing_scenarios, faults
 from .cell import Cell
 from .sabotage import Sabotage
-from .settings import BUSY, CALM, MODELS, Settings
+from .settings import BUSY, CALM, MODELS, PERL, RUBY, Settings
 
 _CHANGES = {"reads": 0.6, "changes": 0.5, "permits": 0.1}
 _CALM = CALM.but(**_CHANGES, names=4, most=3)
@@ -16,6 +19,15 @@ _CUTS = ("before-send", "before-reply", "mid-reply", "half-open")
 
 
 def _everybody(settings: Settings) -> tuple[Settings, ...]:
+    """One client of each model of each language; the one that a handler cancels is alone."""
+    return (*settings.each(*MODELS, *RUBY, *PERL), settings.but(model="perl-alarm", workers=1))
+
+
+def _some(settings: Settings) -> tuple[Settings, ...]:
+    return settings.each("blocking", "asyncio", "ruby-threads", "perl-threads")
+
+
+def _python(settings: Settings) -> tuple[Settings, ...]:
     return settings.each(*MODELS, "blocking")
 
 
@@ -63,16 +75,16 @@ CHANGING_CELLS = (
     Cell(
         "mixed-changing",
         "clients with scripts and clients without them change their modes; kill -9 and SIGSTOP",
-        (*_everybody(_BUSY), *_BUSY.but(handler="pure").each("blocking", "asyncio")),
+        (*_some(_BUSY), *_some(_BUSY.but(handler="pure"))),
         faults=(faults.kill_holder, faults.kill_waiter, faults.stop_holder),
         ordered=False,
     ),
 )
 
-_QUIET = Cell("", "", _everybody(_CALM.but(patience=8.0)), ordered=False)
+_QUIET = Cell("", "", _python(_CALM.but(patience=8.0)), ordered=False)
 #: Readers are inside for long, many at a time.
-_CROWD = Cell("", "", _everybody(_CALM.but(patience=8.0, names=1, most=1, stay=0.1, permits=0.0)), ordered=False)
-_HURRIED = Cell("", "", _everybody(_BUSY), ordered=False)
+_CROWD = Cell("", "", _python(_CALM.but(patience=8.0, names=1, most=1, stay=0.1, permits=0.0)), ordered=False)
+_HURRIED = Cell("", "", _python(_BUSY), ordered=False)
 
 #: How an upgrade that need not wait gets what it is to write.
 _OCCUPIES = 'occupy(run, me, attempt .. " " .. format(whole, reply))'
@@ -114,7 +126,7 @@ CHANGING_SABOTAGES = (
         "belief",
         "    join(key, attempt, mode or reader, ttl, run.now)\n  elseif not at_once",
         "    if not value then join(key, attempt, mode or reader, ttl, run.now) end\n  elseif not at_once",
-        replace(_HURRIED, clients=_everybody(_BUSY.but(long_stays=0.2))),
+        replace(_HURRIED, clients=_python(_BUSY.but(long_stays=0.2))),
     ),
     Sabotage(
         "downgrade-not-told",

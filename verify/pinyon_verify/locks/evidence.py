@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from .attempts import NEVER, Attempt, gather
 from .history import SECOND, Line
 from .journal import Journal
+from .leaderships import Campaign, campaigns
 from .names import POOL
 from .observer import Scan
 from .trace import Step
@@ -80,6 +81,8 @@ class Evidence:
     stalls: list[tuple[int, int]] = field(default_factory=list)
     violations: list[tuple[int, str]] = field(default_factory=list)
     rated: list[Rated] = field(default_factory=list)
+    #: Candidates for a leadership.
+    campaigns: dict[str, Campaign] = field(default_factory=dict)
     #: The limit of each pool, and the names and pools that scans look at.
     limit: int = 0
     looked_at: frozenset[str] = frozenset()
@@ -193,11 +196,13 @@ def weigh(lines: list[Line]) -> Evidence:
     """Return the evidence that the processes recorded."""
     faults = [_fault(line) for line in lines if line.event == "fault"]
     kills = {fault.process: fault.until for fault in faults if fault.kind == "kill"}
+    attempts = gather(lines, kills)
     return Evidence(
-        attempts=gather(lines, kills),
+        attempts=attempts,
         faults=faults,
         stalls=_joined(_stalls(lines, faults)),
         violations=[(line.at, line.facts["text"]) for line in lines if line.event == "violation"],
+        campaigns=campaigns(lines, attempts),
         rated=[_rated(line) for line in lines if line.event == "rated" and line.facts["allowed"]],
     )
 

@@ -128,7 +128,7 @@ def evict(world: World) -> None:
 
 def delete_locks(world: World) -> None:
     """Release names by force, as an operator would."""
-    names = world.random.sample(world.names, world.random.randint(1, 3))
+    names = world.random.sample(world.names, world.random.randint(1, min(3, len(world.names))))
     before = now()
     world.server.ask("DEL", *map(lock_key, names))
     world.fault("delete", before, names=names)

@@ -28,8 +28,10 @@ class Line:
     and ``changed`` (sent) of that one, ``granted`` (token), ``believes`` (until), ``begin`` and ``end`` of its
     critical section, ``write`` (name, sent, accepted, order), ``read`` (name, sent, newest, order), ``handed`` (sent, until:
     the lock ends then unless it is adopted), ``release`` (sent), ``released`` (kept), ``lost``,
-    ``cancel``, ``late`` (should have continued by now), ``failed`` (error). Of a process: ``stall`` (until),
-    ``violation`` (text), ``rated`` (sent, count, allowed, and the rate's numbers). Of the world: ``fault`` (kind, until, …).
+    ``cancel``, ``late`` (should have continued by now), ``failed`` (error). Of a leadership, which is an attempt, too: ``resigned``,
+    ``called`` (what: ``elected`` or ``lost``, token, candidate, since: until now, a callback ran). Of a candidate: ``leads`` (name,
+    token, candidate, answered: by then, it had said so). Of a process: ``stall`` (until), ``violation`` (text), ``rated`` (sent,
+    count, allowed, and the rate's numbers). Of the world: ``fault`` (kind, until, …).
     """
 
     at: int

@@ -76,6 +76,11 @@ class Settings:
     rate_limit: int = 40
     rate_per: float = 1.0
     rate_burst: int = 10
+    #: Whether each worker is a candidate for the leadership of a name, and acquires no locks. It leads for as long as another one
+    #: stays.
+    leads: bool = False
+    #: What is broken on purpose in its leaders.
+    wrong: str = ""
     #: How often a worker forks inside its critical section.
     forks: float = 0.0
     #: The longest pause of a worker between two locks.

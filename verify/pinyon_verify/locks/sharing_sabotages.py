@@ -7,6 +7,7 @@ from dataclasses import replace
 from . import faults
 from .cell import Cell
 from .changing_cells import CHANGING_SABOTAGES
+from .leader_cells import LEADER_SABOTAGES
 from .sabotage import SABOTAGES, Sabotage
 from .settings import BUSY, CALM, MANIFOLD, SHARING
 
@@ -133,5 +134,5 @@ SHARING_SABOTAGES = (
     ),
 )
 
-#: Those of mutexes, too.
-ALL_SABOTAGES = (*SABOTAGES, *SHARING_SABOTAGES, *CHANGING_SABOTAGES)
+#: Those of mutexes and leaders, too.
+ALL_SABOTAGES = (*SABOTAGES, *SHARING_SABOTAGES, *CHANGING_SABOTAGES, *LEADER_SABOTAGES)

@@ -14,6 +14,7 @@ from pinyon.cli.stress.models import MODELS, Model
 from pinyon.errors import LockTimeout
 
 from .cancelling import acquire, shortened
+from .candidate import Candidacy, campaign
 from .history import Recorder, now
 from .settings import NAMESPACE, Settings
 from .share import Change, Share
@@ -48,10 +49,15 @@ def work(settings: Settings, recorder: Recorder) -> None:
 
 
 async def _work(model: Model, settings: Settings, recorder: Recorder) -> None:
-    workers = [Worker(model, Share(settings, recorder, number)) for number in range(settings.workers)]
     shared = make_locks(model, settings)
-    all_locks = [make_locks(model, settings) if settings.apart else shared for _ in workers]
-    await model.together([worker.work(locks) for locks, worker in zip(all_locks, workers)])
+    all_locks = [make_locks(model, settings) if settings.apart else shared for _ in range(settings.workers)]
+    if settings.leads:
+        candidates = (Candidacy(settings, recorder, number) for number in range(settings.workers))
+        works = [campaign(model, candidate, locks) for locks, candidate in zip(all_locks, candidates)]
+    else:
+        workers = (Worker(model, Share(settings, recorder, number)) for number in range(settings.workers))
+        works = [worker.work(locks) for locks, worker in zip(all_locks, workers)]
+    await model.together(works)
     for locks in all_locks:
         locks.close()
 

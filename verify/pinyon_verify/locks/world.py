@@ -32,8 +32,8 @@ from .several import Several
 from .trace import Tracer, steps
 from .watched import Watched
 
-#: Seconds from the clients' start to the first fault, and from the last one to the end.
-WARM_UP, TAIL = 0.3, 0.5
+#: Seconds from the last fault to the end.
+TAIL = 0.5
 #: The nanoseconds from the clock of histories to the servers' clocks.
 WALL = time.time_ns() - time.monotonic_ns()
 #: How long a client may take to end, beyond its time to wait.
@@ -212,18 +212,23 @@ class World:
         if self.cell.cuts:
             # A connection may be cut at any time.
             self.record("fault", kind="cut", until=self.until + 60 * SECOND)
-        self._pause(WARM_UP)
-        if isinstance(self.server, Group):
-            self._wait_for_a_grant()
-        last, complaints = self.until - int(TAIL * SECOND), []
+        self._wait_for_a_grant()
+        complaints = []
         try:
-            while self.cell.faults and now() < last:
-                self.random.choice(self.cell.faults)(self)
-                self._pause(self.random.uniform(0.2, 1.0) * self.cell.every)
+            if self.cell.faults:
+                self._cause_faults(self.until - int(TAIL * SECOND))
         except Unready as error:
             complaints.append(str(error))
             self.work_on(0)
         return complaints + self._wait_for_clients()
+
+    def _cause_faults(self, last: int) -> None:
+        """Cause one fault after another until then, and one at least, however slow the machine is."""
+        while True:
+            self.random.choice(self.cell.faults)(self)
+            self._pause(self.random.uniform(0.2, 1.0) * self.cell.every)
+            if now() >= last:
+                return
 
     def work_on(self, seconds: float) -> None:
         """Let the clients work for so long from now on. A fault that leaves them without a server takes none of their time."""
@@ -231,22 +236,23 @@ class World:
         start(self.history, self.until)
 
     def _start(self) -> None:
-        """Wait until all clients have started, even on a slow machine, and let them begin together."""
+        """Wait until all clients have started, even on a slow machine, and let them begin together.
+
+        They work for long: their time begins with the first grant.
+        """
         deadline = now() + int(ENDING * SECOND)
         while now() < deadline and len(list(self.history.glob("*.lines"))) <= len(self.clients):
             time.sleep(0.01)
-        self.work_on(WARM_UP + self.seconds)
+        self.work_on(2 * ENDING)
 
     def _wait_for_a_grant(self) -> None:
-        """Wait until there is something to lose, and let the time begin then. On a slow machine, clients need a while to be
-        led to their server.
-        """
-        self.work_on(2 * ENDING)
-        while now() < self.until and not any(
-            b'"granted"' in path.read_bytes() for path in self.history.glob("*.lines")
-        ):
-            time.sleep(0.05)
+        """Wait until there is something to lose, and let the time begin then. On a slow machine, clients need a while for it."""
+        while now() < self.until and self.running() and not self._has_granted():
+            time.sleep(0.02)
         self.work_on(self.seconds)
+
+    def _has_granted(self) -> bool:
+        return any(b'"granted"' in path.read_bytes() for path in self.history.glob("*.lines"))
 
     def _pause(self, seconds: float) -> None:
         time.sleep(max(0.0, min(seconds, (self.until - now()) / SECOND)))

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "changing"
 require_relative "tickets"
 require_relative "wanted"
 
@@ -77,6 +78,8 @@ end
 
 # What one worker draws and records.
 class Share
+  include Changing
+
   # How often a holder checks that it still holds the lock, and how early it leaves, in seconds.
   SLICE = 0.01
   MARGIN = 0.005

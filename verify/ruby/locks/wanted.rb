@@ -48,6 +48,17 @@ class Wanted
     @names - @read
   end
 
+  # Whether an upgrade or a downgrade is not refused.
+  def changeable?
+    @at_least.nil?
+  end
+
+  # The same with these names written, or else read.
+  def changed(names, upgrades:)
+    read = upgrades ? @read - names : @names & (@read | names)
+    Wanted.new(@names, read, @permits, @at_least)
+  end
+
   def handed_over?
     @read.empty? && @permits.empty?
   end

@@ -52,10 +52,32 @@ class Worker
     stay(held)
     inner = @share.inner
     Worker.new(@model, inner, @locks).take if inner
+    change_modes(held)
     timeout = @share.waits
     return waited?(held, timeout) if timeout
 
     !(@share.hands_over? && handed_over?(held))
+  end
+
+  # Gives the lock other modes, perhaps several times, and stays inside each time.
+  def change_modes(held)
+    while (change = @share.changes)
+      return unless changed?(held, change)
+
+      stay(held)
+    end
+  end
+
+  def changed?(held, change)
+    sent = now
+    @share.begin_change(change)
+    change.of(held)
+    @share.changed(change, sent)
+    true
+  rescue Pinyon::Error => e
+    e.is_a?(Pinyon::LockTimeout) ? @share.record("cancel") : failed(e)
+    @share.not_changed(change, held)
+    false
   end
 
   # Whether it is another's now.

@@ -1,5 +1,6 @@
 //! The machine against the model of the server. A seed decides the order of everything that can happen to them.
 
+mod changes;
 mod ends;
 mod faults;
 mod parking;

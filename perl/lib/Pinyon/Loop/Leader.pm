@@ -118,7 +118,9 @@ sub _begin_ask {
         $self->{lock} = $lock;
         $self->_go_on( 'granted', $lock->token );
     };
-    my @terms  = ( $self->_terms, timeout => $self->FOR_EVER, cb => $told );
+
+    # Not the coroutine that tells it how its last leadership ended: that one does so for all candidates.
+    my @terms  = ( $self->_terms, owner => Pinyon::_new_owner(), timeout => $self->FOR_EVER, cb => $told );
     my $asking = $self->{locks}->Pinyon::Loop::Locks::_acquired( $self->{name}, \@terms, 0 );
     $self->{asking} = $asking if $self->{step}[0] eq 'ask';
     return;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..evidence import Evidence
-from . import belief, changing, exclusion, handing, liveness, order, rates, sharing, tokens, wholeness
+from . import belief, changing, exclusion, handing, leading, liveness, order, rates, sharing, tokens, wholeness
 from .finding import Finding
 
 CHECKS = (
@@ -27,6 +27,9 @@ CHECKS = (
     changing.nobody_between,
     changing.refused,
     rates.rates,
+    leading.told,
+    leading.says_so,
+    leading.ends_first,
     order.first_come_first_served,
     order.overtaken,
     liveness.soon,

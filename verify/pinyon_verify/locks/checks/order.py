@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ..attempts import Attempt
+from ..attempts import NEVER, Attempt
 from ..evidence import Evidence
 from ..history import SECOND
 from ..names import POOL
@@ -92,7 +92,7 @@ def overtaken(evidence: Evidence) -> Iterator[Finding]:
     """Without faults, nobody passes an attempt that has no other of its own process before it, as all processes saw it.
 
     In its process, an attempt waits for the earlier ones that want what it wants; then it goes to the server. Who asks a
-    second later comes later.
+    second later comes later, also if the attempt gives up at last.
     """
     if not evidence.ordered:
         return
@@ -103,17 +103,19 @@ def overtaken(evidence: Evidence) -> Iterator[Finding]:
         active = [other for other in active if other.over > attempt.invoked]
         since = _in_queue_since(active, attempt)
         active.append(attempt)
+        # It leaves the queue before it knows that it has.
+        until = attempt.over - ARRIVES if attempt.granted is None else attempt.granted
         if (
-            attempt.granted is None
-            or attempt.granted <= since
+            until <= since
+            or until > NEVER - 2 * ARRIVES
             or attempt.is_continued
-            or _was_disturbed(evidence, attempt)
+            or _was_disturbed(evidence, attempt, until)
         ):
             continue
-        for later in attempts[bisect_right(starts, since + evidence.stalled(attempt.invoked, attempt.granted)) :]:
-            if later.invoked > attempt.granted:
+        for later in attempts[bisect_right(starts, since + evidence.stalled(attempt.invoked, until)) :]:
+            if later.invoked > until:
                 break
-            if later.granted is None or later.granted >= attempt.granted or later.is_continued:
+            if later.granted is None or later.granted >= until or later.is_continued:
                 continue
             if attempt.conflicts(later) or attempt.competes(later):
                 text = f"{later.id} came {(later.invoked - since) / SECOND + 1:.1f} s after {attempt.id}, and was granted first"
@@ -126,6 +128,5 @@ def _in_queue_since(before: list[Attempt], attempt: Attempt) -> int:
     return max([attempt.invoked, *(other.over for other in own)]) + ARRIVES
 
 
-def _was_disturbed(evidence: Evidence, attempt: Attempt) -> bool:
-    granted = attempt.granted or 0
-    return any(fault.at < granted and attempt.invoked < fault.until for fault in evidence.faults)
+def _was_disturbed(evidence: Evidence, attempt: Attempt, until: int) -> bool:
+    return any(fault.at < until and attempt.invoked < fault.until for fault in evidence.faults)

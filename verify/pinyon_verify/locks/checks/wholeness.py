@@ -36,14 +36,14 @@ def all_or_nothing(evidence: Evidence) -> Iterator[Finding]:
         by_attempt: dict[str, list[Seen]] = defaultdict(list)
         for seen in scan.seen:
             by_attempt[seen.attempt].append(seen)
-            ends[seen.attempt, seen.name] = scan.answered + (seen.left + TEAR) * MILLISECOND
+            ends[seen.attempt, seen.name] = scan.asked + (seen.left - TEAR) * MILLISECOND
         for attempt, held in by_attempt.items():
             token = max(seen.token or 0 for seen in held)
             missing = wanted.get(token, frozenset()) | most[attempt]
             missing = missing - {seen.name for seen in held}
             if attempt in changed:
                 # An upgrade that waited lasts from its grant on; what else the lock has, from its last renewal on.
-                missing = frozenset(name for name in missing if ends.get((attempt, name), NEVER) > scan.asked)
+                missing = frozenset(name for name in missing if ends.get((attempt, name), NEVER) > scan.answered)
             if not missing or min(seen.left for seen in held) <= TEAR:
                 continue
             names = ", ".join(sorted(seen.name for seen in held))
