@@ -37,19 +37,6 @@ def build_python(folder: Folder) -> dict[Path, Path]:
     return {**package, made: VENV, VENV / "suites": VENV / "suites"}
 
 
-def without_packages(folder: Folder) -> dict[Path, Path]:
-    """Makes an environment of nothing but the folder's Python: the server of Ruby's scenarios needs no more.
-
-    Returns it, and where it is seen.
-    """
-    made = NEWER / f"{folder.suite}-venv"
-    python = made / "bin" / "python"
-    python.parent.mkdir(parents=True, exist_ok=True)
-    python.unlink(missing_ok=True)
-    python.symlink_to("/usr/bin/python3")
-    return {made: VENV}
-
-
 def _environment(folder: Folder, version: str) -> Path:
     """Makes a virtual environment for the usual path, unless it is there. Pinyon is in it as in a checkout."""
     made = NEWER / f"{folder.suite}-venv"

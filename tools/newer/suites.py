@@ -8,9 +8,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from .building import VENV, build_python, build_ruby, without_packages
+from .building import VENV, build_python, build_ruby
 from .folders import NEWER, REPOSITORY, Folder, environment
 
+#: What Python's tests need, beside what pip installs.
+FOR_PYTHON = (
+    *("python3", "python3-dev", "python3-venv", "gcc", "g++", "make", "pkg-config", "libmemcached-dev", "zlib1g-dev"),
+    *("memcached", "redis-server", "valkey-server", "procps", "strace", "git", "zstd", "nutcracker", "php-cli"),
+    *("php-memcached", "libcache-memcached-perl", "libcache-memcached-fast-perl", "ca-certificates", "openssl"),
+)
 #: Ruby 3.3, Rails 7.2, Rack 3, async 1, Dalli 3.2; Python 3.13; memcached 1.6.38, Redis 8 and Valkey 8.
 NEXT = Folder(
     "trixie",
@@ -18,30 +24,17 @@ NEXT = Folder(
     (
         *("ruby", "ruby-dev", "rake", "ruby-minitest", "ruby-async", "ruby-eventmachine", "ruby-activesupport"),
         *("ruby-railties", "puma", "ruby-rack-session", "ruby-rack-test", "ruby-rack-attack", "ruby-dalli"),
-        *("ruby-activejob", "ruby-sidekiq"),
-        *("ruby-connection-pool", "python3", "python3-dev", "python3-venv", "gcc", "g++", "make", "pkg-config"),
-        *(
-            "libmemcached-dev",
-            "zlib1g-dev",
-            "memcached",
-            "redis-server",
-            "valkey-server",
-            "procps",
-            "strace",
-            "git",
-            "zstd",
-        ),
-        *("nutcracker", "php-cli", "php-memcached", "libcache-memcached-perl", "libcache-memcached-fast-perl"),
-        *("ca-certificates", "openssl"),
+        *("ruby-activejob", "ruby-sidekiq", "ruby-connection-pool", *FOR_PYTHON),
     ),
 )
-#: The release after that one, which is not finished, for async 2 and Dalli 5: its Rails does not run on its other gems.
+#: The release after that one, which is not finished: Python 3.14, memcached 1.6.45 and Valkey 9; async 2 and Dalli 5.
+#: Its Rails does not run on its other gems.
 LATEST = Folder(
     "forky",
     NEWER / "forky",
     (
         *("ruby", "ruby-dev", "rake", "ruby-minitest", "ruby-async", "ruby-eventmachine", "ruby-dalli"),
-        *("ruby-connection-pool", "memcached", "redis-server", "python3"),
+        *("ruby-connection-pool", *FOR_PYTHON),
     ),
 )
 #: Seconds after which a suite is ended.
@@ -95,12 +88,14 @@ class Suite:
 def suites(processes: int) -> dict[str, Suite]:
     """Returns all suites by their names. Those of Python run in so many processes."""
     pytest = f"{VENV}/bin/python -m pytest -q -n {processes} --dist loadscope"
-    valkey = {"redis-server": "valkey-server"}
+    valkey, locks = {"redis-server": "valkey-server"}, " ".join(LOCKS)
     return {
         "ruby": Suite("Ruby 3.3, Rails 7.2, Rack 3, memcached 1.6.38, Redis 8", NEXT, "ruby", "rake -q test"),
         "fibers": Suite("Ruby 3.3, async 2, Dalli 5", LATEST, "ruby", _ruby(FIBERS)),
         "python": Suite("Python 3.13, memcached 1.6.38, Redis 8", NEXT, "python", pytest),
-        "valkey": Suite("Locks in Python 3.13, on Valkey 8", NEXT, "python", f"{pytest} {' '.join(LOCKS)}", valkey),
+        "valkey": Suite("Locks in Python 3.13, on Valkey 8", NEXT, "python", f"{pytest} {locks}", valkey),
+        "python-latest": Suite("Python 3.14, memcached 1.6.45, Redis 8", LATEST, "python", pytest),
+        "valkey-latest": Suite("Locks in Python 3.14, on Valkey 9", LATEST, "python", f"{pytest} {locks}", valkey),
         "ruby-valkey": Suite("Locks in Ruby 3.3, on Valkey 8", NEXT, "ruby", _ruby(RUBY_LOCKS), valkey),
     }
 
@@ -114,5 +109,4 @@ def _ruby(names: tuple[str, ...]) -> str:
 def _built(folder: Folder) -> dict[Path, Path]:
     """Installs the folder and builds Pinyon for its languages, once. Returns what is seen in the place of what."""
     folder.install()
-    built = build_ruby(folder)
-    return {**built, **(build_python(folder) if folder == NEXT else without_packages(folder))}
+    return {**build_ruby(folder), **build_python(folder)}

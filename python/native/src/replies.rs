@@ -7,7 +7,7 @@
 //! objects of a native class, which takes the marks of coroutine functions and costs as much to call as a method.
 
 use std::ffi::{c_uint, c_void};
-use std::sync::atomic::{AtomicIsize, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
 use std::{iter, ptr};
 
 use pyo3::exceptions::PyTypeError;
@@ -210,7 +210,10 @@ impl AwaitedMethod {
         unsafe {
             let class = class.as_type_ptr();
             (*class).tp_vectorcall_offset = offset as ffi::Py_ssize_t;
-            (*class).tp_flags |= ffi::Py_TPFLAGS_HAVE_VECTORCALL | ffi::Py_TPFLAGS_METHOD_DESCRIPTOR;
+            // PyO3 has a number here, and an atomic one for a Python without a GIL. C's long is as large as a pointer.
+            let flags = AtomicUsize::from_ptr((&raw mut (*class).tp_flags).cast());
+            let added = ffi::Py_TPFLAGS_HAVE_VECTORCALL | ffi::Py_TPFLAGS_METHOD_DESCRIPTOR;
+            flags.fetch_or(added as usize, Ordering::Relaxed);
             ffi::PyType_Modified(class);
         }
         Ok(())
