@@ -34,7 +34,7 @@ class Leader(BaseLeader[HeldT]):
     __slots__ = ("_changed", "_running", "_work")
 
     if not TYPE_CHECKING:
-        __enter__ = FOR_COROUTINES
+        __enter__ = __exit__ = FOR_COROUTINES
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

@@ -36,7 +36,7 @@ class BlockingLock(BaseLock, Generic[_HeldT]):
     else:
         __enter__ = _native.Lock._take_by_with
         __exit__ = _native.Lock._give_back_by_with
-        __aenter__ = FOR_THREADS
+        __aenter__ = __aexit__ = FOR_THREADS
 
 
 class AwaitedLock(BaseLock, Generic[_HeldT]):
@@ -45,7 +45,7 @@ class AwaitedLock(BaseLock, Generic[_HeldT]):
     __slots__ = ()
 
     if not TYPE_CHECKING:
-        __enter__ = FOR_COROUTINES
+        __enter__ = __exit__ = FOR_COROUTINES
 
     async def _acquire(self, at_once: bool, timeout: float | timedelta | None) -> _HeldT | None:
         held: _HeldT = self._ask(at_once, timeout)

@@ -32,7 +32,7 @@ class NoMethod:
         raise WrongBlock(f"{public_name(kind)} {self._why}")
 
 
-#: The methods of the other kind of block.
+#: The methods of the other kind of block. Which of the two Python looks up first depends on its version.
 FOR_THREADS = NoMethod(
     "blocks its thread: use it by `with`, not `async with`; coroutines use the classes of pinyon.aio"
 )
@@ -50,7 +50,7 @@ class Closing:
     __slots__ = ()
 
     if not TYPE_CHECKING:
-        __aenter__ = FOR_THREADS
+        __aenter__ = __aexit__ = FOR_THREADS
 
     if TYPE_CHECKING:
 
@@ -74,7 +74,7 @@ class ClosingAwaited:
     __slots__ = ()
 
     if not TYPE_CHECKING:
-        __enter__ = FOR_COROUTINES
+        __enter__ = __exit__ = FOR_COROUTINES
 
     if TYPE_CHECKING:
 

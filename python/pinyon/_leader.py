@@ -140,7 +140,7 @@ class Leader(BaseLeader[HeldT]):
     __slots__ = ("_elected", "_running", "_signal")
 
     if not TYPE_CHECKING:
-        __aenter__ = FOR_THREADS
+        __aenter__ = __aexit__ = FOR_THREADS
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

@@ -57,7 +57,7 @@ class Once(_Entering, Generic[_HeldT]):
         self._lock = lock
 
     if not TYPE_CHECKING:
-        __aenter__ = FOR_THREADS
+        __aenter__ = __aexit__ = FOR_THREADS
 
     def __enter__(self) -> _HeldT | None:
         try:
@@ -107,7 +107,7 @@ class OnceAwaited(_Entering, Generic[_HeldT]):
         self._lock = lock
 
     if not TYPE_CHECKING:
-        __enter__ = FOR_COROUTINES
+        __enter__ = __exit__ = FOR_COROUTINES
 
     async def __aenter__(self) -> _HeldT | None:
         held = await self._lock._acquire(True, None)

@@ -121,7 +121,7 @@ _KEYS: dict[Any, Plain] = {
     **{kind: _SCALARS[kind] for kind in (Any, str, uuid.UUID, datetime.date)},
     int: Plain(str, int),
 }
-_UNIONS = (Union, getattr(types, "UnionType", Union))
+_UNIONS: tuple[Any, ...] = (Union, getattr(types, "UnionType", Union))
 
 
 class _Types:

@@ -76,7 +76,7 @@ class Lease(BaseLease):
     __slots__ = ()
 
     if not TYPE_CHECKING:
-        __enter__ = FOR_COROUTINES
+        __enter__ = __exit__ = FOR_COROUTINES
 
     async def fulfil(self, value: object, ttl: float | timedelta = DEFAULT_TTL) -> bool:
         """Store the value. Arguments, result and errors are those of ``pinyon.Lease.fulfil``."""

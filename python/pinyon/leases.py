@@ -114,7 +114,7 @@ class Lease(BaseLease):
     __slots__ = ()
 
     if not TYPE_CHECKING:
-        __aenter__ = FOR_THREADS
+        __aenter__ = __aexit__ = FOR_THREADS
 
     def fulfil(self, value: object, ttl: float | timedelta = DEFAULT_TTL) -> bool:
         """Store the value.

@@ -264,5 +264,5 @@ def test_a_value_whose_class_is_gone_is_made_anew(
         assert region.get_or_create("one", lambda: "made", should_cache_fn=None) == "made"
     assert region.get("one") == "made"
     assert region.get_or_create_multi(["two", "good"], lambda *keys: [2] * len(keys)) == [2, 1]
-    said = [line for line in caplog.messages if "cannot be read" in line and f"'_Gone' on <module '{__name__}'" in line]
+    said = [line for line in caplog.messages if "cannot be read" in line and "'_Gone'" in line]
     assert len(said) == 1, "one line for the class"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,13 +14,14 @@ from servers import Memcached
 import pinyon
 from pinyon.compat import pylibmc, pymemcache
 
-#: A server's options, and a value that is too large for it.
+#: A server's options; the largest pieces, in bytes, that it cuts values into, if that is not its own choice; and the size
+#: of a value that is too large for it.
 SMALL = {
-    "by default": ([], 1_048_517),
-    "up to max_value_size": ([], 1_048_576),
-    "64 KiB": (["-I", "64k", "-o", "slab_chunk_max=32768"], 65_477),
-    "512 KiB": (["-I", "512k"], 524_229),
-    "the smallest": (["-I", "1k", "-o", "slab_chunk_max=512"], 965),
+    "by default": ([], None, 1_048_517),
+    "up to max_value_size": ([], None, 1_048_576),
+    "64 KiB": (["-I", "64k"], 32_768, 65_477),
+    "512 KiB": (["-I", "512k"], None, 524_229),
+    "the smallest": (["-I", "1k"], 512, 965),
 }
 
 #: Clients, and a key of one byte or of the same size.
@@ -36,9 +38,18 @@ FULL = "it has no memory left for items of this size"
 @pytest.fixture(scope="module", params=SMALL.values(), ids=list(SMALL))
 def small(request: pytest.FixtureRequest) -> Iterator[tuple[Memcached, bytes]]:
     """A server, and a value that is one byte or more too large for it."""
-    options, size = request.param
-    with Memcached(*options) as server:
-        yield server, b"x" * size
+    options, pieces, size = request.param
+    with contextlib.ExitStack() as stack:
+        yield started(stack, options, pieces), b"x" * size
+
+
+def started(stack: contextlib.ExitStack, options: list[str], pieces: int | None) -> Memcached:
+    if pieces is None:
+        return stack.enter_context(Memcached(*options))
+    try:
+        return stack.enter_context(Memcached(*options, "-o", f"slab_chunk_max={pieces}"))
+    except RuntimeError:  # newer versions count kilobytes
+        return stack.enter_context(Memcached(*options, "-o", f"slab_chunk_max={-(-pieces // 1024)}"))
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+#: What stubtest says, from Python 3.12 on, of methods that return awaitables and are marked as coroutine functions.
+MARKED = 'is an "async def" function at runtime, but not in the stub'
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -38,6 +40,9 @@ def test_mistakes_are_found(tmp_path: Path) -> None:
 
 
 def test_the_stubs_agree_with_the_package() -> None:
-    options = ["--ignore-missing-stub", "--mypy-config-file", "pyproject.toml"]
+    options = ["--concise", "--ignore-missing-stub", "--mypy-config-file", "pyproject.toml"]
+    # Other versions find fewer differences.
+    options += [] if sys.version_info[:2] == (3, 11) else ["--ignore-unused-allowlist"]
     result = run("mypy.stubtest", "pinyon", *options, "--allowlist", "tests/stubtest_allowlist.txt")
-    assert result.returncode == 0, result.stdout + result.stderr
+    lines = [line for line in result.stdout.splitlines() if not line.endswith(MARKED)]
+    assert result.returncode == 0 or (lines == [] and result.stdout), "\n".join([*lines, result.stderr])
