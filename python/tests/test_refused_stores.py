@@ -14,8 +14,8 @@ from servers import Memcached
 import pinyon
 from pinyon.compat import pylibmc, pymemcache
 
-#: A server's options; the largest pieces, in bytes, that it cuts values into, if that is not its own choice; and the size
-#: of a value that is too large for it.
+#: A server's options; the largest pieces in bytes that it cuts values into, if that is not its choice; and the size of
+#: a value that is too large for it.
 SMALL = {
     "by default": ([], None, 1_048_517),
     "up to max_value_size": ([], None, 1_048_576),
