@@ -52,10 +52,13 @@ class Terminal:
         os.write(self._fd, text.encode())
 
     def interrupt_at_a_question(self) -> int:
-        """Its exit status after Ctrl-C. Repeats Ctrl-C, since Python misses one just before it waits for input."""
+        """Its exit status after Ctrl-C. Repeats Ctrl-C, since Python misses one just before it waits for input.
+
+        Not soon: a second one while it ends would end it by the signal.
+        """
         self.type("\x03")
         for _ in range(5):
-            while select.select([self._fd], [], [], 2)[0]:
+            while select.select([self._fd], [], [], 20)[0]:
                 if not self._read():
                     return self.end()
             self.type("\x03")

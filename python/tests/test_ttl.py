@@ -34,7 +34,7 @@ class ExpiredError(pinyon.Error):
 
 def there(found: T | None) -> T:
     if found is None:
-        raise ExpiredError
+        raise ExpiredError("an item has expired too early for this test")
     return found
 
 
