@@ -216,8 +216,6 @@ class Leader(BaseLeader[HeldT]):
             self._signal.set()
 
     def _campaign(self) -> None:
-        # A callback may stop it before `start` has got the thread.
-        self._running = waits_of(self._locks).caller()
         ended: BaseException | None = None
         step, about = self._candidate._next(*DONE)
         while step != "over":
