@@ -8,7 +8,7 @@ import shutil
 
 from .locks.cells import CELLS
 from .locks.run import HEADING, details, line, run
-from .locks.sharing_sabotages import ALL_SABOTAGES
+from .locks.sabotages import ALL_SABOTAGES
 from .locks.times import add_verb as add_failovers
 from .outage.cli import add_verb as add_outage
 from .soak.cli import add_verb as add_soak

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pinyon_verify.locks.sabotage import as_loaded
-from pinyon_verify.locks.sharing_sabotages import ALL_SABOTAGES
+from pinyon_verify.locks.sabotages import ALL_SABOTAGES
 from pinyon_verify.programs import ROOT
 
 

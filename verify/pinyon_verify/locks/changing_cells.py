@@ -10,21 +10,12 @@ from dataclasses import replace
 from . import changing_scenarios, faults
 from .cell import Cell
 from .sabotage import Sabotage
-from .settings import BUSY, CALM, MODELS, PERL, RUBY, Settings
+from .settings import BUSY, CALM, MODELS, Settings, everybody, some
 
 _CHANGES = {"reads": 0.6, "changes": 0.5, "permits": 0.1}
 _CALM = CALM.but(**_CHANGES, names=4, most=3)
 _BUSY = BUSY.but(**_CHANGES, names=4, most=3)
 _CUTS = ("before-send", "before-reply", "mid-reply", "half-open")
-
-
-def _everybody(settings: Settings) -> tuple[Settings, ...]:
-    """One client of each model of each language; the one that a handler cancels is alone."""
-    return (*settings.each(*MODELS, *RUBY, *PERL), settings.but(model="perl-alarm", workers=1))
-
-
-def _some(settings: Settings) -> tuple[Settings, ...]:
-    return settings.each("blocking", "asyncio", "ruby-threads", "perl-threads")
 
 
 def _python(settings: Settings) -> tuple[Settings, ...]:
@@ -46,14 +37,14 @@ CHANGING_CELLS = (
     Cell(
         "calm-changing",
         "upgrades and downgrades, no faults: each waiter is woken",
-        _everybody(_CALM),
+        everybody(_CALM),
         ordered=False,
         quick=True,
     ),
     Cell(
         "kill-changing",
         "kill -9 of readers, writers and those that wait for an upgrade",
-        _everybody(_BUSY),
+        everybody(_BUSY),
         faults=(faults.kill_holder, faults.kill_waiter),
         ordered=False,
         quick=True,
@@ -61,21 +52,21 @@ CHANGING_CELLS = (
     Cell(
         "stop-changing",
         "SIGSTOP of the same, up to three ttls",
-        _everybody(_BUSY),
+        everybody(_BUSY),
         faults=(faults.stop_holder, faults.stop_waiter, faults.stop_granted),
         ordered=False,
     ),
     Cell(
         "cut-changing",
         "connections cut among upgrades and downgrades",
-        _everybody(_BUSY.but(command_timeout=0.5, cancels=0.1)),
+        everybody(_BUSY.but(command_timeout=0.5, cancels=0.1)),
         cuts=_CUTS,
         ordered=False,
     ),
     Cell(
         "mixed-changing",
         "clients with scripts and clients without them change their modes; kill -9 and SIGSTOP",
-        (*_some(_BUSY), *_some(_BUSY.but(handler="pure"))),
+        (*some(_BUSY), *some(_BUSY.but(handler="pure"))),
         faults=(faults.kill_holder, faults.kill_waiter, faults.stop_holder),
         ordered=False,
     ),

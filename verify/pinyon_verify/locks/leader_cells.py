@@ -11,7 +11,7 @@ from dataclasses import replace
 from . import faults, quorum_faults, switches
 from .cell import Cell
 from .sabotage import Sabotage
-from .settings import BUSY, CALM, MODELS, PERL, RUBY, Settings
+from .settings import BUSY, CALM, Settings, each_model, some
 
 #: Two names, and two candidates for them in each process.
 _LEADING = {"leads": True, "names": 2, "most": 1, "workers": 2}
@@ -23,50 +23,41 @@ _KILLS = (faults.kill_holder, faults.kill_waiter)
 _STOPS = (faults.stop_holder, faults.stop_waiter, faults.stop_granted)
 
 
-def _everybody(settings: Settings) -> tuple[Settings, ...]:
-    """One client of each model of each language."""
-    return settings.each(*MODELS, *RUBY, *PERL)
-
-
-def _some(settings: Settings) -> tuple[Settings, ...]:
-    return settings.each("blocking", "asyncio", "ruby-threads", "perl-threads")
-
-
 LEADER_CELLS = (
     Cell(
         "calm-leaders",
         "candidates of all languages lead in turn, and resign; no faults",
-        _everybody(_CALM),
+        each_model(_CALM),
         quick=True,
     ),
-    Cell("apart-leaders", "each candidate with a connection of its own", _everybody(_BUSY.but(apart=True))),
-    Cell("kill-leaders", "kill -9 of leaders and candidates", _everybody(_BUSY), faults=_KILLS, quick=True),
-    Cell("stop-leaders", "SIGSTOP of the same, up to three ttls", _everybody(_BUSY), faults=_STOPS),
-    Cell("cut-leaders", "connections cut among leaders and candidates", _everybody(_CUT), cuts=_CUTS),
+    Cell("apart-leaders", "each candidate with a connection of its own", each_model(_BUSY.but(apart=True))),
+    Cell("kill-leaders", "kill -9 of leaders and candidates", each_model(_BUSY), faults=_KILLS, quick=True),
+    Cell("stop-leaders", "SIGSTOP of the same, up to three ttls", each_model(_BUSY), faults=_STOPS),
+    Cell("cut-leaders", "connections cut among leaders and candidates", each_model(_CUT), cuts=_CUTS),
     Cell(
         "pause-leaders",
         "SIGSTOP of the server: leaders lose, candidates pause",
-        _everybody(_CUT),
+        each_model(_CUT),
         faults=(faults.pause_server,),
         every=1.5,
     ),
     Cell(
         "lost-leaders",
         "leaders are released by force, or all is emptied; functions are forgotten",
-        _everybody(_BUSY),
+        each_model(_BUSY),
         faults=(faults.delete_locks, faults.flush_all, faults.flush_functions),
     ),
     Cell(
         "mixed-leaders",
         "candidates with scripts and candidates without them; kill -9 and SIGSTOP",
-        (*_some(_BUSY), *_some(_BUSY.but(handler="pure"))),
+        (*some(_BUSY), *some(_BUSY.but(handler="pure"))),
         faults=(*_KILLS, faults.stop_holder),
         ordered=False,
     ),
     Cell(
         "failover-leaders",
         "kill -9 and SIGSTOP of the primary, until the Sentinels have another one",
-        _everybody(_CUT),
+        each_model(_CUT),
         faults=(switches.kill_primary, switches.stop_primary),
         every=2.0,
         servers="sentinels",
@@ -75,7 +66,7 @@ LEADER_CELLS = (
     Cell(
         "cluster-leaders",
         "a cluster's slot goes from primary to primary; kill -9 of its primary",
-        _some(_CUT),
+        some(_CUT),
         faults=(switches.move_slot, switches.kill_primary),
         every=1.0,
         servers="cluster",
@@ -84,7 +75,7 @@ LEADER_CELLS = (
     Cell(
         "quorum-leaders",
         "leaders on five servers, of which a minority is killed, stopped and cut off",
-        _some(_CUT.but(fairness="throughput")),
+        some(_CUT.but(fairness="throughput")),
         faults=(quorum_faults.kill_minority, quorum_faults.stop_minority, quorum_faults.cut_minorities),
         servers="quorum",
         ordered=False,
@@ -97,7 +88,7 @@ def _wrong(name: str, settings: Settings) -> tuple[Settings, ...]:
 
 
 _STOPPED = Cell("", "", _wrong("believes-on", _BUSY), faults=(faults.stop_holder,), every=0.3)
-_QUIET = Cell("", "", _everybody(_CALM))
+_QUIET = Cell("", "", each_model(_CALM))
 
 LEADER_SABOTAGES = (
     Sabotage("leader-believes-on", "belief", "", "", _STOPPED, seconds=4.0),
@@ -116,7 +107,7 @@ LEADER_SABOTAGES = (
         "order",
         "waiter.ticket = format(wide, ticket)",
         "waiter.ticket = format(wide, 9007199254740991 - ticket)",
-        replace(_QUIET, clients=_everybody(_CALM.but(apart=True))),
+        replace(_QUIET, clients=each_model(_CALM.but(apart=True))),
         seconds=5.0,
     ),
     Sabotage(

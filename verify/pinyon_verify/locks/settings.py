@@ -112,3 +112,18 @@ BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays
 SHARING = {"reads": 0.4, "permits": 0.3}
 #: All of it.
 MANIFOLD = {**SHARING, "hand_overs": 0.1, "at_least": 0.1, "rates": 0.3}
+
+
+def each_model(settings: Settings) -> tuple[Settings, ...]:
+    """Return one client of each model of each language whose workers share a process."""
+    return settings.each(*MODELS, *RUBY, *PERL)
+
+
+def everybody(settings: Settings) -> tuple[Settings, ...]:
+    """Return one client of each model of each language; the one that a handler cancels is alone."""
+    return (*each_model(settings), settings.but(model="perl-alarm", workers=1))
+
+
+def some(settings: Settings) -> tuple[Settings, ...]:
+    """Return one client of each language, and one whose workers are coroutines."""
+    return settings.each("blocking", "asyncio", "ruby-threads", "perl-threads")

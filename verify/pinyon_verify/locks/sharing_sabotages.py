@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from . import faults
 from .cell import Cell
-from .changing_cells import CHANGING_SABOTAGES
-from .leader_cells import LEADER_SABOTAGES
-from .sabotage import SABOTAGES, Sabotage
+from .sabotage import Sabotage
 from .settings import BUSY, CALM, MANIFOLD, SHARING
 
 _MODELS = ("asyncio", "blocking", "gevent", "blocking")
@@ -133,6 +131,3 @@ SHARING_SABOTAGES = (
         _RATED,
     ),
 )
-
-#: Those of mutexes and leaders, too.
-ALL_SABOTAGES = (*SABOTAGES, *SHARING_SABOTAGES, *CHANGING_SABOTAGES, *LEADER_SABOTAGES)
