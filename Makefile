@@ -119,14 +119,19 @@ dist: target/dist/tools/.ready target/dist/.packages ## What is uploaded, in dis
 target/dist/.built: $(distributed)
 	$(MAKE) dist
 
-# Where the C interface is installed, below DESTDIR, and where its libraries were built.
+# Where the C interface is installed, below DESTDIR, and what pinyon.pc says of that; for which platform of Rust's names it is
+# built, if not for this one, and where.
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
+PC_PREFIX ?= $(PREFIX)
+PC_LIBDIR ?= $(LIBDIR)
+C_TARGET ?=
 C_BUILT ?= target/release
+STRIP ?= strip
 
 .PHONY: install-c
 install-c: ## Install the C interface: headers, libraries and pinyon.pc, for C, C++ and others; takes DESTDIR, PREFIX, LIBDIR
-	$(CARGO_CAPI)
+	$(CARGO_CAPI) $(C_TARGET:%=--target %)
 	$(MAKE) --no-print-directory install-c-built
 
 # What was built before, without building it again.
@@ -135,11 +140,11 @@ install-c-built:
 	install -d "$(DESTDIR)$(PREFIX)/include/pinyon" "$(DESTDIR)$(LIBDIR)/pkgconfig"
 	install -m 644 capi/include/pinyon.h "$(DESTDIR)$(PREFIX)/include/"
 	install -m 644 capi/include/pinyon/*.h "$(DESTDIR)$(PREFIX)/include/pinyon/"
-	strip --strip-debug -o "$(DESTDIR)$(LIBDIR)/libpinyon.so.1" $(C_BUILT)/libpinyon.so
-	strip --strip-debug -o "$(DESTDIR)$(LIBDIR)/libpinyon.a" $(C_BUILT)/libpinyon.a
+	$(STRIP) --strip-debug -o "$(DESTDIR)$(LIBDIR)/libpinyon.so.1" $(C_BUILT)/libpinyon.so
+	$(STRIP) --strip-debug -o "$(DESTDIR)$(LIBDIR)/libpinyon.a" $(C_BUILT)/libpinyon.a
 	chmod 644 "$(DESTDIR)$(LIBDIR)/libpinyon.so.1" "$(DESTDIR)$(LIBDIR)/libpinyon.a"
 	ln -sf libpinyon.so.1 "$(DESTDIR)$(LIBDIR)/libpinyon.so"
-	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(version)|' capi/pinyon.pc.in \
+	sed -e 's|@PREFIX@|$(PC_PREFIX)|; s|@LIBDIR@|$(PC_LIBDIR)|; s|@VERSION@|$(version)|' capi/pinyon.pc.in \
 		> "$(DESTDIR)$(LIBDIR)/pkgconfig/pinyon.pc"
 
 # What it tries of other platforms, and in which emulator, is on docs/platforms.md.

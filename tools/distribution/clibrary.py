@@ -11,49 +11,21 @@ from commands import DIST, REPOSITORY, TARGET, own_version, run
 from crossing import cross_environment, program_of_llvm
 from platforms import Platform
 
-#: Without the crate type that the tests need, which would keep the linker from optimising across crates.
-CARGO = (
-    "cargo",
-    "rustc",
-    "--release",
-    "--locked",
-    "-q",
-    "-p",
-    "pinyon-capi",
-    "--lib",
-    "--crate-type",
-    "staticlib,cdylib",
-)
+#: What pinyon.pc says, wherever the archive is unpacked. `make` turns two dollars into one.
+ANYWHERE = {"PC_PREFIX": "$${pcfiledir}/../..", "PC_LIBDIR": "$${pcfiledir}/.."}
 
 
 def build_c_library(platform: Platform, scratch: Path, environment: Mapping[str, str]) -> Path:
     """Builds the archive into dist and returns it."""
-    here = cross_environment(platform, environment)
-    run(*CARGO, "--target", platform.triple, environment=here)
-    built = TARGET / platform.triple / "release"
     name = platform.c_library(own_version())
     stage = scratch / name
-    lay_out(stage, built, environment)
-    return pack(stage, DIST / f"{name}.tar.gz", int(environment["SOURCE_DATE_EPOCH"]))
-
-
-def lay_out(stage: Path, built: Path, environment: Mapping[str, str]) -> None:
-    """Copies headers and libraries to where they are installed."""
-    strip = program_of_llvm("strip")
-    include, libraries = stage / "include", stage / "lib"
-    shutil.copytree(REPOSITORY / "capi" / "include", include)
-    (libraries / "pkgconfig").mkdir(parents=True)
-    for file, place in {"libpinyon.a": "libpinyon.a", "libpinyon.so": "libpinyon.so.1"}.items():
-        run(strip, "-S", "-o", libraries / place, built / file, environment=environment)
-        (libraries / place).chmod(0o644)
-    (libraries / "libpinyon.so").symlink_to("libpinyon.so.1")
-    text = (REPOSITORY / "capi" / "pinyon.pc.in").read_text()
-    places = {"@PREFIX@": "${pcfiledir}/../..", "@LIBDIR@": "${pcfiledir}/..", "@VERSION@": own_version()}
-    for word, place in places.items():
-        text = text.replace(word, place)
-    (libraries / "pkgconfig" / "pinyon.pc").write_text(text)
+    built = {"C_TARGET": platform.triple, "C_BUILT": TARGET / platform.triple / "release"}
+    places = {"DESTDIR": stage, "PREFIX": "", "LIBDIR": "/lib", "STRIP": program_of_llvm("strip"), **ANYWHERE}
+    variables = (f"{variable}={value}" for variable, value in {**built, **places}.items())
+    run("make", "--no-print-directory", "install-c", *variables, environment=cross_environment(platform, environment))
     for licence in REPOSITORY.glob("LICENSE-*"):
         shutil.copy(licence, stage)
+    return pack(stage, DIST / f"{name}.tar.gz", int(environment["SOURCE_DATE_EPOCH"]))
 
 
 def pack(stage: Path, archive: Path, moment: int) -> Path:

@@ -52,6 +52,11 @@ def run(*command: str | Path, environment: Mapping[str, str], folder: Path = REP
     return done.stdout
 
 
+def said(*command: str | Path) -> str:
+    """Returns what a program prints. Raises `CalledProcessError` if it fails."""
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
+
+
 def separate_debug_information(library: Path, debug: Path, environment: Mapping[str, str], objcopy: str) -> None:
     """Moves what debuggers and profilers need of a library into a file, to which the library keeps a link."""
     debug.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commands import WORK
-from newer.folders import Folder
+from newer.folders import Folder, headers_outside
 from platforms import Platform
 
 RELEASE = "bookworm"
@@ -99,11 +99,7 @@ def emulated_ruby(folder: Path) -> Path:
 
 
 def write_places(folder: Path) -> Path:
-    """Writes what tells the folder's Ruby where it is: it was built to be in /usr."""
+    """Writes what tells the folder's Ruby where it and its headers are."""
     places = folder / "places.rb"
-    places.write_text(
-        'require "rbconfig"\n'
-        f'RbConfig::CONFIG.each_value {{ |path| path.gsub!(%r{{(?<=\\A|-I)/usr/include}}, "{folder}/usr/include") }}\n'
-        f'RbConfig::CONFIG["bindir"] = "{folder}/usr/bin"\n'
-    )
+    places.write_text(headers_outside(folder) + f'RbConfig::CONFIG["bindir"] = "{folder}/usr/bin"\n')
     return places

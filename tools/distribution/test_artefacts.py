@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from artefacts import DIST, LICENCES, REPOSITORY, SDISTS, WHEELS, contents, library, metadata, pythons_of
+from commands import said
 from interpreters import find_interpreters
 from platforms import X86_64
 
@@ -31,10 +32,6 @@ def by_name(path: Path) -> str:
 
 each_wheel = pytest.mark.parametrize("wheel", WHEELS, ids=by_name)
 each_archive = pytest.mark.parametrize("archive", [*WHEELS, *SDISTS], ids=by_name)
-
-
-def said(*command: str | Path) -> str:
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from artefacts import DIST, LICENCES, REPOSITORY
-from commands import build_environment, own_version
+from commands import build_environment, own_version, said
 from rubies import NEXT, find_rubies
 
 MEGABYTE = 1_000_000
@@ -25,10 +25,6 @@ RUBIES = find_rubies()
 
 each_gem = pytest.mark.parametrize("gem", [SOURCE, PRECOMPILED], ids=lambda gem: gem.name)
 each_ruby = pytest.mark.parametrize("version", RUBIES)
-
-
-def said(*command: str | Path) -> str:
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
 
 
 def contents(gem: Path) -> dict[str, bytes]:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tarfile
 from pathlib import Path
 
 from artefacts import DIST
-from commands import own_version
+from commands import own_version, said
 from crossing import program_of_llvm, write_program
 from platforms import Platform
 
 SMOKE = Path(__file__).with_name("smoke.c")
-
-
-def said(*command: str | Path) -> str:
-    """Returns what a program prints."""
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
 
 
 def unpack_c_library(platform: Platform, folder: Path) -> Path:

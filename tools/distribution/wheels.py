@@ -17,11 +17,14 @@ def build_wheels(platform: Platform, pythons: list[Path], scratch: Path, environ
     built = scratch / "built"
     options = ["--profile", "release", "--locked", "--zig", "--out", str(built)]
     options += ["--compatibility", platform.compatibility]
-    if platform != X86_64:
+    if platform == X86_64:
+        interpreters: list[str | Path] = [*pythons]
+    else:
+        environment = cross_environment(platform, environment)
         options += ["--target", platform.triple]
-    here = environment if platform == X86_64 else cross_environment(platform, environment)
-    interpreters: list[str | Path] = [*pythons] if platform == X86_64 else [path.name for path in pythons]
-    run(TOOLS / "maturin", "build", *options, "--interpreter", *interpreters, environment=here, folder=PYTHON)
+        # maturin knows what their names stand for there.
+        interpreters = [path.name for path in pythons]
+    run(TOOLS / "maturin", "build", *options, "--interpreter", *interpreters, environment=environment, folder=PYTHON)
     for wheel in sorted(built.glob("*.whl")):
         pack_without_debug_information(wheel, scratch, environment)
 

@@ -32,6 +32,14 @@ class CannotInstall(Exception):
     """A release cannot be installed here; says what it needs."""
 
 
+def headers_outside(folder: Path) -> str:
+    """Returns what tells a folder's Ruby where its headers are outside: it was built to be in /usr."""
+    return (
+        'require "rbconfig"\n'
+        f'RbConfig::CONFIG.each_value {{ |path| path.gsub!(%r{{(?<=\\A|-I)/usr/include}}, "{folder}/usr/include") }}\n'
+    )
+
+
 @dataclass(frozen=True)
 class Folder:
     """A release of Debian in a folder.
@@ -93,11 +101,7 @@ class Folder:
 
     def ruby(self) -> Path:
         """Returns a starter of the folder's Ruby, with paths of its headers that hold outside."""
-        headers = f"{self.path}/usr/include"
-        (self.path / "outside.rb").write_text(
-            'require "rbconfig"\n'
-            f'RbConfig::CONFIG.each_value {{ |path| path.gsub!(%r{{(?<=\\A|-I)/usr/include}}, "{headers}") }}\n'
-        )
+        (self.path / "outside.rb").write_text(headers_outside(self.path))
         return self.starter("ruby", "ruby -r /outside.rb")
 
     def entering(self, over: Mapping[Path, Path]) -> list[str]:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from artefacts import DIST, REPOSITORY, library, pythons_of, wheels_of
-from commands import own_version
+from commands import own_version, said
 from crossing import program_of_llvm
 from emulation import emulated_environment, make_emulated, make_emulator
 from interpreters import find_interpreters
 from platforms import ARM64
-from trying import compile_smoke, machine_of, said, unpack_c_library
+from trying import compile_smoke, machine_of, unpack_c_library
 
 MACHINE = "elf64-littleaarch64"
 GLIBC = (2, 17)
