@@ -50,6 +50,6 @@ if mode == "r" then
 end
 --- shared parts
 local flags, waiter_ttl = ARGV[4], ARGV[3] + 0
-if ARGV[5] then return share(KEYS, attempt, ARGV[2], waiter_ttl, flags, modes_in(ARGV, 5, names_in(KEYS))) end
+if mode then return share(KEYS, attempt, ARGV[2], waiter_ttl, flags, modes_in(ARGV, 5, names_in(KEYS))) end
 if flags == "w" then return take(KEYS, attempt, ARGV[2], waiter_ttl, true, false, false) end
 return take(KEYS, attempt, ARGV[2], waiter_ttl, has(flags, "w"), has(flags, "n"), has(flags, "t"))

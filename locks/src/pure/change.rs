@@ -61,10 +61,9 @@ impl Pure {
 
 /// Whether the attempt has the name, in whatever mode.
 fn has(attempt: &Attempt, one: &Seen<'_>) -> bool {
-    let mode = if one.mode == Mode::Write { Mode::Read } else { one.mode };
     let is_there = |part: &Vec<u8>| one.members.iter().any(|(member, _)| member == part);
     match one.holder {
         Some(holder) => holder.attempt == *attempt,
-        None => own(attempt, mode).iter().all(is_there),
+        None => own(attempt, one.mode).iter().all(is_there),
     }
 }

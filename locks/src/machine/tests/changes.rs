@@ -22,6 +22,14 @@ fn reader() -> (Machine, u64) {
     (machine, number)
 }
 
+/// One that waits to write the name.
+fn waiting() -> (Machine, u64) {
+    let (mut machine, number) = reader();
+    machine.change(number, &[], Mode::Write, WAIT, NOW).unwrap();
+    only(&mut machine, queued());
+    (machine, number)
+}
+
 fn queued() -> ScriptAnswer {
     ScriptAnswer::Queued { pttl: Some(TTL) }
 }
@@ -62,9 +70,7 @@ fn an_upgrade_with_a_token_that_is_not_higher_fails_and_the_lock_asks_for_the_mo
 
 #[test]
 fn a_push_whose_token_is_not_higher_is_no_upgrade() {
-    let (mut machine, number) = reader();
-    machine.change(number, &[], Mode::Write, WAIT, NOW).unwrap();
-    only(&mut machine, queued());
+    let (mut machine, number) = waiting();
     push(&mut machine, number, 5);
     assert_eq!(upgraded(&mut machine), None);
     push(&mut machine, number, 6);
@@ -73,9 +79,7 @@ fn a_push_whose_token_is_not_higher_is_no_upgrade() {
 
 #[test]
 fn an_upgrade_that_nobody_waits_for_any_more_is_taken_back() {
-    let (mut machine, number) = reader();
-    machine.change(number, &[], Mode::Write, WAIT, NOW).unwrap();
-    only(&mut machine, queued());
+    let (mut machine, number) = waiting();
     machine.stop_changing(number, NOW);
     let (id, asks_for) = asked(&mut machine);
     assert_eq!(asks_for, names("A"));
@@ -90,9 +94,7 @@ fn an_upgrade_that_nobody_waits_for_any_more_is_taken_back() {
 
 #[test]
 fn the_next_upgrade_begins_when_the_one_before_has_been_taken_back() {
-    let (mut machine, number) = reader();
-    machine.change(number, &[], Mode::Write, WAIT, NOW).unwrap();
-    only(&mut machine, queued());
+    let (mut machine, number) = waiting();
     machine.stop_changing(number, NOW);
     let (id, _) = asked(&mut machine);
     machine.change(number, &[], Mode::Write, WAIT, NOW).unwrap();
@@ -128,9 +130,7 @@ fn an_upgraded_lock_is_released_whichever_mode_the_server_knows() {
 
 #[test]
 fn an_upgrade_asks_again_without_being_told_and_after_a_cut() {
-    let (mut machine, number) = reader();
-    machine.change(number, &[], Mode::Write, WAIT, NOW).unwrap();
-    only(&mut machine, queued());
+    let (mut machine, _) = waiting();
     let later = Moment(NOW.0 + TTL / 2);
     machine.expire(later);
     assert_eq!(asked(&mut machine).1, names("a"));
