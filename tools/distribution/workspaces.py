@@ -27,6 +27,13 @@ def stage_workspace(folder: Path, crates: Mapping[str, str], environment: Mappin
 
 
 def packaged(crate: Path, environment: Mapping[str, str]) -> list[str]:
-    """Returns the files that cargo packs of a crate, without those that it makes itself."""
+    """Returns the files that cargo packs of a crate, without those that it makes itself, and without tests."""
     listed = run("cargo", "package", "--list", "--allow-dirty", "--quiet", environment=environment, folder=crate)
-    return [file for file in listed.splitlines() if file != "Cargo.lock" and (crate / file).is_file()]
+    return [
+        file for file in listed.splitlines() if file != "Cargo.lock" and (crate / file).is_file() and not tests(file)
+    ]
+
+
+def tests(file: str) -> bool:
+    """Whether a file belongs to a module of tests, which the compiler reads for tests alone."""
+    return "tests" in Path(file).with_suffix("").parts
