@@ -362,3 +362,26 @@ def test_cells_that_would_take_too_long_are_left_out(lock_server: LockServer) ->
     finally:
         contestant.close()
         cells.close()
+
+
+class Steady:
+    """A contestant whose workers need a millisecond for a cycle."""
+
+    entry = SimpleNamespace(name="steady")
+
+    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        cycles = request["row"]["count"]
+        return {"ok": True, "cycles": cycles, "wall": cycles / 1000, "user": 0.0, "system": 0.0, "inside": []}
+
+    def counted(self, lock_server: LockServer, row: str) -> int:
+        """Returns how many cycles fill a cell of half a second."""
+        cells: Any = LocksCells(lock_server, "", None, 0.5)
+        cells.verify(self, row_named(row))
+        return cells.time(self, row_named(row), 1).sample.operations
+
+
+@needs_redis
+def test_each_worker_fills_the_cell_unless_it_waits_for_the_others(lock_server: LockServer) -> None:
+    assert Steady().counted(lock_server, "locks:pair:1") == 500
+    assert Steady().counted(lock_server, "locks:writers:16") == 500
+    assert Steady().counted(lock_server, "locks:readers:16") == 500 * 16

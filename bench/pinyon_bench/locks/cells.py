@@ -30,6 +30,7 @@ from .workloads import (
     QUORUM_SERVERS,
     RATE,
     READ,
+    READERS,
 )
 
 VERIFY_CYCLES, VERIFY_WORKERS, VERIFY_SECONDS = 12, 3, 0.1
@@ -84,7 +85,9 @@ class LocksCells:
             return
         per_cycle = 0.0 if row.seconds else self._trial(contestant, row, wall)
         self._require_time(row, per_cycle, wall)
-        self._counts[cell] = row.count or (0 if row.seconds else max(2, round(self._cell_seconds / per_cycle)))
+        together = row.workers if row.workload == READERS else 1
+        filling = 0 if row.seconds else max(2, round(self._cell_seconds * together / per_cycle))
+        self._counts[cell] = row.count or filling
 
     def _verify_alone(self, contestant: Contestant, row: LocksRow) -> float:
         workers = min(row.workers, VERIFY_WORKERS)
