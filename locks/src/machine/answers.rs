@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::asking::LONGEST_RETRY;
-use super::entry::{Entry, Held, Stage};
+use super::entry::{Held, Stage};
 use super::stages::Why;
 use super::time::believed;
 use super::{
@@ -59,7 +59,7 @@ impl Machine {
             (About::Look(names), _) => self.looked(&names, &[], now),
             (About::Awaited(number, Awaited::Extension), answer) => self.extended(number, answer, sent, now),
             (About::Awaited(request, _), Ok(ScriptAnswer::Inspected(inspected))) => {
-                self.inspected(request, call.as_ref(), inspected, now);
+                self.inspected(request, call.as_deref(), inspected, now);
             }
             (About::Awaited(request, awaited), Ok(ScriptAnswer::NotHeld)) => {
                 self.tell_failed(request, awaited, MachineFailure::NotHeld);
@@ -311,7 +311,7 @@ impl Machine {
 
     fn forget_released(&mut self, number: u64, now: Moment) {
         if let Some(entry) = self.remove(number, Why::Answered, now) {
-            self.releases.note(entry, now);
+            self.releases.note(&entry, now);
         }
     }
 
@@ -366,8 +366,8 @@ impl Machine {
     }
 
     fn parked(&mut self, number: u64, answer: Result<ScriptAnswer, Error>, sent: Moment, now: Moment) {
-        let is_waiting = |entry: &Entry| matches!(entry.stage, Stage::Parked { .. } | Stage::Queued { .. });
-        if !self.entries.get(&number).is_some_and(is_waiting) {
+        let waits = |stage: &Stage| matches!(stage, Stage::Parked { .. } | Stage::Queued { .. });
+        if !self.entries.get(&number).is_some_and(|entry| waits(&entry.stage)) {
             return;
         }
         match answer {

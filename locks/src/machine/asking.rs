@@ -23,7 +23,7 @@ impl Machine {
         let id = self.next_call;
         self.next_call += 1;
         let again = matches!(about, About::Awaited(..) | About::Tidy);
-        let again = again.then(|| call.clone());
+        let again = again.then(|| call.clone().into());
         self.flight.insert(id, InFlight { about, sent: now, call: again });
         self.calls.push_back((id, call));
         id

@@ -117,7 +117,7 @@ impl Machine {
         self.trouble = Some(error.clone());
         let numbers: Vec<u64> = self.entries.keys().copied().collect();
         for number in numbers {
-            match self.entries.get(&number) {
+            match self.entries.get(&number).map(Box::as_ref) {
                 Some(entry) if entry.may_proceed() => {
                     self.tell_error(number, Awaited::Grant, error.clone());
                     self.cancel(number, now);
@@ -144,7 +144,7 @@ impl Machine {
     /// Takes the unanswered questions and awaited extensions, with the times when they were asked.
     fn take_unanswered(&mut self) -> Vec<(About, Call, Moment)> {
         let awaited = |call: &InFlight| matches!(call.about, About::Awaited(..));
-        let again = |call: InFlight| call.call.map(|again| (call.about, again, call.sent));
+        let again = |call: InFlight| call.call.map(|again| (call.about, *again, call.sent));
         self.flight.extract(awaited).into_iter().filter_map(again).collect()
     }
 

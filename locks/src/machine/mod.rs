@@ -59,7 +59,7 @@ pub struct Machine {
     options: LockOptions,
     client: Arc<str>,
     next_number: u64,
-    entries: BTreeMap<u64, Entry>,
+    entries: BTreeMap<u64, Box<Entry>>,
     /// Locks whose number differs from their attempt on the server, by attempt.
     renumbered: BTreeMap<u64, u64>,
     table: Table,
@@ -93,7 +93,7 @@ struct InFlight {
     about: About,
     sent: Moment,
     /// The call, if it belongs to no attempt from which it can be made again.
-    call: Option<Call>,
+    call: Option<Box<Call>>,
 }
 
 enum About {
@@ -222,7 +222,8 @@ impl Machine {
             self.renumbered.insert(attempt, number);
         }
         let attempt = attempt.unwrap_or(number);
-        let entry = self.entries.entry(number).or_insert_with(|| Entry::new(attempt, request, nested, impatient, now));
+        let begun = || Box::new(Entry::new(attempt, request, nested, impatient, now));
+        let entry = self.entries.entry(number).or_insert_with(begun);
         let due = entry.look_at().unwrap_or(entry.deadline);
         let leads = bypasses || self.table.enter(number, &entry.names);
         self.wake_by(due);
@@ -414,12 +415,9 @@ impl Machine {
 
     /// The call that extends these locks by their ttls, for another connection. It does not concern their validity here.
     pub fn extending(&self, numbers: impl Iterator<Item = u64>) -> Call {
-        let held = |number| {
-            let entry: Option<&Entry> = self.entries.get(&number);
-            entry.map_or_else(
-                || (self.attempt(number), Names::from([]), Duration::ZERO),
-                |entry| (self.attempt(number), entry.names.clone(), entry.ttl),
-            )
+        let held = |number| match self.entries.get(&number) {
+            Some(entry) => (self.attempt(number), entry.names.clone(), entry.ttl),
+            None => (self.attempt(number), Names::from([]), Duration::ZERO),
         };
         Call::Extend { held: numbers.map(held).collect() }
     }
@@ -492,7 +490,7 @@ impl Machine {
         }
     }
 
-    fn remove(&mut self, number: u64, why: Why, now: Moment) -> Option<Entry> {
+    fn remove(&mut self, number: u64, why: Why, now: Moment) -> Option<Box<Entry>> {
         self.hand_on(number, now);
         let entry = self.entries.remove(&number)?;
         if entry.is_remarked() {

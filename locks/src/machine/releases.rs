@@ -51,12 +51,12 @@ struct Refused {
 }
 
 impl Releases {
-    pub(super) fn note(&mut self, entry: Entry, now: Moment) {
+    pub(super) fn note(&mut self, entry: &Entry, now: Moment) {
         if self.answered.len() == REPEATED {
             self.answered.pop_front();
         }
         let (keep_until, names) = (entry.keep_until(), entry.to_release());
-        let Entry { owner, attempt, ttl, .. } = entry;
+        let Entry { owner, attempt, ttl, .. } = *entry;
         self.answered.push_back(Release { owner, attempt, names, over: now + ttl, keep_until });
     }
 
@@ -176,12 +176,12 @@ impl Machine {
     /// Takes the answer to a release that nobody waits for, or that was refused before.
     pub(super) fn tidied(
         &mut self,
-        call: Option<Call>,
+        call: Option<Box<Call>>,
         answer: Result<ScriptAnswer, Error>,
         sent: Moment,
         now: Moment,
     ) {
-        let Some(Call::Unlock { attempt, .. }) = &call else { return };
+        let Some(Call::Unlock { attempt, .. }) = call.as_deref() else { return };
         let number = self
             .number_of(attempt)
             .filter(|number| matches!(self.entries[number].stage, Stage::Releasing { .. } | Stage::Cancelling { .. }));
@@ -190,7 +190,7 @@ impl Machine {
             (Ok(_), None) => self.release_taken(&attempt.clone(), now),
             (Err(error), None) => {
                 let ttl = self.releases.over(attempt).map(|over| over - now).unwrap_or(self.options.waiter_ttl());
-                self.keep_release(call.expect("it is one"), ttl, &error, now);
+                self.keep_release(*call.expect("it is one"), ttl, &error, now);
             }
         }
     }

@@ -29,7 +29,7 @@ impl Machine {
             return;
         }
         let attempt = self.attempt(number);
-        let Some(remark) = self.entries.get_mut(&number).and_then(Entry::take_remark) else { return };
+        let Some(remark) = self.entries.get_mut(&number).and_then(|entry| entry.take_remark()) else { return };
         if let Some(ttl) = rest {
             let kept = Call::Remark { attempt: attempt.kept(), remark: Some(remark), ttl };
             self.send(About::Remark(NOBODY), kept, now);

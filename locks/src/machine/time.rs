@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::entry::Stage;
+use super::entry::{Entry, Stage};
 use super::stages::Why;
 use super::{About, Awaited, InFlight, Machine, MachineEvent, Moment, Renewal};
 use crate::loss::Loss;
@@ -101,19 +101,15 @@ impl Machine {
 
     /// Renews all locks that are due, in one call.
     fn renew(&mut self, now: Moment) {
-        let is_due = |slack: bool| {
-            move |(_, entry): &(&u64, &super::Entry)| match &entry.stage {
-                Stage::Held(held) if !held.extending => held.renew_at.is_some_and(|at| match slack {
-                    true => at <= now + entry.ttl / (3 * TOGETHER),
-                    false => at <= now,
-                }),
-                _ => false,
-            }
+        let is_due = |entry: &Entry, slack: Duration| match &entry.stage {
+            Stage::Held(held) if !held.extending => held.renew_at.is_some_and(|at| at <= now + slack),
+            _ => false,
         };
-        if !self.connected || !self.entries.iter().any(|entry| is_due(false)(&entry)) {
+        if !self.connected || !self.entries.values().any(|entry| is_due(entry, Duration::ZERO)) {
             return;
         }
-        let numbers: Vec<u64> = self.entries.iter().filter(is_due(true)).map(|(number, _)| *number).collect();
+        let due = self.entries.iter().filter(|(_, entry)| is_due(entry, entry.ttl / (3 * TOGETHER)));
+        let numbers: Vec<u64> = due.map(|(number, _)| *number).collect();
         self.send_renewals(&numbers, now);
     }
 

@@ -49,6 +49,9 @@ where
 
 /// Seconds from an int, a float or a timedelta. `name`: the name of the argument.
 pub(crate) fn seconds(time: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+    if let Some(seconds) = usual_seconds(time) {
+        return Ok(seconds);
+    }
     let is_number = time.is_instance_of::<PyInt>() || time.is_instance_of::<PyFloat>();
     if is_number && !time.is_instance_of::<PyBool>() {
         let too_large = || format!("{name} is too large for a number of seconds");
@@ -58,6 +61,15 @@ pub(crate) fn seconds(time: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
         Ok(delta) => Ok(delta_seconds(delta)),
         Err(_) => Err(unsupported(time, &format!("{name} must be seconds (int or float) or a timedelta"))),
     }
+}
+
+/// The same of what nearly all give. Python's own conversion of an int makes a float of it first.
+fn usual_seconds(time: &Bound<'_, PyAny>) -> Option<f64> {
+    if let Ok(seconds) = time.cast_exact::<PyFloat>() {
+        return Some(seconds.value());
+    }
+    let whole: i32 = time.cast_exact::<PyInt>().ok()?.extract().ok()?;
+    Some(whole.into())
 }
 
 pub(crate) fn delta_seconds(delta: &Bound<'_, PyDelta>) -> f64 {
