@@ -191,8 +191,15 @@ typedef enum pinyon_leader_report {
     PINYON_LEADER_GRANTED   = 1, /* with the token of the lock */
     PINYON_LEADER_LOCK_LOST = 2,
     PINYON_LEADER_FAILED    = 3, /* with the reason */
-    PINYON_LEADER_CLOSED    = 4  /* the client of locks was closed */
+    PINYON_LEADER_CLOSED    = 4, /* the client of locks was closed */
+    PINYON_LEADER_INTERRUPTED = 5 /* what takes the steps was ended in this one, with the reason: the candidate is to stop.
+                                     May follow each step */
 } pinyon_leader_report;
+
+/* The names of steps and reports, for hosts that pass them on: those of the enums, in lower case and without
+ * "PINYON_LEADER_". */
+const char *pinyon_leader_step_name(pinyon_leader_step step); /* "": there is no such step */
+bool        pinyon_leader_report_named(const char *name, pinyon_leader_report *report); /* false: there is none */
 
 pinyon_candidate  *pinyon_candidate_new(pinyon_bytes name, pinyon_error **error);
 /* The next step. `token` and `why` belong to some reports; otherwise 0 and nothing. One thread at a time. */
