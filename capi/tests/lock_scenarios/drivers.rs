@@ -5,9 +5,9 @@ use std::ptr::{null, null_mut};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pinyon::locks::client::{pinyon_locks_free, Locks};
+use pinyon::locks::client::{pinyon_locks_close, pinyon_locks_free, Locks};
 use pinyon::locks::notes::{pinyon_next_note, pinyon_note_free};
-use pinyon::loops::{pinyon_lock_begin, pinyon_loop_of_locks};
+use pinyon::loops::{pinyon_lock_begin, pinyon_loop_close, pinyon_loop_of_locks};
 use pinyon::structs::{empty, Reply};
 use pinyon::wishes::pinyon_lock_run;
 use pinyon::wishes::wanted::Wish;
@@ -82,6 +82,11 @@ impl Driver for Threads {
         Some(over.join().expect("it does not panic"))
     }
 
+    fn close(&mut self) {
+        // SAFETY: as the header says.
+        unsafe { pinyon_locks_close(self.client.0) }
+    }
+
     fn remaining(&self, held: &Held) -> Option<Duration> {
         held.remaining()
     }
@@ -144,6 +149,14 @@ impl Driver for Loop {
 
     fn outcome(&mut self, number: usize) -> Option<Over> {
         self.over.remove(&(number as u64))
+    }
+
+    fn close(&mut self) {
+        // SAFETY: as the header says.
+        unsafe {
+            pinyon_locks_close(self.client.0);
+            pinyon_loop_close(self.polling.event_loop);
+        }
     }
 
     fn remaining(&self, held: &Held) -> Option<Duration> {
