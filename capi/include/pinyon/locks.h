@@ -17,8 +17,8 @@ typedef struct pinyon_locks pinyon_locks;
  * releases them; without it they end with their ttl. */
 pinyon_locks *pinyon_locks_new(const pinyon_option *options, size_t count, pinyon_error **error);
 pinyon_locks *pinyon_locks_clone(const pinyon_locks *locks);
-/* Fails all waits and closes the connections. Held locks are lost here; on the server they end with their ttl. Event
- * loops begin nothing more; pinyon_loop_close ends what is under way there. */
+/* Fails all waits and closes the connections. Those that waited leave the server's queues. Held locks are lost here; on the
+ * server they end with their ttl. Event loops begin nothing more; pinyon_loop_close ends what is under way there. */
 void        pinyon_locks_close(const pinyon_locks *locks);
 void        pinyon_locks_free(pinyon_locks *locks);
 const char *pinyon_locks_server(const pinyon_locks *locks);
