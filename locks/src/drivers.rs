@@ -112,8 +112,8 @@ impl<L: Send + 'static, D> Drivers<L, D> {
         self.notes.leave(self.warning(line));
     }
 
-    /// Fails all waits of threads and closes their connections. Held locks are lost here; on the server they end with
-    /// their ttl. The host closes its loops.
+    /// Fails all waits of threads, gives them up on the servers, and closes the connections. Held locks are lost here; on
+    /// the server they end with their ttl. The host closes its loops.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         if let Some(station) = self.of_process().get() {

@@ -15,6 +15,11 @@
 //! Each `Elected` is followed by one `Lost` with the same token. A failed callback ends the leadership, so that another
 //! candidate may do better, and the candidate pauses. Pauses double up to [`LONGEST_PAUSE`]. They begin anew after a
 //! leadership without a failure, or one that was longer than the longest pause.
+//!
+//! What takes the steps may be ended in the middle of one: a thread or a greenlet is killed, a task is cancelled, the
+//! program exits. Then the candidate stops. It resigns first if it leads.
+
+mod words;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +27,7 @@ use std::time::{Duration, Instant};
 use crate::jitter::Jitter;
 use pinyon_net::fork;
 use pinyon_net::shown::shown;
+pub use words::{LeaderState, ReportKind, StepKind};
 
 /// The first pause after a failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -34,13 +40,13 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What the host does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Ask for the lock, without a limit of time. [`Report::Elected`], [`Report::Failed`] or [`Report::Closed`];
+    /// Ask for the lock, without a limit of time. [`Report::Granted`], [`Report::Failed`] or [`Report::Closed`];
     /// [`Report::Done`] if the wait was ended because the candidate is to stop.
     Ask,
     /// Call `on_elected`. [`Report::Done`] or [`Report::Failed`].
     Elected { token: u64 },
-    /// If the lock is not held: [`Report::Lost`]. Otherwise wait until woken, for at most so long: [`Report::Done`], or
-    /// [`Report::Failed`] if what `on_elected` began has failed.
+    /// If the lock is not held: [`Report::LockLost`]. Otherwise wait until woken, for at most so long: [`Report::Done`],
+    /// or [`Report::Failed`] if what `on_elected` began has failed.
     Lead { look_in: Duration },
     /// Call `on_lost`. [`Report::Done`] or [`Report::Failed`].
     Lost { token: u64 },
@@ -54,58 +60,57 @@ pub enum Step {
     Over,
 }
 
-/// What became of a step.
+/// What became of a step. [`Report::Interrupted`] may follow each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     Done,
     /// The lock was granted, with this token.
-    Elected {
+    Granted {
         token: u64,
     },
-    Lost,
+    LockLost,
     /// It failed, for this reason.
     Failed {
         why: String,
     },
     /// The client was closed.
     Closed,
+    /// What takes the steps was ended meanwhile, for this reason. The candidate is to stop.
+    Interrupted {
+        why: String,
+    },
 }
 
 impl Step {
-    /// Its name, for languages that take steps by name.
-    pub fn as_str(&self) -> &'static str {
+    pub fn kind(&self) -> StepKind {
         match self {
-            Self::Ask => "ask",
-            Self::Elected { .. } => "elected",
-            Self::Lead { .. } => "lead",
-            Self::Lost { .. } => "lost",
-            Self::Release => "release",
-            Self::Pause { .. } => "pause",
-            Self::Warn { .. } => "warn",
-            Self::Over => "over",
+            Self::Ask => StepKind::Ask,
+            Self::Elected { .. } => StepKind::Elected,
+            Self::Lead { .. } => StepKind::Lead,
+            Self::Lost { .. } => StepKind::Lost,
+            Self::Release => StepKind::Release,
+            Self::Pause { .. } => StepKind::Pause,
+            Self::Warn { .. } => StepKind::Warn,
+            Self::Over => StepKind::Over,
         }
     }
 }
 
-/// What a candidate does now, for people and for those who wait until it leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeaderState {
-    Candidate,
-    Leader,
-    Resigning,
-    Paused,
-    Stopped,
-}
-
-impl LeaderState {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Candidate => "candidate",
-            Self::Leader => "leader",
-            Self::Resigning => "resigning",
-            Self::Paused => "paused",
-            Self::Stopped => "stopped",
-        }
+impl Report {
+    /// A report of this kind. `token`, `why`: what the host says about it, which only some kinds take.
+    pub fn of<E>(
+        kind: ReportKind,
+        token: impl FnOnce() -> Result<u64, E>,
+        why: impl FnOnce() -> Result<String, E>,
+    ) -> Result<Self, E> {
+        Ok(match kind {
+            ReportKind::Done => Self::Done,
+            ReportKind::Granted => Self::Granted { token: token()? },
+            ReportKind::LockLost => Self::LockLost,
+            ReportKind::Failed => Self::Failed { why: why()? },
+            ReportKind::Closed => Self::Closed,
+            ReportKind::Interrupted => Self::Interrupted { why: why()? },
+        })
     }
 }
 
@@ -222,21 +227,28 @@ impl Campaign {
     }
 
     fn next(&mut self, report: Report, now: Instant) -> Step {
+        let report = match report {
+            Report::Interrupted { why } => self.interrupted(why),
+            report => report,
+        };
         if let Some(step) = self.after_warning.take() {
             return step;
         }
         match (self.stage, report) {
-            (Stage::Asking, Report::Elected { token }) => self.elected(token, now),
+            (Stage::Asking, Report::Granted { token }) => self.elected(token, now),
             (Stage::New | Stage::Asking | Stage::Releasing, Report::Closed) => self.over(),
             (Stage::Asking, Report::Failed { why }) => self.refused(why),
             (Stage::Electing | Stage::Leading, Report::Failed { why }) => {
-                let (name, line) = (&self.name, "it resigns, and is a candidate again after a pause");
-                let line = format!("on_elected of the leader {name} failed: {why}; {line}");
+                let then = match self.stopping {
+                    true => "it resigns",
+                    false => "it resigns, and is a candidate again after a pause",
+                };
+                let line = format!("on_elected of the leader {} failed: {why}; {then}", self.name);
                 self.has_failed = true;
                 let step = self.end();
                 self.warn(line, step)
             }
-            (Stage::Electing | Stage::Leading, Report::Lost | Report::Closed) => self.end(),
+            (Stage::Electing | Stage::Leading, Report::LockLost | Report::Closed) => self.end(),
             (Stage::Electing | Stage::Leading, _) if self.resigning || self.stopping => self.end(),
             (Stage::Electing | Stage::Leading, _) => {
                 self.stage = Stage::Leading;
@@ -258,6 +270,16 @@ impl Campaign {
             (Stage::Releasing, _) => self.released(now),
             (Stage::New | Stage::Asking | Stage::Pausing, _) => self.ask(),
             (Stage::Over, _) => Step::Over,
+        }
+    }
+
+    /// What an interruption means for the step that it ended: a failure of those that were calling back, asking or
+    /// releasing. The others cannot fail.
+    fn interrupted(&mut self, why: String) -> Report {
+        self.stopping = true;
+        match self.stage {
+            Stage::Asking | Stage::Electing | Stage::Ending | Stage::Releasing => Report::Failed { why },
+            Stage::New | Stage::Leading | Stage::Pausing | Stage::Over => Report::Done,
         }
     }
 

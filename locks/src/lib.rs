@@ -105,7 +105,10 @@ pub use held::{Held, LoopDriver};
 pub use identity::{label, new_client, Who, LONGEST_LABEL};
 pub use interview::{place, Asks};
 pub use keys::{common_tag, SeveralTags};
-pub use leader::{Candidate, LeaderState, Report as LeaderReport, Step as LeaderStep};
+pub use leader::{
+    Candidate, LeaderState, Report as LeaderReport, ReportKind as LeaderReportKind, Step as LeaderStep,
+    StepKind as LeaderStepKind,
+};
 pub use limits::{Limits, PermitsAsked};
 pub use loss::Loss;
 pub use machine::{Blocker, LockRequest, Renewal};

@@ -259,7 +259,7 @@ impl<L: Send + 'static> Station<L> {
         !shared.closed
     }
 
-    /// Fails all waits. Held locks are not released.
+    /// Fails all waits, and gives them up on the servers. Held locks are not released.
     pub fn close(&self) {
         let mut shared = self.lock();
         shared.closed = true;

@@ -4,11 +4,6 @@
 
 HANDLE_TABLE(candidate_table, pinyon_candidate, pinyon_candidate_free(handle), not_cloned);
 
-/* By pinyon_leader_step. */
-static const char *const steps[] = {"over", "ask", "elected", "lead", "lost", "release", "pause", "warn"};
-/* By pinyon_leader_report. */
-static const char *const reports[] = {"done", "granted", "lock_lost", "failed", "closed"};
-
 pinyon_candidate *candidate_of(pTHX_ SV *object)
 {
     return (pinyon_candidate *)handle_of(aTHX_ object, &candidate_table, "a candidate");
@@ -34,20 +29,19 @@ SV *new_candidate(pTHX_ SV *name)
 
 const char *next_step(pTHX_ SV *object, SV *report, SV *about, SV **with)
 {
-    pinyon_candidate  *candidate = candidate_of(aTHX_ object);
-    pinyon_error      *error     = NULL;
-    pinyon_bytes       why       = {NULL, 0};
-    uint64_t           token     = 0;
-    const char        *said      = SvPV_nolen(report);
-    unsigned           number    = 0;
-    pinyon_leader_step step;
-    while (number < PINYON_LEADER_CLOSED && strcmp(reports[number], said) != 0)
-        number++;
-    if (number == PINYON_LEADER_GRANTED)
+    pinyon_candidate    *candidate = candidate_of(aTHX_ object);
+    pinyon_error        *error     = NULL;
+    pinyon_bytes         why       = {NULL, 0};
+    uint64_t             token     = 0;
+    pinyon_leader_report what;
+    pinyon_leader_step   step;
+    if (!pinyon_leader_report_named(SvPV_nolen(report), &what))
+        throw_kind(aTHX_ PINYON_E_USAGE, newSVpvf("a candidate does not understand the report %" SVf, SVfARG(report)));
+    if (what == PINYON_LEADER_GRANTED)
         token = (uint64_t)SvUV(about);
-    if (number == PINYON_LEADER_FAILED)
+    else if (SvOK(about))
         why.start = SvPVutf8(about, why.size);
-    step = pinyon_candidate_next(candidate, (pinyon_leader_report)number, token, why, &error);
+    step = pinyon_candidate_next(candidate, what, token, why, &error);
     if (error)
         throw_error(aTHX_ error);
     switch (step) {
@@ -66,5 +60,5 @@ const char *next_step(pTHX_ SV *object, SV *report, SV *about, SV **with)
     default:
         *with = NULL;
     }
-    return steps[step];
+    return pinyon_leader_step_name(step);
 }

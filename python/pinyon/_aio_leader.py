@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinyon._blocks import had
 from pinyon._closing import FOR_COROUTINES
-from pinyon._leader import DONE, BaseLeader, HeldT
+from pinyon._leader import DONE, BaseLeader, HeldT, said
 from pinyon.errors import Error
 
 if TYPE_CHECKING:
@@ -132,8 +132,7 @@ class Leader(BaseLeader[HeldT]):
                 if cancelled is not None:
                     raise
                 cancelled = raised
-                self._candidate._stop()
-                report = DONE
+                report = ("interrupted", said(raised))
             step, about = self._candidate._next(*report)
         self._wake()
         if cancelled is not None:

@@ -32,8 +32,6 @@ Report = tuple[str, Any]
 
 #: What became of most steps.
 DONE: Report = ("done", None)
-#: The steps that can fail.
-_CAN_FAIL = ("ask", "elected", "lost", "release")
 #: How long the end of the program waits for each leader's ``on_lost``, in seconds.
 _LAST = 5.0
 
@@ -101,19 +99,19 @@ class BaseLeader(Uncopied, Generic[HeldT]):
         """Keep what was granted, and learn at once if it is lost."""
         self._held = held
         held._tell(self._wake)
-        return ("elected", held.token)
+        return ("granted", held.token)
 
     def _refused(self, error: Exception) -> Report:
         if self._locks.is_closed:
             return ("closed", None)
-        return ("failed", str(error) if isinstance(error, Error) else _said(error))
+        return ("failed", str(error) if isinstance(error, Error) else said(error))
 
     def _still_leads(self) -> Report:
-        return ("lost", None) if self._held is None or self._held.is_lost else DONE
+        return ("lock_lost", None) if self._held is None or self._held.is_lost else DONE
 
     def _raised(self, error: BaseException) -> Report:
         log_raised(error, f"a callback of the leader {self.name!r} failed", LOCKS)
-        return ("failed", _said(error))
+        return ("failed", said(error))
 
     def _warn(self, line: str) -> Report:
         try:
@@ -226,8 +224,7 @@ class Leader(BaseLeader[HeldT]):
                 if ended is not None:
                     raise
                 ended = raised
-                self._candidate._stop()
-                report = ("failed", _said(raised)) if step in _CAN_FAIL else DONE
+                report = ("interrupted", said(raised))
             step, about = self._candidate._next(*report)
         _RUNNING.discard(self)
         self._elected.set()
@@ -289,7 +286,7 @@ def _checked(name: str, callback: Callable[[int], object] | None) -> Callable[[i
     return callback
 
 
-def _said(error: BaseException) -> str:
+def said(error: BaseException) -> str:
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -133,6 +133,8 @@ class Playing:
             return await self.acquire(locks, method, *arguments)
         if method == "adopt":
             return await self.adopt(locks, *arguments)
+        if method == "close":
+            return locks.close()
         if method == "release_all":
             return await locks.release_all()
         if method in ("is_locked", "waiting"):

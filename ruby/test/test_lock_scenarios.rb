@@ -117,6 +117,7 @@ class TestLockScenarios < PinyonTest
       when "acquire" then acquired(*arguments) { |names, settings| locks.lock(*names, **settings) }
       when "try_lock" then acquired(*arguments) { |names, settings| locks.try_lock(*names, **settings) }
       when "adopt" then adopted(locks, *arguments)
+      when "close" then locks.close
       when "release_all" then locks.release_all
       when "is_locked" then locks.locked?(*arguments)
       when "waiting" then locks.waiting(*arguments)

@@ -17,8 +17,8 @@ typedef struct pinyon_locks pinyon_locks;
  * releases them; without it they end with their ttl. */
 pinyon_locks *pinyon_locks_new(const pinyon_option *options, size_t count, pinyon_error **error);
 pinyon_locks *pinyon_locks_clone(const pinyon_locks *locks);
-/* Fails all waits and closes the connections. Held locks are lost here; on the server they end with their ttl. Event
- * loops begin nothing more; pinyon_loop_close ends what is under way there. */
+/* Fails all waits and closes the connections. Those that waited leave the server's queues. Held locks are lost here; on the
+ * server they end with their ttl. Event loops begin nothing more; pinyon_loop_close ends what is under way there. */
 void        pinyon_locks_close(const pinyon_locks *locks);
 void        pinyon_locks_free(pinyon_locks *locks);
 const char *pinyon_locks_server(const pinyon_locks *locks);
@@ -191,8 +191,15 @@ typedef enum pinyon_leader_report {
     PINYON_LEADER_GRANTED   = 1, /* with the token of the lock */
     PINYON_LEADER_LOCK_LOST = 2,
     PINYON_LEADER_FAILED    = 3, /* with the reason */
-    PINYON_LEADER_CLOSED    = 4  /* the client of locks was closed */
+    PINYON_LEADER_CLOSED    = 4, /* the client of locks was closed */
+    PINYON_LEADER_INTERRUPTED = 5 /* what takes the steps was ended in this one, with the reason: the candidate is to stop.
+                                     May follow each step */
 } pinyon_leader_report;
+
+/* The names of steps and reports, for hosts that pass them on: those of the enums, in lower case and without
+ * "PINYON_LEADER_". */
+const char *pinyon_leader_step_name(pinyon_leader_step step); /* "": there is no such step */
+bool        pinyon_leader_report_named(const char *name, pinyon_leader_report *report); /* false: there is none */
 
 pinyon_candidate  *pinyon_candidate_new(pinyon_bytes name, pinyon_error **error);
 /* The next step. `token` and `why` belong to some reports; otherwise 0 and nothing. One thread at a time. */

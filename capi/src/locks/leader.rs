@@ -1,42 +1,17 @@
 //! Candidates for the leadership of a name. The core decides what they do; the host does it.
 
-use std::ffi::{c_char, CString};
+use std::convert::Infallible;
+use std::ffi::{c_char, CStr, CString};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use pinyon_locks::{Candidate as InCore, LeaderReport, LeaderStep};
+use pinyon_locks::{Candidate as InCore, LeaderReport, LeaderReportKind, LeaderStep, LeaderStepKind};
 use pinyon_net::invalid::InvalidArgument;
 
 use crate::errors::{c_string, Error, Failure};
 use crate::exported::exported;
 use crate::guard::{free, Handle, Poison};
-use crate::status::numbered;
 use crate::structs::Bytes;
-
-numbered! {
-    /// What a host does next.
-    LeaderStepKind: u32 {
-        Over = 0,
-        Ask = 1,
-        Elected = 2,
-        Lead = 3,
-        Lost = 4,
-        Release = 5,
-        Pause = 6,
-        Warn = 7,
-    }
-}
-
-numbered! {
-    /// What became of it.
-    LeaderReportKind: u32 {
-        Done = 0,
-        Granted = 1,
-        LockLost = 2,
-        Failed = 3,
-        Closed = 4,
-    }
-}
 
 pub struct Candidate {
     candidate: InCore,
@@ -67,32 +42,22 @@ impl Candidate {
     }
 
     fn next(&self, report: u32, token: u64, why: &[u8]) -> Result<u32, Error> {
-        let Some(report) = LeaderReportKind::ALL.into_iter().find(|kind| *kind as u32 == report) else {
+        let Some(kind) = LeaderReportKind::ALL.get(report as usize) else {
             return Err(Failure::usage("a candidate does not know this report: take one of pinyon_leader_report"));
         };
-        let report = match report {
-            LeaderReportKind::Done => LeaderReport::Done,
-            LeaderReportKind::Granted => LeaderReport::Elected { token },
-            LeaderReportKind::LockLost => LeaderReport::Lost,
-            LeaderReportKind::Failed => LeaderReport::Failed { why: String::from_utf8_lossy(why).into_owned() },
-            LeaderReportKind::Closed => LeaderReport::Closed,
-        };
-        let (kind, last) = match self.candidate.next(report, Instant::now()) {
-            LeaderStep::Ask => (LeaderStepKind::Ask, Last::default()),
-            LeaderStep::Elected { token } => (LeaderStepKind::Elected, Last { token, ..Last::default() }),
-            LeaderStep::Lead { look_in } => {
-                (LeaderStepKind::Lead, Last { seconds: look_in.as_secs_f64(), ..Last::default() })
+        let Ok(report) =
+            LeaderReport::of::<Infallible>(*kind, || Ok(token), || Ok(String::from_utf8_lossy(why).into_owned()));
+        let step = self.candidate.next(report, Instant::now());
+        let kind = step.kind() as u32;
+        *self.last() = match step {
+            LeaderStep::Elected { token } | LeaderStep::Lost { token } => Last { token, ..Last::default() },
+            LeaderStep::Lead { look_in: time } | LeaderStep::Pause { time } => {
+                Last { seconds: time.as_secs_f64(), ..Last::default() }
             }
-            LeaderStep::Lost { token } => (LeaderStepKind::Lost, Last { token, ..Last::default() }),
-            LeaderStep::Release => (LeaderStepKind::Release, Last::default()),
-            LeaderStep::Pause { time } => {
-                (LeaderStepKind::Pause, Last { seconds: time.as_secs_f64(), ..Last::default() })
-            }
-            LeaderStep::Warn { line } => (LeaderStepKind::Warn, Last { line: c_string(&line), ..Last::default() }),
-            LeaderStep::Over => (LeaderStepKind::Over, Last::default()),
+            LeaderStep::Warn { line } => Last { line: c_string(&line), ..Last::default() },
+            LeaderStep::Ask | LeaderStep::Release | LeaderStep::Over => Last::default(),
         };
-        *self.last() = last;
-        Ok(kind as u32)
+        Ok(kind)
     }
 
     fn last(&self) -> std::sync::MutexGuard<'_, Last> {
@@ -101,6 +66,20 @@ impl Candidate {
 }
 
 exported! {
+    fn pinyon_leader_step_name(step: u32) -> *const c_char {
+        LeaderStepKind::ALL.get(step as usize).map_or(c"", |step| step.as_c_str()).as_ptr()
+    }
+
+    fn pinyon_leader_report_named(name: *const c_char, report: *mut u32) -> bool {
+        if name.is_null() || report.is_null() {
+            return false;
+        }
+        let found = CStr::from_ptr(name).to_str().ok().and_then(LeaderReportKind::named);
+        let Some(found) = found else { return false };
+        *report = found as u32;
+        true
+    }
+
     fn pinyon_candidate_new(name: Bytes) -> Result<*mut Candidate> {
         name.check("name")?;
         Candidate::new(name.slice())
@@ -126,13 +105,7 @@ exported! {
     fn pinyon_candidate_token(candidate: &Candidate) -> u64 { candidate.candidate.token().unwrap_or_default() }
 
     fn pinyon_candidate_state(candidate: &Candidate) -> *const c_char {
-        match candidate.candidate.state().as_str() {
-            "candidate" => c"candidate".as_ptr(),
-            "leader" => c"leader".as_ptr(),
-            "resigning" => c"resigning".as_ptr(),
-            "paused" => c"paused".as_ptr(),
-            _ => c"stopped".as_ptr(),
-        }
+        candidate.candidate.state().as_c_str().as_ptr()
     }
 
     fn pinyon_candidate_free(candidate: *mut Candidate) { free(candidate) }

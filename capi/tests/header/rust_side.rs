@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use pinyon::errors::Kind;
-use pinyon::locks::leader::{LeaderReportKind, LeaderStepKind};
 use pinyon::locks::lock::{number, LOSSES};
 use pinyon::making::step::StepKind;
 use pinyon::making::{made, terms};
@@ -12,6 +11,7 @@ use pinyon::status::{marks, Status};
 use pinyon::values::parts::PartKind;
 use pinyon::wishes::wanted::{with as flags, WishKind};
 use pinyon::LAYOUTS;
+use pinyon_locks::{LeaderReportKind, LeaderStepKind};
 use regex_lite::Regex;
 
 pub struct Function {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use pinyon::answers::{pinyon_next_answer, Answers};
 use pinyon::error_fields::*;
 use pinyon::errors::{Error, Kind};
+use pinyon::locks::client::pinyon_new_owner;
 use pinyon::locks::lock::{
     self, pinyon_lock_check, pinyon_lock_free, pinyon_lock_is_certain, pinyon_lock_listen, pinyon_lock_lost_early,
     pinyon_lock_remaining, pinyon_lock_token,
@@ -351,6 +352,15 @@ pub fn acquire(
         ..Asked::new(WishKind::Lock)
     };
     Ok((Lock { held: asked.lock.clone() }, asked))
+}
+
+/// Asks for the lock on a name, and waits without a limit.
+pub fn acquire_at_last(name: &str, usual: &UsualLock) -> (Lock, Asked) {
+    // SAFETY: as the header says.
+    let owner = unsafe { pinyon_new_owner() };
+    let (names, with) = (vec![name.to_owned()], flags::NOT_REENTRANT);
+    let asked = Asked { names, owner, with, ttl: usual.ttl, wait: f64::INFINITY, ..Asked::new(WishKind::Lock) };
+    (Lock { held: asked.lock.clone() }, asked)
 }
 
 /// Asks for a lock that was handed over.

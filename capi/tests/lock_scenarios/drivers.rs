@@ -1,14 +1,17 @@
 //! The two ways to carry out wishes, as clients of a scenario.
 
 use std::collections::HashMap;
-use std::ptr::{null, null_mut};
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pinyon::locks::client::{pinyon_locks_free, Locks};
+use pinyon::locks::client::{pinyon_locks_close, pinyon_locks_free, Locks};
 use pinyon::locks::notes::{pinyon_next_note, pinyon_note_free};
-use pinyon::loops::{pinyon_lock_begin, pinyon_loop_of_locks};
-use pinyon::structs::{empty, Reply};
+use pinyon::loops::{pinyon_abandon, pinyon_lock_begin, pinyon_loop_close, pinyon_loop_of_locks};
+use pinyon::structs::{empty, Host, Reply};
 use pinyon::wishes::pinyon_lock_run;
 use pinyon::wishes::wanted::Wish;
 use pinyon_locks::settings::{LockParts, UsualLock};
@@ -32,10 +35,12 @@ impl Client {
         Self(Box::into_raw(Box::new(Locks::of(LockParts { setup, usual, names_have_tags: false }, false))))
     }
 
-    fn run(self, asked: &Asked) -> Over {
+    fn run(self, asked: &Asked, given_up: &AtomicBool) -> Over {
         let mut reply: Reply = empty();
+        let place = std::ptr::from_ref(given_up).cast_mut().cast();
+        let host = Host { interrupted: Some(is_given_up), host: place, ..empty() };
         // SAFETY: as the header says.
-        asked.pass(|wish: &Wish| unsafe { pinyon_lock_run(self.0, wish, &mut reply, null()) });
+        asked.pass(|wish: &Wish| unsafe { pinyon_lock_run(self.0, wish, &mut reply, &host) });
         asked.over(&mut reply)
     }
 
@@ -53,22 +58,44 @@ impl Client {
     }
 }
 
+/// # Safety
+/// It is the place that was given with this function.
+unsafe extern "C" fn is_given_up(place: *mut c_void) -> c_int {
+    // SAFETY: the caller says so.
+    let given_up = unsafe { &*place.cast::<AtomicBool>() };
+    given_up.load(Ordering::Relaxed).into()
+}
+
+/// A driver whose callers may stop waiting.
+pub trait GivesUp: Driver {
+    /// Ends the wait for a lock, which is then not held.
+    fn give_up(&mut self, number: usize);
+}
+
 /// Each wish waits in its own thread.
 pub struct Threads {
     client: Client,
     begun: Vec<Option<JoinHandle<Over>>>,
+    given_up: Vec<Arc<AtomicBool>>,
+}
+
+impl GivesUp for Threads {
+    fn give_up(&mut self, number: usize) {
+        self.given_up[number].store(true, Ordering::Relaxed);
+    }
 }
 
 impl Driver for Threads {
     const SHARES: bool = false;
 
     fn new(setup: Setup) -> Self {
-        Self { client: Client::new(setup), begun: Vec::new() }
+        Self { client: Client::new(setup), begun: Vec::new(), given_up: Vec::new() }
     }
 
     fn begin(&mut self, asked: Asked) -> usize {
-        let client = self.client;
-        let wait = move |client: Client| client.run(&asked);
+        let (client, given_up) = (self.client, Arc::<AtomicBool>::default());
+        self.given_up.push(given_up.clone());
+        let wait = move |client: Client| client.run(&asked, &given_up);
         self.begun.push(Some(std::thread::spawn(move || wait(client))));
         self.begun.len() - 1
     }
@@ -82,6 +109,11 @@ impl Driver for Threads {
         Some(over.join().expect("it does not panic"))
     }
 
+    fn close(&mut self) {
+        // SAFETY: as the header says.
+        unsafe { pinyon_locks_close(self.client.0) }
+    }
+
     fn remaining(&self, held: &Held) -> Option<Duration> {
         held.remaining()
     }
@@ -93,6 +125,7 @@ impl Driver for Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
+        self.given_up.iter().for_each(|given_up| given_up.store(true, Ordering::Relaxed));
         self.begun.drain(..).flatten().for_each(|thread| drop(thread.join()));
         // SAFETY: it is not used afterwards.
         unsafe { pinyon_locks_free(self.client.0) }
@@ -106,6 +139,16 @@ pub struct Loop {
     /// Wishes under way, by their tickets.
     begun: HashMap<u64, Asked>,
     over: HashMap<u64, Over>,
+}
+
+impl GivesUp for Loop {
+    fn give_up(&mut self, number: usize) {
+        if self.begun.remove(&(number as u64)).is_some() {
+            // SAFETY: as the header says.
+            unsafe { pinyon_abandon(self.polling.event_loop, number as u64) };
+            self.over.insert(number as u64, Ok(false.into()));
+        }
+    }
 }
 
 impl Driver for Loop {
@@ -137,13 +180,21 @@ impl Driver for Loop {
         self.polling.act();
         self.polling.advance(Instant::now() + A_MOMENT);
         for mut reply in self.polling.replies.drain(..) {
-            let asked = self.begun.remove(&reply.ticket).expect("it was begun");
+            let asked = self.begun.remove(&reply.ticket).expect("it was begun and not given up");
             self.over.insert(reply.ticket, asked.over(&mut reply));
         }
     }
 
     fn outcome(&mut self, number: usize) -> Option<Over> {
         self.over.remove(&(number as u64))
+    }
+
+    fn close(&mut self) {
+        // SAFETY: as the header says.
+        unsafe {
+            pinyon_locks_close(self.client.0);
+            pinyon_loop_close(self.polling.event_loop);
+        }
     }
 
     fn remaining(&self, held: &Held) -> Option<Duration> {

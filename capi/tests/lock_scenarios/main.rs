@@ -1,11 +1,13 @@
 //! The scenarios of `scenarios/` about locks, through the C interface: in threads, and in an event loop.
 
 mod call;
+mod candidate;
 mod drivers;
 #[path = "../../../locks/tests/scenarios/faults.rs"]
 mod faults;
 #[path = "../kept/mod.rs"]
 mod kept;
+mod leaders;
 #[path = "../../../locks/tests/scenarios/player.rs"]
 #[allow(clippy::useless_conversion)] // the core has another type for failures there
 mod player;

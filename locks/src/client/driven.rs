@@ -115,6 +115,7 @@ impl<W, P: Platform> Driven for Client<W, P> {
         let error = self.is_closed_error();
         self.close_confirmations(&error);
         self.machine.close(&error, self.platform.boot_time());
+        self.send_last(now);
         self.sentinels.iter_mut().for_each(|sentinels| sentinels.close(&error, &mut self.actions));
         self.link.lanes[COMMANDS].session.fail(error.clone());
         self.advance(now);
@@ -123,6 +124,16 @@ impl<W, P: Platform> Driven for Client<W, P> {
 }
 
 impl<W, P: Platform> Client<W, P> {
+    /// Sends the machine's last calls, as far as the connection takes them now. Then drops what has arrived, because a
+    /// socket that is closed with unread bytes resets the connection, perhaps before the server has read these calls.
+    fn send_last(&mut self, now: Instant) {
+        if self.link.is_up() {
+            self.pump(now);
+            self.link.flush();
+            self.link.lanes.iter_mut().for_each(|lane| lane.session.poll(now));
+        }
+    }
+
     /// The next pending order to the host. Take orders after every call.
     pub fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()

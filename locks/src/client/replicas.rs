@@ -208,7 +208,7 @@ impl<W, P: Platform> Client<W, P> {
         true
     }
 
-    /// Fails all grants that do not count yet, as the client is closed.
+    /// Fails all grants that do not count yet, and gives them up, as the client is closed.
     pub(super) fn close_confirmations(&mut self, error: &Error) {
         let Some(replicas) = &mut self.replicas else { return };
         replicas.close(error, &mut self.actions);
@@ -217,6 +217,7 @@ impl<W, P: Platform> Client<W, P> {
             if let Some(waiter) = self.take_waiter(grant.number, Awaited::Grant) {
                 self.finish(waiter, Outcome::Failed(MachineFailure::Server(error.clone())));
             }
+            self.machine.give_back(grant.number, self.platform.boot_time());
         }
     }
 

@@ -122,7 +122,7 @@ impl Host {
     }
 
     /// Lets the client begin something.
-    fn begin<T>(&mut self, begin: impl FnOnce(&mut Client<&'static str, InMemory>, Now) -> T) -> T {
+    pub(super) fn begin<T>(&mut self, begin: impl FnOnce(&mut Client<&'static str, InMemory>, Now) -> T) -> T {
         let now = self.client.now();
         let begun = begin(&mut self.client, now);
         self.settle();

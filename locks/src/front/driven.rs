@@ -131,8 +131,8 @@ impl<W, L, P: Platform> Driven for Front<W, L, P> {
     fn close(&mut self, now: Instant) {
         self.closed = true;
         let error = Error::new(Kind::Closed, &self.settings().server, "the client was closed");
-        if let Some(votes) = &mut self.votes {
-            votes.close(&error);
+        if self.votes.is_some() {
+            self.with_quorum(now, |quorum, at| quorum.close(&error, at));
         }
         self.members.iter_mut().for_each(|member| member.close(now));
         self.count(now);

@@ -1,5 +1,7 @@
 //! Grants of a client whose server gives the answers that the test writes.
 
+mod closing;
+
 use super::*;
 use crate::handler::HandlerKind;
 use crate::keys;

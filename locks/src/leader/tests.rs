@@ -11,7 +11,7 @@ fn failed(why: &str) -> Report {
 }
 
 fn elected(token: u64) -> Report {
-    Report::Elected { token }
+    Report::Granted { token }
 }
 
 /// A candidate that leads with this token.
@@ -59,7 +59,7 @@ fn a_candidate_cannot_resign() {
 fn a_lost_lock_ends_the_leadership_and_the_candidate_asks_again() {
     let now = Instant::now();
     let mut campaign = leading(7, now);
-    assert_eq!(campaign.next(Report::Lost, now), Step::Lost { token: 7 });
+    assert_eq!(campaign.next(Report::LockLost, now), Step::Lost { token: 7 });
     assert_eq!(campaign.next(Report::Done, now), Step::Release);
     assert_eq!(campaign.next(Report::Done, now), Step::Ask);
 }
@@ -117,7 +117,7 @@ fn a_server_that_fails_is_asked_again_and_the_same_failure_is_told_once() {
     campaign.next(Report::Done, now);
     campaign.next(Report::Done, now);
     campaign.next(elected(1), now);
-    campaign.next(Report::Lost, now);
+    campaign.next(Report::LockLost, now);
     campaign.next(Report::Done, now);
     campaign.next(Report::Done, now);
     assert!(matches!(campaign.next(failed("another"), now), Step::Warn { .. }), "it has led since");
@@ -139,10 +139,65 @@ fn one_that_is_to_stop_while_it_asks_is_not_told_that_it_was_elected() {
 fn a_closed_client_ends_it() {
     let now = Instant::now();
     let mut campaign = leading(7, now);
-    assert_eq!(campaign.next(Report::Lost, now), Step::Lost { token: 7 });
+    assert_eq!(campaign.next(Report::LockLost, now), Step::Lost { token: 7 });
     assert_eq!(campaign.next(Report::Done, now), Step::Release);
     assert_eq!(campaign.next(Report::Done, now), Step::Ask);
     assert_eq!(campaign.next(Report::Closed, now), Step::Over);
+}
+
+fn interrupted() -> Report {
+    Report::Interrupted { why: "killed".to_owned() }
+}
+
+/// The steps that follow an interruption.
+fn after_interruption(mut campaign: Campaign) -> Vec<Step> {
+    let now = Instant::now();
+    let first = campaign.next(interrupted(), now);
+    assert!(campaign.stopping);
+    let rest = std::iter::repeat_with(|| campaign.next(Report::Done, now)).take_while(|step| *step != Step::Over);
+    std::iter::once(first).chain(rest).collect()
+}
+
+#[test]
+fn an_interruption_is_a_failure_of_a_callback_and_of_the_release_and_of_nothing_else() {
+    let now = Instant::now();
+    let at = |reports: &[Report]| {
+        let mut campaign = campaign();
+        reports.iter().for_each(|report| drop(campaign.next(report.clone(), now)));
+        campaign
+    };
+    let warned = |line: &str| Step::Warn { line: line.to_owned() };
+    let (lost, token) = (Step::Lost { token: 7 }, elected(7));
+    let (asks, is_elected) = ([Report::Done], [Report::Done, token.clone()]);
+    assert_eq!(after_interruption(at(&asks)), [Step::Over]);
+    assert_eq!(
+        after_interruption(at(&is_elected)),
+        [warned("on_elected of the leader \"a\" failed: killed; it resigns"), lost.clone(), Step::Release]
+    );
+    assert_eq!(after_interruption(leading(7, now)), [lost, Step::Release], "on_elected has not failed");
+    let ends = [Report::Done, token.clone(), Report::LockLost];
+    assert_eq!(after_interruption(at(&ends)), [warned("on_lost of the leader \"a\" failed: killed"), Step::Release]);
+    let releases = [Report::Done, token, Report::LockLost, Report::Done];
+    let line = "the leader \"a\" has resigned, but its lock is not released yet: killed";
+    assert_eq!(after_interruption(at(&releases)), [warned(line)]);
+    assert!(matches!(&after_interruption(at(&[Report::Done, failed("down")]))[..], [Step::Pause { .. }]), "it warned");
+    assert_eq!(after_interruption(at(&[Report::Done, failed("down"), Report::Done])), [Step::Over], "it paused");
+}
+
+#[test]
+fn steps_reports_and_states_have_words() {
+    fn check<T: PartialEq + std::fmt::Debug + Copy>(all: &[T], word: fn(T) -> &'static str, of: fn(&str) -> Option<T>) {
+        assert!(all.iter().all(|one| of(word(*one)) == Some(*one)), "{all:?}");
+        assert_eq!(of("another"), None);
+    }
+    check(&StepKind::ALL, StepKind::as_str, StepKind::named);
+    check(&ReportKind::ALL, ReportKind::as_str, ReportKind::named);
+    check(&LeaderState::ALL, LeaderState::as_str, LeaderState::named);
+    let report = |word| Report::of(ReportKind::named(word).unwrap(), || Ok::<_, ()>(7), || Ok("x".to_owned())).unwrap();
+    assert_eq!((report("done"), report("granted"), report("lock_lost")), (Report::Done, elected(7), Report::LockLost));
+    assert_eq!((report("failed"), report("closed")), (failed("x"), Report::Closed));
+    assert_eq!(report("interrupted"), Report::Interrupted { why: "x".to_owned() });
+    assert_eq!(Report::of(ReportKind::Granted, || Err("no token"), || Ok(String::new())), Err("no token"));
 }
 
 #[test]
@@ -163,6 +218,7 @@ struct Seen {
     /// The token of the last `on_elected` without an `on_lost`.
     believes: Option<u64>,
     tokens: u64,
+    was_interrupted: bool,
     steps: Vec<Step>,
 }
 
@@ -189,11 +245,16 @@ fn follow(mut campaign: Campaign, path: &[usize]) -> usize {
         seen.steps.push(step.clone());
         step = take(&mut campaign, &mut seen, &step, *choice, now);
     }
+    if step == Step::Over {
+        assert!(!seen.has_lock && seen.believes.is_none(), "it ended with the lock: {:?}", seen.steps);
+    }
+    // The last choice is an interruption, of which one is enough.
+    choices(&step) + usize::from(!seen.was_interrupted)
+}
+
+fn choices(step: &Step) -> usize {
     match step {
-        Step::Over => {
-            assert!(!seen.has_lock && seen.believes.is_none(), "it ended with the lock: {:?}", seen.steps);
-            1
-        }
+        Step::Over => 1,
         Step::Ask => 5,
         Step::Lead { .. } => 5,
         Step::Elected { .. } | Step::Lost { .. } | Step::Release => 4,
@@ -204,6 +265,12 @@ fn follow(mut campaign: Campaign, path: &[usize]) -> usize {
 /// Does one step in the way of this choice. The wishes come before the report.
 fn take(campaign: &mut Campaign, seen: &mut Seen, step: &Step, choice: usize, now: Instant) -> Step {
     let whole = format!("{:?}", seen.steps);
+    let is_interrupted = choice == choices(step);
+    let choice = match step {
+        Step::Ask if is_interrupted => 1,
+        _ if is_interrupted => 0,
+        _ => choice,
+    };
     let report = match (step, choice) {
         (Step::Ask, 0) => {
             assert!(!seen.has_lock && seen.believes.is_none(), "{whole}");
@@ -243,7 +310,7 @@ fn take(campaign: &mut Campaign, seen: &mut Seen, step: &Step, choice: usize, no
                 0 => Report::Done,
                 1 => {
                     seen.has_lock = false;
-                    Report::Lost
+                    Report::LockLost
                 }
                 2 => {
                     campaign.resign();
@@ -296,7 +363,10 @@ fn take(campaign: &mut Campaign, seen: &mut Seen, step: &Step, choice: usize, no
         }
         (Step::Over, _) => Report::Done,
     };
+    seen.was_interrupted |= is_interrupted;
+    let report = if is_interrupted { interrupted() } else { report };
     let next = campaign.next(report, now);
+    assert!(!seen.was_interrupted || next != Step::Ask, "it goes on without what takes its steps: {whole}");
     if campaign.state() == LeaderState::Leader {
         assert!(seen.has_lock || matches!(step, Step::Lead { .. }), "it believes without a lock: {whole}");
     }

@@ -1,10 +1,9 @@
 //! Losing the server and finding it again. Nothing that the server may still know is forgotten.
 
 use super::asking::may_grant;
-use super::changes::Change;
 use super::entry::{Entry, Stage};
 use super::stages::Why;
-use super::{About, Awaited, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment};
+use super::{About, Awaited, Call, InFlight, Machine, MachineFailure, Moment};
 use crate::claim::place_of;
 use pinyon_net::error::{Error, Kind};
 
@@ -149,7 +148,7 @@ impl Machine {
     }
 
     /// Fails everything under way: no answer will come.
-    fn end_flight(&mut self, error: &Error, now: Moment) {
+    pub(super) fn end_flight(&mut self, error: &Error, now: Moment) {
         self.calls.clear();
         self.opened = false;
         self.end_looks();
@@ -163,28 +162,6 @@ impl Machine {
         }
     }
 
-    /// Closes the client: nothing is awaited any more. Held locks are not released, as their holders may still rely on
-    /// them, but they are not renewed, and count as lost here.
-    pub fn close(&mut self, error: &Error, now: Moment) {
-        for (number, entry) in &self.entries {
-            let awaited = match entry.stage {
-                Stage::Lined
-                | Stage::Asking(_)
-                | Stage::Queued { .. }
-                | Stage::Refused { .. }
-                | Stage::Parked { .. } => Awaited::Grant,
-                Stage::Releasing { .. } => Awaited::Release,
-                Stage::Held(_) if entry.change().is_some_and(Change::has_waiter) => Awaited::Grant,
-                Stage::Held(_) | Stage::Cancelling { .. } | Stage::Lost => continue,
-            };
-            self.events.push_back(MachineEvent::failed(*number, awaited, MachineFailure::Server(error.clone())));
-        }
-        self.end_flight(error, now);
-        self.entries.clear();
-        self.releases.clear();
-        self.holding.clear();
-    }
-
     /// Why there is no connection, if one was tried for.
     pub fn trouble(&self) -> Option<&Error> {
         self.trouble.as_ref().filter(|_| !self.connected)
@@ -194,9 +171,8 @@ impl Machine {
         Error::unanswered(&"".into())
     }
 
-    /// Handles an extension without an answer. It may have succeeded. Renewals are repeated, and the old validity
-    /// continues.
-    /// Tells the caller of a question or of an extension that no answer comes.
+    /// Tells the caller of a question or of an extension that no answer comes. An extension may have succeeded. Renewals
+    /// are repeated, and the old validity continues.
     pub(super) fn stays_unanswered(&mut self, number: u64, awaited: Awaited, error: Error, now: Moment) {
         if awaited == Awaited::Extension {
             self.renew_at_once(number, now);

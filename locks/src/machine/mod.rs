@@ -18,6 +18,7 @@
 mod answers;
 mod asking;
 mod changes;
+mod closing;
 mod connection;
 mod ends;
 mod entry;

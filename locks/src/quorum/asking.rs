@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::lock::{Lock, Rank, Stage, Vote};
+use super::lock::{Lock, Rank, Seat, Stage, Vote};
 use super::rules::{kept, Rule};
 use super::{Ballot, Question, Quorum, Waiter};
 use crate::claim::LAST_RANK;
@@ -131,12 +131,8 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
 
     /// Gives up all votes.
     pub(super) fn vacate(&mut self, number: u64, now: Now) {
-        let Some(lock) = self.votes.locks.get_mut(&number) else { return };
-        for (member, seat) in self.members.iter_mut().zip(&mut lock.seats) {
-            if let Some(number) = seat.number() {
-                member.cancel(number, now);
-            }
-            seat.vote = Vote::default();
+        if let Some(lock) = self.votes.locks.get_mut(&number) {
+            vacate(self.members, &mut lock.seats, now);
         }
     }
 
@@ -225,5 +221,15 @@ pub(super) fn raise<W, M: Member<Waiter = Waiter<W>>>(
         let Some(granted) = seat.granted_mut().filter(|granted| granted.raising < floor) else { continue };
         granted.raising = floor;
         member.raise(granted.number, floor, Waiter::Quorum(Ballot::Raise { lock: number, floor }), now);
+    }
+}
+
+/// Gives up the votes of all members.
+pub(super) fn vacate<M: Member>(members: &mut [M], seats: &mut [Seat], now: Now) {
+    for (member, seat) in members.iter_mut().zip(seats) {
+        if let Some(number) = seat.number() {
+            member.cancel(number, now);
+        }
+        seat.vote = Vote::default();
     }
 }

@@ -48,6 +48,7 @@ use crate::client::{Member, Now, Outcome, Report, Setup};
 use crate::holding::Holding;
 use crate::loss::Loss;
 use crate::machine::{Blocker, Fairness, LockRequest, MachineFailure, Moment, Table};
+use asking::vacate;
 use floors::About;
 use lock::{majority, Lock, Stage, Vote};
 pub use member::{Ballot, Waiter};
@@ -161,21 +162,6 @@ impl<W> Votes<W> {
         self.locks.is_empty() && self.polls.values().all(|poll| poll.waiter.is_none())
     }
 
-    /// Closes the quorum: nothing is awaited any more. Held locks are not released.
-    pub fn close(&mut self, error: &Error) {
-        let failed = || Outcome::Failed(MachineFailure::Server(error.clone()));
-        for (_, lock) in std::mem::take(&mut self.locks) {
-            if let Stage::Lined(waiter) | Stage::Waiting(waiter) = lock.stage {
-                self.tell(waiter, failed());
-            }
-        }
-        for waiter in std::mem::take(&mut self.polls).into_values().filter_map(|poll| poll.waiter) {
-            self.tell(waiter, failed());
-        }
-        self.holding.clear();
-        self.unreleased.clear();
-    }
-
     fn allows(&self, ttl: Duration, why: &str) -> Result<(), Error> {
         if ttl <= self.longest_ttl || self.longest_ttl.is_zero() {
             return Ok(());
@@ -205,6 +191,24 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
             _ => self.drop_lock(number, now),
         }
         self.collect(now);
+    }
+
+    /// Closes the quorum: nothing is awaited any more. What is waited for is given up on all members. Held locks are not
+    /// released.
+    pub fn close(&mut self, error: &Error, now: Now) {
+        let failed = || Outcome::Failed(MachineFailure::Server(error.clone()));
+        let locks = std::mem::take(&mut self.votes.locks);
+        for mut lock in locks.into_values() {
+            if let Stage::Lined(waiter) | Stage::Waiting(waiter) = lock.stage {
+                self.votes.tell(waiter, failed());
+                vacate(self.members, &mut lock.seats, now);
+            }
+        }
+        for waiter in std::mem::take(&mut self.votes.polls).into_values().filter_map(|poll| poll.waiter) {
+            self.votes.tell(waiter, failed());
+        }
+        self.votes.holding.clear();
+        self.votes.unreleased.clear();
     }
 
     /// Gives up a lock that is waited for: whoever waits gets [`MachineFailure::Busy`].

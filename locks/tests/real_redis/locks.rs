@@ -202,3 +202,23 @@ fn closing_ends_what_waits_and_loses_what_is_held() {
     assert_eq!((held.loss(), locks.notes.take()), (Some(Loss::Closed), None));
     assert!(other.release(&elsewhere));
 }
+
+#[test]
+fn a_lock_that_is_granted_just_when_its_client_is_closed_does_not_stay_locked() {
+    let server = Redis::start("");
+    let [locks, other] = [(); 2].map(|()| Program::on(&server));
+    let held = other.acquire("a", Renewal::Never);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| locks.run(acquiring("a", Renewal::Never, false).1));
+        until(|| other.ask("a", StatusQuestion::Waiting) == StatusAnswer::Waiting(1));
+        // When the server goes on, it reads the release first, and grants the lock to the client that is closed.
+        server.signal("STOP");
+        other.station().give_up(&held, GiveUp::Lock);
+        locks.threads.close();
+        server.signal("CONT");
+        assert!(matches!(waiting.join().unwrap(), LockOutcome::Failed(_)));
+    });
+    let third = Program::on(&server);
+    assert_eq!(third.ask("a", StatusQuestion::IsLocked), StatusAnswer::IsLocked(false));
+    assert_eq!(third.ask("a", StatusQuestion::Waiting), StatusAnswer::Waiting(0));
+}

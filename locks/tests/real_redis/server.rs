@@ -45,7 +45,8 @@ impl Redis {
         server
     }
 
-    fn run(&mut self) {
+    /// Starts it, again after [`Self::stop`], without its data.
+    pub fn run(&mut self) {
         let process = Command::new("redis-server").args(&self.arguments).stdout(Stdio::null()).spawn();
         self.process = Some(process.expect("redis-server is installed: apt install redis-server, or make setup"));
         let socket = self.directory.join("socket");

@@ -45,6 +45,10 @@ impl Driver for Threads {
         Some(over.join().expect("it does not panic"))
     }
 
+    fn close(&mut self) {
+        self.locks.close();
+    }
+
     fn remaining(&self, held: &Held) -> Option<Duration> {
         self.locks.station().expect("it is open").remaining(held)
     }
@@ -89,6 +93,10 @@ impl Driver for Loop {
 
     fn outcome(&mut self, number: usize) -> Option<LockOutcome> {
         self.over.remove(&number)
+    }
+
+    fn close(&mut self) {
+        self.polled.close().expect("it is this process's");
     }
 
     fn remaining(&self, held: &Held) -> Option<Duration> {

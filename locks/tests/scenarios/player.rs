@@ -33,6 +33,9 @@ pub trait Driver {
     /// Takes the outcome of an operation.
     fn outcome(&mut self, number: usize) -> Option<Over>;
 
+    /// Closes the client. What is under way fails.
+    fn close(&mut self);
+
     fn remaining(&self, held: &Held) -> Option<Duration>;
 
     /// The name of a lock that was lost.
@@ -189,6 +192,10 @@ impl<D: Driver> Playing<D> {
                 self.locks.insert(name.to_owned(), lock);
                 self.losses.insert(name.to_owned(), 0);
                 Course::Asks(operation)
+            }
+            "close" => {
+                self.client(client_of(step)).close();
+                Course::Is(Ok(Value::Null))
             }
             "release_all" => Course::Asks(call::release_all()),
             "is_locked" => Course::Asks(call::about(&rest, StatusQuestion::IsLocked)?),

@@ -144,6 +144,7 @@ sub _used {
     my ( $locks, $model ) = @{$caller}{qw(locks model)};
     return _acquired( $caller, $name eq 'acquire' ? 'lock' : 'try_lock', @arguments ) if $name =~ /\A(?:acquire|try_lock)\z/;
     return _adopted( $caller, @arguments )                                            if $name eq 'adopt';
+    return $locks->close                                                              if $name eq 'close';
     return $model->got( scalar $locks->release_all )                                  if $name eq 'release_all';
     return $model->got( scalar $locks->is_locked( \@arguments ) )                     if $name eq 'is_locked';
     return $model->got( scalar $locks->waiting( \@arguments ) )                       if $name eq 'waiting';

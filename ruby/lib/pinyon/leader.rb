@@ -189,11 +189,9 @@ module Pinyon
 
       private
 
-      # The steps that can fail.
-      CAN_FAIL = %i[ask elected lost release].freeze
       # How long a wait without a limit waits at a time.
       LONG = 3600
-      private_constant :CAN_FAIL, :LONG
+      private_constant :LONG
 
       # Whether nothing carries it on. A forked child does not go on with its parent's.
       def over?
@@ -235,8 +233,7 @@ module Pinyon
             raise if ended
 
             ended = e
-            @candidate.stop
-            report = CAN_FAIL.include?(step) ? [:failed, said(e)] : [:done, nil]
+            report = [:interrupted, said(e)]
           end
           step, about = @candidate.next(*report)
         end
@@ -262,7 +259,7 @@ module Pinyon
 
         @held = held
         held.on_lost { changed } if Ractor.current == Ractor.main
-        [:elected, held.token]
+        [:granted, held.token]
       rescue StandardError => e
         refused(e)
       ensure
@@ -279,7 +276,7 @@ module Pinyon
       def lead(look_in)
         changes = @candidate.changes
         @candidate.wait(changes, look_in) if leader?
-        @held.held? ? [:done, nil] : [:lost, nil]
+        @held.held? ? [:done, nil] : [:lock_lost, nil]
       end
 
       def release

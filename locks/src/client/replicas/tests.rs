@@ -4,6 +4,9 @@ use super::*;
 use crate::client::link::COMMANDS;
 use crate::client::tests::Host;
 use crate::handler::HandlerKind;
+use crate::keys;
+use crate::machine::Renewal;
+use crate::names::Mode;
 use crate::tests::in_memory::{settings, InMemory, GREETING, PATIENCE};
 use pinyon_net::connection::peer::Ending;
 
@@ -160,7 +163,32 @@ fn whoever_gives_up_or_closes_is_not_kept_waiting() {
 
     let (mut host, _) = waiting();
     host.close();
-    assert!(matches!(host.told[..], [("lock", Outcome::Failed(_))]), "{:?}", host.told);
+    assert!(failure(&mut host).contains("the client was closed"));
+}
+
+#[test]
+fn an_upgrade_has_a_time_of_its_own_though_that_of_the_lock_is_over() {
+    let mut host = wanting(1, HandlerKind::Script);
+    let names = keys::names(["a"]).unwrap().to_read();
+    let (ttl, wait) = (Duration::from_secs(600), Duration::from_secs(3));
+    let request =
+        LockRequest { names, owner: 1, ttl, wait: Some(wait), renewal: Renewal::Never, reentrant: false, rare: None };
+    let number = host.request("lock", request).unwrap();
+    host.greet();
+    host.answer("*1\r\n:4999\r\n:5000\r\n");
+    greet(&mut host);
+    host.answer_on(CONFIRMATIONS, &[HELD, ":1\r\n"].concat());
+    assert!(matches!(host.told.pop(), Some(("lock", Outcome::Granted { .. }))));
+    host.let_pass(2 * wait);
+    host.sent();
+    host.begin(|client, now| client.change(number, &[], Mode::Write, wait, "upgrade", now));
+    assert_eq!(host.sent(), ["FCALL pinyon_change_8"]);
+    host.answer(":5001\r\n");
+    assert_eq!(host.sent(), ["FCALL pinyon_extend_8", "WAIT"]);
+    host.expire();
+    assert!(host.told.is_empty(), "{:?}", host.told);
+    host.answer_on(CONFIRMATIONS, &[HELD, ":1\r\n"].concat());
+    assert!(matches!(host.told[..], [("upgrade", Outcome::Granted { token: 5001, .. })]), "{:?}", host.told);
 }
 
 #[test]

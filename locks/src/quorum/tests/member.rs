@@ -67,6 +67,11 @@ impl Wired {
         self.pump();
     }
 
+    pub(super) fn close(&mut self, error: &Error, now: Now) {
+        self.machine.close(error, now.moment);
+        self.pump();
+    }
+
     /// An attempt to connect fails.
     pub(super) fn refuse(&mut self, now: Now) {
         let error = Error::new(Kind::Connect, &"".into(), "refused");

@@ -176,3 +176,30 @@ pub(super) fn a_server_that_has_forgotten_a_lock_does_not_vote_for_another() {
     assert!(world.is_held(0, held) && !world.is_held(1, other));
     world.end();
 }
+
+/// The client has been granted one vote, another grant is on its way, and the third server has not been asked yet.
+#[test]
+fn a_client_that_is_closed_gives_up_what_it_waits_for_on_all_servers() {
+    let mut world = calm(2, &[0; 3]);
+    world.lock(0, 1, "a", 400, Some(3000));
+    flow_between(&mut world, 0, &[0]);
+    world.serve_all(0, 1);
+    world.close(0);
+    assert!(world.clients[0].waiting.is_empty(), "its caller has been told");
+    (0..3).for_each(|server| world.serve_all(0, server));
+    world.stop(2);
+    take(&mut world, 1, 400);
+}
+
+#[test]
+fn a_client_that_is_closed_does_not_release_what_it_holds() {
+    let mut world = calm(2, &[0; 3]);
+    take(&mut world, 0, 400);
+    world.close(0);
+    (0..3).for_each(|server| world.serve_all(0, server));
+    let waiter = world.lock(1, 1, "a", 400, Some(3000));
+    world.flow();
+    assert!(!world.is_held(1, waiter), "it may still rely on it");
+    live(&mut world, Duration::from_secs(1));
+    assert!(world.is_held(1, waiter), "its ttl has passed");
+}

@@ -13,6 +13,7 @@ use crate::machine::{Fairness, LockOptions, LockRequest, Moment, Renewal};
 use crate::quorum::{Quorum, Votes, Waiter};
 use crate::tests::in_memory::settings;
 use crate::tests::model::{Model, Push};
+use pinyon_net::error::{Error, Kind};
 
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
 pub(super) const LONGEST_TTL: Duration = Duration::from_secs(1);
@@ -191,6 +192,16 @@ impl World {
         if let Some(number) = wanted.and_then(|wanted| wanted.number) {
             of.quorum().cancel(number, now);
         }
+        self.settle(client);
+    }
+
+    /// Closes a client. What it sends last may still arrive; it hears of nothing any more.
+    pub(super) fn close(&mut self, client: usize) {
+        self.note(|| format!("client {client} is closed"));
+        let (now, error) = (self.at(), Error::new(Kind::Closed, &"".into(), "closed"));
+        let of = &mut self.clients[client];
+        of.quorum().close(&error, now);
+        of.members.iter_mut().for_each(|member| member.close(&error, now));
         self.settle(client);
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use pinyon_locks::{GiveUp, LeaderReport, LeaderStep};
+use pinyon_locks::{GiveUp, LeaderReport, LeaderReportKind, LeaderStep};
 use pyo3::prelude::*;
 use pyo3::IntoPyObjectExt;
 
@@ -26,8 +26,7 @@ impl Candidate {
         Ok(Self { candidate: pinyon_locks::Candidate::new(name_bytes(name)?), asked: Mutex::default() })
     }
 
-    /// The next step and its argument. `report`: what became of the last one: "done", "elected" (the token), "lost",
-    /// "failed" (why) or "closed".
+    /// The next step and its argument. `report`: the word for what became of the last one; `about`: its token, or why.
     #[pyo3(signature = (report, about = None, /))]
     fn _next<'py>(
         &self,
@@ -35,17 +34,13 @@ impl Candidate {
         report: &str,
         about: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(&'static str, Bound<'py, PyAny>)> {
-        let report = match (report, about) {
-            ("done", None) => LeaderReport::Done,
-            ("elected", Some(token)) => LeaderReport::Elected { token: token.extract()? },
-            ("lost", None) => LeaderReport::Lost,
-            ("failed", Some(why)) => LeaderReport::Failed { why: why.extract()? },
-            ("closed", None) => LeaderReport::Closed,
-            (other, _) => {
-                let message = format!("a candidate does not understand the report {other}");
-                return Err(exception(py, ErrorKind::UsageError, &message));
-            }
+        let Some(kind) = LeaderReportKind::named(report) else {
+            let message = format!("a candidate does not understand the report {report}");
+            return Err(exception(py, ErrorKind::UsageError, &message));
         };
+        let nothing = py.None().into_bound(py);
+        let about = about.unwrap_or(&nothing);
+        let report = LeaderReport::of(kind, || about.extract(), || about.extract())?;
         let step = self.candidate.next(report, Instant::now());
         let about = match &step {
             LeaderStep::Elected { token } | LeaderStep::Lost { token } => token.into_bound_py_any(py),
@@ -53,7 +48,7 @@ impl Candidate {
             LeaderStep::Warn { line } => line.into_bound_py_any(py),
             LeaderStep::Ask | LeaderStep::Release | LeaderStep::Over => Ok(py.None().into_bound(py)),
         };
-        Ok((step.as_str(), about?))
+        Ok((step.kind().as_str(), about?))
     }
 
     /// Gives the leadership up. Returns whether it led.

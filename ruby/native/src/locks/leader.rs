@@ -6,7 +6,7 @@ use std::time::Instant;
 use magnus::value::ReprValue;
 use magnus::{function, method, Error, IntoValue, Module, Object, RModule, Ruby, Symbol, TryConvert, Value};
 use pinyon_cache::lease::Signal;
-use pinyon_locks::{Candidate as InCore, LeaderReport, LeaderStep};
+use pinyon_locks::{Candidate as InCore, LeaderReport, LeaderReportKind, LeaderStep};
 
 use super::client::name_bytes;
 use crate::cache::callers::{Callers, Follower, Here};
@@ -58,20 +58,14 @@ impl Candidate {
         Ok(Self { candidate, waiting: Mutex::default(), callers: Callers::default() })
     }
 
-    /// The next step and its argument. `report`: what became of the last one: `:done`, `:elected` (the token), `:lost`,
-    /// `:failed` (why) or `:closed`.
+    /// The next step and its argument. `report`: what became of the last one; `about`: its token, or why.
     fn next(ruby: &Ruby, this: &Self, report: Symbol, about: Value) -> Result<(Symbol, Value), Error> {
-        let report = match &*report.name()? {
-            "done" => LeaderReport::Done,
-            "elected" => LeaderReport::Elected { token: u64::try_convert(about)? },
-            "lost" => LeaderReport::Lost,
-            "failed" => LeaderReport::Failed { why: String::try_convert(about)? },
-            "closed" => LeaderReport::Closed,
-            other => {
-                let message = format!("a candidate does not understand the report {other}");
-                return Err(exception(ruby, ErrorKind::UsageError, &message));
-            }
+        let word = report.name()?;
+        let Some(kind) = LeaderReportKind::named(&word) else {
+            let message = format!("a candidate does not understand the report {word}");
+            return Err(exception(ruby, ErrorKind::UsageError, &message));
         };
+        let report = LeaderReport::of(kind, || u64::try_convert(about), || String::try_convert(about))?;
         let step = this.candidate.next(report, Instant::now());
         let about = match &step {
             LeaderStep::Elected { token } | LeaderStep::Lost { token } => token.into_value_with(ruby),
@@ -79,7 +73,7 @@ impl Candidate {
             LeaderStep::Warn { line } => line.as_str().into_value_with(ruby),
             LeaderStep::Ask | LeaderStep::Release | LeaderStep::Over => ruby.qnil().as_value(),
         };
-        Ok((ruby.to_symbol(step.as_str()), about))
+        Ok((ruby.to_symbol(step.kind().as_str()), about))
     }
 
     /// Returns whether it led.
