@@ -72,10 +72,13 @@ struct Playing<D> {
 
 impl<D: GivesUp> Playing<D> {
     fn step(&mut self, step: &Value) -> Result<(), String> {
-        match step["server"].as_str() {
-            Some("stop") => return Ok(self.server.stop()),
-            Some("start") => return Ok(self.server.run()),
-            _ => {}
+        if let Some(what) = step["server"].as_str() {
+            match what {
+                "stop" => self.server.stop(),
+                "start" => self.server.run(),
+                other => panic!("the server cannot {other}"),
+            }
+            return Ok(());
         }
         let until = Instant::now() + PATIENCE;
         loop {
@@ -98,7 +101,7 @@ impl<D: GivesUp> Playing<D> {
             "start" => {
                 let of = words[2].as_str().expect("a name");
                 let mut candidate = Candidate::new(of, words.get(3).unwrap_or(&Value::Null));
-                let usual = self.usual.clone();
+                let usual = self.usual;
                 candidate.start(self.client(by), &usual);
                 self.candidates.insert(name.to_owned(), (by.to_owned(), candidate));
                 Value::Null
