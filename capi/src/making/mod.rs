@@ -223,7 +223,7 @@ impl Making {
         asked.key.check("key")?;
         asked.route.check("route")?;
         // SAFETY: the caller's bytes stay as they are during the call.
-        let (key, route) = unsafe { (asked.key.slice(), asked.route.is_given().then(|| asked.route.slice().to_vec())) };
+        let (key, route) = unsafe { (asked.key.slice(), asked.route.given().map(<[u8]>::to_vec)) };
         // SAFETY: as above.
         let tags = unsafe { TagsOfTerms::of(client, asked)? };
         let (flight_key, caller) = (flight_key(client, asked, key), caller(asked));
