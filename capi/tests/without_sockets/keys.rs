@@ -110,7 +110,7 @@ fn tags_are_of_one_client_and_live_until_they_are_freed() {
         let new = |names, count| Owned::new(|error| pinyon_tags_new(one.0, names, count, error), pinyon_tags_free);
         let tags = new(names.as_ptr(), names.len()).unwrap();
         for (client, verb) in
-            [(&other, Verb::Set), (&one, Verb::Get), (&one, Verb::Lease), (&other, Verb::InvalidateTags)]
+            [(&other, Verb::Set), (&one, Verb::Delete), (&one, Verb::Lease), (&other, Verb::InvalidateTags)]
         {
             let request = Request { tags: tags.0.cast_const().cast(), ..about(verb, b"k") };
             assert_eq!(pinyon_run(client.0, &request, &mut reply, null()), FAILED);

@@ -50,7 +50,7 @@ fn refusal(locks: &Owned<Locks>, wish: *const Wish) -> String {
 
 #[test]
 fn a_client_of_locks_lives_as_long_as_its_last_copy() {
-    let first = locks(&[("server", b"127.0.0.1:1"), ("namespace", b"a"), ("events", b"yes")]).unwrap();
+    let first = locks(&[("url", b"redis://127.0.0.1:1"), ("namespace", b"a"), ("events", b"yes")]).unwrap();
     // SAFETY: each handle lives until it is freed.
     unsafe {
         let copy = Owned(pinyon_locks_clone(first.0), pinyon_locks_free);
@@ -67,12 +67,12 @@ fn a_client_of_locks_lives_as_long_as_its_last_copy() {
         pinyon_locks_close(copy.0);
         assert!(pinyon_wait_note(copy.0, -1.0, null()).is_null());
     }
-    assert!(locks(&[("sever", b"x")]).is_err_and(|why| why.contains("server")));
+    assert!(locks(&[("ur", b"x")]).is_err_and(|why| why.contains("url")));
 }
 
 #[test]
 fn wishes_that_make_no_sense_are_refused() {
-    let locks = locks(&[("server", b"127.0.0.1:1")]).unwrap();
+    let locks = locks(&[("url", b"redis://127.0.0.1:1")]).unwrap();
     assert!(refusal(&locks, null()).contains("pinyon_wish is missing"));
     let lost = Bytes { start: null(), size: 3 };
     let name = Bytes::of(b"a");
@@ -110,8 +110,8 @@ fn wishes_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn permits_of_a_pool_are_told_once() {
-    let locks = locks(&[("server", b"127.0.0.1:1")]).unwrap();
+fn the_limit_of_a_pool_is_told_before_its_permits_are_asked_for() {
+    let locks = locks(&[("url", b"redis://127.0.0.1:1")]).unwrap();
     let tell = |permits: *const Permits| {
         let mut error = null_mut();
         // SAFETY: the pointer is null or lives.
@@ -123,7 +123,8 @@ fn permits_of_a_pool_are_told_once() {
     let permits = Permits { pool: Bytes::of(b"pool"), count: 1, limit: 5 };
     assert_eq!(tell(&permits), Ok(()));
     assert_eq!(tell(&permits), Ok(()));
-    assert!(tell(&Permits { limit: 6, ..permits }).is_err());
+    assert_eq!(tell(&Permits { limit: 0, ..permits }), Ok(()));
+    assert!(tell(&Permits { pool: Bytes::of(b"other"), limit: 0, ..permits }).is_err());
     assert!(tell(null()).is_err());
 }
 

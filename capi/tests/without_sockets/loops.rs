@@ -120,8 +120,9 @@ fn a_batch_is_of_its_loop_and_may_outlive_it() {
         let mut ticket = 0;
         assert_eq!(pinyon_batch_begin_finish(event_loop.0, batch.0, null_mut(), &mut ticket, null_mut()), 0);
         let mut reply: Reply = empty();
+        pinyon_loop_close(event_loop.0);
         assert!(pinyon_next_reply(event_loop.0, &mut reply));
-        assert_eq!((reply.ticket, reply.status), (ticket, Status::Done as i32));
+        assert_eq!(reply.ticket, ticket);
         pinyon_reply_clear(&mut reply);
         drop(event_loop);
         drop(batch);
