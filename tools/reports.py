@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Prints what sanitizers reported in the files of a folder: each error, and each leak of Pinyon's own code. Fails if there is one.
+"""Prints what sanitizers reported in the files of a folder: errors, and leaks of Pinyon's own code. Fails if there are any.
 
-Perl and Ruby free little when they end, so most leaks are theirs. A list of suppressions cannot tell these apart: each frame of
-Pinyon has frames of the interpreter below it. So a leak counts if, above the first frame of an interpreter, there is a frame of
-Pinyon's library.
+Perl and Ruby free little when they end, so most leaks are theirs. A list of suppressions cannot tell these apart: each
+frame of Pinyon has frames of the interpreter below it. So a leak counts if, above the first frame of an interpreter,
+there is a frame of Pinyon's library.
 
-A forked child does not have its parent's threads. What such a thread owned can never be freed there, and nothing refers to it:
-the thread's stack did. So in the report of a forked child, what the core's threads were started with does not count, nor what
-they had allocated, nor what is reachable from that alone. The parent has these threads, and its own report counts all of it.
-tools/forked.c has children write to files of that name.
+A forked child does not have its parent's threads. What such a thread owned can never be freed there, and nothing refers
+to it: the thread's stack did. So in the report of a forked child, what the core's threads were started with does not
+count, nor what they had allocated, nor what is reachable from that alone. The parent has these threads, and its own
+report counts all of it. tools/forked.c has children write to files of that name.
 """
 
 import re
@@ -37,7 +37,7 @@ def leaks(report: str) -> Iterator[str]:
 
 
 def owners(report: str, is_forked: bool) -> Iterator[tuple[str, str]]:
-    """Yields whose each leak is, and the leak: Pinyon's, an interpreter's that Pinyon called, or a thread's of a child's parent."""
+    """Yields whose each leak is (Pinyon's, an interpreter's, or of a thread that a forked child lacks), and the leak."""
     all_leaks = list(leaks(report))
     of_threads = [leak for leak in all_leaks if is_forked and OF_A_THREAD.search(leak) and is_ours(leak)]
     has_thread = any(leak.startswith("Direct") for leak in of_threads)
@@ -75,7 +75,8 @@ def main() -> None:
             if whose == PINYON:
                 print(f"{path.name}: {leak}\n")
     others = f"{counted[OTHERS]} of {OTHERS}, {counted[THREADS]} of {THREADS}"
-    print(f"reports: {errors} errors; {counted[PINYON]} leaks of {PINYON} (not counted: {others}), in {len(paths)} reports")
+    ours = f"{errors} errors, {counted[PINYON]} leaks of {PINYON}"
+    print(f"reports: {ours} (not counted: {others}), in {len(paths)} reports")
     sys.exit(errors > 0 or counted[PINYON] > 0)
 
 
