@@ -247,6 +247,18 @@ docs-links: setup .venv/.docs ## Ask the network for every address that the docu
 fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
+# Nothing else may run with this feature: its locks are shuttle's.
+INTERLEAVED := net cache locks
+
+.PHONY: interleavings
+interleavings: .venv/.packages ## The places where threads meet, in many orders of the threads
+	cargo test --locked $(INTERLEAVED:%=-p pinyon-%) --features \
+		pinyon-net/interleavings,pinyon-cache/interleavings,pinyon-locks/interleavings --lib -- interleavings
+
+.PHONY: miri
+miri: .venv/.packages ## What the C interface does without sockets, in miri; needs Rust's nightly toolchain
+	tools/miri
+
 # LANGUAGES are some of c, perl, ruby.
 .PHONY: sanitize
 sanitize: .venv/.packages ## C's, Perl's and Ruby's tests with AddressSanitizer; needs Rust's nightly toolchain

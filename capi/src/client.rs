@@ -311,7 +311,7 @@ exported! {
     fn pinyon_client_free(client: *mut Client) { free(client) }
 
     fn pinyon_servers_of(client: &Client, key: Bytes, host: *const structs::Host) -> Result<*mut Answers> {
-        client.servers_of(key.is_given().then(|| key.slice()), &Host::new(host)?)
+        client.servers_of(key.given(), &Host::new(host)?)
     }
 
     fn pinyon_namespace(client: &Client) -> Bytes { Bytes::of(client.keys.namespace()) }

@@ -88,17 +88,10 @@ unsafe fn give(question: *mut CredentialsQuestion, told: Result<Told, String>) {
     }
 }
 
-/// # Safety
-/// The memory is the caller's, and stays as it is during the call.
-unsafe fn owned(part: Bytes) -> Option<Vec<u8>> {
-    // SAFETY: the caller says so.
-    part.is_given().then(|| unsafe { part.slice() }.to_vec())
-}
-
 exported! {
     fn pinyon_credentials_answer(question: *mut CredentialsQuestion, credentials: *const Credentials) {
         let told = structs::given(credentials).map(|Credentials { own, username, password, lifetime, .. }| {
-            let [own, username, password] = [own, username, password].map(|part| owned(part));
+            let [own, username, password] = [own, username, password].map(|part| part.given().map(<[u8]>::to_vec));
             Told { own, username, password, lifetime: Some(lifetime).filter(|lifetime| *lifetime != 0.0) }
         });
         give(question, told.map_err(|_| "it answered with a pinyon_credentials without its size".to_owned()));

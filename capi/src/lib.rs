@@ -61,7 +61,7 @@ mod single;
 pub mod status;
 pub mod structs;
 mod submitted;
-mod tags;
+pub mod tags;
 pub mod values;
 pub mod wishes;
 

@@ -11,7 +11,7 @@ use pinyon_net::tls::{Tls, TlsSettings};
 use crate::credentials::source;
 use crate::errors::{c_string, Error, Failure};
 use crate::exported::exported;
-use crate::structs::{missing, NamedText};
+use crate::structs::{list, missing, NamedText};
 
 /// C's words, and Perl's.
 const WORDS: Words = Words {
@@ -42,20 +42,16 @@ impl<'o> Options<'o> {
     /// # Safety
     /// The pointer is null, or to so many options, whose names and values stay as they are for the lifetime.
     pub unsafe fn new(options: *const NamedText, count: usize) -> Result<Self, Error> {
-        if options.is_null() && count > 0 {
-            return Err(missing("pinyon_option"));
-        }
+        // SAFETY: the caller says so.
+        let options = unsafe { list(options, count, "pinyon_option") }?;
         speak(&WORDS);
         let mut all = Self(Vec::new());
-        for index in 0..count {
+        for NamedText { name, value } in options {
+            if name.is_null() {
+                return Err(missing("name of an option"));
+            }
             // SAFETY: the caller says so.
-            let (name, value) = unsafe {
-                let NamedText { name, value } = *options.add(index);
-                if name.is_null() {
-                    return Err(missing("name of an option"));
-                }
-                (CStr::from_ptr(name), value.is_given().then(|| value.slice()))
-            };
+            let (name, value) = unsafe { (CStr::from_ptr(*name), value.given()) };
             let name = name.to_str().map_err(|_| Failure::usage("the name of an option is not UTF-8"))?;
             all.add(name, value);
         }

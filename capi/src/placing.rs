@@ -92,18 +92,33 @@ impl<P: Deref<Target = Packing>> Placing<P> {
     /// Copies a value to the host's memory, if the host has a place for it.
     #[inline]
     fn put(&self, bytes: &[u8], client_flags: u32) -> bool {
-        let Some(place) = self.ask_for(bytes.len(), client_flags) else { return false };
-        // SAFETY: the host gave memory of this size, which nobody else uses meanwhile.
-        unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        true
+        // SAFETY: the host says that `place` may be called with its pointer.
+        self.place.is_some_and(|place| unsafe { put(place, self.context, bytes, client_flags) })
     }
 
     #[inline]
     fn ask_for(&self, size: usize, client_flags: u32) -> Option<*mut u8> {
         let place = self.place?;
-        // SAFETY: the host says that it may be called with its pointer.
+        // SAFETY: as above.
         let memory: *mut u8 = unsafe { place(self.context, size, client_flags) }.cast();
         (!memory.is_null()).then_some(memory)
+    }
+}
+
+/// Copies a value to the host's memory, if the host has a place for it. Returns whether it has.
+///
+/// # Safety
+/// `place` may be called with this pointer, and gives memory of the size that it is asked for, which nobody else uses until it is
+/// written to.
+#[inline]
+pub unsafe fn put(place: Place, context: *mut c_void, bytes: &[u8], client_flags: u32) -> bool {
+    // SAFETY: the caller says so.
+    unsafe {
+        let memory: *mut u8 = place(context, bytes.len(), client_flags).cast();
+        if !memory.is_null() {
+            memory.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        !memory.is_null()
     }
 }
 

@@ -16,7 +16,7 @@ use crate::errors::{Error, Kind};
 use crate::exported::exported;
 use crate::guard::free;
 use crate::locks::lock::Lock;
-use crate::placing::Placed;
+use crate::placing::{put, Placed};
 use crate::requests::Verb;
 use crate::status::{marks, Status};
 use crate::structs::{empty, to_fill, Bytes, Place, Reply};
@@ -135,16 +135,10 @@ impl Reply {
     #[inline]
     pub fn place(&mut self, bytes: &[u8], client_flags: u32, place: Option<Place>) {
         (self.client_flags, self.marks) = (client_flags, self.marks | marks::HAS_VALUE);
-        if let Some(place) = place {
-            // SAFETY: the host says that it may be called with its pointer, and gives memory of this size.
-            unsafe {
-                let memory: *mut u8 = place(self.context, bytes.len(), client_flags).cast();
-                if !memory.is_null() {
-                    return memory.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-                }
-            }
+        // SAFETY: the header says so of the host's function and of its pointer.
+        if !place.is_some_and(|place| unsafe { put(place, self.context, bytes, client_flags) }) {
+            self.keep_value(bytes);
         }
-        self.keep_value(bytes);
     }
 
     /// Fills it with the outcome of a request about one key.

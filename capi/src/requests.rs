@@ -149,8 +149,7 @@ impl Request {
     #[inline]
     pub unsafe fn key<'k>(&self, view: &'k View, scratch: &'k mut Vec<u8>) -> Result<BorrowedKey<'k>, Error> {
         // SAFETY: the caller says so.
-        let (given, route) =
-            unsafe { (self.key.slice::<'k>(), self.route.is_given().then(|| self.route.slice::<'k>())) };
+        let (given, route) = unsafe { (self.key.slice::<'k>(), self.route.given::<'k>()) };
         match BorrowedKey::new(&view.keys, given, scratch) {
             Ok(key) => Ok(key.asked_about(route)),
             Err(why) => Err(InvalidArgument::key(&why, given).into()),

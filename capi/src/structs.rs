@@ -311,6 +311,16 @@ impl Bytes {
             false => unsafe { std::slice::from_raw_parts(self.start.cast(), self.size) },
         }
     }
+
+    /// The bytes, if there are any.
+    ///
+    /// # Safety
+    /// As for [`Self::slice`].
+    #[inline]
+    pub unsafe fn given<'a>(self) -> Option<&'a [u8]> {
+        // SAFETY: the caller says so.
+        self.is_given().then(|| unsafe { self.slice() })
+    }
 }
 
 /// The ttl of an item without end, whatever the default ttl.
@@ -394,20 +404,32 @@ pub unsafe fn stride<T: CStruct>(first: *const T) -> Result<usize, Error> {
     }
 }
 
+/// A list of the caller's. `name`: what is missing if the pointer is null.
+///
+/// # Safety
+/// The pointer is null, or to so many values, which stay as they are for the lifetime.
+pub unsafe fn list<'l, T: Copy>(first: *const T, count: usize, name: &str) -> Result<&'l [T], Error> {
+    match (count, first.is_null()) {
+        (0, _) => Ok(&[]),
+        (_, true) => Err(missing(name)),
+        // SAFETY: the caller says so.
+        (_, false) => Ok(unsafe { std::slice::from_raw_parts(first, count) }),
+    }
+}
+
 /// # Safety
 /// The pointer is null, or to so many names, which stay as they are for the lifetime.
 pub unsafe fn names_of<'n>(first: *const Bytes, count: usize) -> Result<Vec<&'n [u8]>, Error> {
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    if first.is_null() {
-        return Err(missing("list of names"));
-    }
     // SAFETY: the caller says so.
-    let names = unsafe { std::slice::from_raw_parts(first, count) };
-    names.iter().try_for_each(|name| name.check("a name"))?;
+    unsafe { bytes_of(list(first, count, "list of names")?, "a name") }
+}
+
+/// # Safety
+/// The bytes stay as they are for the lifetime.
+pub unsafe fn bytes_of<'b>(all: &[Bytes], name: &str) -> Result<Vec<&'b [u8]>, Error> {
+    all.iter().try_for_each(|one| one.check(name))?;
     // SAFETY: the caller says so.
-    Ok(unsafe { names.iter().map(|name| name.slice()).collect() })
+    Ok(unsafe { all.iter().map(|one| one.slice()).collect() })
 }
 
 #[inline]

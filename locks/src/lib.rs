@@ -51,6 +51,7 @@ mod holding;
 mod identity;
 mod interview;
 mod jitter;
+mod lead;
 mod leader;
 mod limits;
 mod loss;

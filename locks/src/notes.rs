@@ -1,14 +1,14 @@
 //! News that the host must report although no thread waits for it. The core leaves notes, and the host takes them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::loss::Loss;
 use crate::observed::LockEvent;
 use pinyon_net::events::Level;
 use pinyon_net::fork::PerProcess;
+use pinyon_net::sync::atomic::{AtomicBool, Ordering};
+use pinyon_net::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How many events are kept for a host that does not take them.
 const MOST_EVENTS: usize = 64;
@@ -164,6 +164,9 @@ impl<L> Left<L> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "interleavings")]
+    mod interleavings;
+
     use std::time::Duration;
 
     use super::*;

@@ -1,5 +1,5 @@
 //! Threads that share a client's locks. One of the waiting threads receives for all; the others sleep until it passes
-//! on their outcomes.
+//! on their outcomes (`lead.rs`).
 //!
 //! A keeper, a thread of its own, handles renewals and losses, which no thread waits for.
 //!
@@ -9,8 +9,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
@@ -19,14 +18,17 @@ use rustix::net::{recv, shutdown, RecvFlags, Shutdown};
 use crate::client::{InTime, Setup};
 use crate::front::{Front, GiveUp, LockFinished, LockOperation, LockOutcome};
 use crate::grant::Grant;
+use crate::lead::{Lead, Led, Progress, Slot};
 use crate::notes::Notes;
 use pinyon_net::address::Address;
 use pinyon_net::credentials::Question;
 use pinyon_net::doorbell::{wait_for, Doorbell, Wake, LONGEST_SLEEP};
 use pinyon_net::driven::{Action, Driven};
 use pinyon_net::error::{Error, Kind};
-use pinyon_net::host::{resolve, Host, NoHost, Unresolved};
+use pinyon_net::host::{self, resolve, Host, NoHost};
 use pinyon_net::own_thread;
+use pinyon_net::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use pinyon_net::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Answers are small. A longer one takes several reads.
 const BUFFER: usize = 16 * 1024;
@@ -54,16 +56,11 @@ pub struct Station<L> {
     asked: Arc<AtomicUsize>,
 }
 
-struct Shared<L> {
-    front: Front<Arc<Slot<L>>, L>,
-    /// Whether a thread receives for all.
-    leading: bool,
-    /// The sleeping threads.
-    following: Vec<Arc<Slot<L>>>,
-    /// A slot for the next operation.
-    spare: Option<Arc<Slot<L>>>,
+pub(crate) struct Shared<L> {
+    front: Front<Arc<Slot<Done<L>>>, L>,
+    lead: Lead<Done<L>>,
     /// A name for the next thread to resolve.
-    unresolved: Option<(usize, String, u16)>,
+    unresolved: Option<Unresolved>,
     /// When the connection was last read.
     read_at: Instant,
     /// The descriptor in which the receiving thread waits, if it waits only for bytes.
@@ -75,61 +72,17 @@ struct Shared<L> {
     closed: bool,
 }
 
-/// Where a thread finds the outcome of its operation.
-struct Slot<L> {
-    done: Mutex<Option<Done<L>>>,
-    /// Whether its thread sleeps and must be woken.
-    sleeps: AtomicBool,
-    /// Whether its thread is to stop waiting, because the host has something else for it.
-    called: AtomicBool,
-    wake: Condvar,
-}
-
 /// An outcome, and listeners that the host must drop.
-type Done<L> = (LockOutcome, Vec<L>);
+pub(crate) type Done<L> = (LockOutcome, Vec<L>);
 
-/// The progress of a thread's operation.
-enum Progress<L> {
-    Done(Done<L>),
-    Interrupted,
-    /// Another thread receives, and has for a while.
-    Sleepy,
-    Resolve(usize, String, u16),
-}
-
-impl<L> Shared<L> {
-    /// Takes the outcome of an operation, if it is over. Its slot serves the next one.
-    fn outcome(&mut self, slot: &Arc<Slot<L>>) -> Option<Done<L>> {
-        let done = slot.done().take()?;
-        self.spare = Some(slot.clone());
-        Some(done)
-    }
-}
-
-impl<L> Slot<L> {
-    fn new() -> Arc<Self> {
-        Arc::new(Self { done: Mutex::default(), sleeps: false.into(), called: false.into(), wake: Condvar::new() })
-    }
-
-    fn give(&self, done: Done<L>) {
-        *self.done() = Some(done);
-        if self.sleeps.load(Ordering::Relaxed) {
-            self.wake.notify_one();
-        }
-    }
-
-    fn done(&self) -> MutexGuard<'_, Option<Done<L>>> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// A lane of the client's, and the name and port of a server to resolve for it.
+pub(crate) type Unresolved = (usize, String, u16);
 
 impl<L: Send + 'static> Station<L> {
     pub fn new(settings: Setup, notes: Arc<Notes<L>>) -> io::Result<Self> {
         let shared = Shared {
             front: Front::new(settings),
-            leading: false,
-            following: Vec::new(),
-            spare: None,
+            lead: Lead::default(),
             unresolved: None,
             read_at: Instant::now(),
             receiving: None,
@@ -158,11 +111,11 @@ impl<L: Send + 'static> Station<L> {
         let begin = || {
             let (mut shared, now) = (self.lock(), Instant::now());
             self.read_rested(&mut shared, now);
-            let slot = shared.spare.take().unwrap_or_else(Slot::new);
+            let slot = shared.lead.slot();
             if let Some(operation) = operation.take() {
                 shared.front.begin(operation, slot.clone(), now);
             }
-            let progress = self.step(shared, &slot, now, LONGEST_SLEEP);
+            let progress = self.go_on(shared, &slot, now, LONGEST_SLEEP);
             (slot, progress)
         };
         let begun = host.unlocked(begin);
@@ -177,9 +130,9 @@ impl<L: Send + 'static> Station<L> {
                     return Ok(outcome);
                 }
                 Progress::Interrupted | Progress::Sleepy => host.interrupted().err().or_else(|| host.asked().err()),
-                Progress::Resolve(lane, ref name, port) => self.resolve(host, lane, name, port),
+                Progress::Errand((lane, ref name, port)) => self.resolve(host, lane, name, port),
             };
-            let step = |longest| self.step(self.lock(), &slot, Instant::now(), longest);
+            let step = |longest| self.go_on(self.lock(), &slot, Instant::now(), longest);
             let next = match (interrupted, &progress) {
                 (Some(interrupt), _) => Err(interrupt),
                 (None, Progress::Sleepy) => host.asleep(step, || self.call(&slot)),
@@ -240,7 +193,7 @@ impl<L: Send + 'static> Station<L> {
         let due = shared.front.deadline();
         let now = Instant::now();
         let is_due = due.is_some_and(|due| due <= now);
-        if !shared.leading && (is_due || !shared.front.is_quiet()) {
+        if !shared.lead.is_taken() && (is_due || !shared.front.is_quiet()) {
             self.tend(shared);
             return true;
         }
@@ -253,7 +206,7 @@ impl<L: Send + 'static> Station<L> {
         shared.kept_until = Some(shared.front.in_time(now, sleep.saturating_sub(WORTH_WAKING)));
         shared = self.keeper.wait_timeout(shared, sleep).unwrap_or_else(PoisonError::into_inner).0;
         shared.kept_until = None;
-        if !shared.leading && !shared.closed {
+        if !shared.lead.is_taken() && !shared.closed {
             self.read(&mut shared, Instant::now());
         }
         !shared.closed
@@ -286,16 +239,12 @@ impl<L: Send + 'static> Station<L> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared<L>> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn resolve<H: Host>(&self, host: &H, lane: usize, name: &str, port: u16) -> Option<H::Interrupt> {
         let deadline = Instant::now() + self.lock().front.settings().connect_timeout;
         let resolved = match resolve(host, name, port, deadline) {
             Ok(addresses) => Ok(addresses.into_iter().map(Address::Tcp).collect()),
-            Err(Unresolved::Failed(why)) => Err(why),
-            Err(Unresolved::Interrupted(interrupt)) => {
+            Err(host::Unresolved::Failed(why)) => Err(why),
+            Err(host::Unresolved::Interrupted(interrupt)) => {
                 self.lock().unresolved = Some((lane, name.to_owned(), port));
                 return Some(interrupt);
             }
@@ -307,61 +256,16 @@ impl<L: Send + 'static> Station<L> {
         None
     }
 
-    /// Ends the sleep of the slot's thread, from another one.
-    fn call(&self, slot: &Slot<L>) {
-        // With the lock, so that the thread is not between looking and sleeping.
-        let _shared = self.lock();
-        slot.called.store(true, Ordering::Relaxed);
-        slot.wake.notify_one();
-    }
-
-    /// Continues until the slot has its outcome, or the host must do something. Sleeps for `longest` at most while
-    /// another thread receives.
-    fn step<'s>(
-        &'s self,
-        mut shared: MutexGuard<'s, Shared<L>>,
-        slot: &Arc<Slot<L>>,
-        mut now: Instant,
+    /// Hands out what is there, and goes on waiting; see [`Led::step`].
+    fn go_on(
+        &self,
+        mut shared: MutexGuard<'_, Shared<L>>,
+        slot: &Arc<Slot<Done<L>>>,
+        now: Instant,
         longest: Duration,
-    ) -> Progress<L> {
+    ) -> Progress<Done<L>, Unresolved> {
         self.settle(&mut shared, now);
-        loop {
-            if let Some(done) = shared.outcome(slot) {
-                if !shared.leading {
-                    self.promote(&mut shared);
-                }
-                return Progress::Done(done);
-            }
-            if let Some((lane, name, port)) = shared.unresolved.take() {
-                return Progress::Resolve(lane, name, port);
-            }
-            if shared.leading {
-                shared.following.push(slot.clone());
-                slot.sleeps.store(true, Ordering::Relaxed);
-                let (woken, sleep) = slot.wake.wait_timeout(shared, longest).unwrap_or_else(PoisonError::into_inner);
-                shared = woken;
-                slot.sleeps.store(false, Ordering::Relaxed);
-                shared.following.retain(|following| !Arc::ptr_eq(following, slot));
-                let is_called = slot.called.swap(false, Ordering::Relaxed);
-                if (is_called || sleep.timed_out()) && slot.done().is_none() {
-                    if !shared.leading {
-                        // The lead may have been passed to this thread.
-                        self.promote(&mut shared);
-                    }
-                    return Progress::Sleepy;
-                }
-                now = Instant::now();
-                continue;
-            }
-            let wake;
-            (shared, wake, now) = self.receive(shared, now);
-            let done = shared.outcome(slot);
-            if done.is_none() && wake == Wake::Ready {
-                continue;
-            }
-            self.promote(&mut shared);
-            return done.map_or(Progress::Interrupted, Progress::Done);
-        }
+        self.step(shared, slot, now, longest)
     }
 
     /// Lets the keeper lead until nothing is under way.
@@ -370,26 +274,10 @@ impl<L: Send + 'static> Station<L> {
         shared.front.expire(now);
         shared.front.turn(now);
         self.settle(&mut shared, now);
-        if !shared.leading && !shared.front.is_quiet() && shared.unresolved.is_none() {
+        if !shared.lead.is_taken() && !shared.front.is_quiet() && shared.unresolved.is_none() {
             (shared, ..) = self.receive(shared, now);
             self.promote(&mut shared);
         }
-    }
-
-    /// Waits once for the client's connections, and takes what has arrived. Also returns when that was.
-    fn receive<'s>(
-        &'s self,
-        mut shared: MutexGuard<'s, Shared<L>>,
-        now: Instant,
-    ) -> (MutexGuard<'s, Shared<L>>, Wake, Instant) {
-        shared.leading = true;
-        let (mut shared, wake, now) = match shared.front.only_descriptor(now, LONGEST_SLEEP) {
-            Some(fd) => self.receive_bytes(shared, fd),
-            None => self.poll(shared, now + LONGEST_SLEEP),
-        };
-        self.settle(&mut shared, now);
-        shared.leading = false;
-        (shared, wake, now)
     }
 
     /// Waits for bytes from the only connection: with one system call, instead of one to wait and one to receive.
@@ -445,7 +333,7 @@ impl<L: Send + 'static> Station<L> {
     }
 
     fn read_rested(&self, shared: &mut Shared<L>, now: Instant) {
-        if !shared.leading && now.saturating_duration_since(shared.read_at) > REST {
+        if !shared.lead.is_taken() && now.saturating_duration_since(shared.read_at) > REST {
             self.read(shared, now);
         }
     }
@@ -460,17 +348,6 @@ impl<L: Send + 'static> Station<L> {
         self.settle(shared, now);
     }
 
-    /// Passes the lead to a waiting thread, or to the keeper if an answer is still awaited.
-    fn promote(&self, shared: &mut Shared<L>) {
-        if let Some(next) = shared.following.first() {
-            return next.wake.notify_one();
-        }
-        let Some(until) = shared.kept_until else { return };
-        if !shared.front.is_quiet() || shared.front.is_due_before(until) {
-            self.wake_keeper(shared);
-        }
-    }
-
     /// Carries out the client's orders and hands out outcomes.
     fn settle(&self, shared: &mut Shared<L>, now: Instant) {
         shared.front.at(now);
@@ -482,7 +359,7 @@ impl<L: Send + 'static> Station<L> {
                         shared.front.forgotten(lane, now);
                         self.call_back(shared);
                     }
-                    Action::Watch { .. } if shared.leading => self.bell.ring(),
+                    Action::Watch { .. } if shared.lead.is_taken() => self.bell.ring(),
                     Action::Watch { .. } => {}
                     Action::EndTurn => shared.front.turn(now),
                     Action::Ask(question) => self.ask(question),
@@ -510,6 +387,49 @@ impl<L: Send + 'static> Station<L> {
     fn wake_keeper(&self, shared: &mut Shared<L>) {
         shared.kept_until = None;
         self.keeper.notify_all();
+    }
+}
+
+impl<L: Send + 'static> Led for Station<L> {
+    type Shared = Shared<L>;
+    type Outcome = Done<L>;
+    type Errand = Unresolved;
+
+    #[inline]
+    fn shared(&self) -> &Mutex<Shared<L>> {
+        &self.shared
+    }
+
+    #[inline]
+    fn lead(shared: &mut Shared<L>) -> &mut Lead<Done<L>> {
+        &mut shared.lead
+    }
+
+    #[inline]
+    fn errand(shared: &mut Shared<L>) -> Option<Unresolved> {
+        shared.unresolved.take()
+    }
+
+    /// Waits once for the client's connections, and takes what has arrived.
+    fn wait<'s>(
+        &'s self,
+        shared: MutexGuard<'s, Shared<L>>,
+        now: Instant,
+    ) -> (MutexGuard<'s, Shared<L>>, Wake, Instant) {
+        let (mut shared, wake, now) = match shared.front.only_descriptor(now, LONGEST_SLEEP) {
+            Some(fd) => self.receive_bytes(shared, fd),
+            None => self.poll(shared, now + LONGEST_SLEEP),
+        };
+        self.settle(&mut shared, now);
+        (shared, wake, now)
+    }
+
+    /// The keeper leads if an answer is still awaited.
+    fn left_alone(&self, shared: &mut Shared<L>) {
+        let Some(until) = shared.kept_until else { return };
+        if !shared.front.is_quiet() || shared.front.is_due_before(until) {
+            self.wake_keeper(shared);
+        }
     }
 }
 

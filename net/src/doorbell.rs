@@ -41,26 +41,40 @@ pub fn wait_for(descriptors: &mut [PollFd<'_>], deadline: Instant) -> Wake {
 pub struct Doorbell {
     listen: OwnedFd,
     ring: OwnedFd,
+    /// Where tests of interleavings wait instead.
+    #[cfg(feature = "interleavings")]
+    played: crate::sync::interleaved::Bell,
 }
 
 impl Doorbell {
     pub fn new() -> io::Result<Self> {
         let (listen, ring) = new_pipe()?;
-        Ok(Self { listen, ring })
+        Ok(Self {
+            listen,
+            ring,
+            #[cfg(feature = "interleavings")]
+            played: Default::default(),
+        })
     }
 
     pub fn ring(&self) {
+        #[cfg(feature = "interleavings")]
+        self.played.ring();
         // A full pipe means that it has been rung.
         let _ = rustix::io::write(&self.ring, &[1]);
     }
 
     /// Clears all rings so far.
     pub fn silence(&self) {
+        #[cfg(feature = "interleavings")]
+        self.played.silence();
         let mut rung = [0; 64];
         while matches!(rustix::io::read(&self.listen, &mut rung), Ok(64)) {}
     }
 
     pub fn wait(&self, deadline: Instant) -> Wake {
+        #[cfg(feature = "interleavings")]
+        self.played.wait();
         wait_for(&mut [PollFd::from_borrowed_fd(self.listen.as_fd(), PollFlags::IN)], deadline)
     }
 }

@@ -107,6 +107,8 @@ pub mod resolver;
 #[doc(hidden)]
 pub mod shown;
 #[doc(hidden)]
+pub mod sync;
+#[doc(hidden)]
 pub mod words;
 
 pub use address::{Address, Endpoint, SentinelService};

@@ -4,13 +4,14 @@
 //! flights. A child only tries the lock of an inherited flight, so no fork leaves a lock held.
 
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use foldhash::HashMap;
 
 use super::{LeaseTypes, Signal};
 use crate::operations::Policy;
 use pinyon_net::fork::{generation, PerProcess};
+use pinyon_net::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Identifies the callers that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,8 @@
 mod anew;
 mod bad_days;
 mod behind;
+#[cfg(feature = "interleavings")]
+mod interleavings;
 mod many;
 mod schedules;
 mod sharing;

@@ -18,8 +18,7 @@ mod figures;
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 pub use counted::Counted;
@@ -28,6 +27,8 @@ pub use figures::{CommandMetrics, ServerMetrics, Traffic};
 use pinyon_net::connection::Ticket;
 use pinyon_net::error::{Error, Kind};
 use pinyon_net::latencies::{Counter, Histogram};
+use pinyon_net::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use pinyon_net::sync::{Mutex, PoisonError};
 
 /// On average, one in so many answers is timed.
 const TIMED: u32 = 32;
@@ -276,6 +277,9 @@ fn nanoseconds(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "interleavings")]
+    mod interleavings;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);

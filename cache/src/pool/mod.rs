@@ -11,13 +11,14 @@ mod growth;
 mod tests;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::metrics::Metrics;
 use crate::session::{Session, RESTED};
 use growth::Growth;
 use pinyon_net::doorbell::{wait_for, Doorbell, Wake};
+use pinyon_net::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A connection that was idle for so long is checked before use: the server may have closed it.
 pub(crate) const TRUSTED_REST: Duration = Duration::from_millis(10);

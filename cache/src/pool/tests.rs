@@ -1,5 +1,8 @@
 //! Which sessions a pool lends, and when it lets callers open further ones.
 
+#[cfg(feature = "interleavings")]
+mod interleavings;
+
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::hash::{BuildHasher, RandomState};
-use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,7 @@ use crate::exported::exported;
 use crate::flights::{Made, Types, Wake};
 use crate::guard::{free, Handle, Poison};
 use crate::status::Status;
-use crate::structs::{given, to_fill, Bytes, HowMade, Reply, Request, Terms};
+use crate::structs::{bytes_of, given, list, to_fill, Bytes, HowMade, Reply, Request, Terms};
 use crate::tags::Tags;
 
 pub(super) type Outcome = StepOutcome<Types, LeftOut>;
@@ -79,7 +78,7 @@ impl Handle for MakingMany {
 }
 
 impl MakingMany {
-    fn new(client: &Client, asked: &Terms, keys: &[Bytes]) -> Result<Self, Error> {
+    fn new(client: &Client, asked: &Terms, keys: &[&[u8]]) -> Result<Self, Error> {
         client.check_open()?;
         let terms = built(asked, Behind::WAITS)?;
         if asked.with & ANEW != 0 {
@@ -90,13 +89,10 @@ impl MakingMany {
         }
         let mut owned = Vec::with_capacity(keys.len());
         for key in keys {
-            key.check("key")?;
-            // SAFETY: the caller's bytes stay as they are during the call.
-            let key = unsafe { key.slice() };
             BorrowedKey::new(&client.keys, key, &mut Vec::new()).map_err(|why| InvalidArgument::key(&why, key))?;
             owned.push(key.to_vec());
         }
-        // SAFETY: as above.
+        // SAFETY: the caller's tags live during the call.
         let tags = unsafe { TagsOfTerms::of(client, asked)? };
         let flight_keys = owned.iter().map(|key| flight_key(client, asked, key));
         let (flights, chance) = (&client.shared.flights, RandomState::new().hash_one(()));
@@ -299,8 +295,7 @@ exported! {
     fn pinyon_making_many_new(
         client: &Client, terms: *const Terms, keys: *const Bytes, count: usize
     ) -> Result<*mut MakingMany> {
-        let keys = if count == 0 { &[] } else { slice::from_raw_parts(keys, count) };
-        MakingMany::new(client, &given(terms)?, keys)
+        MakingMany::new(client, &given(terms)?, &bytes_of(list(keys, count, "list of keys")?, "key")?)
     }
 
     fn pinyon_making_many_wanted(making: &MakingMany, index: usize, key: *mut usize) -> bool {

@@ -26,7 +26,7 @@ use crate::exported::exported;
 use crate::flights::{Made, Types};
 use crate::guard::{free, Handle, Poison};
 use crate::replies::{finding, is_outage};
-use crate::requests::{with as flags, Verb};
+use crate::requests::{check_flags, with as flags, Verb};
 use crate::status::{marks, Status};
 use crate::structs::{empty, given, to_fill, Bytes, HowMade, Reply, Request, Terms, FOREVER};
 use crate::tags::Tags;
@@ -38,6 +38,7 @@ pub mod terms {
     pub const ANEW: u32 = 0x4;
     pub const SOFT_TIMEOUT: u32 = 0x8;
     pub const BEHIND: u32 = 0x10;
+    pub const ALL: u32 = 0x1f;
 }
 
 /// What the flags of a value that was made say.
@@ -45,6 +46,7 @@ pub mod made {
     pub const TTL: u32 = 0x1;
     pub const STALE: u32 = 0x2;
     pub const NOT_STORED: u32 = 0x4;
+    pub const ALL: u32 = 0x7;
 }
 
 /// One caller's way to a value.
@@ -223,7 +225,7 @@ impl Making {
         asked.key.check("key")?;
         asked.route.check("route")?;
         // SAFETY: the caller's bytes stay as they are during the call.
-        let (key, route) = unsafe { (asked.key.slice(), asked.route.is_given().then(|| asked.route.slice().to_vec())) };
+        let (key, route) = unsafe { (asked.key.slice(), asked.route.given().map(<[u8]>::to_vec)) };
         // SAFETY: as above.
         let tags = unsafe { TagsOfTerms::of(client, asked)? };
         let (flight_key, caller) = (flight_key(client, asked, key), caller(asked));
@@ -397,6 +399,7 @@ fn only_by_steps(asked: &Terms) -> Option<Error> {
 
 /// The terms in the core's words. What is 0 is as usual.
 fn built(asked: &Terms, behind: Behind) -> Result<lease::Terms, Error> {
+    check_flags(asked.with, terms::ALL)?;
     let mut settings =
         TermsSettings { stale: asked.stale, early: asked.early, jitter: asked.jitter, ..TermsSettings::default() };
     if asked.lease != 0.0 {
@@ -426,6 +429,7 @@ fn built(asked: &Terms, behind: Behind) -> Result<lease::Terms, Error> {
 
 /// What is said of a value that was made.
 fn said(how: &HowMade) -> Result<lease::Made, Error> {
+    check_flags(how.with, made::ALL)?;
     let time = |flag: u32, seconds: f64| (how.with & flag != 0).then(|| ttl::whole_seconds(seconds)).transpose();
     let (ttl, stale) = (time(made::TTL, how.ttl)?, time(made::STALE, how.stale)?);
     Ok(lease::Made { ttl, stale, store: how.with & made::NOT_STORED == 0 })

@@ -55,30 +55,34 @@ impl Structs {
         unsafe { self.first.byte_add(index * self.apart) }
     }
 
+    /// Uses one of them. Nothing that is called meanwhile may use it too.
+    #[inline]
+    fn with<T>(self, index: usize, work: impl FnOnce(&mut Found) -> T) -> T {
+        // SAFETY: it is the caller's, who does not use it meanwhile.
+        work(unsafe { &mut *self.at(index) })
+    }
+
     #[inline]
     fn begin(self, index: usize) {
-        // SAFETY: it is the caller's, who does not use it meanwhile.
-        let one = unsafe { &mut *self.at(index) };
-        (one.status, one.client_flags, one.cas, one.error) = (Status::Miss as i32, 0, 0, null_mut());
+        self.with(index, |one| {
+            (one.status, one.client_flags, one.cas, one.error) = (Status::Miss as i32, 0, 0, null_mut());
+        });
     }
 
     #[inline]
     fn status(self, index: usize) -> i32 {
-        // SAFETY: it is the caller's, who does not use it meanwhile.
-        unsafe { (*self.at(index)).status }
+        self.with(index, |one| one.status)
     }
 
     #[inline]
     fn finish(self, index: usize, status: Status) {
-        // SAFETY: as above.
-        unsafe { (*self.at(index)).status = status as i32 }
+        self.with(index, |one| one.status = status as i32);
     }
 
     #[cold]
     fn fail(self, index: usize, error: Error) {
         self.forget_error(index);
-        // SAFETY: as above.
-        unsafe { (*self.at(index)).error = error.into_raw() };
+        self.with(index, |one| one.error = error.into_raw());
         self.finish(index, Status::Failed);
     }
 
@@ -91,7 +95,7 @@ impl Structs {
     #[cold]
     fn forget_error(self, index: usize) {
         // SAFETY: only this library sets it, from a handle of its own.
-        unsafe { free(std::mem::replace(&mut (*self.at(index)).error, null_mut())) };
+        unsafe { free(self.with(index, |one| std::mem::replace(&mut one.error, null_mut()))) };
     }
 }
 
@@ -138,7 +142,7 @@ impl<P: Deref<Target = Packing>> Slotted<P> {
         let mut places: Option<Vec<usize>> = None;
         for index in 0..all.count {
             // SAFETY: the caller says so.
-            let given = unsafe { (*all.at(index)).key.slice() };
+            let given = unsafe { all.with(index, |one| one.key).slice() };
             match keys.push(&view.keys, given) {
                 Ok(()) => places.iter_mut().for_each(|places| places.push(index)),
                 Err(why) => {
@@ -175,8 +179,7 @@ impl<P: Deref<Target = Packing>> Slots for Slotted<P> {
             self.all.finish(position, Status::Miss);
         }
         match read(self.placing(index)) {
-            // SAFETY: it is the caller's, who does not use it meanwhile.
-            Ok(Placed { client_flags, kept: None }) => unsafe { (*self.all.at(position)).client_flags = client_flags },
+            Ok(Placed { client_flags, kept: None }) => self.all.with(position, |one| one.client_flags = client_flags),
             Ok(_) => self.all.fail(position, Failure::usage("`place` returned NULL, and a value has no other place")),
             Err(error) => self.all.fail(position, InvalidArgument::from(error).into()),
         }
@@ -193,8 +196,7 @@ impl<P: Deref<Target = Packing>> Slots for Slotted<P> {
     fn found(&self, index: usize, cas: Option<u64>) {
         let position = self.position(index);
         if self.all.status(position) == Status::Miss as i32 {
-            // SAFETY: as above.
-            unsafe { (*self.all.at(position)).cas = cas.unwrap_or_default() };
+            self.all.with(position, |one| one.cas = cas.unwrap_or_default());
             self.all.finish(position, Status::Done);
         }
     }

@@ -75,7 +75,7 @@ pub unsafe fn run_many(
     let mut keys = KeysOfMany::with_capacity(requests.len());
     for (index, asked) in requests.iter().enumerate() {
         // SAFETY: the caller says so.
-        let (given, route) = unsafe { (asked.key.slice(), asked.route.is_given().then(|| asked.route.slice())) };
+        let (given, route) = unsafe { (asked.key.slice(), asked.route.given()) };
         if let Err(error) = keys.push(view, index, given, route) {
             replies[index].fail(error);
         }

@@ -13,7 +13,7 @@ use pinyon_cache::{blocking, Data};
 use crate::client::Migrating;
 use crate::errors::Error;
 use crate::host::Host;
-use crate::placing::{Placed, Placing};
+use crate::placing::{put, Placed, Placing};
 use crate::requests::{for_all, with as flags, Keyed, Verb};
 use crate::single::{asked_servers, invalidated};
 use crate::status::{marks, Status};
@@ -212,12 +212,7 @@ pub fn hand_over(reply: &mut Reply, side: Side, place: Option<Place>) {
     reply.marks |= if side == Side::Old { marks::OF_OLD } else { 0 };
     let Some(place) = place else { return };
     // SAFETY: a reply has its value until it is cleared, and the header says so of the place.
-    unsafe {
-        let bytes = reply.value.slice();
-        let memory: *mut u8 = place(reply.context, bytes.len(), reply.client_flags).cast();
-        if !memory.is_null() {
-            memory.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-            reply.value = Bytes::NONE;
-        }
+    if unsafe { put(place, reply.context, reply.value.slice(), reply.client_flags) } {
+        reply.value = Bytes::NONE;
     }
 }

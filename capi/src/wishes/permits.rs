@@ -7,7 +7,7 @@ use crate::exported::exported;
 use crate::guard::with;
 use crate::locks::client::Locks;
 use crate::status::Status;
-use crate::structs::{c_structs, missing, Bytes};
+use crate::structs::{c_structs, list, missing, Bytes};
 
 c_structs! {
     "pinyon_permits" Permits {
@@ -33,14 +33,8 @@ pub fn names_in_modes<'w>(
 /// # Safety
 /// The pointer is null, or to so many permits, which stay as they are for the lifetime.
 pub unsafe fn permits_of<'p>(first: *const Permits, count: usize) -> Result<Vec<PermitsAsked<'p>>, Error> {
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    if first.is_null() {
-        return Err(missing("list of permits"));
-    }
     // SAFETY: the caller says so.
-    let all = unsafe { std::slice::from_raw_parts(first, count) };
+    let all = unsafe { list(first, count, "list of permits") }?;
     let asked = all.iter().map(|Permits { pool, count, limit }| {
         pool.check("the name of a pool")?;
         let limit = (*limit != 0).then_some(*limit);

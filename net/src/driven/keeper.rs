@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
@@ -11,6 +11,7 @@ use super::{Driven, Polled};
 use crate::doorbell::{wait_for, LONGEST_SLEEP};
 use crate::fork;
 use crate::own_thread;
+use crate::sync;
 
 /// How often it looks at a machine with nothing due: something may have arrived that no one has read.
 const IDLE: Duration = Duration::from_secs(5);
@@ -26,8 +27,8 @@ const WORTH_WAKING: Duration = Duration::from_millis(1);
 pub struct Keeper(Arc<Plan>);
 
 struct Plan {
-    until: Mutex<Until>,
-    changed: Condvar,
+    until: sync::Mutex<Until>,
+    changed: sync::Condvar,
     generation: u64,
 }
 
@@ -49,8 +50,7 @@ impl Keeper {
             polled.check_process()?;
             polled.as_fd().try_clone_to_owned()?
         };
-        let until = Mutex::new(Until::Time(Instant::now()));
-        let plan = Arc::new(Plan { until, changed: Condvar::new(), generation: fork::generation() });
+        let plan = Arc::new(Plan::new());
         let keeper = Self(plan.clone());
         let machine = Arc::downgrade(machine);
         own_thread::start("pinyon-keeper", move || plan.carry_out(&machine, &descriptor))?;
@@ -77,6 +77,11 @@ impl Drop for Keeper {
 }
 
 impl Plan {
+    fn new() -> Self {
+        let until = sync::Mutex::new(Until::Time(Instant::now()));
+        Self { until, changed: sync::Condvar::new(), generation: fork::generation() }
+    }
+
     fn carry_out<M: Driven>(&self, machine: &Weak<Mutex<Polled<M>>>, descriptor: &OwnedFd) {
         while self.begin() {
             let Some(machine) = machine.upgrade() else { return };
@@ -132,11 +137,17 @@ impl Plan {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Until> {
+    fn lock(&self) -> sync::MutexGuard<'_, Until> {
         self.until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn lock<M: Driven>(machine: &Mutex<Polled<M>>) -> MutexGuard<'_, Polled<M>> {
     machine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(feature = "interleavings")]
+    mod interleavings;
 }

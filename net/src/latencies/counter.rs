@@ -1,6 +1,6 @@
 //! Counting without contention.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// A number that only one thread at a time increases, and any thread may read.
 #[derive(Debug, Default)]
