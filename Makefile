@@ -105,6 +105,12 @@ test-busy: setup rust-tests ## The tests in random order, beside processes that 
 test-newer: .venv/.ready ## Both languages' tests on Debian's next release, in a folder: newer Ruby, Python, Rails and servers
 	PYTHONPATH=tools .venv/bin/python -m newer test --processes $(TEST_PROCESSES) $(SUITES)
 
+# As root, with mmdebstrap. PLAYS are some of debian and container. CARGO_PROFILE_WHEEL_LTO=off makes them shorter.
+PLAYS ?=
+.PHONY: newcomers
+newcomers: ## Play what newcomers type on a fresh Debian and in a container; writes docs/newcomer.md with what they see
+	PYTHONPATH=tools python3 -m newcomers $(PLAYS)
+
 .PHONY: bench-ruby-newer
 bench-ruby-newer: setup ## Compare Pinyon with Dalli 5 in async 2, on the Ruby of a newer Debian, in a folder
 	PYTHONPATH=tools .venv/bin/python -m newer ruby
@@ -149,7 +155,7 @@ install-c-built:
 	install -m 644 capi/include/pinyon/*.h "$(DESTDIR)$(PREFIX)/include/pinyon/"
 	install -m 644 $(C_BUILT)/$(C_SHARED) "$(DESTDIR)$(LIBDIR)/$(C_VERSIONED)"
 	install -m 644 $(C_BUILT)/libpinyon.a "$(DESTDIR)$(LIBDIR)/libpinyon.a"
-	$(if $(STRIP),$(STRIP) --strip-debug "$(DESTDIR)$(LIBDIR)/$(C_VERSIONED)" "$(DESTDIR)$(LIBDIR)/libpinyon.a")
+	$(if $(STRIP),$(STRIP) -S "$(DESTDIR)$(LIBDIR)/$(C_VERSIONED)" "$(DESTDIR)$(LIBDIR)/libpinyon.a")
 	ln -sf $(C_VERSIONED) "$(DESTDIR)$(LIBDIR)/$(C_SHARED)"
 	sed -e 's|@PREFIX@|$(PC_PREFIX)|; s|@LIBDIR@|$(PC_LIBDIR)|; s|@VERSION@|$(version)|; s|@LIBRARIES@|$(C_LIBRARIES)|' capi/pinyon.pc.in \
 		> "$(DESTDIR)$(LIBDIR)/pkgconfig/pinyon.pc"
@@ -206,7 +212,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
 	cd examples && ../.venv/bin/mypy --strict pinyon_try
-	cd tools/distribution && MYPYPATH=.. ../../.venv/bin/mypy --strict . ../newer
+	cd tools/distribution && MYPYPATH=.. ../../.venv/bin/mypy --strict . ../newer ../newcomers
 	cd ruby && rubocop -c .rubocop.yml . ../verify/ruby
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
 	cd bench/ruby && rubocop

@@ -81,7 +81,7 @@ MUSL = Platform(
     wheel="musllinux_1_2_x86_64",
     compatibility="musllinux_1_2",
 )
-MACOS = Platform("macos", "aarch64-apple-darwin", "aarch64-macos", wheel=r"macosx_\d+_\d+_arm64")
+MACOS = Platform("macos", "aarch64-apple-darwin", "aarch64-macos.11.0", wheel=r"macosx_\d+_\d+_arm64")
 FREEBSD = Platform("freebsd", "x86_64-unknown-freebsd", "x86_64-freebsd")
 
 #: Those with artefacts.
