@@ -70,7 +70,7 @@ def fetch_sources(folder: Path) -> list[Path]:
 def write_compiler(folder: Path) -> Path:
     """Writes a program that is gcc for musl, also when it is asked what it is for, and returns its path."""
     compiler = folder / COMPILER
-    answer = "case $1 in --print-multiarch) echo x86_64-linux-musl; exit ;; esac"
+    answer = "case $1 in -print-multiarch | --print-multiarch) echo x86_64-linux-musl; exit ;; esac"
     compiler.write_text(f'#!/bin/sh\n{answer}\nexec {shutil.which(COMPILER)} "$@"\n')
     compiler.chmod(0o755)
     return compiler

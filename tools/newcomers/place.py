@@ -9,13 +9,14 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from newer.folders import ALONE, NETWORK, REPOSITORY, TOGETHER, Folder
+from newer.folders import ALONE, REPOSITORY, TOGETHER, Folder
 
 WORK = REPOSITORY / "target" / "newcomers"
 #: What a container of Debian 12 begins with.
 DEBIAN = Folder("bookworm", WORK / "debian", ("apt",))
-#: The certificates of this machine's network, which programs are told of.
-CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+CERTIFICATES = "/network.crt"
+#: What a program needs of this machine to use its network, and where it finds that.
+OUTSIDE = {Path("/etc/resolv.conf"): "/etc/resolv.conf", Path("/etc/ssl/certs/ca-certificates.crt"): CERTIFICATES}
 INSIDE = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LANG": "C.UTF-8",
@@ -84,17 +85,16 @@ class Place:
             f"mount --rbind /dev {seen}/dev",
             f"mkdir -p {seen}/checkout && mount --bind {shlex.quote(str(REPOSITORY))} {seen}/checkout",
         ]
-        for here in filter(os.path.isfile, (*NETWORK, str(CERTIFICATES))):
-            lines.append(
-                f"mkdir -p {seen}{Path(here).parent} && touch {seen}{here} && mount --bind {here} {seen}{here}"
-            )
+        for here, inside in OUTSIDE.items():
+            if here.exists():
+                lines.append(f"touch {seen}{inside} && mount --bind {here} {seen}{inside}")
         return "\n".join(lines)
 
     @staticmethod
     def _of_the_network() -> dict[str, str]:
         """Programs look for certificates in different places; a newcomer's machine needs none of these."""
         named = ("PIP_CERT", "SSL_CERT_FILE", "CARGO_HTTP_CAINFO", "GIT_SSL_CAINFO")
-        return dict.fromkeys(named, str(CERTIFICATES)) if CERTIFICATES.exists() else {}
+        return dict.fromkeys(named, CERTIFICATES) if all(path.exists() for path in OUTSIDE) else {}
 
 
 def export(into: Path) -> None:
