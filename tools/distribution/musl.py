@@ -33,15 +33,17 @@ def make_musl_python() -> Path:
     if not shutil.which(COMPILER):
         raise CannotInstall(f"there is no {COMPILER} (apt-get install musl-tools)")
     building = WORK / "musl-sources"
-    shutil.rmtree(building, ignore_errors=True)
+    for remains in (building, place):
+        shutil.rmtree(remains, ignore_errors=True)
     zlib, sources = fetch_sources(building)
-    unfinished = building / "installed"
+    libraries, staged = building / "libraries", building / "staged"
     flags = {"CC": str(write_compiler(building)), "CFLAGS": "-O1 -fPIC"}
-    build(zlib, ["--static", f"--prefix={unfinished}"], "install", flags)
+    build(zlib, ["--static", f"--prefix={libraries}"], ["install"], flags)
     # It takes the C library of the machine that builds it for its own, unless it is told.
     options = ["--build=x86_64-pc-linux-musl", f"--prefix={place}", "--disable-test-modules"]
-    found = {"CPPFLAGS": f"-I{unfinished}/include", "LDFLAGS": f"-L{unfinished}/lib"}
-    build(sources, options, "install", {**flags, **found})
+    found = {"CPPFLAGS": f"-I{libraries}/include", "LDFLAGS": f"-L{libraries}/lib"}
+    build(sources, options, ["install", f"DESTDIR={staged}"], {**flags, **found})
+    shutil.move(f"{staged}{place}", place)
     shutil.rmtree(building)
     return python
 
@@ -84,12 +86,12 @@ def mirror() -> str:
     return found[0]
 
 
-def build(folder: Path, options: list[str], target: str, variables: dict[str, str]) -> None:
+def build(folder: Path, options: list[str], install: list[str], variables: dict[str, str]) -> None:
     """Configures, builds and installs what is in a folder; its output is in a file, unless it fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MAKE"))}
     log = folder.parent / f"{folder.name}.log"
     with log.open("w") as output:
-        for command in (["./configure", *options], ["make", f"-j{os.cpu_count()}"], ["make", target]):
+        for command in (["./configure", *options], ["make", f"-j{os.cpu_count()}"], ["make", *install]):
             done = subprocess.run(
                 command, cwd=folder, env={**environment, **variables}, stdout=output, stderr=output, check=False
             )
