@@ -13,7 +13,7 @@ from crossing import cross_environment, program_of_llvm
 from frameworks import FRAMEWORKS
 from interpreters import find_interpreters
 from platforms import FREEBSD, MACOS, Platform
-from signatures import changed_pages
+from signing import changed_pages
 from trying import unpack_c_library
 
 MEGABYTE = 1_000_000
