@@ -14,7 +14,7 @@ from frameworks import FRAMEWORKS
 from interpreters import find_interpreters
 from platforms import FREEBSD, MACOS, Platform
 from signing import changed_pages
-from trying import unpack_c_library
+from trying import compile_smoke, unpack_c_library
 
 MEGABYTE = 1_000_000
 OLDEST_SYSTEM = "11.0"
@@ -90,6 +90,14 @@ def test_the_c_library_asks_the_system_alone(dylib: Path) -> None:
 def test_a_program_finds_the_c_library_by_its_own_folders(dylib: Path) -> None:
     named = said(program_of_llvm("objdump"), "--macho", "--dylib-id", dylib).splitlines()[-1]
     assert named == f"@rpath/{dylib.resolve().name}"
+
+
+def test_a_program_in_c_is_linked(c_library: Path, dylib: Path) -> None:
+    program = compile_smoke(MACOS, c_library, c_library, static=False)
+    assert "EXECUTE" in said(program_of_llvm("objdump"), "--macho", "--private-header", program)
+    wanted = {whom for symbol, whom in imported_by(program) if symbol.startswith("_pinyon_")}
+    assert wanted == {f"from {dylib.name.removesuffix('.dylib')}"}
+    assert changed_pages(program.read_bytes()) == []
 
 
 def test_a_byte_that_differs_from_the_signed_one_is_found(dylib: Path) -> None:
