@@ -105,12 +105,18 @@ test-busy: setup rust-tests ## The tests in random order, beside processes that 
 test-newer: .venv/.ready ## Both languages' tests on Debian's next release, in a folder: newer Ruby, Python, Rails and servers
 	PYTHONPATH=tools .venv/bin/python -m newer test --processes $(TEST_PROCESSES) $(SUITES)
 
+# As root, with mmdebstrap. PLAYS are some of debian and container. CARGO_PROFILE_WHEEL_LTO=off makes them shorter.
+PLAYS ?=
+.PHONY: newcomers
+newcomers: ## Play what newcomers type on a fresh Debian and in a container; writes docs/newcomer.md with what they see
+	PYTHONPATH=tools python3 -m newcomers $(PLAYS)
+
 .PHONY: bench-ruby-newer
 bench-ruby-newer: setup ## Compare Pinyon with Dalli 5 in async 2, on the Ruby of a newer Debian, in a folder
 	PYTHONPATH=tools .venv/bin/python -m newer ruby
 	PINYON_BENCH_RUBY=$(CURDIR)/target/newer/ruby .venv/bin/python -m pinyon_bench run --rows ruby --rounds $(ROUNDS)
 
-# PLATFORMS names some of them: x86_64 and arm64.
+# PLATFORMS names some of them: x86_64, arm64, musl and macos.
 .PHONY: dist
 dist: target/dist/tools/.ready target/dist/.packages ## What is uploaded, in dist: wheels, gems, C libraries of all platforms; takes PLATFORMS
 	PYTHONPATH=tools PLATFORMS="$(PLATFORMS)" target/dist/tools/bin/python tools/distribution/build.py
@@ -120,7 +126,8 @@ target/dist/.built: $(distributed)
 	$(MAKE) dist
 
 # Where the C interface is installed, below DESTDIR, and what pinyon.pc says of that; for which platform of Rust's names it is
-# built, if not for this one, and where.
+# built, if not for this one, and where; which system that is, and what unwinds the stack there. With an empty STRIP, debug
+# information stays inside.
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 PC_PREFIX ?= $(PREFIX)
@@ -128,6 +135,12 @@ PC_LIBDIR ?= $(LIBDIR)
 C_TARGET ?=
 C_BUILT ?= target/release
 STRIP ?= strip
+C_SYSTEM ?= $(shell uname -s)
+C_UNWINDER ?= -lgcc_s
+C_IS_MAC := $(filter Darwin,$(C_SYSTEM))
+C_SHARED := $(if $(C_IS_MAC),libpinyon.dylib,libpinyon.so)
+C_VERSIONED := $(if $(C_IS_MAC),libpinyon.1.dylib,libpinyon.so.1)
+C_LIBRARIES := $(if $(C_IS_MAC),-framework Security -framework CoreFoundation -liconv,$(C_UNWINDER) -lutil -lrt -lpthread -lm -ldl -lc)
 
 .PHONY: install-c
 install-c: ## Install the C interface: headers, libraries and pinyon.pc, for C, C++ and others; takes DESTDIR, PREFIX, LIBDIR
@@ -140,11 +153,11 @@ install-c-built:
 	install -d "$(DESTDIR)$(PREFIX)/include/pinyon" "$(DESTDIR)$(LIBDIR)/pkgconfig"
 	install -m 644 capi/include/pinyon.h "$(DESTDIR)$(PREFIX)/include/"
 	install -m 644 capi/include/pinyon/*.h "$(DESTDIR)$(PREFIX)/include/pinyon/"
-	$(STRIP) --strip-debug -o "$(DESTDIR)$(LIBDIR)/libpinyon.so.1" $(C_BUILT)/libpinyon.so
-	$(STRIP) --strip-debug -o "$(DESTDIR)$(LIBDIR)/libpinyon.a" $(C_BUILT)/libpinyon.a
-	chmod 644 "$(DESTDIR)$(LIBDIR)/libpinyon.so.1" "$(DESTDIR)$(LIBDIR)/libpinyon.a"
-	ln -sf libpinyon.so.1 "$(DESTDIR)$(LIBDIR)/libpinyon.so"
-	sed -e 's|@PREFIX@|$(PC_PREFIX)|; s|@LIBDIR@|$(PC_LIBDIR)|; s|@VERSION@|$(version)|' capi/pinyon.pc.in \
+	install -m 644 $(C_BUILT)/$(C_SHARED) "$(DESTDIR)$(LIBDIR)/$(C_VERSIONED)"
+	install -m 644 $(C_BUILT)/libpinyon.a "$(DESTDIR)$(LIBDIR)/libpinyon.a"
+	$(if $(STRIP),$(STRIP) -S "$(DESTDIR)$(LIBDIR)/$(C_VERSIONED)" "$(DESTDIR)$(LIBDIR)/libpinyon.a")
+	ln -sf $(C_VERSIONED) "$(DESTDIR)$(LIBDIR)/$(C_SHARED)"
+	sed -e 's|@PREFIX@|$(PC_PREFIX)|; s|@LIBDIR@|$(PC_LIBDIR)|; s|@VERSION@|$(version)|; s|@LIBRARIES@|$(C_LIBRARIES)|' capi/pinyon.pc.in \
 		> "$(DESTDIR)$(LIBDIR)/pkgconfig/pinyon.pc"
 
 # What it tries of other platforms, and in which emulator, is on docs/platforms.md.
@@ -199,7 +212,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
 	cd examples && ../.venv/bin/mypy --strict pinyon_try
-	cd tools/distribution && MYPYPATH=.. ../../.venv/bin/mypy --strict . ../newer
+	cd tools/distribution && MYPYPATH=.. ../../.venv/bin/mypy --strict . ../newer ../newcomers
 	cd ruby && rubocop -c .rubocop.yml . ../verify/ruby
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
 	cd bench/ruby && rubocop

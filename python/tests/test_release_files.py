@@ -17,6 +17,8 @@ CONTAINERS = sorted((ROOT / "examples" / "containers").glob("Dockerfile.*"))
 ENDINGS = {
     "x86_64": "manylinux_2_17_x86_64.manylinux2014_x86_64",
     "arm64": "manylinux_2_17_aarch64.manylinux2014_aarch64",
+    "musl": "musllinux_1_2_x86_64",
+    "macos": "macosx_11_0_arm64",
 }
 
 

@@ -19,13 +19,22 @@ def build_c_library(platform: Platform, scratch: Path, environment: Mapping[str,
     """Builds the archive into dist and returns it."""
     name = platform.c_library(own_version())
     stage = scratch / name
-    built = {"C_TARGET": platform.triple, "C_BUILT": TARGET / platform.triple / "release"}
-    places = {"DESTDIR": stage, "PREFIX": "", "LIBDIR": "/lib", "STRIP": program_of_llvm("strip"), **ANYWHERE}
+    built = {"C_TARGET": platform.triple, "C_BUILT": TARGET / platform.triple / "release", **systems_own(platform)}
+    places = {"DESTDIR": stage, "PREFIX": "", "LIBDIR": "/lib", **ANYWHERE}
     variables = (f"{variable}={value}" for variable, value in {**built, **places}.items())
     run("make", "--no-print-directory", "install-c", *variables, environment=cross_environment(platform, environment))
     for licence in REPOSITORY.glob("LICENSE-*"):
         shutil.copy(licence, stage)
     return pack(stage, DIST / f"{name}.tar.gz", int(environment["SOURCE_DATE_EPOCH"]))
+
+
+def systems_own(platform: Platform) -> dict[str, str]:
+    """Returns the variables of `make install-c` that differ by system."""
+    if platform.is_apple:
+        # Stripping it would leave the library with the signature of other bytes; it has no debug information.
+        return {"C_SYSTEM": "Darwin", "STRIP": ""}
+    strip = {"STRIP": program_of_llvm("strip")}
+    return {**strip, "C_UNWINDER": "-lgcc_eh"} if platform.is_musl else strip
 
 
 def pack(stage: Path, archive: Path, moment: int) -> Path:

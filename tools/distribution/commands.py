@@ -33,6 +33,12 @@ def build_environment() -> dict[str, str]:
     }
 
 
+def add_flags(environment: dict[str, str], *flags: str) -> None:
+    """Adds flags to those that rustc gets for every crate."""
+    before = environment.get("CARGO_ENCODED_RUSTFLAGS", "")
+    environment["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join([*filter(None, [before]), *flags])
+
+
 def own_version() -> str:
     """Returns the version that is to be released."""
     found = re.search(r'^version = "(.*)"$', (REPOSITORY / "Cargo.toml").read_text(), re.MULTILINE)
@@ -53,8 +59,8 @@ def run(*command: str | Path, environment: Mapping[str, str], folder: Path = REP
 
 
 def said(*command: str | Path) -> str:
-    """Returns what a program prints. Raises `CalledProcessError` if it fails."""
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
+    """Returns what a program prints; its errors are shown. Raises `CalledProcessError` if it fails."""
+    return subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def separate_debug_information(library: Path, debug: Path, environment: Mapping[str, str], objcopy: str) -> None:

@@ -8,24 +8,41 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from commands import TOOLS, WORK
+from commands import TOOLS, WORK, add_flags
+from frameworks import write_frameworks
 from platforms import Platform
 
 
-def cross_environment(platform: Platform, environment: Mapping[str, str]) -> dict[str, str]:
+def cross_environment(
+    platform: Platform, environment: Mapping[str, str], *, static_programs: bool = False
+) -> dict[str, str]:
     """Returns an environment in which cargo compiles for a platform, and adds Rust's library for it.
 
     Ends the program if the library cannot be added.
+
+    Args:
+        platform: the platform.
+        environment: what the builds run in otherwise.
+        static_programs: whether programs for musl have its C library inside, instead of loading the system's.
     """
     add_library(platform)
     compiler, archiver = write_program(platform, "cc"), write_program(platform, "ar")
-    return {
+    here = {
         **environment,
         f"CC_{platform.variable}": str(compiler),
         f"CXX_{platform.variable}": str(write_program(platform, "c++")),
         f"AR_{platform.variable}": str(archiver),
         f"CARGO_TARGET_{platform.variable.upper()}_LINKER": str(compiler),
     }
+    if platform.is_musl:
+        # What starts programs is zig's, of the same musl that it links.
+        add_flags(here, "-Clink-self-contained=no", *([] if static_programs else ["-Ctarget-feature=-crt-static"]))
+    if platform.is_apple:
+        add_flags(here, f"-Lframework={write_frameworks(platform, here)}")
+        # A debugger on a Mac reads what it needs from object files, which nobody keeps.
+        here["CARGO_PROFILE_RELEASE_DEBUG"] = "none"
+        here["CARGO_PROFILE_RELEASE_STRIP"] = "none"
+    return here
 
 
 def add_library(platform: Platform) -> None:

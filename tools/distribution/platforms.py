@@ -1,4 +1,4 @@
-"""The platforms that artefacts are built for on one machine."""
+"""The platforms that artefacts are built for on one machine, and one that the crates compile for."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Platform:
         name: what `make dist PLATFORMS=...` calls it.
         triple: Rust's name of it.
         zig: zig's name of it, with the oldest C library that artefacts run on.
-        wheel: the tag at the end of its wheels' names.
-        compatibility: the system that wheels are for.
-        gem: RubyGems' name of it.
+        wheel: a pattern of the tag at the end of its wheels' names; empty where nothing is packed.
+        compatibility: the system that wheels are for; empty where the linker decides.
+        gem: RubyGems' name of it; empty where no Ruby of it can be had here, so that no precompiled gem is built.
         emulator: the program that runs its programs here; empty where the kernel does.
-        debian: Debian's name of its processor; empty for this machine's.
+        debian: Debian's name of its processor; empty where it is this machine's, or Debian has none of it.
     """
 
     name: str
     triple: str
     zig: str
-    wheel: str
-    compatibility: str
-    gem: str
+    wheel: str = ""
+    compatibility: str = ""
+    gem: str = ""
     emulator: str = ""
     debian: str = ""
 
@@ -39,6 +39,16 @@ class Platform:
     def c_library(self, version: str) -> str:
         """Returns the name of the archive of its C library, without the ending."""
         return f"pinyon-c-{version}-{self.triple}"
+
+    @property
+    def is_apple(self) -> bool:
+        """Whether libraries are Mach-O files, and end with .dylib."""
+        return "apple" in self.triple
+
+    @property
+    def is_musl(self) -> bool:
+        """Whether Rust links programs for it statically, unless it is told not to."""
+        return self.triple.endswith("-musl")
 
     @property
     def variable(self) -> str:
@@ -64,11 +74,18 @@ ARM64 = Platform(
     emulator="qemu-aarch64",
     debian="arm64",
 )
-#: Nothing is packed for it.
-MACOS = Platform("macos", "aarch64-apple-darwin", "aarch64-macos", wheel="", compatibility="", gem="")
+MUSL = Platform(
+    "musl",
+    "x86_64-unknown-linux-musl",
+    "x86_64-linux-musl",
+    wheel="musllinux_1_2_x86_64",
+    compatibility="musllinux_1_2",
+)
+MACOS = Platform("macos", "aarch64-apple-darwin", "aarch64-macos.11.0", wheel=r"macosx_\d+_\d+_arm64")
+FREEBSD = Platform("freebsd", "x86_64-unknown-freebsd", "x86_64-freebsd")
 
 #: Those with artefacts.
-PLATFORMS = {platform.name: platform for platform in (X86_64, ARM64)}
+PLATFORMS = {platform.name: platform for platform in (X86_64, ARM64, MUSL, MACOS)}
 
 
 def chosen_platforms() -> list[Platform]:

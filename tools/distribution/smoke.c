@@ -1,4 +1,4 @@
-/* What a user does first, with the library that is installed: ./smoke MEMCACHED */
+/* What a user does first, with the library that is installed: ./smoke MEMCACHED [REDIS] */
 
 #include <pinyon.h>
 #include <stdio.h>
@@ -32,12 +32,45 @@ static int cache(const char *server)
     return failed;
 }
 
+static int locks(const char *url)
+{
+    pinyon_option options[] = {{"url", pinyon_text(url)}, PINYON_OPTION("command_timeout", "30")};
+    pinyon_error *error = NULL;
+    pinyon_locks *client = pinyon_locks_new(options, 2, &error);
+    if (!client) {
+        fprintf(stderr, "smoke: %s\n", pinyon_error_message(error));
+        return 1;
+    }
+    pinyon_bytes names[] = {pinyon_text("account:1"), pinyon_text("account:2")};
+    pinyon_wish ask = {.size = sizeof ask, .kind = PINYON_LOCK, .names = names, .count = 2, .wait = 30};
+    pinyon_wish release = {.size = sizeof release, .kind = PINYON_RELEASE};
+    pinyon_reply reply = {.size = sizeof reply};
+    int failed = pinyon_lock_run(client, &ask, &reply, NULL) != PINYON_DONE;
+    if (failed) {
+        if (reply.error)
+            fprintf(stderr, "smoke: %s\n", pinyon_error_message(reply.error));
+    } else {
+        release.lock = reply.lock;
+        reply.lock = NULL;
+        failed = pinyon_lock_token(release.lock) == 0;
+        failed = pinyon_lock_run(client, &release, &reply, NULL) != PINYON_DONE || failed;
+        pinyon_lock_free(release.lock);
+    }
+    pinyon_reply_clear(&reply);
+    pinyon_locks_free(client);
+    return failed;
+}
+
 int main(int count, char **words)
 {
-    if (count != 2)
+    if (count != 2 && count != 3)
         return 2;
     if (cache(words[1])) {
         fputs("smoke: the cache does not work\n", stderr);
+        return 1;
+    }
+    if (count == 3 && locks(words[2])) {
+        fputs("smoke: the locks do not work\n", stderr);
         return 1;
     }
     puts("smoke: the C library works");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +17,8 @@ def build_wheels(platform: Platform, pythons: list[Path], scratch: Path, environ
     """Builds a wheel for each interpreter into dist, with the debug information in a file beside it."""
     built = scratch / "built"
     options = ["--profile", "release", "--locked", "--zig", "--out", str(built)]
-    options += ["--compatibility", platform.compatibility]
+    if platform.compatibility:
+        options += ["--compatibility", platform.compatibility]
     if platform == X86_64:
         interpreters: list[str | Path] = [*pythons]
     else:
@@ -26,6 +28,10 @@ def build_wheels(platform: Platform, pythons: list[Path], scratch: Path, environ
         interpreters = [path.name for path in pythons]
     run(TOOLS / "maturin", "build", *options, "--interpreter", *interpreters, environment=environment, folder=PYTHON)
     for wheel in sorted(built.glob("*.whl")):
+        if platform.is_apple:
+            # Stripping it again would leave it with the signature of other bytes.
+            shutil.copy(wheel, DIST)
+            continue
         pack_without_debug_information(wheel, scratch, environment)
 
 

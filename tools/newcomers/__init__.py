@@ -1,0 +1,1 @@
+"""Plays what a newcomer types, in fresh folders with Debian."""
