@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what sanitizers reported in the files of a folder: errors, and leaks of Pinyon's own code. Fails if there are any.
+"""Prints what sanitizers reported in the files of a folder: errors, and leaks of Pinyon's own code. Fails if it did.
 
 Perl and Ruby free little when they end, so most leaks are theirs. A list of suppressions cannot tell these apart: each
 frame of Pinyon has frames of the interpreter below it. So a leak counts if, above the first frame of an interpreter,
@@ -37,7 +37,7 @@ def leaks(report: str) -> Iterator[str]:
 
 
 def owners(report: str, is_forked: bool) -> Iterator[tuple[str, str]]:
-    """Yields whose each leak is (Pinyon's, an interpreter's, or of a thread that a forked child lacks), and the leak."""
+    """Yields whose each leak is (Pinyon's, an interpreter's, a thread's that a forked child lacks), and the leak."""
     all_leaks = list(leaks(report))
     of_threads = [leak for leak in all_leaks if is_forked and OF_A_THREAD.search(leak) and is_ours(leak)]
     has_thread = any(leak.startswith("Direct") for leak in of_threads)
