@@ -105,7 +105,7 @@ test-busy: setup rust-tests ## The tests in random order, beside processes that 
 test-newer: .venv/.ready ## Both languages' tests on Debian's next release, in a folder: newer Ruby, Python, Rails and servers
 	PYTHONPATH=tools .venv/bin/python -m newer test --processes $(TEST_PROCESSES) $(SUITES)
 
-# As root, with mmdebstrap. PLAYS are some of debian and container. CARGO_PROFILE_WHEEL_LTO=off makes them shorter.
+# As root, with mmdebstrap. PLAYS are some of debian and container.
 PLAYS ?=
 .PHONY: newcomers
 newcomers: ## Play what newcomers type on a fresh Debian and in a container; writes docs/newcomer.md with what they see
