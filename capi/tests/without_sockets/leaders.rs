@@ -4,6 +4,7 @@ use std::ptr::null_mut;
 
 use pinyon::locks::leader::*;
 use pinyon::structs::Bytes;
+use pinyon_locks::{LeaderReportKind, LeaderStepKind};
 
 use crate::c::{text, Owned};
 
