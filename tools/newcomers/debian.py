@@ -71,21 +71,17 @@ def play() -> Iterator[tuple[str, str]]:
     """Plays the lines. Yields each with its prompt, and what it prints. Raises `CalledProcessError` if one fails."""
     place = Place("newcomer")
     assert CLONED is not None
-    git = {
-        "GIT_CONFIG_COUNT": "2",
-        "GIT_CONFIG_KEY_0": "url./checkout.insteadOf",
-        "GIT_CONFIG_VALUE_0": CLONED[1],
-        "GIT_CONFIG_KEY_1": "safe.directory",
-        "GIT_CONFIG_VALUE_1": "*",
-        "HOME": HOME,
-    }
+    # Who clones a checkout of another user is asked whether it is safe.
+    settings = f'[url "/checkout"]\n\tinsteadOf = {CLONED[1]}\n[safe]\n\tdirectory = *\n'
+    (place.path / "changes" / "etc").mkdir()
+    (place.path / "changes" / "etc" / "gitconfig").write_text(settings)
     try:
         place.run(f"useradd --create-home --uid {USER} --shell /bin/bash ada", folder="/")
         folder = HOME
         for line in lines():
             user = 0 if line.as_root else USER
             before = f"{SERVERS}; {LISTEN}; " if line.with_servers else ""
-            more = {} if line.as_root else git
+            more = {} if line.as_root else {"HOME": HOME}
             words = before + line.typed
             printed = place.run(words, folder=folder, user=user, network=not line.with_servers, more=more)
             if line.typed.endswith(" && cd pinyon"):
