@@ -19,6 +19,8 @@ CONTAINER = REPOSITORY / "examples" / "containers" / "Dockerfile.debian"
 #: Longer output is shortened to its beginning and its end.
 SHOWN = 8
 AT_THE_END = 4
+#: What says where something comes from, or is kept for a moment, differs each time.
+LEFT_OUT = re.compile(r"(?:Get|Hit|Ign):\d|Fetched \d| *Stored in directory:")
 PLAYS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
     "debian": debian.play,
     "container": lambda: containers.play(CONTAINER),
@@ -59,7 +61,7 @@ def shortened(printed: str) -> str:
     """Returns output with three dots in the place of its middle, if it is long."""
     # What comes before a carriage return was overwritten on the screen.
     lines = [line.rpartition("\r")[2].rstrip() for line in printed.replace("\r\n", "\n").splitlines()]
-    lines = [line for line in lines if line]
+    lines = [line for line in lines if line and not LEFT_OUT.match(line)]
     if len(lines) > SHOWN:
         lines[SHOWN - AT_THE_END : -AT_THE_END] = ["…"]
     return "\n".join(lines)

@@ -78,6 +78,7 @@ def play() -> Iterator[tuple[str, str]]:
     try:
         place.run(f"useradd --create-home --uid {USER} --shell /bin/bash ada", folder="/")
         folder = HOME
+        have_begun = False
         for line in lines():
             user = 0 if line.as_root else USER
             before = f"{SERVERS}; {LISTEN}; " if line.with_servers else ""
@@ -86,7 +87,10 @@ def play() -> Iterator[tuple[str, str]]:
             printed = place.run(words, folder=folder, user=user, network=not line.with_servers, more=more)
             if line.typed.endswith(" && cd pinyon"):
                 folder = f"{HOME}/pinyon"
-            typed = f"{SERVERS}\n$ {line.typed}" if line.with_servers else line.typed
-            yield ("# " if line.as_root else "$ ") + typed, printed
+            if line.with_servers and not have_begun:
+                # They end with each line, and begin again before the next, which is not shown.
+                yield f"$ {SERVERS}", ""
+                have_begun = True
+            yield ("# " if line.as_root else "$ ") + line.typed, printed
     finally:
         place.remove()
