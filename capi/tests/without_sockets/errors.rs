@@ -117,6 +117,7 @@ fn kinds_have_names_and_parents() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "the text of all settings takes miri several minutes")]
 fn settings_are_described_once_for_all() {
     // SAFETY: it lives as long as the library.
     let settings = unsafe { text(pinyon_settings()) };
