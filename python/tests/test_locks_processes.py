@@ -152,7 +152,7 @@ async def test_what_was_taken_in_one_loop_is_not_given_back_in_another(
 @every_model
 async def test_what_nobody_can_give_back_is_not_renewed(model: Model, redis: Redis, locks_on: LocksOn) -> None:
     locks, others = locks_on(redis), locks_on(redis)
-    kept = await locks.lock("kept", ttl=6, on_lost=lambda held: None).acquire()
+    kept = await locks.lock("kept", ttl=15, on_lost=lambda held: None).acquire()
     assert await locks.lock("dropped", ttl=4).acquire()
     assert await locks.lock("with whom to tell", ttl=4, on_lost=lambda held: None).acquire()
     named = await locks.lock("that knows itself", ttl=4).acquire()
