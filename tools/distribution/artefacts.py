@@ -12,6 +12,8 @@ from platforms import X86_64, Platform
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DIST = REPOSITORY / "dist"
+#: Bounds of sizes are given in it.
+MEGABYTE = 1_000_000
 SDISTS = sorted(DIST.glob("pinyon-[0-9]*.tar.gz"))
 LICENCES = {name: (REPOSITORY / name).read_bytes() for name in ("LICENSE-APACHE", "LICENSE-MIT")}
 

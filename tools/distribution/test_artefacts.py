@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from artefacts import DIST, LICENCES, REPOSITORY, SDISTS, WHEELS, contents, library, metadata, pythons_of
+from artefacts import DIST, LICENCES, MEGABYTE, REPOSITORY, SDISTS, WHEELS, contents, library, metadata, pythons_of
 from commands import said
 from interpreters import find_interpreters
 from platforms import X86_64
 
-MEGABYTE = 1_000_000
 #: The C library that manylinux_2_17 promises to be enough, and what of it may be needed.
 GLIBC = (2, 17)
 C_LIBRARIES = {

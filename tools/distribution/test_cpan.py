@@ -10,10 +10,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from artefacts import DIST
+from artefacts import DIST, MEGABYTE
 from commands import own_version
 
-MEGABYTE = 1_000_000
 SMOKE = Path(__file__).with_name("smoke.pl")
 NAME = f"Pinyon-{own_version()}"
 FETCHING = DIST / f"{NAME}.tar.gz"

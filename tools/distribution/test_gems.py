@@ -10,11 +10,10 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from artefacts import DIST, LICENCES, REPOSITORY
+from artefacts import DIST, LICENCES, MEGABYTE, REPOSITORY
 from commands import build_environment, own_version, said
 from rubies import NEXT, find_rubies
 
-MEGABYTE = 1_000_000
 SMOKE = Path(__file__).with_name("smoke.rb")
 EXTCONF = REPOSITORY / "ruby" / "ext" / "pinyon" / "extconf.rb"
 SOURCE = DIST / f"pinyon-{own_version()}.gem"

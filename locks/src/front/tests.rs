@@ -56,7 +56,7 @@ impl Host {
     fn ask_for_lock(&mut self, renewal: Renewal, wait: Option<Duration>) -> Arc<Grant<&'static str>> {
         let names = keys::names(["a"]).unwrap();
         let grant = Grant::new(names.clone());
-        let request = LockRequest { names, owner: 1, ttl: TTL, wait, renewal, reentrant: true, rare: None };
+        let request = LockRequest { renewal, reentrant: true, ..asked(&names, 1, wait) };
         self.begin("lock", Operation::Acquire { grant: grant.clone(), request });
         grant
     }
@@ -124,6 +124,11 @@ fn inspect(question: StatusQuestion) -> Operation {
 
 fn release(grant: &Arc<Grant<&'static str>>) -> Operation {
     Operation::Release { grant: grant.clone(), early: false }
+}
+
+/// What an owner asks for that renews its lock, and holds none of these names.
+fn asked(names: &Names, owner: u64, wait: Option<Duration>) -> LockRequest {
+    LockRequest { names: names.clone(), owner, ttl: TTL, wait, renewal: Renewal::Always, reentrant: false, rare: None }
 }
 
 #[test]
@@ -203,15 +208,7 @@ fn a_wait_that_is_ended_leaves_the_queue_and_one_that_only_begins_asks_nothing()
     assert!(matches!(host.outcome("lock"), LockOutcome::Busy));
     host.answer(":0\r\n");
     host.answer(":0\r\n");
-    let request = LockRequest {
-        names: waiting.names().clone(),
-        owner: 1,
-        ttl: TTL,
-        wait: Some(TTL),
-        renewal: Renewal::Always,
-        reentrant: false,
-        rare: None,
-    };
+    let request = asked(waiting.names(), 1, Some(TTL));
     host.begin("lock", Operation::Acquire { grant: waiting, request });
     assert!(matches!(host.outcome("lock"), LockOutcome::Busy) && host.sent().is_empty());
 }
@@ -230,15 +227,7 @@ fn a_lock_that_nobody_can_release_once_it_is_granted_is_not_renewed() {
     host.held();
     let other = keys::names(["b"]).unwrap();
     let grant = Grant::new(other.clone());
-    let request = LockRequest {
-        names: other,
-        owner: 2,
-        ttl: TTL,
-        wait: None,
-        renewal: Renewal::Always,
-        reentrant: false,
-        rare: None,
-    };
+    let request = asked(&other, 2, None);
     host.begin("lock", Operation::Acquire { grant: grant.clone(), request });
     assert_eq!(host.sent(), ["FCALL pinyon_lock_8"]);
     host.front.forsake(&grant);
@@ -255,10 +244,8 @@ fn a_lock_that_is_held_cannot_be_acquired_at_once() {
     host.held();
     let names = keys::names(["a"]).unwrap();
     for (wait, owner) in [(None, 2), (Some(Duration::ZERO), 3)] {
-        let (grant, names) = (Grant::new(names.clone()), names.clone());
-        let request =
-            LockRequest { names, owner, ttl: TTL, wait, renewal: Renewal::Never, reentrant: false, rare: None };
-        host.begin("lock", Operation::Acquire { grant, request });
+        let request = LockRequest { renewal: Renewal::Never, ..asked(&names, owner, wait) };
+        host.begin("lock", Operation::Acquire { grant: Grant::new(names.clone()), request });
     }
     let LockOutcome::Failed(failure) = host.outcome("lock") else { panic!("it was not to wait") };
     assert_eq!(failure.kind, ErrorKind::LockTimeout);

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from artefacts import DIST, REPOSITORY, library, pythons_of, wheels_of
+from artefacts import DIST, MEGABYTE, REPOSITORY, library, pythons_of, wheels_of
 from commands import own_version, said
 from crossing import program_of_llvm
 from emulation import emulated_environment, make_emulated, make_emulator
@@ -17,7 +17,6 @@ from trying import compile_smoke, machine_of, unpack_c_library
 
 MACHINE = "elf64-littleaarch64"
 GLIBC = (2, 17)
-MEGABYTE = 1_000_000
 SMOKE = Path(__file__).parents[1]
 #: Python of the release in the folder.
 TAG = "cp311"

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from artefacts import REPOSITORY, library, pythons_of, wheels_of
+from artefacts import MEGABYTE, REPOSITORY, library, pythons_of, wheels_of
 from commands import WORK, build_environment, said
 from crossing import cross_environment, program_of_llvm
 from frameworks import FRAMEWORKS
@@ -16,7 +16,6 @@ from platforms import FREEBSD, MACOS, Platform
 from signing import changed_pages
 from trying import compile_smoke, unpack_c_library
 
-MEGABYTE = 1_000_000
 OLDEST_SYSTEM = "11.0"
 OLDEST_PYTHON = "3.9"
 CRATES = ("pinyon-proto", "pinyon-net", "pinyon-cache", "pinyon-locks", "pinyon-capi", "pinyon-python")

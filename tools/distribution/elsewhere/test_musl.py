@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from artefacts import REPOSITORY, contents, library, pythons_of, wheels_of
+from artefacts import MEGABYTE, REPOSITORY, contents, library, pythons_of, wheels_of
 from commands import WORK, build_environment, said
 from crossing import cross_environment, program_of_llvm
 from interpreters import find_interpreters
@@ -16,7 +16,6 @@ from musl import COMPILER, TAG, make_musl_python
 from platforms import MUSL
 from trying import SMOKE, compile_smoke, unpack_c_library
 
-MEGABYTE = 1_000_000
 CRATES = ("pinyon-proto", "pinyon-net", "pinyon-cache", "pinyon-locks")
 #: Zig's name of it, and Alpine's.
 C_LIBRARIES = {"libc.so", "libc.musl-x86_64.so.1"}

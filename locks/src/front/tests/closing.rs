@@ -55,15 +55,7 @@ fn a_lock_that_was_not_sent_yet_is_not_asked_for_and_one_behind_others_of_its_cl
     host.held();
     for (waiter, names) in [("behind", ["a"]), ("unsent", ["b"])] {
         let names = keys::names(names).unwrap();
-        let request = LockRequest {
-            names: names.clone(),
-            owner: 2,
-            ttl: TTL,
-            wait: Some(TTL),
-            renewal: Renewal::Always,
-            reentrant: false,
-            rare: None,
-        };
+        let request = asked(&names, 2, Some(TTL));
         host.front.begin(Operation::Acquire { grant: Grant::new(names), request }, waiter, host.platform.now());
     }
     let sent = host.close();
@@ -103,25 +95,17 @@ fn a_lock_that_waits_to_be_upgraded_goes_on_reading() {
     let mut host = Host::connected();
     let names = keys::names(["a"]).unwrap().to_read();
     let grant = Grant::new(names.clone());
-    let request = LockRequest {
-        names,
-        owner: 1,
-        ttl: TTL,
-        wait: Some(TTL),
-        renewal: Renewal::Always,
-        reentrant: false,
-        rare: None,
-    };
+    let request = asked(&names, 1, Some(TTL));
     host.begin("lock", Operation::Acquire { grant: grant.clone(), request });
     host.sent();
     host.answer(&["*1\r\n:4999\r\n", GRANTED].concat());
     host.outcome("lock");
     host.begin("upgrade", Operation::Change { grant, names: Vec::new(), mode: Mode::Write, wait: TTL });
-    let asked = |host: &mut Host| host.platform.commands().pop().unwrap();
-    let upgrade = asked(&mut host);
+    let last = |host: &mut Host| host.platform.commands().pop().unwrap();
+    let upgrade = last(&mut host);
     host.front.close(host.platform.now());
     host.settle();
-    let settled = asked(&mut host);
+    let settled = last(&mut host);
     assert_eq!(name_of(&settled), "FCALL pinyon_change_8");
     assert_ne!(settled, upgrade, "it asks for what it has");
     assert_eq!(host.told.len(), 1);
