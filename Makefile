@@ -59,16 +59,17 @@ bench-record: setup ## The long benchmark; rewrites bench/recorded.json, and the
 bench-instructions: setup ## Count instructions per operation; rewrites bench/instructions.json, which `make test` checks
 	.venv/bin/python -m pinyon_bench instructions
 
-ALL_SUITES := --no-print-directory -j $(TEST_SUITES) -k -Otarget test-suites
+ALL_SUITES := --no-print-directory -j $(TEST_SUITES) -k -Otarget 'SUITE=$(CURDIR)/tools/suite $$@' test-suites
 .PHONY: test
 test: ## Every test, on servers it starts itself; TEST_SUITES of the suites at once
 	$(MAKE) --no-print-directory -j 2 rust-tests setup-parts
 	$(MAKE) --no-print-directory test-built
 
-# What `make test` does once all is built.
+# What `make test` does once all is built. At the end it repeats how the suites that failed ended.
 .PHONY: test-built
 test-built:
-	$(MAKE) $(ALL_SUITES)
+	rm -rf target/suites
+	$(MAKE) $(ALL_SUITES) || { tail -v -n 100 target/suites/*.failed; exit 1; }
 
 # Longest first. Tests that run make themselves do not belong to this one.
 .PHONY: test-suites
