@@ -285,8 +285,10 @@ async def test_an_executor_that_cannot_call_the_maker_fails_as_a_maker(
 class Forgetting(ThreadPoolExecutor):
     """Keeps calls, and never carries them out."""
 
+    future: Future[Any] | None = None
+
     def submit(self, *_: Any) -> Any:
-        self.future: Future[Any] = Future()
+        self.future = Future()
         return self.future
 
 
@@ -299,7 +301,7 @@ async def test_an_executor_that_forgets_its_calls_leaves_the_lease_to_others(
     await stale(cache)
     with Forgetting() as executor:
         caller = model.spawn(cache.get_or_set("key", never, 60, **behind(model, executor, **terms)))
-        await model.until(lambda: makers(cache) == 1)
+        await model.until(lambda: makers(cache) == 1 and executor.future)
         executor.future.cancel()
         executor.future.set_running_or_notify_cancel()
     if terms:

@@ -84,7 +84,7 @@ def dictionaries(certificates: Path) -> None:
         for number in range(1000):
             (samples / str(number)).write_text(json.dumps({"number": number, "name": f"user {number * 7919}"}))
         (command,) = [block.source for block in those_in("sh") if block.source.startswith("zstd")]
-        subprocess.run(["bash", "-ec", command], cwd=folder, capture_output=True, check=True, timeout=120)
+        subprocess.run(["bash", "-ec", command], cwd=folder, capture_output=True, check=True, timeout=500)
         shutil.copy(f"{folder}/users-2.zdict", certificates / "users-2.zdict")
         subprocess.run(
             ["bash", "-ec", command.replace("2", "1")], cwd=folder, capture_output=True, check=True, timeout=120
@@ -176,7 +176,7 @@ def test_the_blocks_are_typed(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-m", "mypy", "--scripts-are-modules", "--no-error-summary", "--cache-dir"]
     command += [str(tmp_path / "cache"), "--config-file", str(tmp_path / "mypy.ini"), *map(str, folder.iterdir())]
-    done = subprocess.run(command, cwd=REPOSITORY / "python", capture_output=True, text=True, check=False, timeout=170)
+    done = subprocess.run(command, cwd=REPOSITORY / "python", capture_output=True, text=True, check=False, timeout=500)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 

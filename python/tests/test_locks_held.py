@@ -163,9 +163,9 @@ async def test_given_back_inside_its_block(model: Model, redis: Redis, locks_on:
 
 @every_model
 async def test_what_is_held_keeps_its_locks_alive(model: Model, redis: Redis) -> None:
-    held = await model.locks(redis.url, ttl=6, command_timeout=30, connect_timeout=30).lock("a").acquire()
+    held = await model.locks(redis.url, ttl=15, command_timeout=30, connect_timeout=30).lock("a").acquire()
     gc.collect()
-    await outlived(model, held, 6)
+    await outlived(model, held, 15)
     assert await held.release()
     await nothing_left(model, redis)
 

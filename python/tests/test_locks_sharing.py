@@ -84,10 +84,13 @@ async def test_nobody_is_beside_a_writer_and_permits_are_never_more(
                 await model.sleep(0.002)
                 inside[which] -= 1
 
-    for task in [model.spawn(worker(number)) for number in range(8)]:
-        await model.join(task)
-    assert most["readers"] > 1
-    assert most["permits"] > 1
+    # How they meet is chance, so they work until both kinds have shared.
+    for _ in range(20):
+        for task in [model.spawn(worker(number)) for number in range(8)]:
+            await model.join(task)
+        if min(most.values()) > 1:
+            return
+    pytest.fail(f"they never shared: {most}")
 
 
 @every_model
