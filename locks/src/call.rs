@@ -223,6 +223,15 @@ pub enum Said {
     Remark(Arc<str>),
 }
 
+/// The first lock in the way of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstHolder {
+    pub holder: Holder,
+    /// How long ago it was granted, if that is known.
+    pub age: Option<Duration>,
+    pub said: Said,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptAnswer {
     Opened {
@@ -238,10 +247,8 @@ pub enum ScriptAnswer {
     /// Not in the queue.
     Busy {
         pttl: Option<Duration>,
-        /// The first holder, and how long ago its lock was granted, as far as known.
-        holder: Option<Holder>,
-        age: Option<Duration>,
-        said: Said,
+        /// Boxed, because answers are moved often and nearly all are small.
+        first: Option<Box<FirstHolder>>,
     },
     /// A tombstone stands.
     Cancelled,
@@ -271,6 +278,14 @@ pub enum ScriptAnswer {
         ahead: u64,
     },
     Remarked,
+}
+
+impl ScriptAnswer {
+    /// Of the lock in the way, at most its holder is known.
+    pub fn busy(pttl: Option<Duration>, holder: Option<Holder>) -> Self {
+        let first = holder.map(|holder| FirstHolder { holder, age: None, said: Said::Untold }.into());
+        Self::Busy { pttl, first }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

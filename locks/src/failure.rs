@@ -41,9 +41,9 @@ impl LockFailure {
         let lock = names.map_or_else(|| "the lock".to_owned(), described);
         match failure {
             MachineFailure::Timeout { waited, blocker } => {
-                let blocked = blocker.as_ref().map_or_else(String::new, held_by);
+                let blocked = blocker.as_deref().map_or_else(String::new, held_by);
                 let message = format!("{server}: {lock} could not be acquired {}{blocked}", within(waited));
-                Self { blocker: blocker.map(Box::new), ..Self::new(ErrorKind::LockTimeout, message) }
+                Self { blocker, ..Self::new(ErrorKind::LockTimeout, message) }
             }
             MachineFailure::Busy => {
                 Self::new(ErrorKind::LockTimeout, format!("{server}: {lock} could not be acquired at once"))
@@ -77,7 +77,7 @@ impl LockFailure {
                     format!("{lock} is being upgraded or downgraded by another caller: wait until this is done");
                 Self::new(ErrorKind::UsageError, message)
             }
-            MachineFailure::Server(error) => error.into(),
+            MachineFailure::Server(error) => (*error).into(),
         }
     }
 
@@ -142,7 +142,7 @@ impl LockFailure {
             Unreleased::Over => format!("{lock} was not released, and ends with its ttl"),
         };
         match failure {
-            MachineFailure::Server(error) => Error { message: format!("{}; {what}", error.message), ..error }.into(),
+            MachineFailure::Server(error) => Error { message: format!("{}; {what}", error.message), ..*error }.into(),
             failure => Self::of(failure, Some(names), server),
         }
     }
@@ -251,7 +251,7 @@ mod tests {
             let holder = Attempt { client: client.into(), owner: 3, number: 255 };
             let held_for = Some(Duration::from_secs(seconds));
             let blocker = Some(Blocker { holder, held_for, remark: remark.map(Into::into) });
-            let failure = MachineFailure::Timeout { waited: Duration::from_secs(1), blocker };
+            let failure = MachineFailure::timeout(Duration::from_secs(1), blocker);
             let names = crate::names::names(["a"]).unwrap();
             let message = LockFailure::of(failure, Some(&names), &"redis1".into()).message;
             message.strip_prefix("redis1: the lock \"a\" could not be acquired within 1 s; ").unwrap().to_owned()

@@ -42,9 +42,16 @@ pub enum Mode {
 /// The names of one lock: sorted, each once, each with its mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Names {
-    names: Arc<[Name]>,
+    names: List,
     /// The mode of each; none if all are written.
     modes: Option<Arc<[Mode]>>,
+}
+
+/// One name, as nearly always, needs no list. [`List::Many`] are none, or more than one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum List {
+    One(Name),
+    Many(Arc<[Name]>),
 }
 
 impl Names {
@@ -55,7 +62,7 @@ impl Names {
 
     /// The same names, all to read.
     pub fn to_read(self) -> Self {
-        let modes = vec![Mode::Read; self.names.len()];
+        let modes = vec![Mode::Read; self.len()];
         Self { modes: Some(modes.into()), ..self }
     }
 
@@ -113,20 +120,47 @@ impl Names {
 impl Deref for Names {
     type Target = [Name];
 
+    #[inline]
     fn deref(&self) -> &[Name] {
-        &self.names
+        match &self.names {
+            List::One(name) => std::slice::from_ref(name),
+            List::Many(names) => names,
+        }
+    }
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self::Many(Arc::default())
+    }
+}
+
+impl FromIterator<Name> for List {
+    fn from_iter<I: IntoIterator<Item = Name>>(names: I) -> Self {
+        let mut names = names.into_iter();
+        match (names.next(), names.next()) {
+            (Some(only), None) => Self::One(only),
+            (first, second) => Self::Many(first.into_iter().chain(second).chain(names).collect()),
+        }
+    }
+}
+
+impl From<Name> for Names {
+    #[inline]
+    fn from(name: Name) -> Self {
+        Self { names: List::One(name), modes: None }
     }
 }
 
 impl<const N: usize> From<[Name; N]> for Names {
     fn from(names: [Name; N]) -> Self {
-        Self { names: names.into(), modes: None }
+        names.into_iter().collect()
     }
 }
 
 impl From<Vec<Name>> for Names {
     fn from(names: Vec<Name>) -> Self {
-        Self { names: names.into(), modes: None }
+        names.into_iter().collect()
     }
 }
 
@@ -141,7 +175,7 @@ impl FromIterator<(Name, Mode)> for Names {
     fn from_iter<I: IntoIterator<Item = (Name, Mode)>>(wanted: I) -> Self {
         let (names, modes): (Vec<Name>, Vec<Mode>) = wanted.into_iter().unzip();
         let modes = modes.iter().any(|mode| *mode != Mode::Write).then(|| modes.into());
-        Self { names: names.into(), modes }
+        Self { names: names.into_iter().collect(), modes }
     }
 }
 
@@ -181,7 +215,7 @@ pub fn names<N: AsRef<[u8]>>(given: impl IntoIterator<Item = N>) -> Result<Names
     let mut given = given.into_iter().map(|name| checked(name.as_ref()));
     let first = given.next().ok_or(NameError::None)??;
     let Some(second) = given.next() else {
-        return Ok([first].into()); // needs no list
+        return Ok(first.into());
     };
     let mut names = vec![first, second?];
     for name in given {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pinyon_proto::resp::{Command, ServerError, Value};
 
-use crate::call::{Attempt, Call, Holder, Inspected, Name, Names, Pushed, ScriptAnswer};
+use crate::call::{Attempt, Call, FirstHolder, Holder, Inspected, Name, Names, Pushed, ScriptAnswer};
 use crate::keys::LockKeys;
 use crate::library::{self, RULES};
 use crate::names::{parted, Mode};
@@ -276,12 +276,11 @@ fn counted(call: &Call, number: i64) -> Option<ScriptAnswer> {
 
 fn taken(items: &[Value]) -> Option<ScriptAnswer> {
     Some(match number(items, 0)? {
-        2 => ScriptAnswer::Busy {
-            pttl: pttl(items.get(1)?)?,
-            holder: holder(items.get(2)?),
-            age: pttl(items.get(3)?)?,
-            said: remark::said(items.get(4)),
-        },
+        2 => {
+            let (age, said) = (pttl(items.get(3)?)?, remark::said(items.get(4)));
+            let first = holder(items.get(2)?).map(|holder| FirstHolder { holder, age, said }.into());
+            ScriptAnswer::Busy { pttl: pttl(items.get(1)?)?, first }
+        }
         3 => ScriptAnswer::Cancelled,
         4 => ScriptAnswer::Deadlock { cycle: items[1..].iter().map(attempt).collect::<Option<_>>()? },
         5 => ScriptAnswer::Unknown,

@@ -225,7 +225,7 @@ impl<W, P: Platform> Client<W, P> {
         while let Some((about, refused)) = self.link.refused.pop_front() {
             let About::Command(waiter) = about else { continue };
             let error = refused.into_error(&self.settings.server, "");
-            self.finish(waiter, Outcome::Failed(MachineFailure::Server(error)));
+            self.finish(waiter, Outcome::Failed(MachineFailure::from(error)));
         }
     }
 
@@ -262,7 +262,7 @@ impl<W, P: Platform> Client<W, P> {
                 let outcome = match reply {
                     Value::Error(refusal) => {
                         let error = Error::new(Kind::Server, &self.settings.server, refusal.to_string());
-                        Outcome::Failed(MachineFailure::Server(error.of("", Sent::Yes)))
+                        Outcome::Failed(MachineFailure::from(error.of("", Sent::Yes)))
                     }
                     reply => Outcome::Value(reply),
                 };
@@ -281,7 +281,7 @@ impl<W, P: Platform> Client<W, P> {
     /// broken.
     fn failed(&mut self, ticket: u64, error: Error) {
         match self.link.flight.remove(ticket) {
-            Some(About::Command(waiter)) => self.finish(waiter, Outcome::Failed(MachineFailure::Server(error))),
+            Some(About::Command(waiter)) => self.finish(waiter, Outcome::Failed(MachineFailure::from(error))),
             Some(About::Job(_) | About::Slot | About::Role | About::Subscription)
                 if self.link.lanes[COMMANDS].session.failure().is_none() =>
             {
@@ -530,7 +530,7 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn fail_commands(&mut self, error: &Error) {
         for item in std::mem::take(&mut self.link.outbox) {
             if let About::Command(waiter) = item.about {
-                self.finish(waiter, Outcome::Failed(MachineFailure::Server(error.clone())));
+                self.finish(waiter, Outcome::Failed(MachineFailure::from(error.clone())));
             }
         }
     }
@@ -549,7 +549,7 @@ impl<W, P: Platform> Client<W, P> {
         for item in late {
             let About::Command(waiter) = item.about else { continue };
             let error = Error::new(kind, &self.settings.server, why);
-            self.finish(waiter, Outcome::Failed(MachineFailure::Server(error)));
+            self.finish(waiter, Outcome::Failed(MachineFailure::from(error)));
         }
     }
 

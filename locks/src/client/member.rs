@@ -81,7 +81,7 @@ impl<W, P: Platform> Member for Client<W, P> {
                 None => MachineFailure::Busy,
             }),
             None => match self.known_away(&request, now) {
-                Some(error) => Err(MachineFailure::Server(error)),
+                Some(error) => Err(MachineFailure::from(error)),
                 None => self.machine.lock(request, now.moment),
             },
             Some(claim) => self.machine.claim(request, claim, now.moment),
@@ -173,7 +173,7 @@ impl<W, P: Platform> Client<W, P> {
     pub fn park(&mut self, number: u64, wait: Option<Duration>, relock: Duration, waiter: W, now: Now) {
         let parked = match self.has_conditions() {
             Ok(()) => self.machine.park(number, wait, relock, now.moment).map_err(|NotHeld| MachineFailure::NotHeld),
-            Err(error) => Err(MachineFailure::Server(error)),
+            Err(error) => Err(MachineFailure::from(error)),
         };
         match parked {
             Ok(()) => self.started(number, Awaited::Grant, waiter, now),
@@ -211,7 +211,7 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Notifies `most` of the waiters parked on a lock's names, or all if 0: [`Outcome::Answered`].
     pub fn notify(&mut self, number: u64, most: u32, waiter: W, now: Now) {
-        let names = self.has_conditions().map_err(MachineFailure::Server);
+        let names = self.has_conditions().map_err(MachineFailure::from);
         let asked = names.and_then(|()| self.machine.names(number).ok_or(MachineFailure::NotHeld)).map(|names| {
             let call = Call::Notify { attempt: self.machine.attempt(number), names, most };
             self.machine.question(call, now.moment)

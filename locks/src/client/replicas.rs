@@ -215,7 +215,7 @@ impl<W, P: Platform> Client<W, P> {
         replicas.lane.retry_at = None;
         for grant in std::mem::take(&mut replicas.grants) {
             if let Some(waiter) = self.take_waiter(grant.number, Awaited::Grant) {
-                self.finish(waiter, Outcome::Failed(MachineFailure::Server(error.clone())));
+                self.finish(waiter, Outcome::Failed(MachineFailure::from(error.clone())));
             }
             self.machine.give_back(grant.number, self.platform.boot_time());
         }
@@ -457,7 +457,7 @@ impl<W, P: Platform> Client<W, P> {
         let error = self.naming_node(Error::new(Kind::Server, &self.settings.server, why).of("", Sent::Yes));
         self.machine.give_back(number, self.platform.boot_time());
         if let Some(waiter) = self.take_waiter(number, Awaited::Grant) {
-            self.finish(waiter, Outcome::Failed(MachineFailure::Server(error)));
+            self.finish(waiter, Outcome::Failed(MachineFailure::from(error)));
         }
         self.end_turn();
     }

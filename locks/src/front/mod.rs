@@ -372,7 +372,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 LockOutcome::Busy
             }
             (Outcome::Failed(MachineFailure::Server(error)), about) if about.proceeds(&error) => {
-                self.proceed(about, error)
+                self.proceed(about, *error)
             }
             (Outcome::Failed(failure), About::Release(grant)) => {
                 let (names, number) = (grant.names(), grant.number());

@@ -9,7 +9,7 @@ use super::time::believed;
 use super::{
     About, Awaited, Blocker, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment, Outcome, ScriptAnswer,
 };
-use crate::call::{Holder, Pushed, Said};
+use crate::call::{FirstHolder, Pushed, Said};
 use crate::loss::Loss;
 use pinyon_net::error::{Error, Kind};
 
@@ -142,14 +142,14 @@ impl Machine {
                 }
                 self.count_queued(number);
             }
-            ScriptAnswer::Busy { pttl, holder, age, said } => self.busy(number, pttl, (holder, age, said), now),
+            ScriptAnswer::Busy { pttl, first } => self.busy(number, pttl, first, now),
             ScriptAnswer::Deadlock { cycle } => self.fail(number, MachineFailure::Deadlock { cycle }, now),
             ScriptAnswer::Unknown => self.ask_anew(number, now),
             ScriptAnswer::NotHeld => self.fail(number, MachineFailure::NotHeld, now),
             other => {
                 let message = format!("the server's answer makes no sense here: {other:?}");
                 let error = Error::new(Kind::Protocol, &"".into(), message);
-                self.fail(number, MachineFailure::Server(error), now);
+                self.fail(number, MachineFailure::from(error), now);
             }
         }
     }
@@ -160,24 +160,16 @@ impl Machine {
         self.ask(number, Why::Unknown, now);
     }
 
-    fn busy(
-        &mut self,
-        number: u64,
-        pttl: Option<Duration>,
-        (holder, age, said): (Option<Holder>, Option<Duration>, Said),
-        now: Moment,
-    ) {
+    fn busy(&mut self, number: u64, pttl: Option<Duration>, first: Option<Box<FirstHolder>>, now: Moment) {
         let entry = &self.entries[&number];
         if !entry.waits() {
-            let is_told = said != Said::Untold;
-            let remark = if let Said::Remark(remark) = said { Some(remark) } else { None };
-            let blocker = holder.map(|holder| Blocker { holder: holder.attempt, held_for: age, remark });
-            let failure = match (entry.wait, blocker) {
+            let is_told = first.as_ref().is_some_and(|first| first.said != Said::Untold);
+            let failure = match (entry.wait, first.map(|first| Blocker::of(*first))) {
                 (None, _) => MachineFailure::Busy,
                 (Some(_), Some(blocker)) if !is_told && !blocker.holder.is_foreign() => {
                     return self.ask_blocker(number, blocker, now);
                 }
-                (Some(waited), blocker) => MachineFailure::Timeout { waited, blocker },
+                (Some(waited), blocker) => MachineFailure::timeout(waited, blocker),
             };
             return self.fail(number, failure, now);
         }
@@ -266,7 +258,7 @@ impl Machine {
             );
             self.send_tidy(number, true, now);
             let error = Error::new(Kind::Server, &"".into(), message);
-            return self.fail(number, MachineFailure::Server(error), now);
+            return self.fail(number, MachineFailure::from(error), now);
         }
         self.send(About::Open, Call::Open { seen: self.highest }, now);
         self.begin_relock(number, now);
@@ -280,7 +272,7 @@ impl Machine {
             Stage::Asking(_) | Stage::Queued { .. } if error.kind == Kind::NotNow && entry.deadline > now => {
                 self.ask_later(number, error, now);
             }
-            Stage::Asking(_) | Stage::Queued { .. } => self.fail(number, MachineFailure::Server(error), now),
+            Stage::Asking(_) | Stage::Queued { .. } => self.fail(number, MachineFailure::from(error), now),
             _ => {}
         }
     }
@@ -339,7 +331,7 @@ impl Machine {
     fn tell_refusal(&mut self, refusal: Option<&Error>) {
         let was_refused = std::mem::replace(&mut self.renewals_refused, refusal.is_some());
         if let Some(error) = refusal.filter(|_| !was_refused) {
-            self.events.push_back(MachineEvent::RenewalRefused { error: error.clone() });
+            self.events.push_back(MachineEvent::RenewalRefused { error: error.clone().into() });
         }
     }
 

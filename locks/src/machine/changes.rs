@@ -15,7 +15,7 @@ use super::entry::{Entry, Stage, LOOK_BEFORE};
 use super::stages::Why;
 use super::time::believed;
 use super::{About, Awaited, Blocker, Call, Machine, MachineFailure, Moment, Outcome, ScriptAnswer};
-use crate::call::{Holder, Inspected, Names};
+use crate::call::{FirstHolder, Inspected, Names};
 use crate::loss::Loss;
 use crate::names::{Mode, Name};
 use pinyon_net::error::{Error, Kind};
@@ -238,7 +238,7 @@ impl Machine {
             _ if !is_wanted => self.send_change(number, now),
             ScriptAnswer::Granted { token } => self.has_modes(number, token, &asked, sent, now),
             ScriptAnswer::Queued { pttl } => self.waits_for_readers(number, pttl, &asked, sent, now),
-            ScriptAnswer::Busy { pttl, holder, age, .. } => self.reads_on(number, pttl, holder, age, now),
+            ScriptAnswer::Busy { pttl, first } => self.reads_on(number, pttl, first, now),
             ScriptAnswer::Deadlock { cycle } => {
                 self.fail_change(number, MachineFailure::Deadlock { cycle });
                 self.forget_change(number);
@@ -287,19 +287,11 @@ impl Machine {
     }
 
     /// Others read, and the server keeps no waiter.
-    fn reads_on(
-        &mut self,
-        number: u64,
-        pttl: Option<Duration>,
-        holder: Option<Holder>,
-        age: Option<Duration>,
-        now: Moment,
-    ) {
+    fn reads_on(&mut self, number: u64, pttl: Option<Duration>, first: Option<Box<FirstHolder>>, now: Moment) {
         let at = self.poll_after(pttl, now);
         let Some(change) = self.change_of(number) else { return };
         let Some(waiting) = &mut change.waiting else { return self.forget_change(number) };
-        let blocker = holder.map(|holder| Blocker { holder: holder.attempt, held_for: age, remark: None });
-        (waiting.refused, waiting.blocker) = (true, blocker);
+        (waiting.refused, waiting.blocker) = (true, first.map(|first| Blocker::of(*first)));
         let waits = !waiting.wait.is_zero();
         change.ask_at = Some(at);
         if !waits {
@@ -315,7 +307,7 @@ impl Machine {
         change.refusals += 1;
         let (passes, refusals) = (error.kind == Kind::NotNow, change.refusals);
         if !passes {
-            self.fail_change(number, MachineFailure::Server(error));
+            self.fail_change(number, MachineFailure::from(error));
             self.settle_change(number, now);
         }
         let longest = if passes { LONGEST_RETRY } else { heartbeat };
@@ -423,10 +415,8 @@ impl Machine {
     fn change_out_of_time(&mut self, number: u64) -> MachineFailure {
         let trouble = self.trouble.clone().unwrap_or_else(|| self.unanswered());
         match self.change_of(number).and_then(|change| change.waiting.as_mut()) {
-            Some(waiting) if waiting.refused => {
-                MachineFailure::Timeout { waited: waiting.wait, blocker: waiting.blocker.take() }
-            }
-            _ => MachineFailure::Server(trouble),
+            Some(waiting) if waiting.refused => MachineFailure::timeout(waiting.wait, waiting.blocker.take()),
+            _ => MachineFailure::from(trouble),
         }
     }
 
@@ -473,5 +463,5 @@ impl Machine {
 }
 
 fn senseless(message: String) -> MachineFailure {
-    MachineFailure::Server(Error::new(Kind::Protocol, &"".into(), message))
+    MachineFailure::from(Error::new(Kind::Protocol, &"".into(), message))
 }

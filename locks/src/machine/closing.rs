@@ -12,7 +12,7 @@ impl Machine {
     pub fn close(&mut self, error: &Error, now: Moment) {
         for (number, entry) in &self.entries {
             if let Some(awaited) = entry.awaited() {
-                self.events.push_back(MachineEvent::failed(*number, awaited, MachineFailure::Server(error.clone())));
+                self.events.push_back(MachineEvent::failed(*number, awaited, MachineFailure::from(error.clone())));
             }
         }
         let (opened, mut last) = (self.opened, std::mem::take(&mut self.calls));

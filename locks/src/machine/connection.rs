@@ -122,7 +122,7 @@ impl Machine {
                     self.cancel(number, now);
                 }
                 Some(entry) if entry.is_unknown() && !error.may_pass_here() => {
-                    self.fail(number, MachineFailure::Server(error.clone()), now);
+                    self.fail(number, MachineFailure::from(error.clone()), now);
                 }
                 Some(Entry { stage: Stage::Releasing { until, .. }, .. }) => {
                     self.begin_cancelling(number, Why::Unanswered, Some(*until), now);

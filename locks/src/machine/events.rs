@@ -6,7 +6,7 @@ use std::time::Duration;
 use pinyon_proto::resp::Value;
 
 use super::Machine;
-use crate::call::{Attempt, Mode, Name, ScriptAnswer};
+use crate::call::{Attempt, FirstHolder, Mode, Name, Said, ScriptAnswer};
 use crate::loss::Loss;
 use pinyon_net::error::Error;
 
@@ -20,7 +20,7 @@ pub enum MachineEvent {
     /// On a quorum: an attempt that comes before this one waits for its names on this server.
     Contested { number: u64 },
     /// The server refuses to renew held locks. Reported once, until a renewal succeeds again.
-    RenewalRefused { error: Error },
+    RenewalRefused { error: Box<Error> },
 }
 
 /// The part of an attempt that a waiter awaits, or the answer to a question.
@@ -63,7 +63,7 @@ pub enum Outcome {
 pub enum MachineFailure {
     /// The time to wait is up, and the names are taken according to the server or to this process. `blocker`: their
     /// holder, if known.
-    Timeout { waited: Duration, blocker: Option<Blocker> },
+    Timeout { waited: Duration, blocker: Option<Box<Blocker>> },
     /// The names are taken, and the request does not wait.
     Busy,
     /// Its owner already holds one of the names.
@@ -77,7 +77,7 @@ pub enum MachineFailure {
     /// Another caller waits for other modes of the lock.
     Changing,
     /// The error of the server or of the connection.
-    Server(Error),
+    Server(Box<Error>),
 }
 
 /// The holder of a name that an attempt waited for.
@@ -93,6 +93,27 @@ pub struct Blocker {
 /// A usage error of the host: the lock is not held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotHeld;
+
+impl From<Error> for MachineFailure {
+    #[cold]
+    fn from(error: Error) -> Self {
+        Self::Server(error.into())
+    }
+}
+
+impl MachineFailure {
+    pub(crate) fn timeout(waited: Duration, blocker: Option<Blocker>) -> Self {
+        Self::Timeout { waited, blocker: blocker.map(Box::new) }
+    }
+}
+
+impl Blocker {
+    pub(super) fn of(first: FirstHolder) -> Self {
+        let FirstHolder { holder, age, said } = first;
+        let remark = if let Said::Remark(remark) = said { Some(remark) } else { None };
+        Self { holder: holder.attempt, held_for: age, remark }
+    }
+}
 
 impl MachineEvent {
     pub(super) fn failed(number: u64, awaited: Awaited, failure: MachineFailure) -> Self {
@@ -117,6 +138,6 @@ impl Machine {
 
     /// The server or the connection fails what is awaited.
     pub(super) fn tell_error(&mut self, number: u64, awaited: Awaited, error: Error) {
-        self.tell_failed(number, awaited, MachineFailure::Server(error));
+        self.tell_failed(number, awaited, MachineFailure::from(error));
     }
 }

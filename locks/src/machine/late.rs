@@ -63,7 +63,7 @@ impl Machine {
     pub(super) fn out_of_time(&self, number: u64, now: Moment) -> MachineFailure {
         let entry = &self.entries[&number];
         if let Some(trouble) = &entry.trouble {
-            return MachineFailure::Server(trouble.error.clone());
+            return MachineFailure::from(trouble.error.clone());
         }
         let looked = entry
             .blocker
@@ -83,9 +83,9 @@ impl Machine {
             if matches!(entry.stage, Stage::Asking(Some(_))) {
                 error.sent = Sent::Maybe;
             }
-            return MachineFailure::Server(error);
+            return MachineFailure::from(error);
         }
-        MachineFailure::Timeout { waited: entry.wait.unwrap_or_default(), blocker }
+        MachineFailure::timeout(entry.wait.unwrap_or_default(), blocker)
     }
 
     /// The attempt of this process that holds one of the names.
@@ -110,7 +110,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::call::{Attempt, Holder, Said, ScriptAnswer};
+    use crate::call::{Attempt, FirstHolder, Holder, Said, ScriptAnswer};
     use crate::machine::{LockOptions, LockRequest, MachineEvent, Outcome, Renewal};
     use pinyon_net::error::kinds::ErrorKind;
     use pinyon_net::error::{Error, Kind};
@@ -156,7 +156,7 @@ mod tests {
     fn blocker(machine: &mut Machine) -> Option<Blocker> {
         let Some(MachineFailure::Timeout { waited, blocker }) = failure(machine) else { panic!("not late") };
         assert_eq!(waited, SECOND);
-        blocker
+        blocker.map(|blocker| *blocker)
     }
 
     fn held_for(seconds: u64) -> ScriptAnswer {
@@ -212,20 +212,21 @@ mod tests {
         let refused = machine.lock(request(2, Some(Duration::ZERO)), at(501)).unwrap_err();
         let MachineFailure::Timeout { blocker: Some(blocker), .. } = refused else { panic!("{refused:?}") };
         let held_for = Some(Duration::from_millis(500));
-        assert_eq!(blocker, Blocker { holder: machine.attempt(number), held_for, remark: None });
+        assert_eq!(*blocker, Blocker { holder: machine.attempt(number), held_for, remark: None });
     }
 
     #[test]
     fn what_the_server_refuses_at_once_says_who_holds_it() {
         let mut machine = machine();
         machine.lock(request(1, Some(Duration::ZERO)), at(0)).unwrap();
-        let holder = Some(Holder { attempt: other(), token: Some(5) });
-        answer(&mut machine, ScriptAnswer::Busy { pttl: None, holder, age: Some(SECOND), said: Said::Untold }, at(1));
+        let holder = Holder { attempt: other(), token: Some(5) };
+        let first = Some(FirstHolder { holder, age: Some(SECOND), said: Said::Untold }.into());
+        answer(&mut machine, ScriptAnswer::Busy { pttl: None, first }, at(1));
         answer(&mut machine, ScriptAnswer::Inspected(Vec::new()), at(1));
         let Some(MachineFailure::Timeout { waited, blocker }) = failure(&mut machine) else { panic!("not late") };
         assert_eq!(
             (waited, blocker),
-            (Duration::ZERO, Some(Blocker { holder: other(), held_for: Some(SECOND), remark: None }))
+            (Duration::ZERO, Some(Blocker { holder: other(), held_for: Some(SECOND), remark: None }.into()))
         );
     }
 

@@ -211,7 +211,7 @@ impl Machine {
                 None => return Err(MachineFailure::Busy),
                 Some(Duration::ZERO) => {
                     let blocker = self.holder_here(&request.names, now);
-                    return Err(MachineFailure::Timeout { waited: Duration::ZERO, blocker });
+                    return Err(MachineFailure::timeout(Duration::ZERO, blocker));
                 }
                 Some(_) => {}
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::shared::{attempt_in, own, Now, Seen};
 use super::{milliseconds, parts, Acts, Pure, Then};
-use crate::call::{Attempt, Holder, Mode, Name, Said, ScriptAnswer};
+use crate::call::{Attempt, Holder, Mode, Name, ScriptAnswer};
 use crate::names::joined;
 
 impl Pure {
@@ -55,7 +55,7 @@ impl Pure {
             acts.asides.push(parts(&[b"SET", &self.keys.pure_waiters(), b"1", b"PX", &ttl]));
         }
         let holder = attempt_in(other).map(|attempt| Holder { attempt, token: None });
-        Then::ScriptAnswer(ScriptAnswer::Busy { pttl: Some(pttl), holder, age: None, said: Said::Untold })
+        Then::ScriptAnswer(ScriptAnswer::busy(Some(pttl), holder))
     }
 }
 

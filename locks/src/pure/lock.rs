@@ -6,7 +6,7 @@ use pinyon_proto::resp::{Command, ServerError, Value};
 
 use super::replies::{executed, holders, is_of, positive, token_if_taken, unexpected, was_carried_out};
 use super::{milliseconds, parts, Acts, Pure, Stage, Then, NOBODY};
-use crate::call::{Attempt, Call, Holder, Names, Said, ScriptAnswer};
+use crate::call::{Attempt, Call, Holder, Names, ScriptAnswer};
 
 impl Pure {
     /// Whether one transaction can take it without reading first.
@@ -105,7 +105,7 @@ impl Pure {
         }
         let pttl = results[at + 1..].iter().filter_map(positive).min();
         let holder = values.into_iter().flatten().next();
-        self.answers.push((id, Ok(ScriptAnswer::Busy { pttl, holder, age: None, said: Said::Untold })));
+        self.answers.push((id, Ok(ScriptAnswer::busy(pttl, holder))));
     }
 
     /// Takes the names within a section.
@@ -120,7 +120,7 @@ impl Pure {
     ) -> Then {
         if !are_free {
             let holder = holders.into_iter().flatten().next();
-            return Then::ScriptAnswer(ScriptAnswer::Busy { pttl: None, holder, age: None, said: Said::Untold });
+            return Then::ScriptAnswer(ScriptAnswer::busy(None, holder));
         }
         let drawn = acts.commands.len();
         acts.commands.push(parts(&[b"INCR", &self.keys.counter()]));

@@ -8,7 +8,7 @@ use pinyon_proto::resp::{Command, Value};
 
 use super::replies::number;
 use super::{milliseconds, parts, with_each, Acts, Pure, Then};
-use crate::call::{Attempt, Call, Holder, Mode, Name, Names, Said, ScriptAnswer};
+use crate::call::{Attempt, Call, Holder, Mode, Name, Names, ScriptAnswer};
 use crate::names::joined;
 
 /// More than any time in milliseconds; a pool's limit is added.
@@ -151,7 +151,7 @@ impl Pure {
             });
             let ends = seen.iter().filter(|one| !one.has_room()).filter_map(Seen::ends).min();
             let pttl = ends.map(|ends| Duration::from_millis(ends - now));
-            return Then::ScriptAnswer(ScriptAnswer::Busy { pttl, holder, age: None, said: Said::Untold });
+            return Then::ScriptAnswer(ScriptAnswer::busy(pttl, holder));
         }
         let drawn = self.draw(seen, counter, acts);
         for one in seen {

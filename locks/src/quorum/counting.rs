@@ -269,7 +269,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
                     Some(Why::young(name, granted.votes_from.map(|from| from - now.moment)))
                 }
                 (None, Vote::Asked(_)) => match self.members[at].trouble() {
-                    Some(error) => Why::of(name, &MachineFailure::Server(error.clone())),
+                    Some(error) => Why::of(name, &MachineFailure::from(error.clone())),
                     None => self.is_out(at, now).then(|| Why::gone(name)),
                 },
                 _ => None,
@@ -290,7 +290,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
         match lock.stage {
             Stage::Lined(_) if is_late => {
                 let blocker = self.holder_here(&lock.names, now);
-                let failure = MachineFailure::Timeout { waited: lock.wait.unwrap_or_default(), blocker };
+                let failure = MachineFailure::timeout(lock.wait.unwrap_or_default(), blocker);
                 return self.fail(number, failure, now);
             }
             Stage::Waiting(_) if is_late => {

@@ -48,5 +48,5 @@ pub(super) fn failed<M: Member>(members: &[M], why: impl Iterator<Item = Why>, w
     let sent = why.iter().map(|why| why.sent).max().unwrap_or(Sent::Maybe);
     let texts: Vec<String> = why.into_iter().map(|why| why.text).collect();
     let message = format!("{what} ({} of {} failed): {}", texts.len(), members.len(), texts.join("; "));
-    MachineFailure::Server(Error { sent, ..Error::new(kind, &"".into(), message) })
+    MachineFailure::from(Error { sent, ..Error::new(kind, &"".into(), message) })
 }

@@ -136,7 +136,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
         let numbers: Vec<u64> = self.votes.locks.keys().copied().collect();
         for number in numbers {
             match (self.same_server_twice(), self.votes.locks.get(&number).map(|lock| &lock.stage)) {
-                (Some(error), Some(Stage::Waiting(_))) => self.fail(number, MachineFailure::Server(error), now),
+                (Some(error), Some(Stage::Waiting(_))) => self.fail(number, MachineFailure::from(error), now),
                 _ => self.settle_anew(number, now),
             }
         }

@@ -139,14 +139,14 @@ impl<W> Lock<W> {
     pub(super) fn taken(&self, blocker: Option<Blocker>) -> MachineFailure {
         match self.wait {
             None => MachineFailure::Busy,
-            Some(waited) => MachineFailure::Timeout { waited, blocker },
+            Some(waited) => MachineFailure::timeout(waited, blocker),
         }
     }
 
     /// The holder of its names, if a majority of the members names the same. A smaller number just votes for it.
     pub(super) fn blocker(&self, majority: usize) -> Option<Blocker> {
         let named = self.seats.iter().filter_map(|seat| match &seat.failure {
-            Some(MachineFailure::Timeout { blocker, .. }) => blocker.as_ref(),
+            Some(MachineFailure::Timeout { blocker, .. }) => blocker.as_deref(),
             _ => None,
         });
         let named: Vec<&Blocker> = named.collect();

@@ -196,7 +196,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
     /// Closes the quorum: nothing is awaited any more. What is waited for is given up on all members. Held locks are not
     /// released.
     pub fn close(&mut self, error: &Error, now: Now) {
-        let failed = || Outcome::Failed(MachineFailure::Server(error.clone()));
+        let failed = || Outcome::Failed(MachineFailure::from(error.clone()));
         let locks = std::mem::take(&mut self.votes.locks);
         for mut lock in locks.into_values() {
             if let Stage::Lined(waiter) | Stage::Waiting(waiter) = lock.stage {
@@ -281,9 +281,9 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
         let why =
             ": a server that forgot its locks would vote too early; set longest_ttl, in all clients, to the longest \
                    ttl of any lock";
-        self.votes.allows(request.ttl, why).map_err(MachineFailure::Server)?;
+        self.votes.allows(request.ttl, why).map_err(MachineFailure::from)?;
         if let Some(error) = self.same_server_twice() {
-            return Err(MachineFailure::Server(error));
+            return Err(MachineFailure::from(error));
         }
         if self.votes.holding.has(request.owner) || self.votes.table.is_free(&request.names) {
             return Ok(None);
@@ -292,7 +292,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
             None => Err(MachineFailure::Busy),
             Some(Duration::ZERO) => {
                 let blocker = self.holder_here(&request.names, now);
-                Err(MachineFailure::Timeout { waited: Duration::ZERO, blocker })
+                Err(MachineFailure::timeout(Duration::ZERO, blocker))
             }
             Some(_) => Ok(None),
         }
@@ -345,7 +345,7 @@ impl<W, M: Member<Waiter = Waiter<W>>> Quorum<'_, W, M> {
             return self.collect(now);
         }
         if let Err(error) = self.votes.allows(ttl, "") {
-            self.votes.tell(waiter, Outcome::Failed(MachineFailure::Server(error)));
+            self.votes.tell(waiter, Outcome::Failed(MachineFailure::from(error)));
             return self.collect(now);
         }
         let lock = self.votes.locks.get_mut(&number).expect("it is held");

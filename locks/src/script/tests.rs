@@ -62,10 +62,10 @@ fn replies_of_the_wrong_shape_are_errors() {
         assert!(matches!(decode(&unlock, reply), Err(ScriptError::Unexpected(_))));
     }
     let busy = vec![Value::Integer(2), Value::Integer(-1), bytes("somebody's 1"), Value::Integer(-1)];
-    let ScriptAnswer::Busy { holder: Some(foreign), .. } = decode(&lock(), Value::Array(busy)).unwrap() else {
+    let ScriptAnswer::Busy { first: Some(first), .. } = decode(&lock(), Value::Array(busy)).unwrap() else {
         panic!("busy")
     };
-    assert_eq!(foreign.attempt.to_string(), "a value of another program (\"somebody\\'s 1\")");
+    assert_eq!(first.holder.attempt.to_string(), "a value of another program (\"somebody\\'s 1\")");
     for (last, told) in [
         (None, Said::Untold),
         (Some(Value::Null), Said::Nothing),
@@ -73,7 +73,9 @@ fn replies_of_the_wrong_shape_are_errors() {
     ] {
         let reply = [Value::Integer(2), Value::Integer(-1), bytes("c:1:1 5"), Value::Integer(-1)];
         let reply = Value::Array(reply.into_iter().chain(last).collect());
-        assert!(matches!(decode(&lock(), reply), Ok(ScriptAnswer::Busy { said, .. }) if said == told));
+        assert!(
+            matches!(decode(&lock(), reply), Ok(ScriptAnswer::Busy { first: Some(first), .. }) if first.said == told)
+        );
     }
     let none = Value::Array(Vec::new());
     assert!(decode(&Call::Inspect { names: names(["a"]).unwrap(), remarks: false }, none.clone()).is_err());

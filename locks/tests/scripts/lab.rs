@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pinyon_locks::call::{Attempt, Call, Holder, Mode, Name, Names, Pushed, ScriptAnswer};
+use pinyon_locks::call::{Attempt, Call, FirstHolder, Mode, Name, Names, Pushed, ScriptAnswer};
 use pinyon_locks::keys::{self, Declared, LockKeys};
 use pinyon_locks::script::{self, ScriptError, Via};
 use pinyon_proto::resp::{Command, Value};
@@ -404,17 +404,19 @@ pub fn token(answer: ScriptAnswer) -> u64 {
     }
 }
 
+fn alike_holders(one: Option<&FirstHolder>, other: Option<&FirstHolder>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return one.is_none() == other.is_none() };
+    // Who shares a name may end at the same time as another.
+    let share = one.holder.token.is_none() && other.holder.token.is_none();
+    near(&one.age, &other.age) && (one.holder == other.holder || share)
+}
+
 /// Whether two answers agree, except for a small difference in time.
 fn alike(one: &ScriptAnswer, other: &ScriptAnswer) -> bool {
     match (one, other) {
         (ScriptAnswer::Queued { pttl: one }, ScriptAnswer::Queued { pttl: other }) => near(one, other),
-        (
-            ScriptAnswer::Busy { pttl: one, holder, age, .. },
-            ScriptAnswer::Busy { pttl: other, holder: by, age: aged, .. },
-        ) => {
-            // Who shares a name may end at the same time as another.
-            let shares = |holder: &Option<Holder>| holder.as_ref().is_some_and(|holder| holder.token.is_none());
-            near(one, other) && near(age, aged) && (holder == by || shares(holder) && shares(by))
+        (ScriptAnswer::Busy { pttl: one, first }, ScriptAnswer::Busy { pttl: other, first: by }) => {
+            near(one, other) && alike_holders(first.as_deref(), by.as_deref())
         }
         (ScriptAnswer::Inspected(one), ScriptAnswer::Inspected(other)) => {
             one.len() == other.len()

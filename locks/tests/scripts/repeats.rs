@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pinyon_locks::call::{Attempt, Call, Holder, Pushed, Said, ScriptAnswer};
+use pinyon_locks::call::{Attempt, Call, FirstHolder, Holder, Pushed, Said, ScriptAnswer};
 use pinyon_locks::keys::LockKeys;
 use pinyon_locks::script;
 use pinyon_proto::resp::{Command, Value};
@@ -156,7 +156,8 @@ fn locks_of_the_pure_handler_are_seen_and_its_waiters_hear_what_is_free() {
     let mut lab = Lab::new();
     lab.connect(&"p".into());
     assert!(lab.set_nx(&names("a")[0], &attempt("p"), LONG));
-    let ScriptAnswer::Busy { holder: Some(holder), .. } = lab.try_lock("x", "a") else { panic!("not busy") };
+    let ScriptAnswer::Busy { first: Some(first), .. } = lab.try_lock("x", "a") else { panic!("not busy") };
+    let holder = first.holder;
     assert_eq!((who(&holder.attempt).as_str(), holder.token), ("p", None));
     lab.lock("y", "a");
     assert_eq!(lab.unlock("p", "a"), ["y"]);
@@ -246,8 +247,8 @@ fn a_waiter_with_a_short_life_does_not_shorten_that_of_others() {
     }
 }
 
-fn foreign(value: Option<&str>) -> Option<Holder> {
-    Some(Holder { attempt: Attempt::foreign(value.map(str::as_bytes)), token: None })
+fn foreign(value: Option<&str>) -> Holder {
+    Holder { attempt: Attempt::foreign(value.map(str::as_bytes)), token: None }
 }
 
 #[test]
@@ -259,14 +260,15 @@ fn a_value_of_somebody_else_s_is_respected_and_shown() {
         for answer in lab.call_servers(&lock("x", "a", false, true)).0 {
             let holder = foreign(value);
             let said = if value.is_some() { Said::Nothing } else { Said::Untold };
-            assert_eq!(answer, Ok(ScriptAnswer::Busy { pttl: None, holder, age: None, said }), "{command}");
+            let first = Some(FirstHolder { holder, age: None, said }.into());
+            assert_eq!(answer, Ok(ScriptAnswer::Busy { pttl: None, first }), "{command}");
         }
         for answer in lab.call_servers(&lock("x", "a", true, true)).0 {
             assert_eq!(answer, Ok(ScriptAnswer::Queued { pttl: None }), "{command}");
         }
         for answer in lab.call_servers(&Call::Inspect { names: names("a b"), remarks: false }).0 {
             let Ok(ScriptAnswer::Inspected(each)) = answer else { panic!("{answer:?}") };
-            assert_eq!([&each[0].holder, &each[1].holder], [&foreign(value), &None], "{command}");
+            assert_eq!([&each[0].holder, &each[1].holder], [&Some(foreign(value)), &None], "{command}");
         }
         lab.connect(&"y".into());
         lab.call_servers(&lock("y", "a", true, false));
@@ -285,7 +287,7 @@ fn a_value_of_somebody_else_s_may_have_words_and_a_ttl() {
     lab.each(|keys| keys.lock(b"a"), b"SET", &[b"closed until noon", b"EX", b"100"]);
     for answer in lab.call_servers(&Call::Inspect { names: names("a"), remarks: false }).0 {
         let Ok(ScriptAnswer::Inspected(each)) = answer else { panic!("{answer:?}") };
-        assert_eq!((&each[0].holder, each[0].age), (&foreign(Some("closed until noon")), None));
+        assert_eq!((&each[0].holder, each[0].age), (&Some(foreign(Some("closed until noon"))), None));
     }
     assert!(lab.call_servers(&lock("x", "a", false, false)).0.iter().all(Result::is_ok));
 }

@@ -48,7 +48,7 @@ fn failed_release(machine: &mut Machine) -> Error {
             awaited: Awaited::Release,
             outcome: Outcome::Failed(MachineFailure::Server(error)),
             ..
-        }) => error,
+        }) => *error,
         other => panic!("{other:?}"),
     }
 }

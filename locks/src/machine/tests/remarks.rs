@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::reconnecting::{calls, machine, only, waits, NOW, QUEUED};
-use crate::call::{Attempt, Call, Holder, Inspected, Names, Said, ScriptAnswer};
+use crate::call::{Attempt, Call, FirstHolder, Holder, Inspected, Names, Said, ScriptAnswer};
 use crate::machine::{LockRequest, Machine, MachineEvent, MachineFailure, Moment, Outcome, Rare, Renewal};
 use pinyon_net::error::{Error, Kind};
 
@@ -76,9 +76,7 @@ fn a_remark_ends_with_its_lock() {
 
 #[test]
 fn a_remark_is_erased_with_an_attempt_that_fails() {
-    for answer in
-        [ScriptAnswer::Busy { pttl: None, holder: None, age: None, said: Said::Untold }, ScriptAnswer::NotHeld]
-    {
+    for answer in [ScriptAnswer::busy(None, None), ScriptAnswer::NotHeld] {
         let mut machine = machine();
         let (number, [_, (asked, _)]) = noted(&mut machine, None);
         let attempt = machine.attempt(number);
@@ -168,7 +166,7 @@ fn who_is_refused_at_once_asks_why() {
     let mut machine = machine();
     machine.lock(request(Some(Duration::ZERO), Rare::default()), NOW).unwrap();
     let holder = Some(Holder { attempt: other(), token: Some(5) });
-    only(&mut machine, ScriptAnswer::Busy { pttl: None, holder, age: None, said: Said::Untold });
+    only(&mut machine, ScriptAnswer::busy(None, holder));
     assert!(machine.next_event().is_none());
     let asked = only(&mut machine, said_by(other()));
     assert!(matches!(asked, Call::Remarks { .. }), "{asked:?}");
@@ -180,8 +178,9 @@ fn who_is_refused_at_once_and_was_told_why_asks_nothing() {
     for (said, why) in [(Said::Remark("nightly".into()), Some("nightly")), (Said::Nothing, None)] {
         let mut machine = machine();
         machine.lock(request(Some(Duration::ZERO), Rare::default()), NOW).unwrap();
-        let holder = Some(Holder { attempt: other(), token: Some(5) });
-        only(&mut machine, ScriptAnswer::Busy { pttl: None, holder, age: None, said });
+        let holder = Holder { attempt: other(), token: Some(5) };
+        let first = Some(FirstHolder { holder, age: None, said }.into());
+        only(&mut machine, ScriptAnswer::Busy { pttl: None, first });
         assert!(calls(&mut machine).is_empty());
         assert_eq!(blamed(&mut machine).as_deref(), why);
     }
@@ -192,7 +191,7 @@ fn a_connection_that_breaks_meanwhile_changes_nothing_of_the_refusal() {
     let mut machine = machine();
     machine.lock(request(Some(Duration::ZERO), Rare::default()), NOW).unwrap();
     let holder = Some(Holder { attempt: other(), token: Some(5) });
-    only(&mut machine, ScriptAnswer::Busy { pttl: None, holder, age: None, said: Said::Untold });
+    only(&mut machine, ScriptAnswer::busy(None, holder));
     machine.disconnected(&Error::unanswered(&"".into()), false, NOW);
     assert_eq!(blamed(&mut machine), None);
 }

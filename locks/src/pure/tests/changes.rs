@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::call::{Attempt, Holder, Mode, Name, Said, ScriptAnswer};
+use crate::call::{Attempt, Holder, Mode, Name, ScriptAnswer};
 use crate::keys::LockKeys;
 use crate::pure::shared::Seen;
 use crate::pure::{Acts, Pure, Then};
@@ -65,7 +65,7 @@ fn an_upgrade_waits_for_the_last_of_the_others() {
     for (wait, said) in [(false, &[][..]), (true, &["SET {n}:#p 1 PX 15000"])] {
         let (then, [commands, messages, asides]) = changed(&[(Mode::Write, None, readers)], wait);
         let holder = Some(Holder { attempt: attempt("z"), token: None });
-        let busy = ScriptAnswer::Busy { pttl: Some(Duration::from_secs(4)), holder, age: None, said: Said::Untold };
+        let busy = ScriptAnswer::busy(Some(Duration::from_secs(4)), holder);
         assert_eq!(answer(then), busy);
         assert!(commands.is_empty() && messages.is_empty());
         assert_eq!(asides, said);

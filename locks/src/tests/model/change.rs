@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::queue::{Class, Waiter};
 use super::run::Run;
-use super::{Attempt, Holder, Mode, Name, Names, Said, ScriptAnswer};
+use super::{Attempt, Holder, Mode, Name, Names, ScriptAnswer};
 
 impl Run<'_> {
     pub(super) fn change(
@@ -64,7 +64,7 @@ impl Run<'_> {
             Some((ends, other)) if !wait => {
                 self.drop_upgrade(&before);
                 let holder = Some(Holder { attempt: other, token: None });
-                ScriptAnswer::Busy { pttl: Some(ends - self.now), holder, age: None, said: Said::Untold }
+                ScriptAnswer::busy(Some(ends - self.now), holder)
             }
             Some((ends, _)) => self.wait_to_write(attempt, &written, ttl, before, ends - self.now),
         };

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::{Attempt, Call, Holder, Inspected, Mode, Name, Names, Pushed, Said, ScriptAnswer};
+use super::call::{Attempt, Call, FirstHolder, Holder, Inspected, Mode, Name, Names, Pushed, Said, ScriptAnswer};
 use super::claim::{place_of, rank_of};
 use queue::Queue;
 use run::Run;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::queue::{owner, Class, Member, Waiter};
-use super::{place_of, rank_of, Attempt, Holder, Model, Name, Names, Push, Pushed, Said, ScriptAnswer};
+use super::{place_of, rank_of, Attempt, FirstHolder, Holder, Model, Name, Names, Push, Pushed, ScriptAnswer};
 
 /// The work that one call may spend on the queue.
 const BUDGET: i64 = 2500;
@@ -171,8 +171,11 @@ impl<'a> Run<'a> {
         let sharing = names.iter().find_map(|name| Some(self.model.shares.get(name)?.holders().remove(0)));
         let sharing = sharing.map(|attempt| Holder { attempt, token: None });
         let holder = first.map(|lock| lock.holder.clone()).or(sharing);
-        let said = holder.as_ref().map_or(Said::Untold, |holder| self.model.said(&holder.attempt));
-        ScriptAnswer::Busy { pttl, holder, age: first.and_then(|lock| lock.age(self.now)), said }
+        let first = holder.map(|holder| {
+            let (age, said) = (first.and_then(|lock| lock.age(self.now)), self.model.said(&holder.attempt));
+            FirstHolder { holder, age, said }.into()
+        });
+        ScriptAnswer::Busy { pttl, first }
     }
 
     /// Answers a waiter that asked again and keeps waiting.
