@@ -98,6 +98,7 @@ INCLUDE: xs/credentials.xs
 BOOT:
     pthread_atfork(NULL, NULL, count_fork);
     load_methods();
+    install_numbers(aTHX);
     install_methods(aTHX_ "Pinyon::Cache::", "", EACH_METHOD, XS_Pinyon__Cache__call);
     install_methods(aTHX_ "Pinyon::Cache::", "_multi", EACH_THAT_CHANGES, XS_Pinyon__Cache__call_many);
     install_methods(aTHX_ "Pinyon::Loop::Cache::", "", EACH_METHOD, XS_Pinyon__Loop__Cache__call);

@@ -304,6 +304,7 @@ extern const char *const    shown_arguments[]; /* by call_takes */
 void load_methods(void); /* as the library lists them */
 /* Defines a method for each that is chosen, which finds its number where that of an ALIAS is. `before`, `after`: what its full
  * name has before and after the name of the call. */
+void     install_numbers(pTHX);
 void     install_methods(pTHX_ const char *before, const char *after, methods_chosen chosen, XSUBADDR_t method);
 /* The same with a function for each number. */
 void     install_each(pTHX_ const char *before, const XSUBADDR_t *methods);

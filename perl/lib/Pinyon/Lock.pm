@@ -8,18 +8,7 @@ our $VERSION = '0.1.0';
 
 use Scalar::Util qw(reftype);
 
-# As in pinyon.h.
-use constant {
-    RELEASE      => 1,
-    EXTEND       => 2,
-    PARK         => 3,
-    NOTIFY       => 4,
-    IS_FORKED    => 5,
-    WAS_RELEASED => 6,
-    HAND_OVER    => 10,
-    UPGRADE      => 12,
-    DOWNGRADE    => 13,
-};
+use Pinyon ();    # RELEASE and other constants, from src/numbers.c
 
 sub is_lost {
     my ($self) = @_;

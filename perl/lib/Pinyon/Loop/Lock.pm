@@ -177,7 +177,7 @@ sub DESTROY {
     };
     $locks->{releasing}{$owner}++;
     if ( !eval { $locks->_begin_last_release( $told, $self ); 1 } ) {
-        $told->( undef, $self->_loss == $self->WAS_RELEASED ? undef : $@ );
+        $told->( undef, $self->_loss == $self->LOSS_RELEASED ? undef : $@ );
     }
     return;
 }

@@ -6,12 +6,12 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
+use Pinyon         ();
 use Pinyon::Making ();
 
 our @ISA = ('Pinyon::Making');    ## no critic (ProhibitExplicitISA)
 
-# Kinds of steps, as in pinyon.h.
-use constant { ASK => 0, PAUSE => 1, FOLLOW => 2, MAKE => 3, OVER => 4, MAKE_WITHIN => 5, RETURN_OLD => 6 };
+# The kinds of steps, such as ASK, are constants in src/numbers.c.
 
 sub _begin {
     my ( $self, $client, @arguments ) = @_;
