@@ -2,8 +2,6 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use smallvec::SmallVec;
-
 use crate::errors::{Error, Failure};
 
 /// The handles that structs point to. What they are is said in rooms above this one.
@@ -419,19 +417,16 @@ pub unsafe fn list<'l, T: Copy>(first: *const T, count: usize, name: &str) -> Re
     }
 }
 
-/// Nearly always few, which need no memory of their own.
-pub type Names<'n> = SmallVec<[&'n [u8]; 4]>;
-
 /// # Safety
 /// The pointer is null, or to so many names, which stay as they are for the lifetime.
-pub unsafe fn names_of<'n>(first: *const Bytes, count: usize) -> Result<Names<'n>, Error> {
+pub unsafe fn names_of<'n>(first: *const Bytes, count: usize) -> Result<Vec<&'n [u8]>, Error> {
     // SAFETY: the caller says so.
     unsafe { bytes_of(list(first, count, "list of names")?, "a name") }
 }
 
 /// # Safety
 /// The bytes stay as they are for the lifetime.
-pub unsafe fn bytes_of<'b, All: FromIterator<&'b [u8]>>(all: &[Bytes], name: &str) -> Result<All, Error> {
+pub unsafe fn bytes_of<'b>(all: &[Bytes], name: &str) -> Result<Vec<&'b [u8]>, Error> {
     all.iter().try_for_each(|one| one.check(name))?;
     // SAFETY: the caller says so.
     Ok(unsafe { all.iter().map(|one| one.slice()).collect() })

@@ -295,8 +295,7 @@ exported! {
     fn pinyon_making_many_new(
         client: &Client, terms: *const Terms, keys: *const Bytes, count: usize
     ) -> Result<*mut MakingMany> {
-        let keys: Vec<&[u8]> = bytes_of(list(keys, count, "list of keys")?, "key")?;
-        MakingMany::new(client, &given(terms)?, &keys)
+        MakingMany::new(client, &given(terms)?, &bytes_of(list(keys, count, "list of keys")?, "key")?)
     }
 
     fn pinyon_making_many_wanted(making: &MakingMany, index: usize, key: *mut usize) -> bool {

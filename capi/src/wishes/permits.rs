@@ -7,7 +7,7 @@ use crate::exported::exported;
 use crate::guard::with;
 use crate::locks::client::Locks;
 use crate::status::Status;
-use crate::structs::{c_structs, list, missing, Bytes, Names as GivenNames};
+use crate::structs::{c_structs, list, missing, Bytes};
 
 c_structs! {
     "pinyon_permits" Permits {
@@ -20,8 +20,8 @@ c_structs! {
 /// The names of a lock in each of their modes. `given`: those to write; all others are added, for the hash tag.
 pub fn names_in_modes<'w>(
     locks: &Locks,
-    given: &mut GivenNames<'w>,
-    read: GivenNames<'w>,
+    given: &mut Vec<&'w [u8]>,
+    read: Vec<&'w [u8]>,
     permits: &[PermitsAsked<'w>],
 ) -> Result<Names, Error> {
     let names = locks.limits().wanted(given, &read, permits)?;

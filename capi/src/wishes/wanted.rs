@@ -13,7 +13,6 @@ use pinyon_locks::{
 };
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::settings::waiting_time;
-use smallvec::smallvec;
 
 use crate::answers::Answers;
 use crate::errors::{Error, Failure};
@@ -191,7 +190,7 @@ impl<'w> Wanted<'w> {
                         "the question about permits is about one pool: give one pinyon_permits",
                     ));
                 };
-                given = smallvec![permits.pool];
+                given = vec![permits.pool];
                 let asked = Asked::pool(permits.pool).map_err(invalid)?;
                 let limit = told(locks, &PermitsAsked { count: 1, ..*permits })?;
                 (Operation::Inspect { asked, question: StatusQuestion::Permits }, Becomes::Available(limit))
