@@ -298,18 +298,19 @@ fn whole_integer(bytes: &[u8]) -> Option<(usize, i64)> {
         [b':', digits @ ..] => (false, digits),
         _ => return None,
     };
-    let mut number = 0;
-    for (count, byte) in digits.iter().take(DIGITS + 1).enumerate() {
-        match byte {
-            b'0'..=b'9' if count < DIGITS => number = number * 10 + i64::from(byte - b'0'),
-            b'\r' if count > 0 && digits.get(count + 1) == Some(&b'\n') => {
-                let number = if negative { -number } else { number };
-                return Some((count + usize::from(negative) + 3, number));
-            }
-            _ => return None,
+    let (mut number, mut count) = (0, 0);
+    for byte in &digits[..digits.len().min(DIGITS)] {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
         }
+        number = number * 10 + i64::from(digit);
+        count += 1;
     }
-    None
+    if count == 0 || !digits[count..].starts_with(b"\r\n") {
+        return None;
+    }
+    Some((count + usize::from(negative) + 3, if negative { -number } else { number }))
 }
 
 /// The memory that a value of one line keeps, in bytes.
