@@ -15,7 +15,8 @@ use crate::structs::{Reply, Request};
 /// The request's bytes stay as they are.
 #[inline(never)]
 pub unsafe fn in_memory(view: &View, asked: &Request, reply: &mut Reply, host: &Host) -> Result<bool, Error> {
-    if Verb::of(asked)? != Verb::Get || asked.has(with::CAS | with::TTL | with::METADATA) {
+    let more = (asked.with & (with::CAS | with::TTL | with::METADATA)) as usize | asked.tags.addr();
+    if Verb::of(asked)? != Verb::Get || more != 0 {
         return Ok(false);
     }
     view.check_open()?;

@@ -11,7 +11,6 @@ use crate::client::View;
 use crate::errors::{Error, Failure};
 use crate::status::numbered;
 use crate::structs::{Request, FOREVER};
-use crate::tags::Takes;
 
 numbered! {
     /// What a request asks for.
@@ -157,7 +156,7 @@ impl Request {
     }
 }
 
-/// A request about one key, and the data block to send.
+/// A request about one key, and the data block to send. Its [tags](Request::taken_tags) go to the operation that is made of it.
 pub struct Keyed<'d> {
     pub request: operations::Request,
     pub data: Option<Cow<'d, [u8]>>,
@@ -174,14 +173,9 @@ impl<'d> Keyed<'d> {
             }
         }
         if let Some(mode) = verb.mode() {
-            let takes = if matches!(mode, Mode::Append | Mode::Prepend) { Takes::NoTags } else { Takes::Tags };
             // SAFETY: the caller says so.
-            unsafe { asked.check_tags(view, takes)? };
-            // SAFETY: as above.
             return store(view, mode, asked, unsafe { asked.value.slice() });
         }
-        // SAFETY: as above.
-        unsafe { asked.check_tags(view, if verb == Verb::Lease { Takes::TagsOfSteps } else { Takes::NoTags })? };
         without_data(view, verb, asked).map(|request| Self { request, data: None })
     }
 }

@@ -45,7 +45,7 @@ pub unsafe fn run(
     };
     let mut single = Single::new(keyed.request, key, data, placing, asked.policy(view));
     // SAFETY: as above.
-    unsafe { asked.tag(&mut single) };
+    unsafe { asked.tag(view, verb, &mut single)? };
     if let Err(Interrupted) = blocking::run(&view.shared.directory, host, &mut single) {
         return Ok(reply.finish(Status::Interrupted));
     }

@@ -114,7 +114,7 @@ impl ClientLoop {
         if verb.has_no_key() {
             // SAFETY: the caller says so.
             let operation = unsafe { without_key(view, verb, asked)? };
-            return self.start(asked, verb, |_, _| operation);
+            return self.start(asked, verb, |_, _| Ok(operation));
         }
         // SAFETY: the caller says so.
         let (key, Keyed { request, data }) = unsafe {
@@ -132,8 +132,8 @@ impl ClientLoop {
             let value = OneValue { placing, caller: caller.0.clone(), is_placed: Cell::new(false) };
             let mut single = Single::new(request, key, data, LoopValues::One(value), policy);
             // SAFETY: the caller says so.
-            unsafe { asked.tag(&mut single) };
-            AnyOperation::Single(Reused::new(single, memory))
+            unsafe { asked.tag(view, verb, &mut single)? };
+            Ok(AnyOperation::Single(Reused::new(single, memory)))
         })
     }
 
@@ -142,11 +142,17 @@ impl ClientLoop {
         &mut self,
         asked: &Request,
         verb: Verb,
-        operation: impl FnOnce(&mut Self, &Waiting) -> Operation,
+        operation: impl FnOnce(&mut Self, &Waiting) -> Result<Operation, Error>,
     ) -> Result<u64, Error> {
         let waiting = Waiting(self.callers.begin(asked.context));
         let ticket = waiting.0.ticket;
-        let operation = operation(self, &waiting);
+        let operation = match operation(self, &waiting) {
+            Ok(operation) => operation,
+            Err(error) => {
+                self.callers.end(ticket);
+                return Err(error);
+            }
+        };
         self.start_operation(operation, Asked { waiting, verb }).map(|()| ticket)
     }
 

@@ -87,8 +87,10 @@ pub unsafe fn run_many(
     for one in &keys.all {
         let (asked, reply) = (requests[one.index], &mut *replies[one.index]);
         // SAFETY: the caller says so.
-        match Verb::of(asked).and_then(|verb| unsafe { Keyed::of(view, verb, asked) }) {
-            Ok(Keyed { request, data }) => {
+        match Verb::of(asked)
+            .and_then(|verb| unsafe { Ok((Keyed::of(view, verb, asked)?, asked.taken_tags(view, verb)?)) })
+        {
+            Ok((Keyed { request, data }, tags)) => {
                 let placing = Placing {
                     packing: &*view.shared.packing,
                     place: host.place(),
@@ -98,8 +100,7 @@ pub unsafe fn run_many(
                 };
                 singles.push(Single::new(request, keys.key(one), Block(data), placing, asked.policy(view)));
                 indexes.push(one.index);
-                // SAFETY: the caller says so.
-                if let Some(tags) = unsafe { asked.tags() } {
+                if let Some(tags) = tags {
                     let Some(single) = singles.last_mut() else { unreachable!("it was added") };
                     match read.tagging(view, tags, *single.key(), host) {
                         Ok(tagging) => single.tag(Some(tagging)),

@@ -72,7 +72,7 @@ impl<V: Kept> Given<V> {
         let (keys, Keyed { request, data }) = unsafe { (both_keys(migrating, asked)?, Keyed::of(new, verb, asked)?) };
         let data = data.as_deref().map_or(Data::None, Data::Copied);
         // SAFETY: as above.
-        let tags = unsafe { asked.tags() };
+        let tags = unsafe { asked.taken_tags(new, verb)? };
         let (data, tagging) = (OwnedData::from(&data), tags.map(Tags::tagging));
         let given = Self { data, tags: tagging, ..Self::of_keys(migrating, vec![keys], asked) };
         let plan = match verb {

@@ -68,6 +68,7 @@ pub unsafe fn run_many(
 
 fn kind_of(request: &Request) -> Kind {
     match (Verb::of(request), request.with & !flags::NO_FAILOVER) {
+        (Ok(Verb::Get), _) if !request.tags.is_null() => Kind::Other, // which refuses it
         (Ok(Verb::Get), 0) => Kind::Read { cas: false },
         (Ok(Verb::Get), flags::CAS) => Kind::Read { cas: true },
         (Ok(Verb::Set), with) if with & flags::CAS == 0 => Kind::Set,
