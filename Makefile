@@ -106,11 +106,12 @@ test-busy: setup rust-tests ## The tests in random order, beside processes that 
 test-newer: .venv/.ready ## Both languages' tests on Debian's next release, in a folder: newer Ruby, Python, Rails and servers
 	PYTHONPATH=tools .venv/bin/python -m newer test --processes $(TEST_PROCESSES) $(SUITES)
 
-# As root, with mmdebstrap. PLAYS are some of debian and container.
+# As root. PLAYS are some of debian, container and alpine, which takes the wheel for musl from dist.
 PLAYS ?=
 .PHONY: newcomers
-newcomers: ## Play what newcomers type on a fresh Debian and in a container; writes docs/newcomer.md with what they see
-	PYTHONPATH=tools python3 -m newcomers $(PLAYS)
+newcomers: ## Play what newcomers type on Debian, in a container and on Alpine; writes docs/newcomer.md with what they see
+	tools/setup tools/newcomers/debian-packages.txt
+	PYTHONPATH=tools:tools/distribution python3 -m newcomers $(PLAYS)
 
 .PHONY: bench-ruby-newer
 bench-ruby-newer: setup ## Compare Pinyon with Dalli 5 in async 2, on the Ruby of a newer Debian, in a folder
