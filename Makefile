@@ -204,6 +204,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked $(INTERLEAVED) --all-targets -- -D warnings
 	cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	.venv/bin/ruff format --check python bench verify
 	.venv/bin/ruff format --check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples examples
@@ -263,12 +264,11 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
 # Nothing else may run with this feature: its locks are shuttle's.
-INTERLEAVED := net cache locks
+INTERLEAVED := $(foreach crate,net cache locks,-p pinyon-$(crate) --features pinyon-$(crate)/interleavings)
 
 .PHONY: interleavings
 interleavings: .venv/.packages ## The places where threads meet, in many orders of the threads
-	cargo test --locked $(INTERLEAVED:%=-p pinyon-%) --features \
-		pinyon-net/interleavings,pinyon-cache/interleavings,pinyon-locks/interleavings --lib -- interleavings
+	cargo test --locked $(INTERLEAVED) --lib -- interleavings
 
 .PHONY: miri
 miri: .venv/.packages ## What the C interface does without sockets, in miri; needs Rust's nightly toolchain

@@ -21,7 +21,7 @@ pub unsafe fn in_memory(view: &View, asked: &Request, reply: &mut Reply, host: &
     }
     view.check_open()?;
     let Some(near) = view.shared.directory.near() else { return Ok(false) };
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the request's bytes as they are.
     let given = unsafe { asked.key.slice() };
     let Some(held) = near.fresh(&view.keys, given, Instant::now()) else { return Ok(false) };
     if !asked.has(with::RAW) && view.shared.packing.dialect().is_compressed(held.client_flags) {

@@ -147,7 +147,7 @@ impl Request {
     /// The request's bytes stay as they are for the lifetime.
     #[inline]
     pub unsafe fn key<'k>(&self, view: &'k View, scratch: &'k mut Vec<u8>) -> Result<BorrowedKey<'k>, Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are for the lifetime.
         let (given, route) = unsafe { (self.key.slice::<'k>(), self.route.given::<'k>()) };
         match BorrowedKey::new(&view.keys, given, scratch) {
             Ok(key) => Ok(key.asked_about(route)),
@@ -173,7 +173,7 @@ impl<'d> Keyed<'d> {
             }
         }
         if let Some(mode) = verb.mode() {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps the request's bytes as they are for the lifetime.
             return store(view, mode, asked, unsafe { asked.value.slice() });
         }
         without_data(view, verb, asked).map(|request| Self { request, data: None })

@@ -98,7 +98,7 @@ impl Request {
     /// The tags live for the lifetime.
     #[inline]
     pub unsafe fn tags<'t>(&self) -> Option<&'t Tags> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's tags live for the lifetime, or are null.
         unsafe { self.tags.cast::<Tags>().as_ref() }
     }
 
@@ -109,7 +109,7 @@ impl Request {
     /// The tags live for the lifetime.
     #[inline]
     pub unsafe fn taken_tags<'t>(&self, view: &View, verb: Verb) -> Result<Option<&'t Tags>, Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's tags live for the lifetime, or are null.
         match unsafe { self.tags() } {
             None => Ok(None),
             Some(tags) => tags.check_taken(view, verb).map(|()| Some(tags)),
@@ -127,7 +127,7 @@ impl Request {
         verb: Verb,
         single: &mut Single<K, D, V>,
     ) -> Result<(), Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's tags live, or are null.
         if let Some(tags) = unsafe { self.taken_tags(view, verb)? } {
             single.tag(Some(tags.tagging()));
         }
@@ -139,7 +139,7 @@ impl Request {
     /// # Safety
     /// The tags live.
     pub unsafe fn invalidated(&self, view: &View) -> Result<(&Arc<KnownTags>, &pinyon_cache::operations::Tags), Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's tags live, or are null.
         let tags = unsafe { self.tags() }.ok_or_else(|| missing("pinyon_tags in the request"))?;
         tags.check_of(view)?;
         let names = tags.named().ok_or_else(|| Failure::usage("tags of a step cannot be invalidated"))?;
@@ -152,7 +152,7 @@ impl Request {
     /// The tags live.
     #[cold]
     pub unsafe fn invalidation<D: SentData>(&self, view: &View) -> Result<Change<D>, Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's tags live, or are null.
         let (known, names) = unsafe { self.invalidated(view)? };
         Ok(Change::invalidate(known, names))
     }

@@ -100,7 +100,7 @@ pub unsafe fn read_many(view: &View, requests: &[&Request], replies: &mut [&mut 
     }
     let mut keys = Keys::with_capacity(requests.len());
     for (asked, reply) in requests.iter().zip(replies.iter_mut()) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the requests' bytes as they are.
         unsafe {
             match asked.route.is_given() {
                 false => keys.push(&view.keys, asked.key.slice()),
