@@ -106,11 +106,12 @@ test-busy: setup rust-tests ## The tests in random order, beside processes that 
 test-newer: .venv/.ready ## Both languages' tests on Debian's next release, in a folder: newer Ruby, Python, Rails and servers
 	PYTHONPATH=tools .venv/bin/python -m newer test --processes $(TEST_PROCESSES) $(SUITES)
 
-# As root, with mmdebstrap. PLAYS are some of debian and container.
+# As root. PLAYS are some of debian, container and alpine, which takes the wheel for musl from dist.
 PLAYS ?=
 .PHONY: newcomers
-newcomers: ## Play what newcomers type on a fresh Debian and in a container; writes docs/newcomer.md with what they see
-	PYTHONPATH=tools python3 -m newcomers $(PLAYS)
+newcomers: ## Play what newcomers type on Debian, in a container and on Alpine; writes docs/newcomer.md with what they see
+	tools/setup tools/newcomers/debian-packages.txt
+	PYTHONPATH=tools:tools/distribution python3 -m newcomers $(PLAYS)
 
 .PHONY: bench-ruby-newer
 bench-ruby-newer: setup ## Compare Pinyon with Dalli 5 in async 2, on the Ruby of a newer Debian, in a folder
@@ -203,6 +204,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked $(INTERLEAVED) --all-targets -- -D warnings
 	cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	.venv/bin/ruff format --check python bench verify
 	.venv/bin/ruff format --check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples examples
@@ -223,7 +225,7 @@ lint: setup ## Formatting, lints and types of all languages
 	perlcritic --quiet --profile perl/xt/perlcriticrc --severity 4 verify/perl
 	find verify/perl -name '*.p[lm]' | xargs -n 1 perltidy -pro=perl/xt/perltidyrc --assert-tidy -st >/dev/null
 	cd perl && prove -b xt/layers.t xt/pod.t xt/style.t
-	$(MAKE) --no-print-directory lint-workflows
+	$(MAKE) --no-print-directory lint-workflows lint-dependencies
 
 # actionlint is a program in Go, and no package of Debian or of PyPI holds it.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -238,6 +240,17 @@ lint-workflows: target/lint/.ready ## Lints of workflow files and container file
 target/lint/.ready: tools/requirements-lint.txt
 	python3 -m venv $(@D)
 	$(@D)/bin/pip install -q --disable-pip-version-check -r tools/requirements-lint.txt
+	touch $@
+
+# No package of Debian or of PyPI holds it. Without optimisation, it is built in half the time.
+CARGO_DENY := 0.20.2
+
+.PHONY: lint-dependencies
+lint-dependencies: target/lint/cargo-deny-$(CARGO_DENY) ## Licences, bans and sources of the crates, a part of lint
+	target/lint/bin/cargo-deny --locked check licenses bans sources
+
+target/lint/cargo-deny-$(CARGO_DENY): .venv/.packages
+	cargo install --quiet --locked --debug --root target/lint --version $(CARGO_DENY) cargo-deny
 	touch $@
 
 .PHONY: signatures
@@ -262,12 +275,11 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
 # Nothing else may run with this feature: its locks are shuttle's.
-INTERLEAVED := net cache locks
+INTERLEAVED := $(foreach crate,net cache locks,-p pinyon-$(crate) --features pinyon-$(crate)/interleavings)
 
 .PHONY: interleavings
 interleavings: .venv/.packages ## The places where threads meet, in many orders of the threads
-	cargo test --locked $(INTERLEAVED:%=-p pinyon-%) --features \
-		pinyon-net/interleavings,pinyon-cache/interleavings,pinyon-locks/interleavings --lib -- interleavings
+	cargo test --locked $(INTERLEAVED) --lib -- interleavings
 
 .PHONY: miri
 miri: .venv/.packages ## What the C interface does without sockets, in miri; needs Rust's nightly toolchain

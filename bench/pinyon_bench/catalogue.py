@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .c.rows import C_GROUPS, c_rows
-from .coroutines.rows import PAIRS_GROUPS, pairs_rows
+from .coroutines.rows import PAIRS_GROUPS, THREADS, THREADS_APART, pairs_rows
 from .declaration import Group, Row
 from .goals import memory_grows_at_most
 from .hot.rows import HOT, hot_rows
@@ -13,7 +15,7 @@ from .locks.rows import LOCK_GROUPS, lock_rows
 from .perl.rows import PERL_GROUPS, perl_rows
 from .results import Document, Target
 from .ruby.rows import RUBY_GROUPS, ruby_rows
-from .step_rows import STEP_GROUPS, step_rows
+from .step_rows import PLACEMENT, STEP_GROUPS, step_rows
 
 GROUPS: dict[str, Group] = {
     group.name: group
@@ -27,6 +29,15 @@ def all_rows(short: bool) -> list[Row]:
     """Returns every row in the order in which rows are run and shown; `short` with the counts of `run`."""
     languages = [*ruby_rows(short), *perl_rows(short), *c_rows(short)]
     return [*step_rows(), *pairs_rows(short), *hot_rows(short), *languages, *lock_rows(short)]
+
+
+def placement_rows(placement: str) -> list[Row]:
+    """Returns the few rows that `record` also measures in another placement, which is part of their names."""
+    chosen = [row for row in all_rows(False) if "placement" in row.also]
+    groups = [THREADS_APART if row.group == THREADS.name else PLACEMENT for row in chosen]
+    return [
+        replace(row, name=f"{row.name} {placement}", group=group.name, goals=()) for row, group in zip(chosen, groups)
+    ]
 
 
 def targets(document: Document) -> list[Target]:

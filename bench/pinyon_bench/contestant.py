@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .c import entries as c_entries
-from .coroutines.rows import CLIENT_POOL, THREADS
+from .coroutines.rows import CLIENT_POOL, THREADS, THREADS_APART
 from .declaration import Row
 from .hot.rows import HOT
 from .locks import entries as lock_entries
@@ -38,6 +38,7 @@ from .step_rows import SIZE, STEP_GROUPS
 
 REPLY_SECONDS = 120.0
 ALL_STEPS = tuple(group.name for group in STEP_GROUPS)
+IN_THREADS = (THREADS.name, THREADS_APART.name)
 FLOOR_GROUPS = (
     *(*ALL_STEPS, GEVENT, ASYNCIO, UVLOOP),
     *ruby_entries.FLOOR_GROUPS,
@@ -79,7 +80,7 @@ class Entry:
 def all_entries() -> list[Entry]:
     """Returns the contestants in their order; the first one present is what the others are compared with."""
     return [
-        _blocking(OURS, "pinyon", "gevent", "local", "slow", THREADS.name, HOT.name),
+        _blocking(OURS, "pinyon", "gevent", "local", "slow", *IN_THREADS, HOT.name),
         _blocking("pylibmc", "pylibmc", "gevent", "local", "slow"),
         _blocking("pymemcache", "pymemcache", "gevent"),
         _blocking("python-memcached", "python_memcached"),
@@ -129,7 +130,7 @@ def _blocking(name: str, adapter: str, *groups: str) -> Entry:
 
 def _in_threads(name: str, adapter: str) -> Entry:
     """Returns a pool of blocking clients, for threads."""
-    return Entry(name, _python_command(adapter), (THREADS.name,))
+    return Entry(name, _python_command(adapter), IN_THREADS)
 
 
 def _coroutines(client: str, adapter: str, model: str, *groups: str) -> Entry:

@@ -6,7 +6,7 @@ includes its connect. The other rows time a client that is connected and warm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from .declaration import Goals, Group, Row, goals_of
 from .goals import at_least_row, bare_share, exactly_system_calls, floor_share, keeps, processor_at_most
@@ -261,12 +261,6 @@ def _multiget_row(count: int, servers: int) -> StepRow:
         operations=count,
         prepare=[["set", key, key[::-1]] for key in keys],
     )
-
-
-def placement_rows(placement: str) -> list[StepRow]:
-    """Returns the few rows that `record` also measures in another placement, which is part of their names."""
-    chosen = [row for row in step_rows() if "placement" in row.also]
-    return [replace(row, name=f"{row.name} {placement}", group=PLACEMENT.name, goals=()) for row in chosen]
 
 
 def wide_key(number: int) -> str:

@@ -39,6 +39,7 @@ WORKLOADS = (
     ("set in a quiet batch", "setq:plain", OURS),
     ("multi-get, 100 keys", "multiget:100:1", OURS),
     ("multi-get, 100 keys, 4 servers", "multiget:100:4", OURS),
+    ("get, 8 threads on one client", "threads:get:8", OURS),
     ("get, 32 threads on one client", "threads:get:32", OURS),
     ("get of hot keys in memory", "hot:thread", NEAR_CLIENT),
     ("get, 1 greenlet (gevent)", "gevent:get:1", f"{OURS} {GEVENT}"),

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from . import markdown, performance, recorded, report
+from .catalogue import placement_rows
 from .cli import RECORD
 from .contestant import BENCH_FOLDER, REPOSITORY, Contestant, Entry, all_entries
 from .coroutines.link import ONE_WAY_MILLISECONDS, LinkError, delay_proxy
@@ -34,7 +35,7 @@ from .placement import TWO_CORES, UNPINNED, Placement, PlacementError, place
 from .results import Document, Gap, read, this_machine, write
 from .rounds import Plan, Runner, describe
 from .servers import Server, ServerError, start_servers
-from .step_rows import MULTIGET_SERVERS, SEED_N, placement_rows
+from .step_rows import MULTIGET_SERVERS, SEED_N
 from .syscalls import count_syscalls, syscall_rows
 from .terminal import make_console, print_document
 from .tls import measure as measure_tls

@@ -15,6 +15,7 @@ from asking import done
 from pinyon.cli.stress.models import Greenlets, Model, Tasks, Threads
 
 from pinyon_bench.calls import Calls
+from pinyon_bench.catalogue import GROUPS, placement_rows
 from pinyon_bench.checks import Counts
 from pinyon_bench.contestant import all_entries, program
 from pinyon_bench.contestants import pinyon, pylibmc, pymemcache
@@ -23,6 +24,7 @@ from pinyon_bench.coroutines.cells import expected_counts, prepare
 from pinyon_bench.coroutines.rows import PAIRS, PairsRow, pairs_rows, uuid_pairs
 from pinyon_bench.coroutines.work import PairsHarness, parts_of
 from pinyon_bench.harness import answer
+from pinyon_bench.placement import TWO_CORES, UNPINNED
 from pinyon_bench.playing import latency_of
 from pinyon_bench.servers import start_servers
 
@@ -190,6 +192,16 @@ def test_each_row_has_its_contestants() -> None:
     for threads in (1, 8, 32):
         assert names(f"threads:get:{threads}") == {"Pinyon", *pools}
     assert {"Pinyon gevent", "Pinyon asyncio", "emcache asyncio"} <= names("slow:get:64B:100")
+
+
+@pytest.mark.parametrize("placement", [TWO_CORES, UNPINNED])
+def test_one_and_eight_threads_are_also_measured_on_two_cores(placement: str) -> None:
+    rows = [row for row in placement_rows(placement) if row.name.startswith("threads:")]
+    assert [row.name for row in rows] == [f"threads:get:{many} {placement}" for many in (1, 8)]
+    for row in rows:
+        taking_part = {entry.name for entry in all_entries() if entry.takes_part(row)}
+        assert taking_part == {"Pinyon", "pylibmc ClientPool", "pylibmc ThreadMappedPool", "pymemcache PooledClient"}
+        assert GROUPS[row.group].label(row.info()) == row.name.removeprefix("threads:").replace(":", " ")
 
 
 @pytest.mark.parametrize(

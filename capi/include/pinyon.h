@@ -675,8 +675,8 @@ pinyon_status pinyon_making_many_run(pinyon_making_many *making, pinyon_reply *r
 /* After PINYON_MAKE: a key whose value is to be made; false from `index` = their number on. */
 bool pinyon_making_many_wanted(const pinyon_making_many *making, size_t index, size_t *key);
 /* After PINYON_MAKE: the value of a wanted key, and how long it is kept (NULL: as the terms say). Returns PINYON_DONE; or
- * PINYON_FAILED if that makes no sense: then the value was not taken. A key without a value is left out: its answer is
- * PINYON_MISS, and the next caller makes it. Keys that are not wanted are ignored. */
+ * PINYON_FAILED if that makes no sense, or no key has this number: then the value was not taken. A key without a value is left
+ * out: its answer is PINYON_MISS, and the next caller makes it. Keys that are not wanted are ignored. */
 pinyon_status pinyon_making_many_made(pinyon_making_many *making, size_t key, pinyon_bytes value, uint32_t client_flags,
                                       const pinyon_made *how, pinyon_error **error);
 /* After PINYON_MAKE: nothing can be made. All leases are given back, and the call fails with PINYON_E_MAKER and this

@@ -61,7 +61,7 @@ impl Batch {
         view.check_open()?;
         let verb = verb_of(asked)?;
         let mut scratch = Vec::new();
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are.
         let (key, keyed) = unsafe { (asked.key(view, &mut scratch)?, Keyed::of(view, verb, asked)?) };
         let data = keyed.data.as_deref().map_or(Data::None, Data::Copied);
         let submitted = Submitted { context: asked.context as usize, verb };

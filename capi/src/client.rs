@@ -210,7 +210,7 @@ pub struct Migrating {
 
 // SAFETY: the context is only handed to the host's function, which any thread may call.
 unsafe impl Send for Migrating {}
-// SAFETY: as above.
+// SAFETY: the context never changes, and the header says that threads may call the function at the same time.
 unsafe impl Sync for Migrating {}
 
 impl Migrating {

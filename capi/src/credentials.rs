@@ -24,7 +24,7 @@ impl CredentialsQuestion {
 
 // SAFETY: the header says that any thread of the library may call its functions.
 unsafe impl Send for Source {}
-// SAFETY: as above, any number of them at a time.
+// SAFETY: the header says that any number of threads may call its functions at a time. The source never changes.
 unsafe impl Sync for Source {}
 
 /// Reads the source that an option's value is.
@@ -53,7 +53,8 @@ impl Function for Source {
             let context = &context;
             // An answer may come before the call is over.
             let _source = question.shared_function();
-            // SAFETY: as above.
+            // SAFETY: the header says that it may be called from a thread of the library's, with this context. The context is
+            // kept: the question has a share of its source.
             unsafe { ask(context.0, CredentialsQuestion(question).into_raw()) };
         });
     }

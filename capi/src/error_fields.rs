@@ -15,7 +15,7 @@ use crate::guard::free;
 /// # Safety
 /// It is null, or an error that lives.
 unsafe fn failure<'e>(error: *const Error) -> Option<&'e Failure> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's pointer is null, or to an error that lives.
     unsafe { error.as_ref() }.map(|error| &**error)
 }
 
@@ -24,7 +24,7 @@ unsafe fn failure<'e>(error: *const Error) -> Option<&'e Failure> {
 /// # Safety
 /// As for [`failure`].
 unsafe fn text(error: *const Error, field: impl Fn(&Failure) -> &CString) -> *const c_char {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's pointer is null, or to an error that lives.
     unsafe { failure(error) }.map_or(c"".as_ptr(), |failure| field(failure).as_ptr())
 }
 

@@ -149,7 +149,7 @@ impl Error {
     /// The place is null, or can be written to.
     pub unsafe fn leave(self, place: *mut *mut Self) {
         if !place.is_null() {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller's place is null, or can be written to.
             unsafe { place.write(self.into_raw()) }
         }
     }

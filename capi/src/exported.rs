@@ -137,7 +137,7 @@ pub unsafe fn returned<C: Returned<T>, T>(outcome: Result<T, Error>, error: *mut
     match outcome {
         Ok(result) => C::of(result),
         Err(why) => {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller's place is null, or can be written to.
             unsafe { why.leave(error) };
             C::NOTHING
         }

@@ -56,7 +56,7 @@ pub trait Handle {
 /// The pointer is null, or a handle that lives and that nobody changes meanwhile.
 #[inline]
 pub unsafe fn with<H: Handle, T>(handle: *const H, call: impl FnOnce(&H) -> Result<T, Error>) -> Result<T, Error> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's handle is null, or lives and changes no more than its methods allow.
     let Some(handle) = (unsafe { handle.as_ref() }) else { return Err(missing(H::NAME)) };
     contained(handle.poison(), || call(handle))
 }
@@ -69,7 +69,7 @@ pub unsafe fn with_mut<H: Handle, T>(
     handle: *mut H,
     call: impl FnOnce(&mut H) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's handle is null, or lives, and no other thread uses it during the call.
     let Some(handle) = (unsafe { handle.as_mut() }) else { return Err(missing(H::NAME)) };
     handle.poison().check()?;
     match catch_unwind(AssertUnwindSafe(|| call(handle))) {
@@ -104,7 +104,7 @@ pub fn alone<T>(call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
 /// The pointer is null, or came from `Box::into_raw` and is not used afterwards.
 pub unsafe fn free<T>(handle: *mut T) {
     if !handle.is_null() {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's handle came from `Box::into_raw`, and is not used afterwards.
         let handle = unsafe { Box::from_raw(handle) };
         // There is nobody to tell about a panic.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(handle)));

@@ -23,7 +23,7 @@ impl Host {
     pub unsafe fn new(host: *const structs::Host) -> Result<Self, Error> {
         match host.is_null() {
             true => Ok(Self(None)),
-            // SAFETY: the caller says so.
+            // SAFETY: the caller's pointer is to a host, as large as its size says.
             false => unsafe { structs::given(host) }.map(|host| Self(Some(host))),
         }
     }
@@ -47,7 +47,7 @@ impl host::Host for Host {
     #[inline]
     fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> Result<T, Interrupted> {
         let Some(host) = &self.0 else { return Ok(wait()) };
-        // SAFETY: whoever made it says that these functions may be called with its pointer.
+        // SAFETY: who made it promised functions that do as the header says, and so take this pointer.
         unsafe {
             host.before_wait.inspect(|before| before(host.host));
             let outcome = wait();
@@ -68,7 +68,7 @@ impl host::Host for Host {
     #[inline]
     fn interrupted(&self) -> Result<(), Interrupted> {
         let Some(structs::Host { interrupted: Some(interrupted), host, .. }) = self.0 else { return Ok(()) };
-        // SAFETY: as above.
+        // SAFETY: as for the functions around a wait.
         match unsafe { interrupted(host) } {
             0 => Ok(()),
             _ => Err(Interrupted),

@@ -21,8 +21,8 @@
 //! commands many near single                        many requests on one pool; one that memory answers; one
 //! replies submitted                              the core's answers as replies; commands of batches
 //! locks                                          a client of locks, held locks, notes
-//! events requests values                         what happens by itself; requests as the core's; values part by part
 //! tags                                           tags of values
+//! events requests values                         what happens by itself; requests as the core's; values part by part
 //! client                                         a client, and views of it
 //! options                                        settings
 //! answers credentials error_fields               rows of many servers; sources of credentials; what C asks of errors

@@ -15,12 +15,13 @@ use crate::structs::{Reply, Request};
 /// The request's bytes stay as they are.
 #[inline(never)]
 pub unsafe fn in_memory(view: &View, asked: &Request, reply: &mut Reply, host: &Host) -> Result<bool, Error> {
-    if Verb::of(asked)? != Verb::Get || asked.has(with::CAS | with::TTL | with::METADATA) {
+    let more = (asked.with & (with::CAS | with::TTL | with::METADATA)) as usize | asked.tags.addr();
+    if Verb::of(asked)? != Verb::Get || more != 0 {
         return Ok(false);
     }
     view.check_open()?;
     let Some(near) = view.shared.directory.near() else { return Ok(false) };
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the request's bytes as they are.
     let given = unsafe { asked.key.slice() };
     let Some(held) = near.fresh(&view.keys, given, Instant::now()) else { return Ok(false) };
     if !asked.has(with::RAW) && view.shared.packing.dialect().is_compressed(held.client_flags) {

@@ -42,7 +42,7 @@ impl<'o> Options<'o> {
     /// # Safety
     /// The pointer is null, or to so many options, whose names and values stay as they are for the lifetime.
     pub unsafe fn new(options: *const NamedText, count: usize) -> Result<Self, Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller has so many options, and keeps their names and values as they are for the lifetime.
         let options = unsafe { list(options, count, "pinyon_option") }?;
         speak(&WORDS);
         let mut all = Self(Vec::new());
@@ -50,7 +50,7 @@ impl<'o> Options<'o> {
             if name.is_null() {
                 return Err(missing("name of an option"));
             }
-            // SAFETY: the caller says so.
+            // SAFETY: the caller has so many options, and keeps their names and values as they are for the lifetime.
             let (name, value) = unsafe { (CStr::from_ptr(*name), value.given()) };
             let name = name.to_str().map_err(|_| Failure::usage("the name of an option is not UTF-8"))?;
             all.add(name, value);

@@ -92,14 +92,14 @@ impl<P: Deref<Target = Packing>> Placing<P> {
     /// Copies a value to the host's memory, if the host has a place for it.
     #[inline]
     fn put(&self, bytes: &[u8], client_flags: u32) -> bool {
-        // SAFETY: the host says that `place` may be called with its pointer.
+        // SAFETY: the header asks hosts for a `place` that takes the context of a request, and gives memory of this size.
         self.place.is_some_and(|place| unsafe { put(place, self.context, bytes, client_flags) })
     }
 
     #[inline]
     fn ask_for(&self, size: usize, client_flags: u32) -> Option<*mut u8> {
         let place = self.place?;
-        // SAFETY: as above.
+        // SAFETY: the header asks hosts for a `place` that takes the context of a request.
         let memory: *mut u8 = unsafe { place(self.context, size, client_flags) }.cast();
         (!memory.is_null()).then_some(memory)
     }
@@ -112,7 +112,7 @@ impl<P: Deref<Target = Packing>> Placing<P> {
 /// written to.
 #[inline]
 pub unsafe fn put(place: Place, context: *mut c_void, bytes: &[u8], client_flags: u32) -> bool {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's `place` gives memory of this size, which nobody else uses until it is written to.
     unsafe {
         let memory: *mut u8 = place(context, bytes.len(), client_flags).cast();
         if !memory.is_null() {

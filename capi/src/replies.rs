@@ -308,7 +308,7 @@ pub fn is_outage(error: &Error) -> bool {
 /// As for [`to_fill`].
 #[inline]
 pub unsafe fn replied(reply: *mut Reply, call: impl FnOnce(&mut Reply) -> Result<Status, Error>) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's reply is null, or nobody else uses it during the call.
     let Ok(reply) = (unsafe { to_fill(reply) }) else { return Status::Failed as i32 };
     (match call(reply) {
         Ok(status) => status,

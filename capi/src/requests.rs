@@ -11,7 +11,6 @@ use crate::client::View;
 use crate::errors::{Error, Failure};
 use crate::status::numbered;
 use crate::structs::{Request, FOREVER};
-use crate::tags::Takes;
 
 numbered! {
     /// What a request asks for.
@@ -148,7 +147,7 @@ impl Request {
     /// The request's bytes stay as they are for the lifetime.
     #[inline]
     pub unsafe fn key<'k>(&self, view: &'k View, scratch: &'k mut Vec<u8>) -> Result<BorrowedKey<'k>, Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are for the lifetime.
         let (given, route) = unsafe { (self.key.slice::<'k>(), self.route.given::<'k>()) };
         match BorrowedKey::new(&view.keys, given, scratch) {
             Ok(key) => Ok(key.asked_about(route)),
@@ -157,7 +156,7 @@ impl Request {
     }
 }
 
-/// A request about one key, and the data block to send.
+/// A request about one key, and the data block to send. Its [tags](Request::taken_tags) go to the operation that is made of it.
 pub struct Keyed<'d> {
     pub request: operations::Request,
     pub data: Option<Cow<'d, [u8]>>,
@@ -174,14 +173,9 @@ impl<'d> Keyed<'d> {
             }
         }
         if let Some(mode) = verb.mode() {
-            let takes = if matches!(mode, Mode::Append | Mode::Prepend) { Takes::NoTags } else { Takes::Tags };
-            // SAFETY: the caller says so.
-            unsafe { asked.check_tags(view, takes)? };
-            // SAFETY: as above.
+            // SAFETY: the caller keeps the request's bytes as they are for the lifetime.
             return store(view, mode, asked, unsafe { asked.value.slice() });
         }
-        // SAFETY: as above.
-        unsafe { asked.check_tags(view, if verb == Verb::Lease { Takes::TagsOfSteps } else { Takes::NoTags })? };
         without_data(view, verb, asked).map(|request| Self { request, data: None })
     }
 }

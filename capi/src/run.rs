@@ -18,7 +18,7 @@ use crate::{migrating, single};
 pub unsafe fn run(view: &View, asked: &Request, reply: &mut Reply, host: &Host) -> Result<Status, Error> {
     let room = reply.begin(asked.context);
     view.check_open()?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the request's bytes as they are.
     unsafe {
         match &view.migrating {
             None => single::run(room, view, asked, reply, host),
@@ -35,7 +35,7 @@ pub unsafe fn carry_out_many(
     replies: &mut [&mut Reply],
     host: &Host,
 ) -> Result<Status, Error> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the requests' bytes as they are.
     unsafe {
         match &client.migrating {
             None => run_many(client, requests, replies, host),

@@ -29,11 +29,11 @@ pub unsafe fn run(
 ) -> Result<Status, Error> {
     let verb = Verb::of(asked)?;
     if verb.has_no_key() {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are.
         return unsafe { run_without_key(view, verb, asked, reply, host) };
     }
     let mut scratch = Vec::new();
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the request's bytes as they are.
     let (key, keyed) = unsafe { (asked.key(view, &mut scratch)?, Keyed::of(view, verb, asked)?) };
     let data = keyed.data.as_deref().map_or(Data::None, Data::Copied);
     let placing = Placing {
@@ -44,8 +44,8 @@ pub unsafe fn run(
         room: Cell::new(room),
     };
     let mut single = Single::new(keyed.request, key, data, placing, asked.policy(view));
-    // SAFETY: as above.
-    unsafe { asked.tag(&mut single) };
+    // SAFETY: the caller keeps the request's tags alive.
+    unsafe { asked.tag(view, verb, &mut single)? };
     if let Err(Interrupted) = blocking::run(&view.shared.directory, host, &mut single) {
         return Ok(reply.finish(Status::Interrupted));
     }
@@ -64,7 +64,7 @@ unsafe fn run_without_key(
 ) -> Result<Status, Error> {
     let directory = &view.shared.directory;
     if let Verb::InvalidateTags = verb {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are.
         let mut change: Change<Option<Vec<u8>>> = unsafe { asked.invalidation(view)? };
         return Ok(match blocking::run(directory, host, &mut change) {
             Ok(()) => invalidated(change, reply),

@@ -307,7 +307,7 @@ impl Bytes {
     pub unsafe fn slice<'a>(self) -> &'a [u8] {
         match self.start.is_null() {
             true => &[],
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps the memory, of this size, as it is for the lifetime.
             false => unsafe { std::slice::from_raw_parts(self.start.cast(), self.size) },
         }
     }
@@ -318,7 +318,7 @@ impl Bytes {
     /// As for [`Self::slice`].
     #[inline]
     pub unsafe fn given<'a>(self) -> Option<&'a [u8]> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the memory as it is for the lifetime.
         self.is_given().then(|| unsafe { self.slice() })
     }
 }
@@ -349,7 +349,7 @@ pub unsafe fn given_unaligned<T: CStruct>(bytes: &[u8]) -> Result<T, Error> {
     }
     // SAFETY: both have this size, and any bytes are a valid value.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), std::ptr::from_mut(&mut aligned).cast(), bytes.len()) };
-    // SAFETY: the caller says so.
+    // SAFETY: the copy has the caller's size, which is checked, and lives during the call.
     unsafe { given(&aligned) }
 }
 
@@ -359,7 +359,7 @@ pub unsafe fn given_unaligned<T: CStruct>(bytes: &[u8]) -> Result<T, Error> {
 /// The pointer is null, or points to as many bytes as the struct's size says.
 #[inline]
 pub unsafe fn given<T: CStruct>(struct_: *const T) -> Result<T, Error> {
-    // SAFETY: the caller says so, and any bytes are a valid value.
+    // SAFETY: the caller's pointer is null, or to as many bytes as the struct's size says. Any bytes are a valid value.
     unsafe {
         check_filled(struct_)?;
         Ok(struct_.read())
@@ -372,7 +372,8 @@ pub unsafe fn given<T: CStruct>(struct_: *const T) -> Result<T, Error> {
 /// As for [`given`], and nobody changes it for the lifetime.
 #[inline]
 pub unsafe fn borrowed<'a, T: CStruct>(struct_: *const T) -> Result<&'a T, Error> {
-    // SAFETY: the caller says so, and any bytes are a valid value.
+    // SAFETY: the caller's struct is as large as its size says, and nobody changes it for the lifetime. Any bytes are a
+    // valid value.
     unsafe {
         check_filled(struct_)?;
         Ok(&*struct_)
@@ -385,7 +386,8 @@ pub unsafe fn borrowed<'a, T: CStruct>(struct_: *const T) -> Result<&'a T, Error
 /// As for [`given`], and nobody else uses it for the lifetime.
 #[inline]
 pub unsafe fn to_fill<'a, T: CStruct>(struct_: *mut T) -> Result<&'a mut T, Error> {
-    // SAFETY: the caller says so, and any bytes are a valid value.
+    // SAFETY: the caller's struct is as large as its size says, and nobody else uses it for the lifetime. Any bytes are
+    // a valid value.
     unsafe {
         check_size(struct_)?;
         Ok(&mut *struct_)
@@ -397,7 +399,7 @@ pub unsafe fn to_fill<'a, T: CStruct>(struct_: *mut T) -> Result<&'a mut T, Erro
 /// # Safety
 /// As for [`given`].
 pub unsafe fn stride<T: CStruct>(first: *const T) -> Result<usize, Error> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's pointer is null, or to as many bytes as the struct's size says.
     unsafe {
         check_size(first)?;
         Ok(first.cast::<usize>().read())
@@ -412,7 +414,7 @@ pub unsafe fn list<'l, T: Copy>(first: *const T, count: usize, name: &str) -> Re
     match (count, first.is_null()) {
         (0, _) => Ok(&[]),
         (_, true) => Err(missing(name)),
-        // SAFETY: the caller says so.
+        // SAFETY: the caller has so many values, and keeps them as they are for the lifetime.
         (_, false) => Ok(unsafe { std::slice::from_raw_parts(first, count) }),
     }
 }
@@ -420,7 +422,7 @@ pub unsafe fn list<'l, T: Copy>(first: *const T, count: usize, name: &str) -> Re
 /// # Safety
 /// The pointer is null, or to so many names, which stay as they are for the lifetime.
 pub unsafe fn names_of<'n>(first: *const Bytes, count: usize) -> Result<Vec<&'n [u8]>, Error> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller has so many names, and keeps them as they are for the lifetime.
     unsafe { bytes_of(list(first, count, "list of names")?, "a name") }
 }
 
@@ -428,7 +430,7 @@ pub unsafe fn names_of<'n>(first: *const Bytes, count: usize) -> Result<Vec<&'n 
 /// The bytes stay as they are for the lifetime.
 pub unsafe fn bytes_of<'b>(all: &[Bytes], name: &str) -> Result<Vec<&'b [u8]>, Error> {
     all.iter().try_for_each(|one| one.check(name))?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the bytes as they are for the lifetime.
     Ok(unsafe { all.iter().map(|one| one.slice()).collect() })
 }
 
@@ -469,7 +471,7 @@ unsafe fn check_unknown<T: CStruct>(struct_: *const T, size: usize) -> Result<()
     if size - known > MOST_UNKNOWN {
         return Err(wrong_size(T::NAME, size, known));
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's pointer is to as many bytes as this size says, of which the known ones are the first.
     let unknown = unsafe { std::slice::from_raw_parts(struct_.cast::<u8>().add(known), size - known) };
     match unknown.iter().all(|byte| *byte == 0) {
         true => Ok(()),
@@ -486,7 +488,7 @@ unsafe fn check_unknown<T: CStruct>(struct_: *const T, size: usize) -> Result<()
 /// As for [`given`].
 #[inline]
 unsafe fn check_filled<T: CStruct>(struct_: *const T) -> Result<(), Error> {
-    // SAFETY: the caller says so, and it begins with its size.
+    // SAFETY: the caller's pointer is null, or to as many bytes as the struct's size says, which comes first.
     unsafe {
         if !struct_.is_null() && struct_.cast::<usize>().read() == size_of::<T>() {
             return Ok(());

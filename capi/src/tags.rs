@@ -9,6 +9,7 @@ use crate::client::{Client, View};
 use crate::errors::{Error, Failure};
 use crate::exported::exported;
 use crate::guard::free;
+use crate::requests::Verb;
 use crate::structs::{missing, names_of, Bytes, Request};
 
 /// Tags of values, which never change.
@@ -72,6 +73,17 @@ impl Tags {
         &self.known
     }
 
+    #[cold]
+    fn check_taken(&self, view: &View, verb: Verb) -> Result<(), Error> {
+        match verb {
+            Verb::Set | Verb::Add | Verb::Replace => self.check_of(view),
+            Verb::Lease if self.is_of_step => self.check_of(view),
+            _ => Err(Failure::usage(
+                "this request takes no tags: PINYON_SET, PINYON_ADD, PINYON_REPLACE and PINYON_INVALIDATE_TAGS do, and terms",
+            )),
+        }
+    }
+
     /// Their keys are formed with the namespace of one client.
     pub fn check_of(&self, view: &View) -> Result<(), Error> {
         match view.shared.directory.tags().is_some_and(|known| Arc::ptr_eq(known, &self.known)) {
@@ -86,46 +98,40 @@ impl Request {
     /// The tags live for the lifetime.
     #[inline]
     pub unsafe fn tags<'t>(&self) -> Option<&'t Tags> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's tags live for the lifetime, or are null.
         unsafe { self.tags.cast::<Tags>().as_ref() }
     }
 
-    /// Refuses tags of a request that takes none, and of another client.
+    /// The tags, unless the request takes none, or they are of another client. Each driver asks here before it begins a
+    /// request, and nowhere else, so that a request without tags costs one test.
+    ///
+    /// # Safety
+    /// The tags live for the lifetime.
+    #[inline]
+    pub unsafe fn taken_tags<'t>(&self, view: &View, verb: Verb) -> Result<Option<&'t Tags>, Error> {
+        // SAFETY: the caller's tags live for the lifetime, or are null.
+        match unsafe { self.tags() } {
+            None => Ok(None),
+            Some(tags) => tags.check_taken(view, verb).map(|()| Some(tags)),
+        }
+    }
+
+    /// Has a request of the core's store a value with the [tags](Self::taken_tags) of this one, or read them for one.
     ///
     /// # Safety
     /// The tags live.
     #[inline]
-    pub unsafe fn check_tags(&self, view: &View, takes: Takes) -> Result<(), Error> {
-        match self.tags.is_null() {
-            true => Ok(()),
-            // SAFETY: the caller says so.
-            false => unsafe { self.check_given_tags(view, takes) },
-        }
-    }
-
-    #[cold]
-    unsafe fn check_given_tags(&self, view: &View, takes: Takes) -> Result<(), Error> {
-        // SAFETY: the caller says so.
-        let Some(tags) = (unsafe { self.tags() }) else { return Ok(()) };
-        match takes {
-            Takes::Tags => tags.check_of(view),
-            Takes::TagsOfSteps if tags.is_of_step => tags.check_of(view),
-            Takes::TagsOfSteps | Takes::NoTags => Err(Failure::usage(
-                "this request takes no tags: PINYON_SET, PINYON_ADD, PINYON_REPLACE and PINYON_INVALIDATE_TAGS do, and terms",
-            )),
-        }
-    }
-
-    /// Has a request of the core's store a value with these tags, or read them for one.
-    ///
-    /// # Safety
-    /// As for [`Self::check_tags`], which has found nothing wrong.
-    #[inline]
-    pub unsafe fn tag<K: SentKey, D: SentData, V: Values>(&self, single: &mut Single<K, D, V>) {
-        // SAFETY: the caller says so.
-        if let Some(tags) = unsafe { self.tags() } {
+    pub unsafe fn tag<K: SentKey, D: SentData, V: Values>(
+        &self,
+        view: &View,
+        verb: Verb,
+        single: &mut Single<K, D, V>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's tags live, or are null.
+        if let Some(tags) = unsafe { self.taken_tags(view, verb)? } {
             single.tag(Some(tags.tagging()));
         }
+        Ok(())
     }
 
     /// What invalidates the tags of this request.
@@ -133,7 +139,7 @@ impl Request {
     /// # Safety
     /// The tags live.
     pub unsafe fn invalidated(&self, view: &View) -> Result<(&Arc<KnownTags>, &pinyon_cache::operations::Tags), Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's tags live, or are null.
         let tags = unsafe { self.tags() }.ok_or_else(|| missing("pinyon_tags in the request"))?;
         tags.check_of(view)?;
         let names = tags.named().ok_or_else(|| Failure::usage("tags of a step cannot be invalidated"))?;
@@ -146,18 +152,10 @@ impl Request {
     /// The tags live.
     #[cold]
     pub unsafe fn invalidation<D: SentData>(&self, view: &View) -> Result<Change<D>, Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's tags live, or are null.
         let (known, names) = unsafe { self.invalidated(view)? };
         Ok(Change::invalidate(known, names))
     }
-}
-
-/// What a request takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    Tags,
-    TagsOfSteps,
-    NoTags,
 }
 
 exported! {

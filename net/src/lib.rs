@@ -109,6 +109,8 @@ pub mod shown;
 #[doc(hidden)]
 pub mod sync;
 #[doc(hidden)]
+pub mod worded;
+#[doc(hidden)]
 pub mod words;
 
 pub use address::{Address, Endpoint, SentinelService};

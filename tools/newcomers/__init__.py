@@ -1,1 +1,1 @@
-"""Plays what a newcomer types, in fresh folders with Debian."""
+"""Plays what a newcomer types, in fresh folders with Debian and Alpine."""

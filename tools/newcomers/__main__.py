@@ -1,6 +1,6 @@
-"""Plays what newcomers type, in fresh folders with Debian, and writes docs/newcomer.md with what they see.
+"""Plays what newcomers type, in fresh folders with Debian and Alpine, and writes docs/newcomer.md with what they see.
 
-PYTHONPATH=tools python -m newcomers [debian] [container]
+PYTHONPATH=tools:tools/distribution python -m newcomers [debian] [container] [alpine]
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from newer.folders import REPOSITORY, CannotInstall
 
-from . import containers, debian
+from . import alpine, containers, debian
 
 PAGE = REPOSITORY / "docs" / "newcomer.md"
 CONTAINER = REPOSITORY / "examples" / "containers" / "Dockerfile.debian"
@@ -24,6 +24,7 @@ LEFT_OUT = re.compile(r"(?:Get|Hit|Ign):\d|Fetched \d| *Stored in directory:")
 PLAYS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
     "debian": debian.play,
     "container": lambda: containers.play(CONTAINER),
+    "alpine": alpine.play,
 }
 
 

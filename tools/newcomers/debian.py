@@ -39,7 +39,6 @@ def lines() -> list[Line]:
     """Returns the lines in the order in which they are typed."""
     assert CLONED is not None
     servers, packages, environment, install = (found(pattern) for pattern in LINES)
-    cache, lock = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
     return [
         Line("apt-get update", as_root=True),
         Line("apt-get install -y git", as_root=True),
@@ -48,8 +47,14 @@ def lines() -> list[Line]:
         Line(f"git clone {CLONED[1]} && cd pinyon"),
         Line(environment),
         Line(install),
-        *(Line(f".venv/bin/python <<'END'\n{program}END", with_servers=True) for program in (cache, lock)),
+        *(Line(f".venv/bin/python <<'END'\n{program}END", with_servers=True) for program in programs()),
     ]
+
+
+def programs() -> list[str]:
+    """Returns README.md's programs: one with a cache, one with a lock."""
+    cache, lock = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    return [cache, lock]
 
 
 LINES = (

@@ -1,4 +1,4 @@
-"""A fresh Debian, in which one newcomer's lines run, and which is gone afterwards."""
+"""A fresh system in a folder, in which one newcomer's lines run, and which is gone afterwards."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from newer.folders import ALONE, REPOSITORY, TOGETHER, Folder
 
@@ -27,22 +28,43 @@ INSIDE = {
 NOTHING: Mapping[str, str] = {}
 
 
+class System(Protocol):
+    """The files of a system in a folder."""
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+
+    def install(self) -> None:
+        """Makes the folder, unless it is there. Raises `CannotInstall`."""
+
+
 class Place:
-    """Debian 12, as it is when nothing has been installed, with a checkout's committed files to clone.
+    """A system, as it is when nothing has been installed, with a checkout's committed files to clone.
 
     Args:
         name: of the folder with what the newcomer changes.
+        system: the files that all newcomers find.
+        shell: what reads the lines.
     """
 
-    def __init__(self, name: str) -> None:
-        DEBIAN.install()
+    def __init__(self, name: str, system: System = DEBIAN, shell: str = "bash") -> None:
+        system.install()
+        self._system, self._shell = system, shell
         self.path = WORK / name
         shutil.rmtree(self.path, ignore_errors=True)
         for part in ("changes", "overlay", "seen"):
             (self.path / part).mkdir(parents=True)
 
     def run(
-        self, line: str, *, folder: str, user: int = 0, network: bool = True, more: Mapping[str, str] = NOTHING
+        self,
+        line: str,
+        *,
+        folder: str,
+        user: int = 0,
+        network: bool = True,
+        more: Mapping[str, str] = NOTHING,
+        outside: str = "",
     ) -> str:
         """Runs a line of a shell and returns what it prints. Raises `CalledProcessError` if it fails.
 
@@ -52,6 +74,7 @@ class Place:
             user: the number of the user who types it.
             network: whether it sees this machine's network, and not one of its own.
             more: variables beside the usual ones.
+            outside: a line that this machine's shell runs before, on the same network. What it starts ends, too.
         """
         # CARGO_PROFILE_WHEEL_LTO=off makes a play shorter.
         faster = {name: value for name, value in os.environ.items() if name.startswith("CARGO_PROFILE_")}
@@ -60,11 +83,10 @@ class Place:
         # What it starts in the background is to end with its folder.
         alone = [*ALONE, *TOGETHER, *([] if network else ["--net"])]
         identity = [f"--userspec={user}:{user}"] if user else []
-        inside = ["chroot", *identity, str(self.path / "seen"), "env", "-i", *words, "bash", "-ec"]
+        inside = ["chroot", *identity, str(self.path / "seen"), "env", "-i", *words, self._shell, "-ec"]
         loopback = "" if network else "ip link set lo up\n"
-        script = (
-            f"{self._mounts()}\n{loopback}exec {shlex.join(inside)} {shlex.quote(f'cd {shlex.quote(folder)}; {line}')}"
-        )
+        before = f"{self._mounts()}\n{loopback}{outside}\n"
+        script = f"{before}exec {shlex.join(inside)} {shlex.quote(f'cd {shlex.quote(folder)}; {line}')}"
         done = subprocess.run(
             [*alone, "bash", "-ec", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
@@ -78,7 +100,7 @@ class Place:
 
     def _mounts(self) -> str:
         seen = shlex.quote(str(self.path / "seen"))
-        layers = f"lowerdir={DEBIAN.path},upperdir={self.path / 'changes'},workdir={self.path / 'overlay'}"
+        layers = f"lowerdir={self._system.path},upperdir={self.path / 'changes'},workdir={self.path / 'overlay'}"
         lines = [
             f"mount -t overlay overlay -o {shlex.quote(layers)} {seen}",
             f"mount -t proc proc {seen}/proc",

@@ -114,8 +114,20 @@ THREADS = Group(
     order=_order,
     note="All threads of a process take turns to hold the GIL.",
 )
+#: The same where threads, or threads and server, may run at the same time.
+THREADS_APART = replace(
+    THREADS,
+    name="threads:placement",
+    title="Threads of Python that share one client, on two cores",
+    labels="operation, threads and placement",
+    axis="",
+    note="two-cores: all threads on one core, the server on another. unpinned: threads and server on any core. "
+    "All threads of a process take turns to hold the GIL.",
+)
 THREADS_CONCURRENCIES = (1, 8, 32)
-PAIRS_GROUPS = (*UUID_GROUPS, THREADS, LOCAL, SLOW_LINK)
+#: Of these, gets are also measured in other placements: what one thread does, and what more of them add.
+THREADS_APART_CONCURRENCIES = (1, 8)
+PAIRS_GROUPS = (*UUID_GROUPS, THREADS, THREADS_APART, LOCAL, SLOW_LINK)
 GOALS: Goals = {
     "gevent:*:1": (at_least_row(0.75, "*:sync", "of the blocking client", (GEVENT,)),),
     "gevent:*:16": (floor_share(0.45, GEVENT),),
@@ -213,7 +225,7 @@ def _threads_row(operation: Operation, many: int, short: bool) -> PairsRow:
         about=f"{operation} of {PAIRS:,} pairs of UUIDs, {many} thread{'s' * (many > 1)} on one client",
         models=(BLOCKING,),
         in_run=True,
-        also=(),
+        also=("placement",) if operation == "get" and many in THREADS_APART_CONCURRENCIES else (),
         goals=goals_of(name, GOALS),
     )
 

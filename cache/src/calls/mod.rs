@@ -9,6 +9,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use pinyon_net::worded;
+
 pub use described::described;
 pub use table::*;
 
@@ -32,92 +34,90 @@ pub struct Call {
     pub names: &'static [(Language, &'static str)],
 }
 
-/// Whom a call asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
-    /// The server of one key.
-    Key,
-    /// The servers of many keys, all at the same time.
-    Keys,
-    Servers,
-}
+worded! {
+    /// Whom a call asks.
+    Asks {
+        /// The server of one key.
+        Key = c"key",
+        /// The servers of many keys, all at the same time.
+        Keys = c"keys",
+        Servers = c"servers",
+    }
 
-/// An argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    Key,
-    Keys,
-    /// Values by their keys.
-    Pairs,
-    /// A value that the serializer takes.
-    Value,
-    /// Text or bytes that the server joins with what is stored.
-    Bytes,
-    /// Seconds, which must be given.
-    Ttl,
-    /// Seconds, by default the client's.
-    StoredTtl,
-    Cas,
-    /// Seconds for which a stale value lives; by default the item is deleted.
-    Stale,
-    Delta,
-    /// The number to create if there is none; by default nothing is created.
-    Initial,
-    /// What to return if there is no value.
-    Default,
-    /// Where the errors of failed servers go; by default they are raised.
-    Failed,
-    /// A group of statistics.
-    Kind,
-    /// Seconds from now.
-    Delay,
-    /// Seconds for making a missing value.
-    Lease,
-    /// One caller also wins if the item expires within so many seconds.
-    Recache,
-    /// Whether the value of an item stays.
-    Keep,
-    /// Names of tags, each an argument of its own.
-    Tags,
-}
+    /// An argument.
+    Takes {
+        Key = c"key",
+        Keys = c"keys",
+        /// Values by their keys.
+        Pairs = c"pairs",
+        /// A value that the serializer takes.
+        Value = c"value",
+        /// Text or bytes that the server joins with what is stored.
+        Bytes = c"bytes",
+        /// Seconds, which must be given.
+        Ttl = c"ttl",
+        /// Seconds, by default the client's.
+        StoredTtl = c"stored_ttl",
+        Cas = c"cas",
+        /// Seconds for which a stale value lives; by default the item is deleted.
+        Stale = c"stale",
+        Delta = c"delta",
+        /// The number to create if there is none; by default nothing is created.
+        Initial = c"initial",
+        /// What to return if there is no value.
+        Default = c"default",
+        /// Where the errors of failed servers go; by default they are raised.
+        Failed = c"failed",
+        /// A group of statistics.
+        Kind = c"kind",
+        /// Seconds from now.
+        Delay = c"delay",
+        /// Seconds for making a missing value.
+        Lease = c"lease",
+        /// One caller also wins if the item expires within so many seconds.
+        Recache = c"recache",
+        /// Whether the value of an item stays.
+        Keep = c"keep",
+        /// Names of tags, each an argument of its own.
+        Tags = c"tags",
+    }
 
-/// What a call returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gives {
-    Value,
-    ValueAndCas,
-    ValueAndTtl,
-    /// Values by key.
-    Values,
-    /// Values and tokens by key.
-    ValuesAndCas,
-    /// Whether the server did it.
-    Done,
-    /// Whether it was stored, has changed, or is gone.
-    Compared,
-    /// The keys that were not stored.
-    NotStored,
-    /// The keys that have an item.
-    Found,
-    /// How many items there were.
-    Count,
-    Number,
-    Metadata,
-    Lease,
-    /// A text by server.
-    Texts,
-    /// Texts by name, by server.
-    Statistics,
-    Nothing,
-}
+    /// What a call returns.
+    Gives {
+        Value = c"value",
+        ValueAndCas = c"value_and_cas",
+        ValueAndTtl = c"value_and_ttl",
+        /// Values by key.
+        Values = c"values",
+        /// Values and tokens by key.
+        ValuesAndCas = c"values_and_cas",
+        /// Whether the server did it.
+        Done = c"done",
+        /// Whether it was stored, has changed, or is gone.
+        Compared = c"compared",
+        /// The keys that were not stored.
+        NotStored = c"not_stored",
+        /// The keys that have an item.
+        Found = c"found",
+        /// How many items there were.
+        Count = c"count",
+        Number = c"number",
+        Metadata = c"metadata",
+        Lease = c"lease",
+        /// A text by server.
+        Texts = c"texts",
+        /// Texts by name, by server.
+        Statistics = c"statistics",
+        Nothing = c"nothing",
+    }
 
-/// A language that may have a word of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    Python,
-    Ruby,
-    Perl,
-    C,
+    /// A language that may have a word of its own.
+    Language {
+        Python = c"python",
+        Ruby = c"ruby",
+        Perl = c"perl",
+        C = c"c",
+    }
 }
 
 impl Call {
@@ -131,37 +131,4 @@ impl Call {
         let own = self.names.iter().find(|(of, _)| *of == language);
         own.map_or(Some(self.name), |(_, name)| Some(*name).filter(|name| !name.is_empty()))
     }
-}
-
-/// Names of variants as front ends read them.
-macro_rules! words {
-    ($($kind:ident { $($variant:ident $word:literal)* })*) => {
-        $(
-            impl $kind {
-                pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-                pub fn word(self) -> &'static str {
-                    match self {
-                        $(Self::$variant => $word,)*
-                    }
-                }
-            }
-        )*
-    };
-}
-
-words! {
-    Asks { Key "key" Keys "keys" Servers "servers" }
-    Takes {
-        Key "key" Keys "keys" Pairs "pairs" Value "value" Bytes "bytes" Ttl "ttl" StoredTtl "stored_ttl" Cas "cas"
-        Stale "stale" Delta "delta" Initial "initial" Default "default" Failed "failed" Kind "kind" Delay "delay"
-        Lease "lease" Recache "recache" Keep "keep"
-        Tags "tags"
-    }
-    Gives {
-        Value "value" ValueAndCas "value_and_cas" ValueAndTtl "value_and_ttl" Values "values"
-        ValuesAndCas "values_and_cas" Done "done" Compared "compared" NotStored "not_stored" Found "found" Count "count"
-        Number "number" Metadata "metadata" Lease "lease" Texts "texts" Statistics "statistics" Nothing "nothing"
-    }
-    Language { Python "python" Ruby "ruby" Perl "perl" C "c" }
 }

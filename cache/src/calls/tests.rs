@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn each_call_has_a_name_of_its_own_in_each_language() {
     for language in Language::ALL {
-        let names: Vec<_> = ALL.iter().filter_map(|call| call.name_in(*language)).collect();
+        let names: Vec<_> = ALL.iter().filter_map(|call| call.name_in(language)).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{language:?}");
     }
     assert_eq!(Call::named("get_many").unwrap().name_in(Language::Perl), Some("get_multi"));

@@ -16,7 +16,7 @@ pub struct Caller {
 
 // SAFETY: the context is only handed back to the host.
 unsafe impl Send for Caller {}
-// SAFETY: as above.
+// SAFETY: the context never changes, and the mark is atomic.
 unsafe impl Sync for Caller {}
 
 impl Caller {

@@ -81,7 +81,7 @@ pub struct Wanted {
 // SAFETY: the host says that its structs may be used, and that its pointers may be passed to `place`, from the thread that
 // drives the loop. No other thread uses them.
 unsafe impl Send for Wanted {}
-// SAFETY: as above.
+// SAFETY: whoever shares it reads and writes the structs in that thread alone.
 unsafe impl Sync for Wanted {}
 
 impl Wanted {

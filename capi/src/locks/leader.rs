@@ -67,7 +67,7 @@ impl Candidate {
 
 exported! {
     fn pinyon_leader_step_name(step: u32) -> *const c_char {
-        LeaderStepKind::ALL.get(step as usize).map_or(c"", |step| step.as_c_str()).as_ptr()
+        LeaderStepKind::ALL.get(step as usize).map_or(c"", |step| step.c_word()).as_ptr()
     }
 
     fn pinyon_leader_report_named(name: *const c_char, report: *mut u32) -> bool {
@@ -105,7 +105,7 @@ exported! {
     fn pinyon_candidate_token(candidate: &Candidate) -> u64 { candidate.candidate.token().unwrap_or_default() }
 
     fn pinyon_candidate_state(candidate: &Candidate) -> *const c_char {
-        candidate.candidate.state().as_c_str().as_ptr()
+        candidate.candidate.state().c_word().as_ptr()
     }
 
     fn pinyon_candidate_free(candidate: *mut Candidate) { free(candidate) }

@@ -82,7 +82,7 @@ impl ClientLoop {
     /// # Safety
     /// The request's bytes stay as they are during the call, and its context may be passed to the loop's `place`.
     pub unsafe fn begin(&mut self, view: Option<&Client>, asked: &Request) -> Result<u64, Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are during the call, and lets `place` have its context.
         unsafe {
             match view {
                 None => self.begin_for(&self.client.clone(), asked),
@@ -112,11 +112,11 @@ impl ClientLoop {
         view.check_open()?;
         let verb = Verb::of(asked)?;
         if verb.has_no_key() {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps the request's bytes as they are during the call.
             let operation = unsafe { without_key(view, verb, asked)? };
-            return self.start(asked, verb, |_, _| operation);
+            return self.start(asked, verb, |_, _| Ok(operation));
         }
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are during the call.
         let (key, Keyed { request, data }) = unsafe {
             let mut scratch = Vec::new();
             let key = asked.key(view, &mut scratch)?;
@@ -131,9 +131,9 @@ impl ClientLoop {
             let placing = Placing { packing, place: of.place, context: asked.context, is_raw, room };
             let value = OneValue { placing, caller: caller.0.clone(), is_placed: Cell::new(false) };
             let mut single = Single::new(request, key, data, LoopValues::One(value), policy);
-            // SAFETY: the caller says so.
-            unsafe { asked.tag(&mut single) };
-            AnyOperation::Single(Reused::new(single, memory))
+            // SAFETY: the caller keeps the request's tags alive during the call.
+            unsafe { asked.tag(view, verb, &mut single)? };
+            Ok(AnyOperation::Single(Reused::new(single, memory)))
         })
     }
 
@@ -142,11 +142,17 @@ impl ClientLoop {
         &mut self,
         asked: &Request,
         verb: Verb,
-        operation: impl FnOnce(&mut Self, &Waiting) -> Operation,
+        operation: impl FnOnce(&mut Self, &Waiting) -> Result<Operation, Error>,
     ) -> Result<u64, Error> {
         let waiting = Waiting(self.callers.begin(asked.context));
         let ticket = waiting.0.ticket;
-        let operation = operation(self, &waiting);
+        let operation = match operation(self, &waiting) {
+            Ok(operation) => operation,
+            Err(error) => {
+                self.callers.end(ticket);
+                return Err(error);
+            }
+        };
         self.start_operation(operation, Asked { waiting, verb }).map(|()| ticket)
     }
 
@@ -175,7 +181,7 @@ impl ClientLoop {
         self.batches.check(batch)?;
         batch.view.check_open()?;
         let verb = verb_of(asked)?;
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are during the call.
         let (key, Keyed { request, data }) = unsafe {
             let key = OwnedKey::from(asked.key(&batch.view, &mut Vec::new())?);
             (key, Keyed::of(&batch.view, verb, asked)?)
@@ -291,7 +297,7 @@ impl ClientLoop {
 #[cold]
 unsafe fn without_key(view: &View, verb: Verb, asked: &Request) -> Result<Operation, Error> {
     match verb {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are during the call.
         Verb::InvalidateTags => unsafe { asked.invalidation(view) }.map(Operation::from),
         _ => Ok(Everywhere::new(for_all(view, verb, asked)?).into()),
     }

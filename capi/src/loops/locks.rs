@@ -109,7 +109,7 @@ impl LocksLoop {
         if !self.is_of_this_process() {
             return Err(Failure::usage("this event loop is the parent process's: a forked child makes its own"));
         }
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps what the wish points to as it is during the call.
         let Wanted { operation, becomes, about } = unsafe { Wanted::of(&self.locks, wish) }?;
         let branch = match about {
             About::All(wait) => return Ok(self.release_all(wait, becomes, wish.context)),

@@ -80,7 +80,7 @@ impl MigratingLoop {
             _ => return Err(Failure::usage("this is not a view of the loop's client, but another client")),
         };
         let verb = Verb::of(asked)?;
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are during the call.
         let mut crossing = unsafe { Given::crossing(&migrating, verb, asked)? };
         let Next::Run(side, operation) = crossing.begin() else { unreachable!("it begins by asking") };
         self.begun += 1;

@@ -109,9 +109,9 @@ impl Loop {
     unsafe fn begin(&mut self, view: Option<&Client>, request: &Request) -> Result<u64, Error> {
         self.check_open()?;
         match &mut self.kind {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps the request's bytes as they are during the call.
             Kind::Client(of_client) => unsafe { of_client.begin(view, request) },
-            // SAFETY: as above.
+            // SAFETY: the caller keeps the request's bytes as they are during the call.
             Kind::Migrating(of_both) => unsafe { of_both.begin(view, request) },
             Kind::Locks(_) => Err(of_locks()),
         }
@@ -122,7 +122,7 @@ impl Loop {
     unsafe fn begin_wish(&mut self, wish: &Wish) -> Result<u64, Error> {
         self.check_open()?;
         match &mut self.kind {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps what the wish points to as it is during the call.
             Kind::Locks(of_locks) => unsafe { of_locks.begin(wish) },
             _ => Err(Failure::usage("this event loop is of caches: begin requests there (pinyon_begin)")),
         }
@@ -135,7 +135,7 @@ impl Loop {
     /// # Safety
     /// As for [`ClientLoop::begin_in_batch`].
     pub unsafe fn begin_in_batch(&mut self, batch: &LoopBatch, request: &Request) -> Result<(), Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are during the call.
         unsafe { self.with_batches()?.begin_in_batch(batch, request) }
     }
 
@@ -210,7 +210,7 @@ impl Action {
 #[inline]
 pub unsafe fn give_ticket(number: u64, ticket: *mut u64) -> Status {
     if !ticket.is_null() {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's place is null, or can be written to.
         unsafe { ticket.write(number) };
     }
     Status::Done

@@ -25,7 +25,8 @@ impl ClientLoop {
         view.check_open()?;
         let place = asked.place.ok_or_else(|| no_place("pinyon_begin_reading needs a pinyon_reading"))?;
         let policy = Request { with: asked.with, ..empty() }.policy(&view);
-        // SAFETY: the caller says so.
+        // SAFETY: the caller leaves the structs to the loop until the reply, and keeps the keys' bytes as they are
+        // during the call.
         let (slots, keys) = unsafe {
             let all = Structs::new(asked.keys, asked.count)?;
             Slotted::new(&view, view.shared.packing.clone(), all, place, asked.with)

@@ -236,6 +236,9 @@ impl MakingMany {
 
     /// Takes a value, unless what is said of it makes no sense. One that is not wanted is ignored.
     fn made(&mut self, key: usize, bytes: &[u8], client_flags: u32, how: lease::Made) -> Result<(), Error> {
+        if key >= self.keys.len() {
+            return Err(Failure::usage(format!("there is no key {key}: the terms are of {} keys", self.keys.len())));
+        }
         let At::Making { keys, made, .. } = &mut self.at else { return Ok(()) };
         if keys.contains(&key) {
             self.machine.made_with(key, how)?;

@@ -189,7 +189,7 @@ impl TagsOfTerms {
     /// # Safety
     /// The tags of the terms live.
     unsafe fn of(client: &Client, asked: &Terms) -> Result<Option<Self>, Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's tags live, or are null.
         let Some(tags) = (unsafe { asked.tags.cast::<Tags>().as_ref() }) else { return Ok(None) };
         tags.check_of(client)?;
         Ok(tags.of_steps().map(|tags| Self { alone: tags.alone(), beside_lease: tags }))
@@ -226,7 +226,7 @@ impl Making {
         asked.route.check("route")?;
         // SAFETY: the caller's bytes stay as they are during the call.
         let (key, route) = unsafe { (asked.key.slice(), asked.route.given().map(<[u8]>::to_vec)) };
-        // SAFETY: as above.
+        // SAFETY: the caller's tags live during the call.
         let tags = unsafe { TagsOfTerms::of(client, asked)? };
         let (flight_key, caller) = (flight_key(client, asked, key), caller(asked));
         let (flights, chance) = (client.shared.flights.clone(), RandomState::new().hash_one(()));

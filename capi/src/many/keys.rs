@@ -37,7 +37,7 @@ impl Structs {
     /// # Safety
     /// So many structs follow, each as large as the first says. Nobody else uses them as long as this is used.
     pub unsafe fn new(first: *mut Found, count: usize) -> Result<Self, Error> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller's first struct says how large each is.
         let all = Self { first, apart: unsafe { stride(first) }?, count };
         (0..count).for_each(|index| all.begin(index));
         Ok(all)
@@ -51,7 +51,7 @@ impl Structs {
     #[inline]
     fn at(self, index: usize) -> *mut Found {
         assert!(index < self.count);
-        // SAFETY: there are so many.
+        // SAFETY: there are more structs than `index`, each as far from the next as the first says.
         unsafe { self.first.byte_add(index * self.apart) }
     }
 
@@ -104,7 +104,7 @@ impl Structs {
 unsafe fn get_many(view: &View, all: Structs, asked: u32, host: &Host) -> Result<Status, Error> {
     view.check_open()?;
     let place = host.place().ok_or_else(|| no_place("pinyon_get_many needs a host"))?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the keys' bytes as they are until they are copied, which is done here.
     let (slots, keys) = unsafe { Slotted::new(view, &*view.shared.packing, all, place, asked) };
     let policy = Request { with: asked, ..structs::empty() }.policy(view);
     if let Err(Interrupted) = read(view, host, keys, asked & flags::CAS != 0, policy, &slots) {
@@ -141,7 +141,7 @@ impl<P: Deref<Target = Packing>> Slotted<P> {
         let mut keys = Keys::with_capacity(all.count);
         let mut places: Option<Vec<usize>> = None;
         for index in 0..all.count {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps the keys' bytes as they are during the call.
             let given = unsafe { all.with(index, |one| one.key).slice() };
             match keys.push(&view.keys, given) {
                 Ok(()) => places.iter_mut().for_each(|places| places.push(index)),

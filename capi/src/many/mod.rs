@@ -28,7 +28,7 @@ use tags::TagsOfMany;
 /// # Safety
 /// The first struct is followed by the others, each as large as the first says.
 pub unsafe fn each<'a, T: CStruct>(first: *const T, count: usize) -> Result<Vec<&'a T>, Error> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's structs follow each other, each as large as the first says.
     unsafe {
         let apart = stride(first)?;
         let mut all = Vec::with_capacity(count);
@@ -42,7 +42,7 @@ pub unsafe fn each<'a, T: CStruct>(first: *const T, count: usize) -> Result<Vec<
 /// # Safety
 /// As for [`each`], and nobody else uses them.
 pub unsafe fn to_fill_each<'a, T: CStruct>(first: *mut T, count: usize) -> Result<Vec<&'a mut T>, Error> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's structs follow each other, each as large as the first says, and nobody else uses them.
     unsafe {
         let apart = stride(first)?;
         (0..count).map(|index| to_fill(first.byte_add(index * apart))).collect()
@@ -67,14 +67,14 @@ pub unsafe fn run_many(
     host: &Host,
 ) -> Result<Status, Error> {
     view.check_open()?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the requests' bytes as they are.
     if let Some(outcome) = unsafe { reading::read_many(view, requests, replies, host) } {
         return Ok(outcome);
     }
     replies.iter_mut().zip(requests).for_each(|(reply, asked)| reply.empty(asked.context));
     let mut keys = KeysOfMany::with_capacity(requests.len());
     for (index, asked) in requests.iter().enumerate() {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the requests' bytes as they are.
         let (given, route) = unsafe { (asked.key.slice(), asked.route.given()) };
         if let Err(error) = keys.push(view, index, given, route) {
             replies[index].fail(error);
@@ -86,9 +86,12 @@ pub unsafe fn run_many(
     let mut read = TagsOfMany::default();
     for one in &keys.all {
         let (asked, reply) = (requests[one.index], &mut *replies[one.index]);
-        // SAFETY: the caller says so.
-        match Verb::of(asked).and_then(|verb| unsafe { Keyed::of(view, verb, asked) }) {
-            Ok(Keyed { request, data }) => {
+        let keyed_of = |verb| {
+            // SAFETY: the caller keeps the requests' bytes as they are, and their tags alive.
+            unsafe { Ok((Keyed::of(view, verb, asked)?, asked.taken_tags(view, verb)?)) }
+        };
+        match Verb::of(asked).and_then(keyed_of) {
+            Ok((Keyed { request, data }, tags)) => {
                 let placing = Placing {
                     packing: &*view.shared.packing,
                     place: host.place(),
@@ -98,8 +101,7 @@ pub unsafe fn run_many(
                 };
                 singles.push(Single::new(request, keys.key(one), Block(data), placing, asked.policy(view)));
                 indexes.push(one.index);
-                // SAFETY: the caller says so.
-                if let Some(tags) = unsafe { asked.tags() } {
+                if let Some(tags) = tags {
                     let Some(single) = singles.last_mut() else { unreachable!("it was added") };
                     match read.tagging(view, tags, *single.key(), host) {
                         Ok(tagging) => single.tag(Some(tagging)),

@@ -91,14 +91,16 @@ const MORE: u32 = flags::TTL | flags::METADATA;
 /// The requests' bytes stay as they are.
 pub unsafe fn read_many(view: &View, requests: &[&Request], replies: &mut [&mut Reply], host: &Host) -> Option<Status> {
     let (first, others) = requests.split_first()?;
-    let are_alike =
-        |asked: &&Request| asked.verb == Verb::Get as u32 && asked.with & (COMMON | MORE) == first.with & COMMON;
+    let are_alike = |asked: &&Request| {
+        let differs = asked.with & (COMMON | MORE) ^ first.with & COMMON;
+        asked.verb == Verb::Get as u32 && differs as usize | asked.tags.addr() == 0
+    };
     if others.is_empty() || !requests.iter().all(are_alike) {
         return None;
     }
     let mut keys = Keys::with_capacity(requests.len());
     for (asked, reply) in requests.iter().zip(replies.iter_mut()) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the requests' bytes as they are.
         unsafe {
             match asked.route.is_given() {
                 false => keys.push(&view.keys, asked.key.slice()),

@@ -63,16 +63,16 @@ impl<V: Kept> Given<V> {
             return Ok(Crossing::new(Self::of_keys(migrating, Vec::new(), asked), wanted, 0, counts, ttl));
         }
         if let Verb::InvalidateTags = verb {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps the request's bytes as they are during the call.
             let (known, tags) = unsafe { asked.invalidated(new)? };
             let wanted = Wanted::Invalidate { known: known.clone(), tags: tags.clone() };
             return Ok(Crossing::new(Self::of_keys(migrating, Vec::new(), asked), wanted, 0, counts, ttl));
         }
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the request's bytes as they are during the call.
         let (keys, Keyed { request, data }) = unsafe { (both_keys(migrating, asked)?, Keyed::of(new, verb, asked)?) };
         let data = data.as_deref().map_or(Data::None, Data::Copied);
-        // SAFETY: as above.
-        let tags = unsafe { asked.tags() };
+        // SAFETY: the caller keeps the request's tags alive.
+        let tags = unsafe { asked.taken_tags(new, verb)? };
         let (data, tagging) = (OwnedData::from(&data), tags.map(Tags::tagging));
         let given = Self { data, tags: tagging, ..Self::of_keys(migrating, vec![keys], asked) };
         let plan = match verb {
@@ -92,7 +92,7 @@ impl<V: Kept> Given<V> {
 /// The request's bytes stay as they are during the call.
 pub unsafe fn both_keys(migrating: &Migrating, asked: &Request) -> Result<[OwnedKey; 2], Error> {
     let mut scratch = Vec::new();
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the request's bytes as they are during the call.
     let mut key = |side| unsafe { asked.key(migrating.client(side), &mut scratch).map(OwnedKey::from) };
     Ok([key(Side::Old)?, key(Side::New)?])
 }
@@ -163,7 +163,7 @@ pub unsafe fn run(
     host: &Host,
 ) -> Result<Status, Error> {
     let verb = Verb::of(asked)?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the request's bytes as they are.
     let mut crossing = unsafe { Given::<Keeping>::crossing(migrating, verb, asked)? };
     Ok(match carry_out(migrating, host, &mut crossing) {
         true => fill(reply, migrating, verb, crossing.finish().1, host.place()),

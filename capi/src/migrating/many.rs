@@ -45,7 +45,7 @@ pub unsafe fn run_many(
         let together = requests[from..].iter().take_while(|request| kind != Kind::Other && kind_of(request) == kind);
         let to = from + together.count().max(1);
         let (some, their) = (&requests[from..to], &mut replies[from..to]);
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the requests' bytes as they are.
         let is_whole = unsafe {
             match kind {
                 Kind::Read { cas } => read(migrating, cas, some, their, host),
@@ -68,6 +68,7 @@ pub unsafe fn run_many(
 
 fn kind_of(request: &Request) -> Kind {
     match (Verb::of(request), request.with & !flags::NO_FAILOVER) {
+        (Ok(Verb::Get), _) if !request.tags.is_null() => Kind::Other, // which refuses it
         (Ok(Verb::Get), 0) => Kind::Read { cas: false },
         (Ok(Verb::Get), flags::CAS) => Kind::Read { cas: true },
         (Ok(Verb::Set), with) if with & flags::CAS == 0 => Kind::Set,
@@ -89,7 +90,7 @@ unsafe fn in_turn(
     host: &Host,
 ) -> Result<bool, Error> {
     let is_interrupted = |outcome| outcome == Status::Interrupted;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the requests' bytes as they are.
     if is_interrupted(unsafe { many::run_many(migrating.client(first), requests, replies, host)? }) {
         return Ok(false);
     }
@@ -102,7 +103,7 @@ unsafe fn in_turn(
     let (asked, mut deleted): (Vec<_>, Vec<Reply>) =
         deletions.iter().map(|request| (request, empty::<Reply>())).unzip();
     let mut answers: Vec<&mut Reply> = deleted.iter_mut().collect();
-    // SAFETY: as above.
+    // SAFETY: the deletions' keys are those of the caller's requests, which stay as they are.
     let outcome = unsafe { many::run_many(migrating.client(second), &asked, &mut answers, host) };
     let is_over = !is_interrupted(outcome?);
     for (index, mut answer) in left.into_iter().zip(deleted) {
@@ -129,7 +130,7 @@ unsafe fn read(
 ) -> bool {
     let (mut keys, mut places) = (Vec::new(), Vec::new());
     for (place, (asked, reply)) in requests.iter().zip(replies.iter_mut()).enumerate() {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the requests' bytes as they are.
         match unsafe { both_keys(migrating, asked) } {
             Ok(both) => {
                 keys.push(both);

@@ -76,7 +76,7 @@ impl Part {
     /// Its bytes stay as they are for the lifetime.
     pub unsafe fn core<'p>(&self) -> Result<Core<'p>, Error> {
         self.bytes.check("bytes")?;
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the part's bytes as they are for the lifetime.
         let bytes: &'p [u8] = unsafe { self.bytes.slice() };
         Ok(match PartKind::ALL.get(self.kind as usize) {
             Some(PartKind::Null) => Core::Null,

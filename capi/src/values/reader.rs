@@ -80,7 +80,7 @@ impl Reader {
             Form::Notation(Notation::Json) => Reading::Json(JsonReader::new(bytes)),
             form => {
                 let tree = self.tree.insert(Box::new(form.decode(bytes).map_err(InvalidArgument::from)?));
-                // SAFETY: the tree stays where it is until this reading is replaced.
+                // SAFETY: the reader keeps the tree in a place of its own, and drops it after what reads it.
                 Reading::Tree(TreeReader::new(unsafe { &*std::ptr::from_ref::<Plain>(tree) }))
             }
         };

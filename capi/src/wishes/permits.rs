@@ -33,12 +33,12 @@ pub fn names_in_modes<'w>(
 /// # Safety
 /// The pointer is null, or to so many permits, which stay as they are for the lifetime.
 pub unsafe fn permits_of<'p>(first: *const Permits, count: usize) -> Result<Vec<PermitsAsked<'p>>, Error> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller has so many permits, and keeps them and their names as they are for the lifetime.
     let all = unsafe { list(first, count, "list of permits") }?;
     let asked = all.iter().map(|Permits { pool, count, limit }| {
         pool.check("the name of a pool")?;
         let limit = (*limit != 0).then_some(*limit);
-        // SAFETY: the caller says so.
+        // SAFETY: the caller has so many permits, and keeps them and their names as they are for the lifetime.
         Ok(PermitsAsked { pool: unsafe { pool.slice() }, count: *count, limit })
     });
     asked.collect()

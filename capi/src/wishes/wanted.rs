@@ -151,7 +151,7 @@ impl<'w> Wanted<'w> {
             return Ok(Self { operation, becomes, about: About::All(wait) });
         }
         if let (WishKind::Lock, true) = (kind, wish.ticket.is_given()) {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps what the wish points to as it is for the lifetime.
             return adopting(locks, wish, unsafe { wish.ticket.slice() });
         }
         if let WishKind::Release
@@ -162,18 +162,18 @@ impl<'w> Wanted<'w> {
         | WishKind::Upgrade
         | WishKind::Downgrade = kind
         {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps what the wish points to as it is for the lifetime.
             let (lock, given) = unsafe { (wish.lock.as_ref(), names_of(wish.names, wish.count)?) };
             return of_lock(locks, kind, wish, lock.ok_or_else(|| missing("pinyon_lock in the wish"))?, &given);
         }
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps what the wish points to as it is for the lifetime.
         let (mut given, tag) = unsafe { (names_of(wish.names, wish.count)?, wish.tag.slice()) };
         let (operation, becomes) = match kind {
             WishKind::Lock => {
                 let names = match (wish.read_count, wish.permits_count) {
                     (0, 0) => checked(&given)?,
                     (read, permits) => {
-                        // SAFETY: the caller says so.
+                        // SAFETY: the caller keeps what the wish points to as it is for the lifetime.
                         let (read, permits) =
                             unsafe { (names_of(wish.read, read)?, permits_of(wish.permits, permits)?) };
                         names_in_modes(locks, &mut given, read, &permits)?
@@ -183,7 +183,7 @@ impl<'w> Wanted<'w> {
                 (operation, Becomes::Lock { grant, relock })
             }
             WishKind::Available => {
-                // SAFETY: the caller says so.
+                // SAFETY: the caller keeps what the wish points to as it is for the lifetime.
                 let permits = unsafe { permits_of(wish.permits, wish.permits_count)? };
                 let [permits] = permits.as_slice() else {
                     return Err(Failure::usage(
@@ -284,7 +284,7 @@ fn note_of(wish: &Wish) -> Result<Option<&str>, Error> {
     if !wish.note.is_given() {
         return Ok(None);
     }
-    // SAFETY: the caller of `Wanted::of` says so.
+    // SAFETY: the caller of `Wanted::of` keeps what the wish points to as it is.
     let text = std::str::from_utf8(unsafe { wish.note.slice() });
     text.map(Some).map_err(|_| Failure::usage("note is not UTF-8"))
 }
@@ -306,7 +306,7 @@ fn asking(wish: &Wish, mut request: LockRequest) -> (Arc<Grant>, Duration, Opera
 
 fn rating(locks: &Locks, wish: &Wish, given: &[&[u8]]) -> Result<Operation, Error> {
     let [name] = given else { return Err(Failure::usage("a rate has one name")) };
-    // SAFETY: the caller of `Wanted::of` says so.
+    // SAFETY: the caller of `Wanted::of` keeps what the wish points to as it is.
     let rate = unsafe { borrowed(wish.rate) }?;
     let burst = (rate.burst != 0).then_some(rate.burst);
     let rate = Arc::new(Rate::new(name, rate.limit, rate.per, burst)?);

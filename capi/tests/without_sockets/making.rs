@@ -13,7 +13,7 @@ use pinyon::status::{marks, Status};
 use pinyon::structs::{empty, forward, Bytes, HowMade, Reply, Request, Step, Terms};
 use pinyon::tags::{pinyon_tags_free, pinyon_tags_new};
 
-use crate::c::{client, copied, text, Client, Owned};
+use crate::c::{client, copied, message, text, Client, Owned};
 
 fn terms_of(key: &[u8], scope: u64, caller: u64) -> Terms {
     Terms { key: Bytes::of(key), ttl: 60.0, scope, caller, ..empty() }
@@ -267,7 +267,10 @@ fn many_keys_go_step_by_step_and_each_has_its_answer() {
             index += 1;
         }
         assert_eq!(index, 3);
-        assert_eq!(pinyon_making_many_made(making, 99, Bytes::of(b"x"), 0, null(), null_mut()), 0);
+        let mut error = null_mut();
+        assert_eq!(pinyon_making_many_made(making, 99, Bytes::of(b"x"), 0, null(), &mut error), -1);
+        assert!(message(error).contains("there is no key 99"));
+        assert_eq!(pinyon_making_many_made(making, 0, Bytes::of(b"0"), 0, null(), null_mut()), 0);
         while next() == StepKind::Ask {
             let mut index = 0;
             while pinyon_making_many_request(making, index, &mut request) {

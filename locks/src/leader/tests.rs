@@ -190,9 +190,9 @@ fn steps_reports_and_states_have_words() {
         assert!(all.iter().all(|one| of(word(*one)) == Some(*one)), "{all:?}");
         assert_eq!(of("another"), None);
     }
-    check(&StepKind::ALL, StepKind::as_str, StepKind::named);
-    check(&ReportKind::ALL, ReportKind::as_str, ReportKind::named);
-    check(&LeaderState::ALL, LeaderState::as_str, LeaderState::named);
+    check(&StepKind::ALL, StepKind::word, StepKind::named);
+    check(&ReportKind::ALL, ReportKind::word, ReportKind::named);
+    check(&LeaderState::ALL, LeaderState::word, LeaderState::named);
     let report = |word| Report::of(ReportKind::named(word).unwrap(), || Ok::<_, ()>(7), || Ok("x".to_owned())).unwrap();
     assert_eq!((report("done"), report("granted"), report("lock_lost")), (Report::Done, elected(7), Report::LockLost));
     assert_eq!((report("failed"), report("closed")), (failed("x"), Report::Closed));
@@ -382,7 +382,7 @@ fn in_all_short_histories_a_leader_has_its_lock_and_each_election_ends_once() {
 #[test]
 fn a_candidate_says_what_it_does() {
     let candidate = Candidate::new(b"a");
-    assert_eq!((candidate.state().as_str(), candidate.token()), ("candidate", None));
+    assert_eq!((candidate.state().word(), candidate.token()), ("candidate", None));
     let now = Instant::now();
     assert_eq!(Candidate::new(b"a").next(Report::Closed, now), Step::Over);
     candidate.next(Report::Done, now);

@@ -82,7 +82,7 @@ unsafe extern "C" fn turn_plain(future: *mut ffi::PyObject) -> *mut ffi::PyObjec
 /// The future is alive, and the caller holds the GIL.
 #[inline]
 unsafe fn may_be_of_a_task(future: *mut ffi::PyObject) -> bool {
-    // SAFETY: see above.
+    // SAFETY: the caller keeps the future alive and holds the GIL, so its count and its state may be read.
     unsafe {
         match ffi::Py_REFCNT(future) - KNOWN_TO_NONE.load(Ordering::Relaxed) {
             ..=0 => false,
@@ -121,7 +121,7 @@ struct Direct {
 
 // SAFETY: the class belongs to the method, which is kept. Nothing changes either.
 unsafe impl Send for Direct {}
-// SAFETY: see above.
+// SAFETY: threads only read what it points to, which never changes.
 unsafe impl Sync for Direct {}
 
 impl Direct {
@@ -146,7 +146,7 @@ impl Direct {
     /// The instance is alive, and the caller holds the GIL.
     #[inline]
     unsafe fn takes(&self, instance: *mut ffi::PyObject) -> bool {
-        // SAFETY: see above. Classes refer to their bases.
+        // SAFETY: the instance is alive, and so is its class; classes refer to their bases. The class is compared only.
         unsafe {
             let mut class = ffi::Py_TYPE(instance);
             while !class.is_null() && class != self.class {

@@ -252,16 +252,38 @@ static void refused(pinyon_client *with, pinyon_request request, const char *why
     pinyon_reply_clear(&reply);
 }
 
+/* Reads have ways of their own: many at once, and from memory. */
+static void read_with_tags(const char *servers, const pinyon_tags *tags)
+{
+    pinyon_request gets[] = {about(PINYON_GET, "key"), about(PINYON_GET, "missing"), about(PINYON_GET, "missing")};
+    pinyon_reply   replies[3] = {{sizeof *replies}, {sizeof *replies}, {sizeof *replies}};
+    gets[0].tags              = tags;
+    CHECK(pinyon_run_many(client, gets, replies, 3, NULL) == PINYON_FAILED);
+    CHECK(replies[0].status == PINYON_FAILED && strstr(pinyon_error_message(replies[0].error), "takes no tags"));
+    CHECK(replies[1].status == PINYON_MISS && replies[2].status == PINYON_MISS);
+    for (size_t each = 0; each < 3; each++) pinyon_reply_clear(&replies[each]);
+
+    pinyon_client *near = client_of(servers, "near", "true");
+    pinyon_request set  = storing(PINYON_SET, "hot", "v");
+    CHECK(pinyon_run(near, &set, &replies[0], NULL) == PINYON_DONE);
+    gets[0].key = gets[1].key = pinyon_text("hot");
+    for (int time = 0; time < 3; time++) CHECK(pinyon_run(near, &gets[1], &replies[1], NULL) == PINYON_DONE);
+    refused(near, gets[0], "takes no tags");
+    for (size_t each = 0; each < 3; each++) pinyon_reply_clear(&replies[each]);
+    pinyon_client_free(near);
+}
+
 static void misuse(const char *servers)
 {
     pinyon_tags   *user    = tags_of(client, "user:7", NULL);
-    pinyon_verb    verbs[] = {PINYON_APPEND, PINYON_PREPEND, PINYON_INCR, PINYON_DELETE, PINYON_LEASE};
+    pinyon_verb    verbs[] = {PINYON_GET, PINYON_GAT, PINYON_APPEND, PINYON_PREPEND, PINYON_INCR, PINYON_DELETE, PINYON_LEASE};
     pinyon_error  *error   = NULL;
     for (size_t each = 0; each < sizeof verbs / sizeof *verbs; each++) {
         pinyon_request request = storing(verbs[each], "key", "v");
         request.tags           = user;
         refused(client, request, "takes no tags");
     }
+    if (!loop) read_with_tags(servers, user);
     pinyon_request nothing = {sizeof nothing, PINYON_INVALIDATE_TAGS};
     refused(client, nothing, "pinyon_tags in the request is missing");
     pinyon_batch  *batch = pinyon_batch_new(client, NULL);
@@ -333,6 +355,12 @@ int main(int count, char **arguments)
         store_and_invalidate();
         make_and_invalidate();
         make_many();
+        pinyon_tags   *user = tags_of(client, "user:7", NULL);
+        pinyon_request get  = about(PINYON_GET, "key");
+        get.tags            = user;
+        refused(client, get, "takes no tags");
+        if (!loop) read_with_tags(arguments[1], user);
+        pinyon_tags_free(user);
         if (loop) polling_end(&polling);
         pinyon_client_free(client);
         pinyon_client_free(from);

@@ -48,7 +48,7 @@ impl Candidate {
             LeaderStep::Warn { line } => line.into_bound_py_any(py),
             LeaderStep::Ask | LeaderStep::Release | LeaderStep::Over => Ok(py.None().into_bound(py)),
         };
-        Ok((step.kind().as_str(), about?))
+        Ok((step.kind().word(), about?))
     }
 
     /// Gives the leadership up. Returns whether it led.
@@ -75,7 +75,7 @@ impl Candidate {
 
     #[getter]
     fn _state(&self) -> &'static str {
-        self.candidate.state().as_str()
+        self.candidate.state().word()
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Rooted<T: ReprValue>(BoxValue<T>);
 
 // SAFETY: only the holder of the VM lock makes, reads and drops it.
 unsafe impl<T: ReprValue> Send for Rooted<T> {}
-// SAFETY: as above.
+// SAFETY: threads that share it take the VM lock before they read it.
 unsafe impl<T: ReprValue> Sync for Rooted<T> {}
 
 impl<T: ReprValue> Rooted<T> {

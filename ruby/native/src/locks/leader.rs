@@ -73,7 +73,7 @@ impl Candidate {
             LeaderStep::Warn { line } => line.as_str().into_value_with(ruby),
             LeaderStep::Ask | LeaderStep::Release | LeaderStep::Over => ruby.qnil().as_value(),
         };
-        Ok((ruby.to_symbol(step.kind().as_str()), about))
+        Ok((ruby.to_symbol(step.kind().word()), about))
     }
 
     /// Returns whether it led.
@@ -94,7 +94,7 @@ impl Candidate {
     }
 
     fn state(ruby: &Ruby, this: &Self) -> Symbol {
-        ruby.to_symbol(this.candidate.state().as_str())
+        ruby.to_symbol(this.candidate.state().word())
     }
 
     /// How many changes there were. Whoever waits for the next one asks before it looks.
