@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from artefacts import DIST, MEGABYTE, REPOSITORY, library, pythons_of, wheels_of
+from artefacts import DIST, LARGEST_WHEEL, REPOSITORY, library, pythons_of, wheels_of
 from commands import own_version, said
 from crossing import program_of_llvm
 from emulation import emulated_environment, make_emulated, make_emulator
@@ -49,7 +49,7 @@ def test_a_wheel_is_for_old_systems_of_the_processor(wheel: Path, tmp_path: Path
     assert machine_of(file) == MACHINE
     symbols = said(program_of_llvm("objdump"), "-T", file)
     assert max(tuple(map(int, found)) for found in re.findall(r"GLIBC_(\d+)\.(\d+)", symbols)) <= GLIBC
-    assert wheel.stat().st_size < 4 * MEGABYTE
+    assert wheel.stat().st_size < LARGEST_WHEEL
     assert f"{REPOSITORY}/".encode() not in library(wheel)
 
 

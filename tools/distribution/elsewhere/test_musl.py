@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from artefacts import MEGABYTE, REPOSITORY, contents, library, pythons_of, wheels_of
+from artefacts import LARGEST_WHEEL, REPOSITORY, contents, library, pythons_of, wheels_of
 from commands import WORK, build_environment, said
 from crossing import cross_environment, program_of_llvm
 from interpreters import find_interpreters
@@ -51,7 +51,7 @@ def test_a_wheel_needs_musl_alone(wheel: Path, tmp_path: Path) -> None:
     assert any(name.endswith("-x86_64-linux-musl.so") for name in contents(wheel))
     assert needed_by(file) <= C_LIBRARIES
     assert not has_symbols_of_glibc(file)
-    assert wheel.stat().st_size < 4 * MEGABYTE
+    assert wheel.stat().st_size < LARGEST_WHEEL
     assert f"{REPOSITORY}/".encode() not in library(wheel)
 
 
