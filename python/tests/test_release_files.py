@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import build
 import pytest
 from commands import own_version
 from complete import PYTHONS, missing, refused
 from interpreters import VERSIONS
-from platforms import PLATFORMS
+from platforms import PLATFORMS, Platform
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -36,6 +37,14 @@ def complete_files() -> list[str]:
 def test_all_files_are_enough() -> None:
     assert set(ENDINGS) == set(PLATFORMS)
     assert missing("0.1.0", complete_files()) == []
+
+
+@pytest.mark.parametrize("platform", [each for each in PLATFORMS.values() if not each.gem], ids=lambda each: each.name)
+def test_no_ruby_is_looked_for_where_no_gem_is_packed(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Platform] = []
+    monkeypatch.setattr(build, "make_emulated", asked.append)
+    assert build.rubies_of(platform) == {}
+    assert asked == []
 
 
 def test_each_file_that_is_not_there_is_named() -> None:

@@ -14,6 +14,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DIST = REPOSITORY / "dist"
 #: Bounds of sizes are given in it.
 MEGABYTE = 1_000_000
+#: Of a wheel, on every platform.
+LARGEST_WHEEL = 3.6 * MEGABYTE
 SDISTS = sorted(DIST.glob("pinyon-[0-9]*.tar.gz"))
 LICENCES = {name: (REPOSITORY / name).read_bytes() for name in ("LICENSE-APACHE", "LICENSE-MIT")}
 

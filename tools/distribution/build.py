@@ -67,6 +67,8 @@ def rubies_of(platform: Platform) -> dict[str, Path]:
         if missing:
             print(f"dist: the precompiled gem is for this machine's Ruby alone: {missing}.", flush=True)
         return find_rubies()
+    if not platform.gem:
+        return {}
     try:
         return versions_of([emulated_ruby(make_emulated(platform))])
     except CannotInstall as reason:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from artefacts import DIST, LICENCES, MEGABYTE, REPOSITORY, SDISTS, WHEELS, contents, library, metadata, pythons_of
+from artefacts import DIST, LARGEST_WHEEL, LICENCES, REPOSITORY, SDISTS, WHEELS, contents, library, metadata, pythons_of
 from commands import said
 from interpreters import find_interpreters
 from platforms import X86_64
@@ -56,7 +56,7 @@ def test_a_wheel_is_for_old_systems(wheel: Path, binary: Path) -> None:
 
 @each_wheel
 def test_a_wheel_is_small(wheel: Path) -> None:
-    assert wheel.stat().st_size < 4 * MEGABYTE
+    assert wheel.stat().st_size < LARGEST_WHEEL
 
 
 @each_wheel

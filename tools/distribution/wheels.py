@@ -31,8 +31,9 @@ def build_wheels(platform: Platform, pythons: list[Path], scratch: Path, environ
         if platform.is_apple:
             # Stripping it again would leave it with the signature of other bytes.
             shutil.copy(wheel, DIST)
-            continue
-        pack_without_debug_information(wheel, scratch, environment)
+        else:
+            pack_without_debug_information(wheel, scratch, environment)
+        compress(DIST / wheel.name, environment)
 
 
 def pack_without_debug_information(wheel: Path, scratch: Path, environment: Mapping[str, str]) -> None:
@@ -44,3 +45,8 @@ def pack_without_debug_information(wheel: Path, scratch: Path, environment: Mapp
     separate_debug_information(library, debug, environment, program_of_llvm("objcopy"))
     (unpacked,) = contents.iterdir()
     run(TOOLS / "wheel", "pack", unpacked, "--dest-dir", DIST, environment=environment)
+
+
+def compress(wheel: Path, environment: Mapping[str, str]) -> None:
+    """Makes a wheel smaller; whoever installs it needs nothing new for that."""
+    run("advzip", "--recompress", "--shrink-extra", "--quiet", wheel, environment=environment)

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from artefacts import MEGABYTE, REPOSITORY, library, pythons_of, wheels_of
+from artefacts import LARGEST_WHEEL, REPOSITORY, library, pythons_of, wheels_of
 from commands import WORK, build_environment, said
 from crossing import cross_environment, program_of_llvm
 from frameworks import FRAMEWORKS
@@ -74,7 +74,7 @@ def test_a_wheel_asks_the_system_and_python_alone(wheel: Path, tmp_path: Path) -
     assert [symbol for symbol in of_python if not symbol.startswith(("_Py", "__Py"))] == []
     assert changed_pages(library(wheel)) == []
     assert not has_debug_information(file)
-    assert wheel.stat().st_size < 4 * MEGABYTE
+    assert wheel.stat().st_size < LARGEST_WHEEL
     assert f"{REPOSITORY}/".encode() not in library(wheel)
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from artefacts import MEGABYTE, REPOSITORY, contents, library, pythons_of, wheels_of
-from commands import WORK, build_environment, said
-from crossing import cross_environment, program_of_llvm
+from artefacts import LARGEST_WHEEL, REPOSITORY, contents, library, pythons_of, wheels_of
+from commands import said
+from crossing import program_of_llvm
 from interpreters import find_interpreters
 from musl import COMPILER, TAG, make_musl_python
+from own_tests import CRATES, play_crate
 from platforms import MUSL
 from trying import SMOKE, compile_smoke, unpack_c_library
 
-CRATES = ("pinyon-proto", "pinyon-net", "pinyon-cache", "pinyon-locks")
 #: Zig's name of it, and Alpine's.
 C_LIBRARIES = {"libc.so", "libc.musl-x86_64.so.1"}
 LOADER = "/lib/ld-musl-x86_64.so.1"
@@ -51,7 +50,7 @@ def test_a_wheel_needs_musl_alone(wheel: Path, tmp_path: Path) -> None:
     assert any(name.endswith("-x86_64-linux-musl.so") for name in contents(wheel))
     assert needed_by(file) <= C_LIBRARIES
     assert not has_symbols_of_glibc(file)
-    assert wheel.stat().st_size < 4 * MEGABYTE
+    assert wheel.stat().st_size < LARGEST_WHEEL
     assert f"{REPOSITORY}/".encode() not in library(wheel)
 
 
@@ -88,9 +87,4 @@ def test_a_static_program_in_c_works(unpacked: Path, memcached: Path, redis: str
 
 @pytest.mark.parametrize("crate", CRATES)
 def test_the_tests_of_a_crate(crate: str) -> None:
-    for server in ("memcached", "redis-server"):
-        assert shutil.which(server), f"the tests start {server}"
-    apart = {**build_environment(), "CARGO_TARGET_DIR": str(WORK / "tests")}
-    words = ["cargo", "test", "--locked", "-q", "--target", MUSL.triple, "-p", crate]
-    environment = cross_environment(MUSL, apart, static_programs=True)
-    subprocess.run(words, cwd=REPOSITORY, env=environment, check=True)
+    play_crate(MUSL, crate)

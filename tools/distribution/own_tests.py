@@ -1,0 +1,106 @@
+"""Plays the tests of Pinyon's crates, of Python and of Ruby in an emulator. Memcached and Redis are this machine's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from artefacts import contents
+from commands import REPOSITORY, WORK, build_environment
+from crossing import cross_environment
+from emulation import emulated_environment, make_emulated, make_emulator
+from platforms import Platform
+
+#: The crates with tests of their own.
+CRATES = ("pinyon-proto", "pinyon-net", "pinyon-cache", "pinyon-locks")
+#: What the tests of Python need, in the versions of all its tests; of the frameworks, none.
+PACKAGES = ("cryptography", "gevent", "hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "uvloop")
+PINNED = REPOSITORY / "python" / "requirements-test.txt"
+#: Programs of this machine that tests start: emulated ones would take most of the time.
+SERVERS = ("memcached", "redis-server", "redis-cli")
+#: Seconds for one test; it ends after less on a machine of the processor.
+PATIENCE = 600
+PYTHON_VERSION = "3.11"
+
+
+def play_crate(platform: Platform, crate: str) -> None:
+    """Builds and runs the tests of a crate. Raises `CalledProcessError` if one fails.
+
+    Args:
+        platform: whose programs this machine runs by itself, or an emulator runs.
+        crate: its name.
+    """
+    for server in ("memcached", "redis-server"):
+        assert shutil.which(server), f"the tests start {server}"
+    apart = {**build_environment(), "CARGO_TARGET_DIR": str(WORK / "tests")}
+    environment = cross_environment(platform, apart, static_programs=True)
+    if platform.emulator:
+        runner = f"{make_emulator(platform)} -L {make_emulated(platform)}"
+        environment[f"CARGO_TARGET_{platform.variable.upper()}_RUNNER"] = runner
+    words = ["cargo", "test", "--locked", "-q", "--target", platform.triple, "-p", crate]
+    subprocess.run(words, cwd=REPOSITORY, env=environment, check=True)
+
+
+def make_checkout(platform: Platform) -> Path:
+    """Copies the files of this checkout, without what was built in it, and returns their folder."""
+    place = WORK / f"{platform.name}-checkout"
+    shutil.rmtree(place, ignore_errors=True)
+    subprocess.run(["git", "checkout-index", "--all", f"--prefix={place}/"], cwd=REPOSITORY, check=True)
+    return place
+
+
+def make_packages(platform: Platform) -> Path:
+    """Installs the packages that Python's tests need, for the platform, and returns their folder."""
+    place = WORK / f"{platform.name}-packages"
+    if place.exists():
+        return place
+    unfinished = place.with_suffix(".unfinished")
+    processor = platform.triple.split("-")[0]
+    words = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(unfinished), "-c", str(PINNED)]
+    words += ["--only-binary=:all:", "--implementation=cp", f"--python-version={PYTHON_VERSION}"]
+    words += [f"--platform={system}_{processor}" for system in ("manylinux2014", "manylinux_2_28")]
+    subprocess.run([*words, *PACKAGES], check=True)
+    unfinished.rename(place)
+    return place
+
+
+def emulated_with_servers(platform: Platform, folder: Path) -> dict[str, str]:
+    """Returns the environment of the folder's programs, in which this machine's servers are found before its own."""
+    here = folder / "servers"
+    here.mkdir(exist_ok=True)
+    for name in SERVERS:
+        found = shutil.which(name)
+        assert found, f"the tests start {name}"
+        (here / name).unlink(missing_ok=True)
+        (here / name).symlink_to(found)
+    environment = emulated_environment(folder)
+    return {**environment, "PATH": f"{here}{os.pathsep}{environment['PATH']}"}
+
+
+def play_python(platform: Platform, wheel: Path, names: tuple[str, ...]) -> None:
+    """Runs files of Python's tests with the native module of a wheel. Raises `CalledProcessError` if one fails."""
+    checkout = make_checkout(platform)
+    (name,) = (name for name in contents(wheel) if name.startswith("pinyon/_native") and name.endswith(".so"))
+    (checkout / "python" / name).write_bytes(contents(wheel)[name])
+    places = (checkout / "python", make_packages(platform), checkout / "verify")
+    environment = {
+        **emulated_with_servers(platform, make_emulated(platform)),
+        "PYTHONPATH": os.pathsep.join(map(str, places)),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    words = ["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", str(os.cpu_count())]
+    words += ["--dist", "loadscope", f"--timeout={PATIENCE}", *(f"tests/test_{name}.py" for name in names)]
+    subprocess.run(words, cwd=checkout / "python", env=environment, check=True)
+
+
+def play_ruby(platform: Platform, native: Path, names: tuple[str, ...]) -> None:
+    """Runs files of Ruby's tests with the native half of a gem. Raises `CalledProcessError` if one fails."""
+    checkout = make_checkout(platform)
+    shutil.copy(native, checkout / "ruby" / "lib" / "pinyon" / "native.so")
+    files = [word for name in names for word in ("-r", f"./test/test_{name}.rb")]
+    words = ["ruby", "-I", "lib", "-I", "test", *files, "-e", ""]
+    environment = emulated_with_servers(platform, make_emulated(platform))
+    subprocess.run(words, cwd=checkout / "ruby", env=environment, check=True)
