@@ -39,7 +39,8 @@ def cross_environment(
         add_flags(here, "-Clink-self-contained=no", *([] if static_programs else ["-Ctarget-feature=-crt-static"]))
     if platform.is_apple:
         add_flags(here, f"-Lframework={write_frameworks(platform, here)}")
-        # A debugger on a Mac reads what it needs from object files, which nobody keeps.
+        # A debugger on a Mac reads what it needs from object files, which nobody keeps: the linker is to name none.
+        add_flags(here, "-Clink-arg=-Wl,-S")
         here["CARGO_PROFILE_RELEASE_DEBUG"] = "none"
         here["CARGO_PROFILE_RELEASE_STRIP"] = "none"
     return here
