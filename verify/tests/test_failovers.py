@@ -17,7 +17,7 @@ from pinyon_verify.locks.checks import belief, liveness, tokens
 from pinyon_verify.locks.evidence import Evidence, Fault
 from pinyon_verify.locks.group import is_in_step, wait
 from pinyon_verify.locks.history import MILLISECOND as MS
-from pinyon_verify.locks.journal import Change, Journal, Journals, Reader, Tokens, commands
+from pinyon_verify.locks.journal import Change, Journal, Journals, Reader, Tokens, commands, places_of
 from pinyon_verify.locks.links import Links
 from pinyon_verify.locks.resp import Connection
 from pinyon_verify.locks.server import Server
@@ -128,6 +128,40 @@ def test_a_wait_for_a_lock_that_ends_by_a_clock_that_was_set_back() -> None:
     assert [finding.excuse for finding in liveness.soon(history)] == ["a clock was set back, by which a lock ends"]
     history.faults = [failover(9500, 9600)]
     assert [finding.excuse for finding in liveness.soon(history)] == [None], "it was kept only later"
+
+
+def test_a_replica_may_have_received_more_than_the_primary_that_it_follows_then() -> None:
+    journal, older, newer = Journal(), "c.1.0:1:1", "c.1.0:1:2"
+    reader = Reader(journal, {})
+
+    def read(attempt: str, token: int, *, is_snapshot: bool) -> None:
+        words = ["SET", "{verify}:l:a", f"{attempt} {token} 400", "PXAT", "1000000"]
+        data = f"*{len(words)}\r\n" + "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
+        reader.read(data.encode(), is_snapshot=is_snapshot)
+
+    read(older, 7, is_snapshot=False)
+    read(newer, 8, is_snapshot=False)
+    read(older, 7, is_snapshot=True)
+    history = Evidence(journals=[journal])
+    assert [finding.excuse for finding in tokens.increase(history)] == [None], "nobody was promoted"
+    history.faults = [failover(1000, 2000)]
+    assert [finding.excuse for finding in tokens.increase(history)] == [
+        "it began to follow a primary that had received less"
+    ]
+    read(newer, 8, is_snapshot=False)
+    read(older, 7, is_snapshot=False)
+    assert [finding.excuse for finding in tokens.increase(history)][1:] == [None], "it was granted"
+
+
+def test_a_file_that_is_being_written_comes_before_the_changes_to_it() -> None:
+    def order(*names: str) -> list[str]:
+        places = places_of(list(names))
+        return sorted(names, key=lambda name: places[name])
+
+    base, changes = "appendonly.aof.{}.base.aof".format, "appendonly.aof.{}.incr.aof".format
+    rewritten, resynchronised = "temp-rewriteaof-bg-7.aof", "temp-appendonly.aof.incr"
+    assert order(changes(3), rewritten, base(2), changes(2)) == [base(2), changes(2), rewritten, changes(3)]
+    assert order(resynchronised, changes(2), rewritten, base(2)) == [base(2), changes(2), rewritten, resynchronised]
 
 
 @pytest.fixture

@@ -29,8 +29,12 @@ class Change:
     expiry: int = 0
     #: Milliseconds, if this granted the lock.
     ttl: int = 0
+    #: Whether the server took over this lock with a snapshot: its own, or that of a primary that it began to follow.
+    is_taken_over: bool = False
 
 
+#: Where an append-only file stands among those of its server: its number, and whether it has changes to a snapshot.
+Place = tuple[float, bool]
 #: Whose lock it is: the process, and the token.
 Holder = tuple[int, int]
 #: The token of a pure client's lock, which its value does not have, by name, attempt and expiry.
@@ -57,7 +61,7 @@ class Journals:
 
     def __init__(self, servers: list[Server], folder: Path) -> None:
         self._servers, self._folder = servers, folder
-        self._names: dict[tuple[int, int, int], Path] = {}
+        self._places: dict[tuple[int, int, int], Place] = {}
         self._stopped = threading.Event()
         folder.mkdir()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -85,35 +89,52 @@ class Journals:
                     entries = list(os.scandir(folder))
                 except OSError:
                     continue
-                for entry in entries:
-                    if entry.name.endswith((".aof", ".incr")):
-                        self._keep(index, generation, entry)
+                files = [entry for entry in entries if entry.name.endswith((".aof", ".incr"))]
+                places = places_of([entry.name for entry in files])
+                for entry in files:
+                    self._keep((index, generation, entry.inode()), entry, places[entry.name])
 
-    def _keep(self, index: int, generation: int, entry: os.DirEntry[str]) -> None:
+    def _keep(self, key: tuple[int, int, int], entry: os.DirEntry[str], place: Place) -> None:
         try:
-            key = (index, generation, entry.inode())
-            if key not in self._names:
-                os.link(entry.path, self._folder / f"{index}-{generation}-{entry.inode()}")
-            self._names[key] = Path(entry.name)
+            if key not in self._places:
+                os.link(entry.path, self._linked(key))
+            elif _number(entry.name) is None:
+                return  # what was seen when it began says more
+            self._places[key] = place
         except OSError:
             pass
 
+    def _linked(self, key: tuple[int, int, int]) -> Path:
+        return self._folder / "-".join(map(str, key))
+
     def _journal(self, index: int, tokens: Tokens) -> Journal:
         journal = Journal()
-        files = [
-            (generation, *_place(name), inode) for (of, generation, inode), name in self._names.items() if of == index
-        ]
+        files = [(key[1], place, key) for key, place in self._places.items() if key[0] == index]
         reader = Reader(journal, tokens)
-        for generation, _, is_change, inode in sorted(files):
-            reader.read((self._folder / f"{index}-{generation}-{inode}").read_bytes(), is_snapshot=not is_change)
+        for _, (_, is_change), key in sorted(files):
+            reader.read(self._linked(key).read_bytes(), is_snapshot=not is_change)
         return journal
 
 
-def _place(name: Path) -> tuple[float, bool]:
-    """The number of an append-only file, and whether it has changes to the one before."""
-    words = name.name.split(".")
-    number = next((int(word) for word in words if word.isdigit()), float("inf"))
-    return number, "incr" in words
+def places_of(names: list[str]) -> dict[str, Place]:
+    """The places of append-only files that were found together.
+
+    A file that is being written has no number yet, and the server may rename and remove it before the next look. It
+    belongs to the changes that have no snapshot yet, or else comes after all that is there.
+    """
+    numbers = {name: _number(name) for name in names}
+    changed = max((number or 0 for name, number in numbers.items() if _is_change(name)), default=0)
+    whole = max((number or 0 for name, number in numbers.items() if not _is_change(name)), default=0)
+    unfinished = changed if changed > whole else whole + 0.5
+    return {name: (unfinished if number is None else number, _is_change(name)) for name, number in numbers.items()}
+
+
+def _number(name: str) -> int | None:
+    return next((int(word) for word in name.split(".") if word.isdigit()), None)
+
+
+def _is_change(name: str) -> bool:
+    return "incr" in name.split(".")
 
 
 class Reader:
@@ -131,6 +152,7 @@ class Reader:
         #: The attempts of pure clients.
         self._pure: set[str] = set()
         self._in_transaction = False
+        self._is_snapshot = False
         #: What was drawn in this transaction, and by which attempt, as far as it is known.
         self._drawn: tuple[int, str] | None = None
 
@@ -138,6 +160,7 @@ class Reader:
         if is_snapshot:
             self._forget()
         self._in_transaction, self._drawn = False, None
+        self._is_snapshot = is_snapshot
         for words in commands(data):
             self._follow(words[0].upper(), words[1:])
 
@@ -212,6 +235,8 @@ class Reader:
         self._have(replace(lock, token=token, expiry=expiry, ttl=0))
 
     def _have(self, change: Change) -> None:
+        if self._is_snapshot:
+            change = replace(change, is_taken_over=True)
         self._locks[change.name] = change
         self._journal.add(change)
 

@@ -92,6 +92,7 @@ def _is_of_the_old(evidence: Evidence, attempt: Attempt, newest: Attempt) -> boo
 
 
 def _increase_in(evidence: Evidence, index: int, journal: Journal) -> Iterator[Finding]:
+    """On each server, tokens increase. A replica may have received more than the one that is promoted."""
     newest: dict[str, Change] = {}
     for change in journal.changes:
         if not change.attempt:
@@ -103,6 +104,8 @@ def _increase_in(evidence: Evidence, index: int, journal: Journal) -> Iterator[F
             text = f"{change.name}: server {index} has {change.attempt} with token {change.token} after"
             back = any(fault.kind == "clock" for fault in evidence.faults)
             excuse = "its clock was set back" if back else None
+            if change.is_taken_over and evidence.failovers:
+                excuse = "it began to follow a primary that had received less"
             yield Finding("tokens", 0, f"{text} {before.attempt} with {before.token}", excuse)
 
 
