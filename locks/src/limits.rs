@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
 
-use crate::names::{pool, wanted, Name, Names, PermitsWanted};
+use crate::names::{pool, wanted, Mode, Name, Names, PermitsWanted};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::shown::shown;
@@ -33,9 +33,11 @@ impl Limits {
         permits: &[PermitsAsked<'_>],
     ) -> Result<Names, InvalidArgument> {
         let permits = permits.iter().map(|asked| self.with_limit(asked)).collect::<Result<Vec<_>, _>>()?;
-        let names = wanted(write.iter().copied(), read.iter().copied(), permits.iter().cloned())?;
-        for asked in permits {
-            self.tell(pool(asked.pool)?, asked.limit);
+        let names = wanted(write.iter().copied(), read.iter().copied(), permits)?;
+        for (pool, mode) in names.each() {
+            if let Mode::Permits { limit, .. } = mode {
+                self.tell(pool, limit);
+            }
         }
         Ok(names)
     }
@@ -56,15 +58,15 @@ impl Limits {
         Ok(PermitsWanted { pool: name, count, limit: known.ok_or_else(unknown)? })
     }
 
-    fn tell(&self, pool: Name, limit: u32) {
+    fn tell(&self, pool: &Name, limit: u32) {
         let mut known = self.known();
-        if known.get(&pool) == Some(&limit) {
+        if known.get(pool) == Some(&limit) {
             return;
         }
-        if known.len() >= MOST && !known.contains_key(&pool) {
+        if known.len() >= MOST && !known.contains_key(pool) {
             known.clear();
         }
-        known.insert(pool, limit);
+        known.insert(pool.clone(), limit);
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Name, u32>> {
@@ -94,7 +96,7 @@ mod tests {
     fn no_more_are_remembered_than_fit() {
         let limits = Limits::default();
         for number in 0..=MOST {
-            limits.tell(pool(number.to_string().as_bytes()).unwrap(), 1);
+            limits.tell(&pool(number.to_string().as_bytes()).unwrap(), 1);
         }
         assert_eq!(limits.known().len(), 1);
     }

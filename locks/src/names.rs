@@ -173,9 +173,10 @@ impl FromIterator<Name> for Names {
 /// Of names that are sorted, each once.
 impl FromIterator<(Name, Mode)> for Names {
     fn from_iter<I: IntoIterator<Item = (Name, Mode)>>(wanted: I) -> Self {
-        let (names, modes): (Vec<Name>, Vec<Mode>) = wanted.into_iter().unzip();
-        let modes = modes.iter().any(|mode| *mode != Mode::Write).then(|| modes.into());
-        Self { names: names.into_iter().collect(), modes }
+        let wanted: Vec<_> = wanted.into_iter().collect();
+        let is_shared = wanted.iter().any(|(_, mode)| *mode != Mode::Write);
+        let modes = is_shared.then(|| wanted.iter().map(|(_, mode)| *mode).collect());
+        Self { names: wanted.into_iter().map(|(name, _)| name).collect(), modes }
     }
 }
 
@@ -207,7 +208,7 @@ pub fn parted(text: &[u8]) -> Vec<Name> {
 
 /// The name of the pool that a user calls so.
 pub fn pool(given: &[u8]) -> Result<Name, NameError> {
-    checked(given).map(|name| [&[POOL], &*name].concat().into())
+    check(given).map(|()| std::iter::once(POOL).chain(given.iter().copied()).collect())
 }
 
 /// The names of one lock, all to write: sorted and without repetition.
@@ -270,6 +271,10 @@ pub fn wanted<N: AsRef<[u8]>>(
 }
 
 fn checked(name: &[u8]) -> Result<Name, NameError> {
+    check(name).map(|()| name.into())
+}
+
+fn check(name: &[u8]) -> Result<(), NameError> {
     if name.is_empty() {
         return Err(NameError::Empty);
     }
@@ -278,7 +283,7 @@ fn checked(name: &[u8]) -> Result<Name, NameError> {
     }
     match name.iter().position(|byte| *byte == 0) {
         Some(at) => Err(NameError::Nul { name: name.into(), at }),
-        None => Ok(name.into()),
+        None => Ok(()),
     }
 }
 

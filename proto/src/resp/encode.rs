@@ -38,6 +38,12 @@ impl Command {
         self.push(itoa::Buffer::new().format(number));
     }
 
+    /// Adds one part: two numbers, and what is between them.
+    pub fn push_numbers(&mut self, first: u64, between: &[u8], second: u64) {
+        let [mut one, mut other] = [itoa::Buffer::new(), itoa::Buffer::new()];
+        self.push_joined([one.format(first).as_bytes(), between, other.format(second).as_bytes()]);
+    }
+
     /// Adds one part of a known length, which `write` appends.
     pub fn push_written(&mut self, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
         push_length(b'$', length, &mut self.encoded);

@@ -242,8 +242,9 @@ impl Locks {
 
     /// The client of the names of locks and of pools.
     fn of_all(&self, [names, pools]: &[Bound<'_, PyTuple>; 2]) -> PyResult<Arc<Drivers>> {
-        let all: Vec<_> = names.iter().chain(pools.iter()).collect();
-        self.of(&PyTuple::new(names.py(), all)?)
+        let py = names.py();
+        let tag = || checked(py, pinyon_locks::common_tag(&[texts(names)?, texts(pools)?].concat()));
+        self.clients.of(tag, |main, tag| drivers::tagged(py, main, tag))
     }
 
     /// The client of these names: this one, or that of the names' own hash tag.
@@ -286,15 +287,17 @@ impl<'py> Shared<'py> {
 
     /// The names, with their modes.
     fn wanted(&self, limits: &Limits, written: &Bound<'py, PyTuple>) -> PyResult<Names> {
-        let pools = self.permits.iter().map(|pool| pool.extract()).collect::<PyResult<Vec<_>>>()?;
-        let asked = |(pool, count, limit): &'_ (Bound<'py, PyAny>, u32, Option<u32>)| {
-            name_bytes(pool).map(|name| (name.to_vec(), *count, *limit))
-        };
-        let pools = pools.iter().map(asked).collect::<PyResult<Vec<_>>>()?;
-        let permits: Vec<PermitsAsked<'_>> =
-            pools.iter().map(|(pool, count, limit)| PermitsAsked { pool, count: *count, limit: *limit }).collect();
+        let pools = self.permits.iter().map(|pool| pool.extract()).collect::<PyResult<Vec<GivenPermits<'_>>>>()?;
+        let permits = pools.iter().map(asked).collect::<PyResult<Vec<_>>>()?;
         checked(written.py(), limits.wanted(&texts(written)?, &texts(&self.read)?, &permits))
     }
+}
+
+/// The name of a pool, how many of its permits, and the limit, if it is given.
+type GivenPermits<'py> = (Bound<'py, PyAny>, u32, Option<u32>);
+
+fn asked<'n>((pool, count, limit): &'n GivenPermits<'_>) -> PyResult<PermitsAsked<'n>> {
+    Ok(PermitsAsked { pool: name_bytes(pool)?, count: *count, limit: *limit })
 }
 
 /// The hash tag that all of these names share, if they have one.
