@@ -65,7 +65,7 @@ def test_a_note_leaves_nothing_behind(redis: Redis, handler: str) -> None:
             assert locks.status("a")[0].note == "renewed"
             assert others.try_lock("a", note="never") is None
             with pytest.raises(pinyon.LockTimeout):
-                others.lock("a", timeout=0.05, note="never").acquire()
+                others.lock("a", timeout=2, note="never").acquire()
         with locks.permits("p", limit=2, note="permits"), locks.read("b", note="reads"):
             assert locks.status("b")[0].note == "reads"
         assert redis.keys() <= {b"{shop}:#f", b"{shop}:#p"}

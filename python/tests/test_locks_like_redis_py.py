@@ -44,7 +44,7 @@ async def test_acquiring_without_waiting(model: Model, redis: Redis, locks_on: L
     with pytest.raises(pinyon.LockTimeout):
         await other.acquire(timeout=0)
     with pytest.raises(pinyon.LockTimeout):
-        await other.acquire(True, 0.01)
+        await other.acquire(True, 2)
     waiting = model.spawn(other.acquire(timeout=60))
     await lock.release()
     assert await model.join(waiting)
