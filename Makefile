@@ -48,7 +48,7 @@ try: .venv/.pinyon ## See a cache stampede, a dead server and a lock between pro
 	PYTHONPATH=examples .venv/bin/python -m pinyon_try $(if $(HTML),--html "$(HTML)")
 
 .PHONY: bench
-bench: setup ## Compare Pinyon with the clients people use, in about twelve minutes; writes an HTML report
+bench: setup ## Compare Pinyon with the clients people use, in about twenty minutes; writes an HTML report
 	.venv/bin/python -m pinyon_bench run
 
 .PHONY: bench-record

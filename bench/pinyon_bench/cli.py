@@ -24,7 +24,7 @@ LOCKS_ROUNDS = 3
 FAILURE_ROUNDS = 5
 MOST_SIZE = 1_000_000
 VERB_HELP = {
-    "run": "measure everything in about twelve minutes; write JSON and an HTML report, print the tables (the default)",
+    "run": "measure everything in about twenty minutes; write JSON and an HTML report, print the tables (the default)",
     "record": "measure for hours, with the published counts in each round; rewrite bench/recorded.json, and what `page` does",
     "page": "rewrite the tables and plots of PERFORMANCE.md and docs/performance-tables.md from bench/recorded.json",
     "tables": "print the tables of an existing JSON file",
