@@ -59,7 +59,8 @@ bench-record: setup ## The long benchmark; rewrites bench/recorded.json, and the
 bench-instructions: setup ## Count instructions per operation; rewrites bench/instructions.json, which `make test` checks
 	.venv/bin/python -m pinyon_bench instructions
 
-ALL_SUITES := --no-print-directory -j $(TEST_SUITES) -k -Otarget 'SUITE=$(CURDIR)/tools/suite $$@' test-suites
+SUITE := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
+ALL_SUITES := --no-print-directory -j $(TEST_SUITES) -k -Otarget 'SUITE=$(CURDIR)/tools/suite $$@ $(SUITE)' test-suites
 .PHONY: test
 test: ## Every test, on servers it starts itself; TEST_SUITES of the suites at once
 	$(MAKE) --no-print-directory -j 2 rust-tests setup-parts
@@ -79,7 +80,6 @@ test-suites: test-python test-rust test-ruby test-perl test-verify test-bench te
 rust-tests: .venv/.packages
 	cargo test --locked -q --no-run
 
-SUITE := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 .PHONY: test-rust test-python test-bench test-verify test-ruby test-perl test-instructions
 test-rust:
 	$(SUITE) cargo test --locked -q

@@ -26,13 +26,20 @@ PATIENCE = 1800
 PYTHON_VERSION = "3.11"
 
 
+def server(name: str) -> str:
+    """Returns where this machine has a program of `SERVERS`."""
+    found = shutil.which(name)
+    assert found, f"the tests start {name}"
+    return found
+
+
 def play_crate(platform: Platform, crate: str) -> None:
     """Builds and runs the tests of a crate on a platform whose programs this machine runs by itself.
 
     Raises `CalledProcessError` if one fails.
     """
-    for server in ("memcached", "redis-server"):
-        assert shutil.which(server), f"the tests start {server}"
+    for name in SERVERS:
+        server(name)
     apart = {**build_environment(), "CARGO_TARGET_DIR": str(WORK / "tests")}
     environment = cross_environment(platform, apart, static_programs=True)
     words = ["cargo", "test", "--locked", "-q", "--target", platform.triple, "-p", crate]
@@ -67,10 +74,8 @@ def emulated_with_servers(platform: Platform, folder: Path) -> dict[str, str]:
     here = folder / "servers"
     here.mkdir(exist_ok=True)
     for name in SERVERS:
-        found = shutil.which(name)
-        assert found, f"the tests start {name}"
         (here / name).unlink(missing_ok=True)
-        (here / name).symlink_to(found)
+        (here / name).symlink_to(server(name))
     environment = emulated_environment(folder)
     return {**environment, "PATH": f"{here}{os.pathsep}{environment['PATH']}"}
 
