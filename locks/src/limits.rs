@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
 
-use crate::names::{pool, wanted, Mode, Name, Names, PermitsWanted};
+use crate::names::{permits, pool, wanted, Mode, Name, Names, PermitsWanted};
 use pinyon_net::error::kinds::ErrorKind;
 use pinyon_net::invalid::InvalidArgument;
 use pinyon_net::shown::shown;
@@ -32,6 +32,9 @@ impl Limits {
         read: &[&[u8]],
         permits: &[PermitsAsked<'_>],
     ) -> Result<Names, InvalidArgument> {
+        if let ([], [], [only]) = (write, read, permits) {
+            return self.permits(only);
+        }
         let permits = permits.iter().map(|asked| self.with_limit(asked)).collect::<Result<Vec<_>, _>>()?;
         let names = wanted(write.iter().copied(), read.iter().copied(), permits)?;
         for (pool, mode) in names.each() {
@@ -39,6 +42,14 @@ impl Limits {
                 self.tell(pool, limit);
             }
         }
+        Ok(names)
+    }
+
+    /// Permits of one pool, and no other names. Remembers the limit.
+    pub fn permits(&self, asked: &PermitsAsked<'_>) -> Result<Names, InvalidArgument> {
+        let wanted = self.with_limit(asked)?;
+        let names = permits(&wanted)?;
+        self.tell(&names[0], wanted.limit);
         Ok(names)
     }
 

@@ -40,35 +40,43 @@ pub enum Mode {
 }
 
 /// The names of one lock: sorted, each once, each with its mode.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Names {
-    names: List,
-    /// The mode of each; none if all are written.
-    modes: Option<Arc<[Mode]>>,
-}
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Names(List);
 
-/// One name, as nearly always, needs no list. [`List::Many`] are none, or more than one.
+/// One name, as nearly always, needs no lists. [`List::Many`] are none, or more than one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum List {
-    One(Name),
-    Many(Arc<[Name]>),
+    One(Name, Mode),
+    /// The mode of each; none if all are written.
+    Many(Arc<[Name]>, Option<Arc<[Mode]>>),
 }
 
 impl Names {
     /// The mode of each name; `None` if all are written.
+    #[inline]
     pub fn modes(&self) -> Option<&[Mode]> {
-        self.modes.as_deref()
+        match &self.0 {
+            List::One(_, Mode::Write) => None,
+            List::One(_, mode) => Some(std::slice::from_ref(mode)),
+            List::Many(_, modes) => modes.as_deref(),
+        }
     }
 
     /// The same names, all to read.
     pub fn to_read(self) -> Self {
-        let modes = vec![Mode::Read; self.len()];
-        Self { modes: Some(modes.into()), ..self }
+        Self(match self.0 {
+            List::One(name, _) => List::One(name, Mode::Read),
+            List::Many(names, _) => {
+                let modes = vec![Mode::Read; names.len()];
+                List::Many(names, Some(modes.into()))
+            }
+        })
     }
 
     /// Whether other locks can have some of the names at the same time.
+    #[inline]
     pub fn are_shared(&self) -> bool {
-        self.modes.is_some()
+        self.modes().is_some()
     }
 
     /// Whether any of them is written. Such a lock has a token of its own; others have the highest of the locks before.
@@ -113,7 +121,7 @@ impl Names {
     }
 
     pub(crate) fn mode(&self, at: usize) -> Mode {
-        self.modes.as_ref().map_or(Mode::Write, |modes| modes[at])
+        self.modes().map_or(Mode::Write, |modes| modes[at])
     }
 }
 
@@ -122,33 +130,23 @@ impl Deref for Names {
 
     #[inline]
     fn deref(&self) -> &[Name] {
-        match &self.names {
-            List::One(name) => std::slice::from_ref(name),
-            List::Many(names) => names,
+        match &self.0 {
+            List::One(name, _) => std::slice::from_ref(name),
+            List::Many(names, _) => names,
         }
     }
 }
 
-impl Default for List {
+impl Default for Names {
     fn default() -> Self {
-        Self::Many(Arc::default())
-    }
-}
-
-impl FromIterator<Name> for List {
-    fn from_iter<I: IntoIterator<Item = Name>>(names: I) -> Self {
-        let mut names = names.into_iter();
-        match (names.next(), names.next()) {
-            (Some(only), None) => Self::One(only),
-            (first, second) => Self::Many(first.into_iter().chain(second).chain(names).collect()),
-        }
+        Self(List::Many(Arc::default(), None))
     }
 }
 
 impl From<Name> for Names {
     #[inline]
     fn from(name: Name) -> Self {
-        Self { names: List::One(name), modes: None }
+        Self(List::One(name, Mode::Write))
     }
 }
 
@@ -166,17 +164,26 @@ impl From<Vec<Name>> for Names {
 
 impl FromIterator<Name> for Names {
     fn from_iter<I: IntoIterator<Item = Name>>(names: I) -> Self {
-        Self { names: names.into_iter().collect(), modes: None }
+        let mut names = names.into_iter();
+        match (names.next(), names.next()) {
+            (Some(only), None) => only.into(),
+            (first, second) => Self(List::Many(first.into_iter().chain(second).chain(names).collect(), None)),
+        }
     }
 }
 
 /// Of names that are sorted, each once.
 impl FromIterator<(Name, Mode)> for Names {
     fn from_iter<I: IntoIterator<Item = (Name, Mode)>>(wanted: I) -> Self {
-        let wanted: Vec<_> = wanted.into_iter().collect();
-        let is_shared = wanted.iter().any(|(_, mode)| *mode != Mode::Write);
-        let modes = is_shared.then(|| wanted.iter().map(|(_, mode)| *mode).collect());
-        Self { names: wanted.into_iter().map(|(name, _)| name).collect(), modes }
+        let mut wanted = wanted.into_iter();
+        let (first, second) = match (wanted.next(), wanted.next()) {
+            (Some((only, mode)), None) => return Self(List::One(only, mode)),
+            others => others,
+        };
+        let all: Vec<_> = first.into_iter().chain(second).chain(wanted).collect();
+        let is_shared = all.iter().any(|(_, mode)| *mode != Mode::Write);
+        let modes = is_shared.then(|| all.iter().map(|(_, mode)| *mode).collect());
+        Self(List::Many(all.into_iter().map(|(name, _)| name).collect(), modes))
     }
 }
 
@@ -247,19 +254,12 @@ pub fn wanted<N: AsRef<[u8]>>(
     let with = |mode| move |name: N| checked(name.as_ref()).map(|name| (name, mode));
     let mut all = write.into_iter().map(with(Mode::Write)).collect::<Result<Vec<_>, _>>()?;
     all.extend(read.into_iter().map(with(Mode::Read)).collect::<Result<Vec<_>, _>>()?);
-    for PermitsWanted { pool: name, count, limit } in permits {
-        let (name, pool) = (name.as_ref(), pool(name.as_ref())?);
-        let largest = limit.min(MOST_AT_ONCE);
-        if limit == 0 || limit > MOST_PERMITS {
-            return Err(NameError::Limit { pool: name.into(), limit });
-        }
-        if count == 0 || count > largest {
-            return Err(NameError::Permits { pool: name.into(), count, largest });
-        }
+    for wanted in permits {
+        let (pool, mode) = permits_of(&wanted)?;
         if all.iter().any(|(known, _)| *known == pool) {
-            return Err(NameError::Twice { pool: name.into() });
+            return Err(NameError::Twice { pool: wanted.pool.as_ref().into() });
         }
-        all.push((pool, Mode::Permits { count, limit }));
+        all.push((pool, mode));
     }
     all.sort_unstable();
     all.dedup_by(|next, before| next.0 == before.0);
@@ -268,6 +268,24 @@ pub fn wanted<N: AsRef<[u8]>>(
         count if count > MOST_NAMES => Err(NameError::TooMany { count }),
         _ => Ok(all.into_iter().collect()),
     }
+}
+
+/// Permits of one pool, and no other names.
+pub(crate) fn permits<N: AsRef<[u8]>>(wanted: &PermitsWanted<N>) -> Result<Names, NameError> {
+    permits_of(wanted).map(|(pool, mode)| Names(List::One(pool, mode)))
+}
+
+fn permits_of<N: AsRef<[u8]>>(wanted: &PermitsWanted<N>) -> Result<(Name, Mode), NameError> {
+    let PermitsWanted { pool: name, count, limit } = wanted;
+    let (name, count, limit) = (name.as_ref(), *count, *limit);
+    let (pool, largest) = (pool(name)?, limit.min(MOST_AT_ONCE));
+    if limit == 0 || limit > MOST_PERMITS {
+        return Err(NameError::Limit { pool: name.into(), limit });
+    }
+    if count == 0 || count > largest {
+        return Err(NameError::Permits { pool: name.into(), count, largest });
+    }
+    Ok((pool, Mode::Permits { count, limit }))
 }
 
 fn checked(name: &[u8]) -> Result<Name, NameError> {

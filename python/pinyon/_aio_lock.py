@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from datetime import timedelta
 
-    from typing_extensions import Literal, Never, Self
+    from typing_extensions import Literal, Never
 
     from pinyon._aio_replies import Reply
 
@@ -267,19 +267,13 @@ class Permits(Lock):
     """Permits of a pool: ``async with locks.permits("stripe", limit=10): …``. ``Locks.permits`` makes them."""
 
     __module__ = "pinyon.aio"
-    __slots__ = ("_limit", "_pool")
-
-    _limit: int
-    _pool: str | bytes
-
-    def _of(self, pool: str | bytes, limit: int) -> Self:
-        self._pool, self._limit = pool, limit
-        return self
+    __slots__ = ()
 
     async def available(self) -> int:
         """Ask the server how many permits of the pool are not held now. Others may wait for them."""
-        taken: tuple[int, int] | None = await self._locks._permits(self._pool)
-        return self._limit if taken is None else max(0, taken[1] - taken[0])
+        taken: tuple[int, int] | None = await self._locks._permits(self.names[0])
+        used, limit = taken or (0, self._limit)
+        return max(0, limit - used)
 
     async def locked(self) -> bool:
         """Ask the server whether all permits of the pool are held."""

@@ -18,7 +18,7 @@ from pinyon._lock_status import LockOwner, LockStatus, statuses
 from pinyon._once import LocksClosingAwaited, OnceAwaited
 from pinyon._rate_result import RateResult
 from pinyon._redis_py import unknown_argument
-from pinyon._wanted import shows_rare, wanted, wanted_permits
+from pinyon._wanted import check_permits, shows_rare, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Literal, Never, Unpack
 
     from pinyon._aio_replies import Reply
-    from pinyon._redis_py import unknown_argument
-from pinyon._wanted import LockTerms, Names, PermitsOf, RareTerms
+    from pinyon._wanted import LockTerms, Names, PermitsOf, RareTerms
 
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
@@ -173,8 +172,8 @@ class Locks(LocksClosingAwaited, BaseLocks):
         """
         if others:
             raise unknown_argument("read", others)
-        terms = (ttl, timeout, renew, max_hold, reentrant, on_lost, None, None)
-        return self._lock(self._held, self, (), *terms, names, None, on_failure, note)
+        lock, held = self._lock, self._held
+        return lock(held, self, (), ttl, timeout, renew, max_hold, reentrant, on_lost, names, None, on_failure, note)
 
     def write(self, *names: str | bytes, **settings: Unpack[LockTerms]) -> Lock:
         """Return a lock that has these names alone, which is what ``lock`` does."""
@@ -217,9 +216,10 @@ class Locks(LocksClosingAwaited, BaseLocks):
         """
         if others:
             raise unknown_argument("permits", others)
-        terms = (ttl, timeout, renew, max_hold, reentrant, on_lost, None, None)
-        pools = (wanted_permits(name, n, limit),)
-        return Permits(self._held, self, (), *terms, None, pools, on_failure, note)._of(name, limit)
+        if not (type(n) is type(limit) is int and 0 < n <= limit < 2**32):
+            check_permits(n, limit)
+        held, pools = self._held, ((name, n, limit),)
+        return Permits(held, self, (), ttl, timeout, renew, max_hold, reentrant, on_lost, None, pools, on_failure, note)
 
     async def try_lock(
         self,
@@ -296,7 +296,8 @@ class Locks(LocksClosingAwaited, BaseLocks):
         Raises:
             UsageError: an argument makes no sense, or the locks are on a quorum of servers.
         """
-        return OnceAwaited(self._lock(self._held, self, names, ttl, None, True, None, False, on_lost, per))
+        terms = (ttl, None, True, None, False, on_lost)
+        return OnceAwaited(self._lock(self._held, self, *wanted("once", names, {"at_least": per}, *terms)))
 
     def leader(
         self,
@@ -355,7 +356,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
             UsageError: this is no ticket, or one of another namespace.
             LockLost: in the block: the ticket was used before, or the lock has ended.
         """
-        terms = (ttl, timeout, renew, max_hold, False, on_lost, None, ticket, None, None, "raise", note)
+        terms = (ttl, timeout, renew, max_hold, False, on_lost, None, None, "raise", note, None, ticket)
         return self._lock(self._held, self, (), *terms)
 
     async def release_all(self, timeout: float | timedelta | None = None) -> int:

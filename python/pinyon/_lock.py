@@ -18,7 +18,7 @@ from pinyon._redis_py import unknown_argument
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from typing_extensions import Literal, Never, Self
+    from typing_extensions import Literal, Never
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -247,19 +247,13 @@ class Permits(Lock):
     """Permits of a pool: ``with locks.permits("stripe", limit=10): …``. ``Locks.permits`` makes them."""
 
     __module__ = "pinyon.locks"
-    __slots__ = ("_limit", "_pool")
-
-    _limit: int
-    _pool: str | bytes
-
-    def _of(self, pool: str | bytes, limit: int) -> Self:
-        self._pool, self._limit = pool, limit
-        return self
+    __slots__ = ()
 
     def available(self) -> int:
         """Ask the server how many permits of the pool are not held now. Others may wait for them."""
-        taken: tuple[int, int] | None = self._locks._permits(self._pool)
-        return self._limit if taken is None else max(0, taken[1] - taken[0])
+        taken: tuple[int, int] | None = self._locks._permits(self.names[0])
+        used, limit = taken or (0, self._limit)
+        return max(0, limit - used)
 
     def locked(self) -> bool:
         """Ask the server whether all permits of the pool are held."""

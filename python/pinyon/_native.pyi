@@ -746,17 +746,19 @@ class Lock:
         max_hold: float | timedelta | None,
         reentrant: bool | None,
         on_lost: Callable[[Any], object] | None,
-        at_least: float | timedelta | None = None,
-        ticket: str | None = None,
         read: tuple[str | bytes, ...] | None = None,
         permits: tuple[tuple[str | bytes, int, int | None], ...] | None = None,
         on_failure: str | None = None,
         note: str | None = None,
+        at_least: float | timedelta | None = None,
+        ticket: str | None = None,
         /,
     ) -> Self: ...
     @property
     def names(self) -> tuple[str | bytes, ...]:
         """The names to write and to read, as they were given; those of the pools if there are only permits."""
+    @property
+    def _limit(self) -> int: ...
     def owned(self) -> bool:
         """Return whether the caller holds the names, acquired through this object. No server is asked."""
     def _ask(self, at_once: bool = False, timeout: float | timedelta | None = None, /) -> Any: ...

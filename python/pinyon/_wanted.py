@@ -74,17 +74,15 @@ def wanted(method: str, names: tuple[str | bytes, ...], rare: RareTerms, *terms:
         raise unknown_argument(method, unknown)
     write, read, permits, at_least, *others = {**_RARE, **rare}.values()
     if not (write or read or permits):
-        return (names, *terms, at_least, None, None, None, *others)
+        return (names, *terms, None, None, *others, at_least)
     pools = tuple(_pool(name, wanted) for name, wanted in _items(permits))
-    return (names + _each(write), *terms, at_least, None, _each(read), pools, *others)
+    return (names + _each(write), *terms, _each(read), pools, *others, at_least)
 
 
-def wanted_permits(name: str | bytes, count: int, limit: int) -> tuple[str | bytes, int, int]:
-    """Return a pool as a native lock takes it."""
-    if not (type(count) is type(limit) is int and 0 < count <= limit):
-        _whole("n", count)
-        _whole("limit", limit)
-    return name, count, limit
+def check_permits(count: int, limit: int) -> None:
+    """Check the types of a number of permits and of their limit. The core checks how many they are."""
+    _whole("n", count)
+    _whole("limit", limit)
 
 
 def _each(names: Names) -> tuple[str | bytes, ...]:

@@ -16,9 +16,11 @@ if not mode and call("EXISTS", tombstone .. attempt, queue, records, unpack(KEYS
     return token
   end
 end
-if mode == "r" then
-  -- Adds a reader to names that nobody waits for. Returns its token; nil if this is not the ordinary case.
-  local function read_at_once()
+local slash = mode and find(mode, "/", 1, true)
+if mode == "r" or slash and #KEYS == 2 then
+  -- Adds a reader to names, or takes permits of one pool, while nobody waits. Returns the token; nil if this is not the
+  -- ordinary case.
+  local function share_at_once()
     for i = 6, #ARGV do
       if ARGV[i] ~= "r" then return nil end
     end
@@ -27,25 +29,41 @@ if mode == "r" then
     for i = 2, #KEYS do
       for _ = 0, 3 do asked[#asked + 1] = KEYS[i] end
     end
-    local count = call("EXISTS", unpack(asked))
-    local token = count % 4 == 0 and (call("GET", counter) or 0) + 0
+    local known = call("EXISTS", unpack(asked))
+    local token = known % 4 == 0 and (call("GET", counter) or 0) + 0
     if not token or token < 4096 then return nil end
 
     local time, ttl = call("TIME"), ARGV[2] + 0
-    local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
+    local micros = time[2] + 0
+    local now = time[1] * 1000 + (micros - micros % 1000) / 1000
     local ends, past = format(whole, now + ttl), "(" .. format(whole, now)
-    -- The dead go. A name that is no set may be written.
-    for i = 2, count > 0 and #KEYS or 1 do
-      if type(ask("ZREMRANGEBYSCORE", KEYS[i], "-inf", past)) ~= "number" then return nil end
+    local first = KEYS[2]
+    if slash then
+      local n, limit = sub(mode, 1, slash - 1) + 0, sub(mode, slash + 1) + 0
+      -- The limit is a member, too. The dead go if they are in the way.
+      local used = known > 0 and ask("ZCARD", first)
+      if type(used) == "table" then return nil end
+      if used and used - 1 + n > limit then used = call("ZREMRANGEBYSCORE", first, "-inf", past) and call("ZCARD", first) end
+      if (used and used - 1 or 0) + n > limit then return nil end
+      local parts = {format(whole, 2 ^ 52 + limit), "#"}
+      for i = 1, n do parts[2 * i + 1], parts[2 * i + 2] = ends, attempt .. " " .. i end
+      call("ZADD", first, unpack(parts))
+    else
+      -- A name that is no set may be written. The dead go with one in so many readers.
+      for i = 2, known > 0 and #KEYS > 2 and #KEYS or 1 do
+        if type(ask("ZCARD", KEYS[i])) == "table" then return nil end
+      end
+      for i = 2, #KEYS do
+        if ask("ZADD", KEYS[i], "NX", ends, attempt) ~= 1 then return nil end
+        if known > 0 and micros % 16 == 0 then call("ZREMRANGEBYSCORE", KEYS[i], "-inf", past) end
+      end
     end
     for i = 2, #KEYS do
-      local key = KEYS[i]
-      if call("ZADD", key, "NX", ends, attempt) == 0 then return nil end
-      if count == 0 or call("PTTL", key) < ttl then call("PEXPIREAT", key, ends) end
+      if known == 0 or call("PTTL", KEYS[i]) < ttl then call("PEXPIREAT", KEYS[i], ends) end
     end
     return token
   end
-  local token = read_at_once()
+  local token = share_at_once()
   if token then return token end
 end
 --- shared parts

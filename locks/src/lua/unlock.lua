@@ -4,32 +4,45 @@
 --
 -- An attempt that waits, queued or parked, stops waiting.
 local attempt, flags, count = ARGV[1], ARGV[2] or "", #KEYS - 1
-if ARGV[3] == "r" and (flags == "" or flags == "t") then
-  -- Removes a reader from names that nobody waits for. Returns whether this was the ordinary case.
-  local function read_no_more()
+local mode = (flags == "" or flags == "t") and ARGV[3]
+local slash = mode and find(mode, "/", 1, true)
+if mode == "r" or slash and count == 1 then
+  -- Removes a reader from names, or gives back permits of one pool, while nobody waits. Returns whether this was the
+  -- ordinary case.
+  local function leave_at_once()
     for i = 4, #ARGV do
       if ARGV[i] ~= "r" then return false end
     end
     if call("EXISTS", queue, pure_waiters) > 0 then return false end
-    local ends, now = {}, false
+    local past
+    local function remove_dead(key)
+      local time = not past and call("TIME")
+      past = past or "(" .. format(whole, time[1] * 1000 + (time[2] - time[2] % 1000) / 1000)
+      return ask("ZREMRANGEBYSCORE", key, "-inf", past)
+    end
+    if slash then
+      local key, parts = KEYS[2], {}
+      for i = 1, sub(mode, 1, slash - 1) + 0 do parts[i] = attempt .. " " .. i end
+      if type(remove_dead(key)) == "table" or call("ZREM", key, unpack(parts)) == 0 then return false end
+      -- What is left may be the limit alone.
+      if call("ZCARD", key) == 1 then call("DEL", key) end
+      return true
+    end
+    local is_last = {}
     for i = 2, #KEYS do
-      local lasts = ask("ZRANGE", KEYS[i], "-2", "-1", "WITHSCORES")
-      if (lasts[3] or lasts[1]) == attempt then
-        -- A key ends with the last of its readers, so that one is alive. Now it ends with the one before.
-        ends[i] = lasts[3] and lasts[2]
-      else
-        local its = not lasts.err and call("ZSCORE", KEYS[i], attempt)
-        now = now or call("TIME")
-        if not its or its + 0 < now[1] * 1000 + (now[2] - now[2] % 1000) / 1000 then return false end
-      end
+      -- A key ends with the last of its readers, so that one is alive.
+      is_last[i] = ask("ZRANGE", KEYS[i], "-1", "-1")[1] == attempt
+      if not is_last[i] and type(remove_dead(KEYS[i])) == "table" then return false end
+      if not is_last[i] and count > 1 and not call("ZRANK", KEYS[i], attempt) then return false end
     end
     for i = 2, #KEYS do
-      call("ZREM", KEYS[i], attempt)
-      if ends[i] then call("PEXPIREAT", KEYS[i], ends[i]) end
+      if call("ZREM", KEYS[i], attempt) == 0 then return false end
+      local before = is_last[i] and call("ZRANGE", KEYS[i], "-1", "-1", "WITHSCORES")[2]
+      if before then call("PEXPIREAT", KEYS[i], before) end
     end
     return true
   end
-  if read_no_more() then return count end
+  if leave_at_once() then return count end
 end
 local first = count == 1 and ask("GET", KEYS[2])
 -- GET refuses a value that is no string, and MGET does not see it.

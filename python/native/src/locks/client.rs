@@ -4,21 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pinyon_locks::settings::{LockParts, LockSettings, UsualLock};
-use pinyon_locks::{Asked, Asks, ByTag, Limits, Names, PermitsAsked, StatusQuestion, Voting};
+use pinyon_locks::{Asked, Asks, ByTag, Limits, StatusQuestion, Voting};
 use pinyon_net::settings::waiting_time;
 use pinyon_proto::resp::Command;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::IntoPyObjectExt;
 
 use super::answers::value_in_python;
 use super::drivers::{self, Drivers, Operation};
+use super::names::{common_tag, is_text, lock_names, name_bytes, texts};
 use crate::arguments::seconds;
 use crate::concurrency::{Concurrency, Given};
-use crate::errors::{checked, exception, from_core, unsupported, ErrorKind};
+use crate::errors::{checked, from_core, unsupported};
 use crate::host::PythonHost;
-use crate::keys::{key_bytes, text_bytes};
+use crate::keys::key_bytes;
 use crate::metrics::of_locks;
 use crate::settings::changed;
 
@@ -240,114 +241,23 @@ impl Locks {
         self.clients.limits()
     }
 
-    /// The client of the names of locks and of pools.
-    fn of_all(&self, [names, pools]: &[Bound<'_, PyTuple>; 2]) -> PyResult<Arc<Drivers>> {
-        let py = names.py();
-        let tag = || checked(py, pinyon_locks::common_tag(&[texts(names)?, texts(pools)?].concat()));
-        self.clients.of(tag, |main, tag| drivers::tagged(py, main, tag))
-    }
-
     /// The client of these names: this one, or that of the names' own hash tag.
     pub(super) fn of(&self, names: &Bound<'_, PyTuple>) -> PyResult<Arc<Drivers>> {
-        self.clients.of(|| common_tag(names), |main, tag| drivers::tagged(names.py(), main, tag))
+        self.of_tag(names.py(), || common_tag(names))
     }
-}
 
-/// What a lock wants beside the names that it writes.
-pub(super) struct Shared<'py> {
-    pub(super) read: Bound<'py, PyTuple>,
-    /// For each pool its name, how many permits, and the limit or None.
-    pub(super) permits: Bound<'py, PyTuple>,
-}
-
-impl<'py> Shared<'py> {
-    /// The names of locks as they were given, or those of pools if there are only permits; their client; and all names
-    /// with their modes.
-    pub(super) fn of(
+    /// The client of the names with this hash tag.
+    pub(super) fn of_tag<T: AsRef<[u8]>>(
         &self,
-        locks: &Locks,
-        written: &Bound<'py, PyTuple>,
-    ) -> PyResult<(Bound<'py, PyTuple>, Arc<Drivers>, Names)> {
-        if written.is_empty() && self.permits.is_empty() {
-            return Ok((self.read.clone(), locks.of(&self.read)?, lock_names(&self.read)?.to_read()));
-        }
-        let all = self.names(written)?;
-        let (client, wanted) = (locks.of_all(&all)?, self.wanted(locks.limits(), written)?);
-        let [names, pools] = all;
-        Ok((if names.is_empty() { pools } else { names }, client, wanted))
+        py: Python<'_>,
+        tag: impl FnOnce() -> PyResult<Option<T>>,
+    ) -> PyResult<Arc<Drivers>> {
+        self.clients.of(tag, |main, tag| drivers::tagged(py, main, tag))
     }
-
-    /// The names of locks, and those of pools.
-    fn names(&self, written: &Bound<'py, PyTuple>) -> PyResult<[Bound<'py, PyTuple>; 2]> {
-        let py = written.py();
-        let names: Vec<_> = written.iter().chain(self.read.iter()).collect();
-        let pools = self.permits.iter().map(|pool| pool.get_item(0)).collect::<PyResult<Vec<_>>>()?;
-        Ok([PyTuple::new(py, names)?, PyTuple::new(py, pools)?])
-    }
-
-    /// The names, with their modes.
-    fn wanted(&self, limits: &Limits, written: &Bound<'py, PyTuple>) -> PyResult<Names> {
-        let pools = self.permits.iter().map(|pool| pool.extract()).collect::<PyResult<Vec<GivenPermits<'_>>>>()?;
-        let permits = pools.iter().map(asked).collect::<PyResult<Vec<_>>>()?;
-        checked(written.py(), limits.wanted(&texts(written)?, &texts(&self.read)?, &permits))
-    }
-}
-
-/// The name of a pool, how many of its permits, and the limit, if it is given.
-type GivenPermits<'py> = (Bound<'py, PyAny>, u32, Option<u32>);
-
-fn asked<'n>((pool, count, limit): &'n GivenPermits<'_>) -> PyResult<PermitsAsked<'n>> {
-    Ok(PermitsAsked { pool: name_bytes(pool)?, count: *count, limit: *limit })
-}
-
-/// The hash tag that all of these names share, if they have one.
-fn common_tag<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Option<&'n [u8]>> {
-    checked(names.py(), pinyon_locks::common_tag(&texts(names)?))
-}
-
-pub(super) fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
-    names.as_slice().iter().map(name_bytes).collect()
-}
-
-pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
-    let sorted = match names.as_slice() {
-        [name] => pinyon_locks::names([name_bytes(name)?]), // needs no list
-        _ => pinyon_locks::names(texts(names)?),
-    };
-    checked(names.py(), sorted)
-}
-
-pub(super) fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
-    match text_bytes(name, ErrorKind::InvalidName, "the lock's name", "names of locks") {
-        Err(_) if !is_text(name) => Err(no_name(name)),
-        checked => checked,
-    }
-}
-
-#[cold]
-fn no_name(given: &Bound<'_, PyAny>) -> PyErr {
-    let py = given.py();
-    let class = match given.get_type().name() {
-        Ok(class) => class,
-        Err(raised) => return raised,
-    };
-    let hint = if given.is_callable() {
-        "; to decorate a function, name the lock: @locks.lock(\"name\")"
-    } else if given.hasattr("__iter__").unwrap_or(false) {
-        "; write several names one by one, as in lock(*names)"
-    } else {
-        ""
-    };
-    let message = format!("names of locks are str or bytes, not {class}{hint}");
-    exception(py, ErrorKind::UnsupportedType, &message)
 }
 
 pub(super) fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {
     checked(timeout.py(), waiting_time("timeout", seconds(timeout, "timeout")?))
-}
-
-fn is_text(part: &Bound<'_, PyAny>) -> bool {
-    part.is_instance_of::<PyString>() || part.is_instance_of::<PyBytes>()
 }
 
 /// Adds text, bytes or a number in Redis's notation.

@@ -7,8 +7,8 @@ use pinyon_locks::{GiveUp, LeaderReport, LeaderReportKind, LeaderStep};
 use pyo3::prelude::*;
 use pyo3::IntoPyObjectExt;
 
-use super::client::name_bytes;
 use super::drivers::{self, Driver, Grant, Held};
+use super::names::name_bytes;
 use crate::errors::{exception, ErrorKind};
 
 /// One candidate, from its start to its end.

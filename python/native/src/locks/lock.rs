@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
 use pinyon_locks::settings::{lock_ttl, LockTerms, OnFailure};
-use pinyon_locks::{LockRequest, Ticket};
+use pinyon_locks::{LockRequest, Mode, Ticket};
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::answers::raised;
-use super::client::{lock_names, texts, time_to_wait, Locks, Shared};
+use super::client::{time_to_wait, Locks};
 use super::drivers::{self, Drivers, Grant, Operation};
 use super::leader::Candidate;
+use super::names::{lock_names, names_in, texts, Given, Shared};
 use super::telling::Listener;
 use crate::arguments::seconds;
 use crate::errors::{checked, exception, unsupported, ErrorKind};
@@ -28,9 +29,7 @@ pub(crate) struct Lock {
     locks: Py<Locks>,
     /// The client of these names. It lives as long as this object may need it.
     client: Arc<Drivers>,
-    /// The names to write and to read, as they were given; those of the pools if there are only permits.
-    #[pyo3(get)]
-    names: Py<PyTuple>,
+    names: Given,
     /// The request, without the owner.
     request: LockRequest,
     on_lost: Option<Py<PyAny>>,
@@ -52,10 +51,10 @@ struct Taken {
 impl Lock {
     #[new]
     #[pyo3(signature = (held = None, locks = None, names = None, ttl = None, timeout = None, renew = true,
-                        max_hold = None, reentrant = None, on_lost = None, at_least = None, ticket = None,
-                        read = None, permits = None, on_failure = None, note = None, /, **_others),
-           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, at_least=None, \
-                             ticket=None, read=None, permits=None, on_failure=None, note=None, /)")]
+                        max_hold = None, reentrant = None, on_lost = None, read = None, permits = None,
+                        on_failure = None, note = None, at_least = None, ticket = None, /, **_others),
+           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, read=None, \
+                             permits=None, on_failure=None, note=None, at_least=None, ticket=None, /)")]
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
         py: Python<'_>,
@@ -68,12 +67,12 @@ impl Lock {
         max_hold: Option<&Bound<'_, PyAny>>,
         reentrant: Option<bool>,
         on_lost: Option<&Bound<'_, PyAny>>,
-        at_least: Option<&Bound<'_, PyAny>>,
-        ticket: Option<&Bound<'_, PyAny>>,
         read: Option<&Bound<'_, PyTuple>>,
         permits: Option<&Bound<'_, PyTuple>>,
         on_failure: Option<&str>,
         note: Option<&Bound<'_, PyAny>>,
+        at_least: Option<&Bound<'_, PyAny>>,
+        ticket: Option<&Bound<'_, PyAny>>,
         _others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let made_by_client =
@@ -101,12 +100,13 @@ impl Lock {
             read: read.map_or_else(|| PyTuple::empty(py), Clone::clone),
             permits: permits.map_or_else(|| PyTuple::empty(py), Clone::clone),
         });
+        let of_locks = |names: &Bound<'_, PyTuple>| Given::Locks(names.clone().unbind());
         let (names, client, request) = match (shared, &ticket) {
-            (None, None) => (names.clone(), locks.get().of(names)?, terms.request(lock_names(names)?)),
+            (None, None) => (of_locks(names), locks.get().of(names)?, terms.request(lock_names(names)?)),
             (None, Some(ticket)) => {
                 let client = locks.get().of(names)?;
                 let request = terms.adopting(ticket, client.settings());
-                (names.clone(), client, request)
+                (of_locks(names), client, request)
             }
             (Some(shared), _) => {
                 let (names, client, wanted) = shared.of(locks.get(), names)?;
@@ -117,11 +117,26 @@ impl Lock {
             held: held.clone().unbind(),
             client,
             request: checked(py, request)?,
-            names: names.unbind(),
+            names,
             on_lost: on_lost.map(|callback| callback.clone().unbind()),
             taken: Mutex::new(Vec::with_capacity(1)),
             locks: locks.clone().unbind(),
         })
+    }
+
+    /// The names to write and to read, as they were given; those of the pools if there are only permits.
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.names.names(py)
+    }
+
+    /// The limit that was given with permits of one pool.
+    #[getter]
+    fn _limit(&self) -> Option<u32> {
+        match self.request.names.modes() {
+            Some([Mode::Permits { limit, .. }]) => Some(*limit),
+            _ => None,
+        }
     }
 
     /// Acquires the lock for a `with` block. Tasks cannot use it, since they must await.
@@ -235,7 +250,7 @@ impl Lock {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        Ok(format!("<{} on {}>", class_name(slf)?, listed(slf.get().names.bind(slf.py()))?))
+        Ok(format!("<{} on {}>", class_name(slf)?, slf.get().names.listed(slf.py())?))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -293,7 +308,7 @@ impl Lock {
             true => "is left by a caller that has not entered it",
             false => "was not acquired by the caller: acquire it first",
         };
-        match listed(self.names.bind(py)) {
+        match self.names.listed(py) {
             Ok(names) => exception(py, ErrorKind::UsageError, &format!("the lock on {names} {why}")),
             Err(raised) => raised,
         }
@@ -328,9 +343,7 @@ fn only_owner(taken: &[Taken]) -> Option<u64> {
 /// A lock that was asked for and is held once granted: the base of `pinyon.Held` in every concurrency model.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Held {
-    /// The names, as they were asked for.
-    #[pyo3(get)]
-    names: Py<PyTuple>,
+    names: Given,
     owner: u64,
     /// It keeps the client alive. It does not keep the `Lock`, which may refer back to this.
     held: drivers::Held,
@@ -385,6 +398,12 @@ impl Held {
         }
         let answer = drivers::run(py, held.driver(), held.acquire(request))?.unbind();
         Ok(Self { names: asked.names.clone_ref(py), owner, held, answer: Mutex::new(Some(answer)) })
+    }
+
+    /// The names, as they were asked for.
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.names.names(py)
     }
 
     /// The result of asking, once: None if the names were taken and the caller does not wait. A task awaits it.
@@ -512,7 +531,7 @@ impl Held {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (py, held) = (slf.py(), slf.get());
         let state = held._left()?.map_or_else(|| "not held".to_owned(), |left| format!("{left:.3} s left"));
-        let names = listed(held.names.bind(py))?;
+        let names = held.names.listed(py)?;
         Ok(format!("<{} {names}, token {}, {state}>", class_name(slf)?, held.token()))
     }
 
@@ -524,14 +543,6 @@ impl Held {
     fn __clear__(&self) {
         drop(self.held.grant().take_listeners());
     }
-}
-
-/// The first few of the names, for people to read.
-fn listed(names: &Bound<'_, PyTuple>) -> PyResult<String> {
-    const FEW: usize = 3;
-    let few = names.iter().take(FEW).map(|name| Ok(name.repr()?.to_string())).collect::<PyResult<Vec<_>>>()?;
-    let rest = names.len().saturating_sub(FEW);
-    Ok(if rest == 0 { few.join(", ") } else { format!("{} and {rest} more", few.join(", ")) })
 }
 
 /// The name of an object's class, with its module.
@@ -549,15 +560,6 @@ fn ticket_of(given: &Bound<'_, PyAny>) -> PyResult<Ticket> {
         Ok(text) => checked(given.py(), Ticket::parse(text.to_str()?.as_bytes())),
         Err(_) => Err(unsupported(given, "a ticket is str")),
     }
-}
-
-/// The names of a lock that was handed over: text, or bytes that are no text.
-fn names_in<'py>(py: Python<'py>, ticket: &Ticket) -> PyResult<Bound<'py, PyTuple>> {
-    let name = |name: &pinyon_locks::Name| match std::str::from_utf8(name) {
-        Ok(text) => PyString::new(py, text).into_any(),
-        Err(_) => PyBytes::new(py, name).into_any(),
-    };
-    PyTuple::new(py, ticket.names.iter().map(name))
 }
 
 #[cold]

@@ -5,6 +5,7 @@ mod client;
 mod drivers;
 mod leader;
 mod lock;
+mod names;
 mod owners;
 mod rate;
 mod telling;

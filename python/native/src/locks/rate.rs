@@ -5,8 +5,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::client::{name_bytes, Locks};
+use super::client::Locks;
 use super::drivers::{self, Drivers, Operation};
+use super::names::name_bytes;
 use crate::arguments::{seconds, whole};
 use crate::errors::{checked, exception, ErrorKind};
 

@@ -1,0 +1,151 @@
+//! The names of locks and of pools, as Python gives them.
+
+use std::sync::Arc;
+
+use pinyon_locks::{Names, PermitsAsked, Ticket};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString, PyTuple};
+
+use super::client::Locks;
+use super::drivers::Drivers;
+use crate::errors::{checked, exception, ErrorKind};
+use crate::keys::text_bytes;
+
+/// Names as they were given.
+pub(super) enum Given {
+    Locks(Py<PyTuple>),
+    /// There are only permits, as in [`Shared::permits`].
+    Pools(Py<PyTuple>),
+}
+
+impl Given {
+    pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Self::Locks(names) => Self::Locks(names.clone_ref(py)),
+            Self::Pools(pools) => Self::Pools(pools.clone_ref(py)),
+        }
+    }
+
+    /// The names of locks, or of pools.
+    pub(super) fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        match self {
+            Self::Locks(names) => Ok(names.bind(py).clone()),
+            Self::Pools(pools) => {
+                let names = pools.bind(py).iter().map(|pool| pool.get_item(0)).collect::<PyResult<Vec<_>>>()?;
+                PyTuple::new(py, names)
+            }
+        }
+    }
+
+    /// The first few of the names, for people to read.
+    pub(super) fn listed(&self, py: Python<'_>) -> PyResult<String> {
+        const FEW: usize = 3;
+        let names = self.names(py)?;
+        let few = names.iter().take(FEW).map(|name| Ok(name.repr()?.to_string())).collect::<PyResult<Vec<_>>>()?;
+        let rest = names.len().saturating_sub(FEW);
+        Ok(if rest == 0 { few.join(", ") } else { format!("{} and {rest} more", few.join(", ")) })
+    }
+}
+
+/// What a lock wants beside the names that it writes.
+pub(super) struct Shared<'py> {
+    pub(super) read: Bound<'py, PyTuple>,
+    /// For each pool its name, how many permits, and the limit or None.
+    pub(super) permits: Bound<'py, PyTuple>,
+}
+
+impl<'py> Shared<'py> {
+    /// The names as they were given, their client, and all names with their modes.
+    pub(super) fn of(&self, locks: &Locks, written: &Bound<'py, PyTuple>) -> PyResult<(Given, Arc<Drivers>, Names)> {
+        let (py, Self { read, permits }) = (written.py(), self);
+        match (written.as_slice(), read.as_slice(), permits.as_slice()) {
+            ([], _, []) => Ok((Given::Locks(read.clone().unbind()), locks.of(read)?, lock_names(read)?.to_read())),
+            ([], [], [only]) => {
+                let pool = only.extract()?;
+                let asked = asked(&pool)?;
+                let client = locks.of_tag(py, || checked(py, pinyon_locks::common_tag(&[asked.pool])))?;
+                Ok((Given::Pools(permits.clone().unbind()), client, checked(py, locks.limits().permits(&asked))?))
+            }
+            _ => self.mixed(locks, written),
+        }
+    }
+
+    fn mixed(&self, locks: &Locks, written: &Bound<'py, PyTuple>) -> PyResult<(Given, Arc<Drivers>, Names)> {
+        let (py, Self { read, permits }) = (written.py(), self);
+        let pools = permits.iter().map(|pool| pool.extract()).collect::<PyResult<Vec<GivenPermits<'_>>>>()?;
+        let pools = pools.iter().map(asked).collect::<PyResult<Vec<_>>>()?;
+        let (write, read_names) = (texts(written)?, texts(read)?);
+        let tag = || {
+            let pools: Vec<_> = pools.iter().map(|asked| asked.pool).collect();
+            checked(py, pinyon_locks::common_tag(&[&*write, &*read_names, &*pools].concat()))
+        };
+        let given = match write.is_empty() && read_names.is_empty() {
+            true => Given::Pools(permits.clone().unbind()),
+            false => Given::Locks(PyTuple::new(py, written.iter().chain(read).collect::<Vec<_>>())?.unbind()),
+        };
+        let client = locks.of_tag(py, tag)?;
+        Ok((given, client, checked(py, locks.limits().wanted(&write, &read_names, &pools))?))
+    }
+}
+
+/// The name of a pool, how many of its permits, and the limit, if it is given.
+type GivenPermits<'py> = (Bound<'py, PyAny>, u32, Option<u32>);
+
+fn asked<'n>((pool, count, limit): &'n GivenPermits<'_>) -> PyResult<PermitsAsked<'n>> {
+    Ok(PermitsAsked { pool: name_bytes(pool)?, count: *count, limit: *limit })
+}
+
+/// The hash tag that all of these names share, if they have one.
+pub(super) fn common_tag<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Option<&'n [u8]>> {
+    checked(names.py(), pinyon_locks::common_tag(&texts(names)?))
+}
+
+/// The names of a lock that was handed over: text, or bytes that are no text.
+pub(super) fn names_in<'py>(py: Python<'py>, ticket: &Ticket) -> PyResult<Bound<'py, PyTuple>> {
+    let name = |name: &pinyon_locks::Name| match std::str::from_utf8(name) {
+        Ok(text) => PyString::new(py, text).into_any(),
+        Err(_) => PyBytes::new(py, name).into_any(),
+    };
+    PyTuple::new(py, ticket.names.iter().map(name))
+}
+
+pub(super) fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
+    names.as_slice().iter().map(name_bytes).collect()
+}
+
+pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
+    let sorted = match names.as_slice() {
+        [name] => pinyon_locks::names([name_bytes(name)?]), // needs no list
+        _ => pinyon_locks::names(texts(names)?),
+    };
+    checked(names.py(), sorted)
+}
+
+pub(super) fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
+    match text_bytes(name, ErrorKind::InvalidName, "the lock's name", "names of locks") {
+        Err(_) if !is_text(name) => Err(no_name(name)),
+        checked => checked,
+    }
+}
+
+#[cold]
+fn no_name(given: &Bound<'_, PyAny>) -> PyErr {
+    let py = given.py();
+    let class = match given.get_type().name() {
+        Ok(class) => class,
+        Err(raised) => return raised,
+    };
+    let hint = if given.is_callable() {
+        "; to decorate a function, name the lock: @locks.lock(\"name\")"
+    } else if given.hasattr("__iter__").unwrap_or(false) {
+        "; write several names one by one, as in lock(*names)"
+    } else {
+        ""
+    };
+    let message = format!("names of locks are str or bytes, not {class}{hint}");
+    exception(py, ErrorKind::UnsupportedType, &message)
+}
+
+pub(super) fn is_text(part: &Bound<'_, PyAny>) -> bool {
+    part.is_instance_of::<PyString>() || part.is_instance_of::<PyBytes>()
+}
