@@ -200,7 +200,7 @@ fn push_mode(mode: Mode, out: &mut Command) {
     match mode {
         Mode::Write => out.push("w"),
         Mode::Read => out.push("r"),
-        Mode::Permits { count, limit } => out.push_numbers(count.into(), b"/", limit.into()),
+        Mode::Permits { count, limit } => out.push_numbers(count, b'/', limit),
     }
 }
 

@@ -13,21 +13,19 @@ from pinyon._aio_lock import Held, Lock, Permits, Rate
 from pinyon._aio_replies import awaited_later
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._decorated import LOCKED, check_runs_inside, check_templates, filled
-from pinyon._held import without_others
 from pinyon._lock_status import LockOwner, LockStatus, statuses
 from pinyon._once import LocksClosingAwaited, OnceAwaited
 from pinyon._rate_result import RateResult
-from pinyon._redis_py import unknown_argument
-from pinyon._wanted import check_permits, shows_rare, wanted
+from pinyon._wanted import RareLockTerms, RareTerms, shows, usual, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from datetime import timedelta
 
-    from typing_extensions import Literal, Never, Unpack
+    from typing_extensions import Unpack
 
     from pinyon._aio_replies import Reply
-    from pinyon._wanted import LockTerms, Names, PermitsOf, RareTerms
+    from pinyon._wanted import WriteTerms
 
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
@@ -95,17 +93,13 @@ class Locks(LocksClosingAwaited, BaseLocks):
     _lock, _held = Lock, Held
     _loops = LOOPS
 
-    @shows_rare
+    @shows(RareLockTerms)
     def lock(
         self,
         *names: str | bytes,
         ttl: float | timedelta | None = None,
         timeout: float | timedelta | None = None,
-        renew: bool = True,
-        max_hold: float | timedelta | None = None,
-        reentrant: bool | None = None,
-        on_lost: Callable[[Held], object] | None = None,
-        **rare: Unpack[RareTerms],
+        **rare: Unpack[RareLockTerms],
     ) -> Lock:
         """Return a lock on all these names. Use it in an ``async with`` block, or await its ``acquire``.
 
@@ -121,39 +115,32 @@ class Locks(LocksClosingAwaited, BaseLocks):
             max_hold: seconds after which the lock is no longer renewed.
             reentrant: whether a holder of these names may acquire them again. By default, as for the client.
             on_lost: called with the ``Held`` if the lock is lost.
+            on_failure: ``"proceed"`` lets the block run without the lock while the servers are away, and when the lock
+                is lost because of them, for work that may run twice. ``Held.is_certain`` tells. ``"raise"`` raises the
+                error.
+            note: what the lock is for, up to 200 bytes, for people who look who holds it or waits.
             write: names like the first ones, written: the lock has them alone.
             read: names that it reads, together with other locks that read them.
             permits: permits of pools, by the pool's name: how many, or a pair of how many and the pool's limit. Without
                 the limit, the last one counts that ``permits`` was given. The lock gets all names and permits or none.
             at_least: seconds from its acquisition for which the names stay locked, even if it is released earlier. If
                 its holder dies, ``ttl`` decides.
-            on_failure: ``"proceed"`` lets the block run without the lock while the servers are away, and when the lock
-                is lost because of them, for work that may run twice. ``Held.is_certain`` tells. ``"raise"`` raises the
-                error.
-            note: what the lock is for, up to 200 bytes, for people who look who holds it or waits.
 
         Raises:
             InvalidName: a name is empty, too long or contains a NUL, or there are none or too many.
             UsageError: an argument makes no sense.
         """
         if not rare:
-            return self._lock(self._held, self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
-        terms = (ttl, timeout, renew, max_hold, reentrant, on_lost)
-        return self._lock(self._held, self, *wanted("lock", names, rare, *terms))
+            return self._lock(self._held, self, names, ttl, timeout)
+        return self._lock(self._held, self, *wanted("lock", names, ttl, timeout, rare))
 
-    @without_others
+    @shows(RareTerms)
     def read(
         self,
         *names: str | bytes,
         ttl: float | timedelta | None = None,
         timeout: float | timedelta | None = None,
-        renew: bool = True,
-        max_hold: float | timedelta | None = None,
-        reentrant: bool | None = None,
-        on_lost: Callable[[Held], object] | None = None,
-        on_failure: Literal["raise", "proceed"] = "raise",
-        note: str | None = None,
-        **others: Never,
+        **rare: Unpack[RareTerms],
     ) -> Lock:
         """Return a lock that reads these names, together with other readers, while nobody writes them.
 
@@ -170,16 +157,15 @@ class Locks(LocksClosingAwaited, BaseLocks):
             on_failure: see there.
             note: see there.
         """
-        if others:
-            raise unknown_argument("read", others)
-        lock, held = self._lock, self._held
-        return lock(held, self, (), ttl, timeout, renew, max_hold, reentrant, on_lost, names, None, on_failure, note)
+        if not rare:
+            return self._lock(self._held, self, (), ttl, timeout, names)
+        return self._lock(self._held, self, (), ttl, timeout, names, None, *usual("read", rare))
 
-    def write(self, *names: str | bytes, **settings: Unpack[LockTerms]) -> Lock:
+    def write(self, *names: str | bytes, **settings: Unpack[WriteTerms]) -> Lock:
         """Return a lock that has these names alone, which is what ``lock`` does."""
         return self.lock(*names, **settings)
 
-    @without_others
+    @shows(RareTerms)
     def permits(
         self,
         name: str | bytes,
@@ -188,13 +174,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
         n: int = 1,
         ttl: float | timedelta | None = None,
         timeout: float | timedelta | None = None,
-        renew: bool = True,
-        max_hold: float | timedelta | None = None,
-        reentrant: bool | None = None,
-        on_lost: Callable[[Held], object] | None = None,
-        on_failure: Literal["raise", "proceed"] = "raise",
-        note: str | None = None,
-        **others: Never,
+        **rare: Unpack[RareTerms],
     ) -> Permits:
         """Return a lock that is ``n`` of a pool's permits. At most ``limit`` of them are held at the same time.
 
@@ -214,27 +194,13 @@ class Locks(LocksClosingAwaited, BaseLocks):
             on_failure: see there.
             note: see there.
         """
-        if others:
-            raise unknown_argument("permits", others)
-        if not (type(n) is type(limit) is int and 0 < n <= limit < 2**32):
-            check_permits(n, limit)
-        held, pools = self._held, ((name, n, limit),)
-        return Permits(held, self, (), ttl, timeout, renew, max_hold, reentrant, on_lost, None, pools, on_failure, note)
+        if not rare:
+            return Permits(self._held, self, (), ttl, timeout, None, (name, n, limit))
+        return Permits(self._held, self, (), ttl, timeout, None, (name, n, limit), *usual("permits", rare))
 
+    @shows(RareLockTerms)
     async def try_lock(
-        self,
-        *names: str | bytes,
-        ttl: float | timedelta | None = None,
-        renew: bool = True,
-        max_hold: float | timedelta | None = None,
-        reentrant: bool | None = None,
-        on_lost: Callable[[Held], object] | None = None,
-        write: Names = (),
-        read: Names = (),
-        permits: PermitsOf | None = None,
-        at_least: float | timedelta | None = None,
-        on_failure: Literal["raise", "proceed"] = "raise",
-        note: str | None = None,
+        self, *names: str | bytes, ttl: float | timedelta | None = None, **rare: Unpack[RareLockTerms]
     ) -> Held | None:
         """Acquire all names without waiting.
 
@@ -245,20 +211,17 @@ class Locks(LocksClosingAwaited, BaseLocks):
             max_hold: see there.
             reentrant: see there.
             on_lost: see there.
+            on_failure: see there.
+            note: see there.
             write: see there.
             read: see there.
             permits: see there.
             at_least: see there.
-            on_failure: see there.
-            note: see there.
 
         Returns:
             What is held, or None if any of the names is not free, or the permits are taken.
         """
-        terms = (ttl, None, renew, max_hold, reentrant, on_lost)
-        rare: RareTerms = {"write": write, "read": read, "permits": permits, "at_least": at_least, "note": note}
-        rare["on_failure"] = on_failure
-        lock = self._lock(self._held, self, *wanted("try_lock", names, rare, *terms))
+        lock = self._lock(self._held, self, *wanted("try_lock", names, ttl, None, rare))
         if True:  # ASYNC
             return await lock._acquire(True, None)
         else:
@@ -296,8 +259,8 @@ class Locks(LocksClosingAwaited, BaseLocks):
         Raises:
             UsageError: an argument makes no sense, or the locks are on a quorum of servers.
         """
-        terms = (ttl, None, True, None, False, on_lost)
-        return OnceAwaited(self._lock(self._held, self, *wanted("once", names, {"at_least": per}, *terms)))
+        rare: RareLockTerms = {"at_least": per, "reentrant": False, "on_lost": on_lost}
+        return OnceAwaited(self._lock(self._held, self, *wanted("once", names, ttl, None, rare)))
 
     def leader(
         self,
@@ -356,7 +319,7 @@ class Locks(LocksClosingAwaited, BaseLocks):
             UsageError: this is no ticket, or one of another namespace.
             LockLost: in the block: the ticket was used before, or the lock has ended.
         """
-        terms = (ttl, timeout, renew, max_hold, False, on_lost, None, None, "raise", note, None, ticket)
+        terms = (ttl, timeout, None, None, renew, max_hold, False, on_lost, "raise", note, None, ticket)
         return self._lock(self._held, self, (), *terms)
 
     async def release_all(self, timeout: float | timedelta | None = None) -> int:

@@ -53,7 +53,7 @@ class BaseLeader(Uncopied, Generic[HeldT]):
         self.name: str | bytes = name
         self._on_elected = _checked("on_elected", on_elected)
         self._on_lost = _checked("on_lost", on_lost)
-        self._lock = locks._lock(locks._held, locks, (name,), ttl, math.inf, True, None, False, None)
+        self._lock = locks._lock(locks._held, locks, (name,), ttl, math.inf, None, None, True, None, False)
         self._candidate = _native.Candidate(name)
         self._candidate._next("closed")  # until it is started
         self._held: HeldT | None = None

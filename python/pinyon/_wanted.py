@@ -22,11 +22,12 @@ Names = Union[str, bytes, Iterable[Union[str, bytes]]]
 PermitsOf = Mapping[Union[str, bytes], Union[int, "tuple[int, int]"]]
 
 
-class LockTerms(TypedDict, total=False):
-    """The arguments of ``Locks.write`` beside its names, which ``Locks.lock`` says the meaning of."""
+class RareTerms(TypedDict, total=False):
+    """Arguments of ``Locks.read`` and ``permits`` that few calls have; ``lock`` says what they mean.
 
-    ttl: float | timedelta | None
-    timeout: float | timedelta | None
+    Python looks for each of the others at every call.
+    """
+
     renew: bool
     max_hold: float | timedelta | None
     reentrant: bool | None
@@ -35,54 +36,74 @@ class LockTerms(TypedDict, total=False):
     note: str | None
 
 
-class RareTerms(TypedDict, total=False):
-    """Arguments of ``Locks.lock`` that few calls have: Python looks for each of the others at every call."""
+class RareLockTerms(RareTerms, total=False):
+    """Those of ``Locks.lock``."""
 
     write: Names
     read: Names
     permits: PermitsOf | None
     at_least: float | timedelta | None
-    on_failure: Literal["raise", "proceed"]
-    note: str | None
 
 
-_RARE: dict[str, Any] = {
-    "write": (),
-    "read": (),
-    "permits": None,
-    "at_least": None,
+class WriteTerms(RareTerms, total=False):
+    """The arguments of ``Locks.write`` beside its names."""
+
+    ttl: float | timedelta | None
+    timeout: float | timedelta | None
+
+
+_USUAL: dict[str, Any] = {
+    "renew": True,
+    "max_hold": None,
+    "reentrant": None,
+    "on_lost": None,
     "on_failure": "raise",
     "note": None,
 }
+_USUAL_LOCK: dict[str, Any] = {"write": (), "read": (), "permits": None, "at_least": None, **_USUAL}
 
 
-def shows_rare(method: _Method) -> _Method:
-    """Show the arguments of ``RareTerms`` in ``help`` and signatures, in place of ``rare``."""
-    signature = inspect.signature(method)
-    shown = [parameter for name, parameter in signature.parameters.items() if name != "rare"]
-    for name, default in _RARE.items():
-        kind = RareTerms.__annotations__[name]
-        shown.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
-    method.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-    return method
+def shows(terms: type[RareTerms]) -> Callable[[_Method], _Method]:
+    """Show these rare arguments in ``help`` and signatures, in place of ``rare``."""
+    usual = _USUAL_LOCK if terms is RareLockTerms else _USUAL
+
+    def showing(method: _Method) -> _Method:
+        signature = inspect.signature(method)
+        shown = [parameter for name, parameter in signature.parameters.items() if name != "rare"]
+        for name, kind in terms.__annotations__.items():
+            text = getattr(kind, "__forward_arg__", kind)
+            parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual[name], annotation=text)
+            shown.append(parameter)
+        method.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+        return method
+
+    return showing
 
 
-def wanted(method: str, names: tuple[str | bytes, ...], rare: RareTerms, *terms: Any) -> tuple[Any, ...]:
-    """Return the arguments of a native lock after the client: the names, the terms, and what is shared, if anything."""
-    unknown = rare.keys() - _RARE.keys()
+def usual(method: str, rare: RareTerms) -> tuple[Any, ...]:
+    """Return the arguments of a native lock that few calls have. Those that were not given have their defaults."""
+    unknown = rare.keys() - _USUAL.keys()
     if unknown:
         raise unknown_argument(method, unknown)
-    write, read, permits, at_least, *others = {**_RARE, **rare}.values()
+    return tuple({**_USUAL, **rare}.values())
+
+
+def wanted(
+    method: str,
+    names: tuple[str | bytes, ...],
+    ttl: float | timedelta | None,
+    timeout: float | timedelta | None,
+    rare: RareLockTerms,
+) -> tuple[Any, ...]:
+    """Return the arguments of a native lock after the client."""
+    unknown = rare.keys() - _USUAL_LOCK.keys()
+    if unknown:
+        raise unknown_argument(method, unknown)
+    write, read, permits, at_least, *others = {**_USUAL_LOCK, **rare}.values()
     if not (write or read or permits):
-        return (names, *terms, None, None, *others, at_least)
-    pools = tuple(_pool(name, wanted) for name, wanted in _items(permits))
-    return (names + _each(write), *terms, _each(read), pools, *others, at_least)
-
-
-def check_permits(count: int, limit: int) -> None:
-    """Check the types of a number of permits and of their limit. The core checks how many they are."""
-    _whole("n", count)
-    _whole("limit", limit)
+        return (names, ttl, timeout, None, None, *others, at_least)
+    pools = tuple(part for name, wanted in _items(permits) for part in _pool(name, wanted))
+    return (names + _each(write), ttl, timeout, _each(read), pools, *others, at_least)
 
 
 def _each(names: Names) -> tuple[str | bytes, ...]:

@@ -242,10 +242,8 @@ def lock_rows(short: bool) -> list[LocksRow]:
         _row(READ, ":1", 1, 1, 1, "one worker reads a name, alone", **with_one),
         _row(PERMITS, ":1", 1, 1, 1, "one worker has one of ten permits", **with_one),
         _row(RATE, ":1", 1, 1, 1, "one worker takes one permit of a rate after another", unit="checks", **with_one),
-        _row(
-            WRITERS, f":{WORKING}", 1, 1, WORKING, f"{WORKING} workers have a name for 1 ms, one at a time", **with_one
-        ),
-        _row(READERS, f":{WORKING}", 1, 1, WORKING, f"{WORKING} workers have a name for 1 ms, together", **with_one),
+        _working(WRITERS, "one at a time", 10, rounds),
+        _working(READERS, "together", 50, rounds),
     ]
     about = f"one worker locks and unlocks {_names(1)} on a majority of {QUORUM_SERVERS} servers"
     quorum = _row(
@@ -254,6 +252,15 @@ def lock_rows(short: bool) -> list[LocksRow]:
     afar = [_over(FAR, f"over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms", row) for row in (ping, handover, quorum)]
     apart = _over(APART, "with the servers on another core", quorum)
     return [ping, *pairs, *pipelined, *mutexes, *sections, handover, *sharing, quorum, apart, *afar]
+
+
+def _working(workload: Workload, how: str, cycles: int, rounds: int) -> LocksRow:
+    """A row of workers, each of which has the name so many times: often enough that their start takes no part."""
+    about = f"{WORKING} workers have a name for 1 ms, {how}"
+    models = (BLOCKING, GEVENT, ASYNCIO)
+    return _row(
+        workload, f":{WORKING}", 1, 1, WORKING, about, count=cycles * WORKING, models=models, most_rounds=rounds
+    )
 
 
 def _row(workload: Workload, label: str, keys: int, of: int, workers: int, about: str, **more: Any) -> LocksRow:

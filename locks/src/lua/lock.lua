@@ -36,14 +36,15 @@ if mode == "r" or slash and #KEYS == 2 then
     local time, ttl = call("TIME"), ARGV[2] + 0
     local micros = time[2] + 0
     local now = time[1] * 1000 + (micros - micros % 1000) / 1000
-    local ends, past = format(whole, now + ttl), "(" .. format(whole, now)
-    local first = KEYS[2]
+    local ends, first = format(whole, now + ttl), KEYS[2]
     if slash then
       local n, limit = sub(mode, 1, slash - 1) + 0, sub(mode, slash + 1) + 0
       -- The limit is a member, too. The dead go if they are in the way.
       local used = known > 0 and ask("ZCARD", first)
       if type(used) == "table" then return nil end
-      if used and used - 1 + n > limit then used = call("ZREMRANGEBYSCORE", first, "-inf", past) and call("ZCARD", first) end
+      if used and used - 1 + n > limit then
+        used = used - call("ZREMRANGEBYSCORE", first, "-inf", "(" .. format(whole, now))
+      end
       if (used and used - 1 or 0) + n > limit then return nil end
       local parts = {format(whole, 2 ^ 52 + limit), "#"}
       for i = 1, n do parts[2 * i + 1], parts[2 * i + 2] = ends, attempt .. " " .. i end
@@ -55,7 +56,9 @@ if mode == "r" or slash and #KEYS == 2 then
       end
       for i = 2, #KEYS do
         if ask("ZADD", KEYS[i], "NX", ends, attempt) ~= 1 then return nil end
-        if known > 0 and micros % 16 == 0 then call("ZREMRANGEBYSCORE", KEYS[i], "-inf", past) end
+        if known > 0 and micros % 16 == 0 then
+          call("ZREMRANGEBYSCORE", KEYS[i], "-inf", "(" .. format(whole, now))
+        end
       end
     end
     for i = 2, #KEYS do

@@ -2,6 +2,9 @@
 
 use crate::number::{push, unsigned};
 
+/// The digits of a number of 32 bits, at most.
+const LONGEST_NUMBER: usize = 10;
+
 /// One command as it is sent, its name first, except for the line that counts the parts. After `clear`, its memory is
 /// reused for the next command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,10 +41,23 @@ impl Command {
         self.push(itoa::Buffer::new().format(number));
     }
 
-    /// Adds one part: two numbers, and what is between them.
-    pub fn push_numbers(&mut self, first: u64, between: &[u8], second: u64) {
-        let [mut one, mut other] = [itoa::Buffer::new(), itoa::Buffer::new()];
-        self.push_joined([one.format(first).as_bytes(), between, other.format(second).as_bytes()]);
+    /// Adds one part: two numbers, and what is between them. Few digits cost the least when they are written one by one.
+    pub fn push_numbers(&mut self, first: u32, between: u8, second: u32) {
+        const SIZE: usize = 2 * LONGEST_NUMBER + 1;
+        let (mut text, mut at) = ([between; SIZE], SIZE);
+        for mut number in [second, first] {
+            // Skips what is between them.
+            at -= usize::from(at < SIZE);
+            loop {
+                at -= 1;
+                text[at] = b'0' + (number % 10) as u8;
+                number /= 10;
+                if number == 0 {
+                    break;
+                }
+            }
+        }
+        self.push(&text[at..]);
     }
 
     /// Adds one part of a known length, which `write` appends.
@@ -122,6 +138,20 @@ fn push_length(kind: u8, length: usize, out: &mut Vec<u8>) {
             out.push(kind);
             push(out, length);
             out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_numbers_are_one_part() {
+        for (first, second) in [(0, 0), (1, 10), (9, 99), (1000, 1_000_000), (u32::MAX, u32::MAX)] {
+            let mut command = Command::default();
+            command.push_numbers(first, b'/', second);
+            assert_eq!(command.slices(), [format!("{first}/{second}").as_bytes()]);
         }
     }
 }

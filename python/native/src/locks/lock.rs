@@ -50,11 +50,11 @@ struct Taken {
 #[pymethods]
 impl Lock {
     #[new]
-    #[pyo3(signature = (held = None, locks = None, names = None, ttl = None, timeout = None, renew = true,
-                        max_hold = None, reentrant = None, on_lost = None, read = None, permits = None,
+    #[pyo3(signature = (held = None, locks = None, names = None, ttl = None, timeout = None, read = None,
+                        permits = None, renew = true, max_hold = None, reentrant = None, on_lost = None,
                         on_failure = None, note = None, at_least = None, ticket = None, /, **_others),
-           text_signature = "(held, locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, read=None, \
-                             permits=None, on_failure=None, note=None, at_least=None, ticket=None, /)")]
+           text_signature = "(held, locks, names, ttl, timeout, read=None, permits=None, renew=True, max_hold=None, \
+                             reentrant=None, on_lost=None, on_failure=None, note=None, at_least=None, ticket=None, /)")]
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
         py: Python<'_>,
@@ -63,12 +63,12 @@ impl Lock {
         names: Option<&Bound<'_, PyAny>>,
         ttl: Option<&Bound<'_, PyAny>>,
         timeout: Option<&Bound<'_, PyAny>>,
+        read: Option<&Bound<'_, PyTuple>>,
+        permits: Option<&Bound<'_, PyTuple>>,
         renew: bool,
         max_hold: Option<&Bound<'_, PyAny>>,
         reentrant: Option<bool>,
         on_lost: Option<&Bound<'_, PyAny>>,
-        read: Option<&Bound<'_, PyTuple>>,
-        permits: Option<&Bound<'_, PyTuple>>,
         on_failure: Option<&str>,
         note: Option<&Bound<'_, PyAny>>,
         at_least: Option<&Bound<'_, PyAny>>,

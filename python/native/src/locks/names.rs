@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinyon_locks::{Names, PermitsAsked, Ticket};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyInt, PyString, PyTuple};
 
 use super::client::Locks;
 use super::drivers::Drivers;
@@ -31,7 +31,7 @@ impl Given {
         match self {
             Self::Locks(names) => Ok(names.bind(py).clone()),
             Self::Pools(pools) => {
-                let names = pools.bind(py).iter().map(|pool| pool.get_item(0)).collect::<PyResult<Vec<_>>>()?;
+                let names: Vec<_> = pools.bind(py).iter().step_by(3).collect();
                 PyTuple::new(py, names)
             }
         }
@@ -50,7 +50,7 @@ impl Given {
 /// What a lock wants beside the names that it writes.
 pub(super) struct Shared<'py> {
     pub(super) read: Bound<'py, PyTuple>,
-    /// For each pool its name, how many permits, and the limit or None.
+    /// Of each pool its name, how many permits, and the limit or None, one after the other.
     pub(super) permits: Bound<'py, PyTuple>,
 }
 
@@ -60,9 +60,8 @@ impl<'py> Shared<'py> {
         let (py, Self { read, permits }) = (written.py(), self);
         match (written.as_slice(), read.as_slice(), permits.as_slice()) {
             ([], _, []) => Ok((Given::Locks(read.clone().unbind()), locks.of(read)?, lock_names(read)?.to_read())),
-            ([], [], [only]) => {
-                let pool = only.extract()?;
-                let asked = asked(&pool)?;
+            ([], [], [pool, count, limit]) => {
+                let asked = asked(pool, count, limit)?;
                 let client = locks.of_tag(py, || checked(py, pinyon_locks::common_tag(&[asked.pool])))?;
                 Ok((Given::Pools(permits.clone().unbind()), client, checked(py, locks.limits().permits(&asked))?))
             }
@@ -72,8 +71,8 @@ impl<'py> Shared<'py> {
 
     fn mixed(&self, locks: &Locks, written: &Bound<'py, PyTuple>) -> PyResult<(Given, Arc<Drivers>, Names)> {
         let (py, Self { read, permits }) = (written.py(), self);
-        let pools = permits.iter().map(|pool| pool.extract()).collect::<PyResult<Vec<GivenPermits<'_>>>>()?;
-        let pools = pools.iter().map(asked).collect::<PyResult<Vec<_>>>()?;
+        let pools = permits.as_slice().chunks_exact(3);
+        let pools = pools.map(|pool| asked(&pool[0], &pool[1], &pool[2])).collect::<PyResult<Vec<_>>>()?;
         let (write, read_names) = (texts(written)?, texts(read)?);
         let tag = || {
             let pools: Vec<_> = pools.iter().map(|asked| asked.pool).collect();
@@ -89,10 +88,26 @@ impl<'py> Shared<'py> {
 }
 
 /// The name of a pool, how many of its permits, and the limit, if it is given.
-type GivenPermits<'py> = (Bound<'py, PyAny>, u32, Option<u32>);
+fn asked<'n>(
+    pool: &'n Bound<'_, PyAny>,
+    count: &Bound<'_, PyAny>,
+    limit: &Bound<'_, PyAny>,
+) -> PyResult<PermitsAsked<'n>> {
+    let limit = (!limit.is_none()).then(|| whole("limit", limit)).transpose()?;
+    Ok(PermitsAsked { pool: name_bytes(pool)?, count: whole("n", count)?, limit })
+}
 
-fn asked<'n>((pool, count, limit): &'n GivenPermits<'_>) -> PyResult<PermitsAsked<'n>> {
-    Ok(PermitsAsked { pool: name_bytes(pool)?, count: *count, limit: *limit })
+/// The core says which numbers make sense.
+fn whole(what: &str, number: &Bound<'_, PyAny>) -> PyResult<u32> {
+    let is_int = number.is_exact_instance_of::<PyInt>()
+        || number.is_instance_of::<PyInt>() && !number.is_instance_of::<PyBool>();
+    match number.extract() {
+        Ok(count) if is_int => Ok(count),
+        _ => {
+            let message = format!("{what} must be a whole number of at least 1, not {}", number.repr()?);
+            Err(exception(number.py(), ErrorKind::UsageError, &message))
+        }
+    }
 }
 
 /// The hash tag that all of these names share, if they have one.
