@@ -109,7 +109,8 @@ class LocksCells:
         few of them take.
         """
         waiting = max(0.0, wall - (VERIFY_SECONDS if row.seconds else 0.0)) * row.workers / VERIFY_WORKERS
-        expected = row.seconds + row.count * per_cycle + (waiting if row.workers > 1 else 0.0)
+        together = row.workers if row.workload == READERS else 1
+        expected = row.seconds + row.count * per_cycle / together + (waiting if row.workers > 1 else 0.0)
         if expected > row.seconds + self._cell_seconds * LONGEST_CELLS:
             raise ContestantError(f"not timed: its {row.workers} workers would take about {expected:.0f} s a round")
 

@@ -243,7 +243,7 @@ def lock_rows(short: bool) -> list[LocksRow]:
         _row(PERMITS, ":1", 1, 1, 1, "one worker has one of ten permits", **with_one),
         _row(RATE, ":1", 1, 1, 1, "one worker takes one permit of a rate after another", unit="checks", **with_one),
         _working(WRITERS, "one at a time", 10, rounds),
-        _working(READERS, "together", 50, rounds),
+        _working(READERS, "together", 200, rounds),
     ]
     about = f"one worker locks and unlocks {_names(1)} on a majority of {QUORUM_SERVERS} servers"
     quorum = _row(

@@ -16,58 +16,44 @@ if not mode and call("EXISTS", tombstone .. attempt, queue, records, unpack(KEYS
     return token
   end
 end
-local slash = mode and find(mode, "/", 1, true)
-if mode == "r" or slash and #KEYS == 2 then
-  -- Adds a reader to names, or takes permits of one pool, while nobody waits. Returns the token; nil if this is not the
-  -- ordinary case.
-  local function share_at_once()
-    for i = 6, #ARGV do
-      if ARGV[i] ~= "r" then return nil end
-    end
-    -- One command also tells whether any of the names are there, as EXISTS counts a key as often as it is asked for.
-    local asked = {tombstone .. attempt, queue, records}
-    for i = 2, #KEYS do
-      for _ = 0, 3 do asked[#asked + 1] = KEYS[i] end
-    end
-    local known = call("EXISTS", unpack(asked))
-    local token = known % 4 == 0 and (call("GET", counter) or 0) + 0
-    if not token or token < 4096 then return nil end
-
+if mode and #KEYS == 2 then
+  -- One name that is shared, and that nobody waits for. A key counts as often as it is asked for: four times it tells
+  -- whether it is there, beside the others.
+  local key = KEYS[2]
+  local known = call("EXISTS", tombstone .. attempt, queue, records, key, key, key, key)
+  local token = known % 4 == 0 and (call("GET", counter) or 0) + 0
+  if token and token >= 4096 then
     local time, ttl = call("TIME"), ARGV[2] + 0
     local micros = time[2] + 0
     local now = time[1] * 1000 + (micros - micros % 1000) / 1000
-    local ends, first = format(whole, now + ttl), KEYS[2]
-    if slash then
-      local n, limit = sub(mode, 1, slash - 1) + 0, sub(mode, slash + 1) + 0
-      -- The limit is a member, too. The dead go if they are in the way.
-      local used = known > 0 and ask("ZCARD", first)
-      if type(used) == "table" then return nil end
-      if used and used - 1 + n > limit then
-        used = used - call("ZREMRANGEBYSCORE", first, "-inf", "(" .. format(whole, now))
+    local ends, joined = format(whole, now + ttl), false
+    if mode == "r" then
+      -- Whatever is no set is written. The dead go with one reader in so many.
+      joined = ask("ZADD", key, "NX", ends, attempt) == 1
+      if joined and known > 0 and micros % 16 == 0 then
+        call("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))
       end
-      if (used and used - 1 or 0) + n > limit then return nil end
-      local parts = {format(whole, 2 ^ 52 + limit), "#"}
-      for i = 1, n do parts[2 * i + 1], parts[2 * i + 2] = ends, attempt .. " " .. i end
-      call("ZADD", first, unpack(parts))
     else
-      -- A name that is no set may be written. The dead go with one in so many readers.
-      for i = 2, known > 0 and #KEYS > 2 and #KEYS or 1 do
-        if type(ask("ZCARD", KEYS[i])) == "table" then return nil end
+      local slash = find(mode, "/", 1, true)
+      local n, limit = sub(mode, 1, slash - 1) + 0, sub(mode, slash + 1) + 0
+      -- The limit is one of the members. The dead go if they are in the way.
+      local used = known == 0 and 1 or ask("ZCARD", key)
+      local is_set = type(used) == "number"
+      if is_set and used + n > limit + 1 then
+        used = used - call("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))
       end
-      for i = 2, #KEYS do
-        if ask("ZADD", KEYS[i], "NX", ends, attempt) ~= 1 then return nil end
-        if known > 0 and micros % 16 == 0 then
-          call("ZREMRANGEBYSCORE", KEYS[i], "-inf", "(" .. format(whole, now))
-        end
+      joined = is_set and used + n <= limit + 1
+      if joined then
+        local parts = {format(whole, 2 ^ 52 + limit), "#", ends, attempt .. " 1"}
+        for i = 2, n do parts[2 * i + 1], parts[2 * i + 2] = ends, attempt .. " " .. i end
+        call("ZADD", key, unpack(parts))
       end
     end
-    for i = 2, #KEYS do
-      if known == 0 or call("PTTL", KEYS[i]) < ttl then call("PEXPIREAT", KEYS[i], ends) end
+    if joined then
+      if known == 0 or call("PTTL", key) < ttl then call("PEXPIREAT", key, ends) end
+      return token
     end
-    return token
   end
-  local token = share_at_once()
-  if token then return token end
 end
 --- shared parts
 local flags, waiter_ttl = ARGV[4], ARGV[3] + 0

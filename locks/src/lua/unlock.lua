@@ -4,45 +4,31 @@
 --
 -- An attempt that waits, queued or parked, stops waiting.
 local attempt, flags, count = ARGV[1], ARGV[2] or "", #KEYS - 1
-local mode = (flags == "" or flags == "t") and ARGV[3]
-local slash = mode and find(mode, "/", 1, true)
-if mode == "r" or slash and count == 1 then
-  -- Removes a reader from names, or gives back permits of one pool, while nobody waits. Returns whether this was the
-  -- ordinary case.
-  local function leave_at_once()
-    for i = 4, #ARGV do
-      if ARGV[i] ~= "r" then return false end
-    end
-    if call("EXISTS", queue, pure_waiters) > 0 then return false end
-    local past
-    local function remove_dead(key)
-      local time = not past and call("TIME")
-      past = past or "(" .. format(whole, time[1] * 1000 + (time[2] - time[2] % 1000) / 1000)
-      return ask("ZREMRANGEBYSCORE", key, "-inf", past)
-    end
-    if slash then
-      local key, parts = KEYS[2], {}
-      for i = 1, sub(mode, 1, slash - 1) + 0 do parts[i] = attempt .. " " .. i end
-      if type(remove_dead(key)) == "table" or call("ZREM", key, unpack(parts)) == 0 then return false end
+local mode = count == 1 and (flags == "" or flags == "t") and ARGV[3]
+if mode and call("EXISTS", queue, pure_waiters) == 0 then
+  -- One name that is shared, and that nobody waits for. It ends with the last of its readers, so that one is alive.
+  local key = KEYS[2]
+  local is_last = mode == "r" and ask("ZRANGE", key, "-1", "-1")[1] == attempt
+  if not is_last then
+    local time = call("TIME")
+    local micros = time[2] + 0
+    local now = time[1] * 1000 + (micros - micros % 1000) / 1000
+    ask("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))
+  end
+  if mode ~= "r" then
+    local parts = {attempt .. " 1"}
+    for i = 2, sub(mode, 1, find(mode, "/", 1, true) - 1) + 0 do parts[i] = attempt .. " " .. i end
+    local removed = ask("ZREM", key, unpack(parts))
+    if type(removed) == "number" and removed > 0 then
       -- What is left may be the limit alone.
       if call("ZCARD", key) == 1 then call("DEL", key) end
-      return true
+      return count
     end
-    local is_last = {}
-    for i = 2, #KEYS do
-      -- A key ends with the last of its readers, so that one is alive.
-      is_last[i] = ask("ZRANGE", KEYS[i], "-1", "-1")[1] == attempt
-      if not is_last[i] and type(remove_dead(KEYS[i])) == "table" then return false end
-      if not is_last[i] and count > 1 and not call("ZRANK", KEYS[i], attempt) then return false end
-    end
-    for i = 2, #KEYS do
-      if call("ZREM", KEYS[i], attempt) == 0 then return false end
-      local before = is_last[i] and call("ZRANGE", KEYS[i], "-1", "-1", "WITHSCORES")[2]
-      if before then call("PEXPIREAT", KEYS[i], before) end
-    end
-    return true
+  elseif ask("ZREM", key, attempt) == 1 then
+    local before = is_last and call("ZRANGE", key, "-1", "-1", "WITHSCORES")[2]
+    if before then call("PEXPIREAT", key, before) end
+    return count
   end
-  if leave_at_once() then return count end
 end
 local first = count == 1 and ask("GET", KEYS[2])
 -- GET refuses a value that is no string, and MGET does not see it.
