@@ -1,4 +1,6 @@
 //! Several exchanges at once: requests go to all servers before any reply is read.
+//!
+//! What waits for the servers is compiled once, for all operations. What reads and submits is compiled for each.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -36,7 +38,27 @@ thread_local! {
     static FLIGHT: SpareVector<(Ticket, u32)> = const { SpareVector::new() };
 }
 
-/// The asks that failed.
+/// An operation that is asked of several servers.
+trait Running {
+    fn name(&self) -> &'static str;
+
+    /// Takes what has arrived for a part, and submits as much as fits.
+    fn advance(&mut self, part: &mut Part, fleet: &Fleet, timer: &Timer);
+
+    /// Fails asks that were never submitted because their connection failed first.
+    fn not_submitted(&mut self, fleet: &Fleet, error: &Error, asks: VecDeque<u32>);
+
+    /// Gives back an ask of an interrupted caller.
+    fn give_back(&self, fleet: &Fleet, ask: Ask);
+
+    /// Leaves the asks of an interrupted caller.
+    fn leave(&self, fleet: &Fleet, part: Part);
+
+    /// Reports failures to the operation, now that the servers' health is up to date.
+    fn told(&mut self, timer: &Timer) -> Next;
+}
+
+/// An operation, and its asks that failed.
 struct Failures<'o, O> {
     operation: &'o mut O,
     failed: Vec<(u32, Error)>,
@@ -51,7 +73,16 @@ pub(super) fn together<H: Host, O: Operation>(
     timer: &mut Timer,
     operation: &mut O,
 ) -> Result<Next, H::Interrupt> {
-    let mut running = Failures { operation, failed: Vec::new(), next: Next::Nothing };
+    run(fleet, host, asks, timer, &mut Failures { operation, failed: Vec::new(), next: Next::Nothing })
+}
+
+fn run<H: Host>(
+    fleet: &Fleet,
+    host: &H,
+    asks: Vec<Ask>,
+    timer: &mut Timer,
+    running: &mut dyn Running,
+) -> Result<Next, H::Interrupt> {
     let mut servers_failed = Vec::new();
     let mut parts = Vec::new();
     for (choice, asks) in by_server(asks) {
@@ -75,14 +106,14 @@ pub(super) fn together<H: Host, O: Operation>(
                 servers_failed.push((choice, error, false));
             }
             Err(Failure::Interrupted(interrupt)) => {
-                asks.iter().for_each(|part| give_back(fleet, Ask { part: *part, choice }, running.operation));
+                asks.iter().for_each(|part| running.give_back(fleet, Ask { part: *part, choice }));
                 return Err(interrupt);
             }
         }
     }
     loop {
         for part in &mut parts {
-            part.advance(fleet, timer, &mut running);
+            running.advance(part, fleet, timer);
         }
         parts.retain_mut(|part| match part.is_over() {
             None => true,
@@ -90,7 +121,7 @@ pub(super) fn together<H: Host, O: Operation>(
                 SpareVector::give(&FLIGHT, std::mem::take(&mut part.flight).into());
                 fleet.succeeded(part.choice);
                 if fleet.measures() {
-                    fleet.took(part.choice.server, running.operation.name(), part.begun.elapsed());
+                    fleet.took(part.choice.server, running.name(), part.begun.elapsed());
                 }
                 false
             }
@@ -117,7 +148,7 @@ pub(super) fn together<H: Host, O: Operation>(
             }
         });
         if let Err(interrupt) = waited {
-            parts.into_iter().for_each(|part| part.leave(fleet, running.operation));
+            parts.into_iter().for_each(|part| running.leave(fleet, part));
             return Err(interrupt);
         }
     }
@@ -147,8 +178,16 @@ fn by_server(mut asks: Vec<Ask>) -> Vec<(Choice, VecDeque<u32>)> {
     servers
 }
 
-impl<O: Operation> Failures<'_, O> {
-    /// Fails asks that were never submitted because their connection failed first.
+impl<O: Operation> Running for Failures<'_, O> {
+    fn name(&self) -> &'static str {
+        self.operation.name()
+    }
+
+    fn advance(&mut self, part: &mut Part, fleet: &Fleet, timer: &Timer) {
+        part.advance(fleet, timer, self);
+    }
+
+    #[cold]
     fn not_submitted(&mut self, fleet: &Fleet, error: &Error, asks: VecDeque<u32>) {
         if asks.is_empty() {
             return;
@@ -158,19 +197,30 @@ impl<O: Operation> Failures<'_, O> {
         self.failed.extend(asks.into_iter().map(|part| (part, error.clone())));
     }
 
-    fn over(&mut self, part: u32, end: End) {
-        if self.operation.over(part, end) == Next::Again {
-            self.next = Next::Again;
-        }
+    #[cold]
+    fn give_back(&self, fleet: &Fleet, ask: Ask) {
+        give_back(fleet, ask, self.operation);
     }
 
-    /// Reports failures to the operation, now that the servers' health is up to date.
-    fn told(mut self, timer: &Timer) -> Next {
+    #[cold]
+    fn leave(&self, fleet: &Fleet, part: Part) {
+        part.leave(fleet, self.operation);
+    }
+
+    fn told(&mut self, timer: &Timer) -> Next {
         let in_time = !timer.is_over();
         for (part, error) in std::mem::take(&mut self.failed) {
             self.over(part, End::Failed { error, in_time });
         }
         self.next
+    }
+}
+
+impl<O: Operation> Failures<'_, O> {
+    fn over(&mut self, part: u32, end: End) {
+        if self.operation.over(part, end) == Next::Again {
+            self.next = Next::Again;
+        }
     }
 }
 
