@@ -51,7 +51,8 @@ fn options_errors_and_misuse() {
 fn a_program_that_closes_the_library() {
     // Linked with nothing of it, so that it is there only while it is open.
     let compiler = ["gcc", "-std=gnu11", "-O1", "-Wl,--as-needed"];
-    Program::compile(&compiler, "tests/programs/c/unloading.c", Linked::Shared).run(&[]);
+    let program = Program::compile(&compiler, "tests/programs/c/unloading.c", Linked::Shared);
+    program.run(&[program.path().with_file_name("libpinyon.so.1").to_str().unwrap()]);
 }
 
 #[test]
