@@ -95,9 +95,9 @@ impl<'o> Options<'o> {
 
     /// Fills settings. An option without a value is only checked for its name.
     pub fn fill<S: NamedSettings>(mut self, settings: &mut S) -> Result<(), Error> {
-        let [tls, compression, near] = ["tls", "compression", "near"].map(|name| match S::check_name(name) {
-            Ok(()) => self.take_below(name),
-            Err(_) => Self(Vec::new()),
+        let [tls, compression, near] = ["tls", "compression", "near"].map(|name| match S::has(name) {
+            true => self.take_below(name),
+            false => Self(Vec::new()),
         });
         if let Some(given) = self.tls(tls)? {
             settings.set("tls", given)?;

@@ -304,7 +304,6 @@ extern const char *const    shown_arguments[]; /* by call_takes */
 void load_methods(void); /* as the library lists them */
 /* Defines a method for each that is chosen, which finds its number where that of an ALIAS is. `before`, `after`: what its full
  * name has before and after the name of the call. */
-void     install_numbers(pTHX);
 void     install_methods(pTHX_ const char *before, const char *after, methods_chosen chosen, XSUBADDR_t method);
 /* The same with a function for each number. */
 void     install_each(pTHX_ const char *before, const XSUBADDR_t *methods);
@@ -314,6 +313,9 @@ void prepare_call(pTHX_ cache_handle *cache, SV *self, call *one, unsigned numbe
 void prepare_give_back(pTHX_ cache_handle *cache, SV *self, lone_call *alone, SV *key, SV *token, bool stays);
 bool is_prepared_safely(const cache_handle *cache, unsigned number, SV **given, SSize_t count); /* it cannot die */
 void refuse_arguments(pTHX_ const call_method_of *method) __attribute__noreturn__;
+
+/* ==== numbers.c: the numbers of pinyon.h that modules say ============================================================ */
+void install_numbers(pTHX);
 
 /* ==== value_reader.c: what is stored as Perl's values ================================================================ */
 /* These take over `stored`, and may return it. */

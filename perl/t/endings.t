@@ -87,4 +87,16 @@ subtest "the program's end gives back leases" => sub {
     ok cache()->lease('left')->is_won;
 };
 
+# As mod_perl closes them, each time Apache reads its configuration anew. It is read twice at Apache's start.
+subtest 'the library stays, and what it has made once, when a program closes it' => sub {
+    plan skip_all => 'this Perl closes no libraries' if !defined &DynaLoader::dl_unload_file;
+    my @said = program(<<'CODE');
+use strict; use warnings; use Pinyon;
+my ($library) = map { $DynaLoader::dl_librefs[$_] } grep { $DynaLoader::dl_modules[$_] eq 'Pinyon' } 0 .. $#DynaLoader::dl_modules;
+DynaLoader::dl_unload_file($library) or die DynaLoader::dl_error();
+print Pinyon::_number_of('get'), "\n";
+CODE
+    is_deeply \@said, [ "0\n", 0 ];
+};
+
 done_testing;

@@ -10,7 +10,9 @@ pod_file_ok($_)
     for ( glob 'lib/Pinyon.pm lib/Pinyon/*.pm lib/Pinyon/Compat/*.pm lib/CHI/Driver/*.pm lib/Dancer2/Session/*.pm' );
 
 # What the documentation does not name although it could be called: what other modules of Pinyon's call.
-pod_coverage_ok( $_, { also_private => [qr/\A(?:CLAIM|DESTROY|RELEASE|EXTEND|PARK|NOTIFY|IS_FORKED)\z/] } )
+my $wishes           = qr/RELEASE|EXTEND|PARK|NOTIFY|HAND_OVER|UPGRADE|DOWNGRADE/;
+my $called_by_others = qr/\A(?:CLAIM|DESTROY|IS_FORKED|LOSS_RELEASED|$wishes)\z/;
+pod_coverage_ok( $_, { also_private => [$called_by_others] } )
     for
     qw(Pinyon Pinyon::Cache Pinyon::MigratingCache Pinyon::Locks Pinyon::Lock Pinyon::Leader Pinyon::Permits Pinyon::Batch Pinyon::Lease Pinyon::Error
     Pinyon::Compat::Cache_Memcached Pinyon::Compat::Cache_Memcached_Fast Pinyon::Compat::Replace CHI::Driver::Pinyon Dancer2::Session::Pinyon Pinyon::Minion);

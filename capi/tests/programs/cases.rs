@@ -48,6 +48,14 @@ fn options_errors_and_misuse() {
 }
 
 #[test]
+fn a_program_that_closes_the_library() {
+    // Linked with nothing of it, so that it is there only while it is open.
+    let compiler = ["gcc", "-std=gnu11", "-O1", "-Wl,--as-needed"];
+    let program = Program::compile(&compiler, "tests/programs/c/unloading.c", Linked::Shared);
+    program.run(&[program.path().with_file_name("libpinyon.so.1").to_str().unwrap()]);
+}
+
+#[test]
 fn errors_that_are_overwritten_are_freed() {
     let server = Memcached::tcp();
     // AddressSanitizer, which refuses to be with it, finds leaks as well.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pinyon_locks::call::{Attempt, Call, Holder, Name, Names, ScriptAnswer};
+use pinyon_locks::call::{Attempt, Call, Holder, Name, Names, Said, ScriptAnswer};
 use pinyon_locks::library::Rule;
 
 use crate::in_resp as say;
@@ -95,8 +95,17 @@ pub fn write(answer: ScriptAnswer) -> Vec<u8> {
         ScriptAnswer::Opened { counter } => numbers(&[counter]),
         ScriptAnswer::Queued { pttl } => say::number(-2 - pttl.map_or(-1, |time| time.as_millis() as i64)),
         ScriptAnswer::Granted { token } => say::number(token as i64),
-        ScriptAnswer::Busy { pttl, holder, age } => {
-            say::array([say::number(2), time(pttl), say::bytes(&value(&holder)), time(age)])
+        ScriptAnswer::Busy { pttl, first } => {
+            let (holder, age, said) = match first {
+                Some(first) => (Some(first.holder), first.age, first.said),
+                None => (None, None, Said::Untold),
+            };
+            let told = match said {
+                Said::Untold => None,
+                Said::Nothing => Some(say::null()),
+                Said::Remark(remark) => Some(say::bytes(remark.as_bytes())),
+            };
+            say::array([say::number(2), time(pttl), say::bytes(&value(&holder)), time(age)].into_iter().chain(told))
         }
         ScriptAnswer::Cancelled => numbers(&[3]),
         ScriptAnswer::Deadlock { cycle } => {

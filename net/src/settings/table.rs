@@ -20,9 +20,14 @@ pub trait NamedSettings: Default {
     /// once all settings are known.
     fn set(&mut self, name: &str, given: Given<'_>) -> Result<(), InvalidArgument>;
 
+    /// Whether a setting has this name.
+    fn has(name: &str) -> bool {
+        Self::NAMES.iter().chain(Self::OF_HOSTS).any(|known| *known == name)
+    }
+
     /// Refuses a name that no setting has, and suggests the closest one.
     fn check_name(name: &str) -> Result<(), InvalidArgument> {
-        match Self::NAMES.iter().chain(Self::OF_HOSTS).any(|known| *known == name) {
+        match Self::has(name) {
             true => Ok(()),
             false => Err(unknown::<Self>(name)),
         }

@@ -89,8 +89,8 @@ module Pinyon
     # @return [Hash{Symbol => Object}] +:acquired+, +:queued+ (had to wait), +:busy+ (were taken, and not waited for),
     #   +:released+, +:lost+ (by reason), +:errors+ (by kind), +:renewals+, +:renewals_refused+, +:connects+,
     #   +:disconnects+, +:switches+ (of the primary), +:proceeded+ (holders, without their lock), +:rates_allowed+ and
-    #   +:rates_refused+ (checks of rates that took their permits, or did not), and of the time to acquire +:seconds+ (in
-    #   all), +:mean+, +:percentiles+ and +:buckets+, as in {Client#metrics}
+    #   +:rates_refused+ (checks of rates that took their permits, or did not), and of the time to acquire +:seconds+
+    #   (in all), +:mean+, +:percentiles+ and +:buckets+, as in {Client#metrics}
     def metrics
       @native.metrics
     end

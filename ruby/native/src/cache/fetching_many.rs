@@ -71,7 +71,7 @@ type Asked = Single<fibers::Key, Data, AsBytes>;
 
 impl FetchingMany {
     /// As for `Fetching`.
-    fn new(ruby: &Ruby, cache: Obj<Cache>, keys: RArray, term: Value, terms: RHash) -> Result<Self, Error> {
+    fn new(ruby: &Ruby, cache: Obj<Cache>, keys: RArray, term: Value, terms: RHash) -> Result<Obj<Self>, Error> {
         cache.check_open(ruby)?;
         let Agreed { terms, own_ttl, tags } = agreed(ruby, &cache, term, terms, Behind::WAITS)?;
         let (here, keys) = (Here::current(ruby)?, ruby.ary_from_iter(keys));
@@ -84,16 +84,20 @@ impl FetchingMany {
         }
         let (chance, caller) = (RandomState::new().hash_one(()), here.caller_number());
         let machine = GetOrSetMany::new(&cache.callers.flights, flight_keys, caller, terms, chance, Instant::now());
-        Ok(Self {
+        let values = ruby.ary_new();
+        let this = ruby.obj_wrap(Self {
             machine: machine.into(),
             cache: cache.into(),
             keys: keys.into(),
             sent,
-            values: ruby.ary_new().into(),
+            values: values.into(),
             own_ttl: own_ttl.into(),
             tags,
             scope_and_caller: [here.scope.into(), here.caller.into()],
-        })
+        });
+        // Before the object is there, which marks them, its memory is: nothing else had these two.
+        std::hint::black_box((keys, values));
+        Ok(this)
     }
 
     /// Returns the values by key. `make`: makes those of many keys. `failed`: a Hash for the errors of keys, which are not
