@@ -743,7 +743,7 @@ class Lock:
         ttl: float | timedelta | None,
         timeout: float | timedelta | None,
         read: tuple[str | bytes, ...] | None = None,
-        permits: tuple[str | bytes | int | None, ...] | None = None,
+        permits: tuple[Any, ...] | None = None,
         renew: bool = True,
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,

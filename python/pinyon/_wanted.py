@@ -65,14 +65,15 @@ _USUAL_LOCK: dict[str, Any] = {"write": (), "read": (), "permits": None, "at_lea
 
 def shows(terms: type[RareTerms]) -> Callable[[_Method], _Method]:
     """Show these rare arguments in ``help`` and signatures, in place of ``rare``."""
-    usual = _USUAL_LOCK if terms is RareLockTerms else _USUAL
 
     def showing(method: _Method) -> _Method:
         signature = inspect.signature(method)
         shown = [parameter for name, parameter in signature.parameters.items() if name != "rare"]
         for name, kind in terms.__annotations__.items():
             text = getattr(kind, "__forward_arg__", kind)
-            parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual[name], annotation=text)
+            parameter = inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=_USUAL_LOCK[name], annotation=text
+            )
             shown.append(parameter)
         method.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
         return method
@@ -118,12 +119,13 @@ def _items(permits: PermitsOf | None) -> Iterable[tuple[str | bytes, int | tuple
     return permits.items()
 
 
-def _pool(name: str | bytes, wanted: int | tuple[int, int]) -> tuple[str | bytes, int, int | None]:
+def _pool(name: str | bytes, wanted: int | tuple[int, int]) -> tuple[str | bytes, int, Any]:
+    """Return a pool as a native lock takes it. In place of a limit that is not given there is an ellipsis."""
     if isinstance(wanted, (tuple, list)):
         if len(wanted) != 2:
             raise UsageError(f"permits[{name!r}] must be how many, or (how many, limit), not {wanted!r}")
         return name, _whole(f"permits[{name!r}]", wanted[0]), _whole(f"the limit of permits[{name!r}]", wanted[1])
-    return name, _whole(f"permits[{name!r}]", wanted), None
+    return name, _whole(f"permits[{name!r}]", wanted), ...
 
 
 def _whole(what: str, number: int) -> int:

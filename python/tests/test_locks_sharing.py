@@ -125,8 +125,10 @@ def test_arguments_that_make_no_sense_are_refused(redis: Redis) -> None:
                 locks.lock("a", permits=permits)  # type: ignore[arg-type]
         with pytest.raises(pinyon.InvalidName, match='4 permits of "stripe": give 1 to 3'):
             locks.permits("stripe", limit=3, n=4)
-        with pytest.raises(pinyon.UsageError, match=r"n must be a whole number of at least 1, not 0\.5"):
-            locks.permits("stripe", limit=3, n=0.5)  # type: ignore[arg-type]
+        locks.permits("stripe", limit=3)
+        for name, number in [("n", 0.5), ("n", True), ("limit", None), ("limit", -1), ("limit", 2**32)]:
+            with pytest.raises(pinyon.UsageError, match=f"{name} must be a whole number of at least 1, not {number}"):
+                locks.permits("stripe", **{"limit": 3, name: number})  # type: ignore[arg-type]
         with pytest.raises(pinyon.UsageError, match=r"permits\(\) has no argument 'blocking_timeout': pass timeout"):
             locks.permits("stripe", limit=3, blocking_timeout=4)  # type: ignore[call-arg]
         with pytest.raises(pinyon.UsageError, match="at_least is possible for names to write"):

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinyon_locks::{Names, PermitsAsked, Ticket};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyInt, PyString, PyTuple};
 
 use super::client::Locks;
 use super::drivers::Drivers;
@@ -50,7 +50,7 @@ impl Given {
 /// What a lock wants beside the names that it writes.
 pub(super) struct Shared<'py> {
     pub(super) read: Bound<'py, PyTuple>,
-    /// Of each pool its name, how many permits, and the limit or None, one after the other.
+    /// Of each pool its name, how many permits, and the limit or an ellipsis, one after the other.
     pub(super) permits: Bound<'py, PyTuple>,
 }
 
@@ -93,7 +93,7 @@ fn asked<'n>(
     count: &Bound<'_, PyAny>,
     limit: &Bound<'_, PyAny>,
 ) -> PyResult<PermitsAsked<'n>> {
-    let limit = (!limit.is_none()).then(|| whole("limit", limit)).transpose()?;
+    let limit = (!limit.is(PyEllipsis::get(limit.py()))).then(|| whole("limit", limit)).transpose()?;
     Ok(PermitsAsked { pool: name_bytes(pool)?, count: whole("n", count)?, limit })
 }
 
