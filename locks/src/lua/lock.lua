@@ -17,11 +17,9 @@ if not mode and call("EXISTS", tombstone .. attempt, queue, records, unpack(KEYS
   end
 end
 if mode and #KEYS == 2 then
-  -- One name that is shared, and that nobody waits for. A key counts as often as it is asked for: four times it tells
-  -- whether it is there, beside the others.
+  -- One name that is shared, and that nobody waits for.
   local key = KEYS[2]
-  local known = call("EXISTS", tombstone .. attempt, queue, records, key, key, key, key)
-  local token = known % 4 == 0 and (call("GET", counter) or 0) + 0
+  local token = call("EXISTS", tombstone .. attempt, queue, records) == 0 and (call("GET", counter) or 0) + 0
   if token and token >= 4096 then
     local time, ttl = call("TIME"), ARGV[2] + 0
     local micros = time[2] + 0
@@ -30,19 +28,19 @@ if mode and #KEYS == 2 then
     if mode == "r" then
       -- Whatever is no set is written. The dead go with one reader in so many.
       joined = ask("ZADD", key, "NX", ends, attempt) == 1
-      if joined and known > 0 and micros % 16 == 0 then
+      if joined and micros % 16 == 0 then
         call("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))
       end
     else
       local slash = find(mode, "/", 1, true)
       local n, limit = sub(mode, 1, slash - 1) + 0, sub(mode, slash + 1) + 0
       -- The limit is one of the members. The dead go if they are in the way.
-      local used = known == 0 and 1 or ask("ZCARD", key)
+      local used = ask("ZCARD", key)
       local is_set = type(used) == "number"
       if is_set and used + n > limit + 1 then
         used = used - call("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))
       end
-      joined = is_set and used + n <= limit + 1
+      joined = is_set and (used > 0 and used or 1) + n <= limit + 1
       if joined then
         local parts = {format(whole, 2 ^ 52 + limit), "#", ends, attempt .. " 1"}
         for i = 2, n do parts[2 * i + 1], parts[2 * i + 2] = ends, attempt .. " " .. i end
@@ -50,7 +48,7 @@ if mode and #KEYS == 2 then
       end
     end
     if joined then
-      if known == 0 or call("PTTL", key) < ttl then call("PEXPIREAT", key, ends) end
+      if call("PTTL", key) < ttl then call("PEXPIREAT", key, ends) end
       return token
     end
   end

@@ -8,7 +8,7 @@ local mode = count == 1 and (flags == "" or flags == "t") and ARGV[3]
 if mode and call("EXISTS", queue, pure_waiters) == 0 then
   -- One name that is shared, and that nobody waits for. It ends with the last of its readers, so that one is alive.
   local key = KEYS[2]
-  local is_last = mode == "r" and ask("ZRANGE", key, "-1", "-1")[1] == attempt
+  local is_last = mode == "r" and ask("ZREVRANK", key, attempt) == 0
   if not is_last then
     local time = call("TIME")
     local micros = time[2] + 0
