@@ -8,24 +8,24 @@ local mode = count == 1 and (flags == "" or flags == "t") and ARGV[3]
 if mode and call("EXISTS", queue, pure_waiters) == 0 then
   -- One name that is shared, and that nobody waits for. It ends with the last of its readers, so that one is alive.
   local key = KEYS[2]
-  local is_last = mode == "r" and ask("ZREVRANK", key, attempt) == 0
-  if not is_last then
+  local rank = mode ~= "r" or ask("ZREVRANK", key, attempt)
+  local is_set = rank and type(rank) ~= "table"
+  if is_set and rank ~= 0 then
     local time = call("TIME")
     local micros = time[2] + 0
     local now = time[1] * 1000 + (micros - micros % 1000) / 1000
-    ask("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))
+    is_set = type(ask("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))) == "number"
   end
-  if mode ~= "r" then
+  if is_set and mode ~= "r" then
     local parts = {attempt .. " 1"}
     for i = 2, sub(mode, 1, find(mode, "/", 1, true) - 1) + 0 do parts[i] = attempt .. " " .. i end
-    local removed = ask("ZREM", key, unpack(parts))
-    if type(removed) == "number" and removed > 0 then
+    if call("ZREM", key, unpack(parts)) > 0 then
       -- What is left may be the limit alone.
       if call("ZCARD", key) == 1 then call("DEL", key) end
       return count
     end
-  elseif ask("ZREM", key, attempt) == 1 then
-    local before = is_last and call("ZRANGE", key, "-1", "-1", "WITHSCORES")[2]
+  elseif is_set and call("ZREM", key, attempt) == 1 then
+    local before = rank == 0 and call("ZRANGE", key, "-1", "-1", "WITHSCORES")[2]
     if before then call("PEXPIREAT", key, before) end
     return count
   end
