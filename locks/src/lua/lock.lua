@@ -34,13 +34,9 @@ if mode and #KEYS == 2 then
     else
       local slash = find(mode, "/", 1, true)
       local n, limit = sub(mode, 1, slash - 1) + 0, sub(mode, slash + 1) + 0
-      -- The limit is one of the members. The dead go if they are in the way.
+      -- The limit is one of the members.
       local used = ask("ZCARD", key)
-      local is_set = type(used) == "number"
-      if is_set and used + n > limit + 1 then
-        used = used - call("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))
-      end
-      joined = is_set and (used > 0 and used or 1) + n <= limit + 1
+      joined = type(used) == "number" and (used > 0 and used or 1) + n <= limit + 1
       if joined then
         local parts = {format(whole, 2 ^ 52 + limit), "#", ends, attempt .. " 1"}
         for i = 2, n do parts[2 * i + 1], parts[2 * i + 2] = ends, attempt .. " " .. i end
