@@ -16,8 +16,9 @@ use super::answers::raised;
 use super::client::{time_to_wait, Locks};
 use super::drivers::{self, Drivers, Grant, Operation};
 use super::leader::Candidate;
-use super::names::{lock_names, names_in, texts, Given, Shared};
+use super::names::{lock_names, names_in, texts, Given};
 use super::telling::Listener;
+use super::wanted::Shared;
 use crate::arguments::seconds;
 use crate::errors::{checked, exception, unsupported, ErrorKind};
 

@@ -9,6 +9,7 @@ mod names;
 mod owners;
 mod rate;
 mod telling;
+mod wanted;
 
 pub(crate) use client::Locks;
 pub(crate) use drivers::LocksDriver;
