@@ -11,9 +11,9 @@
 //! the next one. The server asks before it publishes, because a cluster passes messages on to all nodes, and a primary
 //! to its replicas.
 //!
-//! **Cost.** Handing one name to the next waiter, and queueing behind a holder, look at nothing else of the queue. A
-//! reader of one name and permits of one pool, which nobody waits for, need no function and no table: each costs as much as
-//! a command. All rarer cases first make a run (`lua/queue.lua`), one call's view of the queue. The most frequent answers
+//! **Cost.** Handing one name to the next waiter, and queueing behind a holder, look at nothing else of the queue. Readers of
+//! names, and permits of one pool, that nobody waits for need no function and no table: each costs as much as a command.
+//! All rarer cases first make a run (`lua/queue.lua`), one call's view of the queue. The most frequent answers
 //! are plain numbers: an array costs the server half a microsecond more.
 //!
 //! **Nested locks.** An owner that holds locks and wants more goes ahead of the owners that hold none, so it only ever

@@ -16,37 +16,43 @@ if not mode and call("EXISTS", tombstone .. attempt, queue, records, unpack(KEYS
     return token
   end
 end
-if mode and #KEYS == 2 then
-  -- One name that is shared, and that nobody waits for.
-  local key = KEYS[2]
-  local token = call("EXISTS", tombstone .. attempt, queue, records) == 0 and (call("GET", counter) or 0) + 0
+if mode and (mode == "r" or #KEYS == 2) then
+  -- Names that are read, or one pool, that nobody waits for. Before any of several names is read, the others are read, too,
+  -- or nothing.
+  local ordinary = true
+  for i = 3, #KEYS do
+    ordinary = ordinary and ARGV[i + 3] == "r" and type(ask("ZCARD", KEYS[i])) == "number"
+  end
+  local token = ordinary and call("EXISTS", tombstone .. attempt, queue, records) == 0 and (call("GET", counter) or 0) + 0
   if token and token >= 4096 then
     local time, ttl = call("TIME"), ARGV[2] + 0
     local micros = time[2] + 0
     local now = time[1] * 1000 + (micros - micros % 1000) / 1000
     local ends, joined = format(whole, now + ttl), false
-    if mode == "r" then
-      -- Whatever is no set is written. The dead go with one reader in so many.
-      joined = ask("ZADD", key, "NX", ends, attempt) == 1
-      if joined and micros % 16 == 0 then
-        call("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))
+    for i = 2, #KEYS do
+      local key = KEYS[i]
+      if mode == "r" then
+        -- Whatever is no set is written. The dead go with one reader in so many.
+        joined = ask("ZADD", key, "NX", ends, attempt) == 1
+        if joined and micros % 16 == 0 then
+          call("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))
+        end
+      else
+        local slash = find(mode, "/", 1, true)
+        local n, limit = sub(mode, 1, slash - 1) + 0, sub(mode, slash + 1) + 0
+        -- The limit is one of the members.
+        local used = ask("ZCARD", key)
+        joined = type(used) == "number" and (used > 0 and used or 1) + n <= limit + 1
+        if joined then
+          local parts = {format(whole, 2 ^ 52 + limit), "#", ends, attempt .. " 1"}
+          for part = 2, n do parts[2 * part + 1], parts[2 * part + 2] = ends, attempt .. " " .. part end
+          call("ZADD", key, unpack(parts))
+        end
       end
-    else
-      local slash = find(mode, "/", 1, true)
-      local n, limit = sub(mode, 1, slash - 1) + 0, sub(mode, slash + 1) + 0
-      -- The limit is one of the members.
-      local used = ask("ZCARD", key)
-      joined = type(used) == "number" and (used > 0 and used or 1) + n <= limit + 1
-      if joined then
-        local parts = {format(whole, 2 ^ 52 + limit), "#", ends, attempt .. " 1"}
-        for i = 2, n do parts[2 * i + 1], parts[2 * i + 2] = ends, attempt .. " " .. i end
-        call("ZADD", key, unpack(parts))
-      end
-    end
-    if joined then
+      if not joined then break end
       if call("PTTL", key) < ttl then call("PEXPIREAT", key, ends) end
-      return token
     end
+    if joined then return token end
   end
 end
 --- shared parts

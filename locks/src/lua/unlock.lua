@@ -4,31 +4,39 @@
 --
 -- An attempt that waits, queued or parked, stops waiting.
 local attempt, flags, count = ARGV[1], ARGV[2] or "", #KEYS - 1
-local mode = count == 1 and (flags == "" or flags == "t") and ARGV[3]
-if mode and call("EXISTS", queue, pure_waiters) == 0 then
-  -- One name that is shared, and that nobody waits for. It ends with the last of its readers, so that one is alive.
-  local key = KEYS[2]
-  local rank = mode ~= "r" or ask("ZREVRANK", key, attempt)
-  local is_set = rank and type(rank) ~= "table"
-  if is_set and rank ~= 0 then
-    local time = call("TIME")
-    local micros = time[2] + 0
-    local now = time[1] * 1000 + (micros - micros % 1000) / 1000
-    is_set = type(ask("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))) == "number"
+local mode = (flags == "" or flags == "t") and ARGV[3]
+if mode and (mode == "r" or count == 1) and call("EXISTS", queue, pure_waiters) == 0 then
+  -- Names that are read, or one pool, that nobody waits for. Before any of several names is left, all are known to be read.
+  local ordinary, had = true, 0
+  for i = 2, count > 1 and #KEYS or 1 do
+    ordinary = ordinary and ARGV[i + 1] == "r" and type(ask("ZREVRANK", KEYS[i], attempt)) == "number"
   end
-  if is_set and mode ~= "r" then
-    local parts = {attempt .. " 1"}
-    for i = 2, sub(mode, 1, find(mode, "/", 1, true) - 1) + 0 do parts[i] = attempt .. " " .. i end
-    if call("ZREM", key, unpack(parts)) > 0 then
-      -- What is left may be the limit alone.
-      if call("ZCARD", key) == 1 then call("DEL", key) end
-      return count
+  for i = 2, ordinary and #KEYS or 1 do
+    -- A name ends with the last of its readers, so that one is alive.
+    local key = KEYS[i]
+    local rank = mode ~= "r" or ask("ZREVRANK", key, attempt)
+    local is_set = rank and type(rank) ~= "table"
+    if is_set and rank ~= 0 then
+      local time = call("TIME")
+      local micros = time[2] + 0
+      local now = time[1] * 1000 + (micros - micros % 1000) / 1000
+      is_set = type(ask("ZREMRANGEBYSCORE", key, "-inf", "(" .. format(whole, now))) == "number"
     end
-  elseif is_set and call("ZREM", key, attempt) == 1 then
-    local before = rank == 0 and call("ZRANGE", key, "-1", "-1", "WITHSCORES")[2]
-    if before then call("PEXPIREAT", key, before) end
-    return count
+    if is_set and mode ~= "r" then
+      local parts = {attempt .. " 1"}
+      for part = 2, sub(mode, 1, find(mode, "/", 1, true) - 1) + 0 do parts[part] = attempt .. " " .. part end
+      if call("ZREM", key, unpack(parts)) > 0 then
+        had = 1
+        -- What is left may be the limit alone.
+        if call("ZCARD", key) == 1 then call("DEL", key) end
+      end
+    elseif is_set and call("ZREM", key, attempt) == 1 then
+      had = had + 1
+      local before = rank == 0 and call("ZRANGE", key, "-1", "-1", "WITHSCORES")[2]
+      if before then call("PEXPIREAT", key, before) end
+    end
   end
+  if had > 0 then return had end
 end
 local first = count == 1 and ask("GET", KEYS[2])
 -- GET refuses a value that is no string, and MGET does not see it.

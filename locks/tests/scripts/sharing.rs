@@ -258,10 +258,10 @@ fn a_reader_s_token_is_no_small_number_when_the_counter_was_lost() {
 }
 
 #[test]
-fn what_shares_one_name_that_nobody_waits_for_looks_at_no_queue() {
+fn readers_and_permits_that_nobody_waits_for_look_at_no_queue() {
     let mut lab = Lab::new();
     let mut monitor = lab.monitor();
-    for on in ["r:a", "2/9:p"] {
+    for on in ["r:a", "r:a r:b", "2/9:p"] {
         lab.lock("x", on);
         lab.lock("y", on);
         lab.unlock("x", on);
