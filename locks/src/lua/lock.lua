@@ -17,12 +17,10 @@ if not mode and call("EXISTS", tombstone .. attempt, queue, records, unpack(KEYS
   end
 end
 if mode and (mode == "r" or #KEYS == 2) then
-  -- Names that are read, or one pool, that nobody waits for. Before any of several names is read, the others are read, too,
-  -- or nothing.
+  -- Names that are read, or one pool, that nobody waits for. Who was there may keep a reader from its second name: the
+  -- rest then gives up the first one.
   local ordinary = true
-  for i = 3, #KEYS do
-    ordinary = ordinary and ARGV[i + 3] == "r" and type(ask("ZCARD", KEYS[i])) == "number"
-  end
+  for i = 6, #ARGV do ordinary = ordinary and ARGV[i] == "r" end
   local token = ordinary and call("EXISTS", tombstone .. attempt, queue, records) == 0 and (call("GET", counter) or 0) + 0
   if token and token >= 4096 then
     local time, ttl = call("TIME"), ARGV[2] + 0

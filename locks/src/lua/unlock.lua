@@ -6,11 +6,9 @@
 local attempt, flags, count = ARGV[1], ARGV[2] or "", #KEYS - 1
 local mode = (flags == "" or flags == "t") and ARGV[3]
 if mode and (mode == "r" or count == 1) and call("EXISTS", queue, pure_waiters) == 0 then
-  -- Names that are read, or one pool, that nobody waits for. Before any of several names is left, all are known to be read.
+  -- Names that are read, or one pool, that nobody waits for.
   local ordinary, had = true, 0
-  for i = 2, count > 1 and #KEYS or 1 do
-    ordinary = ordinary and ARGV[i + 1] == "r" and type(ask("ZREVRANK", KEYS[i], attempt)) == "number"
-  end
+  for i = 4, #ARGV do ordinary = ordinary and ARGV[i] == "r" end
   for i = 2, ordinary and #KEYS or 1 do
     -- A name ends with the last of its readers, so that one is alive.
     local key = KEYS[i]

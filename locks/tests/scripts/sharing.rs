@@ -193,6 +193,9 @@ fn readers_are_kept_out_by_whoever_was_there_before_on_any_of_their_names() {
     lab.lock("x", "b");
     assert!(busy(&lab.try_lock("y", "r:a r:b")), "b is written");
     assert!(is_granted(&lab.try_lock("z", "a")), "and a is free");
+    assert!(busy(&lab.try_lock("y", "r:a r:c")), "a is written");
+    assert!(is_granted(&lab.try_lock("x.2", "c")), "and c is free");
+    lab.unlock("x.2", "c");
     lab.unlock("z", "a");
     lab.unlock("x", "b");
     assert!(is_granted(&lab.lock("x", "r:b")) && is_granted(&lab.lock("y", "r:a r:b")), "one is read, one is free");
