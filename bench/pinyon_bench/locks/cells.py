@@ -30,7 +30,6 @@ from .workloads import (
     QUORUM_SERVERS,
     RATE,
     READ,
-    READERS,
 )
 
 VERIFY_CYCLES, VERIFY_WORKERS, VERIFY_SECONDS = 12, 3, 0.1
@@ -85,8 +84,7 @@ class LocksCells:
             return
         per_cycle = 0.0 if row.seconds else self._trial(contestant, row, wall)
         self._require_time(row, per_cycle, wall)
-        together = row.workers if row.workload == READERS else 1
-        filling = 0 if row.seconds else max(2, round(self._cell_seconds * together / per_cycle))
+        filling = 0 if row.seconds else max(2, round(self._cell_seconds * row.together / per_cycle))
         self._counts[cell] = row.count or filling
 
     def _verify_alone(self, contestant: Contestant, row: LocksRow) -> float:
@@ -109,8 +107,7 @@ class LocksCells:
         few of them take.
         """
         waiting = max(0.0, wall - (VERIFY_SECONDS if row.seconds else 0.0)) * row.workers / VERIFY_WORKERS
-        together = row.workers if row.workload == READERS else 1
-        expected = row.seconds + row.count * per_cycle / together + (waiting if row.workers > 1 else 0.0)
+        expected = row.seconds + row.count * per_cycle / row.together + (waiting if row.workers > 1 else 0.0)
         if expected > row.seconds + self._cell_seconds * LONGEST_CELLS:
             raise ContestantError(f"not timed: its {row.workers} workers would take about {expected:.0f} s a round")
 

@@ -169,6 +169,11 @@ class LocksRow(Row):
         return self.concurrency
 
     @property
+    def together(self) -> int:
+        """The number of workers that have the name at the same time."""
+        return self.workers if self.workload == READERS else 1
+
+    @property
     def ttl(self) -> int:
         """The seconds that its locks live."""
         return QUORUM_TTL_SECONDS if self.workload == QUORUM else TTL_SECONDS
@@ -237,7 +242,7 @@ def lock_rows(short: bool) -> list[LocksRow]:
     ]
     about = f"{PROCESSES} processes want one name: from a release to the next holder"
     handover = _row(HANDOVER, f":{PROCESSES}", 1, 1, PROCESSES, about, seconds=handover_seconds, **alone)
-    with_one = {"models": (BLOCKING, GEVENT, ASYNCIO), "most_rounds": rounds}
+    with_one = {"models": LOCK_MODELS, "most_rounds": rounds}
     sharing = [
         _row(READ, ":1", 1, 1, 1, "one worker reads a name, alone", **with_one),
         _row(PERMITS, ":1", 1, 1, 1, "one worker has one of ten permits", **with_one),
@@ -246,9 +251,7 @@ def lock_rows(short: bool) -> list[LocksRow]:
         _working(READERS, "together", 200, rounds),
     ]
     about = f"one worker locks and unlocks {_names(1)} on a majority of {QUORUM_SERVERS} servers"
-    quorum = _row(
-        QUORUM, ":1", 1, 1, 1, about, servers=QUORUM_SERVERS, models=(BLOCKING, GEVENT, ASYNCIO), most_rounds=rounds
-    )
+    quorum = _row(QUORUM, ":1", 1, 1, 1, about, servers=QUORUM_SERVERS, models=LOCK_MODELS, most_rounds=rounds)
     afar = [_over(FAR, f"over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms", row) for row in (ping, handover, quorum)]
     apart = _over(APART, "with the servers on another core", quorum)
     return [ping, *pairs, *pipelined, *mutexes, *sections, handover, *sharing, quorum, apart, *afar]
@@ -257,10 +260,8 @@ def lock_rows(short: bool) -> list[LocksRow]:
 def _working(workload: Workload, how: str, cycles: int, rounds: int) -> LocksRow:
     """A row of workers, each of which has the name so many times: often enough that their start takes no part."""
     about = f"{WORKING} workers have a name for 1 ms, {how}"
-    models = (BLOCKING, GEVENT, ASYNCIO)
-    return _row(
-        workload, f":{WORKING}", 1, 1, WORKING, about, count=cycles * WORKING, models=models, most_rounds=rounds
-    )
+    count = cycles * WORKING
+    return _row(workload, f":{WORKING}", 1, 1, WORKING, about, count=count, models=LOCK_MODELS, most_rounds=rounds)
 
 
 def _row(workload: Workload, label: str, keys: int, of: int, workers: int, about: str, **more: Any) -> LocksRow:
