@@ -46,7 +46,7 @@ pub unsafe fn permits_of<'p>(first: *const Permits, count: usize) -> Result<Vec<
 
 /// Remembers the limit of a pool, and returns it: the one that is given, or else the one that was told before.
 pub fn told(locks: &Locks, asked: &PermitsAsked<'_>) -> Result<u32, Error> {
-    let names = locks.limits().wanted(&[], &[], &[*asked])?;
+    let names = locks.limits().permits(asked)?;
     let limits = names.each().filter_map(|(_, mode)| match mode {
         Mode::Permits { limit, .. } => Some(limit),
         Mode::Write | Mode::Read => None,
