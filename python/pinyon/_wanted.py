@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, TypedDict, TypeVar, Union
 
+from pinyon._held import showing
 from pinyon._redis_py import unknown_argument
 from pinyon.errors import UsageError
 
@@ -65,20 +66,13 @@ _USUAL_LOCK: dict[str, Any] = {"write": (), "read": (), "permits": None, "at_lea
 
 def shows(terms: type[RareTerms]) -> Callable[[_Method], _Method]:
     """Show these rare arguments in ``help`` and signatures, in place of ``rare``."""
-
-    def showing(method: _Method) -> _Method:
-        signature = inspect.signature(method)
-        shown = [parameter for name, parameter in signature.parameters.items() if name != "rare"]
-        for name, kind in terms.__annotations__.items():
-            text = getattr(kind, "__forward_arg__", kind)
-            parameter = inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=_USUAL_LOCK[name], annotation=text
-            )
-            shown.append(parameter)
-        method.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-        return method
-
-    return showing
+    shown = []
+    for name, kind in terms.__annotations__.items():
+        text = getattr(kind, "__forward_arg__", kind)
+        shown.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_USUAL_LOCK[name], annotation=text)
+        )
+    return lambda method: showing(method, shown, "rare")
 
 
 def usual(method: str, rare: RareTerms) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ use super::answers::raised;
 use super::client::{time_to_wait, Locks};
 use super::drivers::{self, Drivers, Grant, Operation};
 use super::leader::Candidate;
-use super::names::{lock_names, names_in, texts, Given};
+use super::names::{lock_names, names_in, texts, GivenNames};
 use super::telling::Listener;
 use super::wanted::Shared;
 use crate::arguments::seconds;
@@ -30,7 +30,7 @@ pub(crate) struct Lock {
     locks: Py<Locks>,
     /// The client of these names. It lives as long as this object may need it.
     client: Arc<Drivers>,
-    names: Given,
+    names: GivenNames,
     /// The request, without the owner.
     request: LockRequest,
     on_lost: Option<Py<PyAny>>,
@@ -101,7 +101,7 @@ impl Lock {
             read: read.map_or_else(|| PyTuple::empty(py), Clone::clone),
             permits: permits.map_or_else(|| PyTuple::empty(py), Clone::clone),
         });
-        let of_locks = |names: &Bound<'_, PyTuple>| Given::Locks(names.clone().unbind());
+        let of_locks = |names: &Bound<'_, PyTuple>| GivenNames::Locks(names.clone().unbind());
         let (names, client, request) = match (shared, &ticket) {
             (None, None) => (of_locks(names), locks.get().of(names)?, terms.request(lock_names(names)?)),
             (None, Some(ticket)) => {
@@ -344,7 +344,7 @@ fn only_owner(taken: &[Taken]) -> Option<u64> {
 /// A lock that was asked for and is held once granted: the base of `pinyon.Held` in every concurrency model.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Held {
-    names: Given,
+    names: GivenNames,
     owner: u64,
     /// It keeps the client alive. It does not keep the `Lock`, which may refer back to this.
     held: drivers::Held,

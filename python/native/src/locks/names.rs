@@ -8,13 +8,13 @@ use crate::errors::{checked, exception, ErrorKind};
 use crate::keys::text_bytes;
 
 /// Names as they were given.
-pub(super) enum Given {
+pub(super) enum GivenNames {
     Locks(Py<PyTuple>),
     /// There are only permits, as in `Shared::permits`.
     Pools(Py<PyTuple>),
 }
 
-impl Given {
+impl GivenNames {
     pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
         match self {
             Self::Locks(names) => Self::Locks(names.clone_ref(py)),

@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyEllipsis, PyInt, PyTuple};
 
 use super::client::Locks;
 use super::drivers::Drivers;
-use super::names::{lock_names, name_bytes, texts, Given};
+use super::names::{lock_names, name_bytes, texts, GivenNames};
 use crate::errors::{checked, exception, ErrorKind};
 
 /// What a lock wants beside the names that it writes.
@@ -20,20 +20,24 @@ pub(super) struct Shared<'py> {
 
 impl<'py> Shared<'py> {
     /// The names as they were given, their client, and all names with their modes.
-    pub(super) fn of(&self, locks: &Locks, written: &Bound<'py, PyTuple>) -> PyResult<(Given, Arc<Drivers>, Names)> {
+    pub(super) fn of(
+        &self,
+        locks: &Locks,
+        written: &Bound<'py, PyTuple>,
+    ) -> PyResult<(GivenNames, Arc<Drivers>, Names)> {
         let (py, Self { read, permits }) = (written.py(), self);
         match (written.as_slice(), read.as_slice(), permits.as_slice()) {
-            ([], _, []) => Ok((Given::Locks(read.clone().unbind()), locks.of(read)?, lock_names(read)?.to_read())),
+            ([], _, []) => Ok((GivenNames::Locks(read.clone().unbind()), locks.of(read)?, lock_names(read)?.to_read())),
             ([], [], [pool, count, limit]) => {
                 let asked = asked(pool, count, limit)?;
                 let client = locks.of_tag(py, || checked(py, pinyon_locks::common_tag(&[asked.pool])))?;
-                Ok((Given::Pools(permits.clone().unbind()), client, checked(py, locks.limits().permits(&asked))?))
+                Ok((GivenNames::Pools(permits.clone().unbind()), client, checked(py, locks.limits().permits(&asked))?))
             }
             _ => self.mixed(locks, written),
         }
     }
 
-    fn mixed(&self, locks: &Locks, written: &Bound<'py, PyTuple>) -> PyResult<(Given, Arc<Drivers>, Names)> {
+    fn mixed(&self, locks: &Locks, written: &Bound<'py, PyTuple>) -> PyResult<(GivenNames, Arc<Drivers>, Names)> {
         let (py, Self { read, permits }) = (written.py(), self);
         let pools = permits.as_slice().chunks_exact(3);
         let pools = pools.map(|pool| asked(&pool[0], &pool[1], &pool[2])).collect::<PyResult<Vec<_>>>()?;
@@ -43,8 +47,8 @@ impl<'py> Shared<'py> {
             checked(py, pinyon_locks::common_tag(&[&*write, &*read_names, &*pools].concat()))
         };
         let given = match write.is_empty() && read_names.is_empty() {
-            true => Given::Pools(permits.clone().unbind()),
-            false => Given::Locks(PyTuple::new(py, written.iter().chain(read).collect::<Vec<_>>())?.unbind()),
+            true => GivenNames::Pools(permits.clone().unbind()),
+            false => GivenNames::Locks(PyTuple::new(py, written.iter().chain(read).collect::<Vec<_>>())?.unbind()),
         };
         let client = locks.of_tag(py, tag)?;
         Ok((given, client, checked(py, locks.limits().wanted(&write, &read_names, &pools))?))
