@@ -60,13 +60,13 @@ bench-instructions: setup ## Count instructions per operation; rewrites bench/in
 	.venv/bin/python -m pinyon_bench instructions
 
 SUITE := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
-ALL_SUITES := --no-print-directory -j $(TEST_SUITES) -k -Otarget 'SUITE=$(CURDIR)/tools/suite $$@ $(SUITE)' test-suites
+ALL_SUITES := --no-print-directory -j $(TEST_SUITES) -k -Otarget 'SUITE=$(CURDIR)/.venv/bin/python $(CURDIR)/tools/suite.py $$@ $(SUITE)' test-suites
 .PHONY: test
 test: ## Every test, on servers it starts itself; TEST_SUITES of the suites at once
 	$(MAKE) --no-print-directory -j 2 rust-tests setup-parts
 	$(MAKE) --no-print-directory test-built
 
-# What `make test` does once all is built. At the end it repeats how the suites that failed ended.
+# What `make test` does once all is built. At the end it repeats how the suites that failed, or did not end, ended.
 .PHONY: test-built
 test-built:
 	rm -rf target/suites
@@ -99,7 +99,7 @@ test-instructions:
 
 .PHONY: test-busy
 test-busy: setup rust-tests ## The tests in random order, beside processes that use up all cores, RUNS times
-	$(SUITE) .venv/bin/python tools/busy.py --runs $(RUNS) make --no-print-directory test-built TEST_SUITES=$(TEST_SUITES)
+	$(SUITE) .venv/bin/python tools/busy.py --runs $(RUNS) make --no-print-directory test-built TEST_SUITES=$(TEST_SUITES) SUITE_MINUTES=120
 
 # As root, with mmdebstrap. SUITES names some of its suites.
 .PHONY: test-newer

@@ -180,6 +180,12 @@ end
 class PinyonTest < Minitest::Test
   include Support
 
+  # So that a list of processes says which test does not end.
+  def before_setup
+    Process.setproctitle("ruby: #{self.class}##{name}")
+    super
+  end
+
   def teardown
     (@closed_at_the_end || []).each(&:close)
   end
