@@ -30,7 +30,7 @@ True
 # _closing _get_or_set _held _logging _loop_driver _settings _wanted
 # _decorated _iter_many _plain _redis_py _uncopied _waits events serializers
 # _behind                                              makers that go on behind their callers
-# _alive _batch _calls _credentials _lock_status _made _rate_result _steps _terms errors metadata metrics tls
+# _alive _batch _calls _credentials _lock_status _made _rate_result _shown _steps _terms errors metadata metrics tls
 # ```
 
 try:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from pinyon import _native
+from pinyon._shown import showing
 from pinyon._uncopied import Uncopied
 from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import timedelta
 
     from typing_extensions import Self
@@ -79,11 +78,3 @@ def at_least_one(name: str, number: int) -> int:
 def without_others(method: _Method) -> _Method:
     """Hide an argument ``others``, which only takes names that are to be refused, from ``help`` and signatures."""
     return showing(method, [], "others")
-
-
-def showing(method: _Method, shown: Iterable[inspect.Parameter], instead_of: str) -> _Method:
-    """Show these arguments in ``help`` and signatures, instead of the one that takes them."""
-    signature = inspect.signature(method)
-    others = [parameter for name, parameter in signature.parameters.items() if name != instead_of]
-    method.__signature__ = signature.replace(parameters=[*others, *shown])  # type: ignore[attr-defined]
-    return method

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, TypedDict, TypeVar, Union
 
-from pinyon._held import showing
 from pinyon._redis_py import unknown_argument
+from pinyon._shown import showing
 from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
