@@ -82,7 +82,7 @@ rust-tests: .venv/.packages
 
 .PHONY: test-rust test-python test-bench test-verify test-ruby test-perl test-instructions
 test-rust:
-	$(SUITE) cargo test --locked -q
+	$(SUITE) cargo test --locked -q --no-fail-fast
 test-python:
 	cd python && $(SUITE) ../.venv/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist loadscope
 test-bench:
