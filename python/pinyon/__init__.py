@@ -27,7 +27,7 @@ True
 # _aio_leader _once                                    leaders in tasks; jobs that run once; what is released at the end
 # _aio_lock _lock                                      a lock, what is held, permits, rates: for tasks, and for threads
 # _aio_replies _blocks _cached _get_or_set_many _gevent_driver _leader _telling compression leases near
-# _closing _get_or_set _held _logging _loop_driver _settings _wanted
+# _aio_credentials _closing _get_or_set _held _logging _loop_driver _settings _wanted
 # _decorated _iter_many _plain _redis_py _uncopied _waits events serializers
 # _behind                                              makers that go on behind their callers
 # _alive _batch _calls _credentials _lock_status _made _rate_result _shown _steps _terms errors metadata metrics tls

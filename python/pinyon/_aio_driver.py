@@ -9,8 +9,8 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pinyon._aio_credentials import answer
 from pinyon._aio_replies import NoLoop, reply_class
-from pinyon._credentials import answer
 from pinyon._loop_driver import Loops, TaskDriver, addresses_of
 from pinyon._steps import drive_awaiting
 from pinyon.errors import Error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,3 +84,9 @@ def test_the_native_half_imports_nothing_of_the_python_half() -> None:
     of_package = re.compile(r'import\((?:[^()"]|\([^()"]*)*"pinyon')
     assert of_package.search('py.import(intern!(py, "pinyon._telling"))')
     assert [path.name for path in sources if of_package.search(path.read_text())] == []
+
+
+def test_programs_without_coroutines_do_not_import_what_coroutines_need() -> None:
+    program = "import sys, pinyon; print(sorted({'asyncio', 'gevent'} & sys.modules.keys()))"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout == "[]\n"
