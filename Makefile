@@ -66,7 +66,7 @@ test: ## Every test, on servers it starts itself; TEST_SUITES of the suites at o
 	$(MAKE) --no-print-directory -j 2 rust-tests setup-parts
 	$(MAKE) --no-print-directory test-built
 
-# What `make test` does once all is built. At the end it repeats how the suites that failed, or did not end, ended.
+# What `make test` does once all is built. At the end it repeats how the suites that failed ended.
 .PHONY: test-built
 test-built:
 	rm -rf target/suites

@@ -1,7 +1,7 @@
 """Runs one suite of `make test`, `suite.py NAME COMMAND...`, and keeps what it prints in target/suites.
 
 The file is NAME.log, or NAME.failed. With several suites at once, the one that failed is seldom the last that printed.
-A suite that does not end has failed, too: it says which of its processes waited for what, and Python and Ruby where.
+A suite that does not end has failed, too: it says which of its processes waited for what, and Python says where.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import subprocess
 import sys
 import time
 
-# Several times what the longest takes, and still short of what a whole run may take.
+# Twice what the longest takes, and still short of what a whole run may take.
 LIMIT = 60 * float(os.environ.get("SUITE_MINUTES", "45"))
-# Until those that are told to abort have written where they are.
+# In which those that are told to abort write where they are.
 LAST_WORDS = 10
 FOLDER = pathlib.Path(__file__).parents[1] / "target" / "suites"
 
 
 def main(name: str, *command: str) -> int:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
     FOLDER.mkdir(parents=True, exist_ok=True)
     log = FOLDER / f"{name}.log"
     with log.open("wb") as output:
@@ -57,12 +59,21 @@ def processes(group: int) -> str:
 
 
 def end(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Kills what is left of the group a while after it was told to end."""
-    os.killpg(process.pid, number)
-    time.sleep(LAST_WORDS if number == signal.SIGABRT else 1)
+    """Sends the signal to the whole group, and kills what is left of it some seconds later."""
+    give_up = time.monotonic() + LAST_WORDS
     with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+        while time.monotonic() < give_up:
+            time.sleep(0.1)
+            process.poll()
+            os.killpg(process.pid, 0)
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def leave(number: int, _frame: object) -> None:
+    """Ends as if interrupted. The suite has a process group of its own, which no signal to this one's reaches."""
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":
