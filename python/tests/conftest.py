@@ -20,6 +20,7 @@ from faulty import FaultyServer, OlderServer, Play, Step
 from gate import Gate
 from models import Model
 from servers import PASSWORD, GuardedMemcached, Memcached, Pool, Redis, Twemproxy
+from waiting import PATIENT
 
 import pinyon
 
@@ -328,9 +329,7 @@ def locks_on(model: Model) -> Iterator[Callable[..., Any]]:
     with contextlib.ExitStack() as stack:
 
         def make(place: Redis | str, **settings: Any) -> Any:
-            locks = model.locks(
-                getattr(place, "url", place), **{"connect_timeout": 30, "command_timeout": 30, **settings}
-            )
+            locks = model.locks(getattr(place, "url", place), **{**PATIENT, **settings})
             stack.callback(locks.close)
             return locks
 

@@ -18,6 +18,7 @@ from celery_unique_tasks import application, locks_at
 from servers import Redis
 from test_celery import SOON
 from test_unique_jobs import nothing_left, until
+from waiting import PATIENT
 
 import pinyon
 import pinyon.aio
@@ -218,7 +219,7 @@ def test_a_call_without_a_worker(site: Site) -> None:
         assert site.report(7) == "report", "a call as a function runs the function alone"
         assert site.report.apply((8,)).get() == "report"
     site.app.conf.task_always_eager = True
-    with pinyon.Locks(site.url, namespace="unique") as others, others.lock("report:7"):
+    with pinyon.Locks(site.url, namespace="unique", **PATIENT) as others, others.lock("report:7"):
         assert site.report.delay(7).state == states.IGNORED
     assert site.report.delay(7).get() == "report"
     assert site.report.lock_name(7) == "report:7"

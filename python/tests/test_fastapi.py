@@ -135,7 +135,7 @@ def test_locks(placed: Callable[[str], str], tmp_path: Path, redis: Redis) -> No
     with serving(placed("import_shop"), tmp_path) as site:
         status, body = site.visit("/import/a", "POST")
         assert (status, body["token"] > 0) == (200, True)
-        with pinyon.Locks(redis.url, namespace="shop") as locks, locks.lock("import:a"):
+        with pinyon.Locks(redis.url, namespace="shop", ttl=60) as locks, locks.lock("import:a"):
             assert site.visit("/import/a", "POST") == (409, {"detail": "it is being imported"})
 
 

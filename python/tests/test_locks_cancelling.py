@@ -80,7 +80,7 @@ def test_a_loop_that_is_closed_gives_up_what_it_waits_for(new_loop: Callable[[],
     with pinyon.Locks(redis.url, **PATIENT) as locks, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         held = locks.lock("a", timeout=SOON).acquire()
-        others = pinyon.aio.Locks(redis.url, ttl=600, **PATIENT)
+        others = pinyon.aio.Locks(redis.url, **{**PATIENT, "ttl": 600})
         loop = new_loop()
 
         async def wait() -> asyncio.Task[int]:

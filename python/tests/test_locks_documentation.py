@@ -87,8 +87,8 @@ def test_an_operator_looks_and_releases_as_the_page_says(redis: Redis) -> None:
 
 def test_those_who_wait_notice_a_deletion_within_a_heartbeat(redis: Redis) -> None:
     with (
-        pinyon.Locks(redis.url, ttl=60, **PATIENT) as locks,
-        pinyon.Locks(redis.url, ttl=60, heartbeat=0.5, **PATIENT) as others,
+        pinyon.Locks(redis.url, **PATIENT) as locks,
+        pinyon.Locks(redis.url, heartbeat=0.5, **PATIENT) as others,
     ):
         held = locks.lock("a").acquire()
         with background(lambda: take_and_give_back(others, "a")):
@@ -189,7 +189,7 @@ def user_of(
 ) -> Iterator[tuple[pinyon.Locks, pinyon.Locks]]:
     assert redis.ask("ACL", "SETUSER", name, *rules) == "OK"
     url = f"redis://{name}:secret@{redis.address}"
-    settings: dict[str, Any] = {"namespace": "app", "ttl": 6, "handler": handler, "heartbeat": 1, **PATIENT}
+    settings: dict[str, Any] = {**PATIENT, "namespace": "app", "ttl": 6, "handler": handler, "heartbeat": 1}
     with pinyon.Locks(url, **settings) as locks, pinyon.Locks(url, **settings) as others:
         yield locks, others
 
@@ -331,7 +331,7 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
 
 def test_names_in_the_examples_are_the_namespaces_own(redis: Redis) -> None:
     """The keys on the page are those of a real lock."""
-    with pinyon.Locks(redis.url, namespace="app", **PATIENT) as locks, locks.lock("NAME") as held:
+    with pinyon.Locks(redis.url, namespace="app", **PATIENT) as locks, locks.lock("NAME", ttl=10) as held:
         assert redis.keys() == {b"{app}:l:NAME", b"{app}:#f"}
         value = redis.ask("GET", "{app}:l:NAME").decode()
         assert re.fullmatch(

@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 from models import Model, on_asyncio
 from servers import Redis
+from waiting import PATIENT
 
 import pinyon
 from pinyon import aio
 
 
 def test_a_holder_is_known_by_its_host_its_process_and_its_label(redis: Redis) -> None:
-    with pinyon.Locks(redis.url, label="web2:worker") as labelled, pinyon.Locks(redis.url) as locks:
+    with (
+        pinyon.Locks(redis.url, label="web2:worker", **PATIENT) as labelled,
+        pinyon.Locks(redis.url, **PATIENT) as locks,
+    ):
         with labelled.lock("a"), locks.lock("b", note="bees"):
             labelled_status, status, free = locks.status("a", "b", "c")
         host = socket.gethostname().split(".")[0][:32]
@@ -27,7 +31,7 @@ def test_a_holder_is_known_by_its_host_its_process_and_its_label(redis: Redis) -
 
 
 def test_another_program_is_nobody(redis: Redis) -> None:
-    with pinyon.Locks(redis.url, namespace="shop") as locks:
+    with pinyon.Locks(redis.url, namespace="shop", **PATIENT) as locks:
         redis.ask("SET", "{shop}:l:a", "closed")
         (status,) = locks.status("a")
         assert status.owners[status.holder] == (None, None, None, None)
@@ -37,7 +41,7 @@ def test_another_program_is_nobody(redis: Redis) -> None:
 
 
 def test_the_error_says_who_and_why_also_when_it_is_copied(redis: Redis) -> None:
-    with pinyon.Locks(redis.url, label="web2:worker") as holder, pinyon.Locks(redis.url) as locks:
+    with pinyon.Locks(redis.url, label="web2:worker", **PATIENT) as holder, pinyon.Locks(redis.url, **PATIENT) as locks:
         with holder.lock("a", note="invoice 17") as held:
             assert held.note == "invoice 17"
             with pytest.raises(
@@ -72,7 +76,7 @@ def test_a_note_leaves_nothing_behind(redis: Redis, handler: str) -> None:
 
 
 def test_a_note_of_a_name_that_stays_locked_stays(redis: Redis) -> None:
-    with pinyon.Locks(redis.url) as locks:
+    with pinyon.Locks(redis.url, **PATIENT) as locks:
         locks.lock("a", at_least=600, note="mail 42").acquire().release()
         (status,) = locks.status("a")
         assert status.note == "mail 42"
@@ -80,7 +84,7 @@ def test_a_note_of_a_name_that_stays_locked_stays(redis: Redis) -> None:
 
 
 def test_what_no_line_has_room_for_is_refused(redis: Redis) -> None:
-    with pinyon.Locks(redis.url) as locks:
+    with pinyon.Locks(redis.url, **PATIENT) as locks:
         with pytest.raises(pinyon.UsageError, match="note has 202 bytes, and at most 200"):
             locks.lock("a", note="ä" * 101)
         with pytest.raises(pinyon.UsageError, match="note has a control character"):
@@ -95,7 +99,7 @@ def test_what_no_line_has_room_for_is_refused(redis: Redis) -> None:
 
 @on_asyncio
 async def test_tasks_say_who_and_why(model: Model, redis: Redis) -> None:
-    async with aio.Locks(redis.url, label="tasks") as locks:
+    async with aio.Locks(redis.url, label="tasks", **PATIENT) as locks:
         async with locks.lock("a", note="a task's") as held:
             assert held.note == "a task's"
             (status,) = await locks.status("a")

@@ -340,7 +340,7 @@ def test_a_program_ends_at_once_and_silently_with_locks_held(program: str, redis
     done = what_it_says(program, redis.url)
     assert done == "leaving"
     assert time.monotonic() - begun < 50
-    with pinyon.Locks(redis.url) as locks, locks.lock("a", timeout=60):
+    with pinyon.Locks(redis.url, **PATIENT) as locks, locks.lock("a", timeout=60):
         pass
 
 

@@ -10,6 +10,7 @@ import pytest
 from locking import nothing_left, queued
 from models import Model, every_model
 from servers import Redis
+from waiting import PATIENT
 
 import pinyon
 
@@ -114,7 +115,7 @@ async def test_a_condition_and_a_ticket_need_names_alone(model: Model, redis: Re
 
 
 def test_arguments_that_make_no_sense_are_refused(redis: Redis) -> None:
-    with pinyon.Locks(redis.url) as locks:
+    with pinyon.Locks(redis.url, **PATIENT) as locks:
         for permits, said in [
             (["stripe"], r'permits must say how many of which pool, as in permits=\{"stripe": 2\}, not \[\'stripe\'\]'),
             ({"stripe": "2"}, r"permits\['stripe'\] must be a whole number of at least 1, not '2'"),

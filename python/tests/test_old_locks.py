@@ -12,6 +12,7 @@ import redis as redis_py
 import redlock
 from models import Model, every_model
 from servers import Redis
+from waiting import PATIENT
 
 import pinyon
 import pinyon.aio
@@ -164,7 +165,7 @@ async def test_old_clients_of_several_servers(model: Model, three: list[Redis], 
 
 
 def test_a_block_releases_and_tells_of_a_loss(redis: Redis) -> None:
-    with pinyon.Locks(redis.url) as locks:
+    with pinyon.Locks(redis.url, **PATIENT) as locks:
         keys = OldKeys(locks)
         with keys.lock("a") as held:
             assert redis.ask("EXISTS", "a") == 1
@@ -192,7 +193,7 @@ def test_servers_that_fail_are_told(three: list[Redis]) -> None:
 
 
 def test_mistakes(redis: Redis) -> None:
-    locks = pinyon.Locks(redis.url)
+    locks = pinyon.Locks(redis.url, **PATIENT)
     with pytest.raises(pinyon.UsageError, match=r"key is the old client's key, with \{name\} for the lock's name"):
         OldKeys(locks, key="report")
     for servers in ([], [pinyon.aio.Locks(redis.url)]):

@@ -12,6 +12,7 @@ import pytest
 from models import Model, every_model
 from prometheus_client.parser import text_string_to_metric_families
 from servers import Memcached, Redis
+from waiting import PATIENT
 
 import pinyon
 from pinyon._figures import caches, locks
@@ -81,7 +82,7 @@ def test_clients_are_added_up_and_forgotten(server: Memcached) -> None:
 
 
 def test_locks_have_figures_too(redis: Redis) -> None:
-    with pinyon.Locks(redis.url) as taken:
+    with pinyon.Locks(redis.url, **PATIENT) as taken:
         with taken.lock("a"):
             pass
         shown = Scrape(Collector(taken))

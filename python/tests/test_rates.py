@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from models import Model, every_model
 from servers import Redis
+from waiting import PATIENT
 
 import pinyon
 import pinyon.aio
@@ -142,7 +143,7 @@ async def test_a_check_without_a_server_fails_and_one_after_it_is_back_succeeds(
 
 
 def test_a_check_is_one_command(own_redis: Redis) -> None:
-    with pinyon.Locks(own_redis.url) as locks:
+    with pinyon.Locks(own_redis.url, **PATIENT) as locks:
         rate = locks.rate("a", limit=1000, per=1)
         rate.allow()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from servers import Redis
+from waiting import PATIENT
 
 import pinyon
 from pinyon.frameworks._one_at_a_time import Conflict, OneAtATime, Run, Terms
@@ -100,7 +101,7 @@ def until(condition: Callable[[], object]) -> None:
 
 def nothing_left(url: str, namespace: str) -> None:
     """Waits until the namespace has no key of a lock any more: what is marked as replaced ends with its time."""
-    with pinyon.Locks(url, namespace=namespace) as locks:
+    with pinyon.Locks(url, namespace=namespace, **PATIENT) as locks:
 
         def left() -> list[bytes]:
             found: list[bytes] = locks.execute("KEYS", f"{{{namespace}}}:*")
@@ -125,7 +126,7 @@ def test_the_scenarios(redis: Redis) -> None:
 
 @pytest.mark.parametrize("name", FILE["refused_names"])
 def test_names_that_the_rules_use_themselves_are_refused(redis: Redis, name: str) -> None:
-    with pinyon.Locks(redis.url) as locks:
+    with pinyon.Locks(redis.url, **PATIENT) as locks:
         for when in ("enqueued", "running"):
             rules = OneAtATime(locks, Terms(when, "skip", 60.0, 60.0, 60.0, 0.1))
             with pytest.raises(pinyon.UsageError, match=name):
@@ -136,12 +137,16 @@ def test_names_that_the_rules_use_themselves_are_refused(redis: Redis, name: str
 
 @pytest.mark.parametrize("name", FILE["names"])
 def test_names_that_only_look_like_them_are_not(redis: Redis, name: str) -> None:
-    with pinyon.Locks(redis.url) as locks:
+    with pinyon.Locks(redis.url, **PATIENT) as locks:
         OneAtATime(locks, Terms("running", "skip", 60.0, 60.0, 60.0, 0.1)).begin(name, "first").end()
 
 
 def test_a_job_that_replaces_waits_for_one_that_runs(redis: Redis) -> None:
-    with pinyon.Locks(redis.url) as locks, pinyon.Locks(redis.url) as others, ThreadPoolExecutor(1) as beside:
+    with (
+        pinyon.Locks(redis.url, **PATIENT) as locks,
+        pinyon.Locks(redis.url, **PATIENT) as others,
+        ThreadPoolExecutor(1) as beside,
+    ):
         rules = OneAtATime(locks, Terms("enqueued", "replace", 60.0, 60.0, 60.0, 0.1))
         run = rules.begin(KIND, "first", rules.enqueue(KIND))
         second = beside.submit(OneAtATime(others, rules.terms).enqueue, KIND)
@@ -168,7 +173,7 @@ class Meddling:
 
 
 def test_a_job_that_begins_while_it_would_be_replaced_is_not_replaced(redis: Redis) -> None:
-    with pinyon.Locks(redis.url) as locks, pinyon.Locks(redis.url) as others:
+    with pinyon.Locks(redis.url, **PATIENT) as locks, pinyon.Locks(redis.url, **PATIENT) as others:
         rules = OneAtATime(locks, Terms("enqueued", "replace", 60.0, 0.0, 60.0, 0.1))
         claim = rules.enqueue(KIND)
         runs: list[Run] = []

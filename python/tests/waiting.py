@@ -11,8 +11,8 @@ import pinyon
 #: Seconds within which awaited events happen, on busy machines too.
 SOON = 60.0
 
-#: Settings of locks whose server is well: on a busy machine it may take its time.
-PATIENT: dict[str, Any] = {"command_timeout": SOON, "connect_timeout": SOON}
+#: Settings of locks whose server is well: on a busy machine it may take its time, and so may the holder's renewal.
+PATIENT: dict[str, Any] = {"command_timeout": SOON, "connect_timeout": SOON, "ttl": SOON}
 
 #: The ``command_timeout`` of locks whose server cannot be used at all. They try to connect for so many seconds.
 #: An attempt has failed by then on a busy machine, too.

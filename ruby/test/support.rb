@@ -196,7 +196,7 @@ class PinyonTest < Minitest::Test
   end
 
   def locks(server: redis, **settings)
-    generous = { timeout: GENEROUS, command_timeout: GENEROUS, connect_timeout: GENEROUS }
+    generous = { timeout: GENEROUS, command_timeout: GENEROUS, connect_timeout: GENEROUS, ttl: GENEROUS }
     closing(Pinyon::Locks.new("unix://#{server.address}", namespace:, **generous, **settings))
   end
 

@@ -59,6 +59,7 @@ sub locks {
         namespace       => "t$$",
         timeout         => GENEROUS,
         command_timeout => GENEROUS,
+        ttl             => GENEROUS,
         connect_timeout => GENEROUS,
         %settings
     );
