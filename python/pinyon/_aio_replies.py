@@ -185,7 +185,8 @@ class Asked(Coroutine[Any, Any, _T]):
             self.close()  # otherwise Python also warns that it was never awaited
             not_yet(self._method)
 
-        __enter__ = __aenter__
+        # Which of its two methods a block looks up first depends on Python's version.
+        __aexit__ = __enter__ = __exit__ = __aenter__
 
 
 def awaited_before_its_block(function: _Function) -> _Function:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pinyon import _native
@@ -34,7 +35,17 @@ class BlockingLock(BaseLock, Generic[_HeldT]):
         ) -> None: ...
 
     else:
-        __enter__ = _native.Lock._take_by_with
+        if sys.version_info < (3, 14):
+            __enter__ = _native.Lock._take_by_with
+        else:
+            # A handler of signals may run between the return of a native method and the beginning of its block.
+            def __enter__(self) -> _HeldT:
+                try:
+                    return self._take(False, None, True)
+                except BaseException:
+                    self._untake()
+                    raise
+
         __exit__ = _native.Lock._give_back_by_with
         __aenter__ = __aexit__ = FOR_THREADS
 

@@ -157,11 +157,14 @@ impl Lock {
         slf.get().held.bind(slf.py()).call1((slf, at_once, timeout))
     }
 
-    /// Acquires the lock, and keeps it until `_release`. Returns None if it was not free `at_once`. Not for tasks.
+    /// Acquires the lock, and keeps it until `_release`, or until its block ends. Returns None if it was not free
+    /// `at_once`. Not for tasks.
+    #[pyo3(signature = (at_once, timeout, by_block = false, /))]
     fn _take<'py>(
         slf: &Bound<'py, Self>,
         at_once: bool,
         timeout: Option<Bound<'py, PyAny>>,
+        by_block: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let thread = std::thread::current().id();
         let before = |taken: &&mut Taken| taken.fresh == Some(thread);
@@ -170,7 +173,7 @@ impl Lock {
         if at_once && held.cast::<Held>()?.get()._answer().is_none_or(|answer| answer.is_none(slf.py())) {
             return Ok(None);
         }
-        Self::keep(slf, &held, false, Some(thread))?;
+        Self::keep(slf, &held, by_block, Some(thread))?;
         Ok(Some(held))
     }
 
