@@ -445,5 +445,7 @@ loop.run_until_complete(main(servers, patch_at))
 
 @pytest.mark.parametrize("patch_at", ["imported", "made", "resumed"])
 def test_a_resumed_task_runs_the_loop(patch_at: str, server: Memcached) -> None:
+    if patch_at == "resumed" and sys.version_info >= (3, 14):
+        pytest.skip("a task in which nest_asyncio is applied keeps other tasks out of its loop, whatever they wait for")
     said = what_it_prints(NESTED, server.address, patch_at).splitlines()
     assert said == ["value", "other:0 other:1 other:2 other:3 other:4", "nested", "nested", "nested"]

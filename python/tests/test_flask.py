@@ -408,7 +408,7 @@ def test_a_value_whose_class_is_gone_is_missing(
         cache.inc("one")
     cache.set("one", 2)
     assert cache.get("one") == 2
-    said = [line for line in caplog.messages if "cannot be read" in line and f"'_Gone' on <module '{__name__}'" in line]
+    said = [line for line in caplog.messages if "cannot be read" in line and "'_Gone'" in line]
     assert len(said) == 1, "one line for the class"
 
 

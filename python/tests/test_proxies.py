@@ -17,6 +17,9 @@ from servers import Memcached, MemcachedProxy, Pool, Twemproxy
 
 import pinyon
 
+#: How proxies refuse a command. memcached's own closes the connection, as of 1.6.45.
+REFUSED = (pinyon.ServerError, pinyon.ConnectionLost)
+
 pytestmark = [
     every_model,
     pytest.mark.skipif(not shutil.which("nutcracker"), reason="nutcracker is not installed"),
@@ -260,7 +263,7 @@ async def test_everything_but_flush_all_works_through_memcacheds_own_proxy(model
         assert await cache.delete("a key", stale=10)
         assert await cache.get_or_set("made", lambda: "made", ttl=10) == "made"
         assert await cache.stats()
-        with pytest.raises(pinyon.ServerError):
+        with pytest.raises(REFUSED):
             await cache.flush_all()
         assert events == []
 

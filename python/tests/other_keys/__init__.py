@@ -92,6 +92,12 @@ def vectors(rule: str, *, by_pinyon: bool = False) -> list[dict[str, Any]]:
     return found
 
 
+def server_version() -> str:
+    """Return the version of the memcached that the vectors are determined with."""
+    with Memcached() as server:
+        return server.ask(b"version\r\n", b"\r\n").split()[1].decode()
+
+
 def _stored(server: Memcached) -> dict[int, bytes]:
     """The keys of all items, by value."""
     lines: list[bytes] = []
@@ -103,7 +109,8 @@ def _stored(server: Memcached) -> dict[int, bytes]:
         return lines.pop() == b"END"
 
     wait_until(are_listed)
-    keys = [unquote_to_bytes(line.split()[0].removeprefix(b"key=")) for line in lines]
+    # A newer server says OK first.
+    keys = [unquote_to_bytes(line.split()[0].removeprefix(b"key=")) for line in lines if line.startswith(b"key=")]
     return {_number(server, key): key for key in keys}
 
 

@@ -3,6 +3,7 @@
 require 'dalli'
 require 'json'
 
+Dalli.logger.level = Logger::FATAL
 job = JSON.parse($stdin.readline)
 client = Dalli::Client.new(job['servers'], namespace: job['namespace'])
 ring = client.send(:ring)

@@ -2,6 +2,7 @@
 require "dalli"
 require "json"
 
+Dalli.logger.level = Logger::FATAL
 Encoding.default_external = Encoding::UTF_8
 
 def shown(value)
