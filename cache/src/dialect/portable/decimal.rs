@@ -8,13 +8,26 @@ const AT_ONCE: usize = 9;
 /// A float as Python writes it: with just enough digits to read the same number again.
 pub(in crate::dialect) fn float(number: f64) -> String {
     if number == 0.0 || (1e-4..1e16).contains(&number.abs()) {
-        return format!("{number:?}");
+        let shortest = format!("{number:?}");
+        return even(number, &shortest, |decimals| format!("{number:.decimals$}")).unwrap_or(shortest);
     }
-    let scientific = format!("{number:e}");
+    let shortest = format!("{number:e}");
+    let scientific = even(number, &shortest, |decimals| format!("{number:.decimals$e}")).unwrap_or(shortest);
     match scientific.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {
         Some((digits, Ok(exponent))) => format!("{digits}e{exponent:+03}"),
         _ => scientific.to_lowercase(),
     }
+}
+
+/// Where the number is in the middle of two that are equally short, Python writes the even one, and Rust the larger. Returns
+/// the even one. `with`: writes so many decimals, the nearest, and of two that are as near the even one.
+fn even(number: f64, shortest: &str, with: impl FnOnce(usize) -> String) -> Option<String> {
+    // Such a number has a few more digits than are written. So it is a whole number of 2^-25, since 5^25 has 18 digits.
+    if number.fract() == 0.0 || (number * f64::from(1 << 25)).fract() != 0.0 {
+        return None;
+    }
+    let (_, decimals) = shortest.split('e').next()?.split_once('.')?;
+    Some(with(decimals.len())).filter(|even| even.parse() == Ok(number))
 }
 
 /// The digits of an integer. `magnitude`: its absolute value, least significant byte first.

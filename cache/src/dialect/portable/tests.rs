@@ -81,6 +81,23 @@ proptest! {
     }
 }
 
+/// As Python 3.11 writes them.
+#[test]
+fn a_float_between_two_notations_has_the_even_one() {
+    let known = [
+        (562_949_953_421_312.25, "562949953421312.2"),
+        (562_949_953_421_312.75, "562949953421312.8"),
+        (-140_737_488_355_328.125, "-140737488355328.12"),
+        (209.0 / f64::from(1 << 21), "9.965896606445312e-05"),
+        (0.25, "0.25"),
+        (1e22, "1e+22"),
+        (2.0_f64.powi(-20), "9.5367431640625e-07"),
+    ];
+    for (number, written) in known {
+        assert_eq!(float(number), written);
+    }
+}
+
 #[test]
 fn integers_have_a_bound() {
     assert!(integer(&b"9".repeat(4300)).is_some());
