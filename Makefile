@@ -7,7 +7,7 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 export VIRTUAL_ENV := $(CURDIR)/.venv
 FUZZ_SECONDS ?= 60
 # Most tests wait for servers, so more of them, and three of the suites, go at once than there are cores.
-TEST_PROCESSES ?= 8
+TEST_PROCESSES ?= 6
 TEST_SUITES ?= 3
 # Of `make bench-ruby-newer`; 1 only shows that it runs.
 ROUNDS ?= 5

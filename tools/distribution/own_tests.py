@@ -11,7 +11,7 @@ from pathlib import Path
 from artefacts import contents
 from commands import REPOSITORY, WORK, build_environment
 from crossing import cross_environment
-from emulation import emulated_environment, make_emulated
+from emulation import emulated_environment, make_emulated, make_emulator
 from platforms import Platform
 
 #: The crates with tests of their own.
@@ -34,14 +34,14 @@ def server(name: str) -> str:
 
 
 def play_crate(platform: Platform, crate: str) -> None:
-    """Builds and runs the tests of a crate on a platform whose programs this machine runs by itself.
-
-    Raises `CalledProcessError` if one fails.
-    """
+    """Builds and runs the tests of a crate on another platform. Raises `CalledProcessError` if one fails."""
     for name in SERVERS:
         server(name)
     apart = {**build_environment(), "CARGO_TARGET_DIR": str(WORK / "tests")}
     environment = cross_environment(platform, apart, static_programs=True)
+    if platform.emulator:
+        runner = f"{make_emulator(platform)} -L {make_emulated(platform)}"
+        environment[f"CARGO_TARGET_{platform.variable.upper()}_RUNNER"] = runner
     words = ["cargo", "test", "--locked", "-q", "--target", platform.triple, "-p", crate]
     subprocess.run(words, cwd=REPOSITORY, env=environment, check=True)
 
@@ -104,3 +104,12 @@ def play_ruby(platform: Platform, native: Path, names: tuple[str, ...]) -> None:
     words = ["ruby", "-I", "lib", "-I", "test", *files, "-e", ""]
     environment = emulated_with_servers(platform, make_emulated(platform))
     subprocess.run(words, cwd=checkout / "ruby", env=environment, check=True)
+
+
+def play_perl(platform: Platform, distribution: Path, names: tuple[str, ...]) -> None:
+    """Runs files of Perl's tests where the distribution is built. Raises `CalledProcessError` if one fails."""
+    environment = emulated_with_servers(platform, make_emulated(platform))
+    # By itself, prove would start the program that the emulator runs.
+    words = ["prove", "--exec", "perl -Iblib/lib -Iblib/arch", "-j", str(os.cpu_count())]
+    words += [f"t/{name}.t" for name in names]
+    subprocess.run(words, cwd=distribution, env=environment, check=True)

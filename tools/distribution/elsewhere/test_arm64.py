@@ -12,7 +12,8 @@ from commands import own_version, said
 from crossing import program_of_llvm
 from emulation import emulated_environment, make_emulated, make_emulator
 from interpreters import find_interpreters
-from own_tests import play_python, play_ruby
+from own_tests import CRATES, emulated_with_servers, play_crate, play_perl, play_python, play_ruby
+from perls import install_perl
 from platforms import ARM64
 from trying import compile_smoke, machine_of, unpack_c_library
 
@@ -21,9 +22,10 @@ GLIBC = (2, 17)
 SMOKE = Path(__file__).parents[1]
 #: Python of the release in the folder.
 TAG = "cp311"
-#: The files of Python's tests, and of Ruby's, that have passed in the emulator.
+#: The files of the languages' tests that have passed in the emulator.
 PYTHON_TESTS = ("client", "fork", "locks", "many", "threads", "values")
 RUBY_TESTS = ("client", "errors", "forks", "near", "values", "vectors")
+PERL_TESTS = ("caches", "errors", "leases", "lock_sharing", "locks", "near", "rates", "values")
 GEM = DIST / f"pinyon-{own_version()}-{ARM64.gem}.gem"
 
 
@@ -99,3 +101,27 @@ def test_the_core_of_the_tests_of_python() -> None:
 def test_the_core_of_the_tests_of_ruby(gem_home: Path) -> None:
     (native,) = gem_home.rglob("native.so")
     play_ruby(ARM64, native, RUBY_TESTS)
+
+
+@pytest.fixture(scope="module")
+def perl_distribution(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    at = tmp_path_factory.mktemp("perl")
+    return install_perl(ARM64, unpack_c_library(ARM64, at), folder, at, emulated_environment(folder))
+
+
+def test_the_perl_distribution_works(folder: Path, perl_distribution: Path) -> None:
+    local = perl_distribution.with_name("local")
+    (native,) = local.rglob("Pinyon.so")
+    assert machine_of(native) == MACHINE
+    installed = native.parents[2]
+    words = ["perl", f"-I{installed}", f"-I{installed.parent}", str(SMOKE / "smoke.pl"), str(local)]
+    subprocess.run(words, env=emulated_with_servers(ARM64, folder), check=True)
+
+
+def test_the_core_of_the_tests_of_perl(perl_distribution: Path) -> None:
+    play_perl(ARM64, perl_distribution, PERL_TESTS)
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_the_tests_of_a_crate(crate: str) -> None:
+    play_crate(ARM64, crate)
