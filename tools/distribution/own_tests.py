@@ -24,6 +24,8 @@ SERVERS = ("memcached", "redis-server", "redis-cli")
 #: Seconds for one test: the emulator takes minutes where random values are many.
 PATIENCE = 1800
 PYTHON_VERSION = "3.11"
+#: How many random schedules the tests of crates play in an emulator, and how long exhaustive ones are.
+FEWER = {"PINYON_SCHEDULES": "40", "PINYON_DEPTH": "3", "SEEDS": "10"}
 
 
 def server(name: str) -> str:
@@ -41,7 +43,7 @@ def play_crate(platform: Platform, crate: str) -> None:
     environment = cross_environment(platform, apart, static_programs=True)
     if platform.emulator:
         runner = f"{make_emulator(platform)} -L {make_emulated(platform)}"
-        environment[f"CARGO_TARGET_{platform.variable.upper()}_RUNNER"] = runner
+        environment.update({f"CARGO_TARGET_{platform.variable.upper()}_RUNNER": runner, **FEWER})
     words = ["cargo", "test", "--locked", "-q", "--target", platform.triple, "-p", crate]
     subprocess.run(words, cwd=REPOSITORY, env=environment, check=True)
 
