@@ -32,6 +32,9 @@ pub(super) fn open<H: Host>(
         }
         wait_connected(host, session, timer)?;
     }
+    if session.connected_since().is_none() {
+        session.note_connected(Instant::now());
+    }
     Ok(loan)
 }
 

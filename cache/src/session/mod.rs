@@ -353,6 +353,13 @@ impl<N: Network> Session<N> {
         self.connected
     }
 
+    /// Takes note that it is connected by now, if it is. Drivers that do not always poll call it once it is ready.
+    pub(crate) fn note_connected(&mut self, now: Instant) {
+        if self.connected.is_none() && self.is_ready() {
+            self.connected = Some(now);
+        }
+    }
+
     /// The server's name in messages.
     pub fn server(&self) -> &Arc<str> {
         self.connection.server()
@@ -424,9 +431,7 @@ impl<N: Network> Session<N> {
     /// Calling it early, late or needlessly does no harm.
     pub fn poll(&mut self, now: Instant) {
         self.arrived(now);
-        if self.connected.is_none() && self.is_ready() {
-            self.connected = Some(now);
-        }
+        self.note_connected(now);
         self.advance_connection(now);
         self.flush();
         let mut received = 0;
