@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from servers import Memcached, Pool, Twemproxy
-from test_proxies import REFUSED, a_proxy_of_memcacheds_own
+from test_proxies import a_proxy_of_memcacheds_own
 
 import pinyon
 
@@ -109,7 +109,10 @@ def test_each_operation_works_as_the_table_says(column: str, own_server: Memcach
             cache.set_many({"key": "value", "text": "text", "number": 1})
             try:
                 operation(cache)
-            except (pinyon.Unsupported, *REFUSED):
+            except (pinyon.Unsupported, pinyon.ServerError):
+                found[name] = False
+            except pinyon.ConnectionLost:
+                assert name == "flush_all", "memcached's own proxy refuses it so, as of 1.6.45"
                 found[name] = False
             else:
                 found[name] = True
