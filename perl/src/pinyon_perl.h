@@ -271,6 +271,9 @@ extern bool exit_is_due; /* Perl code that converts a value has ended the progra
 XSPROTO(deliver_signals);
 void begin_wait(pTHX_ waiting *wait);
 void end_interrupted(pTHX_ waiting *wait) __attribute__noreturn__; /* after PINYON_INTERRUPTED: what the handler wanted */
+/* Handlers of signals that came during DESTROY run after it. Perl does not let them die out of it, and Perl 5.40 runs them as
+ * soon as a DESTROY in C returns. */
+void handlers_after(pTHX_ SV *object);
 void check_after_wait(pTHX_ cache_handle *cache, SV *self, waiting *wait, pinyon_status status); /* of many keys */
 SV *run_call(pTHX_ cache_handle *cache, SV *self, call *one); /* as result_of; dies of a failure */
 void throw_failed(pTHX_ cache_handle *cache, SV *self, pinyon_error *error) __attribute__noreturn__;

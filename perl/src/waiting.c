@@ -74,6 +74,30 @@ void end_interrupted(pTHX_ waiting *wait)
     croak("interrupted");
 }
 
+/* ---- While an object ends --------------------------------------------------------------------------------------------- */
+
+static int handlers_may_run(pTHX_ SV *object, MAGIC *magic)
+{
+    PERL_UNUSED_VAR(object);
+    PERL_UNUSED_VAR(magic);
+    PL_sig_pending = 1;
+    return 0;
+}
+
+static const MGVTBL handlers_wait = {NULL, NULL, NULL, NULL, handlers_may_run, NULL, NULL, NULL};
+
+/* An object's magic goes when DESTROY is over, if nothing has taken the object up again. */
+void handlers_after(pTHX_ SV *object)
+{
+    const bool ends = PL_curstackinfo->si_type == PERLSI_DESTROY && SvREFCNT(SvRV(object)) == 1;
+    if (!PL_sig_pending || !ends)
+        return;
+    sv_magicext(SvRV(object), NULL, PERL_MAGIC_ext, &handlers_wait, NULL, 0);
+    PL_sig_pending = 0;
+}
+
+/* ---- Calls of a cache ------------------------------------------------------------------------------------------------- */
+
 void throw_failed(pTHX_ cache_handle *cache, SV *self, pinyon_error *error)
 {
     SV *object = sv_2mortal(error_object_taken(aTHX_ error));

@@ -53,6 +53,17 @@ subtest 'a handler that dies while the end of a scope gives back a lease' => sub
     ok $cache->lease('scoped')->is_won, 'and the lease is given back';
 };
 
+subtest 'a handler that dies while a caller of get_or_set that made nothing gives back' => sub {
+    my $cache = cache();
+    my $begin = sub {
+        my $making = Pinyon::Making->new( $cache, 'unmade', ttl => 60 );
+        is_deeply [ $making->_run($cache) ], [], 'has to make it';
+        return $making;
+    };
+    is dies_at_the_end_of_a_scope( memcached(), $begin ), "enough\n", 'dies into the program when that is over';
+    ok $cache->lease('unmade')->is_won, 'and the lease is given back';
+};
+
 subtest 'a handler that returns leaves the wait as it was' => sub {
     my $cache = cache( servers => [ $silent->{address} ], timeout => 2 );
     my $count = 0;

@@ -82,6 +82,7 @@ _leave(self, client)
         cache_handle  *cache  = (cache_handle *)attached_handle(client, &cache_table);
         if (making && cache)
             making_leave(aTHX_ cache, making);
+        handlers_after(aTHX_ self);
         XSRETURN(0);
     }
 
@@ -199,6 +200,7 @@ _leave(self, client)
         cache_handle       *cache  = (cache_handle *)attached_handle(client, &cache_table);
         if (making && cache)
             making_many_leave(aTHX_ cache, making);
+        handlers_after(aTHX_ self);
         XSRETURN(0);
     }
 
@@ -226,6 +228,7 @@ DESTROY(self)
     SV *self
   PPCODE:
     lease_left(aTHX_ self);
+    handlers_after(aTHX_ self);
     XSRETURN(0);
 
 MODULE = Pinyon    PACKAGE = Pinyon::Lease::Won
@@ -235,4 +238,5 @@ DESTROY(self)
     SV *self
   PPCODE:
     win_left(aTHX_ self);
+    handlers_after(aTHX_ self);
     XSRETURN(0);

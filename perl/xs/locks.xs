@@ -220,6 +220,7 @@ DESTROY(self)
     SV *self
   PPCODE:
     lock_goes(aTHX_ self);
+    handlers_after(aTHX_ self);
     XSRETURN(0);
 
 void

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .folders import NEWER, REPOSITORY, Folder, environment
@@ -14,10 +16,42 @@ VENV = REPOSITORY / ".venv"
 #: What the tests need. Whatever changes there makes the virtual environment anew.
 REQUIREMENTS = (REPOSITORY / "python" / "requirements-test.txt", REPOSITORY / "bench" / "requirements.txt")
 
+#: What MakeMaker leaves in a checkout, which is built for another Perl.
+UNBUILT_PERL = ("blib", "Makefile", "MYMETA.*", "Pinyon.c", "*.o", "*.bs", "pm_to_blib")
+
+
+def build_perl(folder: Folder) -> dict[Path, Path]:
+    """Builds the Perl distribution for the folder's Perl. Returns its copy, and where it is seen."""
+    target = _cargo(["rustc", "--release", "-p", "pinyon-capi", "--lib", "--crate-type", "staticlib"], folder)
+    copy = _copied(REPOSITORY / "perl", folder, *UNBUILT_PERL)
+    # Its makefile asks cargo, which is not in the folder and has done its work.
+    cargo = target / "cargo"
+    cargo.write_text(f'#!/bin/sh\n[ "$1" != --version ] || echo {shlex.quote(_said("cargo", "--version"))}\n')
+    cargo.chmod(0o755)
+    over = {copy: REPOSITORY / "perl"}
+    commands = f"cd {REPOSITORY / 'perl'} && perl Makefile.PL >/dev/null && make -s >/dev/null"
+    here = {**environment(), "CARGO": str(cargo), "CARGO_TARGET_DIR": str(target)}
+    subprocess.run([*folder.running(over), "sh", "-ec", commands], check=True, env=here, timeout=3600)
+    return over
+
+
+def build_c(folder: Folder) -> Path:
+    """Builds the tests of the C interface, which call the folder's compiler. Returns a folder with links to them."""
+    command = ["test", "--no-run", "-p", "pinyon-capi"]
+    target = _cargo(command, folder)
+    listed = _said("cargo", *command, "--locked", "--message-format=json", "--target-dir", str(target), "-q")
+    tests = NEWER / f"{folder.suite}-c"
+    shutil.rmtree(tests, ignore_errors=True)
+    tests.mkdir()
+    for test in filter(None, (json.loads(line).get("executable") for line in listed.splitlines())):
+        (tests / Path(test).name).symlink_to(test)
+    return tests
+
 
 def build_ruby(folder: Folder) -> dict[Path, Path]:
     """Builds the gem's native half for the folder's Ruby. Returns the library with it, and where it is seen."""
-    library = _cargo("pinyon-ruby", "libpinyon_ruby.so", folder, {"RUBY": str(folder.ruby())})
+    target = _cargo(["build", "--release", "-p", "pinyon-ruby"], folder, {"RUBY": str(folder.ruby())})
+    library = target / "release" / "libpinyon_ruby.so"
     return _laid_over(REPOSITORY / "ruby" / "lib", library, Path("pinyon", "native.so"), folder)
 
 
@@ -30,7 +64,8 @@ def build_python(folder: Folder) -> dict[Path, Path]:
     asked = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'), sysconfig.get_python_version())"
     suffix, version = _said(str(python), "-c", asked).split()
     building = {"PYO3_PYTHON": str(python), "PYO3_BUILD_EXTENSION_MODULE": "1"}
-    library = _cargo("pinyon-python", "libpinyon_native.so", folder, building)
+    target = _cargo(["build", "--release", "-p", "pinyon-python"], folder, building)
+    library = target / "release" / "libpinyon_native.so"
     package = _laid_over(REPOSITORY / "python" / "pinyon", library, Path(f"_native{suffix}"), folder)
     made = _environment(folder, version)
     # The sources of other clients' tests are those that `make setup` has fetched.
@@ -62,13 +97,15 @@ def _environment(folder: Folder, version: str) -> Path:
     return made
 
 
-def _cargo(package: str, library: str, folder: Folder, languages: Mapping[str, str]) -> Path:
-    """Builds a package for a language that these variables name. Each release keeps what was built for it."""
+def _cargo(command: Sequence[str], folder: Folder, languages: Mapping[str, str] | None = None) -> Path:
+    """Builds with a command of cargo, for a language that these variables name.
+
+    Returns the folder with what is built. Each release keeps its own.
+    """
     target = NEWER / f"{folder.suite}-build"
-    command = ["cargo", "build", "--release", "--locked", "-q", "-p", package]
-    here = {**os.environ, "CARGO_TARGET_DIR": str(target), **languages}
-    subprocess.run(command, cwd=REPOSITORY, check=True, env=here)
-    return target / "release" / library
+    here = {**os.environ, "CARGO_TARGET_DIR": str(target), **(languages or {})}
+    subprocess.run(["cargo", *command, "--locked", "-q"], cwd=REPOSITORY, check=True, env=here)
+    return target
 
 
 def _laid_over(tree: Path, library: Path, place: Path, folder: Folder) -> dict[Path, Path]:
@@ -76,12 +113,18 @@ def _laid_over(tree: Path, library: Path, place: Path, folder: Folder) -> dict[P
 
     Returns the copy, and the tree that it is seen in the place of.
     """
-    copy = NEWER / f"{folder.suite}-{tree.parent.name}"
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    copy = _copied(tree, folder, "*.so", "__pycache__")
     shutil.copy(library, copy / place)
     return {copy: tree}
 
 
+def _copied(tree: Path, folder: Folder, *without: str) -> Path:
+    """Copies a tree of the checkout for a folder, without files of these patterns. Returns the copy."""
+    copy = NEWER / f"{folder.suite}-{tree.relative_to(REPOSITORY).parts[0]}"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(tree, copy, ignore=shutil.ignore_patterns(*without))
+    return copy
+
+
 def _said(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout

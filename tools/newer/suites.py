@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from .building import VENV, build_python, build_ruby
+from .building import VENV, build_c, build_perl, build_python, build_ruby
 from .folders import NEWER, REPOSITORY, Folder, environment
 
 #: What Python's tests need, beside what pip installs.
@@ -17,24 +17,38 @@ FOR_PYTHON = (
     *("memcached", "redis-server", "valkey-server", "procps", "strace", "git", "zstd", "nutcracker", "php-cli"),
     *("php-memcached", "libcache-memcached-perl", "libcache-memcached-fast-perl", "ca-certificates", "openssl"),
 )
-#: Ruby 3.3, Rails 7.2, Rack 3, async 1, Dalli 3.2; Python 3.13; memcached 1.6.38, Redis 8 and Valkey 8.
+#: What Perl's tests need, and those of the C interface.
+FOR_PERL = (
+    *("libcoro-perl", "libanyevent-perl", "libev-perl", "libio-async-perl", "libio-async-loop-epoll-perl"),
+    *("libfuture-asyncawait-perl", "libmojolicious-perl", "libminion-perl", "libminion-backend-sqlite-perl"),
+    *("libcache-memcached-perl", "libcache-memcached-fast-perl", "libmemcached-libmemcached-perl"),
+    *("libanyevent-memcached-perl", "libcpanel-json-xs-perl", "libbsd-resource-perl", "libtest-leaktrace-perl"),
+    *("libchi-perl", "libchi-driver-memcached-perl", "libtest-class-perl", "libtest-warn-perl"),
+    *("libdancer2-perl", "libdancer-session-memcached-perl", "libcatalyst-perl", "libcatalyst-plugin-cache-perl"),
+    *("libcatalyst-plugin-session-store-cache-perl", "libcatalyst-plugin-session-state-cookie-perl"),
+    *("libplack-middleware-session-perl", "libcgi-session-driver-memcached-perl", "libapache-session-memcached-perl"),
+    *("libtest-pod-perl", "starman"),
+)
+FOR_C = ("binutils", "valgrind", "luajit")
+#: Ruby 3.3, Rails 7.2, Rack 3, async 1, Dalli 3.2; Python 3.13; Perl 5.40; gcc 14; memcached 1.6.38, Redis 8, Valkey 8.
 NEXT = Folder(
     "trixie",
     NEWER / "trixie",
     (
         *("ruby", "ruby-dev", "rake", "ruby-minitest", "ruby-async", "ruby-eventmachine", "ruby-activesupport"),
         *("ruby-railties", "puma", "ruby-rack-session", "ruby-rack-test", "ruby-rack-attack", "ruby-dalli"),
-        *("ruby-activejob", "ruby-sidekiq", "ruby-connection-pool", *FOR_PYTHON),
+        *("ruby-activejob", "ruby-sidekiq", "ruby-connection-pool", *FOR_PYTHON, *FOR_PERL, *FOR_C),
     ),
 )
-#: The release after that one, which is not finished: Python 3.14, memcached 1.6.45 and Valkey 9; async 2 and Dalli 5.
+#: The release after that one, which is not finished: Python 3.14, Perl 5.42, gcc 15, memcached 1.6.45 and Valkey 9;
+#: async 2 and Dalli 5.
 #: Its Rails does not run on its other gems.
 LATEST = Folder(
     "forky",
     NEWER / "forky",
     (
         *("ruby", "ruby-dev", "rake", "ruby-minitest", "ruby-async", "ruby-eventmachine", "ruby-dalli"),
-        *("ruby-connection-pool", *FOR_PYTHON),
+        *("ruby-connection-pool", *FOR_PYTHON, *FOR_PERL, *FOR_C),
     ),
 )
 #: Seconds after which a suite is ended.
@@ -59,6 +73,7 @@ class Suite:
         inside: the checkout's folder that they run in.
         command: the shell's command.
         programs: names of programs, and the folder's own that are started in their place.
+        build: builds for the folder what only this suite needs.
     """
 
     about: str
@@ -66,10 +81,13 @@ class Suite:
     inside: str
     command: str
     programs: Mapping[str, str] = field(default_factory=dict)
+    build: Callable[[Folder], object] | None = None
 
     def run(self) -> bool:
         """Runs them and returns whether all have passed."""
         folder = REPOSITORY / self.inside
+        if self.build is not None:
+            self.build(self.folder)
         command = ["env", f"--chdir={folder}", "sh", "-c", f"{self._renamed()}{self.command}"]
         try:
             done = subprocess.run(
@@ -88,6 +106,7 @@ class Suite:
 def suites(processes: int) -> dict[str, Suite]:
     """Returns all suites by their names. Those of Python run in so many processes."""
     pytest = f"{VENV}/bin/python -m pytest -q -n {processes} --dist loadscope"
+    prove = f"prove -b -j {processes} t"
     valkey, locks = {"redis-server": "valkey-server"}, " ".join(LOCKS)
     return {
         "ruby": Suite("Ruby 3.3, Rails 7.2, Rack 3, memcached 1.6.38, Redis 8", NEXT, "ruby", "rake -q test"),
@@ -96,6 +115,10 @@ def suites(processes: int) -> dict[str, Suite]:
         "valkey": Suite("Locks in Python 3.13, on Valkey 8", NEXT, "python", f"{pytest} {locks}", valkey),
         "python-latest": Suite("Python 3.14, memcached 1.6.45, Redis 8", LATEST, "python", pytest),
         "valkey-latest": Suite("Locks in Python 3.14, on Valkey 9", LATEST, "python", f"{pytest} {locks}", valkey),
+        "perl": Suite("Perl 5.40, memcached 1.6.38, Redis 8", NEXT, "perl", prove),
+        "perl-latest": Suite("Perl 5.42, memcached 1.6.45, Redis 8", LATEST, "perl", prove),
+        "c": Suite("C with gcc 14, memcached 1.6.38, Redis 8", NEXT, "capi", _each(NEXT), build=build_c),
+        "c-latest": Suite("C with gcc 15, memcached 1.6.45, Redis 8", LATEST, "capi", _each(LATEST), build=build_c),
         "ruby-valkey": Suite("Locks in Ruby 3.3, on Valkey 8", NEXT, "ruby", _ruby(RUBY_LOCKS), valkey),
     }
 
@@ -105,8 +128,13 @@ def _ruby(names: tuple[str, ...]) -> str:
     return " ".join(["ruby -w -I lib -I test", *(f"-r ./test/test_{name}.rb" for name in names), "-e ''"])
 
 
+def _each(folder: Folder) -> str:
+    """Returns the command that runs all tests of the C interface."""
+    return f"failed=0; for test in {NEWER}/{folder.suite}-c/*; do $test -q || failed=1; done; exit $failed"
+
+
 @cache
 def _built(folder: Folder) -> dict[Path, Path]:
     """Installs the folder and builds Pinyon for its languages, once. Returns what is seen in the place of what."""
     folder.install()
-    return {**build_ruby(folder), **build_python(folder)}
+    return {**build_ruby(folder), **build_python(folder), **build_perl(folder)}

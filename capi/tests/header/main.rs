@@ -39,6 +39,8 @@ fn compiled(compiler: &[&str], header: &str, behind: &str) -> Result<(), String>
     let output = Command::new(compiler[0])
         .args(&compiler[1..])
         .args(["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"])
+        // Rust's side of an enum is the integer that it has in C.
+        .arg("-Wno-enum-int-mismatch")
         .arg(&source)
         .output()
         .expect("a C compiler is installed: apt install gcc g++, or make setup");
@@ -51,6 +53,7 @@ fn compiled(compiler: &[&str], header: &str, behind: &str) -> Result<(), String>
 
 const C99: &[&str] = &["gcc", "-std=c99"];
 const C11: &[&str] = &["gcc", "-std=c11"];
+const C23: &[&str] = &["gcc", "-std=c2x"];
 const CXX: &[&str] = &["g++", "-std=c++11", "-x", "c++"];
 
 fn sources() -> Vec<String> {
@@ -72,8 +75,10 @@ fn exported() -> Vec<rust_side::Function> {
 }
 
 #[test]
-fn the_header_is_c99_and_cpp11() {
-    compiled(C99, &header(), "int main(void) { return pinyon_abi() != PINYON_ABI; }").unwrap();
+fn the_header_is_c99_c23_and_cpp11() {
+    for compiler in [C99, C23] {
+        compiled(compiler, &header(), "int main(void) { return pinyon_abi() != PINYON_ABI; }").unwrap();
+    }
     compiled(CXX, &header(), "int main() { pinyon_request get = {}; return pinyon_abi() != get.size; }").unwrap();
 }
 

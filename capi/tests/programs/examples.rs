@@ -8,11 +8,12 @@ use crate::server::Memcached;
 const PRINTED: &str = "user:1: Ada\nuser:2: no such user\nvisits: 2\nuser:1: Ada\nvisits: 2\npage: <p>Hello\n";
 
 #[test]
-fn the_blocking_program_runs_with_either_library_in_c_and_cpp() {
+fn the_blocking_program_runs_with_either_library() {
     for (compiler, linked) in [
         (&["gcc", "-std=c99"][..], Linked::Shared),
         (&["gcc", "-std=c99"][..], Linked::Static),
         (&["gcc", "-std=c11"][..], Linked::Static),
+        (&["gcc", "-std=c2x"][..], Linked::Shared),
     ] {
         let server = Memcached::tcp();
         let program = Program::compile(compiler, "examples/blocking.c", linked);

@@ -129,11 +129,11 @@ sub _is_made_anew {
     return defined $reason && $self->_unreadable($reason);
 }
 
-sub DESTROY {
-    my ($self) = @_;
+# A reference of its own would keep handlers of signals from waiting until the object has gone: see handlers_after in C.
+sub DESTROY {    ## no critic (RequireArgUnpacking)
     return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
     local ( $@, $!, $? );
-    $self->_leave( $self->{client} );
+    $_[0]->_leave( $_[0]{client} );
     return;
 }
 
