@@ -24,7 +24,7 @@ SMOKE = Path(__file__).parents[1]
 TAG = "cp311"
 #: The files of the languages' tests that have passed in the emulator.
 PYTHON_TESTS = ("client", "fork", "locks", "many", "threads", "values")
-RUBY_TESTS = ("client", "errors", "forks", "near", "values", "vectors")
+RUBY_TESTS = ("client", "errors", "fibers", "forks", "near", "values", "vectors")
 PERL_TESTS = ("caches", "errors", "leases", "lock_sharing", "locks", "near", "rates", "values")
 GEM = DIST / f"pinyon-{own_version()}-{ARM64.gem}.gem"
 

@@ -1,4 +1,4 @@
-"""What the tests of every platform use."""
+"""What the tests of every platform use: servers of this machine."""
 
 from __future__ import annotations
 
