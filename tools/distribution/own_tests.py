@@ -100,14 +100,17 @@ def play_python(platform: Platform, wheel: Path, names: tuple[str, ...]) -> None
     subprocess.run(words, cwd=checkout / "python", env=environment, check=True)
 
 
-def play_ruby(platform: Platform, native: Path, names: tuple[str, ...]) -> None:
-    """Runs files of Ruby's tests with the native half of a gem. Raises `CalledProcessError` if one fails."""
+def play_ruby(platform: Platform, native: Path, names: tuple[str, ...], **variables: str) -> None:
+    """Runs files of Ruby's tests with the native half of a gem, in an environment with these variables.
+
+    Raises `CalledProcessError` if one fails.
+    """
     checkout = make_checkout(platform)
     shutil.copy(native, checkout / "ruby" / "lib" / "pinyon" / "native.so")
     files = [word for name in names for word in ("-r", f"./test/test_{name}.rb")]
     words = ["ruby", "-I", "lib", "-I", "test", *files, "-e", ""]
     environment = emulated_with_servers(platform, make_emulated(platform))
-    subprocess.run(words, cwd=checkout / "ruby", env=environment, check=True)
+    subprocess.run(words, cwd=checkout / "ruby", env={**environment, **variables}, check=True)
 
 
 def play_perl(platform: Platform, distribution: Path, names: tuple[str, ...]) -> None:

@@ -27,7 +27,7 @@ FOR_PERL = (
     *("libdancer2-perl", "libdancer-session-memcached-perl", "libcatalyst-perl", "libcatalyst-plugin-cache-perl"),
     *("libcatalyst-plugin-session-store-cache-perl", "libcatalyst-plugin-session-state-cookie-perl"),
     *("libplack-middleware-session-perl", "libcgi-session-driver-memcached-perl", "libapache-session-memcached-perl"),
-    *("libtest-pod-perl", "starman"),
+    *("libperl-dev", "libtest-pod-perl", "starman"),
 )
 FOR_C = ("binutils", "valgrind", "luajit")
 #: Ruby 3.3, Rails 7.2, Rack 3, async 1, Dalli 3.2; Python 3.13; Perl 5.40; gcc 14; memcached 1.6.38, Redis 8, Valkey 8.

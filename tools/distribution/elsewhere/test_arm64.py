@@ -23,8 +23,16 @@ SMOKE = Path(__file__).parents[1]
 #: Python of the release in the folder.
 TAG = "cp311"
 #: The files of the languages' tests that have passed in the emulator.
-PYTHON_TESTS = ("client", "fork", "locks", "many", "threads", "values")
-RUBY_TESTS = ("client", "errors", "fibers", "forks", "near", "values", "vectors")
+PYTHON_TESTS = (
+    *("alive", "batch", "behind", "client", "coroutines", "custom_serializers", "errors", "fork", "get_or_set"),
+    *("get_or_set_many", "iter_many", "leaders", "leases", "lease_scenarios", "locks", "locks_sharing", "many", "near"),
+    *("rates", "tags", "threads", "unreadable", "values"),
+)
+RUBY_TESTS = (
+    *("behind", "client", "credentials", "discovery", "errors", "fetch", "fetch_many", "fibers", "forks", "interrupts"),
+    *("iter_many", "leaders", "lease_scenarios", "lock_fibers", "lock_sharing", "locks", "migration", "near"),
+    *("ractors", "rates", "values", "vectors"),
+)
 PERL_TESTS = ("caches", "errors", "leases", "lock_sharing", "locks", "near", "rates", "values")
 GEM = DIST / f"pinyon-{own_version()}-{ARM64.gem}.gem"
 
@@ -101,6 +109,12 @@ def test_the_core_of_the_tests_of_python() -> None:
 def test_the_core_of_the_tests_of_ruby(gem_home: Path) -> None:
     (native,) = gem_home.rglob("native.so")
     play_ruby(ARM64, native, RUBY_TESTS)
+
+
+def test_what_the_garbage_collector_of_ruby_takes(gem_home: Path) -> None:
+    (native,) = gem_home.rglob("native.so")
+    # See the Rakefile, which starts them alone, too.
+    play_ruby(ARM64, native, ("garbage",), RUBY_GC_HEAP_FREE_SLOTS_MAX_RATIO="1.0")
 
 
 @pytest.fixture(scope="module")
