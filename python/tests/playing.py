@@ -9,10 +9,12 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
+import pytest
 from models import Model
 
 import pinyon
@@ -70,6 +72,47 @@ class Scenarios:
 
 #: The exception of each scenario that was played, or None.
 Outcomes = dict[str, Optional[Exception]]
+
+
+@cache
+def written() -> Mapping[str, dict[str, Any]]:
+    """All scenarios by their names, as they are written."""
+    with Scenarios({}) as scenarios:
+        return scenarios.by_name
+
+
+class Played:
+    """The outcomes of a model's scenarios. All that a test run selects are played as soon as the first one is needed.
+
+    Args:
+        test: the test that has a case for each model and name.
+        real: as of `Scenarios`.
+        prepare: what is done before the scenarios of a model are played.
+    """
+
+    def __init__(
+        self, session: pytest.Session, test: object, real: Mapping[str, str], prepare: Callable[[], object]
+    ) -> None:
+        items = [item for item in session.items if isinstance(item, pytest.Function) and item.function is test]
+        self._cases = [item.callspec.params for item in items if _is_run(item)]
+        self._real = real
+        self._prepare = prepare
+        self._played: dict[str, Outcomes] = {}
+
+    def of(self, model: Model) -> Outcomes:
+        """Returns the outcomes of a model by the names of scenarios."""
+        if model.name not in self._played:
+            self._played[model.name] = {}  # if that fails as a whole, it is not begun again
+            self._prepare()
+            with Scenarios(self._real) as scenarios:
+                names = [case["name"] for case in self._cases if case["model"] is model]
+                self._played[model.name] = model.run(play_all(model, scenarios, names))
+        return self._played[model.name]
+
+
+def _is_run(item: pytest.Function) -> bool:
+    expected = item.get_closest_marker("xfail")
+    return expected is None or bool(expected.kwargs.get("run", True))
 
 
 async def play_all(model: Model, scenarios: Scenarios, names: list[str]) -> Outcomes:
@@ -270,10 +313,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(each) for key, each in value.items()}
     return value
-
-
-def written() -> Iterator[tuple[str, bool]]:
-    """The names of all scenarios, and whether each is for clients that share a connection."""
-    with Scenarios({}) as scenarios:
-        for name, scenario in scenarios.by_name.items():
-            yield name, scenario["shared"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from models import MODELS, Model
-from playing import Scenarios, play_all
+from playing import Played, written
 from servers import Twemproxy
 
-#: Those that cannot pass, and why: one that is listed and passes fails the test.
+#: Those that cannot pass, and why: one that is listed and passes fails.
 NOT_PASSING = {
     r"^reading is tried again on another connection: .*": "detection costs one connection more, or `meta` is asked for",
     r"^the version is probed again on each connection$": "it asks for `meta` in the end",
@@ -22,26 +23,47 @@ NOT_PLAYED = {"protocol meta for a proxy whose version is its own": 'twemproxy t
 NOWHERE = "127.0.0.1:1"
 
 
-def behind_twemproxy(scenarios: Scenarios, model: Model) -> list[str]:
-    return [
-        name
-        for name, scenario in scenarios.by_name.items()
-        if scenario["protocol"] == "memcached"
+def is_played(model: Model, name: str, scenario: dict[str, Any]) -> bool:
+    return (
+        scenario["protocol"] == "memcached"
         and "password" not in scenario["client"]
         and (model.cancels or not scenario["shared"])
         and name not in NOT_PLAYED
-    ]
+    )
 
 
-@pytest.mark.parametrize(
-    "model", [each for each in MODELS if each.name in ("blocking", "asyncio")], ids=lambda model: model.name
-)
-def test_each_passes_that_classic_text_allows(model: Model, twemproxy: Twemproxy) -> None:
-    real = {"memcached": twemproxy.address, "redis": NOWHERE, "memcached-login": NOWHERE, "redis-login": NOWHERE}
-    with Scenarios(real) as scenarios:
-        names = behind_twemproxy(scenarios, model)
-        assert len(names) > 400
-        outcomes = model.run(play_all(model, scenarios, names))
-    failed = {name: error for name, error in outcomes.items() if error is not None}
-    expected = {name for name in names if any(re.search(words, name) for words in NOT_PASSING)}
-    assert failed.keys() == expected, {name: error for name, error in failed.items() if name not in expected}
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    reasons = [reason for words, reason in NOT_PASSING.items() if re.search(words, name)]
+    return [pytest.mark.xfail(reason=reason, strict=True) for reason in reasons]
+
+
+CASES = [
+    pytest.param(model, name, id=f"{model.name}-{name}", marks=marks(name))
+    for name, scenario in written().items()
+    for model in MODELS
+    if model.name in ("blocking", "asyncio") and is_played(model, name, scenario)
+]
+
+
+@pytest.fixture(scope="module")
+def played(request: pytest.FixtureRequest, twemproxy_of_all: Twemproxy) -> Played:
+    real = dict.fromkeys(("redis", "memcached-login", "redis-login"), NOWHERE)
+
+    def prepare() -> None:
+        for server in twemproxy_of_all.pools[0].servers:
+            server.flush()
+
+    return Played(request.session, test_scenario, {**real, "memcached": twemproxy_of_all.address}, prepare)
+
+
+def test_what_does_not_pass_is_written() -> None:
+    names = {name for name in written() if marks(name)}
+    assert all(any(re.search(words, name) for name in names) for words in NOT_PASSING)
+    assert NOT_PLAYED.keys() <= written().keys()
+
+
+@pytest.mark.parametrize(("model", "name"), CASES)
+def test_scenario(model: Model, name: str, played: Played) -> None:
+    error = played.of(model)[name]
+    if error is not None:
+        raise error
