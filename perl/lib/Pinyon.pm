@@ -42,7 +42,8 @@ This module loads L<Pinyon::Cache>, L<Pinyon::Locks> and L<Pinyon::Error>. Pinyo
 in Perl, Python, Ruby and C share caches, values, leases and locks.
 
 You need not do anything before or after a fork: a child opens connections of its own. Perl's threads share the connections.
-Signal handlers run while Pinyon waits. If a handler dies, the wait ends.
+Signal handlers run while Pinyon waits. If a handler dies, the wait ends. While the end of a scope releases a lock or gives back a
+lease, handlers wait, and run after it.
 
 =head1 SEE ALSO
 

@@ -25,8 +25,8 @@ TAG = "cp311"
 #: The files of the languages' tests that have passed in the emulator.
 PYTHON_TESTS = (
     *("alive", "batch", "behind", "client", "coroutines", "custom_serializers", "errors", "fork", "get_or_set"),
-    *("get_or_set_many", "iter_many", "leaders", "leases", "lease_scenarios", "locks", "locks_sharing", "many", "near"),
-    *("rates", "tags", "threads", "unreadable", "values"),
+    *("get_or_set_many", "interrupts", "iter_many", "leaders", "leases", "lease_scenarios", "locks", "locks_labels"),
+    *("locks_sharing", "many", "near", "rates", "refused_stores", "signals", "tags", "threads", "unreadable", "values"),
 )
 RUBY_TESTS = (
     *("behind", "client", "credentials", "discovery", "errors", "fetch", "fetch_many", "fibers", "forks", "interrupts"),
