@@ -44,7 +44,7 @@ subtest 'an error says what, where and whether it was sent' => sub {
         $dead->quiet( sub { $_[0]->set( a => 1 ) } )
     };
     is $inside->file, __FILE__, 'the place is outside of Pinyon';
-    my $silent = cache( servers => [ silent_server()->{address} ], timeout => 0.2 );
+    my $silent = cache( servers => [ silent_server()->{address} ], timeout => 3 );
     $error = died_of { $silent->set( key => 'value' ) };
     isa_ok $error, 'Pinyon::Error::Timeout';
     is $error->sent, 'maybe';

@@ -6,7 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use foldhash::fast::RandomState;
+// It decides which keys share a stripe. In each run of the tests, they are the same.
+#[cfg(test)]
+use foldhash::fast::FixedState as Hashing;
+#[cfg(not(test))]
+use foldhash::fast::RandomState as Hashing;
 use pinyon_net::fork;
 use pinyon_proto::Key;
 use quick_cache::sync::Cache;
@@ -92,9 +96,9 @@ struct Sought<'k> {
 #[derive(Debug)]
 pub(super) struct Store {
     limits: Limits,
-    values: Cache<Kept, Arc<Held>, Weight, RandomState, Evictions>,
+    values: Cache<Kept, Arc<Held>, Weight, Hashing, Evictions>,
     stripes: Box<[Stripe]>,
-    hasher: RandomState,
+    hasher: Hashing,
     revalidations: AtomicU64,
     fills: AtomicU64,
     evictions: Evictions,
@@ -166,7 +170,7 @@ impl Store {
         let first = fork::generation() << EPOCHS_OF_A_PROCESS;
         let writes = || Writes { epoch: first, under_way: 0 }.into();
         let stripes = (0..STRIPES).map(|_| Stripe { writes: writes(), ..Stripe::default() }).collect();
-        let (hasher, evictions) = (RandomState::default(), Evictions::default());
+        let (hasher, evictions) = (Hashing::default(), Evictions::default());
         let parts = 1 << (limits.bytes / BYTES_OF_A_PART).clamp(1, MOST_PARTS).ilog2();
         let options = OptionsBuilder::new()
             .shards(parts)

@@ -22,7 +22,7 @@ pub type Operation = LockOperation<&'static str>;
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// For locks that are renewed, at a third of it. The process may stand still for two seconds without losing one.
-pub const TTL: Duration = Duration::from_secs(4);
+pub const TTL: Duration = Duration::from_secs(6);
 
 struct NoLanguage;
 
