@@ -103,7 +103,7 @@ test-busy: setup rust-tests ## The tests in random order, beside processes that 
 
 # As root, with mmdebstrap. SUITES names some of its suites.
 .PHONY: test-newer
-test-newer: .venv/.ready ## Both languages' tests on Debian's next release, in a folder: newer Ruby, Python, Rails and servers
+test-newer: .venv/.ready ## All languages' tests on Debian's next releases, in folders: newer Python, Ruby, Perl, gcc, Rails and servers
 	PYTHONPATH=tools .venv/bin/python -m newer test --processes $(TEST_PROCESSES) $(SUITES)
 
 # As root. PLAYS are some of debian, container and alpine, which takes the wheel for musl from dist.
