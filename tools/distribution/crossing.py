@@ -61,9 +61,10 @@ def write_program(platform: Platform, tool: str) -> Path:
     """Writes a program that is zig's compiler ("cc", "c++") or archiver ("ar") for a platform."""
     program = WORK / f"{tool}-{platform.zig}"
     program.parent.mkdir(parents=True, exist_ok=True)
-    target = f" -target {platform.zig}" if tool != "ar" else ""
+    # Asked for its version, zig for macOS leaves an empty a.o where it is started.
+    target = f'[ "$1" = --version ] || set -- -target {platform.zig} "$@"\n' if tool != "ar" else ""
     # It looks for zig's Python on PATH.
-    program.write_text(f'#!/bin/sh\nPATH={TOOLS}:$PATH exec {TOOLS}/cargo-zigbuild zig {tool} --{target} "$@"\n')
+    program.write_text(f'#!/bin/sh\n{target}PATH={TOOLS}:$PATH exec {TOOLS}/cargo-zigbuild zig {tool} -- "$@"\n')
     program.chmod(0o755)
     return program
 
