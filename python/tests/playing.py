@@ -82,32 +82,28 @@ def written() -> Mapping[str, dict[str, Any]]:
 
 
 class Played:
-    """The outcomes of a model's scenarios. All that a test run selects are played as soon as the first one is needed.
+    """The outcomes of each model's scenarios. All that a test run selects are played when the first one is needed.
 
     Args:
         test: the test that has a case for each model and name.
-        real: as of `Scenarios`.
-        prepare: what is done before the scenarios of a model are played.
+        play: plays a model's scenarios of these names.
     """
 
-    def __init__(
-        self, session: pytest.Session, test: object, real: Mapping[str, str], prepare: Callable[[], object]
-    ) -> None:
+    def __init__(self, session: pytest.Session, test: object, play: Callable[[Model, list[str]], Outcomes]) -> None:
         items = [item for item in session.items if isinstance(item, pytest.Function) and item.function is test]
         self._cases = [item.callspec.params for item in items if _is_run(item)]
-        self._real = real
-        self._prepare = prepare
-        self._played: dict[str, Outcomes] = {}
+        self._play = play
+        self._outcomes: dict[str, Outcomes] = {}
 
-    def of(self, model: Model) -> Outcomes:
-        """Returns the outcomes of a model by the names of scenarios."""
-        if model.name not in self._played:
-            self._played[model.name] = {}  # if that fails as a whole, it is not begun again
-            self._prepare()
-            with Scenarios(self._real) as scenarios:
-                names = [case["name"] for case in self._cases if case["model"] is model]
-                self._played[model.name] = model.run(play_all(model, scenarios, names))
-        return self._played[model.name]
+    def check(self, model: Model, name: str) -> None:
+        """Raises what a scenario has raised."""
+        if model.name not in self._outcomes:
+            self._outcomes[model.name] = {}  # if that fails as a whole, it is not begun again
+            names = [case["name"] for case in self._cases if case["model"] is model]
+            self._outcomes[model.name] = self._play(model, names)
+        error = self._outcomes[model.name][name]
+        if error is not None:
+            raise error
 
 
 def _is_run(item: pytest.Function) -> bool:

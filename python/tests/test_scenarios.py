@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from models import MODELS, Model
-from playing import Played, written
+from playing import Outcomes, Played, Scenarios, play_all, written
 from servers import GuardedMemcached, Memcached, Redis
 
 #: uvloop stops watching a connection that was reset with unread bytes, and reports nothing. Only the deadline ends
@@ -42,15 +42,15 @@ def played(
         "redis-login": guarded_redis.address,
     }
 
-    def prepare() -> None:
+    def play(model: Model, names: list[str]) -> Outcomes:
         memcached.flush()
         redis_of_all.ask("FLUSHALL")
+        with Scenarios(real) as scenarios:
+            return model.run(play_all(model, scenarios, names))
 
-    return Played(request.session, test_scenario, real, prepare)
+    return Played(request.session, test_scenario, play)
 
 
 @pytest.mark.parametrize(("model", "name"), CASES)
 def test_scenario(model: Model, name: str, played: Played) -> None:
-    error = played.of(model)[name]
-    if error is not None:
-        raise error
+    played.check(model, name)
