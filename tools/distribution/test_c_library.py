@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from artefacts import LICENCES
 from commands import said
 from platforms import X86_64
-from trying import SMOKE, unpack_c_library
+from trying import SMOKE, oldest_glibc, unpack_c_library
 
 #: The oldest system that runs it.
 GLIBC = (2, 17)
@@ -30,8 +29,7 @@ def flags(unpacked: Path, *words: str) -> list[str]:
 
 
 def test_it_runs_on_old_systems(unpacked: Path) -> None:
-    symbols = said("objdump", "-T", unpacked / "lib" / "libpinyon.so.1")
-    assert max(tuple(map(int, found)) for found in re.findall(r"GLIBC_(\d+)\.(\d+)", symbols)) <= GLIBC
+    assert oldest_glibc(unpacked / "lib" / "libpinyon.so.1") <= GLIBC
 
 
 def test_the_licences_are_inside(unpacked: Path) -> None:

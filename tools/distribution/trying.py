@@ -48,3 +48,8 @@ def machine_of(file: Path) -> str:
     found = re.search(r"file format (\S+)", said(program_of_llvm("objdump"), "-f", file))
     assert found is not None
     return found[1]
+
+
+def oldest_glibc(file: Path, objdump: str = "objdump") -> tuple[int, ...]:
+    """Returns the version of glibc that a library or a program needs at least, as `objdump` reads its symbols."""
+    return max(tuple(map(int, found)) for found in re.findall(r"GLIBC_(\d+)\.(\d+)", said(objdump, "-T", file)))

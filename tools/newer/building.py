@@ -22,7 +22,8 @@ UNBUILT_PERL = ("blib", "Makefile", "MYMETA.*", "Pinyon.c", "*.o", "*.bs", "pm_t
 
 def build_perl(folder: Folder) -> dict[Path, Path]:
     """Builds the Perl distribution for the folder's Perl. Returns its copy, and where it is seen."""
-    target = _cargo(["rustc", "--release", "-p", "pinyon-capi", "--lib", "--crate-type", "staticlib"], folder)
+    target = _target(folder)
+    _cargo(["rustc", "--release", "-p", "pinyon-capi", "--lib", "--crate-type", "staticlib"], folder)
     copy = _copied(REPOSITORY / "perl", folder, *UNBUILT_PERL)
     # Its makefile asks cargo, which is not in the folder and has done its work.
     cargo = target / "cargo"
@@ -35,12 +36,15 @@ def build_perl(folder: Folder) -> dict[Path, Path]:
     return over
 
 
+def tests_of_c(folder: Folder) -> Path:
+    """Returns the folder with links to the tests that `build_c` builds."""
+    return NEWER / f"{folder.suite}-c"
+
+
 def build_c(folder: Folder) -> Path:
-    """Builds the tests of the C interface, which call the folder's compiler. Returns a folder with links to them."""
-    command = ["test", "--no-run", "-p", "pinyon-capi"]
-    target = _cargo(command, folder)
-    listed = _said("cargo", *command, "--locked", "--message-format=json", "--target-dir", str(target), "-q")
-    tests = NEWER / f"{folder.suite}-c"
+    """Builds the tests of the C interface, which call the folder's compiler. Returns the folder of `tests_of_c`."""
+    listed = _cargo(["test", "--no-run", "-p", "pinyon-capi", "--message-format=json-render-diagnostics"], folder)
+    tests = tests_of_c(folder)
     shutil.rmtree(tests, ignore_errors=True)
     tests.mkdir()
     for test in filter(None, (json.loads(line).get("executable") for line in listed.splitlines())):
@@ -50,8 +54,8 @@ def build_c(folder: Folder) -> Path:
 
 def build_ruby(folder: Folder) -> dict[Path, Path]:
     """Builds the gem's native half for the folder's Ruby. Returns the library with it, and where it is seen."""
-    target = _cargo(["build", "--release", "-p", "pinyon-ruby"], folder, {"RUBY": str(folder.ruby())})
-    library = target / "release" / "libpinyon_ruby.so"
+    _cargo(["build", "--release", "-p", "pinyon-ruby"], folder, {"RUBY": str(folder.ruby())})
+    library = _target(folder) / "release" / "libpinyon_ruby.so"
     return _laid_over(REPOSITORY / "ruby" / "lib", library, Path("pinyon", "native.so"), folder)
 
 
@@ -64,8 +68,8 @@ def build_python(folder: Folder) -> dict[Path, Path]:
     asked = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'), sysconfig.get_python_version())"
     suffix, version = _said(str(python), "-c", asked).split()
     building = {"PYO3_PYTHON": str(python), "PYO3_BUILD_EXTENSION_MODULE": "1"}
-    target = _cargo(["build", "--release", "-p", "pinyon-python"], folder, building)
-    library = target / "release" / "libpinyon_native.so"
+    _cargo(["build", "--release", "-p", "pinyon-python"], folder, building)
+    library = _target(folder) / "release" / "libpinyon_native.so"
     package = _laid_over(REPOSITORY / "python" / "pinyon", library, Path(f"_native{suffix}"), folder)
     made = _environment(folder, version)
     # The sources of other clients' tests are those that `make setup` has fetched.
@@ -97,15 +101,15 @@ def _environment(folder: Folder, version: str) -> Path:
     return made
 
 
-def _cargo(command: Sequence[str], folder: Folder, languages: Mapping[str, str] | None = None) -> Path:
-    """Builds with a command of cargo, for a language that these variables name.
+def _target(folder: Folder) -> Path:
+    """Returns where cargo keeps what it builds for a folder: each release has its own."""
+    return NEWER / f"{folder.suite}-build"
 
-    Returns the folder with what is built. Each release keeps its own.
-    """
-    target = NEWER / f"{folder.suite}-build"
-    here = {**os.environ, "CARGO_TARGET_DIR": str(target), **(languages or {})}
-    subprocess.run(["cargo", *command, "--locked", "-q"], cwd=REPOSITORY, check=True, env=here)
-    return target
+
+def _cargo(command: Sequence[str], folder: Folder, languages: Mapping[str, str] | None = None) -> str:
+    """Builds with a command of cargo, for a language that these variables name. Returns what it says."""
+    here = {**os.environ, "CARGO_TARGET_DIR": str(_target(folder)), **(languages or {})}
+    return _said("cargo", *command, "--locked", "-q", environment=here)
 
 
 def _laid_over(tree: Path, library: Path, place: Path, folder: Folder) -> dict[Path, Path]:
@@ -126,5 +130,6 @@ def _copied(tree: Path, folder: Folder, *without: str) -> Path:
     return copy
 
 
-def _said(*command: str) -> str:
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+def _said(*command: str, environment: Mapping[str, str] | None = None) -> str:
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout

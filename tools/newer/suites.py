@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from .building import VENV, build_c, build_perl, build_python, build_ruby
+from .building import VENV, build_c, build_perl, build_python, build_ruby, tests_of_c
 from .folders import NEWER, REPOSITORY, Folder, environment
 
 #: What Python's tests need, beside what pip installs.
@@ -130,7 +130,7 @@ def _ruby(names: tuple[str, ...]) -> str:
 
 def _each(folder: Folder) -> str:
     """Returns the command that runs all tests of the C interface."""
-    return f"failed=0; for test in {NEWER}/{folder.suite}-c/*; do $test -q || failed=1; done; exit $failed"
+    return f"failed=0; for test in {tests_of_c(folder)}/*; do $test -q || failed=1; done; exit $failed"
 
 
 @cache

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 
 import pytest
 from artefacts import DIST, LARGEST_WHEEL, REPOSITORY, library, pythons_of, wheels_of
-from commands import own_version, said
+from commands import own_version
 from crossing import program_of_llvm
 from emulation import emulated_environment, make_emulated, make_emulator
 from interpreters import find_interpreters
 from own_tests import CRATES, emulated_with_servers, play_crate, play_perl, play_python, play_ruby
 from perls import install_perl
 from platforms import ARM64
-from trying import compile_smoke, machine_of, unpack_c_library
+from trying import compile_smoke, machine_of, oldest_glibc, unpack_c_library
 
 MACHINE = "elf64-littleaarch64"
 GLIBC = (2, 17)
@@ -61,8 +60,7 @@ def test_a_wheel_is_for_old_systems_of_the_processor(wheel: Path, tmp_path: Path
     file = tmp_path / "_native.so"
     file.write_bytes(library(wheel))
     assert machine_of(file) == MACHINE
-    symbols = said(program_of_llvm("objdump"), "-T", file)
-    assert max(tuple(map(int, found)) for found in re.findall(r"GLIBC_(\d+)\.(\d+)", symbols)) <= GLIBC
+    assert oldest_glibc(file, program_of_llvm("objdump")) <= GLIBC
     assert wheel.stat().st_size < LARGEST_WHEEL
     assert f"{REPOSITORY}/".encode() not in library(wheel)
 
